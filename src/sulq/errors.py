@@ -1,0 +1,38 @@
+"""Everything sulq raises. No message carries row data, nor a hash or a count of it.
+
+SulqError
+  + InvalidQuery      the question cannot be understood or proved safe; nothing was charged
+  + Refused           understood, but not allowed; nothing was charged
+  |   + BudgetSpent   the lifetime budget or the analyst's share is too small
+  |   + UnsafeExactly no certificate for exact release
+  + EngineFailed      the engine failed after the charge; the charge stands
+"""
+
+from __future__ import annotations
+
+
+class SulqError(Exception):
+    """The root of the tree."""
+
+
+class InvalidQuery(SulqError, ValueError):
+    """The question, schema, promise or policy is wrong; says what was got and the remedy."""
+
+
+class Refused(SulqError):
+    """A well-formed question that the rules do not allow; it costs nothing."""
+
+
+class BudgetSpent(Refused):
+    """Not enough budget is left for this question."""
+
+
+class UnsafeExactly(Refused):
+    """An exact answer could not be certified."""
+
+
+class EngineFailed(SulqError):
+    """One constant message: an engine's own words may quote rows."""
+
+    def __init__(self) -> None:
+        super().__init__("the engine could not finish this question; the charge stands, ask again")
