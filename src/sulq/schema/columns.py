@@ -1,0 +1,337 @@
+"""What the owner declares: columns with their domains, and who is protected."""
+
+from __future__ import annotations
+
+import datetime
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any, ClassVar
+
+from sulq.errors import InvalidQuery
+
+EPOCH = datetime.datetime(1970, 1, 1)
+LARGEST_BOUND = 2**53
+"""Bounds stay where binary64 still holds every integer."""
+MOST_VALUES = 10_000
+MOST_COLUMNS = 2_000
+DEFAULT_AT_MOST = 2**27
+
+Scalar = int | float | datetime.date | datetime.datetime | Fraction
+
+
+def as_number(value: object, what: str) -> Fraction:
+    """A declared bound or a literal as an exact number: dates in days, datetimes in seconds."""
+    if isinstance(value, bool):
+        raise InvalidQuery(f"{what} must be a number or a date, got {value!r}")
+    if isinstance(value, datetime.datetime):
+        if value.tzinfo is not None:
+            value = value.astimezone(datetime.UTC).replace(tzinfo=None)
+        since = value - EPOCH
+        seconds = Fraction(since.days * 86_400 + since.seconds)
+        return seconds + Fraction(since.microseconds, 1_000_000)
+    if isinstance(value, datetime.date):
+        return Fraction((value - EPOCH.date()).days)
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            raise InvalidQuery(f"{what} must be finite, got {value!r}")
+        return Fraction(repr(value))
+    if isinstance(value, int | Fraction):
+        return Fraction(value)
+    raise InvalidQuery(f"{what} must be a number or a date, got {type(value).__name__}")
+
+
+def _kind_of(value: object) -> str:
+    if isinstance(value, datetime.datetime):
+        return "datetime"
+    return "date" if isinstance(value, datetime.date) else "number"
+
+
+def _check_name(name: object) -> None:
+    if not isinstance(name, str) or not name or len(name) > 200 or "\x00" in name:
+        raise InvalidQuery(f"a column name must be a text of 1 to 200 characters, got {name!r:.80}")
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """A numeric column and the bounds everybody may know: values outside are clamped.
+
+    `step` is the natural lattice (1 for ages, 0.01 for prices in cents). Bounds may be dates
+    (counted in days) or datetimes (in seconds).
+    """
+
+    name: str
+    low: Scalar
+    high: Scalar
+    step: int | float | Fraction | None = None
+    public: bool = False
+
+    def __post_init__(self) -> None:
+        _check_name(self.name)
+        low, high = self.range
+        if _kind_of(self.low) != _kind_of(self.high):
+            raise InvalidQuery(
+                f"{self.name}: low is a {_kind_of(self.low)} and high a {_kind_of(self.high)};"
+                " give both in one kind"
+            )
+        if not low < high:
+            raise InvalidQuery(f"{self.name}: low must be below high, got {self.low}, {self.high}")
+        if max(abs(low), abs(high)) > LARGEST_BOUND:
+            raise InvalidQuery(f"{self.name}: bounds must lie within +-2^53; rescale the column")
+        if self.step is not None and as_number(self.step, f"{self.name}: step") <= 0:
+            raise InvalidQuery(f"{self.name}: step must be above 0, got {self.step}")
+
+    @property
+    def range(self) -> tuple[Fraction, Fraction]:
+        return (
+            as_number(self.low, f"{self.name}: low"),
+            as_number(self.high, f"{self.name}: high"),
+        )
+
+    @property
+    def kind(self) -> str:
+        """"number", "date" or "datetime"."""
+        return _kind_of(self.low)
+
+    @property
+    def lattice(self) -> Fraction | None:
+        """The natural step in user units; dates are whole days."""
+        if self.step is not None:
+            return as_number(self.step, f"{self.name}: step")
+        return Fraction(1) if self.kind == "date" else None
+
+
+@dataclass(frozen=True, slots=True)
+class Category:
+    """A text or integer column with declared values; without values it is open text."""
+
+    name: str
+    values: Sequence[str] | Sequence[int] | None = None
+    public: bool = False
+
+    def __post_init__(self) -> None:
+        _check_name(self.name)
+        if self.values is None:
+            if self.public:
+                raise InvalidQuery(
+                    f"{self.name}: open text cannot be public; declare its values"
+                )
+            return
+        if isinstance(self.values, str) or not isinstance(self.values, Sequence):
+            raise InvalidQuery(
+                f"{self.name}: values must be a list, got {type(self.values).__name__}"
+            )
+        kinds = {type(value) for value in self.values}
+        if kinds not in ({str}, {int}):
+            raise InvalidQuery(f"{self.name}: values must be all texts or all integers, at least 1")
+        if len(set(self.values)) != len(self.values):
+            raise InvalidQuery(f"{self.name}: a value is declared twice")
+        if len(self.values) > MOST_VALUES:
+            raise InvalidQuery(f"{self.name}: at most {MOST_VALUES} values, got {len(self.values)}")
+        for value in self.values:
+            if isinstance(value, int) and abs(value) >= 2**63:
+                raise InvalidQuery(f"{self.name}: integer values must fit in 64 bits")
+            if isinstance(value, str) and not storable(value):
+                raise InvalidQuery(f"{self.name}: a value is not storable text")
+        object.__setattr__(self, "values", tuple(self.values))
+
+
+@dataclass(frozen=True, slots=True)
+class Flag:
+    """A yes/no column: booleans or 0/1; anything else is NULL."""
+
+    name: str
+    public: bool = False
+
+    def __post_init__(self) -> None:
+        _check_name(self.name)
+
+
+Column = Number | Category | Flag
+
+
+def storable(text: str) -> bool:
+    """Whether every engine can hold this text: valid Unicode without NUL."""
+    if "\x00" in text:
+        return False
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class Schema:
+    """The public facts of a table: its columns, and who is protected.
+
+    `unit="row"` protects each row. `Schema(..., unit="person_id", max_rows=4)` protects each
+    person, of whom at most `max_rows` rows count. `at_most` bounds the rows under add-remove.
+    `strata` names the public columns whose cells are accounts (default: all that can be).
+    """
+
+    columns: tuple[Column, ...]
+    unit: str
+    max_rows: int
+    at_most: int
+    strata: tuple[str, ...]
+    bits: int
+    _by_name: Mapping[str, Column] = field(compare=False, repr=False)
+
+    MOST_ACCOUNTS: ClassVar[int] = 4_096
+
+    def __init__(
+        self,
+        *columns: Column,
+        unit: str = "row",
+        max_rows: int = 1,
+        at_most: int = DEFAULT_AT_MOST,
+        strata: Sequence[str] | None = None,
+        bits: int = 24,
+    ) -> None:
+        for column in columns:
+            if not isinstance(column, Number | Category | Flag):
+                raise InvalidQuery(
+                    f"a schema holds Number, Category and Flag, got {type(column).__name__}"
+                )
+        if not columns:
+            raise InvalidQuery("a schema needs at least one column, got none")
+        if len(columns) > MOST_COLUMNS:
+            raise InvalidQuery(f"a schema holds at most {MOST_COLUMNS} columns, got {len(columns)}")
+        by_name = {column.name: column for column in columns}
+        folded = {name.casefold() for name in by_name}
+        if len(folded) != len(columns):
+            twice = sorted({c.name for c in columns if _count(columns, c.name) > 1})
+            raise InvalidQuery(f"column names must differ (also in case), got twice: {twice}")
+        _check_whole(max_rows, "max_rows", 1, 2**20)
+        _check_whole(at_most, "at_most", 1, 2**40)
+        _check_whole(bits, "bits", 8, 31)
+        if not isinstance(unit, str) or not unit:
+            raise InvalidQuery(f'unit must be "row" or the name of a person column, got {unit!r}')
+        if unit == "row" and max_rows != 1:
+            raise InvalidQuery('max_rows belongs to a person unit; with unit="row" leave it out')
+        if unit != "row" and unit in by_name:
+            raise InvalidQuery(f"the person column {unit!r} must not also be an askable column")
+        put = object.__setattr__
+        put(self, "columns", tuple(columns))
+        put(self, "unit", unit)
+        put(self, "max_rows", max_rows)
+        put(self, "at_most", at_most)
+        put(self, "bits", bits)
+        put(self, "_by_name", by_name)
+        put(self, "strata", self._chosen_strata(strata))
+
+    def _chosen_strata(self, named: Sequence[str] | None) -> tuple[str, ...]:
+        able = [
+            c.name for c in self.columns if c.public and isinstance(c, Category | Flag)
+        ]
+        if named is not None:
+            wrong = [name for name in named if name not in able]
+            if wrong or isinstance(named, str) or len(set(named)) != len(named):
+                raise InvalidQuery(
+                    f"strata must name public Category or Flag columns once each, got {named!r};"
+                    f" there are {able}"
+                )
+            able = [name for name in able if name in named]
+        accounts = math.prod(self.cells_of(name) for name in able)
+        if accounts > self.MOST_ACCOUNTS:
+            raise InvalidQuery(
+                f"the public columns {able} make {accounts} accounts, at most"
+                f" {self.MOST_ACCOUNTS}: name fewer in strata="
+            )
+        return tuple(able)
+
+    def cells_of(self, name: str) -> int:
+        """How many values a public column can have, "something else" included."""
+        column = self[name]
+        if isinstance(column, Category) and column.values is not None:
+            return len(column.values) + 1
+        return 3
+
+    def __getitem__(self, name: str) -> Column:
+        column = self._by_name.get(name)
+        if column is None:
+            raise InvalidQuery(f"no column {name!r}; the schema has {sorted(self._by_name)}")
+        return column
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._by_name
+
+    def on_grid(self, bits: int) -> Schema:
+        """The same schema with another leaf resolution."""
+        return Schema(
+            *self.columns,
+            unit=self.unit,
+            max_rows=self.max_rows,
+            at_most=self.at_most,
+            strata=self.strata,
+            bits=bits,
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """The public facts as JSON-ready values; reads back with `Schema.from_json`."""
+        return {
+            "columns": [_column_json(column) for column in self.columns],
+            "unit": self.unit,
+            "max_rows": self.max_rows,
+            "at_most": self.at_most,
+            "strata": list(self.strata),
+            "bits": self.bits,
+        }
+
+    @classmethod
+    def from_json(cls, facts: Mapping[str, Any]) -> Schema:
+        rest = {name: value for name, value in facts.items() if name != "columns"}
+        return cls(*(_column_from_json(column) for column in facts["columns"]), **rest)
+
+
+def _count(columns: Sequence[Column], name: str) -> int:
+    return sum(column.name.casefold() == name.casefold() for column in columns)
+
+
+def _check_whole(value: object, name: str, least: int, most: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+        raise InvalidQuery(f"{name} must be a whole number from {least} to {most}, got {value!r}")
+
+
+def _scalar_json(value: Scalar) -> Any:
+    if isinstance(value, datetime.datetime):
+        return {"datetime": value.isoformat()}
+    if isinstance(value, datetime.date):
+        return {"date": value.isoformat()}
+    return str(as_number(value, "bound"))
+
+
+def _scalar_from_json(value: Any) -> Scalar:
+    if isinstance(value, Mapping):
+        if "datetime" in value:
+            return datetime.datetime.fromisoformat(value["datetime"])
+        return datetime.date.fromisoformat(value["date"])
+    number = Fraction(value)
+    return number.numerator if number.denominator == 1 else number
+
+
+def _column_json(column: Column) -> dict[str, Any]:
+    match column:
+        case Number():
+            facts: dict[str, Any] = {
+                "number": [_scalar_json(column.low), _scalar_json(column.high)],
+                "step": None if column.step is None else str(as_number(column.step, "step")),
+            }
+        case Category():
+            facts = {"category": None if column.values is None else list(column.values)}
+        case Flag():
+            facts = {"flag": True}
+    return {"name": column.name, "public": column.public, **facts}
+
+
+def _column_from_json(facts: Mapping[str, Any]) -> Column:
+    name, public = facts["name"], bool(facts["public"])
+    if "number" in facts:
+        low, high = (_scalar_from_json(bound) for bound in facts["number"])
+        step = None if facts["step"] is None else Fraction(facts["step"])
+        return Number(name, low, high, step, public)
+    if "category" in facts:
+        return Category(name, facts["category"], public)
+    return Flag(name, public)
