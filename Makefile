@@ -1,0 +1,48 @@
+# Every target builds .venv itself; it needs only Python >= 3.11, pip and make.
+#   PYTHON=python3.12 make test    chooses the interpreter of a new .venv
+#   JOBS=8 make test               runs more tests side by side
+
+BIN := .venv/bin
+JOBS ?= 2
+PYTEST := $(BIN)/python -m pytest -q -n $(JOBS)
+export PYTHON
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test test-all check lint format bench dev clean
+
+help:            ## this list
+	@sed -n 's/^\([a-z-]*\):[^#]*## /  make \1	/p' Makefile | expand -t 20
+
+demo: .venv/.base  ## the tour, in the terminal
+	$(BIN)/sulq demo
+
+test: .venv/.test  ## all tests but the slow ones
+	$(PYTEST) -m "not slow"
+
+test-all: .venv/.dev  ## every test, every extra, new random examples
+	$(PYTEST) --hypothesis-profile=explore
+
+check: lint      ## the gate: lint, types, house rules, fast tests
+	$(PYTEST) -m "not slow and not faults"
+
+lint: .venv/.test  ## ruff and mypy
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: .venv/.test  ## rewrite the code in the house format
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: .venv/.test  ## ratios against raw DuckDB, NumPy and peers
+	$(BIN)/python -m benchmarks
+
+dev: .venv/.dev  ## .venv with every extra
+
+clean:           ## remove .venv, caches and build products
+	rm -rf .venv build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .sulq-demo
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# A larger set includes the smaller ones, and scripts/venv marks those as built too.
+.venv/.base .venv/.test .venv/.dev: pyproject.toml scripts/venv scripts/uv_settings.py
+	@scripts/venv $(patsubst .%,%,$(notdir $@))

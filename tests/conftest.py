@@ -1,0 +1,34 @@
+"""What every test gets: its own state directory, plain output, settled random examples."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+FAULTS = Path(__file__).parent / "faults"
+
+# The gate draws the same examples each time: when it turns red, the change did it, not the draw.
+# `make test-all` looks for new ones, and more of them. No deadlines: machines are shared.
+settings.register_profile("gate", derandomize=True, deadline=None)
+settings.register_profile("explore", max_examples=500, deadline=None, print_blob=True)
+settings.load_profile("gate")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if FAULTS in item.path.parents:
+            item.add_marker(pytest.mark.faults)
+
+
+@pytest.fixture(autouse=True)
+def state_directory(
+    tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Path]:
+    """Keys, anchors and data versions of one test; never those of the person who runs it."""
+    directory = tmp_path_factory.mktemp("state")
+    monkeypatch.setenv("SULQ_STATE", str(directory))
+    monkeypatch.setenv("NO_COLOR", "1")
+    yield directory

@@ -1,0 +1,185 @@
+"""Things the package must not do, read from its syntax trees: run text, round money, draw lots.
+
+A rule that finds nothing proves nothing, so each one is also shown a line that breaks it.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).parents[2] / "src" / "sulq"
+
+
+def dotted(node: ast.AST) -> str:
+    """`a.b.c` of a chain of names, else nothing."""
+    if isinstance(node, ast.Name):
+        return node.id
+    if isinstance(node, ast.Attribute):
+        front = dotted(node.value)
+        return f"{front}.{node.attr}" if front else ""
+    return ""
+
+
+def names_used(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    """Every imported or read name, in full: `import numpy as np` makes np.random numpy.random."""
+    aliases: dict[str, str] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                aliases[alias.asname or alias.name.partition(".")[0]] = (
+                    alias.name if alias.asname else alias.name.partition(".")[0]
+                )
+                yield node.lineno, alias.name
+        elif isinstance(node, ast.ImportFrom):
+            for alias in node.names:
+                aliases[alias.asname or alias.name] = f"{node.module}.{alias.name}"
+                yield node.lineno, f"{node.module}.{alias.name}"
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute):
+            first, _, rest = dotted(node).partition(".")
+            if first in aliases:
+                yield node.lineno, f"{aliases[first]}.{rest}"
+
+
+def use_of(*banned: str) -> Callable[[ast.Module], list[int]]:
+    def find(tree: ast.Module) -> list[int]:
+        return [
+            line
+            for line, used in names_used(tree)
+            if any(used == name or used.startswith(name + ".") for name in banned)
+        ]
+
+    return find
+
+
+def call_of(*banned: str) -> Callable[[ast.Module], list[int]]:
+    def find(tree: ast.Module) -> list[int]:
+        return [
+            node.lineno
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Call) and dotted(node.func) in banned
+        ]
+
+    return find
+
+
+def parameter_named(*banned: str) -> Callable[[ast.Module], list[int]]:
+    def find(tree: ast.Module) -> list[int]:
+        return [
+            node.lineno
+            for node in ast.walk(tree)
+            if (isinstance(node, ast.arg | ast.keyword) and node.arg in banned)
+            or (isinstance(node, ast.Attribute) and node.attr in banned)
+        ]
+
+    return find
+
+
+@dataclass(frozen=True)
+class Rule:
+    name: str
+    find: Callable[[ast.Module], list[int]]
+    breaks: str
+    only_in: tuple[str, ...] = ("",)
+    except_in: tuple[str, ...] = ()
+
+    def covers(self, path: str) -> bool:
+        return path.startswith(self.only_in) and not path.startswith(self.except_in)
+
+
+# Post-processing, or a fictional table: their own randomness costs no privacy and may be seeded.
+MAY_BE_RANDOM = ("demo.py", "learn/", "attacks/")
+# Where a float would decide about privacy.
+EXACT = (
+    "ledger/",
+    "accounting/pricing.py",
+    "schema/binding.py",
+    "engines/emitter.py",
+    "noise/samplers.py",
+)
+# What holds rows, draws noise or spends: nothing there can be made to repeat itself.
+TRUSTED = (
+    "noise/",
+    "ledger/",
+    "engines/",
+    "accounting/",
+    "schema/",
+    "query/",
+    "exact/",
+    "database.py",
+    "oracle.py",
+)
+
+RULES = [
+    Rule(
+        "text is never run",
+        call_of("eval", "exec", "compile", "__import__"),
+        "eval('1 + 1')",
+    ),
+    Rule(
+        "no format that runs code is read",
+        use_of("pickle", "marshal", "shelve", "dill", "cloudpickle", "joblib"),
+        "import pickle",
+    ),
+    Rule(
+        "YAML is read as data",
+        use_of("yaml.load", "yaml.unsafe_load", "yaml.full_load"),
+        "import yaml\nyaml.load(text)",
+    ),
+    Rule(
+        "pseudo-random numbers stay with the learners",
+        use_of("random", "numpy.random"),
+        "import numpy as np\nnp.random.default_rng()",
+        except_in=MAY_BE_RANDOM,
+    ),
+    Rule(
+        "noise bits come from the system, in one file",
+        use_of("os.urandom", "os.getrandom"),
+        "from os import urandom",
+        except_in=("noise/samplers.py",),
+    ),
+    Rule(
+        "keys, tokens and random ids are made by the ledger and the server",
+        use_of("secrets", "nacl.utils.random", "uuid.uuid1", "uuid.uuid4"),
+        "import secrets",
+        except_in=("ledger/", "server/", "noise/samplers.py"),
+    ),
+    Rule(
+        "trusted code cannot be seeded",
+        parameter_named("seed", "rng", "random_state", "set_state"),
+        "def perturb(sums, seed=None): ...",
+        only_in=TRUSTED,
+    ),
+    Rule(
+        "no float decides",
+        call_of("float"),
+        "price = float(credits)",
+        only_in=EXACT,
+    ),
+]
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
+def test_rule_is_kept(rule):
+    faults = [
+        f"{name}:{line}"
+        for path in sorted(SOURCE.rglob("*.py"))
+        if rule.covers(name := path.relative_to(SOURCE).as_posix())
+        for line in rule.find(ast.parse(path.read_text("utf-8")))
+    ]
+    assert faults == []
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
+def test_rule_catches_what_breaks_it(rule):
+    assert rule.find(ast.parse(rule.breaks))
+
+
+def test_a_method_that_shares_a_banned_name_is_fine():
+    tree = ast.parse("import re\nre.compile('a')\nfrom sulq.query import random_order\n")
+    assert [rule.name for rule in RULES if rule.find(tree)] == []

@@ -1,0 +1,182 @@
+"""Who may import whom. The one place where the architecture's contracts are written as code.
+
+Imports point down, siblings of one row do not know each other, and learners and attackers cannot
+reach, by any path, what reads rows, draws noise or spends. Modules that do not exist are skipped.
+"""
+
+from __future__ import annotations
+
+import ast
+import os
+import shutil
+import subprocess
+import sys
+from copy import deepcopy
+from itertools import pairwise
+from pathlib import Path
+
+import grimp
+import pytest
+
+SOURCE = Path(__file__).parents[2] / "src" / "sulq"
+
+LAYERS = [
+    {"cli"},
+    {"server", "report", "demo"},
+    {"client", "database", "federation", "learn", "attacks"},
+    {"beliefs", "exact", "sql", "wire", "policy"},
+    {"oracle", "ledger", "engines"},
+    {"accounting"},
+    {"schema", "noise"},
+    {"query"},
+    {"errors"},
+]
+
+# importer -> what it must not reach, directly or through others
+OUTSIDE_THE_SEAM = ("learn", "attacks", "beliefs", "client", "federation")
+BEHIND_THE_SEAM = ("noise.samplers", "ledger", "engines", "exact", "database")
+FORBIDDEN = {
+    **dict.fromkeys(OUTSIDE_THE_SEAM, BEHIND_THE_SEAM),
+    "engines": ("noise", "accounting", "ledger"),
+    "oracle": ("ledger",),
+    "ledger": ("oracle",),
+}
+
+# The public page imports what it shows, so only the top rows may import from it.
+USERS_OF_THE_PAGE = ("sulq.cli", "sulq.server", "sulq.report", "sulq.demo")
+
+# Imports of our own modules inside a function: only where a missing extra must not stop the rest.
+LATE_IMPORTS = ("cli/", "engines/engine.py")
+
+
+def within(module: str, packages: tuple[str, ...]) -> bool:
+    return any(module == package or module.startswith(package + ".") for package in packages)
+
+
+def layer_faults(graph: grimp.ImportGraph) -> set[str]:
+    layers = [grimp.Layer(*row, independent=True) for row in LAYERS]
+    return {
+        " -> ".join([min(route.heads), *route.middle, min(route.tails)])
+        for fault in graph.find_illegal_dependencies_for_layers(layers, containers={"sulq"})
+        for route in fault.routes
+    }
+
+
+def forbidden_faults(graph: grimp.ImportGraph) -> set[str]:
+    return {
+        " -> ".join(chain)
+        for importer, targets in FORBIDDEN.items()
+        for target in targets
+        if {f"sulq.{importer}", f"sulq.{target}"} <= graph.modules
+        for chain in graph.find_shortest_chains(f"sulq.{importer}", f"sulq.{target}")
+    }
+
+
+def sampler_faults(graph: grimp.ImportGraph) -> set[str]:
+    if "sulq.noise.samplers" not in graph.modules:
+        return set()
+    importers = graph.find_modules_that_directly_import("sulq.noise.samplers")
+    return {name for name in importers if not within(name, ("sulq.database",))}
+
+
+def page_faults(graph: grimp.ImportGraph) -> set[str]:
+    importers = graph.find_modules_that_directly_import("sulq")
+    return {name for name in importers if not within(name, USERS_OF_THE_PAGE)}
+
+
+CONTRACTS = [layer_faults, forbidden_faults, sampler_faults, page_faults]
+
+
+@pytest.fixture(scope="module")
+def graph() -> grimp.ImportGraph:
+    return grimp.build_graph("sulq", cache_dir=None)
+
+
+@pytest.mark.parametrize("contract", CONTRACTS)
+def test_contract_is_kept(contract, graph):
+    assert contract(graph) == set()
+
+
+def test_every_module_has_its_row():
+    found = {
+        path.stem
+        for path in SOURCE.iterdir()
+        if path.suffix == ".py" or (path.is_dir() and (path / "__init__.py").exists())
+    }
+    assert found - {"__init__", "__main__"} <= set().union(*LAYERS)
+
+
+@pytest.mark.parametrize(
+    ("contract", "path"),
+    [
+        (layer_faults, ("sulq.query", "sulq.schema")),
+        (layer_faults, ("sulq.errors", "sulq.cli.owner")),
+        (layer_faults, ("sulq.schema.binding", "sulq.noise.distributions")),
+        (layer_faults, ("sulq.report", "sulq.server.app")),
+        (forbidden_faults, ("sulq.learn.clusters", "sulq.database")),
+        (forbidden_faults, ("sulq.attacks.timing", "sulq.sql", "sulq.engines.duckdb")),
+        (forbidden_faults, ("sulq.client", "sulq", "sulq.database")),
+        (forbidden_faults, ("sulq.engines.blocks", "sulq.accounting.losses")),
+        (forbidden_faults, ("sulq.ledger.journal", "sulq.oracle")),
+        (sampler_faults, ("sulq.noise", "sulq.noise.samplers")),
+        (sampler_faults, ("sulq.exact.topup", "sulq.noise.samplers")),
+        (page_faults, ("sulq.ledger.journal", "sulq")),
+    ],
+)
+def test_planted_import_is_caught(contract, path, graph):
+    planted = deepcopy(graph)
+    for module in path:
+        for end in range(1, module.count(".") + 2):
+            planted.add_module(".".join(module.split(".")[:end]))
+    for importer, imported in pairwise(path):
+        planted.add_import(importer=importer, imported=imported)
+    assert contract(planted) - contract(graph)
+
+
+def test_line_planted_in_a_file_is_caught(tmp_path):
+    """From source text to verdict, hidden in a function: the graph must not overlook it."""
+    shutil.copytree(SOURCE, tmp_path / "sulq")
+    with (tmp_path / "sulq" / "query" / "__init__.py").open("a") as file:
+        file.write("\n\ndef hidden() -> None:\n    import sulq.ledger\n")
+    program = (
+        "import runpy, grimp; "
+        f"house = runpy.run_path({str(Path(__file__))!r}); "
+        "print(house['layer_faults'](grimp.build_graph('sulq', cache_dir=None)))"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "sulq.query -> sulq.ledger" in run.stdout
+
+
+def late_imports(tree: ast.Module) -> set[str]:
+    """Modules of ours, or of the standard library, imported inside a function."""
+    found: set[str] = set()
+    for function in ast.walk(tree):
+        if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
+            for node in ast.walk(function):
+                if isinstance(node, ast.Import):
+                    found |= {alias.name for alias in node.names}
+                elif isinstance(node, ast.ImportFrom):
+                    found.add(node.module or "")
+    ours = {"sulq", *sys.stdlib_module_names}
+    return {name for name in found if name.partition(".")[0] in ours}
+
+
+def test_only_optional_packages_are_imported_late():
+    faults = {
+        f"{path.relative_to(SOURCE).as_posix()}: {name}"
+        for path in SOURCE.rglob("*.py")
+        if not path.relative_to(SOURCE).as_posix().startswith(LATE_IMPORTS)
+        for name in late_imports(ast.parse(path.read_text("utf-8")))
+    }
+    assert faults == set()
+
+
+def test_late_import_is_caught():
+    text = "import os\ndef f():\n    import pandas\n    from sulq.ledger import journal\n"
+    assert late_imports(ast.parse(text)) == {"sulq.ledger"}
