@@ -34,7 +34,7 @@ LAYERS = [
 
 # importer -> what it must not reach, directly or through others
 OUTSIDE_THE_SEAM = ("learn", "attacks", "beliefs", "client", "federation")
-BEHIND_THE_SEAM = ("noise.samplers", "ledger", "engines", "exact", "database")
+BEHIND_THE_SEAM = ("noise.samplers", "noise.entropy", "ledger", "engines", "exact", "database")
 FORBIDDEN = {
     **dict.fromkeys(OUTSIDE_THE_SEAM, BEHIND_THE_SEAM),
     "engines": ("noise", "accounting", "ledger"),
@@ -47,6 +47,7 @@ USERS_OF_THE_PAGE = ("sulq.cli", "sulq.server", "sulq.report", "sulq.demo")
 
 # Imports of our own modules inside a function: only where a missing extra must not stop the rest.
 LATE_IMPORTS = ("cli/", "engines/engine.py")
+NOISE = ("sulq.noise",)
 
 
 def within(module: str, packages: tuple[str, ...]) -> bool:
@@ -72,11 +73,18 @@ def forbidden_faults(graph: grimp.ImportGraph) -> set[str]:
     }
 
 
-def sampler_faults(graph: grimp.ImportGraph) -> set[str]:
-    if "sulq.noise.samplers" not in graph.modules:
-        return set()
-    importers = graph.find_modules_that_directly_import("sulq.noise.samplers")
-    return {name for name in importers if not within(name, ("sulq.database",))}
+def drawing_faults(graph: grimp.ImportGraph) -> set[str]:
+    """Only `database` draws: what draws is samplers, entropy and all in noise that reaches it."""
+    bits = "sulq.noise.entropy"
+    reaching = graph.find_downstream_modules(bits) if bits in graph.modules else set()
+    draws = {bits, "sulq.noise.samplers"} | {name for name in reaching if within(name, NOISE)}
+    return {
+        f"{importer} -> {module}"
+        for module in draws & graph.modules
+        for importer in graph.find_modules_that_directly_import(module)
+        if not within(importer, ("sulq.database",))
+        and (importer == "sulq.noise" or not within(importer, NOISE))
+    }
 
 
 def page_faults(graph: grimp.ImportGraph) -> set[str]:
@@ -84,7 +92,7 @@ def page_faults(graph: grimp.ImportGraph) -> set[str]:
     return {name for name in importers if not within(name, USERS_OF_THE_PAGE)}
 
 
-CONTRACTS = [layer_faults, forbidden_faults, sampler_faults, page_faults]
+CONTRACTS = [layer_faults, forbidden_faults, drawing_faults, page_faults]
 
 
 @pytest.fixture(scope="module")
@@ -118,8 +126,9 @@ def test_every_module_has_its_row():
         (forbidden_faults, ("sulq.client", "sulq", "sulq.database")),
         (forbidden_faults, ("sulq.engines.blocks", "sulq.accounting.losses")),
         (forbidden_faults, ("sulq.ledger.journal", "sulq.oracle")),
-        (sampler_faults, ("sulq.noise", "sulq.noise.samplers")),
-        (sampler_faults, ("sulq.exact.topup", "sulq.noise.samplers")),
+        (drawing_faults, ("sulq.noise", "sulq.noise.samplers")),
+        (drawing_faults, ("sulq.exact.topup", "sulq.noise.samplers")),
+        (drawing_faults, ("sulq.demo", "sulq.noise.coins", "sulq.noise.entropy")),
         (page_faults, ("sulq.ledger.journal", "sulq")),
     ],
 )
