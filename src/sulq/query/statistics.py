@@ -1,0 +1,148 @@
+"""count, total, mean, variance, histogram, cdf, quantiles: sums, and what is made of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from sulq.errors import InvalidQuery
+from sulq.query import canonical
+from sulq.query.expressions import (
+    Column,
+    Expression,
+    as_expression,
+    column_or_expression,
+    lit,
+    operation,
+)
+from sulq.query.sum_query import Group, SumQuery, group
+
+CDF_BINS = 128
+MOST_SHARES = 1_000
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Statistic:
+    """A named statistic: the sums it asks, and how to read them (`oracle` does the reading)."""
+
+    kind: str
+    query: SumQuery
+    shares: tuple[float, ...] = ()
+
+
+def _rows(where: object, *conditions: Expression) -> Expression:
+    parts = list(conditions)
+    if where is not None:
+        read = as_expression(where)
+        parts.insert(0, read)
+    if not parts:
+        return canonical.TRUE
+    return parts[0] if len(parts) == 1 else operation("and", *parts)
+
+
+def count(x: Expression | str | None = None, where: Expression | None = None) -> Statistic:
+    """How many rows; with `x`, how many where x is there."""
+    present = [] if x is None else [column_or_expression(x).is_not_null()]
+    return Statistic("count", SumQuery((lit(1),), _rows(where, *present)))
+
+
+def total(x: Expression | str, where: Expression | None = None) -> Statistic:
+    """The sum of x; missing values add nothing."""
+    return Statistic("total", SumQuery((column_or_expression(x),), _rows(where)))
+
+
+def mean(x: Expression | str, where: Expression | None = None) -> Statistic:
+    """The mean of x where it is there.
+
+    Asked as one vector: the count, and the total of x minus the middle of its range.
+    """
+    value = column_or_expression(x)
+    terms = (lit(1), operation("centred", value))
+    return Statistic("mean", SumQuery(terms, _rows(where, value.is_not_null())))
+
+
+def variance(x: Expression | str, where: Expression | None = None) -> Statistic:
+    """The variance of x where it is there, from count, centred total and centred square."""
+    value = column_or_expression(x)
+    from_middle = operation("centred", value)
+    terms = (lit(1), from_middle, operation("centred", from_middle * from_middle))
+    return Statistic("variance", SumQuery(terms, _rows(where, value.is_not_null())))
+
+
+def histogram(
+    *columns: Expression | str,
+    where: Expression | None = None,
+    edges: Sequence[object] | Mapping[str, Sequence[object]] | None = None,
+    other: bool = False,
+) -> Statistic:
+    """Counts per declared value, or per [edge, next edge) of a Number.
+
+    With several columns `edges` maps a Number's name to its edges. `other=True` adds a cell
+    for NULL and undeclared values.
+    """
+    if not columns:
+        raise InvalidQuery("histogram needs at least one column")
+    read = [column_or_expression(column) for column in columns]
+    groups = tuple(group(of, _edges_for(of, edges, len(read)), other=other) for of in read)
+    return Statistic("histogram", SumQuery((lit(1),), _rows(where), groups))
+
+
+def _edges_for(
+    of: Expression,
+    edges: Sequence[object] | Mapping[str, Sequence[object]] | None,
+    columns: int,
+) -> Sequence[object] | None:
+    if edges is None:
+        return None
+    if isinstance(edges, Mapping):
+        return edges.get(of.name) if isinstance(of, Column) else None
+    if columns > 1:
+        raise InvalidQuery("with several columns give edges as {'column': [edges, ...]}")
+    return edges
+
+
+def cdf(
+    x: Expression | str,
+    edges: Sequence[object] | None = None,
+    where: Expression | None = None,
+) -> Statistic:
+    """How many rows lie below each edge: non-decreasing counts, one histogram's price."""
+    return Statistic("cdf", SumQuery((lit(1),), _rows(where), (_distribution(x, edges),)))
+
+
+def quantiles(
+    x: Expression | str, shares: Sequence[float], where: Expression | None = None
+) -> Statistic:
+    """The values below which the given shares of the rows lie; all for one histogram's price."""
+    if isinstance(shares, str) or not isinstance(shares, Sequence) and not hasattr(
+        shares, "__iter__"
+    ):
+        raise InvalidQuery(f"shares must be a list of numbers in [0, 1], got {shares!r:.60}")
+    read: list[float] = []
+    for share in shares:
+        number = canonical._number(as_expression(share))
+        if number is None or not 0 <= number <= 1:
+            raise InvalidQuery(f"a share must be a number in [0, 1], got {share!r:.60}")
+        read.append(float(number))
+    if not 1 <= len(read) <= MOST_SHARES:
+        raise InvalidQuery(f"want 1 to {MOST_SHARES} shares, got {len(read)}")
+    query = SumQuery((lit(1),), _rows(where), (_distribution(x, None),))
+    return Statistic("quantiles", query, tuple(read))
+
+
+def _distribution(x: Expression | str, edges: Sequence[object] | None) -> Group:
+    return group(x, edges, bins=None if edges is not None else CDF_BINS)
+
+
+def as_statistic(question: object) -> Statistic:
+    """A `SumQuery` asked as it is, or a statistic."""
+    if isinstance(question, Statistic):
+        return question
+    if isinstance(question, SumQuery):
+        return Statistic("sums", question)
+    raise InvalidQuery(
+        f"want a question such as count(...), mean(...) or a SumQuery,"
+        f" got {type(question).__name__}"
+    )
+
+

@@ -1,0 +1,126 @@
+"""SumQuery: sums over the rows in S, per public cell. The one thing that is ever asked."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sulq.errors import InvalidQuery
+from sulq.query import canonical
+from sulq.query.expressions import Expression, Literal, as_expression, column_or_expression
+
+MOST_TERMS = 1_000
+MOST_GROUPS = 8
+FORMAT = 1
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Group:
+    """Cells by a column's declared values, by `edges`, or by so many equal `bins` of its range.
+
+    `other` adds one cell for NULL and whatever lies in no other cell.
+    """
+
+    of: Expression
+    edges: tuple[Literal, ...] | None = None
+    bins: int | None = None
+    other: bool = False
+
+    def to_json(self) -> dict[str, Any]:
+        edges = None if self.edges is None else [canonical.to_json(edge) for edge in self.edges]
+        return {
+            "of": canonical.to_json(self.of),
+            "edges": edges,
+            "bins": self.bins,
+            "other": self.other,
+        }
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SumQuery:
+    """Sum `terms` over the rows where `rows` is true, once per cell of `groups`."""
+
+    terms: tuple[Expression, ...]
+    rows: Expression = canonical.TRUE
+    groups: tuple[Group, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not 1 <= len(self.terms) <= MOST_TERMS:
+            raise InvalidQuery(f"a question sums 1 to {MOST_TERMS} terms, got {len(self.terms)}")
+        if len(self.groups) > MOST_GROUPS:
+            raise InvalidQuery(f"at most {MOST_GROUPS} group columns, got {len(self.groups)}")
+
+    def canonical(self) -> SumQuery:
+        """The same question in its one spelling."""
+        groups = tuple(
+            Group(canonical.value(group.of), group.edges, group.bins, group.other)
+            for group in self.groups
+        )
+        terms = tuple(canonical.value(term) for term in self.terms)
+        return SumQuery(terms, canonical.truth(self.rows), groups)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "sulq": FORMAT,
+            "rows": canonical.to_json(self.rows),
+            "terms": [canonical.to_json(term) for term in self.terms],
+            "groups": [group.to_json() for group in self.groups],
+        }
+
+    @classmethod
+    def from_json(cls, form: Mapping[str, Any]) -> SumQuery:
+        """Read `to_json` back; refuses anything else."""
+        keys = {"sulq", "rows", "terms", "groups"}
+        if not isinstance(form, Mapping) or set(form) != keys or form["sulq"] != FORMAT:
+            raise InvalidQuery(f"a question is an object with {sorted(keys)}, format {FORMAT}")
+        if not isinstance(form["terms"], list) or not isinstance(form["groups"], list):
+            raise InvalidQuery("a question's terms and groups are lists")
+        return cls(
+            tuple(canonical.from_json(term) for term in form["terms"]),
+            canonical.from_json(form["rows"]),
+            tuple(_group_from_json(group) for group in form["groups"]),
+        )
+
+
+def text_of(query: SumQuery) -> str:
+    """The question as text; of a canonical query, its one spelling."""
+    return json.dumps(query.to_json(), ensure_ascii=False, separators=(",", ":"))
+
+
+def digest_of(text: str) -> str:
+    """The name of a question: SHA-256 of its canonical text."""
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def group(
+    of: Expression | str,
+    edges: Sequence[object] | None = None,
+    bins: int | None = None,
+    other: bool = False,
+) -> Group:
+    """A group column, checked as far as it can be without a schema."""
+    if bins is not None and (isinstance(bins, bool) or not isinstance(bins, int) or bins < 1):
+        raise InvalidQuery(f"bins must be a whole number above 0, got {bins!r}")
+    if edges is None:
+        return Group(column_or_expression(of), None, bins, bool(other))
+    if isinstance(edges, str) or not isinstance(edges, Sequence) and not hasattr(edges, "__iter__"):
+        raise InvalidQuery(f"edges must be a list of numbers, got {type(edges).__name__}")
+    read = [as_expression(edge) for edge in edges]
+    literals = tuple(edge for edge in read if isinstance(edge, Literal))
+    if len(literals) != len(read) or len(read) < 2:
+        raise InvalidQuery("edges must be at least two numbers or dates")
+    return Group(column_or_expression(of), literals, None, bool(other))
+
+
+def _group_from_json(form: Any) -> Group:
+    if not isinstance(form, Mapping) or set(form) != {"of", "edges", "bins", "other"}:
+        raise InvalidQuery("a group is an object with of, edges, bins and other")
+    edges = form["edges"]
+    if edges is not None:
+        if not isinstance(edges, list):
+            raise InvalidQuery("a group's edges are a list")
+        edges = [canonical.from_json(edge) for edge in edges]
+    return group(canonical.from_json(form["of"]), edges, form["bins"], form["other"] is True)

@@ -1,0 +1,196 @@
+"""bind(query, schema): proves a question's types, bounds, totality and sensitivity, or refuses.
+
+Nothing here reads data. What comes out is a program of integers that cannot fail on any row.
+Proof: docs/proofs/binding.md.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+from sulq.errors import InvalidQuery
+from sulq.query import canonical
+from sulq.query.expressions import Column
+from sulq.query.statistics import Statistic, as_statistic
+from sulq.query.sum_query import Group, SumQuery, digest_of, text_of
+from sulq.schema import columns as declared
+from sulq.schema.bound import BinCells, CategoryCells, Cells, FlagCells, Integer, RowSums, cell_count
+from sulq.schema.columns import Schema
+from sulq.schema.grid import Steps
+from sulq.schema.rows import RowBinder
+from sulq.schema.sensitivity import Sensitivity, sensitivities
+
+MOST_CELLS = 1_000_000
+FINE = 30
+"""Noise is drawn where a unit has at least 2^30 steps, so that TB.8's slack is negligible."""
+
+
+@dataclass(frozen=True, slots=True)
+class BoundTerm:
+    """One sum: whole steps of size `step`; `middle` was taken off each row's value.
+
+    A unit question moves by `unit` steps; the sum is multiplied by `lift` before noise is added.
+    """
+
+    value: Integer
+    step: Fraction
+    unit: int
+    lift: int
+    middle: Fraction
+    low: Fraction
+    high: Fraction
+
+    @property
+    def fine_step(self) -> Fraction:
+        """User units per step of the noisy integer."""
+        return self.step / self.lift
+
+    @property
+    def fine_unit(self) -> int:
+        """What a unit question moves the noisy integer by."""
+        return self.unit * self.lift
+
+
+@dataclass(frozen=True, slots=True)
+class BoundGroup:
+    """One axis of the answer: its cells, and what to call them."""
+
+    name: str
+    keys: tuple[object, ...]
+    cells: Cells
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BoundQuery:
+    """A question proved safe to price and to run."""
+
+    statistic: Statistic
+    query: SumQuery
+    text: str
+    digest: str
+    sums: RowSums
+    terms: tuple[BoundTerm, ...]
+    groups: tuple[BoundGroup, ...]
+    reach: tuple[tuple[Sensitivity, tuple[int, ...]], ...]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return tuple(len(group.keys) for group in self.groups)
+
+    @property
+    def cells(self) -> int:
+        return math.prod(self.shape)
+
+    def lifted(self, sums: list[int]) -> list[int]:
+        """The engine's sums on the fine grid where noise is added."""
+        lifts = [term.lift for term in self.terms]
+        return [value * lifts[place % len(lifts)] for place, value in enumerate(sums)]
+
+
+def bind(question: object, schema: Schema, neighbours: str = "replace") -> BoundQuery:
+    """Prove a question safe on this schema; `InvalidQuery` says what is wrong and the remedy."""
+    statistic = as_statistic(question)
+    query = statistic.query.canonical()
+    binder = RowBinder(schema)
+    rows = binder.condition(query.rows)
+    values = [binder.centred_number(term) for term in query.terms]
+    groups = tuple(_group(group, binder, schema) for group in query.groups)
+    if math.prod(len(group.keys) for group in groups) * len(values) > MOST_CELLS:
+        raise InvalidQuery(f"at most {MOST_CELLS} cells in one question; group by fewer columns")
+    program = RowSums(
+        rows, tuple(value.node for value, _ in values), tuple(group.cells for group in groups)
+    )
+    units, reach = sensitivities(program, schema, neighbours)
+    text = text_of(query)
+    terms = tuple(
+        _term(value, middle, unit) for (value, middle), unit in zip(values, units, strict=True)
+    )
+    return BoundQuery(
+        statistic, query, text, digest_of(text), program, terms, groups, tuple(reach)
+    )
+
+
+def _term(value: Steps, middle: Fraction, unit: int) -> BoundTerm:
+    lift = 1 << max(0, FINE + 1 - unit.bit_length()) if unit else 1
+    low, high = value.low * value.step, value.high * value.step
+    return BoundTerm(value.node, value.step, unit, lift, middle, low, high)
+
+
+def _group(group: Group, binder: RowBinder, schema: Schema) -> BoundGroup:
+    name = canonical.spelling(group.of)
+    if isinstance(group.of, Column):
+        name = group.of.name
+        column = schema[name]
+        if isinstance(column, declared.Flag):
+            _no_edges(group, name)
+            keys: tuple[object, ...] = (False, True)
+            return BoundGroup(name, _with_other(keys, group), FlagCells(name, group.other))
+        if isinstance(column, declared.Category):
+            _no_edges(group, name)
+            if column.values is None:
+                raise InvalidQuery(
+                    f"{name} is open text: it can be compared but not grouped by;"
+                    " declare its values"
+                )
+            values = tuple(column.values)
+            cells = CategoryCells(name, values, group.other)
+            return BoundGroup(name, _with_other(values, group), cells)
+    value = binder.number(group.of)
+    if group.edges is None and group.bins is None:
+        raise InvalidQuery(f"{name} is a Number: say edges=[...] to group by it")
+    edges = _edges(group, value, binder) if group.edges is not None else _equal_bins(group, value)
+    spelled = [number for number, _ in edges]
+    steps = tuple(step for _, step in edges)
+    keys = tuple(zip(spelled[:-1], spelled[1:], strict=True))
+    cells = BinCells(value.node, steps, group.other)
+    assert len(keys) + group.other == cell_count(cells)  # noqa: S101
+    return BoundGroup(name, _with_other(keys, group), cells)
+
+
+def _no_edges(group: Group, name: str) -> None:
+    if group.edges is not None or group.bins is not None:
+        raise InvalidQuery(f"{name} is not a Number: leave edges out, it has declared values")
+
+
+def _with_other(keys: tuple[object, ...], group: Group) -> tuple[object, ...]:
+    return (*keys, None) if group.other else keys
+
+
+def _edges(group: Group, value: Steps, binder: RowBinder) -> list[tuple[object, int]]:
+    """Edges in user units with the step each stands for, rounded as the column is."""
+    found: list[tuple[object, int]] = []
+    for edge in group.edges or ():
+        number = binder.literal(edge, value.kind)
+        place = number / value.step
+        step = math.ceil(place) if value.exact else math.floor(place + Fraction(1, 2))
+        found.append((_plain(edge.value), min(max(step, value.low - 1), value.high + 1)))
+        if len(found) > 1 and binder.literal(edge, value.kind) <= binder.literal(
+            (group.edges or ())[len(found) - 2], value.kind
+        ):
+            raise InvalidQuery("edges must increase")
+    return _distinct(found)
+
+
+def _distinct(edges: list[tuple[object, int]]) -> list[tuple[object, int]]:
+    if len(edges) - 1 > MOST_CELLS:
+        raise InvalidQuery(f"at most {MOST_CELLS} bins, got {len(edges) - 1}")
+    return edges
+
+
+def _equal_bins(group: Group, value: Steps) -> list[tuple[object, int]]:
+    """So many equal bins of the range, fewer where the lattice has fewer points."""
+    wanted = min(group.bins or 1, max(1, value.high - value.low), MOST_CELLS)
+    width = value.high - value.low
+    steps = sorted({value.low + round(Fraction(width * i, wanted)) for i in range(wanted + 1)})
+    return [(_plain(step * value.step), step) for step in steps]
+
+
+def _plain(value: object) -> object:
+    """Keys as people write them: whole numbers as int, others as float."""
+    if isinstance(value, Fraction):
+        return value.numerator if value.denominator == 1 else value.numerator / value.denominator
+    return value
+
+

@@ -1,0 +1,257 @@
+"""Fixed point: numbers of a row as whole steps, and user units as steps times their size.
+
+A column is rounded once, at the leaf; sums, differences and constant factors are then exact, and
+products, quotients and mixed grids are rounded by one integer rule (nearest, ties upwards).
+Every value stays within 2^31 steps, every intermediate within 2^62 (G.4).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from sulq.errors import InvalidQuery
+from sulq.schema.bound import (
+    Added,
+    Divided,
+    Fixed,
+    Integer,
+    Magnitude,
+    Multiplied,
+    Quantised,
+    Scaled,
+    Shifted,
+)
+from sulq.schema.columns import Number
+
+WIDE = 2**31
+ROOMY = 2**40
+LARGEST = 2**62
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """A number of a row: `node` whole steps of size `step`, between `low` and `high`.
+
+    `exact` means that nothing was rounded on the way: the value lies on a declared lattice.
+    `constant` is the exact value of a literal, which can still be placed on any grid.
+    """
+
+    node: Integer
+    low: int
+    high: int
+    step: Fraction
+    exact: bool = True
+    constant: Fraction | None = None
+    kind: str = "number"
+
+    @property
+    def largest(self) -> int:
+        return max(abs(self.low), abs(self.high))
+
+
+def leaf_rule(column: Number, bits: int) -> tuple[Fraction, bool]:
+    """The step of a column, and whether it is its declared lattice.
+
+    A power of two otherwise, so that x / step is exact in binary64 (G.4).
+    """
+    low, high = column.range
+    largest = max(abs(low), abs(high))
+    lattice = column.lattice
+    if lattice is not None and largest / lattice <= WIDE:
+        return lattice, True
+    exponent = _log2_up((high - low) / 2**bits)
+    return Fraction(2) ** max(exponent, _log2_up(largest / WIDE)), False
+
+
+def _log2_up(number: Fraction) -> int:
+    """The least e with 2^e >= number."""
+    exponent = number.numerator.bit_length() - number.denominator.bit_length() - 1
+    while Fraction(2) ** exponent < number:
+        exponent += 1
+    return exponent
+
+
+def leaf(column: Number, bits: int) -> Steps:
+    """A column on its grid."""
+    step, exact = leaf_rule(column, bits)
+    low, high = (_binary64(bound) for bound in column.range)
+    node = Quantised(column.name, low, high, _binary64(1 / step))
+    return Steps(node, round_leaf(node, low), round_leaf(node, high), step, exact, None, column.kind)
+
+
+def _binary64(number: Fraction) -> float:
+    return number.numerator / number.denominator
+
+
+def round_leaf(node: Quantised, x: float) -> int:
+    """The leaf formula on one number, as every engine computes it."""
+    clamped = min(max(x, node.low), node.high)
+    return math.floor(clamped * node.per_unit + 0.5)
+
+
+def constant(number: Fraction, kind: str = "number") -> Steps:
+    """A literal: one step of its own size."""
+    if number == 0:
+        return Steps(Fixed(0), 0, 0, Fraction(1), True, number, kind)
+    sign = 1 if number > 0 else -1
+    return Steps(Fixed(sign), sign, sign, abs(number), True, number, kind)
+
+
+def settled(value: Steps) -> Steps:
+    """The value within 2^31 steps: coarser where it must be."""
+    if value.largest <= WIDE:
+        return value
+    bits = (value.largest - 1).bit_length() - 31
+    half = 1 << (bits - 1)
+    return Steps(
+        Shifted(value.node, bits),
+        (value.low + half) >> bits,
+        (value.high + half) >> bits,
+        value.step * 2**bits,
+        False,
+        None,
+        value.kind,
+    )
+
+
+def finer(value: Steps, factor: int) -> Steps:
+    """The same numbers in steps `factor` times smaller."""
+    if factor == 1:
+        return value
+    return replace(
+        value,
+        node=Scaled(value.node, factor),
+        low=value.low * factor,
+        high=value.high * factor,
+        step=value.step / factor,
+        constant=None,
+    )
+
+
+def coarser(value: Steps, step: Fraction) -> Steps:
+    """The numbers rounded to a larger step; the ratio itself may be rounded at 2^-28."""
+    ratio = value.step / step
+    bits = 61 - max(1, value.largest).bit_length() - max(0, _log2_up(ratio))
+    factor = math.floor(ratio * 2**bits + Fraction(1, 2))
+    half = 1 << (bits - 1)
+    return Steps(
+        Shifted(Scaled(value.node, factor), bits),
+        (value.low * factor + half) >> bits,
+        (value.high * factor + half) >> bits,
+        step,
+        False,
+        None,
+        value.kind,
+    )
+
+
+def placed(number: Fraction, like: Steps) -> tuple[Steps, Steps]:
+    """A literal on `like`'s grid, refined if that is what keeps a lattice value exact."""
+    ratio = number / like.step
+    if ratio.denominator != 1 and like.exact:
+        room = max(1, WIDE // max(1, like.largest, math.ceil(abs(ratio))))
+        factor = ratio.denominator if ratio.denominator <= room else 2 ** (room.bit_length() - 1)
+        like = finer(like, factor)
+        ratio = number / like.step
+    steps = math.floor(ratio + Fraction(1, 2))
+    exact = ratio.denominator == 1
+    if abs(steps) > LARGEST // 4:
+        raise InvalidQuery(
+            f"the number {float(number):g} is far outside the range of what it is combined with;"
+            " scale one of the two"
+        )
+    return Steps(Fixed(steps), steps, steps, like.step, exact, None, like.kind), like
+
+
+def aligned(left: Steps, right: Steps) -> tuple[Steps, Steps]:
+    """Both on one grid."""
+    if left.constant is not None and right.constant is None:
+        fixed, right = placed(left.constant, right)
+        return fixed, right
+    if right.constant is not None and left.constant is None:
+        fixed, left = placed(right.constant, left)
+        return left, fixed
+    step = _gcd(left.step, right.step)
+    up = [int(side.step / step) for side in (left, right)]
+    if left.largest * up[0] <= ROOMY and right.largest * up[1] <= ROOMY:
+        return finer(left, up[0]), finer(right, up[1])
+    step = max(left.step, right.step)
+    return tuple(  # type: ignore[return-value]
+        side if side.step == step else coarser(side, step) for side in (left, right)
+    )
+
+
+def _gcd(a: Fraction, b: Fraction) -> Fraction:
+    common = math.gcd(a.numerator * b.denominator, b.numerator * a.denominator)
+    return Fraction(common, a.denominator * b.denominator)
+
+
+def added(parts: list[Steps]) -> Steps:
+    """The sum, on the common grid of its parts."""
+    sum_ = parts[0]
+    for part in parts[1:]:
+        left, right = aligned(sum_, part)
+        nodes = (*left.node.parts, right.node) if isinstance(left.node, Added) else (
+            left.node,
+            right.node,
+        )
+        sum_ = settled(
+            Steps(
+                Added(nodes),
+                left.low + right.low,
+                left.high + right.high,
+                left.step,
+                left.exact and right.exact,
+                None,
+                left.kind if left.kind != "number" else right.kind,
+            )
+        )
+    return sum_
+
+
+def times_constant(factor: Fraction, value: Steps) -> Steps:
+    """A constant factor only changes the size of a step (and perhaps the sign)."""
+    if factor == 0:
+        return Steps(Scaled(value.node, 0), 0, 0, Fraction(1), True)
+    if factor > 0:
+        return replace(value, step=value.step * factor, constant=None, kind="number")
+    return Steps(
+        Scaled(value.node, -1), -value.high, -value.low, value.step * -factor, value.exact
+    )
+
+
+def multiplied(left: Steps, right: Steps) -> Steps:
+    """The product, exact in 62 bits and then settled."""
+    corners = [a * b for a in (left.low, left.high) for b in (right.low, right.high)]
+    low = min(corners)
+    if left.node == right.node:
+        low = 0 if left.low <= 0 <= left.high else min(left.low**2, left.high**2)
+    product = Multiplied(left.node, right.node)
+    return settled(
+        Steps(product, low, max(corners), left.step * right.step, left.exact and right.exact)
+    )
+
+
+def divided(over: Steps, under: Steps) -> Steps:
+    """The quotient to as many bits as fit, `under` proved to exclude 0."""
+    if under.low <= 0 <= under.high:
+        raise InvalidQuery(
+            "division by something that can be 0 in its range; clip it away from 0 first"
+        )
+    if under.high < 0:
+        over, under = (times_constant(Fraction(-1), side) for side in (over, under))
+    factor = 2 ** (60 - max(1, over.largest, under.largest).bit_length())
+    over = finer(over, factor)
+    corners = [
+        (2 * a + b) // (2 * b) for a in (over.low, over.high) for b in (under.low, under.high)
+    ]
+    node = Divided(over.node, under.node)
+    return settled(Steps(node, min(corners), max(corners), over.step / under.step, False))
+
+
+def magnitude(value: Steps) -> Steps:
+    """|value|."""
+    low = 0 if value.low <= 0 <= value.high else min(abs(value.low), abs(value.high))
+    return replace(value, node=Magnitude(value.node), low=low, high=value.largest, constant=None)

@@ -1,0 +1,385 @@
+"""RowBinder: an expression over declared columns becomes an integer program, or a refusal."""
+
+from __future__ import annotations
+
+import datetime
+import hashlib
+import math
+import re
+from fractions import Fraction
+from typing import Literal as OneOf
+
+from sulq.errors import InvalidQuery
+from sulq.query import canonical
+from sulq.query.expressions import Column, Expression, Literal, Operation
+from sulq.schema import bound, grid
+from sulq.schema.bound import Condition, Integer
+from sulq.schema.columns import Category, Flag, Number, Schema, as_number
+from sulq.schema.grid import Steps
+
+SECONDS_A_DAY = 86_400
+
+
+def _spell(expression: Expression) -> str:
+    return canonical.spelling(expression)[:160]
+
+
+class RowBinder:
+    """Binds canonical expressions on one schema."""
+
+    def __init__(self, schema: Schema) -> None:
+        self.schema = schema
+
+    # --- numbers --------------------------------------------------------------------------------
+
+    def centred_number(self, expression: Expression) -> tuple[Steps, Fraction]:
+        """A summand, and the middle that was taken off it (0 if it was not asked for)."""
+        if isinstance(expression, Operation) and expression.name == "centred":
+            value = self.number(expression.operands[0])
+            return self._from_middle(value)
+        return self.number(expression), Fraction(0)
+
+    def number(self, expression: Expression) -> Steps:
+        """A number of the row, with proved bounds."""
+        match expression:
+            case Column(name):
+                return self._column(name)
+            case Literal(value):
+                return self._constant(value)
+            case Operation(name, operands):
+                return self._operation(expression, name, operands)
+        raise InvalidQuery(f"not a number: {_spell(expression)}")
+
+    def _column(self, name: str) -> Steps:
+        column = self.schema[name]
+        match column:
+            case Number():
+                return grid.leaf(column, self.schema.bits)
+            case Flag():
+                return Steps(bound.FlagBit(name), 0, 1, Fraction(1))
+            case Category():
+                raise InvalidQuery(
+                    f"{name} is a Category, which has no arithmetic;"
+                    f" write when(col({name!r}) == ...).then(1).otherwise(0)"
+                )
+
+    def _constant(self, value: object) -> Steps:
+        if value is None:
+            return Steps(bound.Fixed(None), 0, 0, Fraction(1))
+        if isinstance(value, bool | str):
+            raise InvalidQuery(f"{value!r:.80} stands where a number is wanted")
+        kind = "number"
+        if isinstance(value, datetime.date):
+            kind = "datetime" if isinstance(value, datetime.datetime) else "date"
+        return grid.constant(as_number(value, "a literal"), kind)
+
+    def _operation(self, whole: Operation, name: str, operands: tuple[Expression, ...]) -> Steps:
+        match name:
+            case "choose":
+                then, otherwise = self._branches(operands[1], operands[2])
+                node = bound.Chosen(self.condition(operands[0]), then.node, otherwise.node)
+                return _either(node, then, otherwise)
+            case "coalesce":
+                first, instead = self._branches(*operands)
+                return _either(bound.FirstOf(first.node, instead.node), first, instead)
+            case "hashed":
+                return self._hashed(operands[0], operands[1])
+            case "multiply":
+                return self._product(operands)
+            case "clip":
+                return self._clip(operands)
+            case "least" | "greatest":
+                return self._extreme(name, operands)
+        parts = [self.number(operand) for operand in operands]
+        match name:
+            case "add":
+                return grid.added(_one_kind(parts, whole))
+            case "divide":
+                try:
+                    return grid.divided(*parts)
+                except InvalidQuery as error:
+                    raise InvalidQuery(f"{error}: {_spell(whole)}") from None
+            case "abs":
+                return grid.magnitude(parts[0])
+            case "centred":
+                return self._from_middle(parts[0])[0]
+        raise InvalidQuery(f"{name} is not a number: {_spell(whole)}")
+
+    def _product(self, operands: tuple[Expression, ...]) -> Steps:
+        factor, rest = Fraction(1), operands
+        head = operands[0]
+        if isinstance(head, Literal):
+            factor, rest = as_number(head.value, "a factor"), operands[1:]
+        product = self.number(rest[0])
+        for operand in rest[1:]:
+            product = grid.multiplied(product, self.number(operand))
+        return product if factor == 1 else grid.times_constant(factor, product)
+
+    def _clip(self, operands: tuple[Expression, ...]) -> Steps:
+        value = self.number(operands[0])
+        low, high = (self._clip_bound(operand, value) for operand in operands[1:])
+        if isinstance(value.node, bound.Quantised):
+            leaf = value.node
+            bottom, top = (n.numerator / n.denominator for n in (low, high))
+            if bottom < leaf.high and top > leaf.low and bottom < top:
+                node = bound.Quantised(
+                    leaf.column, max(bottom, leaf.low), min(top, leaf.high), leaf.per_unit
+                )
+                ends = (grid.round_leaf(node, node.low), grid.round_leaf(node, node.high))
+                return Steps(node, *ends, value.step, value.exact, None, value.kind)
+        floor, value = grid.placed(low, value)
+        ceiling, value = grid.placed(high, value)
+        floor, value = grid.placed(low, value)
+        node_ = bound.Greater(bound.Lesser(value.node, ceiling.node), floor.node)
+        ends = (min(max(end, floor.low), ceiling.low) for end in (value.low, value.high))
+        return Steps(node_, *ends, value.step, value.exact, None, value.kind)
+
+    def _clip_bound(self, operand: Expression, value: Steps) -> Fraction:
+        if not isinstance(operand, Literal):
+            raise InvalidQuery(f"clip takes constant bounds, got {_spell(operand)}")
+        return self.literal(operand, value.kind)
+
+    def _extreme(self, name: str, operands: tuple[Expression, ...]) -> Steps:
+        result = self.number(operands[0])
+        for operand in operands[1:]:
+            left, right = grid.aligned(*_one_kind([result, self.number(operand)], operand))
+            pick, node = (min, bound.Lesser) if name == "least" else (max, bound.Greater)
+            result = Steps(
+                node(left.node, right.node),
+                pick(left.low, right.low),
+                pick(left.high, right.high),
+                left.step,
+                left.exact and right.exact,
+                None,
+                left.kind,
+            )
+            result = grid.settled(result)
+        return result
+
+    def _branches(self, first: Expression, second: Expression) -> tuple[Steps, Steps]:
+        """Two alternatives on one grid; a NULL takes any grid."""
+        one, two = self.number(first), self.number(second)
+        if one.node == bound.Fixed(None):
+            return Steps(one.node, two.low, two.high, two.step, two.exact, None, two.kind), two
+        if two.node == bound.Fixed(None):
+            return one, Steps(two.node, one.low, one.high, one.step, one.exact, None, one.kind)
+        if one.constant is not None and two.constant is not None:
+            step = grid._gcd(one.step, two.step)
+            sides = (int(one.constant / step), int(two.constant / step))
+            if max(map(abs, sides)) > grid.WIDE:
+                raise InvalidQuery("two constants too far apart to share a grid; round them")
+            a, b = (Steps(bound.Fixed(side), side, side, step) for side in sides)
+            return a, b
+        left, right = grid.aligned(*_one_kind([one, two], first))
+        return left, right
+
+    def _from_middle(self, value: Steps) -> tuple[Steps, Fraction]:
+        """The value minus the middle of its range, on its own grid."""
+        if value.constant is not None:
+            return value, Fraction(0)
+        middle = (value.low + value.high) // 2
+        if middle == 0:
+            return value, Fraction(0)
+        node = bound.Added((value.node, bound.Fixed(-middle)))
+        shifted = Steps(node, value.low - middle, value.high - middle, value.step, value.exact)
+        return shifted, middle * value.step
+
+    def _hashed(self, identity: Expression, seed: Expression) -> Steps:
+        if not isinstance(identity, Column) or not isinstance(seed, Literal):
+            raise InvalidQuery("hashed takes a public id column and a whole seed")
+        column = self.schema[identity.name]
+        if not isinstance(column, Number) or not column.public or column.lattice != 1:
+            raise InvalidQuery(
+                f"hashed needs a public whole-numbered id; declare"
+                f" Number({identity.name!r}, 0, ..., step=1, public=True)"
+            )
+        low, high = column.range
+        if low < 0:
+            raise InvalidQuery(f"hashed needs ids from 0 up, {identity.name} starts at {low}")
+        leaf = bound.Quantised(column.name, float(low), float(high), 1.0)
+        digest = hashlib.sha256(f"sulq hashed {seed.value}".encode()).digest()
+        a, b, c, d = (
+            int.from_bytes(digest[8 * i : 8 * i + 8], "big") % bound.PRIME for i in range(4)
+        )
+        return Steps(bound.HashedBit(leaf, (a, b, c, d)), 0, 1, Fraction(1))
+
+    def literal(self, literal: Literal, kind: str) -> Fraction:
+        """A constant in the units of what it is compared with."""
+        value = literal.value
+        if value is None or isinstance(value, bool | str):
+            raise InvalidQuery(f"{value!r:.80} stands where a number or a date is wanted")
+        constant = self._constant(value)
+        assert constant.constant is not None  # noqa: S101
+        return _converted(constant, kind)
+
+    # --- conditions -----------------------------------------------------------------------------
+
+    def condition(self, expression: Expression) -> Condition:
+        """A condition of the row."""
+        match expression:
+            case Literal(value=True):
+                return bound.Always()
+            case Literal(value=False):
+                return bound.Never()
+            case Operation(name="and", operands=parts):
+                return bound.AllOf(tuple(self.condition(part) for part in parts))
+            case Operation(name="or", operands=parts):
+                return bound.AnyOf(tuple(self.condition(part) for part in parts))
+            case Operation(name="lt" | "le" | "eq" | "ne" as name, operands=(left, right)):
+                sign: dict[str, OneOf["<", "<=", "=", "<>"]]
+                sign = {"lt": "<", "le": "<=", "eq": "=", "ne": "<>"}
+                return self._compare(sign[name], left, right)
+            case Operation(name="among" | "not_among" as name, operands=(subject, *listed)):
+                return self._member(name == "not_among", subject, tuple(listed))
+            case Operation(name="like" | "not_like" as name, operands=(subject, pattern)):
+                return self._like(name == "not_like", subject, pattern)
+            case Operation(name="is_null" | "not_null" as name, operands=(subject,)):
+                return bound.Missing(self._subject(subject), name == "not_null")
+        raise InvalidQuery(f"not a condition: {_spell(expression)}")
+
+    def _subject(self, subject: Expression) -> Integer | bound.Text:
+        if isinstance(subject, Column) and isinstance(self.schema[subject.name], Category):
+            return bound.Text(subject.name)
+        return self.number(subject).node
+
+    def _compare(
+        self, sign: OneOf["<", "<=", "=", "<>"], left: Expression, right: Expression
+    ) -> Condition:
+        for side in (left, right):
+            if isinstance(side, Column) and isinstance(self.schema[side.name], Category):
+                raise InvalidQuery(
+                    f"{side.name} is a Category: compare it with = or isin to declared values"
+                )
+        one, two = self.number(left), self.number(right)
+        if one.constant is not None and two.constant is None:
+            return _against(sign, two, _converted(one, two.kind), constant_left=True)
+        if two.constant is not None and one.constant is None:
+            return _against(sign, one, _converted(two, one.kind), constant_left=False)
+        a, b = grid.aligned(*_one_kind([one, two], left))
+        return bound.Compared(sign, a.node, b.node)
+
+    def _member(
+        self, negated: bool, subject: Expression, listed: tuple[Expression, ...]
+    ) -> Condition:
+        values = [item.value for item in listed if isinstance(item, Literal)]
+        if isinstance(subject, Column):
+            column = self.schema[subject.name]
+            if isinstance(column, Category):
+                return _category_member(column, negated, values)
+            if isinstance(column, Flag):
+                return _flag_member(column, negated, values)
+            if any(isinstance(value, bool) for value in values):
+                raise InvalidQuery(f"{column.name} is a Number, not a condition; compare it")
+        sign: OneOf["=", "<>"] = "<>" if negated else "="
+        parts = tuple(self._compare(sign, subject, item) for item in listed)
+        if len(parts) == 1:
+            return parts[0]
+        return bound.AllOf(parts) if negated else bound.AnyOf(parts)
+
+    def _like(self, negated: bool, subject: Expression, pattern: Expression) -> Condition:
+        text = pattern.value if isinstance(pattern, Literal) else None
+        column = self.schema[subject.name] if isinstance(subject, Column) else None
+        if not isinstance(column, Category) or not isinstance(text, str):
+            raise InvalidQuery("like takes a Category column and a text pattern")
+        if column.values is None:
+            return bound.Matches(column.name, text, negated)
+        matching = [value for value in column.values if like(text, str(value))]
+        return _category_member(column, negated, matching)
+
+
+def like(pattern: str, text: str) -> bool:
+    """SQL LIKE without an escape character."""
+    parts = (".*" if c == "%" else "." if c == "_" else re.escape(c) for c in pattern)
+    return re.fullmatch("".join(parts), text, re.DOTALL) is not None
+
+
+def _either(node: Integer, one: Steps, two: Steps) -> Steps:
+    return grid.settled(
+        Steps(
+            node,
+            min(one.low, two.low),
+            max(one.high, two.high),
+            one.step,
+            one.exact and two.exact,
+            None,
+            one.kind,
+        )
+    )
+
+
+def _converted(constant: Steps, kind: str) -> Fraction:
+    """A literal's value in the units of a kind: a date against datetimes counts in seconds."""
+    value = constant.constant
+    assert value is not None  # noqa: S101
+    if constant.kind in ("number", kind):
+        return value
+    if (constant.kind, kind) == ("date", "datetime"):
+        return value * SECONDS_A_DAY
+    if (constant.kind, kind) == ("datetime", "date"):
+        return value / SECONDS_A_DAY
+    raise InvalidQuery(f"a {constant.kind} cannot be combined with a number column")
+
+
+def _one_kind(parts: list[Steps], where: Expression) -> list[Steps]:
+    kinds = {part.kind for part in parts if part.constant is None} - {"number"}
+    if len(kinds) > 1:
+        raise InvalidQuery(f"dates and datetimes do not mix here: {_spell(where)}")
+    kind = kinds.pop() if kinds else "number"
+    return [
+        part if part.constant is None else grid.constant(_converted(part, kind), kind)
+        for part in parts
+    ]
+
+
+def _against(
+    sign: OneOf["<", "<=", "=", "<>"], value: Steps, number: Fraction, constant_left: bool
+) -> Condition:
+    """A comparison with a constant, as a threshold in steps.
+
+    On a lattice the threshold is exact. Otherwise the constant is rounded as the column is, so
+    that x = c and x >= c hold for the rows that hold just c.
+    """
+    place = number / value.step
+    nearest = math.floor(place + Fraction(1, 2))
+    whole = place.denominator == 1 or not value.exact
+    edge = nearest if whole else math.floor(place) if constant_left else math.ceil(place)
+    if not whole and sign in ("=", "<>"):
+        return bound.Never() if sign == "=" else bound.Missing(value.node, True)
+    if not whole:  # c < x means floor(c) < x, x < c means x < ceil(c); <= follows suit
+        sign = "<"
+    edge = min(max(edge, value.low - 1), value.high + 1)
+    fixed = bound.Fixed(edge)
+    if constant_left:
+        return bound.Compared(sign, fixed, value.node)
+    return bound.Compared(sign, value.node, fixed)
+
+
+def _category_member(column: Category, negated: bool, values: list[object]) -> Condition:
+    wanted = int if column.values and isinstance(column.values[0], int) else str
+    kept: list[object] = []
+    for value in values:
+        if type(value) is not wanted:
+            raise InvalidQuery(
+                f"{column.name} holds {'whole numbers' if wanted is int else 'texts'},"
+                f" got {value!r:.80}"
+            )
+        if column.values is None or value in column.values:
+            kept.append(value)
+    if not kept:
+        return bound.Missing(bound.Text(column.name), True) if negated else bound.Never()
+    return bound.Among(column.name, tuple(kept), negated)  # type: ignore[arg-type]
+
+
+def _flag_member(column: Flag, negated: bool, values: list[object]) -> Condition:
+    wanted = set()
+    for value in values:
+        if not isinstance(value, bool) and value not in (0, 1):
+            raise InvalidQuery(f"{column.name} is a Flag: compare it with True or False")
+        wanted.add(bool(value))
+    if negated:
+        wanted = {True, False} - wanted
+    if not wanted:
+        return bound.Never()
+    if len(wanted) == 2:
+        return bound.Missing(bound.FlagBit(column.name), True)
+    return bound.FlagIs(column.name, wanted.pop())
