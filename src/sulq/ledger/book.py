@@ -1,0 +1,303 @@
+"""One open ledger file: held alone, verified, written by one thread, shared by its tables."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, TypeVar
+
+from nacl.signing import SigningKey
+
+from sulq.errors import Refused
+from sulq.ledger import steps
+from sulq.ledger.anchor import Anchor, Mark, furthest, new_anchor
+from sulq.ledger.history import History
+from sulq.ledger.keys import new_key, public_text, read_key
+from sulq.ledger.sqlite import SqliteStore
+from sulq.ledger.state import (
+    Hold,
+    named,
+    private_directory,
+    private_path,
+    read_private,
+    write_private,
+)
+from sulq.ledger.store import FORMAT, Row, Store
+from sulq.ledger.writer import Writer, closed
+
+MEMORY = ":memory:"
+T = TypeVar("T")
+
+
+class Book:
+    """The chain in use. Reads see only what is durable; work runs on the writer's thread."""
+
+    def __init__(
+        self,
+        store: Store,
+        history: History,
+        key: SigningKey,
+        anchor: Anchor | None,
+        holds: list[Hold],
+    ) -> None:
+        self.history, self.key, self.users = history, key, 1
+        self._store, self._anchor, self._holds = store, anchor, holds
+        self._pending: dict[int, Row] = {}
+        self._process = os.getpid()
+        self._lock = threading.Lock()
+        self._writer = Writer(self._commit, self._finish, self._lock)
+
+    def submit(self, work: Callable[[], T]) -> T:
+        """Do `work` in turn on the writer's thread; return when all it added is durable."""
+        self._check_process()
+        return self._writer.submit(work)
+
+    def read(self, work: Callable[[], T]) -> T:
+        """Do `work` between two commits."""
+        self._check_process()
+        with self._lock:
+            if self._writer.ended:
+                raise closed()
+            return work()
+
+    def add(self, body: Mapping[str, Any], noisy: str | None = None) -> Row:
+        """Append an event; only for work on the writer's thread."""
+        row = self.history.add({**body, "at": int(time.time())}, noisy)  # "at" is for display only
+        self._pending[row.seq] = row
+        return row
+
+    def row(self, seq: int) -> Row:
+        return self._pending.get(seq) or self._store.row(seq)
+
+    def page(self, after: int, most: int) -> list[Row]:
+        """At most `most` rows after that number."""
+        return [row for row, _ in zip(self._store.rows(after), range(most), strict=False)]
+
+    def rows(self) -> Iterator[Row]:
+        return self._store.rows()
+
+    @property
+    def usable(self) -> bool:
+        return not self._writer.ended
+
+    @property
+    def foreign(self) -> bool:
+        """True in a forked child, which has no writer and must not touch its parent's file."""
+        return os.getpid() != self._process
+
+    def _check_process(self) -> None:
+        if self.foreign:
+            raise Refused(
+                "this ledger was opened by another process and cannot be used in a "
+                "forked child; open it there anew, after the parent has closed it"
+            )
+
+    def _commit(self) -> None:
+        """Durable in the ledger, then in the anchor; only then may anybody be answered."""
+        if self._pending:
+            steps.on_step("admitted")
+            self._store.append(tuple(self._pending.values()))
+            steps.on_step("committed")
+            if self._anchor is not None:
+                self._anchor.move(self.history.mark)
+            steps.on_step("anchored")
+            self._pending.clear()
+
+    def _finish(self, tidy: bool) -> None:
+        """After a failure nothing more is written: what is on disk decides at the next opening."""
+        with suppress(Refused):
+            if tidy and self._anchor is not None:
+                self._anchor.move(self.history.mark)  # both slots now say the same
+        self._store.close(tidy=tidy)
+        if self._anchor is not None:
+            self._anchor.close()
+        for hold in self._holds:
+            hold.release()
+
+    def end(self) -> None:
+        self._writer.end()
+
+    def leave_to_parent(self) -> None:
+        """In a forked child: drop the copies of the parent's locks."""
+        for hold in self._holds:
+            hold.release()
+
+
+_books: dict[str, Book] = {}
+_registry = threading.RLock()  # a finalizer may close one book while another is opened
+
+
+def open_book(path: str | Path, wait: float, create: bool) -> Book:
+    """The book of `path`, shared within this process; `Refused` if anything does not match."""
+    if str(path) == MEMORY:
+        return _begin(SqliteStore(MEMORY), None, [])
+    where = os.path.realpath(path)
+    with _registry:
+        book = _books.get(where)
+        if book is not None and not book.foreign and book.usable:
+            book.users += 1
+            return book
+        book = _books[where] = _open(where, wait, create)
+        return book
+
+
+def release_book(book: Book) -> None:
+    """One user less; the last one closes."""
+    if book.foreign:
+        return
+    with _registry:
+        book.users -= 1
+        if book.users > 0:
+            return
+        for where, found in list(_books.items()):
+            if found is book:
+                del _books[where]
+    book.end()
+
+
+def opened(path: str | Path) -> Book | None:
+    """The book of `path` if this process has it open."""
+    with _registry:
+        book = _books.get(os.path.realpath(path))
+        return book if book is not None and book.usable and not book.foreign else None
+
+
+def _after_fork() -> None:
+    global _registry
+    _registry = threading.RLock()
+    for book in _books.values():
+        book.leave_to_parent()
+
+
+os.register_at_fork(after_in_child=_after_fork)
+
+
+class Files:
+    """Where a ledger's own files lie in the state directory."""
+
+    def __init__(self, ledger: str) -> None:
+        home = private_path("ledgers", ledger)
+        self.key, self.anchor, self.holder = home / "key", home / "anchor", home / "holder"
+
+
+def path_home(where: str) -> Path:
+    """What the state directory knows of a path: who holds it, and which ledger lives there."""
+    return private_path("paths", named(where))
+
+
+def _open(where: str, wait: float, create: bool) -> Book:
+    deadline = time.monotonic() + wait
+    home = private_directory("paths", named(where))
+    holds = [Hold(home / "holder", where, deadline)]
+    try:
+        known = (read_private(home / "ledger") or b"").decode("ascii", "replace")
+        if not Path(where).exists() and (known or not create):
+            raise _missing(where, known)
+        store = SqliteStore(where, max(0.0, deadline - time.monotonic()))
+        try:
+            history = History()
+            history.take(store.rows())
+            if not history.ledger:
+                if known or not create:
+                    raise _missing(where, known)
+                return _begin(store, home, holds)
+            files = Files(history.ledger)
+            private_directory("ledgers", history.ledger)
+            holds.append(Hold(files.holder, where, deadline))
+            if known not in ("", history.ledger):
+                raise Refused(
+                    f"{where} is not the ledger that was there before; give each ledger "
+                    "a path of its own"
+                )
+            key = read_key(files.key, history.public)
+            anchor = _verified_anchor(files, store, history, key)
+            remember(home, history.ledger)
+            return Book(store, history, key, anchor, holds)
+        except BaseException:
+            store.close(tidy=False)
+            raise
+    except BaseException:
+        for hold in holds:
+            hold.release()
+        raise
+
+
+def _missing(where: str, known: str) -> Refused:
+    if known:
+        return Refused(
+            f"the ledger {where} is lost or empty; restore it from a backup, then run "
+            "`sulq recover`, or give a new ledger another path"
+        )
+    return Refused(f"there is no ledger at {where}")
+
+
+def _begin(store: Store, home: Path | None, holds: list[Hold]) -> Book:
+    """A new ledger. Key and anchor come first: a crash in between leaves an empty file, not a
+    ledger without its anchor."""
+    history, ledger = History(), secrets.token_hex(16)
+    files = Files(ledger) if home is not None else None
+    if files is not None:
+        private_directory("ledgers", ledger)
+    key = new_key(files.key if files is not None else None)
+    if files is not None:
+        holds.append(Hold(files.holder, "", time.monotonic()))
+        new_anchor(files.anchor, ledger, key, history.mark, replace=False)
+    steps.on_step("anchor made")
+    store.append(
+        [
+            history.add(
+                {
+                    "kind": "ledger",
+                    "format": FORMAT,
+                    "ledger": ledger,
+                    "public_key": public_text(key),
+                }
+            )
+        ]
+    )
+    steps.on_step("ledger made")
+    anchor = None
+    if files is not None and home is not None:
+        anchor = Anchor(files.anchor, ledger, key)
+        anchor.settle(history.mark)
+        remember(home, ledger)
+    return Book(store, history, key, anchor, holds)
+
+
+def remember(home: Path, ledger: str) -> None:
+    """Note which ledger lives at this path: no new one takes its place unnoticed."""
+    if read_private(home / "ledger") != ledger.encode():
+        write_private(home / "ledger", ledger.encode(), replace=True)
+
+
+def behind(mark: Mark, store: Store, history: History) -> bool:
+    """True if the chain has not come as far as `mark`, or came there another way."""
+    if mark.seq > history.mark.seq or any(mark.seq in gap for gap in history.gaps):
+        return True
+    return mark.seq > 0 and store.row(mark.seq).hash != mark.hash
+
+
+def _verified_anchor(files: Files, store: Store, history: History, key: SigningKey) -> Anchor:
+    anchor = Anchor(files.anchor, history.ledger, key)
+    try:
+        mark = furthest(read_private(files.anchor) or b"", history.ledger, [history.public])
+        if mark is None:
+            raise Refused(
+                f"the anchor {files.anchor} does not verify; `sulq recover` opens the "
+                "ledger at the most that can be proved spent"
+            )
+        if behind(mark, store, history):
+            raise Refused(
+                "the ledger was rolled back: its anchor has seen later events; restore "
+                "the newest ledger, or run `sulq recover`: it counts the lost as spent"
+            )
+        anchor.settle(history.mark)
+    except BaseException:
+        anchor.close()
+        raise
+    return anchor

@@ -1,0 +1,218 @@
+"""The rules of spending: lifetime caps, analysts' shares inside them; admit, or raise.
+
+For every account a and each of credits and delta, always
+
+    spent[a] + sum over analysts of (granted - spent share) <= cap                 G.1.2, G.2, S4.17
+
+so what was granted is there when it is asked for, and no order of questions passes the cap.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field
+
+from sulq.accounting.losses import Loss
+from sulq.errors import BudgetSpent, Refused
+from sulq.ledger.charges import Part
+
+OWNER = "owner"
+NOTHING = Loss(0, 0)
+
+
+class Tally:
+    """One integer per account, kept as a common part and what each has on top.
+
+    A question that touches everybody then costs one addition, however many accounts there are.
+    Amounts only grow, so the largest needs no search.
+    """
+
+    __slots__ = ("common", "extra", "top")
+
+    def __init__(self, size: int) -> None:
+        self.common, self.extra, self.top = 0, [0] * size, 0
+
+    def _everybody(self, part: Part) -> bool:
+        return part.ranges == ((0, len(self.extra) - 1),)
+
+    @property
+    def most(self) -> int:
+        return self.common + self.top
+
+    def worst(self, part: Part) -> int:
+        """The most that any account of `part` has."""
+        if self._everybody(part):
+            return self.most
+        return self.common + max(self.extra[number] for number in part.accounts())
+
+    def add(self, part: Part, amount: int) -> None:
+        if self._everybody(part):
+            self.common += amount
+            return
+        for number in part.accounts():
+            self.extra[number] += amount
+            self.top = max(self.top, self.extra[number])
+
+    def fill(self, least: int) -> None:
+        """Raise every account to `least`."""
+        self.extra = [max(extra, least - self.common) for extra in self.extra]
+        self.top = max(self.extra)
+
+    def __getitem__(self, number: int) -> int:
+        return self.common + self.extra[number]
+
+
+@dataclass(slots=True)
+class Share:
+    """An analyst's own limit. `granted` is None for the owner, whom only the accounts limit."""
+
+    granted: Loss | None
+    spent: Loss = NOTHING
+
+    @property
+    def left(self) -> Loss:
+        """What is granted and not yet spent: reserved for this analyst."""
+        return NOTHING if self.granted is None else less(self.granted, self.spent)
+
+
+@dataclass(slots=True)
+class Budgets:
+    """What one table has spent and may spend."""
+
+    names: Sequence[str]
+    cap: Loss
+    credits: Tally = field(init=False)
+    delta: Tally = field(init=False)
+    shares: dict[str, Share] = field(init=False)
+    reserved: Loss = NOTHING
+
+    def __post_init__(self) -> None:
+        self.credits, self.delta = Tally(len(self.names)), Tally(len(self.names))
+        self.shares = {OWNER: Share(None)}
+
+    def admit(self, analyst: str, parts: Iterable[Part], share: Loss) -> None:
+        """Raise `Refused` or `BudgetSpent` unless all of it fits; changes nothing."""
+        own = self._admit_share(analyst, share)
+        held = self.reserved if own.granted is None else less(self.reserved, share)
+        for part in parts:
+            # A free question is always admitted: it moves no account nearer to its cap.
+            if part.loss.credits and (
+                self.credits.worst(part) + part.loss.credits + held.credits > self.cap.credits
+            ):
+                self._overdrawn(part, held)
+            if part.loss.delta and (
+                self.delta.worst(part) + part.loss.delta + held.delta > self.cap.delta
+            ):
+                self._overdrawn(part, held)
+
+    def _admit_share(self, analyst: str, share: Loss) -> Share:
+        own = self.shares.get(analyst)
+        if own is None:
+            raise Refused(
+                f"{analyst!r} has no grant on this table; the owner can give one "
+                f"(`sulq grant {analyst}`)"
+            )
+        left = own.left
+        if own.granted is not None and (share.credits > left.credits or share.delta > left.delta):
+            raise BudgetSpent(
+                f"{_price(share, left)} of {analyst}'s share; ask a cheaper "
+                "question or ask the owner for a larger grant"
+            )
+        return own
+
+    def _overdrawn(self, part: Part, held: Loss) -> None:
+        """Name the account that has least left."""
+        short = (
+            self.credits
+            if self.credits.worst(part) + part.loss.credits + held.credits > (self.cap.credits)
+            else self.delta
+        )
+        account = max(part.accounts(), key=short.__getitem__)
+        left = less(self.cap, self.spent(account) + held)
+        where = f" of account {self.names[account]}" if self.names[account] else ""
+        kept = " (what is granted to analysts is kept for them)" if held != NOTHING else ""
+        raise BudgetSpent(
+            f"{_price(part.loss, left)} of the lifetime budget{where}{kept}; ask a "
+            "cheaper question, or repeat an old one, which is free"
+        )
+
+    def spend(self, analyst: str, parts: Iterable[Part], share: Loss) -> None:
+        """Book what `admit` allowed."""
+        for part in parts:
+            self.credits.add(part, part.loss.credits)
+            self.delta.add(part, part.loss.delta)
+        own = self.shares[analyst]
+        own.spent += share
+        if own.granted is not None:
+            self.reserved = less(self.reserved, share)
+
+    def admit_grant(self, analyst: str, amount: Loss) -> None:
+        """Grants come out of what is neither spent nor granted in the worst account."""
+        if analyst == OWNER:
+            raise Refused("the owner needs no grant: only the lifetime budget limits the owner")
+        if not analyst:
+            raise Refused("a grant needs the analyst's name, got an empty one")
+        left = self.remaining(OWNER)
+        if amount.credits > left.credits or amount.delta > left.delta:
+            raise Refused(f"{_price(amount, left)} neither spent nor granted; grant less")
+
+    def grant(self, analyst: str, amount: Loss) -> Share:
+        own = self.shares.setdefault(analyst, Share(NOTHING))
+        own.granted = (own.granted or NOTHING) + amount
+        self.reserved += amount
+        return own
+
+    def remaining(self, analyst: str, accounts: Collection[int] | None = None) -> Loss:
+        """The most one question on `accounts` (None: all) may cost: least of share and accounts."""
+        own = self.shares.get(analyst)
+        if own is None:
+            return NOTHING
+        if accounts is None:
+            spent = Loss(self.credits.most, self.delta.most)
+        else:
+            spent = Loss(
+                max((self.credits[number] for number in accounts), default=0),
+                max((self.delta[number] for number in accounts), default=0),
+            )
+        free = less(self.cap, spent + less(self.reserved, own.left))
+        if own.granted is None:
+            return free
+        return Loss(min(free.credits, own.left.credits), min(free.delta, own.left.delta))
+
+    def spent(self, number: int) -> Loss:
+        return Loss(self.credits[number], self.delta[number])
+
+    def burn(self) -> None:
+        """Count everything as spent, every grant too: what was lost could be that much."""
+        self.credits.fill(self.cap.credits)
+        self.delta.fill(self.cap.delta)
+        for own in self.shares.values():
+            if own.granted is not None:
+                own.spent = own.granted
+        self.reserved = NOTHING
+
+
+def less(loss: Loss, other: Loss) -> Loss:
+    """What is left of `loss`, never below nothing."""
+    return Loss(max(0, loss.credits - other.credits), max(0, loss.delta - other.delta))
+
+
+def _price(wanted: Loss, left: Loss) -> str:
+    """Wanted is rounded up and left down: the text never looks affordable when it is not."""
+    if wanted.credits > left.credits:
+        return (
+            f"this costs {in_credits(wanted.credits, up=True)} credits, "
+            f"{in_credits(left.credits)} are left"
+        )
+    return (
+        f"this costs an extra delta of {wanted.delta / 2**128:.3g}, "
+        f"{left.delta / 2**128:.3g} is left"
+    )
+
+
+def in_credits(units: int, *, up: bool = False) -> str:
+    """Multiples of 2^-64 credit as decimal text with at most six places."""
+    scaled = units * 10**6
+    millionths = -(-scaled >> 64) if up else scaled >> 64
+    whole, rest = divmod(millionths, 10**6)
+    return f"{whole}.{rest:06d}".rstrip("0").rstrip(".")

@@ -1,0 +1,83 @@
+"""A loss per account, written compactly: equal losses once, accounts as ranges of their numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from sulq.accounting.losses import Loss
+from sulq.errors import InvalidQuery
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Accounts that pay the same; each range includes both ends."""
+
+    loss: Loss
+    ranges: tuple[tuple[int, int], ...]
+
+    def accounts(self) -> Iterator[int]:
+        for first, last in self.ranges:
+            yield from range(first, last + 1)
+
+
+def group(charges: Mapping[str, Loss], numbers: Mapping[str, int]) -> tuple[Part, ...]:
+    """Parts of `charges`, each account in exactly one; `numbers` gives every account its number."""
+    equal: dict[Loss, list[int]] = {}
+    for account, loss in charges.items():
+        if (number := numbers.get(account)) is None:
+            raise InvalidQuery(
+                f"no account {account!r}; the table has {len(numbers)}, fixed when it was published"
+            )
+        equal.setdefault(loss, []).append(number)
+    parts = (Part(loss, tuple(_ranges(sorted(found)))) for loss, found in equal.items())
+    return tuple(sorted(parts, key=lambda part: part.ranges))
+
+
+def _ranges(numbers: Iterable[int]) -> Iterator[tuple[int, int]]:
+    first = last = -2
+    for number in numbers:
+        if number != last + 1:
+            if first >= 0:
+                yield first, last
+            first = number
+        last = number
+    if first >= 0:
+        yield first, last
+
+
+def loss_to_json(loss: Loss) -> list[str]:
+    """Decimal text: these integers exceed what other readers of JSON hold exactly."""
+    return [str(loss.credits), str(loss.delta)]
+
+
+def loss_from_json(found: Sequence[str]) -> Loss:
+    credits, delta = found
+    return Loss(int(credits), int(delta))
+
+
+def to_json(parts: Iterable[Part]) -> list[list[str]]:
+    return [
+        [
+            *loss_to_json(part.loss),
+            ",".join(f"{a}-{b}" if a < b else str(a) for a, b in part.ranges),
+        ]
+        for part in parts
+    ]
+
+
+def from_json(found: Iterable[Sequence[str]]) -> tuple[Part, ...]:
+    return tuple(_part(*entry) for entry in found)
+
+
+def _part(credits: str, delta: str, accounts: str) -> Part:
+    ranges = []
+    for piece in accounts.split(","):
+        first, dash, last = piece.partition("-")
+        ranges.append((int(first), int(last if dash else first)))
+    return Part(Loss(int(credits), int(delta)), tuple(ranges))
+
+
+def by_name(parts: Iterable[Part], names: Sequence[str]) -> dict[str, Loss]:
+    """Parts back to a loss per account name."""
+    return {names[number]: part.loss for part in parts for number in part.accounts()}

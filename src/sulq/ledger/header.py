@@ -1,0 +1,74 @@
+"""What is fixed when a table is published."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sulq.accounting.losses import Loss
+from sulq.errors import InvalidQuery
+from sulq.ledger.charges import loss_from_json, loss_to_json
+
+MOST_ACCOUNTS = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class TableHeader:
+    """The public facts of one table, pinned; `version` is a random id, never a hash of content."""
+
+    name: str
+    version: str
+    facts: Mapping[str, str]
+    accounts: tuple[str, ...]
+    cap: Loss
+
+    def __post_init__(self) -> None:
+        if not self.name:
+            raise InvalidQuery("a table needs a name, got an empty one")
+        if not 1 <= len(self.accounts) <= MOST_ACCOUNTS:
+            raise InvalidQuery(
+                f"a table has 1 to {MOST_ACCOUNTS} accounts, got "
+                f"{len(self.accounts)}; name fewer public columns as strata"
+            )
+        if len(set(self.accounts)) != len(self.accounts):
+            raise InvalidQuery("account names must differ")
+
+    def to_body(self) -> dict[str, Any]:
+        return {
+            "kind": "table",
+            "table": self.name,
+            "version": self.version,
+            "facts": dict(self.facts),
+            "accounts": list(self.accounts),
+            "cap": loss_to_json(self.cap),
+        }
+
+    @classmethod
+    def from_body(cls, body: Mapping[str, Any]) -> TableHeader:
+        return cls(
+            body["table"],
+            body["version"],
+            body["facts"],
+            tuple(body["accounts"]),
+            loss_from_json(body["cap"]),
+        )
+
+    def differences(self, other: TableHeader) -> list[str]:
+        """Names of what `other` says differently; the version is not compared."""
+        names = sorted({*self.facts, *other.facts})
+        found = [name for name in names if self.facts.get(name) != other.facts.get(name)]
+        return (
+            found
+            + ["accounts"] * (self.accounts != other.accounts)
+            + ["cap"] * (self.cap != other.cap)
+        )
+
+    @property
+    def neighbours(self) -> str | None:
+        """The neighbour relation, where the facts state it: alone or inside the promise."""
+        if (found := self.facts.get("neighbours")) is not None:
+            return found
+        promise = json.loads(self.facts.get("promise", "null"))
+        return promise.get("neighbours") if isinstance(promise, dict) else None

@@ -1,0 +1,109 @@
+"""What a whole chain adds up to, and the only way it grows."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from sulq.errors import InvalidQuery, Refused
+from sulq.ledger import answers
+from sulq.ledger.anchor import Mark
+from sulq.ledger.chain import START, canonical, link
+from sulq.ledger.header import TableHeader
+from sulq.ledger.store import FORMAT, Row
+from sulq.ledger.table import Table
+
+
+class History:
+    """Ledger id, public keys and tables after the events so far; numbers start at 1."""
+
+    def __init__(self) -> None:
+        self.mark = Mark(0, START)
+        self.ledger = ""
+        self.publics: list[str] = []  # the last one signs
+        self.tables: dict[str, Table] = {}
+        self.gaps: list[range] = []  # numbers lost and counted at a recovery
+
+    @property
+    def public(self) -> str:
+        return self.publics[-1]
+
+    def take(self, rows: Iterable[Row]) -> None:
+        """Replay stored rows, checking each; `Refused` at the first that does not verify."""
+        for row in rows:
+            try:
+                body = json.loads(row.body)
+                linked = row.hash == link(self.mark.hash, row.body)
+                if not linked or not self._follows(row.seq, body):
+                    raise ValueError("broken chain")
+                self._check_answer(body, row.noisy)
+                self._apply(row.seq, body)
+            except (
+                ArithmeticError,
+                AttributeError,
+                InvalidQuery,
+                LookupError,
+                TypeError,
+                ValueError,
+            ):
+                raise unverified(row.seq) from None
+            self.mark = Mark(row.seq, row.hash)
+        if not self.gaps and any(table.overdrawn() for table in self.tables.values()):
+            raise unverified(self.mark.seq)
+
+    def add(self, body: Mapping[str, Any], noisy: str | None = None, seq: int | None = None) -> Row:
+        """The next row of the chain, applied; the caller makes it durable."""
+        text = canonical(body)
+        row = Row(seq or self.mark.seq + 1, link(self.mark.hash, text), text, noisy)
+        self._apply(row.seq, body)
+        self.mark = Mark(row.seq, row.hash)
+        return row
+
+    def _follows(self, seq: int, body: Mapping[str, Any]) -> bool:
+        """Numbers run on, except that a recovery jumps over those that were lost."""
+        return seq == self.mark.seq + 1 or (body["kind"] == "recover" and seq > self.mark.seq)
+
+    @staticmethod
+    def _check_answer(body: Mapping[str, Any], noisy: str | None) -> None:
+        kept = None if noisy is None else answers.fingerprint(noisy)
+        if kept != (body["values"] if body["kind"] == "answer" else None):
+            raise ValueError("an answer that is not the one charged for")
+
+    def _apply(self, seq: int, body: Mapping[str, Any]) -> None:
+        kind = body["kind"]
+        if (kind == "ledger") != (seq == 1):
+            raise ValueError("a ledger starts once")
+        if kind == "ledger":
+            if body["format"] > FORMAT:
+                raise Refused(
+                    f"the ledger has format {body['format']}, this sulq reads {FORMAT}; "
+                    "use a newer sulq"
+                )
+            self.ledger = body["ledger"]
+            self.publics.append(body["public_key"])
+        elif kind == "table":
+            if body["table"] in self.tables:
+                raise ValueError("published twice")
+            self.tables[body["table"]] = Table(TableHeader.from_body(body))
+        elif kind == "recover":
+            self._recover(seq, body)
+        else:
+            self.tables[body["table"]].apply(seq, body)
+
+    def _recover(self, seq: int, body: Mapping[str, Any]) -> None:
+        self.publics.append(body["public_key"])
+        self.gaps.append(range(self.mark.seq + 1, seq))
+        for lost in body["lost"]:
+            self.tables[lost["table"]].restore(lost)
+        for table in self.tables.values():
+            table.forget_unanswered()
+            if body["burn"]:
+                table.budgets.burn()
+
+
+def unverified(seq: int) -> Refused:
+    return Refused(
+        f"the ledger does not verify at event {seq}: it was damaged or changed; restore "
+        "it from a backup, then run `sulq recover`"
+    )

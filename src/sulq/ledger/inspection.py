@@ -1,0 +1,117 @@
+"""Reading a ledger without holding it: also while another process has it open."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from sulq.errors import Refused
+from sulq.ledger.anchor import Mark, furthest
+from sulq.ledger.book import Files, opened, path_home
+from sulq.ledger.history import History
+from sulq.ledger.receipts import check_signature, read_receipt
+from sulq.ledger.sqlite import SqliteStore
+from sulq.ledger.state import read_private
+from sulq.ledger.statement import Statement, statement
+from sulq.ledger.store import Row
+
+TRIES = 10
+PAUSE = 0.05  # seconds between two tries
+
+
+@dataclass(frozen=True, slots=True)
+class Inspection:
+    """A ledger whose chain verified, as it was at one moment."""
+
+    ledger: str
+    public_keys: tuple[str, ...]  # the last one signs today
+    statements: Mapping[str, Statement]
+    hashes: Mapping[int, bytes]
+    lost: tuple[range, ...]  # numbers counted as spent at a recovery
+    anchor: Mark | None  # None: lost, or it does not verify
+
+    @property
+    def anchored(self) -> bool:
+        """True if the chain has come at least as far as the anchor, by the same way."""
+        return self.anchor is not None and (
+            self.anchor.seq == 0 or self.hashes.get(self.anchor.seq) == self.anchor.hash
+        )
+
+    def confirm(self, receipt_json: str) -> None:
+        """Return if the receipt is signed and its answer is in this chain, else `Refused`."""
+        receipt = read_receipt(receipt_json)
+        check_signature(receipt, self.public_keys)
+        seq = receipt.body["answer"]
+        if any(seq in gap for gap in self.lost):
+            raise Refused(f"event {seq} of this receipt was lost; a recovery counted it as spent")
+        if self.hashes.get(seq, b"").hex() != receipt.body["answer_link"]:
+            raise Refused(
+                "this ledger does not have what the receipt proves: it was rolled back or changed; "
+                "`sulq recover` counts it as spent"
+            )
+
+
+def inspect(path: str | Path) -> Inspection:
+    """Verify chain and anchor of a ledger, held or not; `Refused` if it does not verify."""
+    book = opened(path)
+    if book is not None:  # closing a second handle on the file would drop this process's lock on it
+        return book.read(lambda: _inspected(book.rows(), None))
+    where = Path(os.path.realpath(path))
+    if not where.is_file():
+        raise Refused(f"there is no ledger at {path}")
+    for _ in range(TRIES - 1):
+        try:
+            return _inspect_copy(where)
+        except Refused:  # the holder may have written while we copied
+            time.sleep(PAUSE)
+    return _inspect_copy(where)
+
+
+def _inspect_copy(path: Path) -> Inspection:
+    """The anchor is read before the file: a ledger in use only runs ahead of it."""
+    known = (read_private(path_home(str(path)) / "ledger") or b"").decode("ascii", "replace")
+    anchor = read_private(Files(known).anchor) if known else None
+    with tempfile.TemporaryDirectory(prefix="sulq-") as private:  # mode 0700
+        copy = Path(private) / "ledger"
+        try:
+            for end in ("", "-wal"):
+                source = Path(f"{path}{end}")
+                if source.exists():
+                    shutil.copyfile(source, f"{copy}{end}")
+        except FileNotFoundError:
+            raise Refused(f"the ledger {path} changed while it was read; try again") from None
+        except OSError:
+            raise Refused(f"the ledger {path} cannot be read; check its rights") from None
+        store = SqliteStore(copy)
+        try:
+            return _inspected(store.rows(), anchor)
+        finally:
+            store.close(tidy=False)
+
+
+def _inspected(rows: Iterable[Row], anchor: bytes | None) -> Inspection:
+    history, hashes = History(), {}
+
+    def noted() -> Iterator[Row]:
+        for row in rows:
+            hashes[row.seq] = row.hash
+            yield row
+
+    history.take(noted())
+    if not history.ledger:
+        raise Refused("the ledger is empty")
+    if anchor is None:
+        anchor = read_private(Files(history.ledger).anchor)
+    return Inspection(
+        history.ledger,
+        tuple(history.publics),
+        {name: statement(history, name) for name in history.tables},
+        hashes,
+        tuple(history.gaps),
+        furthest(anchor or b"", history.ledger, [history.public]),
+    )

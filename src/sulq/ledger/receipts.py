@@ -1,0 +1,87 @@
+"""Receipts: what was charged and released, signed; they verify offline, without the ledger."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from nacl.signing import SigningKey
+
+from sulq.errors import Refused
+from sulq.ledger.chain import canonical
+from sulq.ledger.header import TableHeader
+from sulq.ledger.keys import is_signed, signed
+from sulq.ledger.store import Row
+
+FORMAT = "sulq receipt 1"
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """A signed statement about one entry. It holds no draw, no true value and no hash of data."""
+
+    body: Mapping[str, Any]
+    signature: str
+
+    @property
+    def seq(self) -> int:
+        return int(self.body["seq"])
+
+    def to_json(self) -> str:
+        return canonical({"receipt": self.body, "signature": self.signature})
+
+
+def receipt_body(
+    ledger: str, header: TableHeader, mine: Row, origin: Row, answer: Row
+) -> dict[str, Any]:
+    """`mine` gave it to the analyst, `origin` charged it, `answer` released it."""
+    got, question, released = (json.loads(row.body) for row in (mine, origin, answer))
+    return {
+        "format": FORMAT,
+        "ledger": ledger,
+        "table": header.name,
+        "version": header.version,
+        "neighbours": header.neighbours,
+        "seq": mine.seq,
+        "origin": origin.seq,
+        "analyst": got["analyst"],
+        "question": question["question"],
+        "digest": question["digest"],
+        "noise": question["noise"],
+        "charges": got.get("charges", []),
+        "share": got["share"],
+        "answer": answer.seq,
+        "answer_link": answer.hash.hex(),
+        "answer_hash": released["values"],
+    }
+
+
+def sign_receipt(body: Mapping[str, Any], key: SigningKey) -> Receipt:
+    return Receipt(body, signed(key, canonical(body).encode("ascii")).hex())
+
+
+def read_receipt(text: str) -> Receipt:
+    """The receipt in `text`, not yet verified."""
+    try:
+        found = json.loads(text)
+        receipt = Receipt(found["receipt"], found["signature"])
+        bytes.fromhex(receipt.signature)
+        if receipt.body["format"] != FORMAT:
+            raise ValueError("another format")
+    except (LookupError, TypeError, ValueError, RecursionError):
+        raise Refused(f"this is not a receipt of format {FORMAT!r}") from None
+    return receipt
+
+
+def verify_receipt(text: str, public_key: str) -> None:
+    """Return if `public_key` signed exactly this receipt, else raise `Refused`."""
+    check_signature(read_receipt(text), [public_key])
+
+
+def check_signature(receipt: Receipt, public_keys: Iterable[str]) -> None:
+    """`Refused` unless one of the keys signed it."""
+    message, signature = canonical(receipt.body).encode("ascii"), bytes.fromhex(receipt.signature)
+    if not any(is_signed(message, signature, public) for public in public_keys):
+        raise Refused("the receipt does not verify: it was changed, or another ledger signed it")

@@ -1,0 +1,72 @@
+"""The register of data: which ledger answers for which content.
+
+It never leaves the state directory: outside it a content hash would let someone who knows
+all rows but one test guesses.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from sulq.errors import Refused
+from sulq.ledger.state import named, private_directory, private_path, read_private, write_private
+
+
+def check_data(fingerprint: str | None, ledger: str | None, table: str) -> None:
+    """`Refused` if this data answers to another ledger or table. `ledger` None: a new one."""
+    if fingerprint is None:
+        return
+    found = read_private(private_path("data", named(fingerprint)))
+    if found is not None and _read(found) != [ledger, table]:
+        raise Refused(
+            "this data is registered with another ledger, or as another table of it; "
+            "open it with the ledger it was first published with"
+        )
+
+
+def register_data(fingerprint: str | None, ledger: str, table: str) -> None:
+    """Bind data and table to each other for good; `Refused` if either is bound elsewhere."""
+    check_data(fingerprint, ledger, table)
+    bound = private_path("ledgers", ledger, f"data-{named(table)}")
+    found = read_private(bound)
+    if found is not None and _read(found) != fingerprint:
+        raise Refused(
+            f"the data of table {table!r} is not what was published: its content has "
+            "changed; restore it, or publish the new data with a ledger of its own"
+        )
+    if fingerprint is not None:
+        claim = json.dumps([ledger, table]).encode()
+        write_private(private_directory("data") / named(fingerprint), claim, replace=False)
+        check_data(fingerprint, ledger, table)  # another process may have been first
+    if found is None:
+        write_private(bound, json.dumps(fingerprint).encode(), replace=False)
+
+
+def fingerprint_cache(path: str | Path, size: int, mtime_ns: int) -> str | None:
+    """The fingerprint computed earlier for this file, if size and time are the same."""
+    try:
+        known = json.loads(read_private(_cache_file(path)) or b"null")
+    except ValueError:
+        return None  # a damaged cache costs time, nothing else
+    if isinstance(known, list) and len(known) == 3 and known[:2] == [size, mtime_ns]:
+        return str(known[2])
+    return None
+
+
+def store_fingerprint(path: str | Path, size: int, mtime_ns: int, fingerprint: str) -> None:
+    content = json.dumps([size, mtime_ns, fingerprint]).encode()
+    private_directory("cache")
+    write_private(_cache_file(path), content, replace=True)
+
+
+def _cache_file(path: str | Path) -> Path:
+    return private_path("cache", named(str(Path(path).resolve())))
+
+
+def _read(content: bytes) -> object:
+    try:
+        found: object = json.loads(content)
+    except ValueError:
+        raise Refused("the register of data is damaged; restore the state directory") from None
+    return found

@@ -1,0 +1,118 @@
+"""The default store: one SQLite file, one connection that holds it alone, WAL and full sync."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import apsw
+
+from sulq.errors import Refused
+from sulq.ledger.store import FORMAT, Row
+
+APPLICATION = 0x73756C71  # "sulq"
+PAGE = 1024  # rows read at a time
+
+# Exclusive before WAL: the WAL index then lives in memory and no other process can get in.
+PRAGMAS = ("locking_mode=exclusive", "journal_mode=wal", "synchronous=full")
+
+
+def connect(path: str) -> apsw.Connection:
+    return apsw.Connection(path)
+
+
+class SqliteStore:
+    """Rows in one table of one file. Not thread-safe: its owner serialises."""
+
+    def __init__(self, path: str | Path, wait: float = 0.0) -> None:
+        """Take the file or raise `Refused`; an empty or missing file becomes an empty store."""
+        self.path = str(path)
+        try:
+            self._connection = connect(self.path)
+        except apsw.Error:
+            raise Refused(
+                f"the ledger {self.path} cannot be opened; check path and rights"
+            ) from None
+        try:
+            self._take(wait)
+        except apsw.BusyError:
+            self._connection.close()
+            raise Refused(f"the ledger {self.path} is held by another process") from None
+        except apsw.Error:
+            self._connection.close()
+            raise unreadable(self.path) from None
+        except Refused:
+            self._connection.close()
+            raise
+
+    def _take(self, wait: float) -> None:
+        """Lock the file by a first read (the pragma alone locks nothing) and check its format."""
+        one = self._connection.execute
+        # A forked child that ends must not fold the WAL away under its parent.
+        self._connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+        self._connection.set_busy_timeout(max(0, int(wait * 1000)))
+        for pragma in PRAGMAS:
+            one(f"pragma {pragma}").fetchall()
+        if one("select count(*) from sqlite_schema").get == 0:
+            one("begin immediate")
+            one(
+                "create table events (seq integer primary key, hash blob not null, "
+                "body text not null, noisy text) strict"
+            )
+            one(f"pragma application_id={APPLICATION}")
+            one(f"pragma user_version={FORMAT}")
+            one("commit")
+        if one("pragma application_id").get != APPLICATION:
+            raise Refused(f"{self.path} is not a ledger of sulq; give another path")
+        if (version := one("pragma user_version").get) != FORMAT:
+            raise Refused(
+                f"the ledger {self.path} has format {version}, this sulq reads {FORMAT}; "
+                "use the version of sulq that wrote it, or a newer one"
+            )
+        one("select max(seq) from events").fetchall()
+
+    def append(self, rows: Sequence[Row]) -> None:
+        try:
+            with self._connection:
+                self._connection.executemany("insert into events values (?, ?, ?, ?)", rows)
+        except apsw.Error:
+            raise Refused(f"the ledger {self.path} could not be written") from None
+
+    def rows(self, after: int = 0) -> Iterator[Row]:
+        # In pages: a cursor left open would keep a transaction open across appends.
+        query = "select seq, hash, body, noisy from events where seq > ? order by seq limit ?"
+        while True:
+            try:
+                page = [Row(*row) for row in self._connection.execute(query, (after, PAGE))]
+            except apsw.Error:
+                raise unreadable(self.path) from None
+            yield from page
+            if len(page) < PAGE:
+                return
+            after = page[-1].seq
+
+    def row(self, seq: int) -> Row:
+        query = "select seq, hash, body, noisy from events where seq = ?"
+        try:
+            found = self._connection.execute(query, (seq,)).fetchone()
+        except apsw.Error:
+            raise unreadable(self.path) from None
+        if found is None:
+            raise Refused(f"the ledger has no entry {seq}")
+        return Row(*found)
+
+    def close(self, *, tidy: bool) -> None:
+        try:
+            if tidy:  # one file at rest; all rows are durable already, so a failure loses nothing
+                self._connection.execute("pragma wal_checkpoint(truncate)").fetchall()
+        except apsw.Error:
+            pass
+        finally:
+            self._connection.close()
+
+
+def unreadable(path: str) -> Refused:
+    return Refused(
+        f"the ledger {path} does not verify: it cannot be read; restore it from a "
+        "backup, then run `sulq recover`"
+    )

@@ -1,0 +1,132 @@
+"""The state directory: what must not lie beside the ledger, because it watches the ledger."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import hashlib
+import os
+import secrets
+import time
+from pathlib import Path
+
+from sulq.errors import Refused
+
+POLL = 0.02  # seconds between two tries for a lock
+
+
+def state_directory() -> Path:
+    """`SULQ_STATE`, else the XDG state directory; private to the owner."""
+    found = os.environ.get("SULQ_STATE")
+    if found:
+        return Path(found)
+    return Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "sulq"
+
+
+def private_path(*names: str) -> Path:
+    """A path below the state directory; nothing is made."""
+    return state_directory().joinpath(*names)
+
+
+def private_directory(*names: str) -> Path:
+    """A directory of the state directory, made if missing, for the owner's eyes only."""
+    directory = state_directory()
+    try:
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for name in names:
+            directory = directory / name
+            if not directory.is_dir():
+                directory.mkdir(mode=0o700, exist_ok=True)
+                _sync_directory(directory.parent)
+    except OSError:
+        raise Refused(
+            f"the state directory {directory} cannot be made; set SULQ_STATE to one that "
+            "can be written"
+        ) from None
+    return directory
+
+
+def named(text: str) -> str:
+    """A file name for any text."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def read_private(path: Path) -> bytes | None:
+    """The file's bytes, or None if there is none."""
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        return None
+    except OSError:
+        raise Refused(f"the state file {path} cannot be read") from None
+
+
+def write_private(path: Path, content: bytes, *, replace: bool) -> bool:
+    """Write whole or not at all, durably, mode 0600. Without `replace`: False if it exists."""
+    draft = path.with_name(f".{secrets.token_hex(8)}")
+    try:
+        try:
+            handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            try:
+                os.write(handle, content)
+                os.fsync(handle)
+            finally:
+                os.close(handle)
+            if replace:
+                draft.replace(path)
+            else:
+                os.link(draft, path)
+        finally:
+            draft.unlink(missing_ok=True)
+        _sync_directory(path.parent)
+    except FileExistsError:
+        return False
+    except OSError:
+        raise Refused(f"the state file {path} cannot be written") from None
+    return True
+
+
+def _sync_directory(directory: Path) -> None:
+    handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+class Hold:
+    """A lock that dies with its process and says which process holds it."""
+
+    def __init__(self, path: Path, what: str, deadline: float) -> None:
+        """Wait until `deadline` (monotonic), then `Refused` with the holder's number."""
+        self._handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            while not self._try():
+                if time.monotonic() >= deadline:
+                    holder = os.pread(self._handle, 20, 0).decode("ascii", "replace").strip()
+                    raise Refused(
+                        f"the ledger {what} is held by process {holder or 'unknown'}; "
+                        "one process at a time may open it: close it there first"
+                    )
+                time.sleep(POLL)
+        except BaseException:
+            self.release()
+            raise
+        os.pwrite(self._handle, f"{os.getpid():<20d}".encode("ascii"), 0)
+
+    def _try(self) -> bool:
+        try:
+            fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as problem:
+            if problem.errno not in (errno.EAGAIN, errno.EACCES):
+                raise Refused(
+                    "the state directory cannot lock files; set SULQ_STATE to a local directory"
+                ) from None
+            return False
+        return True
+
+    def release(self) -> None:
+        """Let go; in a forked child this leaves the parent's lock as it is."""
+        if self._handle >= 0:
+            os.close(self._handle)
+            self._handle = -1

@@ -1,0 +1,79 @@
+"""What a table has spent, for owner and auditor. Only prices and public facts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from sulq.accounting.losses import Loss
+from sulq.ledger.budgets import less
+from sulq.ledger.history import History
+
+
+@dataclass(frozen=True, slots=True)
+class AccountLine:
+    name: str
+    spent: Loss
+    left: Loss  # of the cap; part of it may be granted
+
+
+@dataclass(frozen=True, slots=True)
+class AnalystLine:
+    name: str
+    granted: Loss | None  # None: the owner
+    spent: Loss
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """One table at one moment of the chain."""
+
+    ledger: str
+    table: str
+    version: str
+    facts: Mapping[str, str]
+    cap: Loss
+    accounts: tuple[AccountLine, ...]  # worst first
+    analysts: tuple[AnalystLine, ...]
+    granted_left: Loss  # granted and not yet spent, kept for its analysts
+    entries: int
+    answered: int
+    recoveries: int
+    seq: int  # of the chain's last event
+    head: str  # its hash
+    public_key: str
+
+    @property
+    def spent(self) -> Loss:
+        """The worst account: what the table has lost."""
+        return self.accounts[0].spent
+
+
+def statement(history: History, name: str) -> Statement:
+    table = history.tables[name]
+    budgets, header = table.budgets, table.header
+    lines = [
+        AccountLine(account, spent, less(header.cap, spent))
+        for account, spent in (
+            (account, budgets.spent(number)) for number, account in enumerate(header.accounts)
+        )
+    ]
+    lines.sort(key=lambda line: (-line.spent.credits, -line.spent.delta))
+    return Statement(
+        history.ledger,
+        name,
+        header.version,
+        header.facts,
+        header.cap,
+        tuple(lines),
+        tuple(
+            AnalystLine(analyst, own.granted, own.spent) for analyst, own in budgets.shares.items()
+        ),
+        budgets.reserved,
+        table.charged,
+        table.answered,
+        len(history.gaps),
+        history.mark.seq,
+        history.mark.hash.hex(),
+        history.public,
+    )

@@ -1,0 +1,33 @@
+"""Where a chain of events is kept: the role every store plays."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple, Protocol
+
+FORMAT = 1  # of the events; a newer one is refused
+
+
+class Row(NamedTuple):
+    """One event as stored, integers and text only; `noisy` is an answer's integers."""
+
+    seq: int
+    hash: bytes
+    body: str
+    noisy: str | None
+
+
+class Store(Protocol):
+    """An append-only list of rows. Every failure is `Refused`, never a driver's own error."""
+
+    def append(self, rows: Sequence[Row]) -> None:
+        """All or none of `rows`; durable when it returns. After an error the outcome is unknown."""
+
+    def rows(self, after: int = 0) -> Iterator[Row]:
+        """Rows with a larger number than `after`, in order."""
+
+    def row(self, seq: int) -> Row:
+        """The row of that number."""
+
+    def close(self, *, tidy: bool) -> None:
+        """Let go. `tidy` folds side files in; without it nothing more is written."""

@@ -1,0 +1,117 @@
+"""What one table's events add up to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from sulq.ledger.budgets import OWNER, Budgets
+from sulq.ledger.charges import from_json, loss_from_json
+from sulq.ledger.header import TableHeader
+
+ATTEMPTS = 3  # G.3.6
+
+
+@dataclass(slots=True)
+class Record:
+    """One question at one noise: charged once, answered at most once."""
+
+    seq: int
+    name: tuple[str, str]  # digest, noise
+    got: dict[str, int]  # analyst -> the event by which it became theirs
+    answer: int | None = None  # the answer's event
+    lost: bool = False  # an answer may have been released that the ledger no longer has
+
+
+@dataclass(slots=True)
+class Keyed:
+    """What an idempotency key stands for."""
+
+    record: Record
+    attempts: int = 1
+
+
+@dataclass(slots=True)
+class Table:
+    """The header and everything since. Changes only by `apply`, live and at replay alike."""
+
+    header: TableHeader
+    numbers: dict[str, int] = field(init=False)
+    budgets: Budgets = field(init=False)
+    records: dict[tuple[str, str], Record] = field(default_factory=dict)
+    noises: dict[str, list[str]] = field(default_factory=dict)  # by digest
+    by_seq: dict[int, Record] = field(default_factory=dict)
+    keys: dict[tuple[str, str], Keyed] = field(default_factory=dict)
+    charged: int = 0
+    answered: int = 0
+
+    def __post_init__(self) -> None:
+        self.numbers = {name: number for number, name in enumerate(self.header.accounts)}
+        self.budgets = Budgets(self.header.accounts, self.header.cap)
+
+    def apply(self, seq: int, body: Mapping[str, Any]) -> None:
+        match body["kind"]:
+            case "charge":
+                self._charge(seq, body)
+            case "answer":
+                record = self.by_seq[body["entry"]]
+                if record.answer is not None or record.lost:
+                    raise ValueError("answered twice")
+                record.answer = seq
+                self.answered += 1
+            case "repeat":
+                record = self.by_seq[body["entry"]]
+                self._pay(body)
+                self._hand(seq, body, record)
+            case "retry":
+                self.keys[body["analyst"], body["key"]].attempts += 1
+            case "grant":
+                self.budgets.grant(body["analyst"], loss_from_json(body["credits"]))
+            case kind:
+                raise ValueError(f"unknown event {kind!r}")
+
+    def _charge(self, seq: int, body: Mapping[str, Any]) -> None:
+        name = (body["digest"], body["noise"])
+        if name in self.records:
+            raise ValueError("charged twice")
+        self._pay(body)
+        self.charged += 1
+        record = self.records[name] = Record(seq, name, {})
+        self.noises.setdefault(name[0], []).append(name[1])
+        self._hand(seq, body, record)
+
+    def _pay(self, body: Mapping[str, Any]) -> None:
+        parts = from_json(body.get("charges", ()))
+        self.budgets.spend(body["analyst"], parts, loss_from_json(body["share"]))
+
+    def _hand(self, seq: int, body: Mapping[str, Any], record: Record) -> None:
+        """From now on `record` is this analyst's, and this key's."""
+        self.by_seq[seq] = record
+        record.got.setdefault(body["analyst"], seq)
+        if body["key"] is not None:
+            self.keys[body["analyst"], body["key"]] = Keyed(record)
+
+    def forget_unanswered(self) -> None:
+        """After a loss of events an unanswered question may have been answered: a second draw of it
+        must be paid for, so it is no longer this reservation's (G.3.5)."""
+        for name, record in list(self.records.items()):
+            if record.answer is None:
+                record.lost = True
+                del self.records[name]
+                self.noises[name[0]].remove(name[1])
+
+    def restore(self, lost: Mapping[str, Any]) -> None:
+        """Book a lost event that a receipt proves; only its price is known, not its answer."""
+        self._pay(lost)
+
+    def overdrawn(self) -> bool:
+        """True for a chain that no honest writer makes."""
+        spent, cap = self.budgets, self.header.cap
+        over = spent.credits.most > cap.credits or spent.delta.most > cap.delta
+        return over or any(
+            own.granted is not None
+            and (own.spent.credits > own.granted.credits or own.spent.delta > own.granted.delta)
+            for name, own in self.budgets.shares.items()
+            if name != OWNER
+        )
