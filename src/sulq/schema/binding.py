@@ -23,8 +23,6 @@ from sulq.schema.rows import RowBinder
 from sulq.schema.sensitivity import Sensitivity, sensitivities
 
 MOST_CELLS = 1_000_000
-FINE = 30
-"""Noise is drawn where a unit has at least 2^30 steps, so that TB.8's slack is negligible."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +87,13 @@ class BoundQuery:
         return [value * lifts[place % len(lifts)] for place, value in enumerate(sums)]
 
 
-def bind(question: object, schema: Schema, neighbours: str = "replace") -> BoundQuery:
-    """Prove a question safe on this schema; `InvalidQuery` says what is wrong and the remedy."""
+def bind(
+    question: object, schema: Schema, neighbours: str = "replace", *, fine: int = 30
+) -> BoundQuery:
+    """Prove a question safe on this schema; `InvalidQuery` says what is wrong and the remedy.
+
+    `fine` bits per unit is where the noise will be drawn; 0 leaves sums as they are.
+    """
     statistic = as_statistic(question)
     query = statistic.query.canonical()
     binder = RowBinder(schema)
@@ -105,15 +108,15 @@ def bind(question: object, schema: Schema, neighbours: str = "replace") -> Bound
     units, reach = sensitivities(program, schema, neighbours)
     text = text_of(query)
     terms = tuple(
-        _term(value, middle, unit) for (value, middle), unit in zip(values, units, strict=True)
+        _term(value, middle, unit, fine) for (value, middle), unit in zip(values, units, strict=True)
     )
     return BoundQuery(
         statistic, query, text, digest_of(text), program, terms, groups, tuple(reach)
     )
 
 
-def _term(value: Steps, middle: Fraction, unit: int) -> BoundTerm:
-    lift = 1 << max(0, FINE + 1 - unit.bit_length()) if unit else 1
+def _term(value: Steps, middle: Fraction, unit: int, fine: int) -> BoundTerm:
+    lift = 1 << max(0, fine + 1 - unit.bit_length()) if unit else 1
     low, high = value.low * value.step, value.high * value.step
     return BoundTerm(value.node, value.step, unit, lift, middle, low, high)
 

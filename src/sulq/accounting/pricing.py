@@ -1,0 +1,142 @@
+"""The loss of one bound question under given noise, in credits, for every account it touches.
+
+A unit question at unit noise costs one credit. Gaussian: L2^2 R_unit / R credits (G.1, V.3).
+Laplace: L1 b_unit / b. Nothing here reads data (invariant 2). Proof: docs/proofs/pricing.md.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+
+from sulq.accounting.calibration import Calibration
+from sulq.accounting.losses import Loss, coupling_factor, coupling_slack
+from sulq.errors import InvalidQuery
+from sulq.noise.distributions import DiscreteGaussian, DiscreteLaplace, Law, NoNoise, law_from_json
+from sulq.schema.binding import BoundQuery, BoundTerm
+from sulq.schema.sensitivity import Sensitivity
+
+COARSE = ("binomial", "huber")
+"""Laws calibrated on the integer grid: whole credits, a row moves a coordinate by 0 or 1."""
+
+
+FINE = 30
+"""Bits per unit where noise is drawn, so that TB.8's slack is negligible."""
+
+
+def fine_bits(calibration: Calibration) -> int:
+    """How finely sums are lifted before noise is added."""
+    return 0 if calibration.promise.noise in COARSE else FINE
+
+
+def smallest_noise(calibration: Calibration) -> float:
+    """The standard deviation if the whole budget went into one unit question."""
+    match calibration.promise.noise:
+        case "gaussian":
+            return math.sqrt(calibration.unit_variance / calibration.credits)
+        case "laplace":
+            return math.sqrt(2) * float(calibration.unit_scale / calibration.credits)
+    assert calibration.unit_law is not None  # noqa: S101
+    return calibration.unit_law.standard_deviation()
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """The noise of each term, and what it costs the accounts (by their number) it touches."""
+
+    laws: tuple[Law, ...]
+    losses: tuple[tuple[Loss, tuple[int, ...]], ...]
+
+    @property
+    def worst(self) -> Loss:
+        """The loss of the account that pays most: what an analyst's share pays."""
+        return Loss(
+            max((loss.credits for loss, _ in self.losses), default=0),
+            max((loss.delta for loss, _ in self.losses), default=0),
+        )
+
+    @property
+    def noise(self) -> str:
+        """The laws as text: equal texts, equal noise."""
+        return noise_text(self.laws)
+
+    def coordinates(self, cells: int) -> list[Law]:
+        """One law per coordinate of the answer: cells in order, terms within a cell."""
+        return list(self.laws) * cells
+
+
+def noise_text(laws: tuple[Law, ...]) -> str:
+    return json.dumps([law.to_json() for law in laws], sort_keys=True, separators=(",", ":"))
+
+
+@lru_cache(maxsize=1024)
+def laws_of(noise: str) -> tuple[Law, ...]:
+    """Read `noise_text` back."""
+    return tuple(law_from_json(form) for form in json.loads(noise))
+
+
+def unit_cost(bound: BoundQuery, calibration: Calibration) -> Fraction:
+    """What the question costs at unit noise: L2^2, L1, or the coordinates a row can change."""
+    reach = [sensitivity for sensitivity, _ in bound.reach]
+    return max((_cost(sensitivity, calibration) for sensitivity in reach), default=Fraction(0))
+
+
+def _cost(sensitivity: Sensitivity, calibration: Calibration) -> Fraction:
+    match calibration.promise.noise:
+        case "gaussian":
+            return sensitivity.l2_squared
+        case "laplace":
+            return sensitivity.l1
+    return Fraction(sensitivity.coordinates)
+
+
+def price(bound: BoundQuery, calibration: Calibration, intensity: Fraction) -> Price:
+    """The price at `intensity` times the unit price: 4 halves Gaussian noise."""
+    if intensity <= 0:
+        raise InvalidQuery("a question needs more than 0 credits")
+    noise = calibration.promise.noise
+    if noise in COARSE:
+        _check_coarse(bound, noise, intensity)
+    laws = tuple(_law(term, calibration, intensity) for term in bound.terms)
+    slack = _slack(laws, bound.cells, calibration) if noise == "gaussian" else Fraction(0)
+    losses = []
+    for sensitivity, accounts in bound.reach:
+        cost = _cost(sensitivity, calibration)
+        if cost:
+            losses.append((Loss.of(cost * intensity, slack), accounts))
+    return Price(laws, tuple(losses))
+
+
+def _law(term: BoundTerm, calibration: Calibration, intensity: Fraction) -> Law:
+    if term.unit == 0:
+        return NoNoise()  # a public constant, G.2.1
+    match calibration.promise.noise:
+        case "gaussian":
+            return DiscreteGaussian(calibration.unit_variance / intensity * term.fine_unit**2)
+        case "laplace":
+            return DiscreteLaplace(calibration.unit_scale / intensity * term.fine_unit)
+    assert calibration.unit_law is not None  # noqa: S101
+    return calibration.unit_law
+
+
+def _slack(laws: tuple[Law, ...], cells: int, calibration: Calibration) -> Fraction:
+    """(1 + e^eps) times the total variation to rounded Gaussians, all coordinates. TB.8."""
+    variances = [law.sigma_squared for law in laws if isinstance(law, DiscreteGaussian)]
+    return cells * _factor(calibration.promise.epsilon) * sum(map(coupling_slack, variances))
+
+
+_factor = lru_cache(maxsize=16)(coupling_factor)
+
+
+def _check_coarse(bound: BoundQuery, noise: str, intensity: Fraction) -> None:
+    if intensity != 1:
+        raise InvalidQuery(f"{noise} noise has one size; leave out within and credits")
+    for term in bound.terms:
+        if term.unit > 1 or term.lift != 1:
+            raise InvalidQuery(
+                f"{noise} noise answers counts and histograms, where a row adds 0 or 1;"
+                " for other sums publish with gaussian or laplace noise"
+            )

@@ -1,0 +1,360 @@
+"""The steps of an answer, in order, in one place."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sulq.accounting.calibration import Calibration, Meaning, calibrate, meaning
+from sulq.accounting.losses import Loss
+from sulq.accounting.pricing import (
+    Price,
+    fine_bits,
+    laws_of,
+    price,
+    smallest_noise,
+    unit_cost,
+)
+from sulq.engines.engine import Engine, open_engine
+from sulq.errors import EngineFailed, InvalidQuery, Refused
+from sulq.ledger.budgets import OWNER
+from sulq.ledger.journal import Journal
+from sulq.ledger.receipts import Receipt
+from sulq.ledger.statement import Statement
+from sulq.noise.samplers import perturb
+from sulq.oracle import Answer, Quote
+from sulq.readings import forecast
+from sulq.schema.binding import BoundQuery, bind
+from sulq.schema.columns import Schema
+from sulq.schema.promise import Promise
+from sulq.schema.strata import accounts
+
+Credits = Fraction | int | float
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """What is spent and left, and what the promise means."""
+
+    statement: Statement
+    meaning: Meaning
+    promise: Promise
+
+
+class Database:
+    """A published table. Its owner's view: an Oracle that can also grant shares."""
+
+    def __init__(
+        self,
+        schema: Schema,
+        promise: Promise,
+        engine: Engine,
+        ledger: Journal,
+        calibration: Calibration,
+    ) -> None:
+        self.schema = schema
+        self.promise = promise
+        self.engine = engine
+        self.ledger = ledger
+        self.calibration = calibration
+        self._accounts = accounts(schema)
+        self._size = engine.size() if promise.neighbours == "replace" else None
+
+    @classmethod
+    def open(
+        cls,
+        source: Any,
+        schema: Schema,
+        promise: Promise,
+        ledger: str | Path,
+        *,
+        name: str | None = None,
+    ) -> Database:
+        """Publish a table, or open it again on the ledger that has its history.
+
+        `source` is a Parquet or CSV file, or a pandas, polars or Arrow table.
+        """
+        if not isinstance(schema, Schema) or not isinstance(promise, Promise):
+            raise InvalidQuery("open takes a source, a Schema, a Promise and a ledger")
+        calibration = calibrate(promise)
+        engine = open_engine(source, schema)
+        try:
+            gridded = schema.on_grid(_bits(schema, calibration, engine))
+            journal = Journal.open(
+                ledger,
+                name=name or _name_of(source),
+                facts={
+                    "schema": _text(gridded.to_json()),
+                    "promise": _text(promise.to_json()),
+                },
+                accounts=accounts(gridded),
+                cap=Loss.cap(calibration.credits, calibration.slack_cap),
+                fingerprint=engine.fingerprint(),
+            )
+        except BaseException:
+            engine.close()
+            raise
+        return cls(gridded, promise, engine, journal, calibration)
+
+    def close(self) -> None:
+        """Release the ledger and the engine."""
+        self.ledger.close()
+        self.engine.close()
+
+    def __enter__(self) -> Database:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # --- the flow -------------------------------------------------------------------------------
+
+    def ask(
+        self,
+        query: object,
+        *,
+        within: float | None = None,
+        confidence: float = 0.95,
+        credits: Credits | None = None,
+        rows: int | None = None,
+        analyst: str = OWNER,
+        key: str | None = None,
+    ) -> Answer:
+        """Answer `query` with noise. Blum et al. 2005, algorithm A(R)."""
+        bound = self.bind(query)  # query and schema only; may refuse, free
+        cost = self.price(bound, within, confidence, credits, rows)  # no data
+        self._check_source()
+        entry = self.ledger.charge(  # durable before any row is touched; a repeat comes answered
+            question=bound.text,
+            digest=bound.digest,
+            noise=cost.noise,
+            charges=self._charges(cost),
+            share=cost.worst,
+            analyst=analyst,
+            key=key,
+        )
+        if not entry.answered:
+            sums = self.engine.exact_sums(bound.sums)  # the only line that reads rows
+            self._check_read()
+            noisy = perturb(bound.lifted(sums), cost.coordinates(bound.cells))  # the only draw
+            entry = self.ledger.settle(entry, noisy)  # stored, write-once
+        assert entry.values is not None  # noqa: S101
+        charged = entry.share_charged if analyst != OWNER else _most(entry.charged.values())
+        return Answer.of(  # user units, after the store
+            bound,
+            entry.values,
+            cost.laws,
+            size=self.size,
+            credits=charged.credits_fraction,
+            receipt=entry.receipt,
+        )
+
+    def quote(
+        self,
+        query: object,
+        *,
+        within: float | None = None,
+        confidence: float = 0.95,
+        credits: Credits | None = None,
+        rows: int | None = None,
+        analyst: str = OWNER,
+    ) -> Quote:
+        """Price and error bar of a question; free, and no row is read."""
+        bound = self.bind(query)
+        cost = self.price(bound, within, confidence, credits, rows)
+        known = cost.noise in self.ledger.stored(bound.digest)
+        paid = known and (analyst == OWNER or self.ledger.paid(analyst, bound.digest, cost.noise))
+        due = Fraction(0) if paid else cost.worst.credits_fraction
+        touched = [] if known else list(self._charges(cost))
+        left = self.ledger.remaining(analyst, touched).credits_fraction
+        bar = forecast(bound, cost.laws, rows, self.size)
+        return Quote(due, left - due, bar, known)
+
+    def bind(self, query: object) -> BoundQuery:
+        """Prove a question safe on this table."""
+        return bind(query, self.schema, self.promise.neighbours, fine=fine_bits(self.calibration))
+
+    def price(
+        self,
+        bound: BoundQuery,
+        within: float | None,
+        confidence: float,
+        credits: Credits | None,
+        rows: int | None,
+    ) -> Price:
+        """The noise and its price: from the question, the promise and stored answers; no data."""
+        if within is not None and credits is not None:
+            raise InvalidQuery("give within or credits, not both")
+        if rows is not None and (isinstance(rows, bool) or not isinstance(rows, int) or rows < 1):
+            raise InvalidQuery(f"rows must be a whole number above 0, got {rows!r}")
+        if not 0 < confidence < 1:
+            raise InvalidQuery(f"confidence must lie between 0 and 1, got {confidence!r}")
+        cost = unit_cost(bound, self.calibration)
+        if cost == 0:
+            return price(bound, self.calibration, Fraction(1))  # public: exact and free, G.2.1
+        if credits is not None:
+            intensity = _exact(credits, "credits") / cost
+        elif within is not None:
+            intensity = self._intensity(bound, within, confidence, rows)
+        else:
+            intensity = Fraction(1)
+        wanted = price(bound, self.calibration, intensity)
+        return self._stored(bound, wanted) or wanted
+
+    def _stored(self, bound: BoundQuery, wanted: Price) -> Price | None:
+        """An earlier answer that is at least as exact: asking it again is free."""
+        for noise in self.ledger.stored(bound.digest):
+            laws = laws_of(noise)
+            pairs = list(zip(laws, wanted.laws, strict=True))
+            if all(old.variance() <= new.variance() for old, new in pairs):
+                return Price(laws, wanted.losses)
+        return None
+
+    def _intensity(
+        self, bound: BoundQuery, within: float, confidence: float, rows: int | None
+    ) -> Fraction:
+        """How many unit prices bring the half-width down to `within`."""
+        target = _exact(within, "within")
+        power = 2 if self.promise.noise == "gaussian" else 1
+        intensity = Fraction(1)
+        for _ in range(4):  # the law scales; one step is enough but for rounding
+            laws = price(bound, self.calibration, intensity).laws
+            half = forecast(bound, laws, rows, self.size).half_width(confidence)
+            if half is None:
+                raise InvalidQuery(
+                    "no error bar can be promised here; state rows=..., or use credits="
+                )
+            widest = Fraction(float(np.max(half)))
+            if widest <= target and intensity != 1:
+                break
+            intensity = _finer(intensity * (widest / target) ** power)
+        return intensity
+
+    def _charges(self, cost: Price) -> dict[str, Loss]:
+        return {
+            self._accounts[number]: loss for loss, numbers in cost.losses for number in numbers
+        }
+
+    def _check_source(self) -> None:
+        if not self.engine.unchanged():
+            raise Refused(
+                "the data file has changed since it was opened; restore it, or publish the new"
+                " version. Nothing was charged"
+            )
+
+    def _check_read(self) -> None:
+        if not self.engine.unchanged():
+            raise EngineFailed
+
+    # --- the table ------------------------------------------------------------------------------
+
+    @property
+    def size(self) -> int | None:
+        """The public number of rows (persons for a person unit); None under add-remove."""
+        return self._size
+
+    @property
+    def remaining(self) -> Fraction:
+        """Credits left for a question that touches everybody."""
+        return self.ledger.remaining(OWNER).credits_fraction
+
+    def statement(self) -> Account:
+        """Spent, left, and what the promise means."""
+        return Account(self.ledger.statement(), meaning(self.calibration), self.promise)
+
+    def receipt(self, number: int) -> Receipt:
+        """The signed receipt of an earlier answer."""
+        return self.ledger.receipt(number)
+
+    # --- analysts -------------------------------------------------------------------------------
+
+    def grant(self, analyst: str, credits: Credits) -> None:
+        """Give an analyst a share inside the lifetime cap; grants add up."""
+        amount = _exact(credits, "credits")
+        self.ledger.grant(analyst, Loss.cap(amount, self.calibration.slack_cap))
+
+    def as_analyst(self, name: str) -> Analyst:
+        """An Oracle in an analyst's name."""
+        return Analyst(self, name)
+
+
+@dataclass(frozen=True, slots=True)
+class Analyst:
+    """An Oracle in one analyst's name: what is asked is charged to that analyst's share too."""
+
+    database: Database
+    name: str
+
+    @property
+    def schema(self) -> Schema:
+        return self.database.schema
+
+    @property
+    def promise(self) -> Promise:
+        return self.database.promise
+
+    @property
+    def size(self) -> int | None:
+        return self.database.size
+
+    @property
+    def remaining(self) -> Fraction:
+        return self.database.ledger.remaining(self.name).credits_fraction
+
+    def quote(self, query: object, **terms: Any) -> Quote:
+        return self.database.quote(query, analyst=self.name, **terms)
+
+    def ask(self, query: object, **terms: Any) -> Answer:
+        return self.database.ask(query, analyst=self.name, **terms)
+
+
+def _text(facts: object) -> str:
+    return json.dumps(facts, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+
+
+def _name_of(source: object) -> str:
+    if isinstance(source, str | Path):
+        return Path(source).name.split(".")[0] or "table"
+    return "table"
+
+
+def _most(losses: Any) -> Loss:
+    found = list(losses)
+    return max(found, key=lambda loss: loss.credits) if found else Loss(0, 0)
+
+
+def _exact(number: object, name: str) -> Fraction:
+    """A number above 0, as it is spelled."""
+    if isinstance(number, bool) or not isinstance(number, int | float | Fraction):
+        raise InvalidQuery(f"{name} must be a number above 0, got {number!r:.60}")
+    if isinstance(number, float):
+        if not math.isfinite(number):
+            raise InvalidQuery(f"{name} must be finite, got {number!r}")
+        number = Fraction(repr(number))
+    if number <= 0:
+        raise InvalidQuery(f"{name} must be above 0, got {number}")
+    return Fraction(number)
+
+
+def _finer(intensity: Fraction) -> Fraction:
+    """Rounded up to 32 significant bits: short prices, never less exact than asked."""
+    scale = Fraction(2) ** (32 - intensity.numerator.bit_length() + intensity.denominator.bit_length())
+    return Fraction(math.ceil(intensity * scale * (1 + Fraction(1, 2**30)))) / scale
+
+
+def _bits(schema: Schema, calibration: Calibration, engine: Engine) -> int:
+    """The leaf resolution: rounding at most 1 % of the noise of the most exact question there is.
+
+    n rows are off by at most n/2 steps of 2^-k units; 2^k >= 50 n / (smallest noise). G.4.1
+    """
+    rows = schema.at_most
+    if calibration.promise.neighbours == "replace":
+        rows = engine.size() * schema.max_rows
+    needed = 50 * rows / smallest_noise(calibration)
+    return min(31, max(24, math.ceil(math.log2(max(needed, 1)))))

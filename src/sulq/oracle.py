@@ -1,0 +1,197 @@
+"""The seam: Quote, Answer, and the Oracle that learners, attackers and clients see.
+
+An Oracle is all there is to ask. Who holds one can reach no row, no noise and no ledger.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any, Protocol
+
+import numpy as np
+
+from sulq.errors import InvalidQuery
+from sulq.noise.distributions import Law
+from sulq.readings import Forecast, Interval, Reading, Value, read
+from sulq.schema.binding import BoundQuery
+from sulq.schema.columns import Schema
+from sulq.schema.promise import Promise
+
+
+def _check_confidence(confidence: float) -> None:
+    if not 0 < confidence < 1:
+        raise InvalidQuery(f"confidence must lie between 0 and 1, got {confidence!r}")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Quote:
+    """What a question would cost and how exact it would be. Free, and reads no data."""
+
+    credits: Fraction
+    left_after: Fraction
+    forecast: Forecast
+    repeat: bool
+
+    @property
+    def standard_error(self) -> Any:
+        """In the answer's units; None where it depends on the data."""
+        return self.forecast.standard_error
+
+    @property
+    def note(self) -> str:
+        """What the error bar assumes."""
+        return self.forecast.note
+
+    @property
+    def affordable(self) -> bool:
+        return self.left_after >= 0
+
+    def interval(self, confidence: float = 0.95) -> tuple[Any, Any]:
+        """How far off the answer may be at this confidence: (-h, +h); None where unknown."""
+        _check_confidence(confidence)
+        half = self.forecast.half_width(confidence)
+        return (None, None) if half is None else (-half, half)
+
+    def __repr__(self) -> str:
+        bar = self.interval()[1]
+        around = "" if bar is None else f", +-{float(np.max(bar)):,.6g} (95%)"
+        return f"<Quote {decimal_text(self.credits)} credits{around}>"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Answer:
+    """A noisy answer in user units, with what it cost and the receipt that proves it."""
+
+    reading: Reading
+    kind: str
+    axes: tuple[str, ...]
+    credits: Fraction
+    receipt: Any
+
+    @classmethod
+    def of(
+        cls,
+        bound: BoundQuery,
+        values: Sequence[int],
+        laws: Sequence[Law],
+        *,
+        size: int | None,
+        credits: Fraction,
+        receipt: Any,
+    ) -> Answer:
+        """Stored noisy integers as an answer."""
+        axes = tuple(group.name for group in bound.groups)
+        reading = read(bound, values, laws, size)
+        return cls(reading, bound.statistic.kind, axes, credits, receipt)
+
+    @property
+    def value(self) -> Value:
+        return self.reading.value
+
+    @property
+    def standard_error(self) -> Any:
+        return self.reading.standard_error
+
+    @property
+    def keys(self) -> tuple[Any, ...]:
+        """What the cells are called: values, (low, high) bins, edges or shares."""
+        return self.reading.keys
+
+    def interval(self, confidence: float = 0.95) -> Interval:
+        """(low, high) at this confidence, cut to what is possible."""
+        _check_confidence(confidence)
+        return self.reading.interval(confidence)
+
+    def nonnegative(self) -> Answer:
+        """The same answer with negative values set to 0; no longer unbiased."""
+        value = self.value
+        cut: Value = np.maximum(value, 0.0) if isinstance(value, np.ndarray) else max(value, 0)
+        return replace(self, reading=replace(self.reading, value=cut))
+
+    def to_pandas(self) -> Any:
+        """A data frame: the keys, then value, low and high at 95 %."""
+        import pandas
+
+        return pandas.DataFrame(self.rows())
+
+    def rows(self, confidence: float = 0.95) -> list[dict[str, Any]]:
+        """The answer as plain records, one per cell."""
+        low, high = self.interval(confidence)
+        if not isinstance(self.value, np.ndarray):
+            return [{"value": self.value, "low": low, "high": high}]
+        names = list(self.axes)
+        records = []
+        for place in np.ndindex(self.value.shape):
+            record: dict[str, Any] = {}
+            axes = self.keys if len(names) > 1 else (self.keys,)
+            for axis, index in enumerate(place[: len(axes)]):
+                record[names[axis] if axis < len(names) else "term"] = axes[axis][index]
+            record["value"] = float(self.value[place])
+            record["low"] = float(np.asarray(low)[place])
+            record["high"] = float(np.asarray(high)[place])
+            records.append(record)
+        return records
+
+    def __float__(self) -> float:
+        if isinstance(self.value, np.ndarray):
+            raise TypeError("this answer has many values; use .value or .to_pandas()")
+        return float(self.value)
+
+    def __repr__(self) -> str:
+        cost = f"{decimal_text(self.credits)} credits"
+        if isinstance(self.value, np.ndarray):
+            return f"<Answer {self.kind} of shape {self.value.shape}, {cost}>"
+        low, high = self.interval()
+        return f"<Answer {self.value:,.6g}, 95% in [{low:,.6g}, {high:,.6g}], {cost}>"
+
+
+def decimal_text(credits: Fraction) -> str:
+    """Credits as people read them."""
+    if credits.denominator == 1:
+        return f"{credits.numerator:,}"
+    return f"{float(credits):,.4g}" if abs(credits) < 1000 else f"{float(credits):,.1f}"
+
+
+class Oracle(Protocol):
+    """Everything a learner, an attacker or a client may do."""
+
+    @property
+    def schema(self) -> Schema:
+        """The public facts."""
+
+    @property
+    def promise(self) -> Promise:
+        """The lifetime guarantee."""
+
+    @property
+    def size(self) -> int | None:
+        """The public number of rows (persons); None under add-remove."""
+
+    @property
+    def remaining(self) -> Fraction:
+        """Credits left for a question that touches everybody."""
+
+    def quote(
+        self,
+        query: object,
+        *,
+        within: float | None = None,
+        confidence: float = 0.95,
+        credits: Fraction | int | float | None = None,
+        rows: int | None = None,
+    ) -> Quote:
+        """Price and error bar, free."""
+
+    def ask(
+        self,
+        query: object,
+        *,
+        within: float | None = None,
+        confidence: float = 0.95,
+        credits: Fraction | int | float | None = None,
+        rows: int | None = None,
+        key: str | None = None,
+    ) -> Answer:
+        """A noisy answer, charged."""

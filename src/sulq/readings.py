@@ -1,0 +1,330 @@
+"""From noisy integers to user units: values, standard errors and intervals. Post-processing only.
+
+Floats start here. An interval states the noise's own law where the value is one sum (exact
+quantiles of the discrete law) and Fieller's or the delta method where it is a ratio.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from statistics import NormalDist
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sulq.noise.distributions import Law
+from sulq.schema.binding import BoundQuery, BoundTerm
+
+Value = int | float | NDArray[np.float64]
+Interval = tuple[Value, Value]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Reading:
+    """A value with its standard error, and its interval at any confidence."""
+
+    value: Value
+    standard_error: float | NDArray[np.float64]
+    interval: Callable[[float], Interval]
+    keys: tuple[object, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Forecast:
+    """What is known of the error before asking: None where it depends on the data."""
+
+    standard_error: float | NDArray[np.float64] | None
+    half_width: Callable[[float], float | NDArray[np.float64] | None]
+    note: str = ""
+
+
+def z_of(confidence: float) -> float:
+    """The two-sided normal quantile."""
+    return NormalDist().inv_cdf((1 + confidence) / 2)
+
+
+def _spread(term: BoundTerm, law: Law) -> float:
+    """The standard deviation of one noisy sum in user units."""
+    return law.standard_deviation() * float(term.fine_step)
+
+
+def _half_width(term: BoundTerm, law: Law, confidence: float) -> float:
+    return float(law.half_width(confidence) * term.fine_step)
+
+
+def _estimates(bound: BoundQuery, values: Sequence[int]) -> NDArray[np.float64]:
+    """The sums in user units, shaped (cells, terms)."""
+    steps = [term.fine_step for term in bound.terms]
+    exact = [float(value * steps[place % len(steps)]) for place, value in enumerate(values)]
+    return np.array(exact, dtype=np.float64).reshape(-1, len(steps))
+
+
+def read(bound: BoundQuery, values: Sequence[int], laws: Sequence[Law], size: int | None) -> Reading:
+    """What a question's noisy sums say, in user units."""
+    match bound.statistic.kind:
+        case "count":
+            return _count(bound, values[0], laws[0], size)
+        case "total":
+            return _total(bound, values[0], laws[0], size)
+        case "mean":
+            return _mean(bound, values, laws)
+        case "variance":
+            return _variance(bound, values, laws)
+        case "histogram":
+            return _histogram(bound, values, laws[0], size)
+        case "cdf":
+            return _cdf(bound, values, laws[0], size)
+        case "quantiles":
+            return _quantiles(bound, values, laws[0])
+    return _sums(bound, values, laws)
+
+
+def _count(bound: BoundQuery, value: int, law: Law, size: int | None) -> Reading:
+    term = bound.terms[0]
+    estimate = value * term.fine_step
+    most = math.inf if size is None else size
+
+    def interval(confidence: float) -> Interval:
+        half = law.half_width(confidence) * term.fine_step
+        low, high = math.floor(estimate - half), math.ceil(estimate + half)
+        return int(min(max(low, 0), most)), int(max(min(high, most), 0))
+
+    return Reading(_nearest(estimate), _spread(term, law), interval)
+
+
+def _nearest(number: Fraction) -> int:
+    return math.floor(number + Fraction(1, 2))
+
+
+def _total(bound: BoundQuery, value: int, law: Law, size: int | None) -> Reading:
+    term = bound.terms[0]
+    estimate = float(value * term.fine_step)
+    least, most = -math.inf, math.inf
+    if size is not None:
+        least, most = size * min(0.0, float(term.low)), size * max(0.0, float(term.high))
+
+    def interval(confidence: float) -> Interval:
+        half = _half_width(term, law, confidence)
+        return min(max(estimate - half, least), most), max(min(estimate + half, most), least)
+
+    return Reading(estimate, _spread(term, law), interval)
+
+
+def _mean(bound: BoundQuery, values: Sequence[int], laws: Sequence[Law]) -> Reading:
+    counted, summed = _estimates(bound, values)[0]
+    errors = [_spread(term, law) for term, law in zip(bound.terms, laws, strict=True)]
+    middle = float(bound.terms[1].middle)
+    low = float(bound.terms[1].low) + middle
+    high = float(bound.terms[1].high) + middle
+
+    def cut(x: float) -> float:
+        return min(max(x, low), high)
+
+    def interval(confidence: float) -> Interval:
+        """Fieller: all t with (sum - t count)^2 <= z^2 (var(sum) + t^2 var(count))."""
+        z = z_of(confidence)
+        a = counted**2 - (z * errors[0]) ** 2
+        b = counted * summed
+        c = summed**2 - (z * errors[1]) ** 2
+        if counted <= 0 or a <= 0 or b * b < a * c:
+            return low, high
+        root = math.sqrt(b * b - a * c)
+        return cut(middle + (b - root) / a), cut(middle + (b + root) / a)
+
+    if counted <= 0:
+        return Reading(cut(middle), high - low, interval)
+    ratio = summed / counted
+    error = math.hypot(errors[1], ratio * errors[0]) / counted
+    return Reading(cut(middle + ratio), min(error, high - low), interval)
+
+
+def _variance(bound: BoundQuery, values: Sequence[int], laws: Sequence[Law]) -> Reading:
+    counted, summed, squared = _estimates(bound, values)[0]
+    e0, e1, e2 = (_spread(term, law) for term, law in zip(bound.terms, laws, strict=True))
+    most = float((bound.terms[1].high - bound.terms[1].low) / 2) ** 2
+    if counted <= 0:
+        return Reading(most / 2, most, lambda confidence: (0.0, most))
+    mean, square = summed / counted, squared / counted
+    second = square + float(bound.terms[2].middle)
+    bias = (e1**2 + (mean * e0) ** 2) / counted**2  # S0.8
+    value = second - mean**2 + bias
+    slope = second - 2 * mean**2 - float(bound.terms[2].middle)
+    error = math.hypot(e2, 2 * mean * e1, slope * e0) / counted
+
+    def interval(confidence: float) -> Interval:
+        z = z_of(confidence)
+        if counted <= z * e0:
+            return 0.0, most
+        return min(max(value - z * error, 0.0), most), max(min(value + z * error, most), 0.0)
+
+    return Reading(min(max(value, 0.0), most), min(error, most), interval)
+
+
+def _axes(bound: BoundQuery) -> tuple[object, ...]:
+    if len(bound.groups) == 1:
+        return bound.groups[0].keys
+    return tuple(group.keys for group in bound.groups)
+
+
+def _histogram(bound: BoundQuery, values: Sequence[int], law: Law, size: int | None) -> Reading:
+    term = bound.terms[0]
+    counts = _estimates(bound, values)[:, 0].reshape(bound.shape)
+    most = math.inf if size is None else size
+
+    def interval(confidence: float) -> Interval:
+        half = _half_width(term, law, confidence)
+        return np.clip(counts - half, 0, most), np.clip(counts + half, 0, most)
+
+    return Reading(counts, np.full(bound.shape, _spread(term, law)), interval, _axes(bound))
+
+
+def _edges(bound: BoundQuery) -> tuple[object, ...]:
+    bins = bound.groups[0].keys
+    return (bins[0][0], *(cell[1] for cell in bins))  # type: ignore[index]
+
+
+def _below(counts: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.concatenate([[0.0], np.cumsum(counts)])
+
+
+def _cdf(bound: BoundQuery, values: Sequence[int], law: Law, size: int | None) -> Reading:
+    raw = _below(_estimates(bound, values)[:, 0])
+    errors = _spread(bound.terms[0], law) * np.sqrt(np.arange(len(raw)))
+    most = math.inf if size is None else size
+    rising = np.clip(_rising(raw), 0, most)
+
+    def interval(confidence: float) -> Interval:
+        z = z_of(confidence)
+        low, high = _rising(raw - z * errors), _rising(raw + z * errors)
+        return np.clip(np.minimum(low, rising), 0, most), np.clip(np.maximum(high, rising), 0, most)
+
+    return Reading(rising, errors, interval, _edges(bound))
+
+
+def _rising(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The nearest non-decreasing sequence (pool adjacent violators)."""
+    means: list[float] = []
+    widths: list[int] = []
+    for value in values.tolist():
+        mean, width = value, 1
+        while means and means[-1] > mean:
+            mean = (mean * width + means[-1] * widths[-1]) / (width + widths[-1])
+            width += widths.pop()
+            means.pop()
+        means.append(mean)
+        widths.append(width)
+    return np.repeat(np.array(means), widths)
+
+
+def _quantiles(bound: BoundQuery, values: Sequence[int], law: Law) -> Reading:
+    raw = _below(_estimates(bound, values)[:, 0])
+    rising = np.maximum(_rising(raw), 0.0)
+    numbers = np.array([_position(edge) for edge in _edges(bound)])
+    shares = np.array(bound.statistic.shares)
+    spread = _spread(bound.terms[0], law)
+    bins = len(raw) - 1
+
+    def interval(confidence: float) -> Interval:
+        z = z_of(confidence)
+        places = np.arange(bins + 1)
+        lows, highs = [], []
+        for share in shares:
+            # C(edge) - share N has variance i (1-share)^2 + (bins-i) share^2 units
+            error = z * spread * np.sqrt(places * (1 - share) ** 2 + (bins - places) * share**2)
+            gap = raw - share * raw[-1]
+            lows.append(numbers[max(0, int(np.argmax(gap + error >= 0)) - 1)])
+            beyond = np.nonzero(gap - error <= 0)[0]
+            highs.append(numbers[min(bins, int(beyond[-1]) + 1) if len(beyond) else bins])
+        return np.array(lows), np.array(highs)
+
+    value = _inverse(rising, numbers, shares)
+    low, high = interval(0.6827)
+    error = np.maximum(np.asarray(high) - np.asarray(low), np.diff(numbers).min()) / 2
+    return Reading(value, error, interval, tuple(shares.tolist()))
+
+
+def _position(edge: object) -> float:
+    return float(edge)  # type: ignore[arg-type]
+
+
+def _inverse(
+    rising: NDArray[np.float64], numbers: NDArray[np.float64], shares: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Where the rising counts reach each share, by linear interpolation."""
+    targets = shares * rising[-1]
+    places = np.searchsorted(rising, targets, side="left").clip(1, len(rising) - 1)
+    before, after = rising[places - 1], rising[places]
+    gap = np.where(after > before, after - before, 1.0)
+    part = np.clip((targets - before) / gap, 0.0, 1.0)
+    found: NDArray[np.float64] = numbers[places - 1] + part * (
+        numbers[places] - numbers[places - 1]
+    )
+    return found
+
+
+def _sums(bound: BoundQuery, values: Sequence[int], laws: Sequence[Law]) -> Reading:
+    shape = (*bound.shape, len(bound.terms))
+    sums = _estimates(bound, values).reshape(shape)
+    pairs = list(zip(bound.terms, laws, strict=True))
+    errors = np.broadcast_to([_spread(term, law) for term, law in pairs], shape)
+
+    def interval(confidence: float) -> Interval:
+        half = np.array([_half_width(term, law, confidence) for term, law in pairs])
+        return sums - half, sums + half
+
+    return Reading(sums, errors, interval, _axes(bound) if bound.groups else ())
+
+
+# --- before asking ------------------------------------------------------------------------------
+
+
+def forecast(
+    bound: BoundQuery, laws: Sequence[Law], rows: int | None, size: int | None
+) -> Forecast:
+    """The error bar a question will have, from public facts and what the asker states."""
+    pairs = list(zip(bound.terms, laws, strict=True))
+    spreads = [_spread(term, law) for term, law in pairs]
+    match bound.statistic.kind:
+        case "count" | "total":
+            term, law = pairs[0]
+            return Forecast(spreads[0], lambda c: _half_width(term, law, c))
+        case "mean" | "variance":
+            return _ratio_forecast(bound, spreads, rows, size)
+        case "histogram":
+            term, law = pairs[0]
+            return Forecast(
+                np.full(bound.shape, spreads[0]),
+                lambda c: np.full(bound.shape, _half_width(term, law, c)),
+            )
+        case "cdf":
+            errors = spreads[0] * np.sqrt(np.arange(bound.cells + 1))
+            return Forecast(errors, lambda c: z_of(c) * errors)
+        case "quantiles":
+            rank = spreads[0] * math.sqrt(bound.cells) / 2
+            return Forecast(
+                None, lambda c: None, f"a median's rank is known to about {rank:,.0f} rows"
+            )
+    shape = (*bound.shape, len(bound.terms))
+    return Forecast(
+        np.broadcast_to(spreads, shape),
+        lambda c: np.broadcast_to([_half_width(t, law, c) for t, law in pairs], shape),
+    )
+
+
+def _ratio_forecast(
+    bound: BoundQuery, spreads: list[float], rows: int | None, size: int | None
+) -> Forecast:
+    matching = rows if rows is not None else size
+    if not matching:
+        return Forecast(None, lambda c: None, "say rows=... (how many match) for an error bar")
+    note = "" if rows is not None else f"assumes that all {matching:,} rows match; say rows=..."
+    half_range = float((bound.terms[1].high - bound.terms[1].low) / 2)
+    if bound.statistic.kind == "mean":
+        error = math.hypot(spreads[1], half_range * spreads[0]) / matching
+    else:
+        slope = 2.5 * half_range**2
+        error = math.hypot(spreads[2], 2 * half_range * spreads[1], slope * spreads[0]) / matching
+    return Forecast(error, lambda c: z_of(c) * error, note)
