@@ -34,10 +34,7 @@ NULL = Literal(None)
 
 NEGATED = {"among": "not_among", "like": "not_like", "is_null": "not_null"}
 NEGATED |= {negative: positive for positive, negative in NEGATED.items()}
-CONDITIONS = frozenset(
-    ["lt", "le", "eq", "ne", "among", "not_among", "like", "not_like"]
-    + ["is_null", "not_null", "and", "or", "not"]
-)
+CONDITIONS = frozenset(["lt", "le", "eq", "ne", "and", "or", "not", *NEGATED])
 
 
 def to_json(expression: Expression) -> list[Any]:
@@ -314,9 +311,7 @@ def truth(expression: Expression, positive: bool = True) -> Expression:
             return operation(wanted, inner)
         case Operation(name="hashed"):
             return operation("among", value(expression), 1 if positive else 0)
-    raise InvalidQuery(
-        f"{spelling(expression):.120} is not a condition; compare it with something"
-    )
+    raise InvalidQuery(f"{spelling(expression):.120} is not a condition; compare it with something")
 
 
 def _joined(name: str, parts: Sequence[Expression]) -> Expression:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from sulq.errors import InvalidQuery
@@ -111,12 +111,10 @@ def cdf(
 
 
 def quantiles(
-    x: Expression | str, shares: Sequence[float], where: Expression | None = None
+    x: Expression | str, shares: Iterable[float], where: Expression | None = None
 ) -> Statistic:
     """The values below which the given shares of the rows lie; all for one histogram's price."""
-    if isinstance(shares, str) or not isinstance(shares, Sequence) and not hasattr(
-        shares, "__iter__"
-    ):
+    if isinstance(shares, str) or not isinstance(shares, Iterable):
         raise InvalidQuery(f"shares must be a list of numbers in [0, 1], got {shares!r:.60}")
     read: list[float] = []
     for share in shares:
@@ -144,5 +142,3 @@ def as_statistic(question: object) -> Statistic:
         f"want a question such as count(...), mean(...) or a SumQuery,"
         f" got {type(question).__name__}"
     )
-
-

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -97,7 +97,7 @@ def digest_of(text: str) -> str:
 
 def group(
     of: Expression | str,
-    edges: Sequence[object] | None = None,
+    edges: Iterable[object] | None = None,
     bins: int | None = None,
     other: bool = False,
 ) -> Group:
@@ -106,7 +106,7 @@ def group(
         raise InvalidQuery(f"bins must be a whole number above 0, got {bins!r}")
     if edges is None:
         return Group(column_or_expression(of), None, bins, bool(other))
-    if isinstance(edges, str) or not isinstance(edges, Sequence) and not hasattr(edges, "__iter__"):
+    if isinstance(edges, str) or not isinstance(edges, Iterable):
         raise InvalidQuery(f"edges must be a list of numbers, got {type(edges).__name__}")
     read = [as_expression(edge) for edge in edges]
     literals = tuple(edge for edge in read if isinstance(edge, Literal))

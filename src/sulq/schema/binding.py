@@ -6,6 +6,7 @@ Proof: docs/proofs/binding.md.
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import dataclass
 from fractions import Fraction
@@ -16,13 +17,23 @@ from sulq.query.expressions import Column
 from sulq.query.statistics import Statistic, as_statistic
 from sulq.query.sum_query import Group, SumQuery, digest_of, text_of
 from sulq.schema import columns as declared
-from sulq.schema.bound import BinCells, CategoryCells, Cells, FlagCells, Integer, RowSums, cell_count
+from sulq.schema.bound import (
+    BinCells,
+    CategoryCells,
+    Cells,
+    FlagCells,
+    Integer,
+    RowSums,
+    cell_count,
+)
 from sulq.schema.columns import Schema
 from sulq.schema.grid import Steps
 from sulq.schema.rows import RowBinder
 from sulq.schema.sensitivity import Sensitivity, sensitivities
 
 MOST_CELLS = 1_000_000
+SMALLEST = Fraction(1, 2**400)
+"""Steps stay where binary64 can report them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,15 +119,16 @@ def bind(
     units, reach = sensitivities(program, schema, neighbours)
     text = text_of(query)
     terms = tuple(
-        _term(value, middle, unit, fine) for (value, middle), unit in zip(values, units, strict=True)
+        _term(value, middle, unit, fine)
+        for (value, middle), unit in zip(values, units, strict=True)
     )
-    return BoundQuery(
-        statistic, query, text, digest_of(text), program, terms, groups, tuple(reach)
-    )
+    return BoundQuery(statistic, query, text, digest_of(text), program, terms, groups, tuple(reach))
 
 
 def _term(value: Steps, middle: Fraction, unit: int, fine: int) -> BoundTerm:
     lift = 1 << max(0, fine + 1 - unit.bit_length()) if unit else 1
+    if not SMALLEST < value.step < 1 / SMALLEST:
+        raise InvalidQuery("the factors of a sum are too large or too small; rescale it")
     low, high = value.low * value.step, value.high * value.step
     return BoundTerm(value.node, value.step, unit, lift, middle, low, high)
 
@@ -137,16 +149,15 @@ def _group(group: Group, binder: RowBinder, schema: Schema) -> BoundGroup:
                     f"{name} is open text: it can be compared but not grouped by;"
                     " declare its values"
                 )
-            values = tuple(column.values)
-            cells = CategoryCells(name, values, group.other)
-            return BoundGroup(name, _with_other(values, group), cells)
+            declared_cells = CategoryCells(name, column.values, group.other)  # type: ignore[arg-type]
+            return BoundGroup(name, _with_other(tuple(column.values), group), declared_cells)
     value = binder.number(group.of)
     if group.edges is None and group.bins is None:
         raise InvalidQuery(f"{name} is a Number: say edges=[...] to group by it")
     edges = _edges(group, value, binder) if group.edges is not None else _equal_bins(group, value)
     spelled = [number for number, _ in edges]
     steps = tuple(step for _, step in edges)
-    keys = tuple(zip(spelled[:-1], spelled[1:], strict=True))
+    keys = tuple(itertools.pairwise(spelled))
     cells = BinCells(value.node, steps, group.other)
     assert len(keys) + group.other == cell_count(cells)  # noqa: S101
     return BoundGroup(name, _with_other(keys, group), cells)
@@ -163,23 +174,23 @@ def _with_other(keys: tuple[object, ...], group: Group) -> tuple[object, ...]:
 
 def _edges(group: Group, value: Steps, binder: RowBinder) -> list[tuple[object, int]]:
     """Edges in user units with the step each stands for, rounded as the column is."""
-    found: list[tuple[object, int]] = []
-    for edge in group.edges or ():
-        number = binder.literal(edge, value.kind)
-        place = number / value.step
-        step = math.ceil(place) if value.exact else math.floor(place + Fraction(1, 2))
-        found.append((_plain(edge.value), min(max(step, value.low - 1), value.high + 1)))
-        if len(found) > 1 and binder.literal(edge, value.kind) <= binder.literal(
-            (group.edges or ())[len(found) - 2], value.kind
-        ):
-            raise InvalidQuery("edges must increase")
-    return _distinct(found)
-
-
-def _distinct(edges: list[tuple[object, int]]) -> list[tuple[object, int]]:
-    if len(edges) - 1 > MOST_CELLS:
-        raise InvalidQuery(f"at most {MOST_CELLS} bins, got {len(edges) - 1}")
-    return edges
+    listed = group.edges or ()
+    if len(listed) > MOST_CELLS:
+        raise InvalidQuery(f"at most {MOST_CELLS} bins, got {len(listed) - 1}")
+    numbers = [binder.literal(edge, value.kind) for edge in listed]
+    if any(low >= high for low, high in itertools.pairwise(numbers)):
+        raise InvalidQuery("edges must increase")
+    steps = []
+    for place, number in enumerate(numbers):
+        ratio = number / value.step
+        if not value.exact:
+            step = math.floor(ratio + Fraction(1, 2))
+        elif place == len(numbers) - 1:
+            step = math.floor(ratio)  # the last bin is closed
+        else:
+            step = math.ceil(ratio)
+        steps.append(min(max(step, value.low - 1), value.high + 1))
+    return [(_plain(edge.value), step) for edge, step in zip(listed, steps, strict=True)]
 
 
 def _equal_bins(group: Group, value: Steps) -> list[tuple[object, int]]:
@@ -195,5 +206,3 @@ def _plain(value: object) -> object:
     if isinstance(value, Fraction):
         return value.numerator if value.denominator == 1 else value.numerator / value.denominator
     return value
-
-

@@ -91,7 +91,7 @@ class Number:
 
     @property
     def kind(self) -> str:
-        """"number", "date" or "datetime"."""
+        """ "number", "date" or "datetime"."""
         return _kind_of(self.low)
 
     @property
@@ -114,9 +114,7 @@ class Category:
         _check_name(self.name)
         if self.values is None:
             if self.public:
-                raise InvalidQuery(
-                    f"{self.name}: open text cannot be public; declare its values"
-                )
+                raise InvalidQuery(f"{self.name}: open text cannot be public; declare its values")
             return
         if isinstance(self.values, str) or not isinstance(self.values, Sequence):
             raise InvalidQuery(
@@ -223,9 +221,7 @@ class Schema:
         put(self, "strata", self._chosen_strata(strata))
 
     def _chosen_strata(self, named: Sequence[str] | None) -> tuple[str, ...]:
-        able = [
-            c.name for c in self.columns if c.public and isinstance(c, Category | Flag)
-        ]
+        able = [c.name for c in self.columns if c.public and isinstance(c, Category | Flag)]
         if named is not None:
             wrong = [name for name in named if name not in able]
             if wrong or isinstance(named, str) or len(set(named)) != len(named):

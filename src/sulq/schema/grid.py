@@ -78,7 +78,9 @@ def leaf(column: Number, bits: int) -> Steps:
     step, exact = leaf_rule(column, bits)
     low, high = (_binary64(bound) for bound in column.range)
     node = Quantised(column.name, low, high, _binary64(1 / step))
-    return Steps(node, round_leaf(node, low), round_leaf(node, high), step, exact, None, column.kind)
+    return Steps(
+        node, round_leaf(node, low), round_leaf(node, high), step, exact, None, column.kind
+    )
 
 
 def _binary64(number: Fraction) -> float:
@@ -147,32 +149,38 @@ def coarser(value: Steps, step: Fraction) -> Steps:
     )
 
 
-def placed(number: Fraction, like: Steps) -> tuple[Steps, Steps]:
-    """A literal on `like`'s grid, refined if that is what keeps a lattice value exact."""
+def refined(like: Steps, number: Fraction) -> Steps:
+    """`like` in smaller steps if that keeps a lattice value and the literal exact together."""
     ratio = number / like.step
-    if ratio.denominator != 1 and like.exact:
-        room = max(1, WIDE // max(1, like.largest, math.ceil(abs(ratio))))
-        factor = ratio.denominator if ratio.denominator <= room else 2 ** (room.bit_length() - 1)
-        like = finer(like, factor)
-        ratio = number / like.step
+    if ratio.denominator == 1 or not like.exact:
+        return like
+    room = max(1, WIDE // max(1, like.largest, math.ceil(abs(ratio))))
+    if ratio.denominator <= room:
+        return finer(like, ratio.denominator)
+    return finer(like, 1 << (room.bit_length() - 1))
+
+
+def placed(number: Fraction, like: Steps) -> Steps:
+    """A literal on `like`'s grid, rounded as a column is."""
+    ratio = number / like.step
     steps = math.floor(ratio + Fraction(1, 2))
-    exact = ratio.denominator == 1
-    if abs(steps) > LARGEST // 4:
+    if abs(steps) > ROOMY:
         raise InvalidQuery(
-            f"the number {float(number):g} is far outside the range of what it is combined with;"
-            " scale one of the two"
+            "a constant lies far outside the range of what it is combined with;"
+            " scale one of the two, or clip"
         )
-    return Steps(Fixed(steps), steps, steps, like.step, exact, None, like.kind), like
+    exact = ratio.denominator == 1
+    return Steps(Fixed(steps), steps, steps, like.step, exact, None, like.kind)
 
 
 def aligned(left: Steps, right: Steps) -> tuple[Steps, Steps]:
     """Both on one grid."""
     if left.constant is not None and right.constant is None:
-        fixed, right = placed(left.constant, right)
-        return fixed, right
+        right = refined(right, left.constant)
+        return placed(left.constant, right), right
     if right.constant is not None and left.constant is None:
-        fixed, left = placed(right.constant, left)
-        return left, fixed
+        left = refined(left, right.constant)
+        return left, placed(right.constant, left)
     step = _gcd(left.step, right.step)
     up = [int(side.step / step) for side in (left, right)]
     if left.largest * up[0] <= ROOMY and right.largest * up[1] <= ROOMY:
@@ -193,9 +201,13 @@ def added(parts: list[Steps]) -> Steps:
     sum_ = parts[0]
     for part in parts[1:]:
         left, right = aligned(sum_, part)
-        nodes = (*left.node.parts, right.node) if isinstance(left.node, Added) else (
-            left.node,
-            right.node,
+        nodes = (
+            (*left.node.parts, right.node)
+            if isinstance(left.node, Added)
+            else (
+                left.node,
+                right.node,
+            )
         )
         sum_ = settled(
             Steps(
@@ -217,9 +229,7 @@ def times_constant(factor: Fraction, value: Steps) -> Steps:
         return Steps(Scaled(value.node, 0), 0, 0, Fraction(1), True)
     if factor > 0:
         return replace(value, step=value.step * factor, constant=None, kind="number")
-    return Steps(
-        Scaled(value.node, -1), -value.high, -value.low, value.step * -factor, value.exact
-    )
+    return Steps(Scaled(value.node, -1), -value.high, -value.low, value.step * -factor, value.exact)
 
 
 def multiplied(left: Steps, right: Steps) -> Steps:

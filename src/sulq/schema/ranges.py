@@ -155,9 +155,7 @@ def range_of(node: Integer, world: World) -> Range:
             a, b = range_of(over, world), range_of(under, world)
             if a.low > a.high or b.low > b.high:
                 return Range(1, 0, False, None)
-            corners = [
-                (2 * x + y) // (2 * y) for x in (a.low, a.high) for y in (b.low, b.high)
-            ]
+            corners = [(2 * x + y) // (2 * y) for x in (a.low, a.high) for y in (b.low, b.high)]
             return _joint([a, b], min(corners), max(corners))
         case Lesser(left=left, right=right):
             a, b = range_of(left, world), range_of(right, world)
@@ -312,7 +310,10 @@ def narrowed_by(rows: Condition, world: World) -> World:
         match part:
             case Compared(operator, Quantised() as leaf, Fixed(value=int(edge))):
                 low, high = {
-                    "<": (None, edge - 1), "<=": (None, edge), "=": (edge, edge), "<>": (None, None)
+                    "<": (None, edge - 1),
+                    "<=": (None, edge),
+                    "=": (edge, edge),
+                    "<>": (None, None),
                 }[operator]
             case Compared("<" | "<=" as operator, Fixed(value=int(edge)), Quantised() as leaf):
                 low, high = (edge + 1 if operator == "<" else edge), None

@@ -6,6 +6,7 @@ import datetime
 import hashlib
 import math
 import re
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Literal as OneOf
 
@@ -18,6 +19,7 @@ from sulq.schema.columns import Category, Flag, Number, Schema, as_number
 from sulq.schema.grid import Steps
 
 SECONDS_A_DAY = 86_400
+SMALLEST = Fraction(1, 2**200)
 
 
 def _spell(expression: Expression) -> str:
@@ -71,7 +73,10 @@ class RowBinder:
         kind = "number"
         if isinstance(value, datetime.date):
             kind = "datetime" if isinstance(value, datetime.datetime) else "date"
-        return grid.constant(as_number(value, "a literal"), kind)
+        number = as_number(value, "a literal")
+        if number and not SMALLEST < abs(number) < 1 / SMALLEST:
+            raise InvalidQuery("a constant is too large or too small to compute with; rescale")
+        return grid.constant(number, kind)
 
     def _operation(self, whole: Operation, name: str, operands: tuple[Expression, ...]) -> Steps:
         match name:
@@ -109,7 +114,7 @@ class RowBinder:
         factor, rest = Fraction(1), operands
         head = operands[0]
         if isinstance(head, Literal):
-            factor, rest = as_number(head.value, "a factor"), operands[1:]
+            factor, rest = self._constant(head.value).constant or Fraction(0), operands[1:]
         product = self.number(rest[0])
         for operand in rest[1:]:
             product = grid.multiplied(product, self.number(operand))
@@ -127,12 +132,11 @@ class RowBinder:
                 )
                 ends = (grid.round_leaf(node, node.low), grid.round_leaf(node, node.high))
                 return Steps(node, *ends, value.step, value.exact, None, value.kind)
-        floor, value = grid.placed(low, value)
-        ceiling, value = grid.placed(high, value)
-        floor, value = grid.placed(low, value)
+        value = grid.refined(grid.refined(value, low), high)
+        floor, ceiling = grid.placed(low, value), grid.placed(high, value)
         node_ = bound.Greater(bound.Lesser(value.node, ceiling.node), floor.node)
-        ends = (min(max(end, floor.low), ceiling.low) for end in (value.low, value.high))
-        return Steps(node_, *ends, value.step, value.exact, None, value.kind)
+        bottom_, top_ = (min(max(end, floor.low), ceiling.low) for end in (value.low, value.high))
+        return Steps(node_, bottom_, top_, value.step, value.exact, None, value.kind)
 
     def _clip_bound(self, operand: Expression, value: Steps) -> Fraction:
         if not isinstance(operand, Literal):
@@ -354,7 +358,7 @@ def _against(
     return bound.Compared(sign, value.node, fixed)
 
 
-def _category_member(column: Category, negated: bool, values: list[object]) -> Condition:
+def _category_member(column: Category, negated: bool, values: Sequence[object]) -> Condition:
     wanted = int if column.values and isinstance(column.values[0], int) else str
     kept: list[object] = []
     for value in values:
@@ -370,7 +374,7 @@ def _category_member(column: Category, negated: bool, values: list[object]) -> C
     return bound.Among(column.name, tuple(kept), negated)  # type: ignore[arg-type]
 
 
-def _flag_member(column: Flag, negated: bool, values: list[object]) -> Condition:
+def _flag_member(column: Flag, negated: bool, values: Sequence[object]) -> Condition:
     wanted = set()
     for value in values:
         if not isinstance(value, bool) and value not in (0, 1):

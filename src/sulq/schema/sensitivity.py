@@ -136,11 +136,14 @@ def _together(
             changes.append((largest, 2))
     return Sensitivity(
         rows * max(times * sum(change, Fraction(0)) for change, times in changes),
-        rows**2 * max(times * sum((x * x for x in change), Fraction(0)) for change, times in changes),
+        rows**2
+        * max(times * sum((x * x for x in change), Fraction(0)) for change, times in changes),
         rows * max(times * sum(x > 0 for x in change) for change, times in changes),
     )
 
 
 def _in_units(steps: Sequence[int], units: Sequence[int]) -> list[Fraction]:
     # A unit of 0 marks a term that no single row can move: it is public and carries no noise.
-    return [Fraction(s, unit) if unit else Fraction(0) for s, unit in zip(steps, units, strict=True)]
+    return [
+        Fraction(s, unit) if unit else Fraction(0) for s, unit in zip(steps, units, strict=True)
+    ]
