@@ -12,10 +12,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from nacl.signing import SigningKey
-
 from sulq.errors import Refused
-from sulq.ledger.keys import SIGNATURE, is_signed, signed
+from sulq.ledger.keys import SIGNATURE, Key, is_signed
 from sulq.ledger.state import write_private
 
 MARK = struct.Struct(">8sQ32s")
@@ -34,7 +32,7 @@ class Mark(NamedTuple):
 class Anchor:
     """An open anchor file. One write and one sync per commit."""
 
-    def __init__(self, path: Path, ledger: str, key: SigningKey) -> None:
+    def __init__(self, path: Path, ledger: str, key: Key) -> None:
         self._ledger, self._key, self._slot = ledger, key, 0
         try:
             self._handle = os.open(path, os.O_RDWR)
@@ -64,7 +62,7 @@ class Anchor:
         os.close(self._handle)
 
 
-def new_anchor(path: Path, ledger: str, key: SigningKey, mark: Mark, *, replace: bool) -> None:
+def new_anchor(path: Path, ledger: str, key: Key, mark: Mark, *, replace: bool) -> None:
     slot = _slot(ledger, key, mark).ljust(SLOT, b"\0")
     if not write_private(path, slot + slot, replace=replace):
         raise Refused(f"there is an anchor already at {path}")
@@ -76,9 +74,9 @@ def furthest(content: bytes, ledger: str, publics: Sequence[str]) -> Mark | None
     return max((mark for mark in marks if mark is not None), default=None)
 
 
-def _slot(ledger: str, key: SigningKey, mark: Mark) -> bytes:
+def _slot(ledger: str, key: Key, mark: Mark) -> bytes:
     content = MARK.pack(MAGIC, *mark)
-    return content + signed(key, content + ledger.encode())
+    return content + key.sign(content + ledger.encode())
 
 
 def _mark(slot: bytes, ledger: str, publics: Sequence[str]) -> Mark | None:

@@ -6,18 +6,17 @@ import os
 import secrets
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
-from nacl.signing import SigningKey
-
 from sulq.errors import Refused
 from sulq.ledger import steps
 from sulq.ledger.anchor import Anchor, Mark, furthest, new_anchor
+from sulq.ledger.events import ledger_made
 from sulq.ledger.history import History
-from sulq.ledger.keys import new_key, public_text, read_key
+from sulq.ledger.keys import Key, new_key, read_key
 from sulq.ledger.sqlite import SqliteStore
 from sulq.ledger.state import (
     Hold,
@@ -27,7 +26,7 @@ from sulq.ledger.state import (
     read_private,
     write_private,
 )
-from sulq.ledger.store import FORMAT, Row, Store
+from sulq.ledger.store import Row, Store
 from sulq.ledger.writer import Writer, closed
 
 MEMORY = ":memory:"
@@ -41,7 +40,7 @@ class Book:
         self,
         store: Store,
         history: History,
-        key: SigningKey,
+        key: Key,
         anchor: Anchor | None,
         holds: list[Hold],
     ) -> None:
@@ -65,9 +64,10 @@ class Book:
                 raise closed()
             return work()
 
-    def add(self, body: Mapping[str, Any], noisy: str | None = None) -> Row:
+    def add(self, body: dict[str, Any], noisy: str | None = None) -> Row:
         """Append an event; only for work on the writer's thread."""
-        row = self.history.add({**body, "at": int(time.time())}, noisy)  # "at" is for display only
+        body["at"] = int(time.time())  # for display only
+        row = self.history.add(body, noisy)
         self._pending[row.seq] = row
         return row
 
@@ -248,18 +248,7 @@ def _begin(store: Store, home: Path | None, holds: list[Hold]) -> Book:
         holds.append(Hold(files.holder, "", time.monotonic()))
         new_anchor(files.anchor, ledger, key, history.mark, replace=False)
     steps.on_step("anchor made")
-    store.append(
-        [
-            history.add(
-                {
-                    "kind": "ledger",
-                    "format": FORMAT,
-                    "ledger": ledger,
-                    "public_key": public_text(key),
-                }
-            )
-        ]
-    )
+    store.append([history.add(ledger_made(ledger, key.public))])
     steps.on_step("ledger made")
     anchor = None
     if files is not None and home is not None:
@@ -282,7 +271,7 @@ def behind(mark: Mark, store: Store, history: History) -> bool:
     return mark.seq > 0 and store.row(mark.seq).hash != mark.hash
 
 
-def _verified_anchor(files: Files, store: Store, history: History, key: SigningKey) -> Anchor:
+def _verified_anchor(files: Files, store: Store, history: History, key: Key) -> Anchor:
     anchor = Anchor(files.anchor, history.ledger, key)
     try:
         mark = furthest(read_private(files.anchor) or b"", history.ledger, [history.public])

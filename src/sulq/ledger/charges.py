@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from sulq.accounting.losses import Loss
 from sulq.errors import InvalidQuery
@@ -52,7 +53,11 @@ def loss_to_json(loss: Loss) -> list[str]:
 
 
 def loss_from_json(found: Sequence[str]) -> Loss:
-    credits, delta = found
+    return _loss(*found)
+
+
+@lru_cache(maxsize=1024)  # few prices, many entries
+def _loss(credits: str, delta: str) -> Loss:
     return Loss(int(credits), int(delta))
 
 
@@ -70,12 +75,13 @@ def from_json(found: Iterable[Sequence[str]]) -> tuple[Part, ...]:
     return tuple(_part(*entry) for entry in found)
 
 
+@lru_cache(maxsize=1024)
 def _part(credits: str, delta: str, accounts: str) -> Part:
     ranges = []
     for piece in accounts.split(","):
         first, dash, last = piece.partition("-")
         ranges.append((int(first), int(last if dash else first)))
-    return Part(Loss(int(credits), int(delta)), tuple(ranges))
+    return Part(_loss(credits, delta), tuple(ranges))
 
 
 def by_name(parts: Iterable[Part], names: Sequence[str]) -> dict[str, Loss]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from sulq.accounting.losses import Loss
@@ -23,6 +23,7 @@ class TableHeader:
     facts: Mapping[str, str]
     accounts: tuple[str, ...]
     cap: Loss
+    neighbours: str | None = field(init=False)  # where the facts state it
 
     def __post_init__(self) -> None:
         if not self.name:
@@ -34,6 +35,7 @@ class TableHeader:
             )
         if len(set(self.accounts)) != len(self.accounts):
             raise InvalidQuery("account names must differ")
+        object.__setattr__(self, "neighbours", _neighbours(self.facts))
 
     def to_body(self) -> dict[str, Any]:
         return {
@@ -65,10 +67,10 @@ class TableHeader:
             + ["cap"] * (self.cap != other.cap)
         )
 
-    @property
-    def neighbours(self) -> str | None:
-        """The neighbour relation, where the facts state it: alone or inside the promise."""
-        if (found := self.facts.get("neighbours")) is not None:
-            return found
-        promise = json.loads(self.facts.get("promise", "null"))
-        return promise.get("neighbours") if isinstance(promise, dict) else None
+
+def _neighbours(facts: Mapping[str, str]) -> str | None:
+    """The neighbour relation, stated alone or inside the promise."""
+    if (found := facts.get("neighbours")) is not None:
+        return found
+    promise = json.loads(facts.get("promise", "null"))
+    return promise.get("neighbours") if isinstance(promise, dict) else None

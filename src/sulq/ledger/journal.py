@@ -9,72 +9,25 @@ import json
 import secrets
 import weakref
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from sulq.accounting.losses import Loss
 from sulq.errors import Refused
-from sulq.ledger import answers, steps
+from sulq.ledger import answers, events, steps
 from sulq.ledger.book import MEMORY, Book, open_book, release_book
 from sulq.ledger.budgets import NOTHING, OWNER
-from sulq.ledger.charges import (
-    Part,
-    by_name,
-    from_json,
-    group,
-    loss_from_json,
-    loss_to_json,
-    to_json,
-)
+from sulq.ledger.charges import by_name, from_json, group, loss_from_json
+from sulq.ledger.entries import Ask, Entry, Grant
 from sulq.ledger.header import TableHeader
-from sulq.ledger.receipts import Receipt, receipt_body, sign_receipt
+from sulq.ledger.receipts import Proof, Receipt, receipt_body, sign_receipt
 from sulq.ledger.register import check_data, register_data
 from sulq.ledger.statement import Statement, statement
 from sulq.ledger.store import Row
 from sulq.ledger.table import ATTEMPTS, Keyed, Record
 
 PAGE = 256
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """A question that is paid for, as one analyst has it; answered or still to be computed."""
-
-    seq: int
-    table: str
-    analyst: str
-    key: str | None
-    question: str
-    digest: str
-    noise: str
-    charged: Mapping[str, Loss]  # what this call charged; empty for a repeat
-    share_charged: Loss
-    answered: bool = False
-    values: tuple[int, ...] | None = None
-    receipt: Receipt | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Grant:
-    """An analyst's share after a grant."""
-
-    seq: int
-    analyst: str
-    granted: Loss
-    spent: Loss
-
-
-@dataclass(frozen=True, slots=True)
-class _Ask:
-    question: str
-    digest: str
-    noise: str
-    parts: tuple[Part, ...]
-    share: Loss
-    analyst: str
-    key: str | None
 
 
 class Journal:
@@ -141,151 +94,99 @@ class Journal:
         key: str | None = None,
     ) -> Entry:
         """Pay for a question, all accounts or none; durable when it returns. Never refunded."""
-        ask = _Ask(
-            question, digest, noise, group(charges, self._table.numbers), share, analyst, key
-        )
-        return self._sign(*self._book.submit(lambda: self._admit(ask, charges)))
+        parts = group(charges, self._table.numbers)
+        ask = Ask(question, digest, noise, parts, share, analyst, key)
+        return self._signed(*self._book.submit(lambda: self._admit(ask, charges)))
 
-    def _admit(self, ask: _Ask, charges: Mapping[str, Loss]) -> tuple[Entry, dict[str, Any] | None]:
-        table, analyst, key = self._table, ask.analyst, ask.key
-        keyed = table.keys.get((analyst, key)) if key is not None else None
+    def _admit(self, ask: Ask, charges: Mapping[str, Loss]) -> tuple[Entry, Proof | None]:
+        table, analyst = self._table, ask.analyst
+        keyed = table.keys.get((analyst, ask.key)) if ask.key is not None else None
         if keyed is not None:
             return self._again(keyed, ask)
         record = table.records.get((ask.digest, ask.noise))
         if record is None:
             table.budgets.admit(analyst, ask.parts, ask.share)
-            row = self._book.add(
-                {
-                    "kind": "charge",
-                    "table": self._name,
-                    "analyst": analyst,
-                    "key": key,
-                    "question": ask.question,
-                    "digest": ask.digest,
-                    "noise": ask.noise,
-                    "charges": to_json(ask.parts),
-                    "share": loss_to_json(ask.share),
-                }
-            )
-            return Entry(
-                row.seq,
-                self._name,
-                analyst,
-                key,
-                ask.question,
-                ask.digest,
-                ask.noise,
-                dict(charges),
-                ask.share,
-            ), None
+            row = self._book.add(events.charged(self._name, ask))
+            return self._entry(row.seq, ask, charges, ask.share), None
         first = analyst not in record.got
         due = ask.share if first and analyst != OWNER else NOTHING
-        self._same_question(record, ask)
+        self._check_question(record, ask)
         table.budgets.admit(analyst, (), due)
-        if first or key is not None:
-            self._book.add(
-                {
-                    "kind": "repeat",
-                    "table": self._name,
-                    "entry": record.seq,
-                    "analyst": analyst,
-                    "key": key,
-                    "share": loss_to_json(due),
-                }
-            )
+        if first or ask.key is not None:
+            self._book.add(events.repeated(self._name, record.seq, ask, due))
         return self._handed(record, ask, due)
 
-    def _again(self, keyed: Keyed, ask: _Ask) -> tuple[Entry, dict[str, Any] | None]:
+    def _again(self, keyed: Keyed, ask: Ask) -> tuple[Entry, Proof | None]:
         """A retry under a known key: the stored answer, or another attempt at the same charge."""
         record = keyed.record
         if record.name != (ask.digest, ask.noise):
             raise Refused(f"the key {ask.key!r} was used for another question; use a new key")
-        self._same_question(record, ask)
+        self._check_question(record, ask)
         if record.lost:
             raise Refused(
-                f"the answer under key {ask.key!r} was lost when the ledger was recovered"
-                "; ask with a new key, at full price"
+                f"the answer under key {ask.key!r} was lost when the ledger was recovered; "
+                "ask with a new key, at full price"
             )
         if record.answer is None:
             if keyed.attempts >= ATTEMPTS:
                 raise Refused(
-                    f"{ATTEMPTS} attempts under key {ask.key!r} have not finished; ask "
-                    "with another key: a charged question costs nothing again"
+                    f"{ATTEMPTS} attempts under key {ask.key!r} have not finished; ask with "
+                    "another key: what is charged is not charged again"
                 )
-            self._book.add(
-                {
-                    "kind": "retry",
-                    "table": self._name,
-                    "entry": record.seq,
-                    "analyst": ask.analyst,
-                    "key": ask.key,
-                }
-            )
+            self._book.add(events.retried(self._name, record.seq, ask))
         return self._handed(record, ask, NOTHING)
 
-    def _same_question(self, record: Record, ask: _Ask) -> None:
+    def _check_question(self, record: Record, ask: Ask) -> None:
         if json.loads(self._book.row(record.seq).body)["question"] != ask.question:
-            raise Refused("two questions have the same digest; nothing was charged")
+            raise Refused("another question has the same digest; nothing was charged")
 
-    def _handed(self, record: Record, ask: _Ask, due: Loss) -> tuple[Entry, dict[str, Any] | None]:
+    def _handed(self, record: Record, ask: Ask, due: Loss) -> tuple[Entry, Proof | None]:
         seq = record.got[ask.analyst]
-        entry = Entry(
-            seq, self._name, ask.analyst, ask.key, ask.question, ask.digest, ask.noise, {}, due
-        )
-        return self._released(entry, record)
+        return self._entry(seq, ask, {}, due), self._proof(seq, record)
+
+    def _entry(self, seq: int, ask: Ask, charged: Mapping[str, Loss], share: Loss) -> Entry:
+        named = (seq, self._name, ask.analyst, ask.key, ask.question, ask.digest, ask.noise)
+        return Entry(*named, dict(charged), share)
 
     def settle(self, entry: Entry, values: Sequence[int]) -> Entry:
         """Store the noisy integers, once; whoever comes second gets the first one's values."""
         noisy = answers.to_text(values)
-        return self._sign(*self._book.submit(lambda: self._store(entry, noisy)))
+        return self._signed(entry, self._book.submit(lambda: self._store(entry, noisy)))
 
-    def _store(self, entry: Entry, noisy: str) -> tuple[Entry, dict[str, Any] | None]:
+    def _store(self, entry: Entry, noisy: str) -> Proof | None:
         record = self._table.by_seq.get(entry.seq)
-        if (
-            record is None
-            or entry.table != self._name
-            or (record.name != (entry.digest, entry.noise) or record.lost)
-        ):
+        known = record is not None and record.name == (entry.digest, entry.noise)
+        if record is None or not known or record.lost or entry.table != self._name:
             raise Refused(f"entry {entry.seq} is not open in this ledger; charge it first")
         if record.answer is None:
-            self._book.add(
-                {
-                    "kind": "answer",
-                    "table": self._name,
-                    "entry": record.seq,
-                    "values": answers.fingerprint(noisy),
-                },
-                noisy,
-            )
-        return self._released(entry, record)
+            kept = answers.fingerprint(noisy)
+            self._book.add(events.answered(self._name, record.seq, kept), noisy)
+        return self._proof(entry.seq, record)
 
-    def _released(self, entry: Entry, record: Record) -> tuple[Entry, dict[str, Any] | None]:
-        """The entry with its stored answer, if there is one, and what its receipt says."""
+    def _proof(self, seq: int, record: Record) -> Proof | None:
         if record.answer is None:
-            return entry, None
-        answer = self._book.row(record.answer)
-        entry = replace(entry, answered=True, values=answers.from_text(answer.noisy or ""))
-        mine, origin = self._book.row(entry.seq), self._book.row(record.seq)
-        return entry, receipt_body(self._book.history.ledger, self.header, mine, origin, answer)
+            return None
+        mine = self._book.row(seq)
+        origin = mine if seq == record.seq else self._book.row(record.seq)
+        return Proof(mine, origin, self._book.row(record.answer))
 
-    def _sign(self, entry: Entry, body: dict[str, Any] | None) -> Entry:
-        if body is None:
+    def _signed(self, entry: Entry, proof: Proof | None) -> Entry:
+        """The entry with its stored answer and receipt, if it has one."""
+        if proof is None:
             return entry
-        return replace(entry, receipt=sign_receipt(body, self._book.key))
+        values = answers.from_text(proof.answer.noisy or "")
+        return replace(entry, answered=True, values=values, receipt=self._receipt(proof))
+
+    def _receipt(self, proof: Proof) -> Receipt:
+        body = receipt_body(self._book.history.ledger, self.header, proof)
+        return sign_receipt(body, self._book.key)
 
     def grant(self, analyst: str, credits: Loss) -> Grant:
         """Add to an analyst's share, out of what is neither spent nor granted."""
 
         def work() -> Grant:
             self._table.budgets.admit_grant(analyst, credits)
-            row = self._book.add(
-                {
-                    "kind": "grant",
-                    "table": self._name,
-                    "analyst": analyst,
-                    "credits": loss_to_json(credits),
-                }
-            )
+            row = self._book.add(events.granted(self._name, analyst, credits))
             own = self._table.budgets.shares[analyst]
             return Grant(row.seq, analyst, own.granted or NOTHING, own.spent)
 
@@ -323,59 +224,39 @@ class Journal:
     def receipt(self, seq: int) -> Receipt:
         """The receipt of an answered entry; the same bytes every time."""
 
-        def work() -> dict[str, Any]:
+        def work() -> Proof:
             record = self._table.by_seq.get(seq)
-            if record is None or record.answer is None:
+            proof = self._proof(seq, record) if record is not None else None
+            if proof is None:
                 raise Refused(f"entry {seq} has no answer in this ledger, so no receipt")
-            return receipt_body(
-                self._book.history.ledger,
-                self.header,
-                self._book.row(seq),
-                self._book.row(record.seq),
-                self._book.row(record.answer),
-            )
+            return proof
 
-        return sign_receipt(self._book.read(work), self._book.key)
+        return self._receipt(self._book.read(work))
 
     def entries(self, analyst: str | None = None, after: int = 0) -> Iterator[Entry]:
         """Every charge and repeat after that number, oldest first, with its answer and receipt."""
         while page := self._book.read(partial(self._page, analyst, after)):
-            for seq, entry, body in page:
+            for seq, entry, proof in page:
                 after = seq
                 if entry is not None:
-                    yield self._sign(entry, body)
+                    yield self._signed(entry, proof)
 
     def _page(
         self, analyst: str | None, after: int
-    ) -> list[tuple[int, Entry | None, dict[str, Any] | None]]:
+    ) -> list[tuple[int, Entry | None, Proof | None]]:
         return [(row.seq, *self._recorded(row, analyst)) for row in self._book.page(after, PAGE)]
 
-    def _recorded(
-        self, row: Row, analyst: str | None
-    ) -> tuple[Entry | None, dict[str, Any] | None]:
+    def _recorded(self, row: Row, analyst: str | None) -> tuple[Entry | None, Proof | None]:
         body = json.loads(row.body)
-        if (
-            body["kind"] not in ("charge", "repeat")
-            or body["table"] != self._name
-            or (analyst not in (None, body["analyst"]))
-        ):
+        mine = body["kind"] in ("charge", "repeat") and body["table"] == self._name
+        if not mine or analyst not in (None, body["analyst"]):
             return None, None
         record = self._table.by_seq[row.seq]
-        question = body if row.seq == record.seq else json.loads(self._book.row(record.seq).body)
-        charged = by_name(from_json(body.get("charges", ())), self.header.accounts)
-        return self._released(
-            Entry(
-                row.seq,
-                self._name,
-                body["analyst"],
-                body["key"],
-                question["question"],
-                *record.name,
-                charged,
-                loss_from_json(body["share"]),
-            ),
-            record,
-        )
+        asked = body if row.seq == record.seq else json.loads(self._book.row(record.seq).body)
+        share, parts = loss_from_json(body["share"]), from_json(body.get("charges", ()))
+        ask = Ask(asked["question"], *record.name, parts, share, body["analyst"], body["key"])
+        entry = self._entry(row.seq, ask, by_name(parts, self.header.accounts), share)
+        return entry, self._proof(row.seq, record)
 
     def close(self) -> None:
         """Let go; the last view of a file closes it."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from nacl.bindings import crypto_sign
 from nacl.exceptions import BadSignatureError
 from nacl.signing import SigningKey, VerifyKey
 
@@ -13,39 +14,44 @@ from sulq.ledger.state import read_private, write_private
 SIGNATURE = 64  # bytes
 
 
-def new_key(path: Path | None) -> SigningKey:
+class Key:
+    """A signing key; `public` is its public half as text."""
+
+    __slots__ = ("_secret", "public")
+
+    def __init__(self, seed: bytes) -> None:
+        public = SigningKey(seed).verify_key.encode()
+        self._secret, self.public = seed + public, public.hex()
+
+    def sign(self, message: bytes) -> bytes:
+        return crypto_sign(message, self._secret)[:SIGNATURE]
+
+
+def new_key(path: Path | None) -> Key:
     """A fresh key, kept at `path` (mode 0600) or, for a ledger in memory, nowhere."""
-    key = SigningKey.generate()
-    if path is not None and not write_private(path, key.encode(), replace=False):
+    seed = SigningKey.generate().encode()
+    if path is not None and not write_private(path, seed, replace=False):
         raise Refused(f"there is a signing key already at {path}")
-    return key
+    return Key(seed)
 
 
-def read_key(path: Path, public: str) -> SigningKey:
+def read_key(path: Path, public: str) -> Key:
     """The key at `path`, if it is the one whose public half the ledger names."""
     seed = read_private(path)
     if seed is None:
         raise Refused(f"the signing key {path} is lost; `sulq recover` makes a new one")
     try:
-        key = SigningKey(seed)
-    except (TypeError, ValueError):
+        key = Key(seed)
+    except ValueError:
         raise Refused(
             f"the signing key {path} is damaged; restore it or run `sulq recover`"
         ) from None
-    if public_text(key) != public:
+    if key.public != public:
         raise Refused(
             f"the signing key {path} is not this ledger's; restore the right one or run "
             "`sulq recover`"
         )
     return key
-
-
-def public_text(key: SigningKey) -> str:
-    return key.verify_key.encode().hex()
-
-
-def signed(key: SigningKey, message: bytes) -> bytes:
-    return key.sign(message).signature
 
 
 def is_signed(message: bytes, signature: bytes, public: str) -> bool:

@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
-
-from nacl.signing import SigningKey
+from typing import Any, NamedTuple
 
 from sulq.errors import Refused
+from sulq.ledger.answers import fingerprint
 from sulq.ledger.chain import canonical
 from sulq.ledger.header import TableHeader
-from sulq.ledger.keys import is_signed, signed
+from sulq.ledger.keys import Key, is_signed
 from sulq.ledger.store import Row
 
 FORMAT = "sulq receipt 1"
@@ -33,33 +32,39 @@ class Receipt:
         return canonical({"receipt": self.body, "signature": self.signature})
 
 
-def receipt_body(
-    ledger: str, header: TableHeader, mine: Row, origin: Row, answer: Row
-) -> dict[str, Any]:
-    """`mine` gave it to the analyst, `origin` charged it, `answer` released it."""
-    got, question, released = (json.loads(row.body) for row in (mine, origin, answer))
+class Proof(NamedTuple):
+    """The events behind a receipt: `mine` gave it to the analyst, `origin` charged it first."""
+
+    mine: Row
+    origin: Row
+    answer: Row
+
+
+def receipt_body(ledger: str, header: TableHeader, proof: Proof) -> dict[str, Any]:
+    got = json.loads(proof.mine.body)
+    asked = got if proof.mine.seq == proof.origin.seq else json.loads(proof.origin.body)
     return {
         "format": FORMAT,
         "ledger": ledger,
         "table": header.name,
         "version": header.version,
         "neighbours": header.neighbours,
-        "seq": mine.seq,
-        "origin": origin.seq,
+        "seq": proof.mine.seq,
+        "origin": proof.origin.seq,
         "analyst": got["analyst"],
-        "question": question["question"],
-        "digest": question["digest"],
-        "noise": question["noise"],
+        "question": asked["question"],
+        "digest": asked["digest"],
+        "noise": asked["noise"],
         "charges": got.get("charges", []),
         "share": got["share"],
-        "answer": answer.seq,
-        "answer_link": answer.hash.hex(),
-        "answer_hash": released["values"],
+        "answer": proof.answer.seq,
+        "answer_link": proof.answer.hash.hex(),
+        "answer_hash": fingerprint(proof.answer.noisy or ""),
     }
 
 
-def sign_receipt(body: Mapping[str, Any], key: SigningKey) -> Receipt:
-    return Receipt(body, signed(key, canonical(body).encode("ascii")).hex())
+def sign_receipt(body: Mapping[str, Any], key: Key) -> Receipt:
+    return Receipt(body, key.sign(canonical(body).encode("ascii")).hex())
 
 
 def read_receipt(text: str) -> Receipt:

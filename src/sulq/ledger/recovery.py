@@ -10,13 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from nacl.signing import SigningKey
-
 from sulq.errors import Refused
 from sulq.ledger.anchor import Mark, furthest, new_anchor
 from sulq.ledger.book import Files, behind, opened, remember
+from sulq.ledger.events import recovered
 from sulq.ledger.history import History
-from sulq.ledger.keys import new_key, public_text, read_key
+from sulq.ledger.keys import Key, new_key, read_key
 from sulq.ledger.receipts import Receipt, check_signature, read_receipt
 from sulq.ledger.sqlite import SqliteStore
 from sulq.ledger.state import Hold, named, private_directory, read_private
@@ -56,13 +55,7 @@ def recover(path: str | Path, receipts: Iterable[str] = (), *, wait: float = 5.0
             return Recovery(history.ledger, 0, 0, burnt=False, new_key=False)
         fresh = key is None
         key = key or _another_key(files)
-        body = {
-            "kind": "recover",
-            "public_key": public_text(key),
-            "burn": burn,
-            "lost": lost,
-            "at": int(time.time()),
-        }
+        body = recovered(key.public, burn, lost) | {"at": int(time.time())}
         store.append([history.add(body, seq=last + 1)])
         new_anchor(files.anchor, history.ledger, key, history.mark, replace=True)
         remember(home, history.ledger)
@@ -93,14 +86,14 @@ def _held(where: str, wait: float) -> Iterator[tuple[Path, Store, History]]:
             hold.release()
 
 
-def _kept_key(files: Files, history: History) -> SigningKey | None:
+def _kept_key(files: Files, history: History) -> Key | None:
     try:
         return read_key(files.key, history.public)
     except Refused:
         return None
 
 
-def _another_key(files: Files) -> SigningKey:
+def _another_key(files: Files) -> Key:
     files.key.unlink(missing_ok=True)
     return new_key(files.key)
 

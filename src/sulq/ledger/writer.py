@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from concurrent.futures import Future
 from queue import Empty, SimpleQueue
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from sulq.errors import Refused, SulqError
 
@@ -14,9 +13,16 @@ BATCH = 256
 T = TypeVar("T")
 
 
-class Job(NamedTuple):
-    work: Callable[[], Any]
-    reply: Future[Any]
+class Job:
+    """Work, and a lock that opens when its outcome is known."""
+
+    __slots__ = ("done", "outcome", "work")
+
+    def __init__(self, work: Callable[[], Any]) -> None:
+        self.work = work
+        self.outcome: Any = None
+        self.done = threading.Lock()
+        self.done.acquire()
 
 
 class Writer:
@@ -40,13 +46,16 @@ class Writer:
 
     def submit(self, work: Callable[[], T]) -> T:
         """Do `work` in turn; return when what it did is durable."""
-        job = Job(work, Future())
+        job = Job(work)
         with self._entrance:
             if self._ended:
                 raise closed()
             self._queue.put(job)
-        result: T = job.reply.result()
-        return result
+        job.done.acquire()
+        if isinstance(job.outcome, SulqError):
+            raise job.outcome
+        outcome: T = job.outcome
+        return outcome
 
     def end(self) -> None:
         """Finish what is queued, then stop; waits for it unless called on the writer's thread."""
@@ -80,27 +89,24 @@ class Writer:
         return batch
 
     def _do(self, jobs: list[Job]) -> None:
-        results: list[Any] = []  # a SulqError is raised at its caller
         with self._lock:
             try:
                 if self.broken:
                     raise closed()
                 for job in jobs:
                     try:
-                        results.append(job.work())
+                        job.outcome = job.work()
                     except SulqError as refusal:
-                        results.append(refusal)
+                        job.outcome = refusal
                 self._commit()
             except BaseException:  # noqa: BLE001 - whatever it was, the outcome is unknown
                 if not self.broken:
                     self.broken = True
                     self._finish(False)
-                results = [closed() for _ in jobs]
-        for job, result in zip(jobs, results, strict=True):
-            if isinstance(result, SulqError):
-                job.reply.set_exception(result)
-            else:
-                job.reply.set_result(result)
+                for job in jobs:
+                    job.outcome = closed()
+        for job in jobs:
+            job.done.release()
 
 
 def closed() -> Refused:

@@ -1,0 +1,63 @@
+"""The events of a chain, as JSON objects. Integers are decimal text; `table` names the table.
+
+Besides these: `table` (header.py) publishes one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from sulq.accounting.losses import Loss
+from sulq.ledger.charges import loss_to_json, to_json
+from sulq.ledger.entries import Ask
+from sulq.ledger.store import FORMAT
+
+Body = dict[str, Any]
+
+
+def ledger_made(ledger: str, public_key: str) -> Body:
+    """The first event."""
+    return {"kind": "ledger", "format": FORMAT, "ledger": ledger, "public_key": public_key}
+
+
+def charged(table: str, ask: Ask) -> Body:
+    """Paid for, and executing from here on."""
+    return {
+        "kind": "charge",
+        "table": table,
+        "analyst": ask.analyst,
+        "key": ask.key,
+        "question": ask.question,
+        "digest": ask.digest,
+        "noise": ask.noise,
+        "charges": to_json(ask.parts),
+        "share": loss_to_json(ask.share),
+    }
+
+
+def answered(table: str, entry: int, values: str) -> Body:
+    """`values` is the hash of the noisy integers, which are stored beside."""
+    return {"kind": "answer", "table": table, "entry": entry, "values": values}
+
+
+def repeated(table: str, entry: int, ask: Ask, share: Loss) -> Body:
+    """An analyst got what was charged before; only the analyst's own share pays."""
+    paid = loss_to_json(share)
+    who: Body = {"analyst": ask.analyst, "key": ask.key}
+    return {"kind": "repeat", "table": table, "entry": entry, "share": paid, **who}
+
+
+def retried(table: str, entry: int, ask: Ask) -> Body:
+    """Another attempt at a charge that was never answered."""
+    who: Body = {"analyst": ask.analyst, "key": ask.key}
+    return {"kind": "retry", "table": table, "entry": entry, **who}
+
+
+def granted(table: str, analyst: str, credits: Loss) -> Body:
+    return {"kind": "grant", "table": table, "analyst": analyst, "credits": loss_to_json(credits)}
+
+
+def recovered(public_key: str, burn: bool, lost: Sequence[Mapping[str, Any]]) -> Body:
+    """`lost` are proved prices of events that are gone; `burn` counts everything as spent."""
+    return {"kind": "recover", "public_key": public_key, "burn": burn, "lost": list(lost)}
