@@ -1,0 +1,64 @@
+"""What the language lacks, named as the writer would, with the remedy."""
+
+from __future__ import annotations
+
+import re
+
+from sqlglot import exp
+
+from sulq.errors import InvalidQuery
+from sulq.sql.syntax import Node
+
+KNOWN = (
+    "columns, constants, + - * /, comparisons, AND, OR, NOT, BETWEEN, IN, LIKE, IS NULL,"
+    " CASE WHEN, COALESCE, ABS, LEAST, GREATEST and CLAMP(x, low, high)"
+)
+
+_REMEDIES: dict[type[Node], str] = {
+    exp.Query: "an expression sees one row at a time; leave SELECT out",
+    exp.AggFunc: "the statistic is named before the expression: sulq ask people mean income",
+    exp.Column: "name the column alone, without its table",
+    exp.ILike: "use LIKE, which minds capitals",
+    exp.Cast: "columns have the types the owner declared; only DATE '...' and TIMESTAMP '...'",
+    exp.Case: "write CASE WHEN x = 1 THEN ... ELSE ... END",
+    exp.In: "write a list of constants: x IN (1, 2, 3)",
+    exp.Tuple: "write one expression, or x IN (1, 2, 3)",
+    exp.If: "write CASE WHEN ... THEN ... ELSE ... END",
+    exp.Escape: "LIKE has no escape character here",
+    exp.Coalesce: "write COALESCE(x, instead)",
+}
+_NAMES: dict[type[Node], str] = {
+    exp.DPipe: "||",
+    exp.Mod: "%",
+    exp.Dot: "a name with points",
+    exp.Column: "a column with its table",
+    exp.Placeholder: "a parameter",
+    exp.NullSafeEQ: "IS NOT DISTINCT FROM",
+    exp.NullSafeNEQ: "IS DISTINCT FROM",
+    exp.Star: "*",
+    exp.Bracket: "[...]",
+    exp.Subquery: "a SELECT",
+}
+
+
+def refused(node: Node, what: str | None = None) -> InvalidQuery:
+    found = (remedy for kind, remedy in _REMEDIES.items() if isinstance(node, kind))
+    remedy = next(found, f"there are {KNOWN}")
+    return InvalidQuery(f"{what or spoken(node)} is not in the language{place(node)}; {remedy}")
+
+
+def spoken(node: Node) -> str:
+    """What the writer would call it."""
+    if type(node) in _NAMES:
+        return _NAMES[type(node)]
+    if isinstance(node, exp.Anonymous):
+        return f"the function {str(node.this).upper():.40}"
+    if isinstance(node, exp.Func) and not isinstance(node, exp.Cast | exp.Case | exp.If):
+        return f"the function {node.sql_name()}"
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", type(node).__name__).upper()
+
+
+def place(node: Node) -> str:
+    """Where it stands, as far as the parser has noted that."""
+    starts = [part.meta["start"] for part in node.walk() if "start" in part.meta]
+    return f" (near character {min(starts) + 1})" if starts else ""

@@ -1,0 +1,80 @@
+"""SQL text to sqlglot's syntax tree: one expression, no comments, bounded in length and depth."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+from sqlglot import Token, TokenType, exp
+from sqlglot.dialects.dialect import Dialect
+from sqlglot.errors import SqlglotError
+
+from sulq.errors import InvalidQuery
+from sulq.query.expressions import DEEPEST
+
+LONGEST = 10_000
+
+Node: TypeAlias = exp.Expr
+
+_OPENING = {TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE, TokenType.CASE}
+_CLOSING = {TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE, TokenType.END}
+_PREFIX = {TokenType.NOT, TokenType.DASH, TokenType.PLUS, TokenType.TILDE}
+
+
+def syntax_tree(text: str, into: type[Node] = exp.Condition) -> Node:
+    """sqlglot's tree of one `into`, or `InvalidQuery`; the tree may still hold anything."""
+    if not isinstance(text, str):
+        raise InvalidQuery(f"want SQL as a text, got {type(text).__name__}")
+    if len(text) > LONGEST:
+        raise InvalidQuery(f"SQL may have {LONGEST:,} characters, got {len(text):,}: shorten it")
+    if "\x00" in text:
+        raise InvalidQuery("SQL must not hold NUL characters")
+    dialect = Dialect.get_or_raise(None)
+    try:
+        tokens = dialect.tokenize(text)
+        _check_tokens(tokens)
+        trees = dialect.parser().parse_into(into, tokens, text)
+    except InvalidQuery:
+        raise
+    except RecursionError:
+        raise too_deep() from None
+    except SqlglotError as error:
+        raise _malformed(error) from None
+    except (AttributeError, LookupError, TypeError, ValueError):  # what odd text does to a parser
+        raise InvalidQuery(f"{text!r:.80} cannot be read as SQL") from None
+    if len(trees) != 1 or trees[0] is None:
+        raise InvalidQuery("the SQL text is empty; write for instance age >= 65 AND smoker")
+    return trees[0]
+
+
+def _check_tokens(tokens: list[Token]) -> None:
+    """One statement, no comments, and no deeper than a parser's stack can go."""
+    depth = run = 0
+    for token in tokens:
+        if token.token_type == TokenType.SEMICOLON:
+            raise InvalidQuery(
+                f"a semicolon at character {token.start + 1}: write one expression, without `;`"
+            )
+        if token.comments:
+            raise InvalidQuery("a comment in the SQL text: leave comments out")
+        depth += (token.token_type in _OPENING) - (token.token_type in _CLOSING)
+        run = run + 1 if token.token_type in _PREFIX else 0
+        if max(depth, run) > DEEPEST:
+            raise too_deep()
+
+
+def too_deep() -> InvalidQuery:
+    return InvalidQuery(f"the SQL text is nested more than {DEEPEST} levels deep: flatten it")
+
+
+def _malformed(error: SqlglotError) -> InvalidQuery:
+    found = (getattr(error, "errors", None) or [{}])[0]
+    near = str(found.get("highlight") or "")
+    if not near:
+        return InvalidQuery(
+            "the SQL text cannot be read: a text, a name or a bracket is not closed"
+        )
+    missing = "missing" in str(found.get("description"))
+    return InvalidQuery(
+        f"the SQL text cannot be read at {near!r:.40} (line {found.get('line')}, column"
+        f" {found.get('col')}): {'something is missing' if missing else 'not expected here'}"
+    )
