@@ -1,0 +1,81 @@
+"""Group keys in SQL, and from a key back to its cell.
+
+Keys come from the declared domain or from a column known to hold few values, so memory never
+depends on what somebody wrote into a row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from sulq.engines.dialect import Dialect
+from sulq.engines.emitter import Emitter
+from sulq.engines.leaves import Place, as_leaf, at_least, below
+from sulq.errors import InvalidQuery
+from sulq.schema.bound import BinCells, CategoryCells, Cells, FlagCells, cell_count
+
+FEW_EDGES = 16
+
+
+def key_sql(cells: Cells, emitter: Emitter) -> tuple[str, int]:
+    """The key's SQL and the inner SELECT it needs."""
+    match cells:
+        case CategoryCells(column=column, values=values):
+            place = emitter.place(column)
+            return (place.sql if place.few else Dialect.declared_only(place.sql, values)), 0
+        case FlagCells(column=column):
+            return emitter.place(column).sql, 0
+        case BinCells():
+            return _bin_sql(cells, emitter)
+
+
+def cell_of(cells: Cells, place: Place | None) -> dict[Any, int]:
+    """Key -> cell, for the keys that have one of their own."""
+    match cells:
+        case CategoryCells(values=values):
+            plain = place is not None and place.few
+            return {(value if plain else str(value)): i for i, value in enumerate(values)}
+        case FlagCells():
+            return {False: 0, True: 1}
+        case BinCells(edges=edges):
+            last = len(edges) - 2
+            return {i: min(i, last) for i in range(last + 2)}  # the last edge is in the last bin
+
+
+def _bin_sql(cells: BinCells, emitter: Emitter) -> tuple[str, int]:
+    edges = cells.edges
+    if len(edges) < 2 or any(a >= b for a, b in zip(edges, edges[1:], strict=False)):
+        raise InvalidQuery("bins need at least two rising edges")
+    leaf = as_leaf(cells.value)
+    if leaf is not None and len(edges) <= FEW_EDGES:
+        place = emitter.place(leaf.value.column)
+        tests = [below(leaf, place, edge) for edge in edges[1:-1]]
+        inside = f"{at_least(leaf, place, edges[0])} AND {below(leaf, place, edges[-1] + 1)}"
+        return f"CASE WHEN {inside} THEN {_tree(tests, 0)} END", 0
+    value = emitter.named(emitter.integer(cells.value))
+    x = value.sql
+    inside = f"{x} >= {edges[0]} AND {x} <= {edges[-1]}"
+    width = edges[1] - edges[0]
+    if all(b - a == width for a, b in zip(edges, edges[1:], strict=False)):
+        shift = Dialect.integer(edges[0])
+        inner = Dialect.truncated_division(f"({x} - {shift})", str(width))
+    else:
+        inner = _tree([f"{x} < {edge}" for edge in edges[1:-1]], 0)
+    return f"CASE WHEN {inside} THEN {inner} END", value.level
+
+
+def _tree(tests: Sequence[str], first: int) -> str:
+    """Which of len(tests) + 1 bins, by halving; each test is made once in the text."""
+    if not tests:
+        return str(first)
+    half = len(tests) // 2
+    left, right = _tree(tests[:half], first), _tree(tests[half + 1 :], first + half + 1)
+    return f"CASE WHEN {tests[half]} THEN {left} ELSE {right} END"
+
+
+def flat_cells(groups: Sequence[Cells]) -> int:
+    cells = 1
+    for group in groups:
+        cells *= cell_count(group)
+    return cells

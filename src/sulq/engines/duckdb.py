@@ -1,0 +1,300 @@
+"""DuckDB, locked down: Parquet scanned in place, CSV and frames held in memory.
+
+After opening it only ever gets a SELECT, reaches no other file, writes none, and its own words
+(which quote rows) never leave this file.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import threading
+import weakref
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import duckdb
+
+from sulq.engines.dialect import Dialect
+from sulq.engines.leaves import Place
+from sulq.engines.persons import kept_rows_sql
+from sulq.engines.physical import PERSON_TYPES, read_text, read_typed
+from sulq.engines.statement import TABLE, statement
+from sulq.errors import EngineFailed, InvalidQuery
+from sulq.schema.bound import RowSums
+from sulq.schema.columns import Category, Schema
+
+CLOSED: dict[str, str | bool | int | float | list[str]] = {
+    "autoinstall_known_extensions": "false",
+    "autoload_known_extensions": "false",
+    "allow_community_extensions": "false",
+    "allow_persistent_secrets": "false",
+}
+SOURCE, READ, FRAME, PERSON = "source", "read", "frame", "person"
+SPARE_KEYS = 1_000
+"""Undeclared values a category may hold and still be grouped by as it is."""
+MEMORY_SHARE = 0.6
+
+
+class DuckDBEngine:
+    """Exact sums over one table."""
+
+    def __init__(
+        self,
+        connection: duckdb.DuckDBPyConnection,
+        places: Mapping[str, Place],
+        rows: int,
+        size: int,
+        fingerprint: str,
+        path: Path | None,
+    ) -> None:
+        self._connection = connection
+        self._places = places
+        self._rows = rows
+        self._size = size
+        self._fingerprint = fingerprint
+        self._path = path
+        self._stamp = _stamp(path)
+        self._lock = threading.Lock()
+        self._close = weakref.finalize(self, connection.close)  # an open one is noisy at exit
+
+    def exact_sums(self, program: RowSums) -> list[int]:
+        """The program's integers, exactly."""
+        question = statement(program, self._places, self._rows)
+        found: list[int] | None = None
+        try:
+            with self._lock:
+                cursor = self._connection.cursor()
+            try:
+                found = question.decode(cursor.execute(question.sql).fetchall())
+            finally:
+                cursor.close()
+        except Exception:  # an engine's own words may quote rows: nothing of them is kept
+            found = None
+        if found is None:
+            raise EngineFailed()
+        return found
+
+    def fingerprint(self) -> str:
+        return self._fingerprint
+
+    def size(self) -> int:
+        return self._size
+
+    def unchanged(self) -> bool:
+        return _stamp(self._path) == self._stamp
+
+    def close(self) -> None:
+        self._close()
+
+
+def _stamp(path: Path | None) -> tuple[int, int] | None:
+    """Size and time of the last change; (-1, -1) for a file that is gone."""
+    if path is None:
+        return None
+    try:
+        facts = path.stat()
+    except OSError:
+        return (-1, -1)
+    return (facts.st_size, facts.st_mtime_ns)
+
+
+# --- opening ------------------------------------------------------------------------------------
+
+
+def open_duckdb(source: Any, schema: Schema, *, threads: int | None = None) -> DuckDBEngine:
+    """Open a path or a frame; every complaint names the remedy and quotes no row."""
+    path = _checked_path(source) if isinstance(source, str | os.PathLike) else None
+    connection = duckdb.connect(":memory:", config=CLOSED)
+    try:
+        _settle(connection, threads)
+        engine = _load(connection, source, path, schema)
+    except BaseException:
+        connection.close()
+        raise
+    return engine
+
+
+def _run(connection: duckdb.DuckDBPyConnection, sql: str, complaint: str) -> list[Any]:
+    """Run a statement of the opening; the engine's own words are dropped."""
+    found: list[Any] | None = None
+    try:
+        found = connection.execute(sql).fetchall()
+    except Exception:  # its text may quote rows
+        found = None
+    if found is None:
+        raise InvalidQuery(complaint)
+    return found
+
+
+def _settle(connection: duckdb.DuckDBPyConnection, threads: int | None) -> None:
+    pages = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    count = threads or os.cpu_count() or 2
+    for setting in (
+        "temp_directory = ''",  # first: rows must never spill to disk
+        f"memory_limit = '{int(pages * MEMORY_SHARE) >> 20}MiB'",
+        f"threads = {count}",
+        "enable_logging = false",
+        "TimeZone = 'UTC'",
+        "preserve_insertion_order = false",
+        "python_enable_replacements = false",
+    ):
+        _run(connection, f"SET {setting}", "the engine could not be prepared")
+
+
+def _lock_down(connection: duckdb.DuckDBPyConnection, path: Path | None) -> None:
+    allowed = f"[{Dialect.text(str(path))}]" if path else "[]"
+    for setting in (
+        f"allowed_paths = {allowed}",
+        "enable_external_access = false",
+        "lock_configuration = true",
+    ):
+        _run(connection, f"SET {setting}", "the engine could not be locked down")
+
+
+def _load(
+    connection: duckdb.DuckDBPyConnection, source: Any, path: Path | None, schema: Schema
+) -> DuckDBEngine:
+    in_place = path is not None and path.suffix == ".parquet" and schema.unit == "row"
+    held = _register(connection, source, path)
+    places, chosen = _chosen(schema, held, path is not None and path.suffix != ".parquet")
+    unread = "the table cannot be read: text must be UTF-8 and every line complete"
+    made = "VIEW" if in_place else "TABLE"
+    if schema.unit == "row":
+        _run(connection, f"CREATE {made} {TABLE} AS SELECT {chosen} FROM {SOURCE}", unread)
+        size = int(_run(connection, f"SELECT count(*) FROM {TABLE}", unread)[0][0])
+    else:
+        _run(connection, f"CREATE VIEW {READ} AS SELECT {chosen} FROM {SOURCE}", unread)
+        kept = kept_rows_sql(schema, places, PERSON, READ)
+        _run(connection, f"CREATE TABLE {TABLE} AS {kept}", unread)
+        persons = f"SELECT count(DISTINCT {PERSON}) FROM {READ}"
+        size = int(_run(connection, persons, unread)[0][0])
+    rows = int(_run(connection, f"SELECT count(*) FROM {TABLE}", unread)[0][0])
+    if rows == 0:
+        raise InvalidQuery("the table has no rows; publish one that has")
+    places = _surveyed(connection, schema, places, unread)
+    fingerprint = _file_hash(path) if path else _frame_hash(connection)
+    if not in_place:
+        _run(connection, f"DROP VIEW IF EXISTS {READ}", unread)
+        _run(connection, f"DROP VIEW {SOURCE}", unread)
+    if path is None:
+        connection.unregister(FRAME)
+    _lock_down(connection, path if in_place else None)
+    return DuckDBEngine(connection, places, rows, size, fingerprint, path)
+
+
+def _register(
+    connection: duckdb.DuckDBPyConnection, source: Any, path: Path | None
+) -> dict[str, str]:
+    """Give the source a name; its columns and their types."""
+    if path is None:
+        reader = FRAME
+        known = False
+        try:
+            connection.register(FRAME, source)
+            known = True
+        except Exception:  # may quote a cell
+            known = False
+        if not known:
+            raise InvalidQuery(
+                f"cannot read a {type(source).__name__}; give a path to Parquet or CSV, or a"
+                " pandas, polars or Arrow table"
+            )
+        complaint = "the frame cannot be read: each column must hold one kind of value"
+    elif path.suffix == ".parquet":
+        reader = f"read_parquet({Dialect.text(str(path))}, hive_partitioning = false)"
+        complaint = f"{path.name} is not a readable Parquet file"
+    else:
+        reader = (
+            f"read_csv({Dialect.text(str(path))}, all_varchar = true, header = true,"
+            " hive_partitioning = false)"
+        )
+        complaint = f"{path.name} is not a readable CSV file with a header line, in UTF-8"
+    _run(connection, f"CREATE VIEW {SOURCE} AS SELECT * FROM {reader}", complaint)
+    described = _run(connection, f"DESCRIBE {SOURCE}", complaint)
+    return {str(row[0]): str(row[1]) for row in described}
+
+
+def _chosen(schema: Schema, held: Mapping[str, str], is_csv: bool) -> tuple[dict[str, Place], str]:
+    """Where each declared column will be, and the SELECT list that puts it there."""
+    wanted = [column.name for column in schema.columns]
+    person = [schema.unit] if schema.unit != "row" else []
+    missing = [name for name in (*wanted, *person) if name not in held]
+    if missing:
+        raise InvalidQuery(f"no column {missing[0]!r} in the table, which has {_listed(held)}")
+    places: dict[str, Place] = {}
+    chosen: list[str] = []
+    for number, column in enumerate(schema.columns):
+        x = Dialect.name(column.name)
+        sql, kind = read_text(column, x) if is_csv else read_typed(column, x, held[column.name])
+        places[column.name] = Place(f"c{number}", kind)
+        chosen.append(f"{sql} AS c{number}")
+    for name in person:
+        if held[name] not in PERSON_TYPES:
+            raise InvalidQuery(f"the person column {name!r} must hold integers or text")
+        chosen.append(f"{Dialect.name(name)} AS {PERSON}")
+    return places, ", ".join(chosen)
+
+
+def _listed(names: Sequence[str] | Mapping[str, str]) -> str:
+    shown = sorted(names)
+    return f"{shown[:50]}{' and more' if len(shown) > 50 else ''}"
+
+
+def _surveyed(
+    connection: duckdb.DuckDBPyConnection, schema: Schema, places: dict[str, Place], unread: str
+) -> dict[str, Place]:
+    """Read what could fail to decode once, now; note which categories hold few values."""
+    domains = {
+        column.name: len(column.values)
+        for column in schema.columns
+        if isinstance(column, Category) and column.values is not None
+    }
+    read = [
+        f"approx_count_distinct({place.sql})" if name in domains else f"max({place.sql}) IS NULL"
+        for name, place in places.items()
+    ]
+    found = _run(connection, f"SELECT {', '.join(read)} FROM {TABLE}", unread)[0]
+    few = {
+        name
+        for name, seen in zip(places, found, strict=True)
+        if name in domains and seen <= domains[name] + SPARE_KEYS
+    }
+    return {name: replace(place, few=name in few) for name, place in places.items()}
+
+
+def _checked_path(source: str | os.PathLike[str]) -> Path:
+    path = Path(source).expanduser().absolute()
+    if any(mark in str(path) for mark in "*?[]{}\x00"):
+        raise InvalidQuery("a path may not contain * ? [ ] { }; rename the file")
+    if not path.exists():
+        raise InvalidQuery(f"no file {path.name!r} in {path.parent}")
+    if not path.is_file():
+        raise InvalidQuery(f"{path.name!r} is not a file; give one Parquet or CSV file")
+    if not path.name.endswith((".parquet", ".csv", ".csv.gz")):
+        raise InvalidQuery(f"{path.name!r} should end in .parquet, .csv or .csv.gz")
+    if path.stat().st_size == 0:
+        raise InvalidQuery(f"{path.name!r} is empty: the table has no rows")
+    return path
+
+
+# --- fingerprints -------------------------------------------------------------------------------
+
+
+def _file_hash(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _frame_hash(connection: duckdb.DuckDBPyConnection) -> str:
+    """Over names and rows in any order: MD5 of each row's text, added up."""
+    complaint = "the frame cannot be read"
+    sql = (
+        "SELECT count(*), sum(md5_number_lower(row)), sum(md5_number_upper(row))"
+        f" FROM (SELECT CAST({SOURCE} AS VARCHAR) AS row FROM {SOURCE}) AS rows_as_text"
+    )
+    facts = repr(_run(connection, sql, complaint)[0])
+    names = repr(_run(connection, f"DESCRIBE {SOURCE}", complaint))
+    return hashlib.sha256((names + facts).encode()).hexdigest()

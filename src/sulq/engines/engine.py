@@ -1,0 +1,42 @@
+"""The role of an engine, and which one opens a source."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from sulq.engines.duckdb import open_duckdb
+from sulq.errors import Refused
+from sulq.schema.bound import RowSums
+from sulq.schema.columns import Schema
+
+NOT_HERE = {"postgresql": "PostgreSQL", "postgres": "PostgreSQL", "spark": "Spark"}
+
+
+class Engine(Protocol):
+    """Adds integers over rows. Bit-equal on every engine, in any row order."""
+
+    def exact_sums(self, program: RowSums) -> list[int]:
+        """Cells in row-major order, within a cell the terms in order."""
+
+    def fingerprint(self) -> str:
+        """A hash of the content. Only ever kept in the owner's state directory."""
+
+    def size(self) -> int:
+        """Rows; for a person unit the number of persons."""
+
+    def unchanged(self) -> bool:
+        """Whether the source still is what was opened."""
+
+    def close(self) -> None:
+        """Let go of the table; idempotent."""
+
+
+def open_engine(source: Any, schema: Schema, *, threads: int | None = None) -> Engine:
+    """The engine for a path to Parquet or CSV, or a pandas, polars or Arrow table."""
+    if isinstance(source, str) and "://" in source:
+        scheme = source.split("://", 1)[0]
+        named = NOT_HERE.get(scheme.lower())
+        if named is not None:
+            raise Refused(f"the {named} engine is not installed; give a file or a table")
+        raise Refused(f"no engine for {scheme[:20]!r} addresses; give a file or a table")
+    return open_duckdb(source, schema, threads=threads)

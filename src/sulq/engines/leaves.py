@@ -1,0 +1,194 @@
+"""The one place where floats become integers: the leaf, its thresholds, its SQL.
+
+leaf(x) = floor(clamp(x, low, high) * per_unit + 1/2) in binary64 never falls as x grows, so
+leaf(x) >= v is x >= T for one double T, found by bisection. docs/proofs/engines.md, claims 1-3.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Literal
+
+from sulq.engines.dialect import INFINITY, Dialect
+from sulq.errors import InvalidQuery
+from sulq.schema.bound import Fixed, Greater, Integer, Lesser, Quantised
+from sulq.schema.columns import LARGEST_BOUND
+
+EXACT = 2**51
+"""Up to here n + 1/2 is a binary64 number."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a declared column is found: its SQL name and what the engine holds there."""
+
+    sql: str
+    kind: Literal["real", "whole", "text", "code", "flag"]
+    few: bool = False
+    """A category whose column is known to hold few distinct values."""
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """A Quantised, perhaps clipped further to the integers least..most."""
+
+    value: Quantised
+    least: int
+    most: int
+
+
+def quantise(value: Quantised, x: float) -> int:
+    return math.floor(min(max(x, value.low), value.high) * value.per_unit + 0.5)
+
+
+def as_leaf(node: Integer) -> Leaf | None:
+    """The node as one leaf, where it is a column or a column clipped by constants."""
+    match node:
+        case Quantised():
+            _check(node)
+            return Leaf(node, quantise(node, node.low), quantise(node, node.high))
+        case Lesser(left=inner, right=Fixed(value=int(c))) | Lesser(
+            left=Fixed(value=int(c)), right=inner
+        ):
+            leaf = as_leaf(inner) if abs(c) <= LARGEST_BOUND else None
+            return leaf and replace(leaf, least=min(leaf.least, c), most=min(leaf.most, c))
+        case Greater(left=inner, right=Fixed(value=int(c))) | Greater(
+            left=Fixed(value=int(c)), right=inner
+        ):
+            leaf = as_leaf(inner) if abs(c) <= LARGEST_BOUND else None
+            return leaf and replace(leaf, least=max(leaf.least, c), most=max(leaf.most, c))
+        case _:
+            return None
+
+
+def _check(value: Quantised) -> None:
+    finite = all(map(math.isfinite, (value.low, value.high, value.per_unit)))
+    if not finite or value.low > value.high or value.per_unit <= 0:
+        raise InvalidQuery("a leaf needs finite bounds in order and a positive scale")
+
+
+# --- thresholds ---------------------------------------------------------------------------------
+
+
+def _rank(x: float) -> int:
+    """Doubles as integers in the same order (-0.0 next below 0.0)."""
+    (bits,) = struct.unpack("<q", struct.pack("<d", x))
+    return int(bits) if bits >= 0 else -(bits & (2**63 - 1)) - 1
+
+
+def _double(rank: int) -> float:
+    bits = rank if rank >= 0 else (-(rank + 1)) | (1 << 63)
+    (x,) = struct.unpack("<d", struct.pack("<Q", bits))
+    return float(x)
+
+
+@lru_cache(maxsize=4096)
+def threshold(value: Quantised, reached: int) -> float:
+    """The smallest double x with leaf(x) >= reached; leaf(low) < reached <= leaf(high)."""
+    below, above = _rank(value.low), _rank(value.high)
+    while above - below > 1:
+        middle = (below + above) // 2
+        if quantise(value, _double(middle)) >= reached:
+            above = middle
+        else:
+            below = middle
+    return _double(above)
+
+
+def inner_range(leaf: Leaf) -> tuple[float, float]:
+    """The doubles first..last on which clipping changes nothing."""
+    value, first, last = leaf.value, leaf.value.low, leaf.value.high
+    if quantise(value, first) < leaf.least:
+        first = threshold(value, leaf.least)
+    if quantise(value, last) > leaf.most:
+        last = math.nextafter(threshold(value, leaf.most + 1), -math.inf)
+    return first, last
+
+
+# --- SQL ----------------------------------------------------------------------------------------
+
+
+def is_number(place: Place) -> str:
+    """Neither NULL nor NaN."""
+    return f"{place.sql} <= {INFINITY}" if place.kind == "real" else f"{place.sql} IS NOT NULL"
+
+
+def is_no_number(place: Place) -> str:
+    if place.kind == "real":
+        return f"({place.sql} IS NULL OR {place.sql} > {INFINITY})"
+    return f"{place.sql} IS NULL"
+
+
+def at_least(leaf: Leaf, place: Place, reached: int) -> str:
+    """leaf >= reached, as a test of the bare column."""
+    if reached <= leaf.least:
+        return is_number(place)
+    if reached > leaf.most:
+        return "FALSE"
+    first = threshold(leaf.value, reached)
+    if place.kind == "whole":
+        return f"{place.sql} >= {math.ceil(first)}"
+    return f"({place.sql} >= {Dialect.real(first)} AND {is_number(place)})"
+
+
+def below(leaf: Leaf, place: Place, reached: int) -> str:
+    """leaf < reached, as a test of the bare column; NaN is above every threshold."""
+    if reached <= leaf.least:
+        return "FALSE"
+    if reached > leaf.most:
+        return is_number(place)
+    first = threshold(leaf.value, reached)
+    if place.kind == "whole":
+        return f"{place.sql} < {math.ceil(first)}"
+    return f"{place.sql} < {Dialect.real(first)}"
+
+
+def leaf_sql(leaf: Leaf, place: Place) -> tuple[str, bool]:
+    """The leaf's SQL, and whether it is an integer-valued DOUBLE (else BIGINT)."""
+    if leaf.least == leaf.most:
+        return f"CASE WHEN {is_number(place)} THEN {Dialect.integer(leaf.least)} END", False
+    first, last = inner_range(leaf)
+    if place.kind == "whole":
+        return _whole_leaf(leaf, place.sql, math.ceil(first), math.floor(last))
+    return _real_leaf(leaf, place.sql, first, last), True
+
+
+def _rounded(x: str, per_unit: float) -> str:
+    return f"FLOOR({x} * {Dialect.real(per_unit)} + {Dialect.real(0.5)})"
+
+
+def _whole_leaf(leaf: Leaf, x: str, first: int, last: int) -> tuple[str, bool]:
+    per_unit = leaf.value.per_unit
+    exact = per_unit.is_integer() and max(abs(leaf.least), abs(leaf.most)) <= EXACT
+    if exact:
+        factor = "" if per_unit == 1.0 else f" * {int(per_unit)}"
+        inner, least, most = (
+            Dialect.bigint(x) + factor,
+            Dialect.integer(leaf.least),
+            Dialect.integer(leaf.most),
+        )
+    else:
+        inner = _rounded(Dialect.double(x), per_unit)
+        least, most = Dialect.real(float(leaf.least)), Dialect.real(float(leaf.most))
+    sql = f"CASE WHEN {x} > {last} THEN {most} WHEN {x} < {first} THEN {least} ELSE {inner} END"
+    return sql, not exact
+
+
+def _real_leaf(leaf: Leaf, x: str, first: float, last: float) -> str:
+    """Rare values first: one test sends everything outside, and NaN, to the exact branch."""
+    middle = first + (last - first) / 2
+    reach = min(
+        math.nextafter(last, math.inf) - middle, middle - math.nextafter(first, -math.inf)
+    )
+    near = math.nextafter(reach, -math.inf)
+    inner = _rounded(x, leaf.value.per_unit)
+    least, most = Dialect.real(float(leaf.least)), Dialect.real(float(leaf.most))
+    return (
+        f"CASE WHEN abs({x} - {Dialect.real(middle)}) > {Dialect.real(near)} THEN"
+        f" CASE WHEN {x} < {Dialect.real(first)} THEN {least}"
+        f" WHEN {x} <= {Dialect.real(last)} THEN {inner}"
+        f" WHEN {x} <= {INFINITY} THEN {most} END ELSE {inner} END"
+    )

@@ -1,0 +1,75 @@
+"""A person unit: of each person's rows the first `max_rows` by a hash of their values count.
+
+The hash is plain integer arithmetic, so every engine keeps the same rows in any row order:
+
+    h = sum_i B^(i+1) code_i mod P,   order key = h (h (h + 7) + 5) mod P,   P = 2^31 - 1
+
+code_i is 0 for NULL; else 1 plus: a Number's steps above its low end on a grid of 2^20, the
+first 28 bits of MD5 of a text, an integer's residue mod P, 0 or 1 for a flag. Equal hashes are
+ordered by the (clamped) values themselves, so what still ties is the same row to every question.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from sulq.engines.dialect import INFINITY, Dialect
+from sulq.engines.leaves import Place, as_leaf, leaf_sql
+from sulq.schema.bound import PRIME, Quantised
+from sulq.schema.columns import Category, Column, Flag, Number, Schema
+
+BASE = 1_103_515_245
+STEPS = 2**20
+
+
+def hash_grid(column: Number) -> Quantised:
+    low, high = column.range
+    return Quantised(column.name, float(low), float(high), float(STEPS / (high - low)))
+
+
+def code_sql(column: Column, place: Place) -> str:
+    match column:
+        case Number():
+            leaf = as_leaf(hash_grid(column))
+            assert leaf is not None
+            code = f"{Dialect.bigint(leaf_sql(leaf, place)[0])} - {Dialect.integer(leaf.least)}"
+        case Category() if place.kind == "text":
+            code = Dialect.text_hash(place.sql)
+        case Category():
+            code = f"{Dialect.bigint(f'(({place.sql} % {PRIME}) + {PRIME}) % {PRIME}')}"
+        case Flag():
+            code = Dialect.bigint(place.sql)
+    return f"COALESCE({code} + 1, 0)"
+
+
+def _tie_sql(column: Column, place: Place) -> str:
+    """The value as far as any question can tell it, NULL first."""
+    x = place.sql
+    if isinstance(column, Number):
+        low, high = (float(bound) for bound in column.range)
+        inside = Dialect.double(x)
+        x = (
+            f"CASE WHEN {inside} < {Dialect.real(low)} THEN {Dialect.real(low)}"
+            f" WHEN {inside} <= {Dialect.real(high)} THEN {inside}"
+            f" WHEN {inside} <= {INFINITY} THEN {Dialect.real(high)} END"
+        )
+    return f"{x} ASC NULLS FIRST"
+
+
+def kept_rows_sql(schema: Schema, places: Mapping[str, Place], person: str, source: str) -> str:
+    """SELECT of the rows that count, with only the declared columns."""
+    columns = [(column, places[column.name]) for column in schema.columns]
+    parts = [
+        f"(({code_sql(column, place)}) * {pow(BASE, i + 1, PRIME)}) % {PRIME}"
+        for i, (column, place) in enumerate(columns)
+    ]
+    names = ", ".join(place.sql for _, place in columns)
+    cubic = f"((((h + 7) * h) % {PRIME} + 5) * h) % {PRIME}"
+    ties = ", ".join(_tie_sql(column, place) for column, place in columns)
+    return (
+        f"SELECT {names} FROM (SELECT {names}, row_number() OVER"
+        f" (PARTITION BY {person} ORDER BY {cubic}, {ties}) AS place_in_line"
+        f" FROM (SELECT {names}, {person}, ({' + '.join(parts)}) % {PRIME} AS h"
+        f" FROM {source} WHERE {person} IS NOT NULL) AS hashed) AS ordered"
+        f" WHERE place_in_line <= {schema.max_rows}"
+    )

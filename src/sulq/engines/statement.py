@@ -1,0 +1,120 @@
+"""The whole statement: inner SELECTs, the sums, and how rows of the result become cells."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sulq.engines.cells import cell_of, flat_cells, key_sql
+from sulq.engines.emitter import Emitter, Test
+from sulq.engines.leaves import Place
+from sulq.engines.totals import Aggregate, Rows, Total, Totals, totals
+from sulq.schema.bound import (
+    AllOf,
+    Always,
+    CategoryCells,
+    Condition,
+    RowSums,
+    cell_count,
+)
+
+TABLE = "people"
+EXACT_SUM = 2**53
+"""Integer-valued doubles add without rounding up to here, in any order."""
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """One SELECT, and what its rows mean."""
+
+    sql: str
+    program: RowSums
+    sums: Totals
+    cells: tuple[dict[Any, int], ...]
+
+    def decode(self, rows: Iterable[tuple[Any, ...]]) -> list[int]:
+        groups, terms = self.program.groups, len(self.program.terms)
+        answer = [0] * (flat_cells(groups) * terms)
+        aggregates = self.sums.aggregates
+        for row in rows:
+            cell = self._cell(row)
+            if cell is None:
+                continue
+            found = dict(zip(aggregates, map(_whole, row[len(groups) :]), strict=False))
+            for number, mixture in enumerate(self.sums.terms):
+                answer[cell * terms + number] += sum(w * found[part] for w, part in mixture)
+        return answer
+
+    def _cell(self, row: tuple[Any, ...]) -> int | None:
+        cell = 0
+        for group, known, key in zip(self.program.groups, self.cells, row, strict=False):
+            index = known.get(key)
+            if index is None:
+                if not group.other:
+                    return None
+                index = cell_count(group) - 1
+            cell = cell * cell_count(group) + index
+        return cell
+
+
+def _whole(value: int | float) -> int:
+    if isinstance(value, float) and not value.is_integer():
+        raise ValueError("not a whole number")
+    return int(value)
+
+
+def statement(program: RowSums, places: Mapping[str, Place], most_rows: int) -> Statement:
+    """The program as one SELECT over `people`, of which there are at most `most_rows`."""
+    sums = totals(program)
+    draft = Emitter(places)
+    _select(program, sums, draft, most_rows)
+    shared = frozenset(node for node, uses in draft.uses.items() if uses > 1)
+    sql = _select(program, sums, Emitter(places, shared), most_rows)
+    cells = tuple(
+        cell_of(group, places[group.column] if isinstance(group, CategoryCells) else None)
+        for group in program.groups
+    )
+    return Statement(sql, program, sums, cells)
+
+
+def _select(program: RowSums, sums: Totals, emitter: Emitter, most_rows: int) -> str:
+    keys = [key_sql(group, emitter) for group in program.groups]
+    wanted = [sql for sql, _ in keys]
+    wanted += [_aggregate(part, emitter, most_rows) for part in sums.aggregates]
+    tests = [emitter.condition(part) for part in _conjuncts(sums.rows)]
+    source = TABLE
+    for level, layer in enumerate(emitter.layers):
+        kept = ["*"] if level else sorted(emitter.columns)
+        inner = ", ".join(kept + [f"{sql} AS {name}" for name, sql in layer])
+        source = f"(SELECT {inner} FROM {source}{_where(tests, level)}) AS t{level}"
+    grouped = ", ".join(str(i + 1) for i in range(len(keys)))
+    return (
+        f"SELECT {', '.join(wanted) or 'count(*)'} FROM {source}"
+        f"{_where(tests, len(emitter.layers))}"
+        f"{f' GROUP BY {grouped}' if grouped else ''}"
+    )
+
+
+def _conjuncts(rows: Condition) -> list[Condition]:
+    """The conditions that must all hold; each goes to the innermost SELECT that can test it."""
+    if isinstance(rows, AllOf):
+        return [part for inner in rows.parts for part in _conjuncts(inner)]
+    return [] if isinstance(rows, Always) else [rows]
+
+
+def _where(tests: list[Test], level: int) -> str:
+    here = [test.sql for test in tests if test.level == level]
+    return f" WHERE {' AND '.join(here)}" if here else ""
+
+
+def _aggregate(part: Aggregate, emitter: Emitter, most_rows: int) -> str:
+    match part:
+        case Rows(condition=Always()):
+            return "count(*)"
+        case Rows(condition=condition):
+            return f"count(*) FILTER (WHERE {emitter.condition(condition).sql})"
+        case Total(value=node):
+            value = emitter.integer(node)
+            exact = value.real is not None and value.largest * most_rows <= EXACT_SUM
+            return f"COALESCE(sum({value.real if exact else value.sql}), 0)"
