@@ -1,0 +1,132 @@
+"""Noise is drawn here and nowhere else: exact integer draws from bits of the operating system.
+
+Few draws of a law come one by one, in Python integers (Canonne, Kamath, Steinke 2020); many come
+together (sulq.noise.vectors). Both follow the law exactly. Proof: docs/proofs/noise.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from functools import partial
+
+import numpy as np
+
+from sulq.noise import entropy
+from sulq.noise.coins import keep_bounds
+from sulq.noise.distributions import CentredBinomial, DiscreteGaussian, Law, NoNoise
+from sulq.noise.entropy import LazyUniform, OsBits
+from sulq.noise.proposals import Proposal, proposal_for
+from sulq.noise.vectors import draw_many, plan_for
+
+MANY = 8  # from here on one vector call costs less than single draws
+MOST_TOSSED_COINS = 1 << 13
+TOSSED_AT_ONCE = 1 << 20  # bytes
+
+
+def perturb(sums: Sequence[int], laws: Sequence[Law]) -> list[int]:
+    """Each sum plus one independent draw of its law."""
+    if len(sums) != len(laws):
+        raise ValueError(f"got {len(sums)} sums and {len(laws)} laws; want one law for each sum")
+    places: dict[Law, list[int]] = {}
+    known: dict[int, list[int]] = {}  # by identity: hashing long fractions is slow
+    for place, law in enumerate(laws):
+        group = known.get(id(law))
+        if group is None:
+            group = known[id(law)] = places.setdefault(law, [])
+        group.append(place)
+    noisy = list(sums)
+    for law, group in places.items():
+        for place, noise in zip(group, draw(law, len(group)), strict=True):
+            noisy[place] += noise
+    return noisy
+
+
+def draw(law: Law, count: int) -> list[int]:
+    """`count` independent draws of `law`."""
+    if isinstance(law, NoNoise):
+        return [0] * count
+    if isinstance(law, CentredBinomial):
+        toss = _toss_coins if law.coins <= MOST_TOSSED_COINS else _thin_gaussian
+        return toss(law.coins, count)
+    proposal = proposal_for(law)
+    if count >= MANY:
+        plan = plan_for(proposal)
+        if plan is not None:
+            return draw_many(plan, count)
+    source = OsBits()
+    return [_draw_one(proposal, source) for _ in range(count)]
+
+
+def _draw_one(proposal: Proposal, source: OsBits) -> int:
+    """Rejection from the discrete Laplace law. Canonne, Kamath, Steinke 2020, algorithm 3; S4.14"""
+    scale, penalty = proposal.scale, proposal.penalty
+    while True:
+        y = _laplace(scale.numerator, scale.denominator, source)
+        if penalty is None or _bernoulli_exp(*penalty.ratio(abs(y)), source):
+            return y
+
+
+def _laplace(top: int, bottom: int, source: OsBits) -> int:
+    """P(y) ~ exp(-|y| bottom / top). Canonne, Kamath, Steinke 2020, algorithm 2."""
+    while True:
+        low = source.below(top)
+        if not _bernoulli_exp(low, top, source):
+            continue
+        high = 0
+        while _bernoulli_exp(1, 1, source):
+            high += 1
+        magnitude = (low + top * high) // bottom
+        if source.bits(1) == 0:
+            return magnitude
+        if magnitude:
+            return -magnitude
+
+
+def _bernoulli_exp(top: int, bottom: int, source: OsBits) -> bool:
+    """True with probability exp(-top/bottom). Canonne, Kamath, Steinke 2020, algorithm 1."""
+    while top > bottom:
+        if not _bernoulli_exp(1, 1, source):
+            return False
+        top -= bottom
+    k = 1
+    while source.below(bottom * k) < top:
+        k += 1
+    return k % 2 == 1
+
+
+def _toss_coins(coins: int, count: int) -> list[int]:
+    """Count the heads. S0.4"""
+    half = coins // 2
+    if count < MANY:
+        source = OsBits()
+        return [source.bits(coins).bit_count() - half for _ in range(count)]
+    row = -(-coins // 64)
+    spare = np.uint64(64 * row - coins)
+    rows_at_once = TOSSED_AT_ONCE // (8 * row)
+    values: list[int] = []
+    while len(values) < count:
+        rows = min(rows_at_once, count - len(values))
+        words = entropy.words(rows * row).reshape(rows, row).copy()
+        words[:, -1] >>= spare
+        heads = np.bitwise_count(words).sum(axis=1, dtype=np.int64)
+        values += (heads - half).tolist()
+    return values
+
+
+def _thin_gaussian(coins: int, count: int) -> list[int]:
+    """Draws of the discrete Gaussian of variance (coins + 1)/4, kept with exp(-excess)."""
+    envelope = DiscreteGaussian(Fraction(coins + 1, 4))
+    source = OsBits()
+    values: list[int] = []
+    while len(values) < count:
+        candidates = draw(envelope, count - len(values))
+        values += [y for y in candidates if _keeps(coins, abs(y), source)]
+    return values
+
+
+def _keeps(coins: int, k: int, source: OsBits) -> bool:
+    """True with probability C(2n, n + k) / C(2n, n) over its Gaussian bound, n = coins/2."""
+    if 2 * k > coins:
+        return False
+    return LazyUniform(source, source.bits(64), 64).below(partial(keep_bounds, coins, k))

@@ -1,0 +1,43 @@
+"""One statistical yardstick for every sampler: draws against the exact pmf of their law."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+
+import pytest
+from scipy.stats import binom, chi2
+
+from sulq.noise.distributions import Law
+
+FALSE_ALARM = 1e-6
+SMALLEST_EXPECTED = 50.0  # cells are pooled until the chi-square law is trustworthy
+
+
+def _assert_follows(draws: Sequence[int], law: Law) -> None:
+    """Chi-square over pooled cells and an exact binomial test per cell: 1e-6 in all."""
+    n = len(draws)
+    counts = Counter(draws)
+    reach = max(abs(value) for value in draws) + 1
+    cells: list[tuple[int, float]] = []
+    seen, chance = 0, law.tail(reach) / 2
+    for t in range(-reach, reach + 1):
+        seen += counts[t]
+        chance += law.pmf(t)
+        if chance * n >= SMALLEST_EXPECTED:
+            cells.append((seen, chance))
+            seen, chance = 0, 0.0
+    cells.append((seen, max(chance + law.tail(reach) / 2, 1e-12)))
+    assert abs(sum(chance for _, chance in cells) - 1) < 1e-7
+    assert sum(seen for seen, _ in cells) == n
+    for seen, chance in cells:
+        rare = min(binom.cdf(seen, n, chance), binom.sf(seen - 1, n, chance))
+        assert rare > FALSE_ALARM / (4 * len(cells)), (law, seen, chance * n)
+    pooled = [*cells[:-2], tuple(map(sum, zip(*cells[-2:], strict=True)))]
+    statistic = sum((seen - n * chance) ** 2 / (n * chance) for seen, chance in pooled)
+    assert statistic < chi2.isf(FALSE_ALARM / 4, len(pooled) - 1), (law, statistic, len(pooled))
+
+
+@pytest.fixture
+def assert_follows() -> Callable[[Sequence[int], Law], None]:
+    return _assert_follows
