@@ -1,0 +1,149 @@
+"""One table of a policy."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from sulq.errors import InvalidQuery
+from sulq.policy.columns import ColumnPolicy
+from sulq.schema.columns import DEFAULT_AT_MOST, Schema
+from sulq.schema.promise import Promise
+
+KEYS = ("source", "ledger", "promise", "unit", "columns", "at_most", "strata", "grants")
+
+
+@dataclass(frozen=True, slots=True)
+class TablePolicy:
+    """Where a table lives, what is public about it, and what its owner promises.
+
+    Paths are relative to `home`, the directory of the policy file.
+    """
+
+    name: str
+    source: str
+    ledger: str
+    promise: Promise
+    columns: tuple[ColumnPolicy, ...]
+    unit: str = "row"
+    max_rows: int = 1
+    at_most: int | None = None
+    strata: tuple[str, ...] | None = None
+    grants: Mapping[str, Fraction] = field(default_factory=dict)
+    home: Path = Path()
+
+    @classmethod
+    def of(
+        cls, name: str, source: str, ledger: str, schema: Schema, promise: Promise
+    ) -> TablePolicy:
+        """The policy that declares `schema`."""
+        return cls(
+            name,
+            source,
+            ledger,
+            promise,
+            tuple(ColumnPolicy.of(column) for column in schema.columns),
+            schema.unit,
+            schema.max_rows,
+            None if schema.at_most == DEFAULT_AT_MOST else schema.at_most,
+        )
+
+    @classmethod
+    def read(cls, name: str, facts: Any, home: Path) -> TablePolicy:
+        """A table as TOML has it; everything unknown is refused."""
+        if not isinstance(facts, Mapping):
+            raise InvalidQuery(f"{name} must be a table: [{name}], got {type(facts).__name__}")
+        unknown = sorted(set(facts) - set(KEYS))
+        if unknown:
+            raise InvalidQuery(f"[{name}]: unknown {unknown}; a table knows {list(KEYS)}")
+        missing = [key for key in ("source", "ledger", "promise", "columns") if key not in facts]
+        if missing:
+            raise InvalidQuery(
+                f"[{name}]: {missing} missing; a table needs source, ledger, promise and columns"
+            )
+        for key in ("promise", "columns"):
+            if not isinstance(facts[key], Mapping):
+                raise InvalidQuery(f"[{name}]: {key} must be a table, got {facts[key]!r:.40}")
+        if not facts["columns"]:
+            raise InvalidQuery(f"[{name}]: no columns; declare at least one, the rest stay hidden")
+        unit, max_rows = _unit(name, facts.get("unit", "row"))
+        return cls(
+            name,
+            _text(name, "source", facts["source"]),
+            _text(name, "ledger", facts["ledger"]),
+            Promise.from_json(facts["promise"]),
+            tuple(ColumnPolicy(column, given) for column, given in facts["columns"].items()),
+            unit,
+            max_rows,
+            facts.get("at_most"),
+            _strata(name, facts.get("strata")),
+            _grants(name, facts.get("grants", {})),
+            home,
+        )
+
+    @property
+    def source_path(self) -> str:
+        """The source where it lies; addresses such as postgresql://... stay as they are."""
+        return self.source if "://" in self.source else str(self.home / self.source)
+
+    @property
+    def ledger_path(self) -> Path:
+        return self.home / self.ledger
+
+    @property
+    def unready(self) -> dict[str, str]:
+        """The columns that are not askable yet, and why."""
+        return {column.name: column.lacks for column in self.columns if column.lacks}
+
+    def schema(self) -> Schema:
+        """The public facts; `InvalidQuery` while a column still lacks something."""
+        if self.unready:
+            raise InvalidQuery(
+                f"[{self.name}] is not ready: {list(self.unready)} still lack bounds, values or"
+                " your confirmation; `sulq check` says what"
+            )
+        return Schema(
+            *(column.column() for column in self.columns),
+            unit=self.unit,
+            max_rows=self.max_rows,
+            at_most=DEFAULT_AT_MOST if self.at_most is None else self.at_most,
+            strata=self.strata,
+        )
+
+
+def _text(name: str, key: str, value: object) -> str:
+    if not isinstance(value, str) or not value or "\x00" in value:
+        raise InvalidQuery(f"[{name}]: {key} must be a path, got {value!r:.40}")
+    return value
+
+
+def _unit(name: str, value: object) -> tuple[str, int]:
+    if value == "row":
+        return "row", 1
+    if isinstance(value, Mapping) and set(value) == {"column", "max_rows"}:
+        return value["column"], value["max_rows"]
+    raise InvalidQuery(
+        f'[{name}]: unit must be "row" or {{column = "person_id", max_rows = 4}}, got {value!r:.60}'
+    )
+
+
+def _strata(name: str, value: object) -> tuple[str, ...] | None:
+    if value is None:
+        return None
+    if not isinstance(value, Sequence) or isinstance(value, str):
+        raise InvalidQuery(f"[{name}]: strata must be a list of public columns, got {value!r:.40}")
+    return tuple(value)
+
+
+def _grants(name: str, value: object) -> dict[str, Fraction]:
+    if not isinstance(value, Mapping):
+        raise InvalidQuery(f"[{name}]: grants must be a table, such as grants.ann = 200")
+    for analyst, credits in value.items():
+        real = isinstance(credits, int | Decimal | Fraction) and not isinstance(credits, bool)
+        if not real or (isinstance(credits, Decimal) and not credits.is_finite()) or credits <= 0:
+            raise InvalidQuery(f"[{name}]: grants.{analyst} must be a number above 0")
+    return {analyst: Fraction(credits) for analyst, credits in value.items()}
