@@ -377,9 +377,10 @@ def _category_member(column: Category, negated: bool, values: Sequence[object]) 
 def _flag_member(column: Flag, negated: bool, values: Sequence[object]) -> Condition:
     wanted = set()
     for value in values:
-        if not isinstance(value, bool) and value not in (0, 1):
+        if not isinstance(value, bool | int | Fraction):
             raise InvalidQuery(f"{column.name} is a Flag: compare it with True or False")
-        wanted.add(bool(value))
+        if value in (0, 1):  # no flag is any other number
+            wanted.add(bool(value))
     if negated:
         wanted = {True, False} - wanted
     if not wanted:
