@@ -1,0 +1,150 @@
+"""The promise an owner makes once, for the life of a table. A value: no mathematics here."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from decimal import Decimal
+from fractions import Fraction
+from numbers import Integral, Rational
+
+from sulq.errors import InvalidQuery
+
+Numeric = int | float | str | Decimal | Fraction
+
+NOISES = ("gaussian", "laplace", "binomial", "huber")
+NEIGHBOURS = {
+    "replace": "the values of one row change",
+    "add-remove": "one row is there or not",
+}
+LARGEST_EPSILON = 1000
+LARGEST_QUERIES = 10**9
+CREDITS_WITHOUT_QUERIES = 100
+
+_DECIMAL = re.compile(r"[+-]?(\d{1,400}(\.\d{0,400})?|\.\d{1,400})([eE][+-]?\d{1,3})?")
+_RATIO = re.compile(r"\d{1,400}/\d{1,400}")
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class Promise:
+    """(epsilon, delta)-privacy for everything that is ever answered from a table.
+
+    `queries=T` fixes the noise so that T unit questions keep the promise; without it the budget
+    is 100 credits. Numbers are read from their decimal spelling: 1e-6 is exactly 1/1000000.
+    """
+
+    epsilon: Fraction
+    delta: Fraction
+    queries: int | None
+    noise: str
+    neighbours: str
+
+    def __init__(
+        self,
+        epsilon: Numeric,
+        delta: Numeric = 0,
+        queries: int | None = None,
+        noise: str | None = None,
+        neighbours: str = "replace",
+    ) -> None:
+        exact_epsilon = _exact("epsilon", epsilon)
+        exact_delta = _exact("delta", delta)
+        if not 0 < exact_epsilon <= LARGEST_EPSILON:
+            raise InvalidQuery(
+                f"got epsilon={epsilon!r}, wanted 0 < epsilon <= {LARGEST_EPSILON}; "
+                "1 is a usual choice, smaller is more private"
+            )
+        if not 0 <= exact_delta < 1:
+            raise InvalidQuery(
+                f"got delta={delta!r}, wanted 0 <= delta < 1; "
+                "take far less than 1/(number of rows), for instance 1e-6, or 0"
+            )
+        if noise is None:
+            noise = "gaussian" if exact_delta > 0 else "laplace"
+        if noise not in NOISES:
+            raise InvalidQuery(f"got noise={noise!r}, wanted one of {list(NOISES)}")
+        if neighbours not in NEIGHBOURS:
+            raise InvalidQuery(f"got neighbours={neighbours!r}, wanted one of {list(NEIGHBOURS)}")
+        if noise == "laplace" and exact_delta > 0:
+            raise InvalidQuery(
+                f"got noise='laplace' with delta={delta!r}, which it would not use; "
+                "leave delta out, or take noise='gaussian'"
+            )
+        if noise != "laplace" and exact_delta == 0:
+            raise InvalidQuery(
+                f"got noise={noise!r} with delta=0, wanted delta > 0; "
+                "add delta (for instance 1e-6), or take noise='laplace'"
+            )
+        exact_queries = None if queries is None else _whole(queries)
+        if noise in ("binomial", "huber") and exact_queries is None:
+            raise InvalidQuery(
+                f"got noise={noise!r} without queries, wanted the number of questions; "
+                "add queries=..., or take noise='gaussian'"
+            )
+        object.__setattr__(self, "epsilon", exact_epsilon)
+        object.__setattr__(self, "delta", exact_delta)
+        object.__setattr__(self, "queries", exact_queries)
+        object.__setattr__(self, "noise", noise)
+        object.__setattr__(self, "neighbours", neighbours)
+
+    @property
+    def credits(self) -> int:
+        """The whole budget: one credit per unit question, or 100 shares of one per cent."""
+        return self.queries or CREDITS_WITHOUT_QUERIES
+
+    def to_json(self) -> dict[str, str | int | None]:
+        """Plain JSON values; `from_json` gives back an equal promise."""
+        return {
+            "epsilon": str(self.epsilon),
+            "delta": str(self.delta),
+            "queries": self.queries,
+            "noise": self.noise,
+            "neighbours": self.neighbours,
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, object]) -> Promise:
+        """Read what `to_json` wrote (or a policy's table of the same names)."""
+        known = [field.name for field in fields(cls)]
+        unknown = sorted(set(data) - set(known))
+        if unknown or "epsilon" not in data:
+            raise InvalidQuery(f"got a promise with {sorted(data)}, wanted epsilon and {known[1:]}")
+        return cls(**data)  # type: ignore[arg-type]  # every value is checked by __init__
+
+    def __str__(self) -> str:
+        length = (
+            f"{self.queries} unit questions" if self.queries else f"{self.credits} credits in all"
+        )
+        return (
+            f"epsilon {_spelled(self.epsilon)}, delta {_spelled(self.delta)} for {length}, "
+            f"{self.noise} noise; neighbours: {NEIGHBOURS[self.neighbours]}"
+        )
+
+
+def _exact(name: str, value: object) -> Fraction:
+    """The number as it is spelled: a float's shortest decimal, never its binary tail."""
+    if isinstance(value, Rational) and not isinstance(value, bool):
+        return Fraction(int(value.numerator), int(value.denominator))
+    if isinstance(value, (str, float, Decimal)):
+        text = str(value).strip()
+        if _DECIMAL.fullmatch(text) or (_RATIO.fullmatch(text) and int(text.split("/")[1])):
+            return Fraction(text)
+    raise InvalidQuery(f"got {name}={value!r}, wanted a finite number such as 1, 0.5 or '1e-6'")
+
+
+def _whole(queries: object) -> int:
+    if isinstance(queries, Integral) and not isinstance(queries, bool):
+        count = int(queries)
+        if 1 <= count <= LARGEST_QUERIES:
+            return count
+    raise InvalidQuery(
+        f"got queries={queries!r}, wanted a whole number from 1 to {LARGEST_QUERIES}; "
+        "leave it out for a budget of 100 credits"
+    )
+
+
+def _spelled(value: Fraction) -> str:
+    """Short for people: 1/1000000 reads 1e-06; a number with no short decimal stays a ratio."""
+    short = f"{float(value):.12g}"
+    return short if Fraction(short) == value else str(value)
