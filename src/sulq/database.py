@@ -237,9 +237,7 @@ class Database:
         return intensity
 
     def _charges(self, cost: Price) -> dict[str, Loss]:
-        return {
-            self._accounts[number]: loss for loss, numbers in cost.losses for number in numbers
-        }
+        return {self._accounts[number]: loss for loss, numbers in cost.losses for number in numbers}
 
     def _check_source(self) -> None:
         if not self.engine.unchanged():
@@ -275,9 +273,13 @@ class Database:
     # --- analysts -------------------------------------------------------------------------------
 
     def grant(self, analyst: str, credits: Credits) -> None:
-        """Give an analyst a share inside the lifetime cap; grants add up."""
+        """Give an analyst a share inside the lifetime cap; grants add up.
+
+        Half of the slack goes along in proportion: the other half covers uneven use.
+        """
         amount = _exact(credits, "credits")
-        self.ledger.grant(analyst, Loss.cap(amount, self.calibration.slack_cap))
+        slack = self.calibration.slack_cap * amount / (2 * self.calibration.credits)
+        self.ledger.grant(analyst, Loss.cap(amount, slack))
 
     def as_analyst(self, name: str) -> Analyst:
         """An Oracle in an analyst's name."""
@@ -344,7 +346,9 @@ def _exact(number: object, name: str) -> Fraction:
 
 def _finer(intensity: Fraction) -> Fraction:
     """Rounded up to 32 significant bits: short prices, never less exact than asked."""
-    scale = Fraction(2) ** (32 - intensity.numerator.bit_length() + intensity.denominator.bit_length())
+    scale = Fraction(2) ** (
+        32 - intensity.numerator.bit_length() + intensity.denominator.bit_length()
+    )
     return Fraction(math.ceil(intensity * scale * (1 + Fraction(1, 2**30)))) / scale
 
 

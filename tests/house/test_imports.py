@@ -26,6 +26,7 @@ LAYERS = [
     {"client", "database", "federation", "learn", "attacks"},
     {"beliefs", "exact", "sql", "wire", "policy"},
     {"oracle", "ledger", "engines"},
+    {"readings"},
     {"accounting"},
     {"schema", "noise"},
     {"query"},

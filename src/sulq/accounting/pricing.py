@@ -38,7 +38,7 @@ def smallest_noise(calibration: Calibration) -> float:
         case "gaussian":
             return math.sqrt(calibration.unit_variance / calibration.credits)
         case "laplace":
-            return math.sqrt(2) * float(calibration.unit_scale / calibration.credits)
+            return math.sqrt(2 * (calibration.unit_scale / calibration.credits) ** 2)
     assert calibration.unit_law is not None  # noqa: S101
     return calibration.unit_law.standard_deviation()
 
