@@ -129,5 +129,3 @@ def _same(a: Any, b: Any) -> bool:
 def holds(expression: Expression, row: Row, schema: Schema) -> bool:
     """Whether a condition is true (not false, not NULL)."""
     return value(expression, row, schema) is True
-
-

@@ -34,7 +34,12 @@ a, b, f, c = col("a"), col("b"), col("f"), col("c")
 SAME = [
     [(a >= 1) & f, f & (a >= 1), f & (lit(1) <= a), ~(~f | (a < 1)), ~~((1 <= a) & (f == True))],  # noqa: E712
     [a.between(0, 1), (a >= 0) & (a <= 1), ~((a < 0) | (a > 1))],
-    [c.isin(["x", "y"]), (c == "y") | (c == "x"), ~((c != "x") & ("y" != c)), c.isin(["y", "x", "x"])],  # noqa: SIM300
+    [
+        c.isin(["x", "y"]),
+        (c == "y") | (c == "x"),
+        ~((c != "x") & ("y" != c)),
+        c.isin(["y", "x", "x"]),
+    ],  # noqa: SIM300
     [(a > 0) & ((b > 0) & f), ((a > 0) & (b > 0)) & f],
     [a > 2 + 3, a > 5, lit(5) < a],
     [~f, f == False, ~(f == True), f != True],  # noqa: E712

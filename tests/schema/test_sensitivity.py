@@ -256,9 +256,7 @@ def test_a_public_number_cuts_the_rows_but_charges_every_account() -> None:
 
 
 def test_person_units_pay_for_all_their_rows_and_have_one_account() -> None:
-    schema = Schema(
-        Number("a", 0, 2, step=1), Flag("h", public=True), unit="person", max_rows=3
-    )
+    schema = Schema(Number("a", 0, 2, step=1), Flag("h", public=True), unit="person", max_rows=3)
     assert accounts(schema) == ("everyone",)
     for neighbours in ("replace", "add-remove"):
         (only,) = bind(count(), schema, neighbours).reach
@@ -268,7 +266,9 @@ def test_person_units_pay_for_all_their_rows_and_have_one_account() -> None:
 
 
 def test_account_names_never_collide() -> None:
-    awkward = Schema(Category("c", ["*", '"*"', "a, d=b", "a"], public=True), Flag("d", public=True))
+    awkward = Schema(
+        Category("c", ["*", '"*"', "a, d=b", "a"], public=True), Flag("d", public=True)
+    )
     names = accounts(awkward)
     assert len(set(names)) == len(names) == 15
 

@@ -149,9 +149,15 @@ def coarser(value: Steps, step: Fraction) -> Steps:
     )
 
 
-def refined(like: Steps, number: Fraction) -> Steps:
-    """`like` in smaller steps if that keeps a lattice value and the literal exact together."""
+def fitted(like: Steps, number: Fraction) -> Steps:
+    """`like` on a grid that suits the literal too.
+
+    Smaller steps if that keeps a lattice value and the literal exact together; larger ones if
+    the literal would not fit.
+    """
     ratio = number / like.step
+    if abs(ratio) > WIDE:
+        return coarser(like, like.step * 2 ** _log2_up(abs(ratio) / WIDE))
     if ratio.denominator == 1 or not like.exact:
         return like
     room = max(1, WIDE // max(1, like.largest, math.ceil(abs(ratio))))
@@ -164,11 +170,6 @@ def placed(number: Fraction, like: Steps) -> Steps:
     """A literal on `like`'s grid, rounded as a column is."""
     ratio = number / like.step
     steps = math.floor(ratio + Fraction(1, 2))
-    if abs(steps) > ROOMY:
-        raise InvalidQuery(
-            "a constant lies far outside the range of what it is combined with;"
-            " scale one of the two, or clip"
-        )
     exact = ratio.denominator == 1
     return Steps(Fixed(steps), steps, steps, like.step, exact, None, like.kind)
 
@@ -176,10 +177,10 @@ def placed(number: Fraction, like: Steps) -> Steps:
 def aligned(left: Steps, right: Steps) -> tuple[Steps, Steps]:
     """Both on one grid."""
     if left.constant is not None and right.constant is None:
-        right = refined(right, left.constant)
+        right = fitted(right, left.constant)
         return placed(left.constant, right), right
     if right.constant is not None and left.constant is None:
-        left = refined(left, right.constant)
+        left = fitted(left, right.constant)
         return left, placed(right.constant, left)
     step = _gcd(left.step, right.step)
     up = [int(side.step / step) for side in (left, right)]

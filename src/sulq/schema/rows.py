@@ -7,6 +7,7 @@ import hashlib
 import math
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
 from typing import Literal as OneOf
 
@@ -123,20 +124,34 @@ class RowBinder:
     def _clip(self, operands: tuple[Expression, ...]) -> Steps:
         value = self.number(operands[0])
         low, high = (self._clip_bound(operand, value) for operand in operands[1:])
-        if isinstance(value.node, bound.Quantised):
-            leaf = value.node
-            bottom, top = (n.numerator / n.denominator for n in (low, high))
-            if bottom < leaf.high and top > leaf.low and bottom < top:
-                node = bound.Quantised(
-                    leaf.column, max(bottom, leaf.low), min(top, leaf.high), leaf.per_unit
-                )
-                ends = (grid.round_leaf(node, node.low), grid.round_leaf(node, node.high))
-                return Steps(node, *ends, value.step, value.exact, None, value.kind)
-        value = grid.refined(grid.refined(value, low), high)
+        leaf = self._clipped_leaf(value, low, high)
+        if leaf is not None:
+            return leaf
+        least, most = value.low * value.step, value.high * value.step
+        # bounds that the value cannot reach need not stretch the grid
+        low, high = min(max(low, least), high), max(min(high, most), low)
+        value = grid.fitted(grid.fitted(value, low), high)
         floor, ceiling = grid.placed(low, value), grid.placed(high, value)
         node_ = bound.Greater(bound.Lesser(value.node, ceiling.node), floor.node)
         bottom_, top_ = (min(max(end, floor.low), ceiling.low) for end in (value.low, value.high))
         return Steps(node_, bottom_, top_, value.step, value.exact, None, value.kind)
+
+    def _clipped_leaf(self, value: Steps, low: Fraction, high: Fraction) -> Steps | None:
+        """A clipped column is a column with narrower bounds, on the grid that suits them."""
+        leaf = value.node
+        if not isinstance(leaf, bound.Quantised) or Fraction(leaf.per_unit) * value.step != 1:
+            return None
+        low, high = max(low, Fraction(leaf.low)), min(high, Fraction(leaf.high))
+        if low >= high:
+            return None
+        if not value.exact:
+            narrow = grid.leaf(Number(leaf.column, low, high), self.schema.bits)
+            return replace(narrow, kind=value.kind)
+        if any((end / value.step).denominator != 1 for end in (low, high)):
+            return None
+        node = bound.Quantised(leaf.column, float(low), float(high), leaf.per_unit)
+        ends = (grid.round_leaf(node, node.low), grid.round_leaf(node, node.high))
+        return Steps(node, *ends, value.step, True, None, value.kind)
 
     def _clip_bound(self, operand: Expression, value: Steps) -> Fraction:
         if not isinstance(operand, Literal):
@@ -146,7 +161,8 @@ class RowBinder:
     def _extreme(self, name: str, operands: tuple[Expression, ...]) -> Steps:
         result = self.number(operands[0])
         for operand in operands[1:]:
-            left, right = grid.aligned(*_one_kind([result, self.number(operand)], operand))
+            result, other = _one_kind([result, self.number(operand)], operand)
+            left, right = grid.aligned(*_harmless(name, result, other))
             pick, node = (min, bound.Lesser) if name == "least" else (max, bound.Greater)
             result = Steps(
                 node(left.node, right.node),
@@ -333,6 +349,15 @@ def _one_kind(parts: list[Steps], where: Expression) -> list[Steps]:
         part if part.constant is None else grid.constant(_converted(part, kind), kind)
         for part in parts
     ]
+
+
+def _harmless(name: str, value: Steps, other: Steps) -> tuple[Steps, Steps]:
+    """A constant that can never be picked need not stretch the grid."""
+    if other.constant is None or value.constant is not None:
+        return value, other
+    edge = (value.high if name == "least" else value.low) * value.step
+    never = other.constant > edge if name == "least" else other.constant < edge
+    return value, grid.constant(edge, other.kind) if never else other
 
 
 def _against(
