@@ -8,6 +8,9 @@ from itertools import product
 from random import Random
 
 import pytest
+from tests.engines import reference
+from tests.query.meaning import holds, value
+from tests.query.random_questions import Questioner
 
 from sulq.errors import InvalidQuery
 from sulq.query import canonical
@@ -18,9 +21,6 @@ from sulq.schema.binding import bind
 from sulq.schema.columns import Category, Flag, Number, Schema
 from sulq.schema.ranges import World, range_of, truth_of
 from sulq.schema.rows import RowBinder
-from tests.engines import reference
-from tests.query.meaning import holds, value
-from tests.query.random_questions import Questioner
 
 LATTICE = Schema(
     Number("a", 0, 2, step=1),

@@ -8,6 +8,8 @@ from random import Random
 from typing import Any
 
 import pytest
+from tests.query.meaning import holds, value
+from tests.query.random_questions import Questioner
 
 from sulq.errors import InvalidQuery
 from sulq.query import canonical
@@ -27,8 +29,6 @@ from sulq.schema.binding import BoundQuery, bind
 from sulq.schema.columns import Category, Flag, Number, Schema
 from sulq.schema.sensitivity import Sensitivity
 from sulq.schema.strata import accounts
-from tests.query.meaning import holds, value
-from tests.query.random_questions import Questioner
 
 SCHEMA = Schema(
     Number("a", 0, 2, step=1),

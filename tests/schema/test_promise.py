@@ -1,0 +1,122 @@
+"""The promise is read exactly as it is spelled, refuses nonsense, and survives JSON."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import json
+import pickle
+from decimal import Decimal
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sulq.errors import InvalidQuery
+from sulq.schema.promise import Promise
+
+
+@pytest.mark.parametrize("spelled", [0.1, "0.1", Decimal("0.1"), Fraction(1, 10), "1/10"])
+def test_a_tenth_is_exactly_a_tenth_however_it_is_written(spelled: object) -> None:
+    assert Promise(spelled).epsilon == Fraction(1, 10)  # type: ignore[arg-type]
+
+
+def test_delta_is_its_decimal_not_its_binary_tail() -> None:
+    assert Promise(1, 1e-6).delta == Fraction(1, 1_000_000)
+    assert Promise(1, np.float64(1e-6)) == Promise(1, "1e-6")
+
+
+def test_the_noise_follows_delta_unless_named() -> None:
+    assert Promise(1).noise == "laplace"
+    assert Promise(1, 1e-6).noise == "gaussian"
+    assert Promise(1, 1e-6, 10, "huber").noise == "huber"
+
+
+def test_credits_are_the_questions_or_a_hundred() -> None:
+    assert Promise(1, 1e-6, 250).credits == 250
+    assert Promise(1, 1e-6).credits == 100
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"epsilon": 0},
+        {"epsilon": -1},
+        {"epsilon": 1001},
+        {"epsilon": float("nan")},
+        {"epsilon": float("inf")},
+        {"epsilon": "nan"},
+        {"epsilon": "1e999999999"},
+        {"epsilon": "1/0"},
+        {"epsilon": "one"},
+        {"epsilon": True},
+        {"epsilon": None},
+        {"epsilon": [1]},
+        {"epsilon": 1, "delta": 1},
+        {"epsilon": 1, "delta": -1e-6},
+        {"epsilon": 1, "delta": float("nan")},
+        {"epsilon": 1, "delta": False},
+        {"epsilon": 1, "delta": "1e-999999999"},
+        {"epsilon": 1, "queries": 0},
+        {"epsilon": 1, "queries": -5},
+        {"epsilon": 1, "queries": 1.5},
+        {"epsilon": 1, "queries": True},
+        {"epsilon": 1, "queries": "10"},
+        {"epsilon": 1, "queries": 10**10},
+        {"epsilon": 1, "noise": "gaussian"},
+        {"epsilon": 1, "delta": 1e-6, "noise": "laplace"},
+        {"epsilon": 1, "delta": 1e-6, "noise": "uniform"},
+        {"epsilon": 1, "delta": 1e-6, "noise": "binomial"},
+        {"epsilon": 1, "delta": 1e-6, "noise": "huber"},
+        {"epsilon": 1, "noise": "huber", "queries": 10},
+        {"epsilon": 1, "noise": "binomial", "queries": 10},
+        {"epsilon": 1, "neighbours": "both"},
+    ],
+)
+def test_refused_with_what_was_got_and_what_is_wanted(arguments: dict[str, object]) -> None:
+    with pytest.raises(InvalidQuery, match=r"got .*wanted|got .*leave delta out"):
+        Promise(**arguments)  # type: ignore[arg-type]
+
+
+@given(
+    st.fractions(min_value=Fraction(1, 10**9), max_value=1000),
+    st.fractions(min_value=0, max_value=Fraction(999, 1000)),
+    st.one_of(st.none(), st.integers(1, 10**9)),
+    st.sampled_from(["replace", "add-remove"]),
+)
+def test_json_gives_back_the_same_promise(
+    epsilon: Fraction, delta: Fraction, queries: int | None, neighbours: str
+) -> None:
+    promise = Promise(epsilon, delta, queries, neighbours=neighbours)
+    assert Promise.from_json(json.loads(json.dumps(promise.to_json()))) == promise
+
+
+def test_json_with_unknown_or_missing_names_is_refused() -> None:
+    with pytest.raises(InvalidQuery, match="refresh"):
+        Promise.from_json({"epsilon": "1", "refresh": "daily"})
+    with pytest.raises(InvalidQuery, match="epsilon"):
+        Promise.from_json({"delta": "1/1000000"})
+
+
+def test_a_policy_table_reads_as_it_stands() -> None:
+    assert Promise.from_json({"epsilon": 1, "delta": 1e-6, "queries": 1000}) == Promise(
+        1, 1e-6, 1000
+    )
+
+
+def test_a_promise_is_a_value() -> None:
+    promise = Promise(1, 1e-6, 10)
+    assert hash(promise) == hash(Promise("1", "0.000001", 10))
+    assert pickle.loads(pickle.dumps(promise)) == copy.deepcopy(promise) == promise
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        promise.epsilon = Fraction(2)  # type: ignore[misc]
+
+
+def test_plain_words() -> None:
+    assert str(Promise(1, 1e-6, 1000)) == (
+        "epsilon 1, delta 1e-06 for 1000 unit questions, gaussian noise; "
+        "neighbours: the values of one row change"
+    )
+    assert "1/3" in str(Promise(Fraction(1, 3)))
