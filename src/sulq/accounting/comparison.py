@@ -47,10 +47,11 @@ def explain_noise(
     if noise == "laplace":
         return [pure]
     exact = promise.epsilon, promise.delta, queries
-    return [*_papers(*exact, rows), *_gaussian(*exact), pure, *_exact_accounts(*exact)]
+    return [*published(*exact, rows), *_gaussian(*exact), pure, *_exact_accounts(*exact)]
 
 
-def _papers(epsilon: Fraction, delta: Fraction, queries: int, rows: int) -> Iterator[NoiseRow]:
+def published(epsilon: Fraction, delta: Fraction, queries: int, rows: int) -> Iterator[NoiseRow]:
+    """What the papers print, and the repair."""
     e, log = float(epsilon), -_log(delta)
     printed = 2 * queries * log / e**2 if e <= 2 * log else 2 * queries / e  # S4.1
     tail = tail_delta(math.sqrt(queries / printed), epsilon)
@@ -98,11 +99,11 @@ def _pure(epsilon: Fraction, queries: int) -> NoiseRow:
 
 
 def _exact_accounts(epsilon: Fraction, delta: Fraction, queries: int) -> Iterator[NoiseRow]:
-    """Laws that need an exact T-fold account; left out where they are too wide to compute."""
+    """Laws that need an exact T-fold account; coins too many to sum are left out."""
     private = f"(epsilon, delta)-privacy for exactly {queries} questions"
+    scale = laplace_scale(queries, epsilon, delta)
+    yield NoiseRow("Laplace, exact account", 2 * scale**2, private, "valid")
     try:
-        scale = laplace_scale(queries, epsilon, delta)
-        yield NoiseRow("Laplace, exact account", 2 * scale**2, private, "valid")
         coins = binomial_coins(queries, epsilon, delta)
         yield NoiseRow(f"binomial, {coins} coins", coins / 4, private, "valid for counts; used")
         law = huber_law(queries, epsilon, delta)
