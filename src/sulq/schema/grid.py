@@ -120,8 +120,8 @@ def settled(value: Steps) -> Steps:
 
 def finer(value: Steps, factor: int) -> Steps:
     """The same numbers in steps `factor` times smaller."""
-    if factor == 1:
-        return value
+    if factor == 1 or value.largest == 0:
+        return replace(value, step=value.step / factor, constant=None)
     return replace(
         value,
         node=Scaled(value.node, factor),
@@ -134,6 +134,8 @@ def finer(value: Steps, factor: int) -> Steps:
 
 def coarser(value: Steps, step: Fraction) -> Steps:
     """The numbers rounded to a larger step; the ratio itself may be rounded at 2^-28."""
+    if value.largest == 0:
+        return replace(value, step=step, constant=None)
     ratio = value.step / step
     bits = 61 - max(1, value.largest).bit_length() - max(0, _log2_up(ratio))
     factor = math.floor(ratio * 2**bits + Fraction(1, 2))
