@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import secrets
 import threading
@@ -44,7 +45,7 @@ class Book:
         anchor: Anchor | None,
         holds: list[Hold],
     ) -> None:
-        self.history, self.key, self.users = history, key, 1
+        self.history, self.key = history, key
         self._store, self._anchor, self._holds = store, anchor, holds
         self._pending: dict[int, Row] = {}
         self._process = os.getpid()
@@ -60,7 +61,7 @@ class Book:
         """Do `work` between two commits."""
         self._check_process()
         with self._lock:
-            if self._writer.ended:
+            if not self._writer.usable:
                 raise closed()
             return work()
 
@@ -83,7 +84,7 @@ class Book:
 
     @property
     def usable(self) -> bool:
-        return not self._writer.ended
+        return not self.foreign and self._writer.usable
 
     @property
     def foreign(self) -> bool:
@@ -119,8 +120,18 @@ class Book:
         for hold in self._holds:
             hold.release()
 
-    def end(self) -> None:
-        self._writer.end()
+    def enter(self) -> bool:
+        """One user more; False if this book is closed or another process's."""
+        return not self.foreign and self._writer.enter()
+
+    def leave(self, *, wait: bool) -> None:
+        """One user less; the last one closes the file. Without `wait` it never blocks."""
+        if not self.foreign:
+            self._writer.leave(wait=wait)
+
+    def stop(self) -> None:
+        if not self.foreign:
+            self._writer.stop()
 
     def leave_to_parent(self) -> None:
         """In a forked child: drop the copies of the parent's locks."""
@@ -129,7 +140,7 @@ class Book:
 
 
 _books: dict[str, Book] = {}
-_registry = threading.RLock()  # a finalizer may close one book while another is opened
+_registry = threading.Lock()  # no finalizer takes it
 
 
 def open_book(path: str | Path, wait: float, create: bool) -> Book:
@@ -138,38 +149,30 @@ def open_book(path: str | Path, wait: float, create: bool) -> Book:
         return _begin(SqliteStore(MEMORY), None, [])
     where = os.path.realpath(path)
     with _registry:
+        for closed_path in [found for found, book in _books.items() if not book.usable]:
+            del _books[closed_path]
         book = _books.get(where)
-        if book is not None and not book.foreign and book.usable:
-            book.users += 1
-            return book
-        book = _books[where] = _open(where, wait, create)
+        if book is None or not book.enter():
+            book = _books[where] = _open(where, wait, create)
         return book
-
-
-def release_book(book: Book) -> None:
-    """One user less; the last one closes."""
-    if book.foreign:
-        return
-    with _registry:
-        book.users -= 1
-        if book.users > 0:
-            return
-        for where, found in list(_books.items()):
-            if found is book:
-                del _books[where]
-    book.end()
 
 
 def opened(path: str | Path) -> Book | None:
     """The book of `path` if this process has it open."""
-    with _registry:
-        book = _books.get(os.path.realpath(path))
-        return book if book is not None and book.usable and not book.foreign else None
+    book = _books.get(os.path.realpath(path))
+    return book if book is not None and book.usable else None
+
+
+@atexit.register
+def _close_all() -> None:
+    """Leave tidy files behind; a crash here loses nothing."""
+    for book in list(_books.values()):
+        book.stop()
 
 
 def _after_fork() -> None:
     global _registry
-    _registry = threading.RLock()
+    _registry = threading.Lock()
     for book in _books.values():
         book.leave_to_parent()
 

@@ -31,8 +31,14 @@ def group(charges: Mapping[str, Loss], numbers: Mapping[str, int]) -> tuple[Part
                 f"no account {account!r}; the table has {len(numbers)}, fixed when it was published"
             )
         equal.setdefault(loss, []).append(number)
-    parts = (Part(loss, tuple(_ranges(sorted(found)))) for loss, found in equal.items())
-    return tuple(sorted(parts, key=lambda part: part.ranges))
+    parts = [_part_of(loss, tuple(found)) for loss, found in equal.items()]
+    parts.sort(key=lambda part: part.ranges)
+    return tuple(parts)
+
+
+@lru_cache(maxsize=256)  # most questions touch the same accounts at the same price
+def _part_of(loss: Loss, numbers: tuple[int, ...]) -> Part:
+    return Part(loss, tuple(_ranges(sorted(numbers))))
 
 
 def _ranges(numbers: Iterable[int]) -> Iterator[tuple[int, int]]:
@@ -61,14 +67,14 @@ def _loss(credits: str, delta: str) -> Loss:
     return Loss(int(credits), int(delta))
 
 
-def to_json(parts: Iterable[Part]) -> list[list[str]]:
-    return [
-        [
-            *loss_to_json(part.loss),
-            ",".join(f"{a}-{b}" if a < b else str(a) for a, b in part.ranges),
-        ]
-        for part in parts
-    ]
+def to_json(parts: Iterable[Part]) -> list[tuple[str, str, str]]:
+    return [_part_to_json(part) for part in parts]
+
+
+@lru_cache(maxsize=1024)
+def _part_to_json(part: Part) -> tuple[str, str, str]:
+    ranges = ",".join(f"{a}-{b}" if a < b else str(a) for a, b in part.ranges)
+    return str(part.loss.credits), str(part.loss.delta), ranges
 
 
 def from_json(found: Iterable[Sequence[str]]) -> tuple[Part, ...]:

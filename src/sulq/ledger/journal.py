@@ -16,7 +16,7 @@ from pathlib import Path
 from sulq.accounting.losses import Loss
 from sulq.errors import Refused
 from sulq.ledger import answers, events, steps
-from sulq.ledger.book import MEMORY, Book, open_book, release_book
+from sulq.ledger.book import MEMORY, Book, open_book
 from sulq.ledger.budgets import NOTHING, OWNER
 from sulq.ledger.charges import by_name, from_json, group, loss_from_json
 from sulq.ledger.entries import Ask, Entry, Grant
@@ -26,6 +26,7 @@ from sulq.ledger.register import check_data, register_data
 from sulq.ledger.statement import Statement, statement
 from sulq.ledger.store import Row
 from sulq.ledger.table import ATTEMPTS, Keyed, Record
+from sulq.ledger.writer import closed
 
 PAGE = 256
 
@@ -34,9 +35,10 @@ class Journal:
     """One table's view of an open ledger. Thread-safe. Made by `Journal.open`."""
 
     def __init__(self, book: Book, name: str) -> None:
-        self._book, self._name = book, name
+        self._shared, self._name = book, name
         self._table = book.history.tables[name]
-        self._release = weakref.finalize(self, release_book, book)
+        self._forgotten = weakref.finalize(self, book.leave, wait=False)
+        self._forgotten.atexit = False  # the book sees to that
 
     @classmethod
     def open(
@@ -69,8 +71,14 @@ class Journal:
             steps.on_step("registered")
             return cls(book, name)
         except BaseException:
-            release_book(book)
+            book.leave(wait=True)
             raise
+
+    @property
+    def _book(self) -> Book:
+        if not self._forgotten.alive:
+            raise closed()
+        return self._shared
 
     @property
     def header(self) -> TableHeader:
@@ -78,7 +86,7 @@ class Journal:
 
     @property
     def public_key(self) -> str:
-        return self._book.history.public
+        return self._shared.history.public
 
     # -- spending ---------------------------------------------------------------------------------
 
@@ -260,7 +268,8 @@ class Journal:
 
     def close(self) -> None:
         """Let go; the last view of a file closes it."""
-        self._release()
+        if self._forgotten.detach() is not None:
+            self._shared.leave(wait=True)
 
 
 def _published(book: Book, wanted: TableHeader, create: bool) -> TableHeader:

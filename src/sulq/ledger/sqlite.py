@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 
 import apsw
@@ -12,13 +13,19 @@ from sulq.ledger.store import FORMAT, Row
 
 APPLICATION = 0x73756C71  # "sulq"
 PAGE = 1024  # rows read at a time
+STATEMENTS = 300  # one insert for each size of batch, and the rest
 
 # Exclusive before WAL: the WAL index then lives in memory and no other process can get in.
-PRAGMAS = ("locking_mode=exclusive", "journal_mode=wal", "synchronous=full")
+PRAGMAS = (
+    "locking_mode=exclusive",
+    "journal_mode=wal",
+    "synchronous=full",
+    "wal_autocheckpoint=4000",
+)
 
 
 def connect(path: str) -> apsw.Connection:
-    return apsw.Connection(path)
+    return apsw.Connection(path, statementcachesize=STATEMENTS)
 
 
 class SqliteStore:
@@ -74,7 +81,10 @@ class SqliteStore:
     def append(self, rows: Sequence[Row]) -> None:
         try:
             with self._connection:
-                self._connection.executemany("insert into events values (?, ?, ?, ?)", rows)
+                # One statement: each one hands the interpreter to a waiting caller.
+                places = ",".join(["(?,?,?,?)"] * len(rows))
+                values = tuple(chain.from_iterable(rows))
+                self._connection.execute(f"insert into events values {places}", values)
         except apsw.Error:
             raise Refused(f"the ledger {self.path} could not be written") from None
 

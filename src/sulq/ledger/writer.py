@@ -14,11 +14,11 @@ T = TypeVar("T")
 
 
 class Job:
-    """Work, and a lock that opens when its outcome is known."""
+    """Work (None: a user leaves), and a lock that opens when its outcome is known."""
 
     __slots__ = ("done", "outcome", "work")
 
-    def __init__(self, work: Callable[[], Any]) -> None:
+    def __init__(self, work: Callable[[], Any] | None) -> None:
         self.work = work
         self.outcome: Any = None
         self.done = threading.Lock()
@@ -29,7 +29,7 @@ class Writer:
     """Runs jobs one after the other; nobody is answered before `commit` has returned.
 
     A job's own refusal goes to its caller alone. Any other failure leaves the outcome unknown: the
-    whole batch is told so and the writer is broken for good.
+    whole batch is told so and the writer is broken for good. It ends when its last user leaves.
     """
 
     def __init__(
@@ -37,12 +37,14 @@ class Writer:
     ) -> None:
         """`finish(tidy)` is called once, on the writer's thread, when it ends or breaks."""
         self._commit, self._finish, self._lock = commit, finish, lock
-        self._queue: SimpleQueue[Job | None] = SimpleQueue()
-        self._entrance = threading.Lock()  # nothing is queued behind the end
-        self._ended = False
-        self.broken = False
-        self._thread = threading.Thread(target=self._run, name="sulq-ledger", daemon=True)
-        self._thread.start()
+        self._queue: SimpleQueue[Job] = SimpleQueue()
+        self._entrance = threading.Lock()
+        self._users, self._ended, self._broken = 1, False, False
+        threading.Thread(target=self._run, name="sulq-ledger", daemon=True).start()
+
+    @property
+    def usable(self) -> bool:
+        return not (self._ended or self._broken)
 
     def submit(self, work: Callable[[], T]) -> T:
         """Do `work` in turn; return when what it did is durable."""
@@ -57,56 +59,75 @@ class Writer:
         outcome: T = job.outcome
         return outcome
 
-    def end(self) -> None:
-        """Finish what is queued, then stop; waits for it unless called on the writer's thread."""
+    def enter(self) -> bool:
+        """One user more; False if it is too late."""
         with self._entrance:
-            if not self._ended:
-                self._ended = True
-                self._queue.put(None)
-        if threading.current_thread() is not self._thread:
-            self._thread.join()
+            self._users += self.usable
+            return self.usable
 
-    @property
-    def ended(self) -> bool:
-        return self._ended or self.broken
+    def leave(self, *, wait: bool) -> None:
+        """One user less. Without `wait` it takes no lock, so a finalizer may call it anywhere."""
+        job = Job(None)
+        self._queue.put(job)
+        if wait:
+            job.done.acquire()
+
+    def stop(self) -> None:
+        """Every user leaves."""
+        with self._entrance:
+            if self._ended:
+                return
+            self._users = 1
+        self.leave(wait=True)
 
     def _run(self) -> None:
-        going = True
-        while going:
-            batch = self._next_batch()
-            going = batch[-1] is not None
-            self._do([job for job in batch if job is not None])
-        if not self.broken:
-            self._finish(True)
+        while self._do(self._next_batch()):
+            pass  # no job is held while waiting: it would keep its caller's objects alive
 
-    def _next_batch(self) -> list[Job | None]:
+    def _next_batch(self) -> list[Job]:
         batch = [self._queue.get()]
-        while batch[-1] is not None and len(batch) < BATCH:
+        while len(batch) < BATCH:
             try:
                 batch.append(self._queue.get_nowait())
             except Empty:
                 break
         return batch
 
-    def _do(self, jobs: list[Job]) -> None:
+    def _do(self, batch: list[Job]) -> bool:
+        """Run a batch; False if the last user left."""
         with self._lock:
             try:
-                if self.broken:
+                if self._broken:
                     raise closed()
-                for job in jobs:
+                for job in batch:
                     try:
-                        job.outcome = job.work()
+                        job.outcome = job.work and job.work()
                     except SulqError as refusal:
                         job.outcome = refusal
                 self._commit()
             except BaseException:  # noqa: BLE001 - whatever it was, the outcome is unknown
-                if not self.broken:
-                    self.broken = True
+                if not self._broken:
+                    self._broken = True
                     self._finish(False)
-                for job in jobs:
+                for job in batch:
                     job.outcome = closed()
-        for job in jobs:
+            going = self._let_go(sum(job.work is None for job in batch))
+        for job in batch:
             job.done.release()
+        return going
+
+    def _let_go(self, leaving: int) -> bool:
+        with self._entrance:
+            self._users -= leaving
+            self._ended = self._users <= 0
+        if self._ended:
+            while not self._queue.empty():
+                late = self._queue.get()
+                late.outcome = closed()
+                late.done.release()
+            if not self._broken:
+                self._finish(True)
+        return not self._ended
 
 
 def closed() -> Refused:

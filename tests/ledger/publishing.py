@@ -1,0 +1,55 @@
+"""How the ledger's tests publish a table and spend on it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from sulq.accounting.losses import CREDIT, Loss
+from sulq.ledger.entries import Entry
+from sulq.ledger.journal import Journal
+
+ONE = Loss(CREDIT, 0)
+PROMISE = '{"epsilon":"1","neighbours":"replace"}'
+
+
+def credits(number: int, delta: int = 0) -> Loss:
+    return Loss(number * CREDIT, delta)
+
+
+def publish(path: str | Path, *, cap: Loss | None = None, **changes: Any) -> Journal:
+    """The table `people` with one account and a cap of ten credits, unless told otherwise."""
+    header: dict[str, Any] = {
+        "name": "people",
+        "facts": {"schema": "{}", "promise": PROMISE},
+        "accounts": ("",),
+        "cap": cap if cap is not None else credits(10),
+        "fingerprint": None,
+        "wait": 0.0,
+    }
+    return Journal.open(path, **(header | changes))
+
+
+def pay(journal: Journal, question: str, /, *, price: Loss = ONE, **changes: Any) -> Entry:
+    """Charge `question` at `price` to every account and to the analyst."""
+    asked: dict[str, Any] = {
+        "question": f'{{"ask":"{question}"}}',
+        "digest": question,
+        "noise": "n",
+        "charges": dict.fromkeys(journal.header.accounts, price),
+        "share": price,
+        "analyst": "owner",
+    }
+    return journal.charge(**(asked | changes))
+
+
+def ask(
+    journal: Journal, question: str, /, *, values: tuple[int, ...] = (7,), **changes: Any
+) -> Entry:
+    """Charge and, where there is no answer yet, settle."""
+    entry = pay(journal, question, **changes)
+    return entry if entry.answered else journal.settle(entry, values)
+
+
+def spent(journal: Journal) -> Loss:
+    return journal.statement().spent

@@ -1,0 +1,183 @@
+"""The rules of spending against a slow model that keeps every account apart."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sulq.accounting.losses import Loss
+from sulq.errors import BudgetSpent, Refused
+from sulq.ledger.budgets import NOTHING, Budgets, in_credits
+from sulq.ledger.charges import group
+
+ACCOUNTS = ("a", "b", "c")
+NUMBERS = {name: number for number, name in enumerate(ACCOUNTS)}
+CAP = Loss(20, 6)
+
+losses = st.builds(Loss, st.integers(0, 8), st.integers(0, 3))
+charges = st.dictionaries(st.sampled_from(ACCOUNTS), losses)
+everybody = losses.map(lambda loss: dict.fromkeys(ACCOUNTS, loss))
+analysts = st.sampled_from(["owner", "ann", "bob"])
+acts = st.one_of(
+    st.tuples(st.just("grant"), st.sampled_from(["ann", "bob"]), losses),
+    st.tuples(st.just("spend"), analysts, charges | everybody, losses),
+)
+
+
+class Model:
+    """Each account and analyst by name, in plain dictionaries."""
+
+    def __init__(self):
+        self.spent = {name: [0, 0] for name in ACCOUNTS}
+        self.left = {}
+
+    def reserved(self, part):
+        return sum(left[part] for left in self.left.values())
+
+    def grant(self, analyst, amount):
+        pair = (amount.credits, amount.delta)
+        for part, cap in enumerate((CAP.credits, CAP.delta)):
+            worst = max(spent[part] for spent in self.spent.values())
+            if worst + self.reserved(part) + pair[part] > cap:
+                return False
+        own = self.left.setdefault(analyst, [0, 0])
+        own[0] += pair[0]
+        own[1] += pair[1]
+        return True
+
+    def spend(self, analyst, charges, share):
+        if analyst != "owner" and analyst not in self.left:
+            return False
+        for part, cap in enumerate((CAP.credits, CAP.delta)):
+            paid = (share.credits, share.delta)[part] if analyst != "owner" else 0
+            if analyst != "owner" and paid > self.left[analyst][part]:
+                return False
+            for name, loss in charges.items():
+                price = (loss.credits, loss.delta)[part]
+                if price and self.spent[name][part] + price + self.reserved(part) - paid > cap:
+                    return False
+        for name, loss in charges.items():
+            self.spent[name][0] += loss.credits
+            self.spent[name][1] += loss.delta
+        if analyst != "owner":
+            self.left[analyst][0] -= share.credits
+            self.left[analyst][1] -= share.delta
+        return True
+
+
+@given(st.lists(acts, max_size=30))
+def test_every_order_of_acts_agrees_with_the_slow_model_and_keeps_the_cap(history):
+    budgets, model = Budgets(ACCOUNTS, CAP), Model()
+    for kind, analyst, *rest in history:
+        try:
+            if kind == "grant":
+                budgets.admit_grant(analyst, rest[0])
+                budgets.grant(analyst, rest[0])
+            else:
+                parts = group(rest[0], NUMBERS)
+                budgets.admit(analyst, parts, rest[1])
+                budgets.spend(analyst, parts, rest[1])
+            admitted = True
+        except Refused:
+            admitted = False
+        expected = model.grant(analyst, *rest) if kind == "grant" else model.spend(analyst, *rest)
+        assert admitted == expected
+        for number, name in enumerate(ACCOUNTS):
+            now = budgets.spent(number)
+            assert [now.credits, now.delta] == model.spent[name]
+            assert now.credits + budgets.reserved.credits <= CAP.credits
+            assert now.delta + budgets.reserved.delta <= CAP.delta
+        assert budgets.credits.most == max(spent[0] for spent in model.spent.values())
+
+
+@given(st.lists(acts, max_size=20), analysts, st.sets(st.sampled_from(ACCOUNTS), min_size=1))
+def test_what_remains_can_be_spent_and_one_step_more_cannot(history, analyst, names):
+    budgets = Budgets(ACCOUNTS, CAP)
+    for kind, who, *rest in history:
+        try:
+            if kind == "grant":
+                budgets.admit_grant(who, rest[0])
+                budgets.grant(who, rest[0])
+            else:
+                budgets.admit(who, group(rest[0], NUMBERS), rest[1])
+                budgets.spend(who, group(rest[0], NUMBERS), rest[1])
+        except Refused:
+            pass
+    left = budgets.remaining(analyst, [NUMBERS[name] for name in names])
+    more = Loss(left.credits + 1, left.delta)
+    with pytest.raises(Refused):
+        budgets.admit(analyst, group(dict.fromkeys(names, more), NUMBERS), more)
+    if analyst in budgets.shares:
+        budgets.admit(analyst, group(dict.fromkeys(names, left), NUMBERS), left)
+
+
+def test_an_adaptive_filter_stops_at_the_cap_exactly():
+    """G.1: R = 100, 50, 25 chosen on the fly; 20 + 20 + 10 questions spend one half."""
+    unit = Fraction(1, 1000)
+    budgets = Budgets(("",), Loss(int(Fraction(1, 2) / unit), 0))
+    for count, price in (
+        (20, Fraction(5, 1000)),
+        (20, Fraction(10, 1000)),
+        (10, Fraction(20, 1000)),
+    ):
+        parts = group({"": Loss(int(price / unit), 0)}, {"": 0})
+        for _ in range(count):
+            budgets.admit("owner", parts, NOTHING)
+            budgets.spend("owner", parts, NOTHING)
+    assert budgets.spent(0).credits * unit == Fraction(1, 2)
+    with pytest.raises(BudgetSpent):
+        budgets.admit("owner", group({"": Loss(1, 0)}, {"": 0}), NOTHING)
+
+
+def test_strata_pay_for_what_touches_them():
+    """G.2: 3 questions on N at .005, 2 on S at .01, 1 on both at .02: N .035, S .04, table .04."""
+    budgets, numbers = Budgets(("N", "S"), Loss(500, 0)), {"N": 0, "S": 1}
+    asked = [{"N": Loss(5, 0)}] * 3 + [{"S": Loss(10, 0)}] * 2
+    asked.append({"N": Loss(20, 0), "S": Loss(20, 0)})
+    for charged in asked:
+        budgets.spend("owner", group(charged, numbers), NOTHING)
+    assert (budgets.spent(0).credits, budgets.spent(1).credits) == (35, 40)
+    assert budgets.credits.most == 40
+
+
+def test_a_refusal_says_wanted_left_and_remedy():
+    budgets = Budgets(("",), Loss(3 << 63, 0))
+    with pytest.raises(BudgetSpent, match=r"costs 2 credits, 1\.5 are left.*cheaper"):
+        budgets.admit("owner", group({"": Loss(2 << 64, 0)}, {"": 0}), NOTHING)
+
+
+def test_a_refusal_names_the_account_that_is_short():
+    budgets = Budgets(ACCOUNTS, CAP)
+    budgets.spend("owner", group({"b": Loss(20, 0)}, NUMBERS), NOTHING)
+    with pytest.raises(BudgetSpent, match="of account b"):
+        budgets.admit("owner", group(dict.fromkeys(ACCOUNTS, Loss(1, 0)), NUMBERS), NOTHING)
+
+
+def test_delta_has_a_cap_of_its_own():
+    budgets = Budgets(("",), Loss(100, 2))
+    with pytest.raises(BudgetSpent, match="extra delta"):
+        budgets.admit("owner", group({"": Loss(1, 3)}, {"": 0}), NOTHING)
+
+
+@given(st.integers(0, 2**80))
+def test_price_text_never_flatters(units):
+    low, high = Fraction(in_credits(units)), Fraction(in_credits(units, up=True))
+    assert low <= Fraction(units, 2**64) <= high
+    assert high - low <= Fraction(1, 10**6)
+
+
+@pytest.mark.parametrize("account", [1, 2])
+def test_burning_leaves_nothing_and_lowers_nothing(account):
+    budgets = Budgets(ACCOUNTS, CAP)
+    budgets.grant("ann", Loss(5, 1))
+    budgets.spend("owner", group({ACCOUNTS[account]: Loss(3, 0)}, NUMBERS), NOTHING)
+    budgets.burn()
+    assert [budgets.spent(number) for number in range(3)] == [CAP] * 3
+    for analyst in ("owner", "ann"):
+        assert budgets.remaining(analyst) == NOTHING
+        with pytest.raises(BudgetSpent):
+            budgets.admit(analyst, group({"a": Loss(1, 0)}, NUMBERS), Loss(1, 0))
+        budgets.admit(analyst, (), NOTHING)
