@@ -155,7 +155,9 @@ def condition(rng: random.Random, facts: Facts, depth: int) -> b.Condition:
             column = rng.choice(list(facts.texts))
             base = rng.choice(facts.texts[column])
             at = rng.randrange(len(base) + 1)
-            pattern = rng.choice([base[:at] + "%", "%" + base[at:], base[:at] + "_" + base[at + 1 :]])
+            pattern = rng.choice(
+                [base[:at] + "%", "%" + base[at:], base[:at] + "_" + base[at + 1 :]]
+            )
             return b.Matches(column, pattern, rng.random() < 0.5)
         case 7:
             subject: b.Integer | b.Text = integer(rng, facts, depth - 1)[0]

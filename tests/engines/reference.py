@@ -67,9 +67,13 @@ def integer(node: b.Integer, row: Row) -> int | None:
                 return None
             p, q, r, s = node.coefficients
             return ((p * v**3 + q * v**2 + r * v + s) % b.PRIME) % 2
-    first, second = (node.over, node.under) if isinstance(node, b.Divided) else (
-        node.left,
-        node.right,
+    first, second = (
+        (node.over, node.under)
+        if isinstance(node, b.Divided)
+        else (
+            node.left,
+            node.right,
+        )
     )
     v, w = integer(first, row), integer(second, row)
     if v is None or w is None:

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from tests.engines.programs import Facts
 from tests.engines.reference import Row
 
-from tests.engines.programs import Facts
 from sulq.schema.columns import Category, Flag, Number, Schema
 
 CITIES = ("Oslo", "Paris", "", "O'Brien", "a%b", "back\\slash", "日本", 'quo"te', "a_b")
@@ -90,7 +90,7 @@ def rows(seed: int, count: int) -> list[Row]:
             "z": real(-(2.0**53), 2.0**53),
             "n": rng.choice(WHOLE[:10]) if rng.random() < 0.3 else rng.randrange(-5, 130),
             "m": rng.choice(WHOLE),
-            "d": None if rng.random() < 0.1 else Decimal(rng.randrange(-10**9, 10**9)) / 10**4,
+            "d": None if rng.random() < 0.1 else Decimal(rng.randrange(-(10**9), 10**9)) / 10**4,
             "small": None if rng.random() < 0.1 else rng.randrange(256),
             "city": rng.choice([None, "Atlantis", "oslo", *CITIES]),
             "name": rng.choice([None, "ann", "a\nb", "Ænn", "anna", "100%", "x" * 40, "nul\0nul"]),

@@ -7,6 +7,7 @@ depends on what somebody wrote into a row.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 from sulq.engines.dialect import Dialect
@@ -45,7 +46,7 @@ def cell_of(cells: Cells, place: Place | None) -> dict[Any, int]:
 
 def _bin_sql(cells: BinCells, emitter: Emitter) -> tuple[str, int]:
     edges = cells.edges
-    if len(edges) < 2 or any(a >= b for a, b in zip(edges, edges[1:], strict=False)):
+    if len(edges) < 2 or any(a >= b for a, b in pairwise(edges)):
         raise InvalidQuery("bins need at least two rising edges")
     leaf = as_leaf(cells.value)
     if leaf is not None and len(edges) <= FEW_EDGES:
@@ -57,7 +58,7 @@ def _bin_sql(cells: BinCells, emitter: Emitter) -> tuple[str, int]:
     x = value.sql
     inside = f"{x} >= {edges[0]} AND {x} <= {edges[-1]}"
     width = edges[1] - edges[0]
-    if all(b - a == width for a, b in zip(edges, edges[1:], strict=False)):
+    if all(b - a == width for a, b in pairwise(edges)):
         shift = Dialect.integer(edges[0])
         inner = Dialect.truncated_division(f"({x} - {shift})", str(width))
     else:

@@ -10,7 +10,7 @@ import hashlib
 import os
 import threading
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -71,7 +71,7 @@ class DuckDBEngine:
                 found = question.decode(cursor.execute(question.sql).fetchall())
             finally:
                 cursor.close()
-        except Exception:  # an engine's own words may quote rows: nothing of them is kept
+        except Exception:  # noqa: BLE001 - an engine's own words may quote rows: none are kept
             found = None
         if found is None:
             raise EngineFailed()
@@ -122,7 +122,7 @@ def _run(connection: duckdb.DuckDBPyConnection, sql: str, complaint: str) -> lis
     found: list[Any] | None = None
     try:
         found = connection.execute(sql).fetchall()
-    except Exception:  # its text may quote rows
+    except Exception:  # noqa: BLE001 - its text may quote rows
         found = None
     if found is None:
         raise InvalidQuery(complaint)
@@ -140,6 +140,8 @@ def _settle(connection: duckdb.DuckDBPyConnection, threads: int | None) -> None:
         "TimeZone = 'UTC'",
         "preserve_insertion_order = false",
         "python_enable_replacements = false",
+        # Parquet's statistics leave NaN out, and this would take x < 9 as proved by them
+        "disabled_optimizers = 'statistics_propagation'",
     ):
         _run(connection, f"SET {setting}", "the engine could not be prepared")
 
@@ -178,9 +180,7 @@ def _load(
     fingerprint = _file_hash(path) if path else _frame_hash(connection)
     if not in_place:
         _run(connection, f"DROP VIEW IF EXISTS {READ}", unread)
-        _run(connection, f"DROP VIEW {SOURCE}", unread)
-    if path is None:
-        connection.unregister(FRAME)
+        _run(connection, f"DROP {'VIEW' if path else 'TABLE'} {SOURCE}", unread)
     _lock_down(connection, path if in_place else None)
     return DuckDBEngine(connection, places, rows, size, fingerprint, path)
 
@@ -189,19 +189,14 @@ def _register(
     connection: duckdb.DuckDBPyConnection, source: Any, path: Path | None
 ) -> dict[str, str]:
     """Give the source a name; its columns and their types."""
+    made, reader = "VIEW", FRAME
     if path is None:
-        reader = FRAME
-        known = False
-        try:
-            connection.register(FRAME, source)
-            known = True
-        except Exception:  # may quote a cell
-            known = False
-        if not known:
+        if not any(_registers(connection, frame) for frame in _readable(source)):
             raise InvalidQuery(
                 f"cannot read a {type(source).__name__}; give a path to Parquet or CSV, or a"
                 " pandas, polars or Arrow table"
             )
+        made = "TABLE"  # read once: a stream has no second pass, and a frame may change meanwhile
         complaint = "the frame cannot be read: each column must hold one kind of value"
     elif path.suffix == ".parquet":
         reader = f"read_parquet({Dialect.text(str(path))}, hive_partitioning = false)"
@@ -212,9 +207,26 @@ def _register(
             " hive_partitioning = false)"
         )
         complaint = f"{path.name} is not a readable CSV file with a header line, in UTF-8"
-    _run(connection, f"CREATE VIEW {SOURCE} AS SELECT * FROM {reader}", complaint)
+    _run(connection, f"CREATE {made} {SOURCE} AS SELECT * FROM {reader}", complaint)
+    if path is None:
+        connection.unregister(FRAME)
     described = _run(connection, f"DESCRIBE {SOURCE}", complaint)
     return {str(row[0]): str(row[1]) for row in described}
+
+
+def _readable(source: Any) -> Iterator[Any]:
+    """The frame, and a copy of it: DuckDB cannot read a pandas frame turned upside down."""
+    yield source
+    if hasattr(source, "copy"):
+        yield source.copy()
+
+
+def _registers(connection: duckdb.DuckDBPyConnection, frame: Any) -> bool:
+    try:
+        connection.register(FRAME, frame)
+    except Exception:  # noqa: BLE001 - may quote a cell
+        return False
+    return True
 
 
 def _chosen(schema: Schema, held: Mapping[str, str], is_csv: bool) -> tuple[dict[str, Place], str]:

@@ -201,9 +201,7 @@ class Emitter:
     def _product(self, v: Value, w: Value) -> Value:
         ends = [a * b for a in (v.low, v.high) for b in (w.low, w.high)]
         level = max(v.level, w.level)
-        return Value(
-            f"({v.sql} * {w.sql})", min(ends), max(ends), v.nullable or w.nullable, level
-        )
+        return Value(f"({v.sql} * {w.sql})", min(ends), max(ends), v.nullable or w.nullable, level)
 
     def _shifted(self, v: Value, bits: int) -> Value:
         if not 0 <= bits <= MOST_BITS:

@@ -44,30 +44,32 @@ def quantise(value: Quantised, x: float) -> int:
     return math.floor(min(max(x, value.low), value.high) * value.per_unit + 0.5)
 
 
+def column_leaf(value: Quantised) -> Leaf:
+    finite = all(map(math.isfinite, (value.low, value.high, value.per_unit)))
+    if not finite or value.low > value.high or value.per_unit <= 0:
+        raise InvalidQuery("a leaf needs finite bounds in order and a positive scale")
+    return Leaf(value, quantise(value, value.low), quantise(value, value.high))
+
+
 def as_leaf(node: Integer) -> Leaf | None:
     """The node as one leaf, where it is a column or a column clipped by constants."""
     match node:
         case Quantised():
-            _check(node)
-            return Leaf(node, quantise(node, node.low), quantise(node, node.high))
-        case Lesser(left=inner, right=Fixed(value=int(c))) | Lesser(
-            left=Fixed(value=int(c)), right=inner
+            return column_leaf(node)
+        case (
+            Lesser(left=inner, right=Fixed(value=int(c)))
+            | Lesser(left=Fixed(value=int(c)), right=inner)
         ):
             leaf = as_leaf(inner) if abs(c) <= LARGEST_BOUND else None
             return leaf and replace(leaf, least=min(leaf.least, c), most=min(leaf.most, c))
-        case Greater(left=inner, right=Fixed(value=int(c))) | Greater(
-            left=Fixed(value=int(c)), right=inner
+        case (
+            Greater(left=inner, right=Fixed(value=int(c)))
+            | Greater(left=Fixed(value=int(c)), right=inner)
         ):
             leaf = as_leaf(inner) if abs(c) <= LARGEST_BOUND else None
             return leaf and replace(leaf, least=max(leaf.least, c), most=max(leaf.most, c))
         case _:
             return None
-
-
-def _check(value: Quantised) -> None:
-    finite = all(map(math.isfinite, (value.low, value.high, value.per_unit)))
-    if not finite or value.low > value.high or value.per_unit <= 0:
-        raise InvalidQuery("a leaf needs finite bounds in order and a positive scale")
 
 
 # --- thresholds ---------------------------------------------------------------------------------
@@ -117,8 +119,9 @@ def is_number(place: Place) -> str:
 
 
 def is_no_number(place: Place) -> str:
+    """NULL or NaN, spelled so that no scan prunes by statistics, which leave NaN out."""
     if place.kind == "real":
-        return f"({place.sql} IS NULL OR {place.sql} > {INFINITY})"
+        return f"CASE WHEN {is_number(place)} THEN FALSE ELSE TRUE END"
     return f"{place.sql} IS NULL"
 
 
@@ -180,9 +183,7 @@ def _whole_leaf(leaf: Leaf, x: str, first: int, last: int) -> tuple[str, bool]:
 def _real_leaf(leaf: Leaf, x: str, first: float, last: float) -> str:
     """Rare values first: one test sends everything outside, and NaN, to the exact branch."""
     middle = first + (last - first) / 2
-    reach = min(
-        math.nextafter(last, math.inf) - middle, middle - math.nextafter(first, -math.inf)
-    )
+    reach = min(math.nextafter(last, math.inf) - middle, middle - math.nextafter(first, -math.inf))
     near = math.nextafter(reach, -math.inf)
     inner = _rounded(x, leaf.value.per_unit)
     least, most = Dialect.real(float(leaf.least)), Dialect.real(float(leaf.most))

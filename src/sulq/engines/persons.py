@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from sulq.engines.dialect import INFINITY, Dialect
-from sulq.engines.leaves import Place, as_leaf, leaf_sql
+from sulq.engines.leaves import Place, column_leaf, leaf_sql
 from sulq.schema.bound import PRIME, Quantised
 from sulq.schema.columns import Category, Column, Flag, Number, Schema
 
@@ -30,8 +30,7 @@ def hash_grid(column: Number) -> Quantised:
 def code_sql(column: Column, place: Place) -> str:
     match column:
         case Number():
-            leaf = as_leaf(hash_grid(column))
-            assert leaf is not None
+            leaf = column_leaf(hash_grid(column))
             code = f"{Dialect.bigint(leaf_sql(leaf, place)[0])} - {Dialect.integer(leaf.least)}"
         case Category() if place.kind == "text":
             code = Dialect.text_hash(place.sql)

@@ -15,7 +15,9 @@ from sulq.schema.bound import (
     Always,
     CategoryCells,
     Condition,
+    Missing,
     RowSums,
+    Text,
     cell_count,
 )
 
@@ -36,14 +38,17 @@ class Statement:
     def decode(self, rows: Iterable[tuple[Any, ...]]) -> list[int]:
         groups, terms = self.program.groups, len(self.program.terms)
         answer = [0] * (flat_cells(groups) * terms)
-        aggregates = self.sums.aggregates
+        column = {part: len(groups) + i for i, part in enumerate(self.sums.aggregates)}
+        wanted = [
+            (number, weight, column[part])
+            for number, mixture in enumerate(self.sums.terms)
+            for weight, part in mixture
+        ]
         for row in rows:
             cell = self._cell(row)
-            if cell is None:
-                continue
-            found = dict(zip(aggregates, map(_whole, row[len(groups) :]), strict=False))
-            for number, mixture in enumerate(self.sums.terms):
-                answer[cell * terms + number] += sum(w * found[part] for w, part in mixture)
+            if cell is not None:
+                for number, weight, place in wanted:
+                    answer[cell * terms + number] += weight * _whole(row[place])
         return answer
 
     def _cell(self, row: tuple[Any, ...]) -> int | None:
@@ -112,6 +117,11 @@ def _aggregate(part: Aggregate, emitter: Emitter, most_rows: int) -> str:
     match part:
         case Rows(condition=Always()):
             return "count(*)"
+        case Rows(condition=Missing(subject=subject, negated=True)) if not isinstance(
+            subject, Text
+        ):
+            value = emitter.integer(subject)
+            return f"count({value.real or value.sql})"
         case Rows(condition=condition):
             return f"count(*) FILTER (WHERE {emitter.condition(condition).sql})"
         case Total(value=node):

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from sulq.engines.leaves import as_leaf
 from sulq.schema.bound import (
     Added,
     AllOf,
@@ -22,6 +23,7 @@ from sulq.schema.bound import (
     Missing,
     RowSums,
     Scaled,
+    Text,
 )
 
 
@@ -97,21 +99,15 @@ def _count(condition: Condition) -> Mixture:
 
 
 def totals(program: RowSums) -> Totals:
-    """The program's sums; rows that can add nothing are left out of the selection."""
+    """The program's sums; rows that can add nothing are left out early where that is cheap."""
     terms = tuple(mixture(term) for term in program.terms)
     plain = Totals(program.rows, terms)
     values = {part.value for part in plain.aggregates if isinstance(part, Total)}
-    if len(values) != 1:
+    leaf = as_leaf(next(iter(values))) if len(values) == 1 else None
+    if leaf is None:
         return plain
-    counted = Rows(present(next(iter(values))))
-    if any(isinstance(part, Rows) and part != counted for part in plain.aggregates):
+    counts = {part for part in plain.aggregates if isinstance(part, Rows)}
+    if counts - {Rows(present(value)) for value in values}:
         return plain
-    if counted not in plain.aggregates:
-        return plain
-    rows = AllOf((program.rows, counted.condition))
-    everyone: Rows = Rows(Always())
-    swapped = tuple(
-        tuple((weight, everyone if part == counted else part) for weight, part in term)
-        for term in terms
-    )
-    return Totals(rows, swapped)
+    held = Missing(Text(leaf.value.column), negated=True)
+    return Totals(AllOf((program.rows, held)), terms)

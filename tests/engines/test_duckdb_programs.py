@@ -1,0 +1,173 @@
+"""Every random program gives the reference's integers, bit for bit, on awkward tables."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable
+from pathlib import Path
+
+import duckdb
+import pytest
+from tests.engines import programs, reference, tables
+
+import sulq.engines.duckdb as engine_file
+from sulq.engines import Engine, open_engine
+from sulq.engines.leaves import Place
+from sulq.engines.statement import statement
+from sulq.errors import InvalidQuery
+from sulq.schema import bound as b
+
+X = b.Quantised("x", -100.0, 100.0, 8.0)
+N = b.Quantised("n", 0.0, 120.0, 1.0)
+
+
+def compare(engine: Engine, content: list[reference.Row], seed: int, count: int) -> None:
+    rng = random.Random(seed)
+    telling = 0
+    for _ in range(count):
+        program = programs.program(rng, tables.FACTS)
+        expected = reference.exact_sums(program, content)
+        assert engine.exact_sums(program) == expected, program
+        telling += any(expected)
+    assert telling > 0.4 * count  # most programs must be able to fail
+
+
+def opened(how: str, content: list[reference.Row], folder: Path) -> Engine:
+    source = (
+        tables.table(content)
+        if how == "arrow"
+        else tables.parquet(content, folder / "awkward.parquet")
+    )
+    return open_engine(source, tables.SCHEMA, threads=1)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_random_programs_equal_the_reference(
+    seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if seed % 2:  # the grouping for columns that hold too many values
+        monkeypatch.setattr(engine_file, "SPARE_KEYS", -(10**6))
+    content = tables.rows(seed, 40)
+    engine = opened("parquet" if seed % 3 else "arrow", content, tmp_path)
+    compare(engine, content, seed, 200)
+    engine.close()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(100, 140))
+def test_ten_thousand_random_programs_equal_the_reference(seed: int, tmp_path: Path) -> None:
+    content = tables.rows(seed, 80)
+    engine = opened("parquet", content, tmp_path)
+    compare(engine, content, seed, 250)
+    engine.close()
+
+
+def test_row_order_and_threads_change_nothing(tmp_path: Path) -> None:
+    content = tables.rows(7, 3_000)
+    shuffled = random.Random(1).sample(content, len(content))
+    engines = [
+        open_engine(tables.table(rows), tables.SCHEMA, threads=threads)
+        for rows, threads in ((content, 1), (content, 2), (shuffled, 2))
+    ]
+    rng = random.Random(3)
+    for _ in range(60):
+        program = programs.program(rng, tables.FACTS)
+        one, two, three = (engine.exact_sums(program) for engine in engines)
+        assert one == two == three
+    for engine in engines:
+        engine.close()
+
+
+PLACES = {name: Place(f"c{i}", "real") for i, name in enumerate(("x", "y"))} | {
+    "n": Place("c2", "whole"),
+    "city": Place("c3", "text"),
+    "smoker": Place("c4", "flag"),
+}
+
+
+def emitted(program: b.RowSums) -> str:
+    return statement(program, PLACES, 1_000).sql
+
+
+HOSTILE = "x'); DROP TABLE people; COPY people TO 'out'; --"
+
+
+def test_only_select_is_ever_emitted() -> None:
+    rng = random.Random(5)
+    facts = programs.Facts(
+        {"x": (-1.0, 1.0), "y": (0.0, 9.0), "n": (0.0, 9.0)},
+        {"city": (HOSTILE, "a", "'", "\\'")},
+        {"city": (1, 2)},
+        ("smoker",),
+        (0.0, 1.0),
+    )
+    for _ in range(300):
+        found = duckdb.extract_statements(emitted(programs.program(rng, facts)))
+        assert [part.type for part in found] == [duckdb.StatementType.SELECT]
+
+
+@pytest.mark.parametrize(
+    "wrap",
+    [
+        lambda v: b.Lesser(v, b.Multiplied(N, N)),
+        lambda v: b.Greater(b.Added((v, v)), N),
+        lambda v: b.Divided(v, b.Added((b.Magnitude(v), b.Fixed(1)))),
+        lambda v: b.HashedBit(v, (1, 2, 3, 4)),
+    ],
+)
+def test_text_grows_linearly(wrap: Callable[[b.Integer], b.Integer]) -> None:
+    def size(depth: int) -> int:
+        value: b.Integer = b.Lesser(X, N)
+        for _ in range(depth):
+            value = b.Shifted(wrap(value), 3)
+        return len(emitted(b.RowSums(b.Always(), (value,))))
+
+    assert size(16) - size(8) < 1.3 * (size(12) - size(4))
+
+
+def test_what_could_overflow_is_refused_before_it_runs() -> None:
+    huge = b.Scaled(X, 2**53)
+    with pytest.raises(InvalidQuery, match="2\\^62"):
+        emitted(b.RowSums(b.Always(), (b.Added((huge, N)),)))
+    with pytest.raises(InvalidQuery, match="divisor"):
+        emitted(b.RowSums(b.Always(), (b.Added((b.Divided(X, N), b.FlagBit("smoker"))),)))
+
+
+def test_a_filter_is_a_test_of_the_bare_column() -> None:
+    """So zone maps and vectorised filters work; ties go up, so the cut lies half a step lower."""
+    old = b.Compared("<=", b.Fixed(65), b.Quantised("x", 0.0, 120.0, 1.0))
+    cut = "c0 >= CAST('64.5' AS DOUBLE) AND c0 <= CAST('inf' AS DOUBLE)"
+    assert emitted(b.RowSums(old, (b.Fixed(1),))) == f"SELECT count(*) FROM people WHERE ({cut})"
+    young = b.Compared("<", N, b.Fixed(18))
+    expected = "SELECT count(*) FROM people WHERE c2 < 18"
+    assert emitted(b.RowSums(young, (b.Fixed(1),))) == expected
+
+
+def test_sums_past_sixty_four_bits_are_exact(tmp_path: Path) -> None:
+    content = [dict(tables.rows(1, 1)[0], x=100.0) for _ in range(5_000)]
+    engine = opened("parquet", content, tmp_path)
+    big = b.Scaled(b.Multiplied(X, X), 2**42)
+    program = b.RowSums(b.Always(), (b.Added((big, b.Scaled(X, 3))), X))
+    expected = reference.exact_sums(program, content)
+    assert expected[0] > 2**73
+    assert engine.exact_sums(program) == expected
+    engine.close()
+
+
+def test_not_a_number_hides_in_no_statistics(tmp_path: Path) -> None:
+    """Parquet leaves NaN out of its statistics; no filter may take them as proof (as with 100)."""
+    content = [dict(tables.rows(1, 1)[0], x=x) for x in (1.0, 2.0, math.nan, 5.0, None)]
+    engine = opened("parquet", content, tmp_path)
+    x = b.Quantised("x", -100.0, 100.0, 1.0)
+    tests: list[b.Condition] = [
+        b.Compared("<", x, b.Fixed(50)),
+        b.Compared("<=", b.Fixed(0), x),
+        b.Compared("<>", x, b.Fixed(50)),
+        b.Missing(x, negated=True),
+        b.Missing(x, negated=False),
+    ]
+    count = [engine.exact_sums(b.RowSums(test, (b.Fixed(1),)))[0] for test in tests]
+    assert count == [3, 3, 3, 3, 2]
+    assert engine.exact_sums(b.RowSums(b.Always(), (x, b.FirstOf(x, b.Fixed(100))))) == [8, 208]
+    engine.close()

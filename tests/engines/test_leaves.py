@@ -1,0 +1,46 @@
+"""The leaf's thresholds and inner range, against the leaf itself."""
+
+from __future__ import annotations
+
+import math
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sulq.engines.leaves import Leaf, inner_range, quantise, threshold
+from sulq.schema.bound import Quantised
+
+bounds = st.floats(-(2.0**53), 2.0**53)
+scales = st.one_of(st.sampled_from([1.0, 0.1, 1 / 3, 2.0**24, 1e-9]), st.floats(1e-12, 1e12))
+
+
+@given(bounds, bounds, scales, st.floats(0, 1), st.floats(allow_nan=False))
+def test_a_threshold_splits_the_doubles_as_the_leaf_does(
+    a: float, c: float, per_unit: float, share: float, x: float
+) -> None:
+    value = Quantised("x", min(a, c), max(a, c), per_unit)
+    low, high = quantise(value, value.low), quantise(value, value.high)
+    reached = low + 1 + int(share * (high - low - 1)) if high > low else None
+    if reached is None:
+        return
+    cut = threshold(value, reached)
+    for y in (x, cut, math.nextafter(cut, -math.inf), math.nextafter(cut, math.inf)):
+        assert (quantise(value, y) >= reached) == (y >= cut)
+
+
+@given(bounds, bounds, scales, st.integers(-(2**40), 2**40), st.integers(0, 2**40))
+def test_clipping_changes_nothing_in_the_inner_range(
+    a: float, c: float, per_unit: float, least: int, width: int
+) -> None:
+    value = Quantised("x", min(a, c), max(a, c), per_unit)
+    low, high = quantise(value, value.low), quantise(value, value.high)
+    least = max(low, min(least, high))
+    most = min(high, least + width)
+    if least == most:
+        return
+    first, last = inner_range(Leaf(value, least, most))
+    for y in (first, last, (first + last) / 2):
+        assert least <= math.floor(y * per_unit + 0.5) <= most
+    outside = [(math.nextafter(first, -math.inf), least), (math.nextafter(last, math.inf), most)]
+    for y, edge in outside:
+        assert max(least, min(most, quantise(value, y))) == edge
