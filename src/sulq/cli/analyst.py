@@ -1,0 +1,217 @@
+"""The analyst's commands: what would it cost, and what is the answer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from sulq.cli.screen import (
+    POLICY,
+    Json,
+    Policy,
+    credits_text,
+    facts,
+    guarded,
+    number_text,
+    percent,
+    show,
+    show_json,
+    table,
+    talk,
+)
+
+if TYPE_CHECKING:
+    from sulq.oracle import Answer, Quote
+
+Words = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="[TABLE] STATISTIC [VALUE]",
+        help="count, total, mean, variance, histogram, cdf or quantiles, and what of: a column"
+        " or a row expression in SQL spelling.",
+        show_default=False,
+    ),
+]
+Where = Annotated[str | None, typer.Option(help='Which rows: "age >= 65 AND smoker".')]
+Within = Annotated[float | None, typer.Option(help="Wanted half-width of the error bar.")]
+Confidence = Annotated[float, typer.Option(help="Of error bars.")]
+Credits = Annotated[str | None, typer.Option(help="How much to spend instead of the plain price.")]
+Rows = Annotated[int | None, typer.Option(help="How many rows you expect to match.")]
+Edges = Annotated[list[str] | None, typer.Option(help="Cell edges: 0,18,65 or age=0,18,65.")]
+Shares = Annotated[str | None, typer.Option(help="Shares for quantiles: 0.25,0.5,0.75.")]
+Other = Annotated[bool, typer.Option("--other", help="A cell for missing and undeclared values.")]
+Name = Annotated[str | None, typer.Option("--as", metavar="ANALYST", help="Ask in this name.")]
+Key = Annotated[str | None, typer.Option(help="Idempotency key: a retry is free.")]
+Receipts = Annotated[Path | None, typer.Option(help="Append the signed receipt to this file.")]
+
+
+def register(app: typer.Typer, role: str) -> None:
+    app.command(rich_help_panel=role)(quote)
+    app.command(rich_help_panel=role)(ask)
+
+
+@guarded
+def quote(
+    words: Words,
+    where: Where = None,
+    within: Within = None,
+    confidence: Confidence = 0.95,
+    credits: Credits = None,
+    rows: Rows = None,
+    edges: Edges = None,
+    shares: Shares = None,
+    other: Other = False,
+    analyst: Name = None,
+    policy: Policy = POLICY,
+    as_json: Json = False,
+) -> None:
+    """What a question would cost and how exact it would be. Free: no row is read."""
+    from sulq.cli.opening import chosen, quoting
+    from sulq.cli.questions import credits_of, question
+    from sulq.ledger.budgets import OWNER
+
+    source, rest = chosen(policy, words)
+    asked = question(rest, where, edges or (), shares, other, source.schema())
+    with quoting(source) as database:
+        found = database.quote(
+            asked,
+            within=within,
+            confidence=confidence,
+            credits=credits_of(credits),
+            rows=rows,
+            analyst=analyst or OWNER,
+        )
+    if as_json:
+        show_json(_quote_json(source.name, asked.kind, found, confidence))
+        return
+    show(facts(_quote_lines(found, confidence)))
+
+
+def _quote_json(name: str, kind: str, found: Quote, confidence: float) -> dict[str, Any]:
+    return {
+        "table": name,
+        "statistic": kind,
+        "credits": found.credits,
+        "left_after": found.left_after,
+        "affordable": found.affordable,
+        "repeat": found.repeat,
+        "standard_error": found.standard_error,
+        "half_width": found.interval(confidence)[1],
+        "confidence": confidence,
+        "note": found.note,
+    }
+
+
+def _quote_lines(found: Quote, confidence: float) -> list[tuple[str, str]]:
+    cost = credits_text(found.credits)
+    if found.repeat:
+        cost += ", because this answer is stored already"
+    lines = [("cost", cost)]
+    half = found.interval(confidence)[1]
+    if half is not None:
+        widest = float(half.max()) if hasattr(half, "max") else float(half)
+        each = " or less, each" if hasattr(half, "max") and half.size > 1 else ""
+        lines.append((f"{percent(confidence)} bar", f"± {number_text(widest)}{each}"))
+    if found.note:
+        lines.append(("note", found.note))
+    left = credits_text(found.left_after) if found.affordable else "not affordable"
+    return [*lines, ("left after", left)]
+
+
+@guarded
+def ask(
+    words: Words,
+    where: Where = None,
+    within: Within = None,
+    confidence: Confidence = 0.95,
+    credits: Credits = None,
+    rows: Rows = None,
+    edges: Edges = None,
+    shares: Shares = None,
+    other: Other = False,
+    analyst: Name = None,
+    key: Key = None,
+    receipts: Receipts = None,
+    policy: Policy = POLICY,
+    as_json: Json = False,
+) -> None:
+    """Ask a question. It is charged before a row is read; the same question again is free."""
+    from sulq.cli.opening import chosen, opened
+    from sulq.cli.questions import credits_of, question
+    from sulq.ledger.budgets import OWNER
+
+    source, rest = chosen(policy, words)
+    asked = question(rest, where, edges or (), shares, other, source.schema())
+    with opened(source) as database:
+        found = database.ask(
+            asked,
+            within=within,
+            confidence=confidence,
+            credits=credits_of(credits),
+            rows=rows,
+            analyst=analyst or OWNER,
+            key=key,
+        )
+        seen_by = database if analyst is None else database.as_analyst(analyst)
+        left = seen_by.remaining
+    if receipts is not None:
+        with receipts.open("a", encoding="utf-8") as file:
+            file.write(found.receipt.to_json() + "\n")
+        talk(f"receipt {found.receipt.seq} appended to {receipts}")
+    if as_json:
+        show_json({**_answer_json(source.name, found, confidence), "left": left})
+        return
+    cost = [
+        ("cost", credits_text(found.credits) + ("" if found.credits else " (nothing new)")),
+        ("left", credits_text(left)),
+        ("receipt", str(found.receipt.seq)),
+    ]
+    if found.keys:
+        show(_cells(found, confidence))
+        show(facts(cost))
+        return
+    low, high = found.interval(confidence)
+    value = [
+        (found.kind, number_text(found.value)),
+        (f"{percent(confidence)} interval", f"{number_text(low)} to {number_text(high)}"),
+    ]
+    show(facts(value + cost))
+
+
+def _answer_json(name: str, found: Answer, confidence: float) -> dict[str, Any]:
+    import json
+
+    low, high = found.interval(confidence)
+    return {
+        "table": name,
+        "statistic": found.kind,
+        "value": found.value,
+        "low": low,
+        "high": high,
+        "confidence": confidence,
+        "standard_error": found.standard_error,
+        "keys": found.keys,
+        "axes": found.axes,
+        "credits": found.credits,
+        "receipt_number": found.receipt.seq,
+        "receipt": json.loads(found.receipt.to_json()),
+    }
+
+
+def _cells(found: Answer, confidence: float) -> Any:
+    records = found.rows(confidence)
+    names = list(records[0])
+    heads = {"quantiles": ["share"], "cdf": [f"{names[0]} below"]}.get(found.kind, names[:1])
+    counts = found.kind in ("histogram", "cdf")
+    rows = [[_cell(record[name], counts) for name in names] for record in records]
+    return table(heads + names[1:], rows)
+
+
+def _cell(value: object, count: bool) -> str:
+    if isinstance(value, tuple):
+        return " to ".join(number_text(part) for part in value)
+    if count and isinstance(value, float):
+        value = round(value)
+    return "(other)" if value is None else number_text(value)

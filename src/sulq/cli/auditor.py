@@ -1,0 +1,252 @@
+"""The auditor's commands: read the ledger and check it, without ever seeing data."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from sulq.cli.screen import (
+    POLICY,
+    Json,
+    Policy,
+    credits_text,
+    facts,
+    guarded,
+    show,
+    show_json,
+    table,
+    talk,
+)
+
+if TYPE_CHECKING:
+    from sulq.accounting.calibration import Meaning
+    from sulq.ledger.statement import Statement
+    from sulq.schema.promise import Promise
+
+MOST_ACCOUNTS = 12
+TableName = Annotated[str | None, typer.Argument(metavar="[TABLE]", show_default=False)]
+Receipts = Annotated[Path | None, typer.Option(help="A file with one receipt to a line.")]
+
+
+def register(app: typer.Typer, role: str) -> None:
+    app.command(rich_help_panel=role)(ledger)
+    app.command(rich_help_panel=role)(verify)
+
+
+@guarded
+def ledger(
+    name: TableName = None,
+    last: Annotated[int, typer.Option(help="How many questions to list.")] = 10,
+    policy: Policy = POLICY,
+    as_json: Json = False,
+) -> None:
+    """The statement: spent, left, per analyst and stratum, and what the promise means.
+
+    Works while another process holds the ledger.
+    """
+    import json
+
+    from sulq.accounting.calibration import calibrate, meaning
+    from sulq.cli.opening import named
+    from sulq.cli.recent import recent_questions
+    from sulq.errors import Refused
+    from sulq.ledger.inspection import inspect
+    from sulq.schema.promise import Promise
+
+    source = named(policy, name)
+    found = inspect(source.ledger_path)
+    if source.name not in found.statements:
+        raise Refused(f"the ledger has no table {source.name!r}; it has {list(found.statements)}")
+    statement = found.statements[source.name]
+    promise = Promise.from_json(json.loads(statement.facts["promise"]))
+    means = meaning(calibrate(promise))
+    questions = recent_questions(source.ledger_path, source.name, last)
+    if as_json:
+        show_json({**_statement_json(statement, promise, means), "last": questions})
+        return
+    show(facts(_summary(statement, promise, means)))
+    if len({(line.spent, line.left) for line in statement.accounts}) > 1:
+        print()
+        show(table(("stratum, worst first", "spent", "left"), _strata(statement)))
+        if len(statement.accounts) > MOST_ACCOUNTS:
+            print(f"... and {len(statement.accounts) - MOST_ACCOUNTS} more strata")
+    print()
+    show(table(("analyst", "spent", "granted"), _analysts(statement)))
+    if questions:
+        print()
+        listed = [
+            (str(line["number"]), line["analyst"], line["credits_text"], line["question"])
+            for line in questions
+        ]
+        drawn = table(("entry", "analyst", "credits", "question"), listed)
+        drawn.columns[1].justify = drawn.columns[3].justify = "left"
+        show(drawn)
+
+
+def _strata(statement: Statement) -> list[tuple[str, str, str]]:
+    return [
+        (line.name, _credits(line.spent.credits_fraction), _credits(line.left.credits_fraction))
+        for line in statement.accounts[:MOST_ACCOUNTS]
+    ]
+
+
+def _credits(credits: Any) -> str:
+    return credits_text(credits).split()[0]
+
+
+def _summary(statement: Statement, promise: Promise, means: Meaning) -> list[tuple[str, str]]:
+    spent, cap = statement.spent.credits_fraction, statement.cap.credits_fraction
+    lines = [
+        ("table", f"{statement.table} (version {statement.version[:8]})"),
+        ("promise", str(promise)),
+        ("as (epsilon, delta)", f"({float(means.epsilon):.6g}, {float(means.delta):.3g})"),
+        (
+            "as a tail",
+            f"confidence in one of two guesses about a row rises by more than"
+            f" {float(means.epsilon):.6g} with probability at most {means.tail:.3g}",
+        ),
+        ("spent", f"{_credits(spent)} of {credits_text(cap)}"),
+        ("left", credits_text(cap - spent)),
+        ("questions", f"{statement.entries:,} charged, {statement.answered:,} answered"),
+        ("chain", f"{statement.seq:,} events, head {statement.head}"),
+    ]
+    if len(statement.accounts) > 1:
+        lines.insert(5, ("strata", f"{len(statement.accounts)}; spent is that of the worst"))
+    if statement.recoveries:
+        lines.append(("recoveries", str(statement.recoveries)))
+    return lines
+
+
+def _analysts(statement: Statement) -> list[tuple[str, str, str]]:
+    return [
+        (
+            line.name,
+            _credits(line.spent.credits_fraction),
+            "" if line.granted is None else _credits(line.granted.credits_fraction),
+        )
+        for line in statement.analysts
+    ]
+
+
+def _statement_json(statement: Statement, promise: Promise, means: Meaning) -> dict[str, Any]:
+    spent, cap = statement.spent.credits_fraction, statement.cap.credits_fraction
+    return {
+        "table": statement.table,
+        "version": statement.version,
+        "promise": promise.to_json(),
+        "epsilon": means.epsilon,
+        "delta": means.delta,
+        "tail": means.tail,
+        "tail_any_belief": means.tail_any_belief,
+        "credits": cap,
+        "spent": spent,
+        "left": cap - spent,
+        "accounts": [
+            {
+                "name": line.name,
+                "spent": line.spent.credits_fraction,
+                "left": line.left.credits_fraction,
+            }
+            for line in statement.accounts
+        ],
+        "analysts": [
+            {
+                "name": line.name,
+                "spent": line.spent.credits_fraction,
+                "granted": None if line.granted is None else line.granted.credits_fraction,
+            }
+            for line in statement.analysts
+        ],
+        "entries": statement.entries,
+        "answered": statement.answered,
+        "recoveries": statement.recoveries,
+        "seq": statement.seq,
+        "head": statement.head,
+        "public_key": statement.public_key,
+    }
+
+
+@guarded
+def verify(
+    name: TableName = None,
+    receipts: Receipts = None,
+    public_key: Annotated[
+        str | None, typer.Option(help="Check receipts against this key alone, without a ledger.")
+    ] = None,
+    head: Annotated[
+        str | None, typer.Option(help="A head you noted earlier: the chain must contain it.")
+    ] = None,
+    policy: Policy = POLICY,
+    as_json: Json = False,
+) -> None:
+    """Check the ledger's chain, its anchor and receipts. Works while another process holds it."""
+    from sulq.cli.opening import named
+    from sulq.errors import InvalidQuery, Refused
+    from sulq.ledger.inspection import inspect
+    from sulq.ledger.receipts import verify_receipt
+
+    lines = [] if receipts is None else receipt_lines(receipts)
+    if public_key is not None:
+        if receipts is None:
+            raise InvalidQuery("--public-key checks receipts: give --receipts FILE too")
+        for number, line in enumerate(lines, start=1):
+            _told(number, verify_receipt, line, public_key)
+        report: dict[str, Any] = {"receipts": len(lines), "public_key": public_key}
+    else:
+        found = inspect(named(policy, name).ledger_path)
+        if found.anchor is None:
+            raise Refused(
+                "the chain verifies, but its anchor in the state directory is lost or does not"
+                " verify; `sulq recover` opens the table at the most that can be proved spent"
+            )
+        if not found.anchored:
+            raise Refused(
+                "the chain verifies, but the anchor has seen later events: the ledger was rolled"
+                " back; restore the newest one, or run `sulq recover`"
+            )
+        if head is not None and head.lower() not in {link.hex() for link in found.hashes.values()}:
+            raise Refused("the chain does not contain that head: it is another or an older ledger")
+        for number, line in enumerate(lines, start=1):
+            _told(number, found.confirm, line)
+        newest = max(found.hashes)
+        report = {
+            "ledger": found.ledger,
+            "events": len(found.hashes),
+            "head": found.hashes[newest].hex(),
+            "anchor": found.anchor.seq,
+            "public_key": found.public_keys[-1],
+            "receipts": len(lines),
+        }
+    if as_json:
+        show_json({"verified": True, **report})
+        return
+    said = {"head": head and "contained", **{key: str(value) for key, value in report.items()}}
+    show(facts([("verified", "yes"), *((key, text) for key, text in said.items() if text)]))
+
+
+def receipt_lines(path: Path) -> list[str]:
+    """The receipts in a file, one to a line."""
+    from sulq.errors import InvalidQuery
+
+    try:
+        text = path.read_text("utf-8")
+    except FileNotFoundError:
+        raise InvalidQuery(f"there is no file {path}") from None
+    except UnicodeDecodeError:
+        raise InvalidQuery(f"{path} is not a file of receipts") from None
+    found = [line for line in text.splitlines() if line.strip()]
+    if not found:
+        talk(f"{path} holds no receipts")
+    return found
+
+
+def _told(number: int, check: Any, *what: str) -> None:
+    """Name the line of a receipt that fails."""
+    from sulq.errors import Refused
+
+    try:
+        check(*what)
+    except Refused as error:
+        raise Refused(f"receipt on line {number}: {error}") from None

@@ -1,0 +1,67 @@
+"""From a policy file to an open table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from sulq.cli.screen import talk
+from sulq.database import Database
+from sulq.errors import InvalidQuery, Refused
+from sulq.policy import TablePolicy, read_policy
+
+
+def chosen(policy: Path, words: Sequence[str]) -> tuple[TablePolicy, list[str]]:
+    """The table that the words begin with, or the only one there is; and the words after it."""
+    tables = read_policy(policy)
+    if words and words[0] in tables:
+        return tables[words[0]], list(words[1:])
+    if len(tables) == 1:
+        return next(iter(tables.values())), list(words)
+    raise InvalidQuery(
+        f"say which table first: {policy} declares {sorted(tables)}, got {list(words)[:1]}"
+    )
+
+
+def named(policy: Path, name: str | None) -> TablePolicy:
+    """The table called `name`; without a name, the only one."""
+    table, rest = chosen(policy, [] if name is None else [name])
+    if rest:
+        raise InvalidQuery(f"no table {rest[0]!r} in {policy}; it declares {table.name!r}")
+    return table
+
+
+@contextmanager
+def opened(table: TablePolicy) -> Iterator[Database]:
+    """The table on its ledger; published if it never was. Grants of the policy are given once."""
+    schema, new = table.schema(), not table.ledger_path.exists()
+    path = table.ledger_path
+    with Database.open(table.source_path, schema, table.promise, path, name=table.name) as database:
+        if new:
+            talk(f"published {table.name}: {table.promise} (ledger {path})")
+        known = {line.name for line in database.statement().statement.analysts}
+        for analyst, credits in table.grants.items():
+            if analyst not in known:
+                database.grant(analyst, credits)
+        yield database
+
+
+@contextmanager
+def quoting(table: TablePolicy) -> Iterator[Database]:
+    """The table for questions about prices: looking publishes nothing."""
+    if table.ledger_path.exists():
+        with opened(table) as database:
+            yield database
+        return
+    try:
+        found = Database.open(
+            table.source_path, table.schema(), table.promise, ":memory:", name=table.name
+        )
+    except Refused as error:
+        raise Refused(
+            f"{error}; this data was published with another ledger than {table.ledger_path}"
+        ) from None
+    with found as database:
+        talk(f"{table.name} is not published yet; the first `sulq ask` publishes it")
+        yield database

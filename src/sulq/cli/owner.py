@@ -1,0 +1,225 @@
+"""The owner's commands: write a policy, review it, hand out shares, and the tour."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from sulq.cli.screen import (
+    POLICY,
+    Json,
+    Policy,
+    credits_text,
+    facts,
+    guarded,
+    number_text,
+    show,
+    show_json,
+    table,
+    talk,
+)
+
+TableName = Annotated[str | None, typer.Argument(metavar="[TABLE]", show_default=False)]
+
+
+def register(app: typer.Typer, role: str) -> None:
+    app.command(rich_help_panel="Start here")(demo)
+    app.command(rich_help_panel=role)(init)
+    app.command(rich_help_panel=role)(check)
+    app.command("explain-noise", rich_help_panel=role)(explain_noise)
+    app.command(rich_help_panel=role)(grant)
+    app.command(rich_help_panel=role)(recover)
+
+
+@guarded
+def demo(
+    directory: Annotated[
+        Path, typer.Option("--directory", "-d", help="Where the fictional register is made.")
+    ] = Path(".sulq-demo"),
+    people: Annotated[int, typer.Option(help="How many fictional people.")] = 200_000,
+    as_json: Json = False,
+) -> None:
+    """A tour in the terminal: a fictional health register, published and asked."""
+    from sulq.cli.tour import tour
+
+    steps = tour(directory, people, quiet=as_json)
+    if as_json:
+        show_json(steps)
+
+
+@guarded
+def init(
+    file: Annotated[Path, typer.Argument(help="A Parquet or CSV file.", show_default=False)],
+    from_data: Annotated[
+        bool, typer.Option("--from-data", help="Propose bounds and values from the data.")
+    ] = False,
+    output: Annotated[Path, typer.Option("--output", "-o", help="The policy to write.")] = POLICY,
+    name: Annotated[str | None, typer.Option(help="What to call the table.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Write a policy to review. Reads types only: bounds and values are yours to declare."""
+    from sulq.policy import write_policy
+    from sulq.policy.survey import Survey
+
+    called = name or re.sub(r"\W+", "_", file.name.split(".")[0]) or "table"
+    survey = Survey(file)
+    try:
+        source = os.path.relpath(file, output.parent)
+        drafted, notes = survey.policy(called, source, f"{called}.ledger", from_data=from_data)
+    finally:
+        survey.close()
+    write_policy(output, [drafted], notes)
+    if as_json:
+        show_json({"policy": output, "table": called, "not_askable_yet": drafted.unready})
+        return
+    talk(f"wrote {output} for table {called}: {len(drafted.columns)} columns to review")
+    if from_data:
+        talk("bounds and values are proposed from the data; each stays closed until you remove")
+        talk("proposed = true, which says: everybody may know this")
+    else:
+        talk('write bounds and values for "?" from what everybody knows, not from the data;')
+        talk("remove the line of a column to hide it")
+    talk("then: sulq check")
+    print(output)
+
+
+@guarded
+def check(name: TableName = None, policy: Policy = POLICY, as_json: Json = False) -> None:
+    """Which columns are not askable yet, and what the promise means here. Publishes nothing."""
+    from sulq.cli.opening import named
+    from sulq.cli.review import review
+
+    source = named(policy, name)
+    found = review(source)
+    if as_json:
+        show_json(found.to_json())
+    else:
+        found.show()
+    if not found.ready:
+        raise typer.Exit(2)
+
+
+@guarded
+def explain_noise(
+    epsilon: Annotated[str, typer.Option(help="Lifetime epsilon.")] = "1",
+    delta: Annotated[str, typer.Option(help="Lifetime delta.")] = "1e-6",
+    queries: Annotated[int, typer.Option(help="How many unit questions.")] = 100,
+    rows: Annotated[int, typer.Option(help="Table size, for Dwork's rule.")] = 1_000_000,
+    as_json: Json = False,
+) -> None:
+    """Every published amount of noise for one promise, side by side."""
+    from sulq.accounting.comparison import explain_noise as compared
+
+    found = compared(epsilon, delta, queries, rows)
+    if as_json:
+        show_json(
+            [
+                {
+                    "name": row.name,
+                    "variance": row.variance,
+                    "standard_deviation": row.standard_deviation,
+                    "guarantees": row.guarantees,
+                    "verdict": row.verdict,
+                }
+                for row in found
+            ]
+        )
+        return
+    lines = [
+        (row.name, f"{row.variance:,.2f}", f"{row.standard_deviation:,.2f}", row.verdict)
+        for row in found
+    ]
+    drawn = table(("noise", "variance R", "sigma", "verdict"), lines)
+    drawn.columns[3].justify = "left"
+    show(drawn)
+    talk(f"for {queries:,} unit questions at epsilon = {epsilon}, delta = {delta} in all")
+
+
+@guarded
+def grant(
+    words: Annotated[
+        list[str],
+        typer.Argument(metavar="[TABLE] ANALYST CREDITS", show_default=False),
+    ],
+    policy: Policy = POLICY,
+    as_json: Json = False,
+) -> None:
+    """Give an analyst a share of the lifetime budget. Grants add up and cannot be taken back."""
+    from sulq.cli.opening import chosen, opened
+    from sulq.cli.questions import credits_of
+    from sulq.errors import InvalidQuery
+
+    source, rest = chosen(policy, words)
+    credits = credits_of(rest[1]) if len(rest) == 2 else None
+    if credits is None:
+        raise InvalidQuery(f"want [TABLE] ANALYST CREDITS, got {' '.join(words)!r:.60}")
+    with opened(source) as database:
+        database.grant(rest[0], credits)
+        line = next(
+            line for line in database.statement().statement.analysts if line.name == rest[0]
+        )
+        left = database.remaining
+    assert line.granted is not None  # noqa: S101
+    found: dict[str, Any] = {
+        "table": source.name,
+        "analyst": rest[0],
+        "granted": line.granted.credits_fraction,
+        "spent": line.spent.credits_fraction,
+        "left_to_grant": left,
+    }
+    if as_json:
+        show_json(found)
+        return
+    show(
+        facts(
+            [
+                ("analyst", rest[0]),
+                ("granted", credits_text(line.granted.credits_fraction)),
+                ("spent", credits_text(line.spent.credits_fraction)),
+                ("left to grant", credits_text(left)),
+            ]
+        )
+    )
+
+
+@guarded
+def recover(
+    name: TableName = None,
+    receipts: Annotated[
+        Path | None, typer.Option(help="Receipts that prove what was spent, one to a line.")
+    ] = None,
+    policy: Policy = POLICY,
+    as_json: Json = False,
+) -> None:
+    """Open a closed ledger again, at the most that ledger, anchor or receipts prove spent."""
+    from dataclasses import asdict
+
+    from sulq.cli.auditor import receipt_lines
+    from sulq.cli.opening import named
+    from sulq.ledger.recovery import recover as recover_ledger
+
+    source = named(policy, name)
+    shown = [] if receipts is None else receipt_lines(receipts)
+    found = recover_ledger(source.ledger_path, shown)
+    if as_json:
+        show_json(asdict(found))
+        return
+    if found.burnt:
+        talk("some lost price is unknown: the whole budget now counts as spent")
+    elif not found.lost and not found.new_key:
+        talk("the ledger was whole; nothing was lost")
+    show(
+        facts(
+            [
+                ("ledger", found.ledger),
+                ("lost events", number_text(found.lost)),
+                ("proved by receipts", number_text(found.proved)),
+                ("everything spent", "yes" if found.burnt else "no"),
+                ("new signing key", "yes" if found.new_key else "no"),
+            ]
+        )
+    )

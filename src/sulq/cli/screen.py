@@ -1,0 +1,172 @@
+"""What the commands print: data to stdout, talk to stderr, colours only where they are seen."""
+
+from __future__ import annotations
+
+import datetime
+import functools
+import json
+import os
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from fractions import Fraction
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
+
+import typer
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from sulq.errors import BudgetSpent, EngineFailed, InvalidQuery, Refused, SulqError
+
+Result = TypeVar("Result")
+
+PIPED_WIDTH = 200
+CODES: tuple[tuple[type[SulqError], int], ...] = (
+    (InvalidQuery, 2),
+    (BudgetSpent, 4),
+    (Refused, 3),
+    (EngineFailed, 1),
+)
+"""The first that fits is the exit code."""
+
+Json = Annotated[bool, typer.Option("--json", help="Machine-readable output.")]
+Policy = Annotated[Path, typer.Option("--policy", "-p", help="The policy file.")]
+POLICY = Path("sulq.toml")
+
+
+def out() -> Console:
+    """Where data goes."""
+    return _console(stderr=False)
+
+
+def talk(*words: str) -> None:
+    """Say something beside the data."""
+    _console(stderr=True).print(*words, soft_wrap=True)
+
+
+def _console(*, stderr: bool) -> Console:
+    stream = sys.stderr if stderr else sys.stdout
+    width = None if stream.isatty() else PIPED_WIDTH
+    return Console(stderr=stderr, highlight=False, markup=False, width=width)
+
+
+def show(drawn: Any) -> None:
+    """Print to stdout; in a pipe without the blanks that fill up a table."""
+    console = out()
+    if sys.stdout.isatty():
+        console.print(drawn)
+        return
+    with console.capture() as captured:
+        console.print(drawn)
+    for line in captured.get().splitlines():
+        print(line.rstrip())
+
+
+def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
+    """A table; the first column to the left, numbers to the right."""
+    framed = sys.stdout.isatty()
+    drawn = Table(
+        box=box.SIMPLE_HEAD if framed else None,
+        pad_edge=False,
+        header_style="bold",
+    )
+    for place, name in enumerate(columns):
+        drawn.add_column(name, justify="left" if place == 0 else "right", overflow="fold")
+    for row in rows:
+        drawn.add_row(*row)
+    return drawn
+
+
+def facts(pairs: Iterable[tuple[str, str]]) -> Table:
+    """Names and what they are, one to a line."""
+    drawn = Table.grid(padding=(0, 3))
+    drawn.add_column(style="dim", no_wrap=True)
+    drawn.add_column(overflow="fold")
+    for name, value in pairs:
+        drawn.add_row(name, value)
+    return drawn
+
+
+def show_json(data: object) -> None:
+    print(json.dumps(plain(data), ensure_ascii=False, allow_nan=False))
+
+
+def plain(data: Any) -> Any:
+    """Anything we show as what JSON has."""
+    if hasattr(data, "tolist"):  # NumPy's arrays and scalars
+        data = data.tolist()
+    if isinstance(data, Fraction):
+        return data.numerator if data.denominator == 1 else float(data)
+    if isinstance(data, datetime.date):
+        return data.isoformat()
+    if isinstance(data, dict):
+        return {str(name): plain(value) for name, value in data.items()}
+    if isinstance(data, list | tuple):
+        return [plain(item) for item in data]
+    if isinstance(data, float) and data in (float("inf"), float("-inf")):
+        return None
+    return str(data) if isinstance(data, Path) else data
+
+
+def guarded(command: Callable[..., Result]) -> Callable[..., Result]:
+    """Errors as one line to stderr and an exit code; with --json also as data."""
+
+    @functools.wraps(command)
+    def run(*args: Any, **options: Any) -> Result:
+        try:
+            return command(*args, **options)
+        except SulqError as error:
+            code = next((code for kind, code in CODES if isinstance(error, kind)), 1)
+            free = not isinstance(error, EngineFailed)
+            raise _failed(type(error).__name__, str(error), free, code, options) from None
+        except OSError as error:
+            reason = f"{error.strerror or error}: {error.filename or ''}".rstrip(": ")
+            raise _failed("OSError", reason, True, 2, options) from None
+        except (KeyboardInterrupt, typer.Exit, typer.Abort, BrokenPipeError):
+            raise
+        except Exception as error:
+            if os.environ.get("SULQ_DEBUG"):
+                raise
+            kind = type(error).__name__
+            reason = f"unexpected {kind}; this is a fault of sulq (SULQ_DEBUG=1 shows where)"
+            raise _failed(kind, reason, False, 1, options) from None
+
+    return run
+
+
+def _failed(kind: str, reason: str, free: bool, code: int, options: dict[str, Any]) -> typer.Exit:
+    if options.get("as_json"):
+        show_json({"error": reason, "kind": kind, "credits_spent": 0 if free else None})
+    line = " ".join(reason.split())
+    if free and "words" in options and "charged" not in line:  # a question
+        line += " (0 credits spent)"
+    print(f"error: {line}", file=sys.stderr)
+    return typer.Exit(code)
+
+
+def credits_text(credits: Fraction) -> str:
+    """1 credit, 2.5 credits."""
+    whole = credits.denominator == 1
+    number = f"{credits.numerator:,}" if whole else f"{float(credits):,.4g}"
+    return f"{number} credit" + ("" if credits == 1 else "s")
+
+
+def percent(share: float) -> str:
+    return f"{100 * share:.6g}%"
+
+
+def number_text(value: Any) -> str:
+    """A number as people read it."""
+    if isinstance(value, bool) or value is None:
+        return str(value)
+    if isinstance(value, int):
+        return f"{value:,}"
+    if isinstance(value, Fraction):
+        value = float(value)
+    if isinstance(value, float):
+        size = abs(value)
+        if size >= 1000:
+            return f"{value:,.0f}"
+        return f"{value:.4g}" if size >= 0.001 or size == 0 else f"{value:.2e}"
+    return str(value)

@@ -1,0 +1,57 @@
+"""A small published-to-be table, and a way to run the command in this process."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+import duckdb
+import pytest
+from typer.testing import CliRunner
+
+from sulq.cli import app
+
+POLICY = """
+[people]
+source = "people.parquet"
+ledger = "people.ledger"
+promise = {epsilon = 1, delta = 1e-6, queries = 20}
+columns.age = {number = [0, 110], step = 1}
+columns.income = {number = [0, 1000]}
+columns.smoker = {flag = true}
+columns.city = {category = ["Oslo", "Paris"], public = true}
+columns.seen = {number = [2020-01-01, 2030-01-01]}
+"""
+
+
+@dataclass(frozen=True)
+class Reply:
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self):
+        return json.loads(self.out)
+
+
+@pytest.fixture
+def sulq(tmp_path, monkeypatch):
+    """Run `sulq ...` in a directory with people.parquet and sulq.toml."""
+    monkeypatch.chdir(tmp_path)
+    duckdb.sql(
+        "SELECT i AS person_id, i % 100 AS age, i % 1000 AS income, i % 4 = 0 AS smoker,"
+        " CASE WHEN i % 2 = 0 THEN 'Oslo' ELSE 'Paris' END AS city,"
+        " DATE '2020-01-01' + CAST(i % 3000 AS INTEGER) AS seen FROM range(20000) AS t(i)"
+    ).write_parquet("people.parquet")
+    Path("sulq.toml").write_text(POLICY, "utf-8")
+    runner = CliRunner()
+
+    def run(*words: str) -> Reply:
+        result = runner.invoke(app, list(words))
+        if result.exception is not None and not isinstance(result.exception, SystemExit):
+            raise result.exception
+        return Reply(result.exit_code, result.stdout, result.stderr)
+
+    return run

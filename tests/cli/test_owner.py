@@ -1,0 +1,182 @@
+"""init, check, explain-noise, grant, recover: before and after a table is published."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from tests.cli.conftest import POLICY
+
+
+def test_init_writes_types_and_no_values(sulq):
+    reply = sulq("init", "people.parquet", "-o", "new.toml")
+    assert reply.code == 0
+    assert reply.out.strip() == "new.toml"
+    text = Path("new.toml").read_text("utf-8")
+    assert 'columns.age = {number = ["?", "?"], step = 1}' in text
+    assert 'columns.city = {category = ["?"]}' in text
+    for value in ("Oslo", "Paris", "99", "999", "2020", "2028"):
+        assert value not in text + reply.out + reply.err
+
+
+def test_unconfirmed_policy_is_refused_everywhere(sulq):
+    sulq("init", "people.parquet", "-o", "new.toml", "--from-data")
+    assert '["Oslo", "Paris"], proposed = true' in Path("new.toml").read_text("utf-8")
+    checked = sulq("check", "--policy", "new.toml", "--json")
+    assert checked.code == 2
+    assert set(checked.json["not_askable_yet"]) == {"age", "income", "city", "seen"}
+    for verb in ("ask", "quote"):
+        reply = sulq(verb, "count", "--policy", "new.toml")
+        assert (reply.code, "is not ready" in reply.err) == (2, True)
+    assert not Path("people.ledger").exists()
+    confirmed = Path("new.toml").read_text("utf-8").replace(", proposed = true", "")
+    Path("new.toml").write_text(confirmed, "utf-8")
+    assert sulq("check", "--policy", "new.toml").code == 0
+
+
+def test_init_never_overwrites(sulq):
+    reply = sulq("init", "people.parquet")
+    assert (reply.code, "not overwritten" in reply.err) == (2, True)
+    assert Path("sulq.toml").read_text("utf-8") == POLICY
+
+
+def test_source_is_relative_to_the_policy(sulq):
+    Path("deep").mkdir()
+    sulq("init", "people.parquet", "-o", "deep/sulq.toml", "--name", "folk")
+    text = Path("deep/sulq.toml").read_text("utf-8")
+    assert text.startswith('[folk]\nsource = "../people.parquet"\nledger = "folk.ledger"')
+
+
+def test_check_sizes_the_promise_and_publishes_nothing(sulq):
+    found = sulq("check", "--json").json
+    assert found["ready"] is True
+    assert found["rows"] == 20_000
+    assert found["sigma_of_a_count"] == pytest.approx(18.894, abs=0.01)  # sqrt(20 x 17.8479)
+    assert found["bar_of_a_count"] == pytest.approx(37.03, abs=0.02)
+    assert found["bar_of_a_mean"]["20000"] == pytest.approx(37.03 / 20_000, rel=1e-3)
+    assert found["sampling_error"] == pytest.approx(70.71, abs=0.01)  # sqrt(n / 4)
+    assert found["noise_below_sampling_error"] is True
+    assert found["too_small"] is False
+    assert not Path("people.ledger").exists()
+
+
+def test_golden_sizing_table(sulq):
+    """sigma and bar of one count at epsilon 1, delta 1e-6: T = 100, 1,000, 10,000."""
+    text = POLICY.replace("queries = 20", "queries = 1000")
+    Path("sulq.toml").write_text(text, "utf-8")
+    lines = [line.split() for line in sulq("check").out.splitlines() if "±" in line]
+    table = {line[0]: line for line in lines if line[0][0].isdigit()}
+    assert table["100"][1:4] == ["42.25", "±", "82.81"]
+    assert table["1,000"][1:5] == ["(yours)", "133.6", "±", "261.9"]
+    assert table["10,000"][1:4] == ["422.5", "±", "828.1"]
+
+
+def test_check_offers_fewer_questions_to_a_small_table(sulq):
+    Path("sulq.toml").write_text(POLICY.replace("queries = 20", "queries = 10000"), "utf-8")
+    plain = sulq("check").out
+    assert "WARNING: 20,000 rows are few" in plain
+    assert "not less privacy" in plain
+    found = sulq("check", "--json").json
+    assert found["too_small"] is True
+    fewer = POLICY.replace("queries = 20", f"queries = {found['suggested_queries']}")
+    Path("sulq.toml").write_text(fewer, "utf-8")
+    assert sulq("check", "--json").json["too_small"] is False
+
+
+def test_size_is_private_under_add_remove(sulq):
+    text = POLICY.replace("queries = 20", 'queries = 20, neighbours = "add-remove"')
+    Path("sulq.toml").write_text(text, "utf-8")
+    reply = sulq("check", "--json")
+    assert reply.json["rows"] is None
+    assert "20,000" not in sulq("check").out
+
+
+def test_declared_type_that_the_file_lacks_is_found_by_check(sulq):
+    Path("sulq.toml").write_text(POLICY.replace("{flag = true}", '{category = ["a"]}'), "utf-8")
+    reply = sulq("check")
+    assert (reply.code, "'smoker' is declared" in reply.err) == (2, True)
+
+
+def test_explain_noise_has_the_golden_variances(sulq):
+    rows = sulq("explain-noise", "--queries", "100", "--json").json
+    by_name = {row["name"]: row["variance"] for row in rows}
+    assert by_name["Blum et al. 2005, Theorem 1, as printed"] == pytest.approx(2763.102112)
+    assert by_name["analytic Gaussian"] == pytest.approx(1784.791172, rel=1e-6)
+    assert "analytic Gaussian" in sulq("explain-noise", "--queries", "100").out
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (["init", "none.parquet"], "there is no file none.parquet"),
+        (["init", "sulq.toml", "-o", "x.toml"], "should end in .parquet"),
+        (["init", "people.parquet", "-o", "none/x.toml"], "cannot be written"),
+        (["check", "none"], "no table 'none' in sulq.toml"),
+        (["check", "--policy", "none.toml"], "there is no policy file none.toml"),
+        (["explain-noise", "--epsilon", "0"], "0 < epsilon"),
+        (["explain-noise", "--epsilon", "x"], "finite number"),
+        (["explain-noise", "--queries", "0"], "whole number from 1"),
+        (["grant", "people", "ann"], "ANALYST CREDITS"),
+        (["grant", "people", "ann", "many"], "must be a number"),
+        (["ask", "count", "--policy", "none.toml"], "there is no policy file"),
+    ],
+)
+def test_bad_input_is_one_clear_line(sulq, words, reason):
+    reply = sulq(*words)
+    assert reply.code == 2
+    assert reply.err.startswith("error: ")
+    assert reason in reply.err
+    assert len(reply.err.splitlines()) == 1
+
+
+def test_too_large_a_grant_is_refused(sulq):
+    assert sulq("grant", "ann", "21").code == 3
+    assert sulq("grant", "owner", "1").code == 3
+
+
+def test_two_tables_need_a_name(sulq):
+    with Path("sulq.toml").open("a") as file:
+        file.write(POLICY.replace("people", "folk"))
+    reply = sulq("ask", "count")
+    assert (reply.code, "['folk', 'people']" in reply.err) == (2, True)
+
+
+def test_missing_source_is_named(sulq):
+    Path("people.parquet").unlink()
+    reply = sulq("ask", "count")
+    assert (reply.code, "people.parquet" in reply.err) == (2, True)
+
+
+def test_help_lists_the_commands(sulq):
+    out = sulq("--help").out
+    for name in ("demo", "init", "check", "explain-noise", "quote", "ask", "ledger", "verify"):
+        assert name in out
+    assert sulq("nonsense").code == 2
+    assert sulq("ask", "count", "--nonsense").code == 2
+
+
+def test_recover_after_a_rollback_counts_receipts(sulq):
+    sulq("ask", "count", "--where", "smoker", "--receipts", "r.jsonl")
+    old = Path("people.ledger").read_bytes()
+    sulq("ask", "count", "--where", "age < 9", "--receipts", "r.jsonl")
+    Path("people.ledger").write_bytes(old)
+    assert sulq("verify").code == 3
+    assert sulq("ask", "count", "--where", "age < 5").code == 3
+    found = sulq("recover", "--receipts", "r.jsonl", "--json").json
+    assert (found["lost"], found["burnt"]) == (2, False)
+    assert sulq("verify").code == 0
+    assert sulq("ledger", "--json").json["spent"] == 2
+
+
+def test_recover_finds_a_whole_ledger_whole(sulq):
+    sulq("ask", "count", "--where", "smoker")
+    reply = sulq("recover")
+    assert (reply.code, "nothing was lost" in reply.err) == (0, True)
+
+
+def test_receipts_are_one_to_a_line(sulq):
+    for age in (3, 4):
+        sulq("ask", "count", "--where", f"age < {age}", "--receipts", "r.jsonl")
+    lines = Path("r.jsonl").read_text("utf-8").splitlines()
+    assert [json.loads(line)["receipt"]["analyst"] for line in lines] == ["owner", "owner"]

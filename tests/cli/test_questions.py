@@ -1,0 +1,171 @@
+"""quote and ask: answers with bars, prices and receipts; bad questions cost nothing."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+OLD = ("--where", "age >= 65 AND smoker")
+
+
+def test_count_has_value_bar_price_and_receipt(sulq):
+    found = sulq("ask", "people", "count", *OLD, "--json").json
+    assert abs(found["value"] - 1600) < 150  # the truth is 1600; sigma 18.9, eight of them
+    assert found["low"] < found["value"] < found["high"]
+    assert found["high"] - found["low"] == pytest.approx(75, abs=3)
+    assert (found["credits"], found["left"]) == (1, 19)
+    assert found["receipt"]["receipt"]["seq"] == found["receipt_number"]
+
+
+def test_table_may_be_left_out_if_there_is_one(sulq):
+    assert sulq("ask", "count", "--json").json["value"] == 20_000
+
+
+def test_public_sizes_are_exact_and_free(sulq):
+    found = sulq("ask", "count", "--where", "city = 'Oslo'", "--json").json
+    assert (found["value"], found["low"], found["high"], found["credits"]) == (10_000,) * 3 + (0,)
+
+
+def test_repeat_in_other_words_is_free_and_the_same(sulq):
+    first = sulq("ask", "count", *OLD, "--json").json
+    again = sulq("ask", "count", "--where", "smoker = TRUE AND NOT age < 65", "--json").json
+    assert again["credits"] == 0
+    assert again["value"] == first["value"]
+
+
+def test_quote_tells_what_ask_charges_and_publishes_nothing(sulq):
+    offer = sulq("quote", "mean", "income", "--where", "smoker", "--rows", "5000", "--json").json
+    assert not Path("people.ledger").exists()
+    paid = sulq("ask", "mean", "income", "--where", "smoker", "--json").json
+    assert paid["credits"] == offer["credits"]
+    assert offer["left_after"] == paid["left"]
+    assert offer["half_width"] > 0
+
+
+def test_within_and_credits_buy_precision(sulq):
+    found = sulq("ask", "count", *OLD, "--within", "20", "--json").json
+    assert found["credits"] > 3
+    assert found["high"] - found["low"] <= 42
+    four = sulq("quote", "count", "--where", "age < 3", "--credits", "4", "--json").json
+    assert four["half_width"] == pytest.approx(18.5, abs=0.2)
+
+
+@pytest.mark.parametrize(
+    ("words", "cells", "head"),
+    [
+        (["histogram", "city"], 2, "city"),
+        (["histogram", "city,smoker"], 4, "smoker"),
+        (["histogram", "age", "--edges", "0,18,65,110"], 3, "0 to 18"),
+        (["histogram", "age,city", "--edges", "age=0,50,110", "--other"], 9, "(other)"),
+        (["histogram", "seen", "--edges", "2020-01-01,2024-01-01,2030-01-01"], 2, "2024-01-01"),
+        (["cdf", "age", "--edges", "0,20,40"], 3, "age below"),
+        (["quantiles", "income / 2", "--shares", "0.25,0.5"], 2, "share"),
+    ],
+)
+def test_vectors_are_tables(sulq, words, cells, head):
+    plain = sulq("ask", *words)
+    assert head in plain.out
+    found = sulq("ask", *words, "--json").json
+    flat = json.dumps(found["value"]).replace("[", "").replace("]", "").split(",")
+    assert len(flat) == cells
+
+
+@pytest.mark.parametrize("kind", ["total", "mean", "variance", "count"])
+def test_scalars_print_plainly(sulq, kind):
+    reply = sulq("ask", kind, "CLAMP(income, 0, 500)", "--where", "seen >= DATE '2021-01-01'")
+    assert reply.code == 0
+    for word in (kind, "95% interval", "cost", "left", "receipt"):
+        assert word in reply.out
+    assert "\x1b" not in reply.out
+    assert "published people" in reply.err
+
+
+def test_analyst_pays_from_a_share(sulq):
+    assert sulq("ask", "count", *OLD, "--as", "ann").code == 3
+    granted = sulq("grant", "people", "ann", "2.5", "--json").json
+    assert (granted["granted"], granted["left_to_grant"]) == (2.5, 17.5)
+    assert sulq("ask", "count", *OLD, "--as", "ann", "--json").json["left"] == 1.5
+    assert sulq("ask", "histogram", "age", "--edges", "0,9,110", "--as", "ann").code == 4
+
+
+def test_grants_of_the_policy_are_given_once(sulq):
+    with Path("sulq.toml").open("a") as file:
+        file.write("grants.ann = 2\n")
+    assert sulq("ask", "count", *OLD, "--as", "ann", "--json").json["left"] == 1
+    assert sulq("ask", "count", "--where", "age < 9", "--as", "ann", "--json").json["left"] == 0
+
+
+def test_key_gives_the_same_answer_twice(sulq):
+    one = sulq("ask", "count", *OLD, "--key", "k", "--json").json
+    two = sulq("ask", "count", *OLD, "--key", "k", "--json").json
+    assert one["receipt"] == two["receipt"]
+    assert sulq("ask", "count", "--key", "k", "--where", "smoker").code == 3
+
+
+def test_budget_ends_with_code_4(sulq):
+    assert sulq("ask", "count", *OLD, "--credits", "20").code == 0
+    reply = sulq("ask", "count", "--where", "smoker")
+    assert reply.code == 4
+    assert reply.err.startswith("error: this costs 1 credits, 0 are left")
+    assert reply.err.rstrip().endswith("(0 credits spent)")
+    assert sulq("ask", "count", *OLD, "--json").json["credits"] == 0
+
+
+BAD = [
+    ([], "say which statistic"),
+    (["people"], "say which statistic"),
+    (["median", "age"], "no statistic 'median'; there are count"),
+    (["mean"], "want mean VALUE, got no value"),
+    (["mean", "age", "income"], "got 2 values"),
+    (["mean", "salary"], "no column 'salary'; the schema has"),
+    (["mean", "person_id"], "no column 'person_id'"),
+    (["mean", "city"], "city"),
+    (["mean", "income / age"], "0"),
+    (["mean", "age +"], "something is missing"),
+    (["mean", "age > 3"], "is a condition"),
+    (["count", "--where", "age"], "age"),
+    (["count", "--where", "SELECT 1"], "cannot be read"),
+    (["count", "--where", "1; DROP TABLE people"], "semicolon"),
+    (["count", "--where", "smoker", "--within", "0"], "above 0"),
+    (["count", "--where", "smoker", "--credits", "zero"], "must be a number"),
+    (["count", "--where", "smoker", "--credits", "inf"], "finite"),
+    (["count", "--where", "smoker", "--credits", "-1"], "above 0"),
+    (["count", "--where", "smoker", "--credits", "1", "--within", "1"], "not both"),
+    (["count", "--where", "smoker", "--confidence", "1"], "between 0 and 1"),
+    (["mean", "age", "--rows", "0"], "above 0"),
+    (["count", "--edges", "1,2"], "count takes no --edges"),
+    (["mean", "age", "--shares", "0.5"], "mean takes no --shares"),
+    (["cdf", "age", "--other"], "cdf takes no --other"),
+    (["quantiles", "age"], "no --shares"),
+    (["quantiles", "age", "--shares", "half"], "a share must be a number"),
+    (["quantiles", "age", "--shares", "2"], "in [0, 1]"),
+    (["histogram", "age"], "age"),
+    (["histogram", "age", "--edges", "3,x"], "an edge must be a number"),
+    (["histogram", "age", "--edges", "9,3"], "edges"),
+    (["histogram", "age,city", "--edges", "0,9"], "with several columns"),
+    (["histogram", "city", "--edges", "age=0,9"], "not among"),
+    (["histogram", "nothing"], "no column 'nothing'"),
+]
+
+
+@pytest.mark.parametrize(("words", "reason"), BAD, ids=[" ".join(words)[:40] for words, _ in BAD])
+@pytest.mark.parametrize("verb", ["ask", "quote"])
+def test_bad_question_is_one_line_and_free(sulq, verb, words, reason):
+    reply = sulq(verb, *words)
+    assert reply.code == 2
+    last = reply.err.rstrip().splitlines()[-1]
+    if words:
+        assert last.startswith("error: ")
+        assert reason in last
+        assert last.endswith("(0 credits spent)")
+    assert reply.out == ""
+    assert "Traceback" not in reply.err
+
+
+def test_error_is_data_too_with_json(sulq):
+    reply = sulq("ask", "mean", "salary", "--json")
+    assert reply.json["kind"] == "InvalidQuery"
+    assert reply.json["credits_spent"] == 0
+    assert "salary" in reply.json["error"]
