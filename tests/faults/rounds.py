@@ -1,0 +1,157 @@
+"""Rounds of work that end in kill -9, run by test_kill.py in a process of its own.
+
+    python rounds.py <directory> <rounds> <first number> <honest|hasty>
+
+Each round is a forked child that opens the ledger and asks, in four threads, until it is killed, at
+a named step or at a random moment. It notes every answer it releases in a file, by one unbuffered
+write, as a client would see it. Then the ledger is opened and compared with the notes. `hasty`
+releases before it settles: the control, which the comparison must catch.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import secrets
+import signal
+import sys
+import threading
+import time
+from pathlib import Path
+
+from sulq.accounting.losses import Loss
+from sulq.errors import BudgetSpent, Refused
+from sulq.ledger import steps
+from sulq.ledger.journal import Journal
+
+STEPS = ["anchor made", "ledger made", "published", "registered"]
+STEPS += ["admitted", "committed", "anchored"] * 2
+THREADS = 4
+PRICE = Loss(3, 1)
+CAP = Loss(3 * 60, 60)
+LEDGER_LIVES = 20  # rounds before a new ledger is begun
+
+
+def publish(path: Path) -> Journal:
+    return Journal.open(
+        path, name="t", facts={}, accounts=("",), cap=CAP, fingerprint=str(path), wait=5.0
+    )
+
+
+def work(path: Path, notes: int, hasty: bool, number: int) -> None:
+    """Ask new questions, and sometimes an old one, until the budget ends."""
+    journal = publish(path)
+
+    def client(me: int) -> None:
+        for turn in range(100):
+            name = f"{number}-{me}-{turn}" if turn % 3 else f"old-{turn}"
+            try:
+                entry = journal.charge(
+                    question=name,
+                    digest=name,
+                    noise="n",
+                    charges={"": PRICE},
+                    share=PRICE,
+                    analyst="owner",
+                    key=name if turn % 2 else None,
+                )
+                if not entry.answered:
+                    drawn = [secrets.randbits(40)]
+                    if hasty:
+                        os.write(notes, json.dumps([name, drawn]).encode() + b"\n")
+                    entry = journal.settle(entry, drawn)
+            except BudgetSpent:
+                return
+            except Refused as refusal:
+                if "attempts" not in str(refusal):
+                    raise
+                continue
+            os.write(notes, json.dumps([name, list(entry.values or ())]).encode() + b"\n")
+
+    threads = [threading.Thread(target=client, args=(me,)) for me in range(THREADS)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    journal.close()
+
+
+def run(path: Path, notes_path: Path, hasty: bool, number: int, dice: random.Random) -> bool:
+    """One round; True if the child was killed."""
+    step = dice.choice([*STEPS, None, None, None, None])
+    countdown = [dice.randint(1, 12) if step in STEPS[4:] else 1]
+
+    def die(reached: str) -> None:
+        if reached == step:
+            countdown[0] -= 1
+            if countdown[0] == 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            steps.on_step = die
+            notes = os.open(notes_path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+            work(path, notes, hasty, number)
+            code = 0
+        finally:
+            os._exit(code)
+    if step is None:
+        time.sleep(dice.uniform(0, 0.06))
+        os.kill(child, signal.SIGKILL)
+    _, status = os.waitpid(child, 0)
+    if not os.WIFSIGNALED(status) and os.WEXITSTATUS(status):
+        raise SystemExit(f"round {number}: the child failed")
+    return os.WIFSIGNALED(status)
+
+
+def compare(path: Path, notes_path: Path) -> tuple[int, int, int]:
+    """(charged, released, broken promises) after a restart."""
+    lines = notes_path.read_bytes().splitlines() if notes_path.exists() else []
+    released = [json.loads(line) for line in lines]
+    journal = publish(path)
+    kept = {entry.digest: entry.values for entry in journal.entries()}
+    statement = journal.statement()
+    journal.close()
+    wrong = sum(kept.get(name) != tuple(values) for name, values in released)
+    paid = Loss(3 * statement.entries, statement.entries)
+    wrong += statement.spent != paid or not paid.within(CAP)
+    return statement.entries, len({name for name, _ in released}), wrong
+
+
+def main(directory: str, rounds: str, first: str, mode: str) -> None:
+    home, dice = Path(directory), random.Random(int(first))
+    killed = wrong = 0
+    charged: dict[int, int] = {}
+    released: dict[int, int] = {}
+    kills: dict[int, int] = {}
+    slowest = 0.0
+    for number in range(int(first), int(first) + int(rounds)):
+        life = number // LEDGER_LIVES
+        path, notes = home / f"{life}.ledger", home / f"{life}.notes"
+        dead = run(path, notes, mode == "hasty", number, dice)
+        killed += dead
+        kills[life] = kills.get(life, 0) + dead
+        start = time.perf_counter()
+        charged[life], released[life], bad = compare(path, notes)
+        slowest = max(slowest, time.perf_counter() - start)
+        wrong += bad
+    idle = max(charged[life] - released[life] - THREADS * kills[life] for life in charged)
+    print(
+        json.dumps(
+            {
+                "killed": killed,
+                "wrong": wrong,
+                "charged": sum(charged.values()),
+                "released": sum(released.values()),
+                "idle": idle,
+                "slowest restart": slowest,
+            }
+        )
+    )
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

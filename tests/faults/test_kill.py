@@ -1,0 +1,39 @@
+"""kill -9 at every named step and at random: released <= charged <= cap, and restart works."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SCRIPT = Path(__file__).with_name("rounds.py")
+
+
+def rounds(directory, number, first, mode="honest"):
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    command = [sys.executable, str(SCRIPT), str(directory), str(number), str(first), mode]
+    run = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+    assert run.returncode == 0, run.stderr
+    return json.loads(run.stdout)
+
+
+@pytest.mark.parametrize("first", [0, 1000])
+def test_nothing_is_released_that_is_not_charged(tmp_path, first):
+    found = rounds(tmp_path, 100, first)
+    assert found["wrong"] == 0
+    assert found["killed"] > 50
+    assert found["charged"] > found["released"] > 50
+    assert found["idle"] <= 0  # charged and not released: at most one per thread and kill
+
+
+def test_the_comparison_catches_a_release_before_the_store(tmp_path):
+    assert rounds(tmp_path, 25, 2000, "hasty")["wrong"] > 0
+
+
+@pytest.mark.slow
+def test_a_thousand_rounds(tmp_path):
+    assert rounds(tmp_path, 1000, 10_000)["wrong"] == 0
