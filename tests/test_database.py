@@ -448,3 +448,14 @@ def test_undeclared_values_are_not_an_error() -> None:
     other = publish(frame(seed=3), schema, name="other")
     with_rest = other.ask(histogram("city", other=True))
     assert with_rest.keys == ("Oslo", None)
+
+
+@pytest.mark.parametrize("noise", ["binomial", "huber"])
+def test_coarse_laws_refuse_persons_with_several_rows(noise: str) -> None:
+    """A person who moves one count by 2 is not two people who move it by 1."""
+    visits = pd.DataFrame({"person": np.repeat(np.arange(50), 3), "ill": True})
+    schema = Schema(Flag("ill"), unit="person", max_rows=2)
+    db = publish(visits, schema, Promise(1, "1e-6", queries=20, noise=noise))
+    with pytest.raises(InvalidQuery, match="persons"):
+        db.ask(count(where=col("ill")))
+    assert db.remaining == 20
