@@ -15,7 +15,7 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
-from sulq.noise.distributions import Law
+from sulq.noise.distributions import DiscreteGaussian, Law
 from sulq.schema.binding import BoundQuery, BoundTerm
 
 Value = int | float | NDArray[np.float64]
@@ -62,7 +62,9 @@ def _estimates(bound: BoundQuery, values: Sequence[int]) -> NDArray[np.float64]:
     return np.array(exact, dtype=np.float64).reshape(-1, len(steps))
 
 
-def read(bound: BoundQuery, values: Sequence[int], laws: Sequence[Law], size: int | None) -> Reading:
+def read(
+    bound: BoundQuery, values: Sequence[int], laws: Sequence[Law], size: int | None
+) -> Reading:
     """What a question's noisy sums say, in user units."""
     match bound.statistic.kind:
         case "count":
@@ -79,6 +81,8 @@ def read(bound: BoundQuery, values: Sequence[int], laws: Sequence[Law], size: in
             return _cdf(bound, values, laws[0], size)
         case "quantiles":
             return _quantiles(bound, values, laws[0])
+        case "outer":
+            return _outer(bound, values, laws[0])
     return _sums(bound, values, laws)
 
 
@@ -278,6 +282,41 @@ def _sums(bound: BoundQuery, values: Sequence[int], laws: Sequence[Law]) -> Read
     return Reading(sums, errors, interval, _axes(bound) if bound.groups else ())
 
 
+def _outer(bound: BoundQuery, values: Sequence[int], law: Law) -> Reading:
+    """A matrix; a symmetric one is the mean of itself and its transpose."""
+    term = bound.terms[0]
+    sums = _estimates(bound, values).reshape(bound.shape)
+    share = _outer_shares(bound)
+    if _symmetric(bound):
+        sums = (sums + sums.T) / 2
+
+    def interval(confidence: float) -> Interval:
+        half = _outer_half_width(bound, law, confidence)
+        return sums - half, sums + half
+
+    return Reading(sums, _spread(term, law) * share, interval, _axes(bound))
+
+
+def _symmetric(bound: BoundQuery) -> bool:
+    return bound.outer is not None and bound.outer.symmetric
+
+
+def _outer_shares(bound: BoundQuery) -> NDArray[np.float64]:
+    """The standard error of each entry, in standard errors of one sum."""
+    share = np.ones(bound.shape)
+    if _symmetric(bound):  # the mean of two independent draws, but for the diagonal
+        share += (math.sqrt(0.5) - 1) * (1 - np.eye(len(share)))
+    return share
+
+
+def _outer_half_width(bound: BoundQuery, law: Law, confidence: float) -> NDArray[np.float64]:
+    """Gaussian draws average to a Gaussian; any other mean is at least as close as one draw."""
+    half = _half_width(bound.terms[0], law, confidence)
+    if isinstance(law, DiscreteGaussian):
+        return half * _outer_shares(bound)
+    return np.full(bound.shape, half)
+
+
 # --- before asking ------------------------------------------------------------------------------
 
 
@@ -307,11 +346,30 @@ def forecast(
             return Forecast(
                 None, lambda c: None, f"a median's rank is known to about {rank:,.0f} rows"
             )
+        case "outer":
+            return Forecast(
+                spreads[0] * _outer_shares(bound),
+                lambda c: _outer_half_width(bound, laws[0], c),
+                _rounding_note(bound, spreads[0], rows, size),
+            )
     shape = (*bound.shape, len(bound.terms))
     return Forecast(
         np.broadcast_to(spreads, shape),
         lambda c: np.broadcast_to([_half_width(t, law, c) for t, law in pairs], shape),
     )
+
+
+def _rounding_note(bound: BoundQuery, spread: float, rows: int | None, size: int | None) -> str:
+    """Says so when rounding coordinates to 2^-18 could add more than 1 % of the noise."""
+    if bound.outer is None or not spread:
+        return ""
+    matching = rows if rows is not None else size and size * bound.outer.rows_each
+    if not matching:
+        return ""
+    worst = matching * float(bound.outer.rounding)
+    if worst <= spread / 100:
+        return ""
+    return f"rounding may add up to {worst:.3g}, {worst / spread:.0%} of the standard error"
 
 
 def _ratio_forecast(

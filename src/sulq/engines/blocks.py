@@ -81,17 +81,11 @@ class OuterSums:
 
     def add(self, columns: Sequence[NDArray[np.generic]]) -> None:
         """One block: an array per leaf, all of one length."""
-        for start in range(0, len(columns[0]) if columns else 0, self.rows):
+        for start in range(0, len(columns[0]), self.rows):
             self._add([column[start : start + self.rows] for column in columns])
 
-    def add_rows(self, count: int) -> None:
-        """Rows of a program without leaves."""
-        while count > 0:
-            self._add([], min(count, self.rows))
-            count -= self.rows
-
-    def _add(self, columns: Sequence[NDArray[np.generic]], count: int | None = None) -> None:
-        rows = len(columns[0]) if count is None else count
+    def _add(self, columns: Sequence[NDArray[np.generic]]) -> None:
+        rows = len(columns[0])
         block = Block(columns, rows, {})
         left, right = self.left(block), self.right(block)
         self.totals.make_room(rows)
@@ -105,21 +99,11 @@ class OuterSums:
                 across += width(two)
             down += width(one)
 
-    def result(self) -> list[int]:
-        """The sums, row by row."""
+    def of(self, blocks: Iterable[Sequence[NDArray[np.generic]]]) -> list[int]:
+        """The sums of all blocks, row by row of the matrix."""
+        for block in blocks:
+            self.add(block)
         return self.totals.result()
-
-
-def outer_sums(
-    program: BlockSums,
-    leaves: Sequence[Leaf],
-    blocks: Iterable[Sequence[NDArray[np.generic]]],
-) -> list[int]:
-    """The whole answer from a stream of blocks."""
-    sums = OuterSums(program, leaves)
-    for block in blocks:
-        sums.add(block)
-    return sums.result()
 
 
 # --- products -----------------------------------------------------------------------------------
@@ -156,6 +140,7 @@ def _grouped(one: Choice, two: Floats) -> Floats:
         found: Floats = here.astype(np.float64) @ two.T
     else:
         cell = one.index + 1
-        sums = [np.bincount(cell, row, one.width + 1)[1:] for row in two]
-        found = np.stack(sums, axis=1).astype(np.float64, copy=False)
+        found = np.empty((one.width, len(two)))
+        for number, row in enumerate(two):
+            found[:, number] = np.bincount(cell, row, one.width + 1)[1:]
     return found if one.value == 1 else found * one.value

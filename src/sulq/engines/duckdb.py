@@ -10,21 +10,25 @@ import hashlib
 import os
 import threading
 import weakref
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import duckdb
 
+from sulq.engines.arrow import blocks
+from sulq.engines.blocks import OuterSums
 from sulq.engines.dialect import Dialect
 from sulq.engines.leaves import Place
 from sulq.engines.persons import kept_rows_sql
 from sulq.engines.physical import PERSON_TYPES, read_text, read_typed
+from sulq.engines.row_select import row_select
 from sulq.engines.statement import TABLE, statement
 from sulq.errors import EngineFailed, InvalidQuery
 from sulq.schema.bound import RowSums
 from sulq.schema.columns import Category, Schema
+from sulq.schema.vectors import BlockSums
 
 CLOSED: dict[str, str | bool | int | float | list[str]] = {
     "autoinstall_known_extensions": "false",
@@ -60,15 +64,15 @@ class DuckDBEngine:
         self._lock = threading.Lock()
         self._close = weakref.finalize(self, connection.close)  # an open one is noisy at exit
 
-    def exact_sums(self, program: RowSums) -> list[int]:
+    def exact_sums(self, program: RowSums | BlockSums) -> list[int]:
         """The program's integers, exactly."""
-        question = statement(program, self._places, self._rows)
+        work = self._prepared(program)
         found: list[int] | None = None
         try:
             with self._lock:
                 cursor = self._connection.cursor()
             try:
-                found = question.decode(cursor.execute(question.sql).fetchall())
+                found = work(cursor)
             finally:
                 cursor.close()
         except Exception:  # noqa: BLE001 - an engine's own words may quote rows: none are kept
@@ -76,6 +80,17 @@ class DuckDBEngine:
         if found is None:
             raise EngineFailed()
         return found
+
+    def _prepared(
+        self, program: RowSums | BlockSums
+    ) -> Callable[[duckdb.DuckDBPyConnection], list[int]]:
+        """What to do with a connection, once everything that may be refused was checked."""
+        if isinstance(program, BlockSums):
+            sql, leaves = row_select(program, self._places, TABLE)
+            sums = OuterSums(program, leaves)
+            return lambda cursor: sums.of(blocks(cursor.sql(sql)))
+        question = statement(program, self._places, self._rows)
+        return lambda cursor: question.decode(cursor.execute(question.sql).fetchall())
 
     def fingerprint(self) -> str:
         return self._fingerprint

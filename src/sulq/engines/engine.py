@@ -8,6 +8,7 @@ from sulq.engines.duckdb import open_duckdb
 from sulq.errors import Refused
 from sulq.schema.bound import RowSums
 from sulq.schema.columns import Schema
+from sulq.schema.vectors import BlockSums
 
 NOT_HERE = {"postgresql": "PostgreSQL", "postgres": "PostgreSQL", "spark": "Spark"}
 
@@ -15,8 +16,8 @@ NOT_HERE = {"postgresql": "PostgreSQL", "postgres": "PostgreSQL", "spark": "Spar
 class Engine(Protocol):
     """Adds integers over rows. Bit-equal on every engine, in any row order."""
 
-    def exact_sums(self, program: RowSums) -> list[int]:
-        """Cells in row-major order, within a cell the terms in order."""
+    def exact_sums(self, program: RowSums | BlockSums) -> list[int]:
+        """Cells in row-major order, within a cell the terms in order; a matrix row by row."""
 
     def fingerprint(self) -> str:
         """A hash of the content. Only ever kept in the owner's state directory."""

@@ -8,17 +8,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sulq.engines.score_steps import (
+    Floats,
+    Indexes,
+    classes,
+    hinge,
+    linear,
+    lines,
+    logistic,
+    shares,
+    within,
+)
 from sulq.schema import vectors as nodes
 from sulq.schema.bound import CategoryCells, FlagCells
-from sulq.schema.vectors import BITS, FULL, LINE_BITS, TABLE_BITS, TABLE_REACH, Leaf, Node
+from sulq.schema.vectors import Leaf, Node
 
-Floats: TypeAlias = NDArray[np.float64]
-Indexes: TypeAlias = NDArray[np.int64]
 PACKED = 2**52
 
 
@@ -119,24 +128,24 @@ class _Compiler:
                 return lambda block: [dense(block) * y(block)]
             case nodes.Within(score, sign, at_most):
                 dense, y = self._dense(score), self._leaf(sign)
-                return lambda block: [_within(dense(block)[0], y(block), float(at_most))]
+                return lambda block: [Choice(within(dense(block)[0], y(block), float(at_most)), 1)]
             case nodes.LinearSlope(score, label, missing, bound):
                 dense, y = self._dense(score), self._leaf(label)
-                return lambda block: [_linear(dense(block)[0], y(block), missing, float(bound))]
+                return lambda block: [linear(dense(block)[0], y(block), missing, float(bound))]
             case nodes.LogisticSlope(score, sign, bits):
                 dense, y = self._dense(score), self._leaf(sign)
-                table = _lines(nodes.logistic_table())
-                return lambda block: [_logistic(dense(block)[0], y(block), bits, table)]
+                table = lines(nodes.logistic_table())
+                return lambda block: [logistic(dense(block)[0], y(block), bits, table)]
             case nodes.HingeSlope(score, sign, bits):
                 dense, y = self._dense(score), self._leaf(sign)
-                return lambda block: [_hinge(dense(block)[0], y(block), 2.0**bits)]
+                return lambda block: [hinge(dense(block)[0], y(block), 2.0**bits)]
             case nodes.Shares(of, bits):
                 dense = self._dense(of)
-                table = _lines(nodes.decay_table())
-                return lambda block: [_shares(dense(block), bits, table)]
-            case nodes.SharesSlope(shares, label):
-                dense, index = self._dense(shares), self._index(label)
-                return lambda block: [_classes(dense(block), index(block))]
+                table = lines(nodes.decay_table())
+                return lambda block: [shares(dense(block), bits, table)]
+            case nodes.SharesSlope(of, label):
+                dense, index = self._dense(of), self._index(label)
+                return lambda block: [classes(dense(block), index(block))]
         raise TypeError(type(node).__name__)
 
     def _compiled(self, node: Node) -> Step:
@@ -358,60 +367,3 @@ def _shrunk(numbers: Floats, bound: float) -> Floats:
     shrunk /= over
     np.trunc(shrunk, out=shrunk)
     return shrunk
-
-
-# --- labels and scores --------------------------------------------------------------------------
-
-
-def _within(score: Floats, sign: Floats, at_most: float) -> Choice:
-    holds = (sign != 0.0) & (sign * score <= at_most)
-    return Choice(holds.astype(np.int64) - 1, 1)
-
-
-def _linear(score: Floats, label: Floats, missing: int, bound: float) -> Floats:
-    slope = np.clip(score - label, -bound, bound)
-    slope[label == missing] = 0.0
-    return slope[None, :]
-
-
-def _hinge(score: Floats, sign: Floats, unit: float) -> Floats:
-    return np.where(sign * score < unit, -sign, 0.0)[None, :]
-
-
-def _lines(table: tuple[int, ...]) -> tuple[Indexes, Indexes]:
-    """Entries, and how much the next one differs."""
-    entries = np.array(table, np.int64)
-    return entries, np.append(np.diff(entries), 0)
-
-
-def _tabled(score: Floats, bits: int, table: tuple[Indexes, Indexes]) -> Floats:
-    """The table at `score`, a number from 0 on in steps of 2^-bits; straight between entries."""
-    fine = TABLE_BITS + LINE_BITS
-    place = np.floor(score * 2.0 ** (fine - bits)).astype(np.int64)
-    entry, part = place >> LINE_BITS, place & ((1 << LINE_BITS) - 1)
-    entries, slopes = table
-    half = 1 << (LINE_BITS - 1)
-    found = entries[entry] + ((slopes[entry] * part + half) >> LINE_BITS)
-    return found.astype(np.float64)
-
-
-def _logistic(score: Floats, sign: Floats, bits: int, table: tuple[Indexes, Indexes]) -> Floats:
-    reach = TABLE_REACH * 2.0**bits
-    slope = _tabled(np.clip(score, -reach, reach) + reach, bits, table)
-    slope -= np.where(sign == 1.0, float(FULL), 0.0)
-    slope[sign == 0.0] = 0.0
-    return slope[None, :]
-
-
-def _shares(scores: Floats, bits: int, table: tuple[Indexes, Indexes]) -> Floats:
-    below = np.minimum(scores.max(axis=0) - scores, TABLE_REACH * 2.0**bits)
-    weights = _tabled(below, bits, table)
-    shares: Floats = np.floor(weights * 2.0**BITS / weights.sum(axis=0))
-    return shares
-
-
-def _classes(shares: Floats, label: Indexes) -> Floats:
-    here: NDArray[Any] = label == np.arange(len(shares))[:, None]
-    slope = shares - here * float(FULL)
-    slope[:, label < 0] = 0.0
-    return slope

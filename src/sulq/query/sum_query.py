@@ -11,6 +11,8 @@ from typing import Any
 from sulq.errors import InvalidQuery
 from sulq.query import canonical
 from sulq.query.expressions import Expression, Literal, as_expression, column_or_expression
+from sulq.query.vector_forms import canonical_vector, vector_from_json, vector_to_json
+from sulq.query.vector_values import Vector
 
 MOST_TERMS = 1_000
 MOST_GROUPS = 8
@@ -41,13 +43,21 @@ class Group:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SumQuery:
-    """Sum `terms` over the rows where `rows` is true, once per cell of `groups`."""
+    """Sum `terms` over the rows where `rows` is true, once per cell of `groups`.
+
+    Or `outer`: all products of a coordinate of one vector with one of another.
+    """
 
     terms: tuple[Expression, ...]
     rows: Expression = canonical.TRUE
     groups: tuple[Group, ...] = ()
+    outer: tuple[Vector, Vector] | None = None
 
     def __post_init__(self) -> None:
+        if self.outer is not None:
+            if self.terms or self.groups:
+                raise InvalidQuery("an outer product has neither terms nor groups")
+            return
         if not 1 <= len(self.terms) <= MOST_TERMS:
             raise InvalidQuery(f"a question sums 1 to {MOST_TERMS} terms, got {len(self.terms)}")
         if len(self.groups) > MOST_GROUPS:
@@ -55,6 +65,9 @@ class SumQuery:
 
     def canonical(self) -> SumQuery:
         """The same question in its one spelling."""
+        if self.outer is not None:
+            left, right = (canonical_vector(side) for side in self.outer)
+            return SumQuery((), canonical.truth(self.rows), (), (left, right))
         groups = tuple(
             Group(canonical.value(group.of), group.edges, group.bins, group.other)
             for group in self.groups
@@ -63,6 +76,12 @@ class SumQuery:
         return SumQuery(terms, canonical.truth(self.rows), groups)
 
     def to_json(self) -> dict[str, Any]:
+        if self.outer is not None:
+            return {
+                "sulq": FORMAT,
+                "rows": canonical.to_json(self.rows),
+                "outer": [vector_to_json(side) for side in self.outer],
+            }
         return {
             "sulq": FORMAT,
             "rows": canonical.to_json(self.rows),
@@ -73,6 +92,8 @@ class SumQuery:
     @classmethod
     def from_json(cls, form: Mapping[str, Any]) -> SumQuery:
         """Read `to_json` back; refuses anything else."""
+        if isinstance(form, Mapping) and "outer" in form:
+            return _outer_from_json(form)
         keys = {"sulq", "rows", "terms", "groups"}
         if not isinstance(form, Mapping) or set(form) != keys or form["sulq"] != FORMAT:
             raise InvalidQuery(f"a question is an object with {sorted(keys)}, format {FORMAT}")
@@ -83,6 +104,29 @@ class SumQuery:
             canonical.from_json(form["rows"]),
             tuple(_group_from_json(group) for group in form["groups"]),
         )
+
+
+def outer(left: Vector, right: Vector, rows: Expression | None = None) -> SumQuery:
+    """The matrix of sums, over the rows in S, of left (x) right.
+
+    `outer(v, v)` is a Gram matrix, `outer(one_hot(a), one_hot(b))` a contingency table,
+    `outer(nearest(v, centres), concat(ones(), v))` a k-means step.
+    """
+    for side in (left, right):
+        if not isinstance(side, Vector):
+            raise InvalidQuery(f"outer takes two vectors, got {type(side).__name__}")
+    return SumQuery((), canonical.TRUE if rows is None else as_expression(rows), (), (left, right))
+
+
+def _outer_from_json(form: Mapping[str, Any]) -> SumQuery:
+    keys = {"sulq", "rows", "outer"}
+    sides = form["outer"]
+    if set(form) != keys or form["sulq"] != FORMAT or not isinstance(sides, list):
+        raise InvalidQuery(f"an outer product is an object with {sorted(keys)}, format {FORMAT}")
+    if len(sides) != 2:
+        raise InvalidQuery(f"an outer product has two sides, got {len(sides)}")
+    left, right = (vector_from_json(side) for side in sides)
+    return outer(left, right, canonical.from_json(form["rows"]))
 
 
 def text_of(query: SumQuery) -> str:

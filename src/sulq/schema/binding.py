@@ -21,6 +21,7 @@ from sulq.schema.bound import (
     BinCells,
     CategoryCells,
     Cells,
+    Fixed,
     FlagCells,
     Integer,
     RowSums,
@@ -28,8 +29,10 @@ from sulq.schema.bound import (
 )
 from sulq.schema.columns import Schema
 from sulq.schema.grid import Steps
+from sulq.schema.outer import BoundOuter, bind_outer
 from sulq.schema.rows import RowBinder
 from sulq.schema.sensitivity import Sensitivity, sensitivities
+from sulq.schema.vectors import BlockSums
 
 MOST_CELLS = 1_000_000
 SMALLEST = Fraction(1, 2**400)
@@ -68,7 +71,7 @@ class BoundGroup:
 
     name: str
     keys: tuple[object, ...]
-    cells: Cells
+    cells: Cells | None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -79,10 +82,11 @@ class BoundQuery:
     query: SumQuery
     text: str
     digest: str
-    sums: RowSums
+    sums: RowSums | BlockSums
     terms: tuple[BoundTerm, ...]
     groups: tuple[BoundGroup, ...]
     reach: tuple[tuple[Sensitivity, tuple[int, ...]], ...]
+    outer: BoundOuter | None = None
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -107,6 +111,8 @@ def bind(
     """
     statistic = as_statistic(question)
     query = statistic.query.canonical()
+    if query.outer is not None:
+        return _bind_outer(query, schema, neighbours, fine)
     binder = RowBinder(schema)
     rows = binder.condition(query.rows)
     values = [binder.centred_number(term) for term in query.terms]
@@ -114,7 +120,9 @@ def bind(
     if math.prod(len(group.keys) for group in groups) * len(values) > MOST_CELLS:
         raise InvalidQuery(f"at most {MOST_CELLS} cells in one question; group by fewer columns")
     program = RowSums(
-        rows, tuple(value.node for value, _ in values), tuple(group.cells for group in groups)
+        rows,
+        tuple(value.node for value, _ in values),
+        tuple(group.cells for group in groups if group.cells is not None),
     )
     units, reach = sensitivities(program, schema, neighbours)
     text = text_of(query)
@@ -123,6 +131,30 @@ def bind(
         for (value, middle), unit in zip(values, units, strict=True)
     )
     return BoundQuery(statistic, query, text, digest_of(text), program, terms, groups, tuple(reach))
+
+
+def _bind_outer(query: SumQuery, schema: Schema, neighbours: str, fine: int) -> BoundQuery:
+    """A matrix of sums: one term, and an axis for each side's coordinates."""
+    assert query.outer is not None  # noqa: S101
+    bound = bind_outer(*query.outer, query.rows, schema, neighbours)
+    largest = bound.program.largest
+    term = _term(Steps(Fixed(1), -largest, largest, bound.step), Fraction(0), bound.unit, fine)
+    groups = tuple(
+        BoundGroup(name, side.keys, None)
+        for name, side in (("left", bound.left), ("right", bound.right))
+    )
+    text = text_of(query)
+    return BoundQuery(
+        Statistic("outer", query),
+        query,
+        text,
+        digest_of(text),
+        bound.program,
+        (term,),
+        groups,
+        bound.reach,
+        bound,
+    )
 
 
 def _term(value: Steps, middle: Fraction, unit: int, fine: int) -> BoundTerm:
