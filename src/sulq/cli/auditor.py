@@ -77,7 +77,7 @@ def ledger(
     if questions:
         print()
         listed = [
-            (str(line["number"]), line["analyst"], line["credits_text"], line["question"])
+            (str(line["number"]), line["analyst"], line["credits_text"], line["sql"])
             for line in questions
         ]
         drawn = table(("entry", "analyst", "credits", "question"), listed)

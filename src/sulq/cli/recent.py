@@ -15,6 +15,7 @@ from sulq.cli.screen import credits_text
 from sulq.errors import Refused
 from sulq.ledger.charges import from_json
 from sulq.ledger.sqlite import SqliteStore
+from sulq.sql.spelling import question_text
 
 
 def recent_questions(path: Path, table: str, most: int) -> list[dict[str, Any]]:
@@ -49,4 +50,5 @@ def _line(number: int, body: dict[str, Any]) -> dict[str, Any]:
         "credits": credits,
         "credits_text": credits_text(credits).split()[0],
         "question": body["question"],
+        "sql": question_text(body["question"]),
     }

@@ -1,0 +1,144 @@
+"""Expressions and questions back in SQL spelling, for people who read the books."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import re
+from decimal import Decimal, localcontext
+from fractions import Fraction
+
+from sulq.errors import InvalidQuery
+from sulq.query.expressions import Column, Expression, Literal, Operation
+from sulq.query.sum_query import Group, SumQuery
+
+INFIX = {"add": " + ", "multiply": " * ", "divide": " / "}
+JOINED = {"and": " AND ", "or": " OR "}
+ORDER = {"lt": ("<", ">"), "le": ("<=", ">="), "eq": ("=", "="), "ne": ("<>", "<>")}
+CALLS = {"abs": "ABS", "least": "LEAST", "greatest": "GREATEST", "clip": "CLAMP"}
+CALLS |= {"coalesce": "COALESCE", "centred": "CENTRED", "hashed": "HASHED"}
+_PLAIN = re.compile(r"[a-z_][a-z0-9_]*")
+_RESERVED = {
+    *("and", "or", "not", "in", "is", "like", "between", "null", "true", "false"),
+    *("case", "when", "then", "else", "end", "cast", "date", "timestamp", "interval"),
+    *("select", "from", "where", "group", "order", "by", "as", "exists", "any", "all", "distinct"),
+}
+
+
+def sql_text(expression: Expression) -> str:
+    """What `parse_condition` or `parse_value` reads as an expression of the same meaning."""
+    match expression:
+        case Column(name):
+            return _name(name)
+        case Literal(value):
+            return _literal(value)
+        case Operation(name="among" | "not_among" as name, operands=(subject, *listed)):
+            return _member(name == "among", subject, listed)
+        case Operation(name="choose", operands=(condition, then, otherwise)):
+            parts = (sql_text(condition), sql_text(then), sql_text(otherwise))
+            return "CASE WHEN {} THEN {} ELSE {} END".format(*parts)
+        case Operation(name="is_null" | "not_null" as name, operands=(subject,)):
+            return f"{_inner(subject)} IS {'' if name == 'is_null' else 'NOT '}NULL"
+        case Operation(name="like" | "not_like" as name, operands=(subject, pattern)):
+            return f"{_inner(subject)} {name.replace('_', ' ').upper()} {sql_text(pattern)}"
+        case Operation(name="not", operands=(subject,)):
+            return f"NOT {_inner(subject)}"
+        case Operation(name="negate", operands=(subject,)):
+            return f"-{_inner(subject)}"
+        case Operation(name=name, operands=(left, right)) if name in ORDER:
+            if isinstance(left, Literal):  # 65 <= age reads age >= 65
+                return f"{_inner(right)} {ORDER[name][1]} {_inner(left)}"
+            return f"{_inner(left)} {ORDER[name][0]} {_inner(right)}"
+        case Operation(name=name, operands=parts) if name in JOINED:
+            return JOINED[name].join(_clause(part) for part in parts)
+        case Operation(name=name, operands=parts) if name in INFIX:
+            return INFIX[name].join(_inner(part) for part in parts)
+        case Operation(name=name, operands=parts) if name in CALLS:
+            return f"{CALLS[name]}({', '.join(sql_text(part) for part in parts)})"
+    raise InvalidQuery(f"no SQL spelling for {type(expression).__name__}")
+
+
+def _inner(expression: Expression) -> str:
+    """In brackets where another operation could reach in."""
+    text = sql_text(expression)
+    match expression:
+        case Column():
+            closed = True
+        case Literal():
+            closed = "/" not in text and not text.startswith("-")
+        case Operation(name=name):
+            closed = name in CALLS or name == "choose"
+        case _:
+            closed = False
+    return text if closed else f"({text})"
+
+
+def _clause(expression: Expression) -> str:
+    """A part of AND or OR: only these two could mix."""
+    text = sql_text(expression)
+    mixes = isinstance(expression, Operation) and expression.name in JOINED
+    return f"({text})" if mixes else text
+
+
+def _name(name: str) -> str:
+    if _PLAIN.fullmatch(name) and name not in _RESERVED:
+        return name
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _literal(value: object) -> str:
+    match value:
+        case None:
+            return "NULL"
+        case bool():
+            return "TRUE" if value else "FALSE"
+        case int():
+            return str(value)
+        case Fraction():
+            with localcontext(prec=40):
+                short = Decimal(value.numerator) / Decimal(value.denominator)
+            exact = Fraction(short) == value
+            return f"{short:f}" if exact else f"{value.numerator} / {value.denominator}"
+        case datetime.datetime():
+            return f"TIMESTAMP '{value.isoformat(' ')}'"
+        case datetime.date():
+            return f"DATE '{value.isoformat()}'"
+    return "'" + str(value).replace("'", "''") + "'"
+
+
+def _member(positive: bool, subject: Expression, listed: list[Expression]) -> str:
+    if len(listed) == 1:
+        only = listed[0]
+        if isinstance(only, Literal) and isinstance(only.value, bool):
+            return _inner(subject) if only.value is positive else f"NOT {_inner(subject)}"
+        return f"{_inner(subject)} {'=' if positive else '<>'} {_inner(only)}"
+    values = ", ".join(sql_text(item) for item in listed)
+    return f"{_inner(subject)} {'IN' if positive else 'NOT IN'} ({values})"
+
+
+def question_text(stored: str) -> str:
+    """A stored question as a line of SQL; what is no plain sum stays as it is stored."""
+    try:
+        query = SumQuery.from_json(json.loads(stored))
+        if not query.terms:
+            return stored
+        sums = ", ".join(_term(term) for term in query.terms)
+        groups = ", ".join(_group(group) for group in query.groups)
+        rows = "" if _literal(True) == (rows := sql_text(query.rows)) else f" WHERE {rows}"
+    except (InvalidQuery, ValueError):
+        return stored
+    return f"{sums}{rows}{f' GROUP BY {groups}' if groups else ''}"
+
+
+def _term(term: Expression) -> str:
+    text = sql_text(term)
+    return "COUNT(*)" if text == "1" else f"SUM({text})"
+
+
+def _group(group: Group) -> str:
+    text = sql_text(group.of)
+    if group.edges is not None:
+        text += f" CUT AT ({', '.join(sql_text(edge) for edge in group.edges)})"
+    elif group.bins is not None:
+        text += f" IN {group.bins} BINS"
+    return text + (" WITH OTHER" if group.other else "")
