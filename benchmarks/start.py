@@ -21,14 +21,18 @@ schema = Schema(Number("age", 0, 120, step=1), Number("income", 0, 500000))
 with Database.open("{path}", schema, Promise(1, 1e-6, 100), "{ledger}") as db:
     print(db.ask(count(where=col("age") >= 65)))
 """
-BASE = ["duckdb", "numpy", "sqlglot", "apsw", "nacl", "fastapi", "starlette", "pydantic", "pydantic_core", "uvicorn", "httpx", "httpcore", "jinja2", "markupsafe", "typer", "rich", "pygments", "click", "h11", "anyio", "idna", "certifi", "sniffio"]
+BASE = """
+    duckdb numpy sqlglot apsw nacl fastapi starlette pydantic pydantic_core uvicorn httpx httpcore
+    jinja2 markupsafe typer rich pygments click h11 anyio idna certifi sniffio
+"""
 
 
 def figures(rows: int = 1_000_000, rounds: int = 5) -> list[tuple[str, float, str]]:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "people.parquet"
         duckdb.execute(
-            f"COPY (SELECT (hash(i) % 100)::INTEGER AS age, (hash(i + 1) % 500000)::DOUBLE AS income"
+            "COPY (SELECT (hash(i) % 100)::INTEGER AS age,"
+            " (hash(i + 1) % 500000)::DOUBLE AS income"
             f" FROM range({rows}) t(i)) TO '{path}' (FORMAT parquet)"
         )
         times: dict[str, list[float]] = {"raw": [], "ours": []}
@@ -63,7 +67,7 @@ def _cpu(code: str, state: str) -> float:
 def _installed() -> float:
     """The packages of the base install where this interpreter finds them."""
     site = Path(duckdb.__file__).parents[1]
-    wanted = [*BASE, "numpy.libs", "_duckdb", "PyNaCl", "sulq"]
+    wanted = [*BASE.split(), "numpy.libs", "_duckdb", "PyNaCl", "sulq"]
     found = [path for path in site.iterdir() if path.name.split("-")[0] in wanted]
     files = (f for path in found for f in ([path] if path.is_file() else path.rglob("*")))
     return sum(f.stat().st_size for f in files if f.is_file()) / 1e6

@@ -12,7 +12,7 @@ from typing import Any
 
 from sulq.query.expressions import Column, Expression, Literal, Operation
 from sulq.schema.columns import Category, Flag, Number, Schema, as_number
-from sulq.schema.rows import like
+from sulq.schema.members import like
 
 Row = Mapping[str, Any]
 

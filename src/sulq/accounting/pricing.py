@@ -19,17 +19,29 @@ from sulq.noise.distributions import DiscreteGaussian, DiscreteLaplace, Law, NoN
 from sulq.schema.binding import BoundQuery, BoundTerm
 from sulq.schema.sensitivity import Sensitivity
 
+_factor = lru_cache(maxsize=16)(coupling_factor)
+
 COARSE = ("binomial", "huber")
 """Laws calibrated on the integer grid: whole credits, a row moves a coordinate by 0 or 1."""
 
 
-FINE = 30
-"""Bits per unit where noise is drawn, so that TB.8's slack is negligible."""
+FINEST = 60
+COORDINATES = 10**9
+"""A lifetime of answers whose TB.8 slack must fit what is set aside for it."""
 
 
 def fine_bits(calibration: Calibration) -> int:
-    """How finely sums are lifted before noise is added."""
-    return 0 if calibration.promise.noise in COARSE else FINE
+    """Bits per unit where noise is drawn: 30, more where a tiny delta or a large epsilon needs it.
+
+    (1 + e^eps) 0.021 COORDINATES / (R 4^bits) <= slack cap. Only economy: slack is charged.
+    """
+    if calibration.promise.noise in COARSE:
+        return 0
+    if calibration.promise.noise == "laplace":
+        return 30
+    room = calibration.slack_cap * calibration.unit_variance / COORDINATES
+    needed = (_factor(calibration.promise.epsilon) / room).__ceil__().bit_length() // 2
+    return min(max(30, needed), FINEST)
 
 
 def smallest_noise(calibration: Calibration) -> float:
@@ -126,9 +138,6 @@ def _slack(laws: tuple[Law, ...], cells: int, calibration: Calibration) -> Fract
     """(1 + e^eps) times the total variation to rounded Gaussians, all coordinates. TB.8."""
     variances = [law.sigma_squared for law in laws if isinstance(law, DiscreteGaussian)]
     return cells * _factor(calibration.promise.epsilon) * sum(map(coupling_slack, variances))
-
-
-_factor = lru_cache(maxsize=16)(coupling_factor)
 
 
 def _check_coarse(bound: BoundQuery, noise: str, intensity: Fraction) -> None:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import datetime
 import hashlib
 import math
-import re
-from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import Literal as OneOf
@@ -18,6 +16,7 @@ from sulq.schema import bound, grid
 from sulq.schema.bound import Condition, Integer
 from sulq.schema.columns import Category, Flag, Number, Schema, as_number
 from sulq.schema.grid import Steps
+from sulq.schema.members import category_member, flag_member, like
 
 SECONDS_A_DAY = 86_400
 SMALLEST = Fraction(1, 2**200)
@@ -285,9 +284,9 @@ class RowBinder:
         if isinstance(subject, Column):
             column = self.schema[subject.name]
             if isinstance(column, Category):
-                return _category_member(column, negated, values)
+                return category_member(column, negated, values)
             if isinstance(column, Flag):
-                return _flag_member(column, negated, values)
+                return flag_member(column, negated, values)
             if any(isinstance(value, bool) for value in values):
                 raise InvalidQuery(f"{column.name} is a Number, not a condition; compare it")
         sign: OneOf["=", "<>"] = "<>" if negated else "="
@@ -304,13 +303,7 @@ class RowBinder:
         if column.values is None:
             return bound.Matches(column.name, text, negated)
         matching = [value for value in column.values if like(text, str(value))]
-        return _category_member(column, negated, matching)
-
-
-def like(pattern: str, text: str) -> bool:
-    """SQL LIKE without an escape character."""
-    parts = (".*" if c == "%" else "." if c == "_" else re.escape(c) for c in pattern)
-    return re.fullmatch("".join(parts), text, re.DOTALL) is not None
+        return category_member(column, negated, matching)
 
 
 def _either(node: Integer, one: Steps, two: Steps) -> Steps:
@@ -381,35 +374,3 @@ def _against(
     if constant_left:
         return bound.Compared(sign, fixed, value.node)
     return bound.Compared(sign, value.node, fixed)
-
-
-def _category_member(column: Category, negated: bool, values: Sequence[object]) -> Condition:
-    wanted = int if column.values and isinstance(column.values[0], int) else str
-    kept: list[object] = []
-    for value in values:
-        if type(value) is not wanted:
-            raise InvalidQuery(
-                f"{column.name} holds {'whole numbers' if wanted is int else 'texts'},"
-                f" got {value!r:.80}"
-            )
-        if column.values is None or value in column.values:
-            kept.append(value)
-    if not kept:
-        return bound.Missing(bound.Text(column.name), True) if negated else bound.Never()
-    return bound.Among(column.name, tuple(kept), negated)  # type: ignore[arg-type]
-
-
-def _flag_member(column: Flag, negated: bool, values: Sequence[object]) -> Condition:
-    wanted = set()
-    for value in values:
-        if not isinstance(value, bool | int | Fraction):
-            raise InvalidQuery(f"{column.name} is a Flag: compare it with True or False")
-        if value in (0, 1):  # no flag is any other number
-            wanted.add(bool(value))
-    if negated:
-        wanted = {True, False} - wanted
-    if not wanted:
-        return bound.Never()
-    if len(wanted) == 2:
-        return bound.Missing(bound.FlagBit(column.name), True)
-    return bound.FlagIs(column.name, wanted.pop())
