@@ -115,7 +115,7 @@ def _quote_lines(found: Quote, confidence: float) -> list[tuple[str, str]]:
         each = " or less, each" if hasattr(half, "max") and half.size > 1 else ""
         lines.append((f"{percent(confidence)} bar", f"± {number_text(widest)}{each}"))
     if found.note:
-        lines.append(("note", found.note))
+        lines.append(("note", found.note.replace("rows=...", "--rows N")))
     left = credits_text(found.left_after) if found.affordable else "not affordable"
     return [*lines, ("left after", left)]
 
