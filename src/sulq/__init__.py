@@ -9,23 +9,45 @@ Say what:   col, lit, when, hashed
 Ask:        count, total, mean, variance, histogram, cdf, quantiles, SumQuery, outer
 Receive:    Answer, Quote, Oracle
 Errors:     SulqError, InvalidQuery, Refused, BudgetSpent, UnsafeExactly, EngineFailed
+
+Names are loaded when they are first used, so that `sulq --help` needs no engine.
 """
 
-from sulq.database import Database
-from sulq.errors import (
-    BudgetSpent,
-    EngineFailed,
-    InvalidQuery,
-    Refused,
-    SulqError,
-    UnsafeExactly,
-)
-from sulq.oracle import Answer, Oracle, Quote
-from sulq.query.expressions import col, hashed, lit, when
-from sulq.query.statistics import cdf, count, histogram, mean, quantiles, total, variance
-from sulq.query.sum_query import SumQuery
-from sulq.schema.columns import Category, Flag, Number, Schema
-from sulq.schema.promise import Promise
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from sulq.database import Database
+    from sulq.errors import (
+        BudgetSpent,
+        EngineFailed,
+        InvalidQuery,
+        Refused,
+        SulqError,
+        UnsafeExactly,
+    )
+    from sulq.oracle import Answer, Oracle, Quote
+    from sulq.query.expressions import col, hashed, lit, when
+    from sulq.query.statistics import cdf, count, histogram, mean, quantiles, total, variance
+    from sulq.query.sum_query import SumQuery, outer
+    from sulq.schema.columns import Category, Flag, Number, Schema
+    from sulq.schema.promise import Promise
+
+_HOME = {
+    "database": ["Database"],
+    "errors": [
+        *("SulqError", "InvalidQuery", "Refused", "BudgetSpent", "UnsafeExactly", "EngineFailed")
+    ],
+    "oracle": ["Answer", "Oracle", "Quote"],
+    "query.expressions": ["col", "hashed", "lit", "when"],
+    "query.statistics": [
+        *("cdf", "count", "histogram", "mean", "quantiles", "total", "variance")
+    ],
+    "query.sum_query": ["SumQuery", "outer"],
+    "schema.columns": ["Category", "Flag", "Number", "Schema"],
+    "schema.promise": ["Promise"],
+}
+_MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
 
 __all__ = [
     "Answer",
@@ -51,8 +73,22 @@ __all__ = [
     "histogram",
     "lit",
     "mean",
+    "outer",
     "quantiles",
     "total",
     "variance",
     "when",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    module = _MODULE_OF.get(name)
+    if module is None:
+        raise AttributeError(f"module 'sulq' has no attribute {name!r}")
+    found = getattr(import_module(f"sulq.{module}"), name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -15,7 +15,7 @@ from sulq.cli.screen import credits_text
 from sulq.errors import Refused
 from sulq.ledger.charges import from_json
 from sulq.ledger.sqlite import SqliteStore
-from sulq.sql.spelling import question_text
+from sulq.query.spelling import question_text
 
 
 def recent_questions(path: Path, table: str, most: int) -> list[dict[str, Any]]:

@@ -10,8 +10,8 @@ from fractions import Fraction
 from typing import Literal as OneOf
 
 from sulq.errors import InvalidQuery
-from sulq.query import canonical
 from sulq.query.expressions import Column, Expression, Literal, Operation
+from sulq.query.spelling import sql_text
 from sulq.schema import bound, grid
 from sulq.schema.bound import Condition, Integer
 from sulq.schema.columns import Category, Flag, Number, Schema, as_number
@@ -23,7 +23,7 @@ SMALLEST = Fraction(1, 2**200)
 
 
 def _spell(expression: Expression) -> str:
-    return canonical.spelling(expression)[:160]
+    return sql_text(expression)[:160]
 
 
 class RowBinder:

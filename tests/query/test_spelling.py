@@ -15,7 +15,7 @@ from sulq.query.expressions import col, when
 from sulq.query.statistics import count, histogram, mean
 from sulq.query.sum_query import text_of
 from sulq.sql import parse_condition, parse_value
-from sulq.sql.spelling import question_text, sql_text
+from sulq.query.spelling import question_text, sql_text
 
 names = st.sampled_from(["age", "Income", "blood pressure", 'quo"te', "end", "date", "år", "x2"])
 columns = names.map(col)

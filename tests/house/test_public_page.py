@@ -1,0 +1,42 @@
+"""The public page: what `from sulq import ...` offers, and nothing else."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+import sulq
+
+PAGE = """
+    Answer BudgetSpent Category Database EngineFailed Flag InvalidQuery Number Oracle Promise Quote
+    Refused Schema SulqError SumQuery UnsafeExactly cdf col count hashed histogram lit mean outer
+    quantiles total variance when
+""".split()
+
+
+def test_the_page_is_what_it_was() -> None:
+    assert sulq.__all__ == PAGE
+    assert len(PAGE) <= 30
+    assert dir(sulq) == sorted(PAGE)
+
+
+@pytest.mark.parametrize("name", PAGE)
+def test_every_name_is_there_and_explained_on_the_page(name: str) -> None:
+    assert getattr(sulq, name) is not None
+    assert name in (sulq.__doc__ or "")
+
+
+def test_unknown_names_are_unknown() -> None:
+    with pytest.raises(AttributeError, match="nonsense"):
+        sulq.nonsense  # noqa: B018
+    with pytest.raises(ImportError):
+        from sulq import nonsense  # noqa: F401
+
+
+def test_the_page_loads_no_engine_until_it_is_needed() -> None:
+    heavy = ["duckdb", "numpy", "fastapi", "uvicorn", "httpx", "sqlglot", "pandas"]
+    code = f"import sys, sulq; print([m for m in {heavy} if m in sys.modules])"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == "[]"
