@@ -25,9 +25,10 @@ def test_an_existing_ledger_cannot_take_data_of_another(path, tmp_path):
 
 
 def test_one_ledger_does_not_publish_the_same_data_twice(path):
-    publish(path, fingerprint="f")
+    journal = publish(path, fingerprint="f")
     with pytest.raises(Refused, match="another table"):
         publish(path, fingerprint="f", name="again")
+    ask(journal, "q")
 
 
 def test_registered_data_is_refused_in_memory(path):

@@ -146,7 +146,7 @@ _registry = threading.Lock()  # no finalizer takes it
 def open_book(path: str | Path, wait: float, create: bool) -> Book:
     """The book of `path`, shared within this process; `Refused` if anything does not match."""
     if str(path) == MEMORY:
-        return _begin(SqliteStore(MEMORY), None, [])
+        return _begin(SqliteStore(MEMORY, create=True), None, [])
     where = os.path.realpath(path)
     with _registry:
         for closed_path in [found for found, book in _books.items() if not book.usable]:
@@ -201,7 +201,10 @@ def _open(where: str, wait: float, create: bool) -> Book:
         known = (read_private(home / "ledger") or b"").decode("ascii", "replace")
         if not Path(where).exists() and (known or not create):
             raise _missing(where, known)
-        store = SqliteStore(where, max(0.0, deadline - time.monotonic()))
+        if known and not Path(where).stat().st_size:
+            raise _missing(where, known)
+        left = max(0.0, deadline - time.monotonic())
+        store = SqliteStore(where, left, create=create and not known)
         try:
             history = History()
             history.take(store.rows())

@@ -33,10 +33,11 @@ class History:
         """Replay stored rows, checking each; `Refused` at the first that does not verify."""
         for row in rows:
             try:
-                body = json.loads(row.body)
-                linked = row.hash == link(self.mark.hash, row.body)
-                if not linked or not self._follows(row.seq, body):
+                if row.hash != link(self.mark.hash, row.body):
                     raise ValueError("broken chain")
+                body = json.loads(row.body)
+                if not self._follows(row.seq, body):
+                    raise ValueError("missing events")
                 self._check_answer(body, row.noisy)
                 self._apply(row.seq, body)
             except (
@@ -44,6 +45,7 @@ class History:
                 AttributeError,
                 InvalidQuery,
                 LookupError,
+                RecursionError,
                 TypeError,
                 ValueError,
             ):

@@ -31,8 +31,8 @@ def connect(path: str) -> apsw.Connection:
 class SqliteStore:
     """Rows in one table of one file. Not thread-safe: its owner serialises."""
 
-    def __init__(self, path: str | Path, wait: float = 0.0) -> None:
-        """Take the file or raise `Refused`; an empty or missing file becomes an empty store."""
+    def __init__(self, path: str | Path, wait: float = 0.0, *, create: bool = False) -> None:
+        """Take the file or raise `Refused`; with `create` an empty file becomes an empty store."""
         self.path = str(path)
         try:
             self._connection = connect(self.path)
@@ -41,7 +41,7 @@ class SqliteStore:
                 f"the ledger {self.path} cannot be opened; check path and rights"
             ) from None
         try:
-            self._take(wait)
+            self._take(wait, create)
         except apsw.BusyError:
             self._connection.close()
             raise Refused(f"the ledger {self.path} is held by another process") from None
@@ -52,7 +52,7 @@ class SqliteStore:
             self._connection.close()
             raise
 
-    def _take(self, wait: float) -> None:
+    def _take(self, wait: float, create: bool) -> None:
         """Lock the file by a first read (the pragma alone locks nothing) and check its format."""
         one = self._connection.execute
         # A forked child that ends must not fold the WAL away under its parent.
@@ -60,7 +60,7 @@ class SqliteStore:
         self._connection.set_busy_timeout(max(0, int(wait * 1000)))
         for pragma in PRAGMAS:
             one(f"pragma {pragma}").fetchall()
-        if one("select count(*) from sqlite_schema").get == 0:
+        if create and one("select count(*) from sqlite_schema").get == 0:
             one("begin immediate")
             one(
                 "create table events (seq integer primary key, hash blob not null, "
@@ -70,7 +70,7 @@ class SqliteStore:
             one(f"pragma user_version={FORMAT}")
             one("commit")
         if one("pragma application_id").get != APPLICATION:
-            raise Refused(f"{self.path} is not a ledger of sulq; give another path")
+            raise Refused(f"{self.path} is empty or not a ledger of sulq; give another path")
         if (version := one("pragma user_version").get) != FORMAT:
             raise Refused(
                 f"the ledger {self.path} has format {version}, this sulq reads {FORMAT}; "
@@ -94,7 +94,7 @@ class SqliteStore:
         while True:
             try:
                 page = [Row(*row) for row in self._connection.execute(query, (after, PAGE))]
-            except apsw.Error:
+            except (apsw.Error, UnicodeDecodeError):
                 raise unreadable(self.path) from None
             yield from page
             if len(page) < PAGE:
@@ -105,7 +105,7 @@ class SqliteStore:
         query = "select seq, hash, body, noisy from events where seq = ?"
         try:
             found = self._connection.execute(query, (seq,)).fetchone()
-        except apsw.Error:
+        except (apsw.Error, UnicodeDecodeError):
             raise unreadable(self.path) from None
         if found is None:
             raise Refused(f"the ledger has no entry {seq}")

@@ -1,0 +1,63 @@
+"""A forked child must not touch its parent's ledger, whatever way it ends."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PARENT = """
+import os, sys
+from sulq.errors import Refused
+from tests.ledger.publishing import *
+
+path, ending = sys.argv[1:]
+journal = publish(path)
+ask(journal, "before")
+child = os.fork()
+if child == 0:
+    for use in (lambda: pay(journal, "child"), journal.statement, lambda: publish(path),
+                lambda: journal.grant("ann", ONE)):
+        try:
+            use()
+        except Refused:
+            pass
+        else:
+            os._exit(9)
+    if ending == "forgotten":
+        del journal
+        sys.exit(0)
+    if ending == "closed":
+        journal.close()
+    if ending == "abrupt":
+        os._exit(0)
+    sys.exit(0)
+_, status = os.waitpid(child, 0)
+assert status == 0, status
+for number in range(3):
+    ask(journal, f"after{number}")
+try:
+    publish(path + "x").close()
+finally:
+    os.unlink(path + "x")
+os._exit(0)  # no tidying: what is on disk must do
+"""
+
+
+@pytest.mark.parametrize("ending", ["normal", "forgotten", "closed", "abrupt"])
+def test_a_child_leaves_its_parent_s_ledger_alone(path, ending):
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([*sys.path, "."])}
+    command = [sys.executable, "-c", PARENT, str(path), ending]
+    root = Path(__file__).parents[2]
+    run = subprocess.run(
+        command, env=environment, cwd=root, capture_output=True, text=True, check=False
+    )
+    assert run.returncode == 0, run.stderr
+    check = (
+        "import sys; from tests.ledger.publishing import *; journal = publish(sys.argv[1]); "
+        "assert journal.statement().answered == 4; journal.close()"
+    )
+    subprocess.run([sys.executable, "-c", check, str(path)], env=environment, cwd=root, check=True)

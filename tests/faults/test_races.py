@@ -1,0 +1,172 @@
+"""Many at once: the cap is reached exactly and never passed."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from tests.ledger.publishing import ONE, ask, credits, pay, publish, spent
+
+from sulq.accounting.losses import CREDIT, Loss
+from sulq.errors import BudgetSpent, Refused
+from sulq.ledger.budgets import Budgets
+
+THREADS = 64
+
+
+def together(act):
+    """Run act(0), act(1), ... in threads that start at once."""
+    gate, problems = threading.Barrier(THREADS), []
+
+    def work(number):
+        gate.wait()
+        try:
+            act(number)
+        except BaseException as problem:  # noqa: BLE001 - reported by the main thread
+            problems.append(problem)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(THREADS)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert problems == []
+
+
+@pytest.mark.parametrize("repetition", range(5))
+def test_64_threads_spend_exactly_the_cap(path, repetition):
+    journal = publish(path, cap=credits(40))
+    released = []
+
+    def act(me):
+        for turn in range(4):
+            price = credits(3 - me % 3)
+            with suppress(BudgetSpent):
+                released.append(ask(journal, f"{me}-{turn}", price=price).charged[""].credits)
+        try:  # the cheapest question of all takes what is left
+            while True:
+                released.append(ask(journal, f"{me}-{len(released)}-rest").charged[""].credits)
+        except BudgetSpent:
+            pass
+
+    together(act)
+    assert sum(released) == 40 * CREDIT
+    assert spent(journal) == credits(40)
+    journal.close()
+    assert spent(publish(path, cap=credits(40))) == credits(40)
+
+
+def test_without_the_check_the_cap_is_passed(path, monkeypatch):
+    """The control: the race is real, only `admit` stops it."""
+    monkeypatch.setattr(Budgets, "admit", lambda *_: None)
+    journal = publish(path, cap=credits(40))
+    together(lambda me: ask(journal, f"q{me}"))
+    assert spent(journal) == credits(THREADS)
+    journal.close()
+    with pytest.raises(Refused, match="does not verify"):
+        publish(path, cap=credits(40))
+
+
+def test_64_threads_with_one_question_are_charged_once_and_see_one_answer(path):
+    journal, seen = publish(path), []
+    together(lambda me: seen.append(ask(journal, "q", values=(me,)).values))
+    assert len(set(seen)) == 1
+    assert spent(journal) == ONE
+
+
+def test_64_threads_with_one_key_are_charged_once(path):
+    journal, seen = publish(path), []
+
+    def act(me):
+        try:
+            seen.append(ask(journal, "q", values=(me,), key="k").values)
+        except Refused as refusal:
+            assert "attempts" in str(refusal)
+
+    together(act)
+    assert len(set(seen)) == 1
+    assert spent(journal) == ONE
+
+
+def test_shares_hold_under_racing_analysts(path):
+    journal = publish(path, cap=Loss(40 * CREDIT, 0))
+    for name, share in (("ann", 15), ("bob", 10)):
+        journal.grant(name, credits(share))
+    paid = {"ann": 0, "bob": 0, "owner": 0}
+
+    def act(me):
+        who = ("ann", "bob", "owner")[me % 3]
+        for turn in range(3):
+            try:
+                ask(journal, f"{me}-{turn}", analyst=who)
+                paid[who] += 1
+            except BudgetSpent:
+                pass
+
+    together(act)
+    assert paid == {"ann": 15, "bob": 10, "owner": 15}
+
+
+def start(*arguments):
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([*sys.path, "."])}
+    script = str(Path(__file__).with_name("contender.py"))
+    command = [sys.executable, script, *map(str, arguments)]
+    return subprocess.Popen(
+        command, env=environment, stderr=subprocess.PIPE, cwd=Path(__file__).parents[2]
+    )
+
+
+def test_8_processes_hold_the_ledger_one_at_a_time(path, tmp_path):
+    log = tmp_path / "log"
+    processes = [start(path, log, f"p{number}") for number in range(8)]
+    for process in processes:
+        _, talk = process.communicate()
+        assert process.returncode == 0, talk
+    lines = [line.split() for line in log.read_text().splitlines()]
+    moves = [line for line in lines if line[0] in ("in", "out")]
+    assert len(moves) == 2 * 8 * 3
+    for entered, left in zip(moves[::2], moves[1::2], strict=True):
+        assert (entered[0], left) == ("in", ["out", entered[1]])
+    journal = publish(path, cap=credits(40))
+    assert sum(line[0] == "released" for line in lines) == 40
+    assert spent(journal) == credits(40)
+
+
+def test_a_second_process_is_refused_and_told_who_holds_it(path):
+    holder = (
+        "import sys; from tests.ledger.publishing import *; journal = publish(sys.argv[1]); "
+        "print(flush=True); input()"
+    )
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([*sys.path, "."])}
+    with subprocess.Popen(
+        [sys.executable, "-c", holder, str(path)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env=environment,
+        cwd=Path(__file__).parents[2],
+    ) as process:
+        process.stdout.readline()
+        with pytest.raises(Refused, match=rf"people\.ledger is held by process {process.pid}"):
+            publish(path, wait=0.1)
+        process.kill()
+    pay(publish(path, wait=5.0), "q")
+
+
+def test_a_copy_of_a_ledger_in_use_is_refused(path, tmp_path):
+    """Two copies share one id: only one of them can be the ledger."""
+    journal = publish(path)
+    journal.close()
+    copy = tmp_path / "copy.ledger"
+    copy.write_bytes(path.read_bytes())
+    journal = publish(path)
+    with pytest.raises(Refused, match="held by process"):
+        publish(copy)
+    pay(journal, "q")
+    journal.close()
+    with pytest.raises(Refused, match="rolled back"):
+        publish(copy)
