@@ -118,7 +118,7 @@ def _total(bound: BoundQuery, value: int, law: Law, size: int | None) -> Reading
 
 
 def _mean(bound: BoundQuery, values: Sequence[int], laws: Sequence[Law]) -> Reading:
-    counted, summed = _estimates(bound, values)[0]
+    counted, summed = _estimates(bound, values)[0].tolist()
     errors = [_spread(term, law) for term, law in zip(bound.terms, laws, strict=True)]
     middle = float(bound.terms[1].middle)
     low = float(bound.terms[1].low) + middle
@@ -146,7 +146,7 @@ def _mean(bound: BoundQuery, values: Sequence[int], laws: Sequence[Law]) -> Read
 
 
 def _variance(bound: BoundQuery, values: Sequence[int], laws: Sequence[Law]) -> Reading:
-    counted, summed, squared = _estimates(bound, values)[0]
+    counted, summed, squared = _estimates(bound, values)[0].tolist()
     e0, e1, e2 = (_spread(term, law) for term, law in zip(bound.terms, laws, strict=True))
     most = float((bound.terms[1].high - bound.terms[1].low) / 2) ** 2
     if counted <= 0:

@@ -54,3 +54,11 @@ def test_sizing_of_two_hundred_counts() -> None:
 def test_a_table_of_one_row_is_refused() -> None:
     with pytest.raises(InvalidQuery, match="at least 2"):
         sizing(Promise(1), 1)
+
+
+def test_the_bar_is_the_laws_own() -> None:
+    """95 % of Laplace noise lies within b ln 20, which is 2.12 standard deviations, not 1.96."""
+    pure = sizing(Promise(1, queries=100), 10_000)
+    assert pure.bar == pytest.approx(100 * 2.995732273553991)
+    coins = sizing(Promise(1, "1e-6", queries=10, noise="binomial"), 10_000)
+    assert coins.bar == int(coins.bar)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from sulq.accounting.calibration import calibrate
+from sulq.accounting.calibration import Calibration, calibrate
 from sulq.errors import InvalidQuery
 from sulq.schema.promise import Promise
 
@@ -45,16 +45,26 @@ def sizing(promise: Promise, rows: int) -> Sizing:
     """What a plain count will look like under `promise` on a table of `rows` rows."""
     if rows < 2:
         raise InvalidQuery(f"got {rows} rows, wanted at least 2")
-    variance = float(calibrate(promise).unit_variance)
+    calibration = calibrate(promise)
+    variance = float(calibration.unit_variance)
     error = math.sqrt(variance)
     return Sizing(
         rows,
         error,
-        NORMAL_95 * error,
+        _bar(calibration),
         math.sqrt(sampling_variance(rows, 0.5)),
         math.sqrt(sampling_variance(rows, RARE)),
         equal_subset(rows, variance),
     )
+
+
+def _bar(calibration: Calibration) -> float:
+    """The half-width that 95 of 100 counts keep."""
+    if calibration.unit_law is not None:
+        return float(calibration.unit_law.half_width(0.95))
+    if calibration.promise.noise == "laplace":
+        return float(calibration.unit_scale) * math.log(20)  # P(|N| > h) = e^(-h/b)
+    return NORMAL_95 * math.sqrt(calibration.unit_variance)
 
 
 def sampling_variance(rows: int, share: float) -> float:
