@@ -203,7 +203,6 @@ class _Compiler:
         def binned(block: Block) -> Parts:
             number = value(block)
             index = np.searchsorted(edges, number, side="right") - 1
-            index[number == edges[-1]] = bins - 1
             index[(index < 0) | (index >= bins)] = outside
             return [Choice(index, bins + node.other)]
 

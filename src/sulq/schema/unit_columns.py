@@ -20,11 +20,13 @@ from sulq.schema.bound import (
     Scaled,
 )
 from sulq.schema.columns import Category, Flag, Number, Schema
-from sulq.schema.grid import WIDE, round_leaf
+from sulq.schema.grid import round_leaf
 from sulq.schema.vector_bounds import Sized, sized
 from sulq.schema.vectors import BITS, FULL, Coordinates, Joined, Looked, Node, Picked
 
 STEP = Fraction(1, FULL)
+FARTHEST = 2**50
+"""No leaf passes this: whole numbers and their halves are then exact in binary64."""
 MOST_ONE_HOT = 512
 """Values of a Category inside `columns`; `one_hot` takes more."""
 
@@ -41,9 +43,9 @@ def unit_leaf(column: Number) -> tuple[Integer, int, int]:
     low, high = column.range
     far = max(abs(low), abs(high)) / (high - low)
     coarse = 0
-    while coarse < BITS and far * 2 ** (BITS - coarse) > WIDE:
+    while coarse < BITS and far * 2 ** (BITS - coarse) > FARTHEST:
         coarse += 1
-    if far * 2 ** (BITS - coarse) > WIDE:
+    if far * 2 ** (BITS - coarse) > FARTHEST:
         raise InvalidQuery(
             f"{column.name}: its range is too narrow beside its distance from 0; shift the column"
         )

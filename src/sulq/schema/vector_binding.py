@@ -148,8 +148,7 @@ class VectorBinder:
             if len(v) != 1:
                 raise InvalidQuery(f"bins takes one number, the vector has {len(v)}")
             numbers = [self.rows.literal(edge, "number") for edge in edges]
-            steps = [math.ceil(number / v.step) for number in numbers]
-            steps[-1] = math.floor(numbers[-1] / v.step)  # the last bin is closed
+            places, on_grid = [number / v.step for number in numbers], True
             low, high, private = v.lows[0], v.highs[0], v.private
             subject: Integer | nodes.Node = v.node
             name = "value"
@@ -157,12 +156,14 @@ class VectorBinder:
             value = self.rows.number(of)
             name = of.name if isinstance(of, Column) else canonical.spelling(of)
             numbers = [self.rows.literal(edge, value.kind) for edge in edges]
-            rule = math.ceil if value.exact else _nearest
-            steps = [rule(number / value.step) for number in numbers]
+            places, on_grid = [number / value.step for number in numbers], value.exact
             low, high, private = value.low, value.high, self._private(value.node)
             subject = FirstOf(value.node, Fixed(low - 2))
         if any(a >= b for a, b in pairwise(numbers)):
             raise InvalidQuery("edges must increase")
+        rule = math.ceil if on_grid else _nearest
+        steps = [rule(place) for place in places[:-1]]
+        steps.append((math.floor if on_grid else _nearest)(places[-1]) + 1)  # the last is closed
         steps = [min(max(step, low - 1), high + 1) for step in steps]
         texts = [f"{float(number):g}" for number in numbers]
         keys = [f"{name} in [{a}, {b})" for a, b in pairwise(texts)]

@@ -55,7 +55,7 @@ class Picked:
 
 @dataclass(frozen=True, slots=True)
 class Binned:
-    """1 at the bin [e0, e1), ..., the last closed; outside: nothing, or with `other` the last."""
+    """1 at the bin [e0, e1), [e1, e2), ...; outside: nothing, or with `other` the last."""
 
     of: Integer | Node
     edges: tuple[int, ...]

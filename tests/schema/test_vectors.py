@@ -1,0 +1,417 @@
+"""Norms, diameters and prices of vectors against every pair of rows there is, and known values."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from fractions import Fraction
+from itertools import product
+from random import Random
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.engines.reference import holds
+from tests.engines.vector_reference import vector
+from tests.query.random_vectors import VectorMaker
+
+from sulq.errors import InvalidQuery
+from sulq.query import vectors as q
+from sulq.query.expressions import col
+from sulq.query.sum_query import SumQuery, outer
+from sulq.query.vector_values import Vector
+from sulq.schema.binding import BoundQuery, bind
+from sulq.schema.columns import Category, Flag, Number, Schema
+from sulq.schema.strata import accounts
+from sulq.schema.vector_binding import VectorBinder
+from sulq.schema.vector_bounds import Sized
+from sulq.schema.vectors import FULL, decay_table, logistic_table
+
+SCHEMA = Schema(
+    Number("a", 0, 2),
+    Number("b", -1, 1, step=1),
+    Flag("f"),
+    Category("c", ["x", "y"]),
+    Number("z", 0, 2, public=True),
+    Category("g", ["p", "q"], public=True),
+)
+DOMAIN: dict[str, list[Any]] = {
+    "a": [0.0, 0.7, 2.0, None],
+    "b": [-1, 0, 1, None],
+    "f": [True, False, None],
+    "c": ["x", "y", "w"],
+    "z": [0.0, 2.0, None],
+    "g": ["p", "q", None],
+}
+PUBLIC = ("z", "g")
+EVERY_ROW = [dict(zip(DOMAIN, row, strict=True)) for row in product(*DOMAIN.values())]
+
+
+def exact_gap(one: list[int], two: list[int]) -> tuple[int, int]:
+    gaps = [a - b for a, b in zip(one, two, strict=True)]
+    return sum(abs(g) for g in gaps), sum(g * g for g in gaps)
+
+
+def widest(values: list[list[int]]) -> tuple[int, int]:
+    """The largest L1 and squared L2 distance of two of them, exactly."""
+    distinct = [list(v) for v in {tuple(v) for v in values}]
+    floats = np.array(distinct, float)
+    one = squared = 0
+    for place, row in enumerate(floats):
+        gaps = np.abs(floats - row)
+        for far in (gaps.sum(axis=1).argmax(), np.square(gaps).sum(axis=1).argmax()):
+            l1, l2 = exact_gap(distinct[place], distinct[int(far)])
+            one, squared = max(one, l1), max(squared, l2)
+    return one, squared
+
+
+def by_public(rows: list[dict[str, Any]]) -> dict[tuple[Any, ...], list[dict[str, Any]]]:
+    found = defaultdict(list)
+    for row in rows:
+        found[tuple(row[name] for name in PUBLIC)].append(row)
+    return found
+
+
+def check_size(v: Sized) -> None:
+    """Everything a bound vector says of itself, on every row."""
+    for rows in by_public(EVERY_ROW).values():
+        values = [vector(v.node, row) for row in rows]
+        for x in values:
+            assert len(x) == len(v) == len(v.keys)
+            assert all(a <= y <= b for a, y, b in zip(v.lows, x, v.highs, strict=True))
+            assert sum(y * y for y in x) <= v.norm_squared
+            assert sum(map(abs, x)) <= v.norm_one
+            if v.indicator:
+                assert sum(y != 0 for y in x) <= 1
+        if v.indicator:
+            assert len({y for x in values for y in x if y}) <= 1
+        one, squared = widest(values)
+        assert one <= v.wide_one
+        assert squared <= v.wide_squared
+        if not v.private:
+            assert squared == 0
+
+
+def true_change(bound: BoundQuery, neighbours: str, g: object) -> tuple[int, int]:
+    """The largest change over all neighbours whose public g is `g`, in steps."""
+    program = bound.sums
+    one = squared = 0
+    for (_, stratum), rows in by_public(EVERY_ROW).items():
+        if stratum != g:
+            continue
+        added = []
+        for row in rows:
+            left, right = vector(program.left, row), vector(program.right, row)
+            inside = int(holds(program.rows, row))
+            added.append([inside * a * b for a in left for b in right])
+        if neighbours == "add-remove":
+            one = max(one, *(sum(map(abs, x)) for x in added))
+            squared = max(squared, *(sum(y * y for y in x) for x in added))
+        else:
+            l1, l2 = widest(added)
+            one, squared = max(one, l1), max(squared, l2)
+    return one, squared
+
+
+def claimed(bound: BoundQuery, g: object, schema: Schema = SCHEMA) -> tuple[Fraction, Fraction]:
+    names = accounts(schema)
+    number = names.index("g=*" if g is None else f"g={g}")
+    (found,) = [s for s, numbers in bound.reach if number in numbers]
+    unit = bound.terms[0].unit
+    return found.l1 * unit, found.l2_squared * unit**2
+
+
+def check(query: SumQuery, neighbours: str) -> None:
+    bound = bind(query, SCHEMA, neighbours)
+    for g in DOMAIN["g"]:
+        one, squared = true_change(bound, neighbours, g)
+        says_one, says_squared = claimed(bound, g)
+        assert one <= says_one, query.to_json()
+        assert squared <= says_squared, query.to_json()
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_no_two_neighbours_differ_by_more_than_is_charged(seed: int) -> None:
+    rng = Random(seed)
+    maker = VectorMaker(SCHEMA, rng, list(DOMAIN))
+    for number in range(12):
+        left = maker.vector(2)
+        right = left if number % 4 == 0 else maker.vector(2)
+        rows = maker.condition() if rng.random() < 0.5 else None
+        check_size(maker.binder.bind(left))
+        if len(maker.binder.bind(left)) * len(maker.binder.bind(right)) <= 60:
+            check(outer(left, right, rows), rng.choice(["replace", "replace", "add-remove"]))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(50, 80))
+def test_no_two_neighbours_differ_by_more_than_is_charged_at_length(seed: int) -> None:
+    rng = Random(seed)
+    maker = VectorMaker(SCHEMA, rng, list(DOMAIN))
+    for number in range(30):
+        left = maker.vector(3)
+        right = left if number % 4 == 0 else maker.vector(3)
+        rows = maker.condition() if rng.random() < 0.5 else None
+        check_size(maker.binder.bind(left))
+        check(outer(left, right, rows), rng.choice(["replace", "add-remove"]))
+
+
+X = q.columns(["a", "b"], centre=0.5)
+TIGHT = {
+    "a constant side": outer(q.ones(), X),
+    "a constant coordinate": outer(q.ones(), q.concat(q.scaled(q.ones(), 0.5), X)),
+    "a one-hot side": outer(q.one_hot("c"), q.concat(q.ones(), q.columns(["a"]))),
+    "two one-hots": outer(q.one_hot("c", other=True), q.one_hot("f", other=True)),
+    "a public one-hot": outer(q.one_hot("g"), q.columns(["a"])),
+    "a table per attribute": outer(
+        q.concat(q.one_hot("c", other=True), q.bins("a", [0, 1, 2], other=True)), q.one_hot("f")
+    ),
+    "the square of a one-hot": outer(q.columns(["c"]), q.columns(["c"])),
+    "signed sides": outer(q.residual(X, [0, 0], "f", "hinge"), X),
+    "rows that private columns choose": outer(q.ones(), q.ones(), col("f")),
+}
+
+
+@pytest.mark.parametrize("name", TIGHT)
+@pytest.mark.parametrize("neighbours", ["replace", "add-remove"])
+def test_where_the_price_is_exactly_what_two_neighbours_can_do(name: str, neighbours: str) -> None:
+    bound = bind(TIGHT[name], SCHEMA, neighbours)
+    assert true_change(bound, neighbours, "p")[1] == claimed(bound, "p")[1]
+
+
+# --- known values: V.3, and what the learners count on ------------------------------------------
+
+FIVE = Schema(
+    *(Number(f"n{i}", 0, 1) for i in range(5)),
+    Category("label", ["u", "v", "w"]),
+    Flag("y"),
+    Category("town", ["p", "q"], public=True),
+)
+NAMES = [f"n{i}" for i in range(5)]
+ROW = q.columns(NAMES)
+CENTRES = [[i / 10] * 5 for i in range(10)]
+
+
+def credits(query: SumQuery, neighbours: str, schema: Schema = FIVE) -> Fraction:
+    return max(s.l2_squared for s, _ in bind(query, schema, neighbours).reach)
+
+
+@pytest.mark.parametrize(
+    ("query", "replace", "add_remove"),
+    [
+        (outer(q.one_hot("label"), q.one_hot("y")), 2, 1),
+        (outer(q.nearest(ROW, CENTRES), q.concat(q.ones(), ROW)), 12, 6),
+        (outer(q.columns(NAMES, clip=1), q.columns(NAMES, clip=1)), 2, 1),
+        (outer(q.one_hot("town"), q.columns(["n0"])), 1, 1),
+        (outer(q.ones(), ROW), 5, 5),
+        (outer(q.ones(), q.ones()), 0, 1),
+    ],
+    ids=["contingency", "k-means", "clipped outer product", "public groups", "sums", "size"],
+)
+def test_joint_credits_of_the_claims(query: SumQuery, replace: int, add_remove: int) -> None:
+    """V.3 golden values."""
+    assert credits(query, "replace") == replace
+    assert credits(query, "add-remove") == add_remove
+
+
+def length(query: SumQuery, neighbours: str) -> float:
+    """The L2 sensitivity in user units."""
+    bound = bind(query, FIVE, neighbours)
+    term = bound.terms[0]
+    squared = max(s.l2_squared for s, _ in bound.reach) * (term.unit * term.step) ** 2
+    return math.sqrt(squared)
+
+
+B = 0.5
+CLIPPED = q.columns(NAMES, centre=0.4, clip=B)
+R = math.sqrt(1.25) * B
+SETTINGS = {
+    "mean": (
+        outer(q.ones(), q.concat(q.scaled(q.ones(), math.sqrt(5) / 2), q.columns(NAMES, 0.5))),
+        math.sqrt(5 / 2),
+        math.sqrt(5),
+    ),
+    "norms": (outer(q.ones(), q.bins(q.norm(CLIPPED), [i / 20 for i in range(41)])), 1, 2**0.5),
+    "gram": (outer(CLIPPED, CLIPPED), B**2, 2**0.5 * B**2),
+    "lloyd": (
+        outer(
+            q.nearest(ROW, CENTRES),
+            q.concat(q.scaled(q.ones(), 0.6 * B), q.from_nearest(ROW, CENTRES, B)),
+        ),
+        B * math.sqrt(1.36),
+        2 * B,
+    ),
+    "class moments": (
+        outer(q.columns(["label"], centre=[1 / 3] * 3), CLIPPED),
+        B * math.sqrt(2 / 3),
+        2 * B * math.sqrt(2 / 3),
+    ),
+    "regression": (
+        outer(
+            q.concat(CLIPPED, q.scaled(q.ones(), B / 2)),
+            q.concat(CLIPPED, q.scaled(q.ones(), B / 2)),
+        ),
+        R**2,
+        2**0.5 * R**2,
+    ),
+    "gradient": (outer(q.residual(CLIPPED, [1] * 5, "y", "logistic"), CLIPPED), B, 2 * B),
+    "class gradient": (
+        outer(q.residual(CLIPPED, [[1] * 5] * 3, "label", "logistic"), CLIPPED),
+        2**0.5 * B,
+        2 * 2**0.5 * B,
+    ),
+    "perceptron": (
+        outer(q.margin(CLIPPED, "y", [1] * 5, 0.02), q.signed(CLIPPED, "y")),
+        B,
+        2 * B,
+    ),
+    "labelled rows": (outer(q.ones(), q.signed(CLIPPED, "y")), B, 2 * B),
+    "bayes bins": (
+        outer(q.concat(*(q.bins(name, [0, 0.5, 1]) for name in NAMES)), q.one_hot("label")),
+        5**0.5,
+        10**0.5,
+    ),
+    "tree level": (
+        outer(
+            q.concat(*(q.bins(name, [0, 0.5, 1]) for name in NAMES)),
+            q.crossed(q.one_hot("label"), q.cells(col("n0") < 0.3, col("n1") < 0.6)),
+        ),
+        5**0.5,
+        10**0.5,
+    ),
+    "bayes numbers": (
+        outer(q.one_hot("label"), q.concat(q.scaled(q.ones(), 0.3 * B), CLIPPED)),
+        B * math.sqrt(1.09),
+        2 * B,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_what_the_learners_count_on(name: str) -> None:
+    query, add_remove, replace = SETTINGS[name]
+    assert length(query, "add-remove") == pytest.approx(add_remove, rel=2e-5)
+    assert length(query, "replace") == pytest.approx(replace, rel=2e-5)
+
+
+def test_a_projection_on_orthonormal_rows_does_not_make_vectors_longer() -> None:
+    rows, _ = np.linalg.qr(np.random.default_rng(3).normal(size=(5, 2)))
+    projected = VectorBinder(FIVE).bind(q.project(CLIPPED, rows.T))
+    assert math.sqrt(projected.norm_squared) * projected.step == pytest.approx(B, rel=1e-4)
+
+
+def test_persons_pay_for_their_rows() -> None:
+    """M.5: m rows move m times as much; and no column of a person is public."""
+    schema = Schema(*FIVE.columns, unit="who", max_rows=3)
+    query = outer(q.one_hot("label"), q.one_hot("y"))
+    assert credits(query, "replace", schema) == 9 * 2
+    assert credits(outer(q.one_hot("town"), q.ones()), "replace", schema) == 9 * 2
+    assert credits(outer(q.one_hot("town"), q.ones()), "replace") == 0
+
+
+def test_a_stratum_outside_s_pays_nothing() -> None:
+    bound = bind(outer(ROW, ROW, col("town") == "p"), FIVE)
+    paid = {accounts(FIVE)[n]: s.l2_squared for s, ns in bound.reach for n in ns}
+    assert paid["town=q"] == paid["town=*"] == 0 < paid["town=p"]
+
+
+def test_private_rows_also_pay_for_coming_and_going() -> None:
+    near = q.concat(q.ones(), q.scaled(q.columns(["n0"]), 0.1))
+    assert credits(outer(q.ones(), near), "replace") < credits(
+        outer(q.ones(), near, col("y")), "replace"
+    )
+    assert credits(outer(q.ones(), near, col("y")), "replace") == pytest.approx(1.01, rel=1e-4)
+
+
+# --- binding ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("vector_", "complaint"),
+    [
+        (q.columns(["age"]), "no column"),
+        (q.one_hot("n0"), "a Number"),
+        (q.columns(["n0"], centre=[0.5, 0.5]), "centre wants 1"),
+        (q.project(ROW, [[1, 2]]), "2 numbers a row"),
+        (q.nearest(ROW, [[0] * 4]), "4 numbers a row"),
+        (q.nearest(ROW, [[2**30] * 5]), "far outside"),
+        (q.margin(ROW, "n0", [1] * 5), "Number"),
+        (q.residual(ROW, [[1] * 5] * 2, "label", "logistic"), "3 values"),
+        (q.residual(ROW, [[1] * 5] * 2, "y", "logistic"), "Category"),
+        (q.residual(ROW, [2**40] * 5, "y", "logistic"), "too large"),
+        (q.bins(ROW, [0, 1]), "one number"),
+        (q.bins("n0", [1, 0]), "increase"),
+        (q.clipped(ROW, 2.0**-30), "below one step"),
+        (q.cells(col("n0")), "Number"),
+    ],
+)
+def test_what_binding_refuses(vector_: Vector, complaint: str) -> None:
+    with pytest.raises(InvalidQuery, match=complaint):
+        bind(outer(q.ones(), vector_), FIVE)
+
+
+def test_too_many_numbers_in_an_answer_are_refused() -> None:
+    schema = Schema(Category("many", list(range(2_000))))
+    with pytest.raises(InvalidQuery, match="at most 1000000"):
+        bind(outer(q.one_hot("many"), q.one_hot("many")), schema)
+
+
+def test_a_missing_value_takes_the_centre() -> None:
+    binder = VectorBinder(SCHEMA)
+    missing = {"a": None, "b": None, "f": None, "c": None, "z": None, "g": None}
+    plain = binder.bind(q.columns(["a", "f", "c"]))
+    assert vector(plain.node, missing) == [FULL // 2] * 4
+    told = binder.bind(q.columns(["a", "f", "c"], centre=[0.1, 0.2, 0.3, 0.4]))
+    assert vector(told.node, missing) == [0, 0, 0, 0]
+
+
+def test_a_range_far_from_zero_keeps_its_leaf_within_50_bits() -> None:
+    schema = Schema(Number("late", 2**40, 2**40 + 1024), Number("flat", 2**52, 2**52 + 1))
+    bound = VectorBinder(schema).bind(q.columns(["late"]))
+    assert vector(bound.node, {"late": 2.0**40 + 512}) == [FULL // 2]
+    assert vector(bound.node, {"late": 2.0**40 + 1024}) == [FULL]
+    with pytest.raises(InvalidQuery, match="narrow"):
+        VectorBinder(schema).bind(q.columns(["flat"]))
+
+
+# --- tables -------------------------------------------------------------------------------------
+
+
+def test_the_tables_are_the_functions() -> None:
+    logistic, decay = logistic_table(), decay_table()
+    assert len(logistic) == 32 * 256 + 1 and len(decay) == 16 * 256 + 1
+    assert min(logistic) == 0 and max(logistic) == FULL == decay[0] and decay[-1] == 0
+    for place in range(0, len(logistic), 97):
+        expected = FULL / (1 + math.exp(-(place / 256 - 16)))
+        assert abs(logistic[place] - expected) <= 0.5 + 1e-6
+    for place in range(0, len(decay), 97):
+        assert abs(decay[place] - FULL * math.exp(-place / 256)) <= 0.5 + 1e-6
+    assert list(logistic) == sorted(logistic) and list(decay) == sorted(decay, reverse=True)
+
+
+@pytest.mark.parametrize("weight", [0.5, 3, -40])
+def test_residuals_are_the_slopes_of_their_losses(weight: float) -> None:
+    binder = VectorBinder(SCHEMA)
+    x = q.columns(["a"], centre=0.5)
+    for a, f in product([0.0, 0.7, 1.9], [True, False]):
+        row = {"a": a, "f": f, "b": 1, "c": "x", "z": 0.0, "g": "p"}
+        score = weight * (a / 2 - 0.5)
+        wanted = {
+            "linear": score - f,
+            "logistic": 1 / (1 + math.exp(-score)) - f,
+            "hinge": (-1 if f else 1) * ((1 if f else -1) * score < 1),
+        }
+        for kind, slope in wanted.items():
+            bound = binder.bind(q.residual(x, [weight], "f", kind))
+            found = vector(bound.node, row)[0] * bound.step
+            assert found == pytest.approx(slope, abs=2e-5 * max(1, abs(weight)))
+
+
+def test_soft_shares_are_the_softmax() -> None:
+    weights = [[1, -2], [0.5, 3], [-8, 0]]
+    bound = VectorBinder(SCHEMA).bind(q.softmax(q.columns(["a", "f"]), weights))
+    row = {"a": 1.4, "f": True}
+    scores = np.array(weights) @ [0.7, 1.0]
+    expected = np.exp(scores) / np.exp(scores).sum()
+    found = np.array(vector(bound.node, row)) / FULL
+    assert np.abs(found - expected).max() < 2e-5
