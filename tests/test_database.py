@@ -364,11 +364,11 @@ def test_an_engine_failure_keeps_the_charge_and_says_one_thing(
 ) -> None:
     db = publish()
 
-    def fail(program: object) -> list[int]:
+    def fail() -> list[int]:
         raise EngineFailed
 
     with monkeypatch.context() as patch:
-        patch.setattr(db.engine, "exact_sums", fail)
+        patch.setattr(db.engine, "prepare", lambda program: fail)
         with pytest.raises(EngineFailed, match="charge stands"):
             db.ask(count(where=col("smoker")))
     assert db.remaining == 99
@@ -419,7 +419,10 @@ def test_the_flow_is_in_one_order(monkeypatch: pytest.MonkeyPatch) -> None:
 
         monkeypatch.setattr(target, name, wrapped)
 
-    spy(db.engine, "exact_sums", "read")
+    real = db.engine.prepare
+    monkeypatch.setattr(
+        db.engine, "prepare", lambda program: _labelled(real(program), steps, "read")
+    )
     spy(sulq.database, "perturb", "draw")
     monkeypatch.setattr(
         type(db.ledger), "charge", _labelled(type(db.ledger).charge, steps, "charge")
@@ -459,3 +462,16 @@ def test_coarse_laws_refuse_persons_with_several_rows(noise: str) -> None:
     with pytest.raises(InvalidQuery, match="persons"):
         db.ask(count(where=col("ill")))
     assert db.remaining == 20
+
+
+def test_what_the_engine_refuses_costs_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Everything that can be refused is refused before the charge."""
+    db = publish()
+
+    def refuse(program: object) -> object:
+        raise InvalidQuery("too wide")
+
+    monkeypatch.setattr(db.engine, "prepare", refuse)
+    with pytest.raises(InvalidQuery):
+        db.ask(count(where=col("smoker")))
+    assert db.remaining == 100

@@ -87,10 +87,10 @@ def test_2_quotes_and_refusals_never_reach_the_engine(monkeypatch: pytest.Monkey
     db = publish(promise=Promise(1, "1e-6", queries=1))
     db.ask(count(where=col("smoker")))
 
-    def touched(program: object) -> list[int]:
+    def touched() -> list[int]:
         raise AssertionError("rows were read")
 
-    monkeypatch.setattr(db.engine, "exact_sums", touched)
+    monkeypatch.setattr(db.engine, "prepare", lambda program: touched)
     for question in QUESTIONS:
         db.quote(question)
     with pytest.raises(BudgetSpent):
@@ -193,10 +193,10 @@ def test_9_no_true_value_leaves(
             said.append(repr(answer) + repr(answer.receipt))
         with monkeypatch.context() as patch:
 
-            def fail(program: object) -> list[int]:
+            def fail() -> list[int]:
                 raise sulq.EngineFailed
 
-            patch.setattr(db.engine, "exact_sums", fail)
+            patch.setattr(db.engine, "prepare", lambda program: fail)
             try:
                 db.ask(count(where=col("age") > 5))
             except SulqError:

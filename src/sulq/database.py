@@ -130,6 +130,7 @@ class Database:
         bound = self.bind(query)  # query and schema only; may refuse, free
         cost = self.price(bound, within, confidence, credits, rows)  # no data
         self._check_source()
+        read = self.engine.prepare(bound.sums)  # may refuse, free
         entry = self.ledger.charge(  # durable before any row is touched; a repeat comes answered
             question=bound.text,
             digest=bound.digest,
@@ -140,7 +141,7 @@ class Database:
             key=key,
         )
         if not entry.answered:
-            sums = self.engine.exact_sums(bound.sums)  # the only line that reads rows
+            sums = read()  # the only line that reads rows
             self._check_read()
             noisy = perturb(bound.lifted(sums), cost.coordinates(bound.cells))  # the only draw
             entry = self.ledger.settle(entry, noisy)  # stored, write-once

@@ -66,25 +66,32 @@ class DuckDBEngine:
 
     def exact_sums(self, program: RowSums | BlockSums) -> list[int]:
         """The program's integers, exactly."""
-        work = self._prepared(program)
-        found: list[int] | None = None
-        try:
-            with self._lock:
-                cursor = self._connection.cursor()
-            try:
-                found = work(cursor)
-            finally:
-                cursor.close()
-        except Exception:  # noqa: BLE001 - an engine's own words may quote rows: none are kept
-            found = None
-        if found is None:
-            raise EngineFailed()
-        return found
+        return self.prepare(program)()
 
-    def _prepared(
+    def prepare(self, program: RowSums | BlockSums) -> Callable[[], list[int]]:
+        """What will read the rows, once everything that may be refused was checked."""
+        work = self._work(program)
+
+        def read() -> list[int]:
+            found: list[int] | None = None
+            try:
+                with self._lock:
+                    cursor = self._connection.cursor()
+                try:
+                    found = work(cursor)
+                finally:
+                    cursor.close()
+            except Exception:  # noqa: BLE001 - an engine's own words may quote rows: none are kept
+                found = None
+            if found is None:
+                raise EngineFailed()
+            return found
+
+        return read
+
+    def _work(
         self, program: RowSums | BlockSums
     ) -> Callable[[duckdb.DuckDBPyConnection], list[int]]:
-        """What to do with a connection, once everything that may be refused was checked."""
         if isinstance(program, BlockSums):
             sql, leaves = row_select(program, self._places, TABLE)
             sums = OuterSums(program, leaves)

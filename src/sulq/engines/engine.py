@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Protocol
 
 from sulq.engines.duckdb import open_duckdb
@@ -18,6 +19,9 @@ class Engine(Protocol):
 
     def exact_sums(self, program: RowSums | BlockSums) -> list[int]:
         """Cells in row-major order, within a cell the terms in order; a matrix row by row."""
+
+    def prepare(self, program: RowSums | BlockSums) -> Callable[[], list[int]]:
+        """The same, in two steps: this one may refuse and reads no row, the next one does."""
 
     def fingerprint(self) -> str:
         """A hash of the content. Only ever kept in the owner's state directory."""
