@@ -1,0 +1,204 @@
+"""The documents are true: examples run, links lead somewhere, and no file is forgotten.
+
+The examples of one document share a session, in a directory of their own with `people.csv`: Python
+is run and its output compared, `$ sulq` commands must end as they say, a policy is written down.
+Answers are noisy, so numbers may differ from what is printed, except those before "credits".
+"""
+
+from __future__ import annotations
+
+import ast
+import csv
+import doctest
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+
+import pytest
+from typer.testing import CliRunner
+
+import sulq
+from sulq.cli import app
+
+ROOT = Path(__file__).parents[2]
+SOURCE = ROOT / "src" / "sulq"
+DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("changelog.d/*.md")])
+FENCE = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+COMMAND = re.compile(r"^\$ sulq (.*?)(?: +# exit (\d))?$", re.MULTILINE)
+NUMBER = re.compile(r"-?\d++(?:,\d{3})*+(?:\.\d*+)?+(?:e[+-]?\d++)?+(?! credits)")
+
+
+def named(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+def text_of(path: Path) -> str:
+    return path.read_text("utf-8")
+
+
+def blocks(path: Path) -> list[tuple[str, int, str]]:
+    """What a document has between fences and can be run: its language, line and text."""
+    text = text_of(path)
+    found = [
+        (found[1], text.count("\n", 0, found.start()) + 1, found[2])
+        for found in FENCE.finditer(text)
+    ]
+    return [block for block in found if block[0] in ("python", "console", "toml")]
+
+
+# --- examples -----------------------------------------------------------------------------------
+
+
+def write_people(path: Path) -> None:
+    """20,000 fictional people."""
+    random = Random(2005)
+    with path.open("w", newline="") as file:
+        table = csv.writer(file)
+        table.writerow(["age", "income", "smoker", "city"])
+        for _ in range(20_000):
+            age, income = random.randint(0, 99), round(random.gammavariate(2, 20_000))
+            table.writerow([age, income, random.random() < 0.2, random.choice(["Oslo", "Paris"])])
+
+
+class Noisy(doctest.OutputChecker):
+    """As doctest, but numbers that are not a price may be other numbers."""
+
+    def check_output(self, want: str, got: str, optionflags: int) -> bool:
+        if super().check_output(want, got, optionflags):
+            return True
+        return super().check_output(NUMBER.sub("#", want), NUMBER.sub("#", got), optionflags)
+
+
+def run_commands(text: str) -> None:
+    for words, code in COMMAND.findall(text):
+        if words != "demo":
+            ended = CliRunner().invoke(app, shlex.split(words))
+            assert ended.exit_code == int(code or 0), f"sulq {words}: {ended.output}"
+
+
+def run_examples(path: Path) -> doctest.TestResults:
+    flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+    runner = doctest.DocTestRunner(Noisy(), verbose=False, optionflags=flags)
+    names: dict[str, object] = {"__name__": "__main__"}
+    for language, line, code in blocks(path):
+        if language == "console":
+            run_commands(code)
+        elif language == "toml":
+            Path("sulq.toml").write_text(code, "utf-8")
+        elif ">>>" not in code:
+            exec(compile(code, f"{named(path)}:{line}", "exec"), names)
+        else:
+            test = doctest.DocTestParser().get_doctest(code, names, named(path), str(path), line)
+            runner.run(test, clear_globs=False)
+            names = test.globs
+    for value in names.values():
+        if isinstance(value, sulq.Database):
+            value.close()
+    return runner.summarize(verbose=False)
+
+
+@pytest.mark.parametrize("path", [p for p in DOCUMENTS if blocks(p)], ids=named)
+def test_examples_run(
+    path: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    write_people(tmp_path / "people.csv")
+    monkeypatch.chdir(tmp_path)
+    found = run_examples(path)
+    assert found.failed == 0, capsys.readouterr().out
+
+
+def test_a_wrong_example_is_caught(tmp_path: Path) -> None:
+    """Prices and words must be right; noisy numbers need only be numbers."""
+    noisy = Noisy()
+    assert noisy.check_output("<Answer 6,780, 1 credits>", "<Answer -12.5, 1 credits>", 0)
+    assert not noisy.check_output("<Answer 6,780, 1 credits>", "<Answer 6,780, 2 credits>", 0)
+    assert not noisy.check_output("7 of 1,000 credits", "7 of 2,000 credits", 0)
+    assert not noisy.check_output("<Answer 6,780>", "<Quote 6,780>", 0)
+
+
+# --- links and names ----------------------------------------------------------------------------
+
+
+def anchors(path: Path) -> set[str]:
+    """Headings as a web page would name them."""
+    headings = re.findall(r"^#+ (.*)$", FENCE.sub("", text_of(path)), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def broken_links(path: Path) -> Iterator[str]:
+    for target in LINK.findall(FENCE.sub("", text_of(path))):
+        if re.match(r"[a-z]+:", target):
+            continue
+        name, _, anchor = target.partition("#")
+        found = path if not name else (path.parent / name)
+        if not found.exists() or (anchor and anchor not in anchors(found)):
+            yield target
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=named)
+def test_links_lead_somewhere(path: Path) -> None:
+    assert list(broken_links(path)) == []
+
+
+def modules() -> list[Path]:
+    return sorted(path for path in SOURCE.rglob("*.py") if path.stat().st_size)
+
+
+def test_the_architecture_names_every_file() -> None:
+    told = text_of(ROOT / "ARCHITECTURE.md")
+    missing = []
+    for path in modules():
+        name = path.relative_to(SOURCE).as_posix()
+        if not re.search(rf"`{re.escape(name)}`", told):
+            said = ast.get_docstring(ast.parse(text_of(path))) or "?"
+            missing.append(f"| `{name}` | {said.splitlines()[0]} |")
+    assert missing == [], "add to ARCHITECTURE.md, in words:\n" + "\n".join(missing)
+
+
+def test_the_architecture_names_no_file_that_is_not_there() -> None:
+    told = text_of(ROOT / "ARCHITECTURE.md")
+    names = set(re.findall(r"`([\w./-]+/?[\w-]+\.(?:py|md|toml))`", told))
+    wrong = [
+        name
+        for name in names
+        if not any((home / name).exists() for home in (ROOT, SOURCE)) and name != "sulq.toml"
+    ]
+    assert wrong == []
+
+
+def test_every_invariant_names_its_guard() -> None:
+    told = text_of(ROOT / "ARCHITECTURE.md")
+    table = re.findall(r"^\| (\d) \| .*? \| (.*?) \|$", told, re.MULTILINE)
+    assert [number for number, _ in table] == [str(number) for number in range(1, 10)]
+    assert all(re.search(r"`tests/[\w/]+\.py`", guards) for _, guards in table)
+
+
+def test_proofs_that_modules_cite_exist() -> None:
+    cited = {
+        (path.relative_to(SOURCE).as_posix(), proof)
+        for path in modules()
+        for proof in re.findall(r"docs/proofs/\w+\.md", text_of(path))
+    }
+    assert len(cited) > 5
+    assert [pair for pair in sorted(cited) if not (ROOT / pair[1]).exists()] == []
+
+
+def test_the_reference_tells_of_every_public_name() -> None:
+    told = text_of(ROOT / "docs" / "reference" / "python.md")
+    assert [name for name in sulq.__all__ if f"`{name}" not in told] == []
+
+
+def test_every_document_can_be_reached_from_the_index() -> None:
+    index = ROOT / "docs" / "index.md"
+    linked = {
+        (index.parent / target.partition("#")[0]).resolve()
+        for target in LINK.findall(text_of(index))
+    }
+    lost = [named(path) for path in ROOT.glob("docs/**/*.md") if path not in linked]
+    assert [path for path in lost if path != "docs/index.md"] == []
