@@ -6,6 +6,7 @@ import math
 import random
 from collections.abc import Callable
 from pathlib import Path
+from typing import Literal
 
 import duckdb
 import pytest
@@ -13,13 +14,14 @@ from tests.engines import programs, reference, tables
 
 import sulq.engines.duckdb as engine_file
 from sulq.engines import Engine, open_engine
-from sulq.engines.leaves import Place
+from sulq.engines.leaves import Place, threshold
 from sulq.engines.statement import statement
 from sulq.errors import InvalidQuery
 from sulq.schema import bound as b
 
 X = b.Quantised("x", -100.0, 100.0, 8.0)
 N = b.Quantised("n", 0.0, 120.0, 1.0)
+OPERATORS: tuple[Literal["<", "<=", "=", "<>"], ...] = ("<", "<=", "=", "<>")
 
 
 def compare(engine: Engine, content: list[reference.Row], seed: int, count: int) -> None:
@@ -170,4 +172,49 @@ def test_not_a_number_hides_in_no_statistics(tmp_path: Path) -> None:
     count = [engine.exact_sums(b.RowSums(test, (b.Fixed(1),)))[0] for test in tests]
     assert count == [3, 3, 3, 3, 2]
     assert engine.exact_sums(b.RowSums(b.Always(), (x, b.FirstOf(x, b.Fixed(100))))) == [8, 208]
+    engine.close()
+
+
+def test_clipping_is_exact_at_every_edge(tmp_path: Path) -> None:
+    """Rows on both sides of each threshold of each clip; the fast branch may take none of them."""
+    rng = random.Random(2)
+    leaf = b.Quantised("x", -100.0, 100.0, 7.3)
+    clips = [sorted(rng.sample(range(-730, 730), 2)) for _ in range(40)]
+    cuts = [threshold(leaf, edge + more) for clip in clips for edge in clip for more in (0, 1)]
+    near = [y for cut in cuts for y in (cut, math.nextafter(cut, 999), math.nextafter(cut, -999))]
+    base = tables.rows(1, 1)[0]
+    content = [dict(base, x=x) for x in near]
+    engine = opened("parquet", content, tmp_path)
+    for low, high in clips:
+        clipped = b.Greater(b.Lesser(leaf, b.Fixed(high)), b.Fixed(low))
+        program = b.RowSums(b.Always(), (clipped,))
+        assert engine.exact_sums(program) == reference.exact_sums(program, content)
+    engine.close()
+
+
+@pytest.mark.parametrize(
+    "chain",
+    [
+        lambda v: b.Scaled(v, 3),
+        lambda v: b.Scaled(v, -3),
+        lambda v: b.Added((b.Fixed(-4), b.Scaled(b.Added((v, b.Fixed(5))), -2))),
+        lambda v: b.Shifted(b.Scaled(v, -5), 2),
+        lambda v: b.Shifted(v, 0),
+    ],
+)
+def test_comparisons_are_carried_down_exactly(
+    chain: Callable[[b.Integer], b.Integer], tmp_path: Path
+) -> None:
+    content = [dict(tables.rows(1, 1)[0], x=x) for x in [None, math.nan, *range(-4, 5)]]
+    engine = opened("parquet", content, tmp_path)
+    value = chain(b.Quantised("x", -3.0, 3.0, 2.0))
+    terms = tuple(
+        b.Chosen(b.Compared(operator, *sides), b.Fixed(1), b.Fixed(0))
+        for constant in range(-30, 31)
+        for operator in OPERATORS
+        for sides in ((value, b.Fixed(constant)), (b.Fixed(constant), value))
+    )
+    program = b.RowSums(b.Always(), terms)
+    assert "FLOOR" not in emitted(program)  # every one became a test of the bare column
+    assert engine.exact_sums(program) == reference.exact_sums(program, content)
     engine.close()

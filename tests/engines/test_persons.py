@@ -9,6 +9,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
+from tests.engines import reference
 
 from sulq.engines import open_engine
 from sulq.errors import InvalidQuery
@@ -81,8 +82,6 @@ PROGRAM = b.RowSums(
 
 @pytest.mark.parametrize("most", [1, 2, 7, 1000])
 def test_the_first_rows_by_the_published_hash_count(most: int) -> None:
-    from tests.engines import reference
-
     rows = content(most)
     chosen = kept(rows, most)
     expected = reference.exact_sums(PROGRAM, chosen), len({row["who"] for row in chosen})
@@ -95,6 +94,15 @@ def test_no_person_adds_more_than_max_rows() -> None:
     crowd = [dict(row, who=1) for row in content(3)]
     program = b.RowSums(b.Always(), (b.Fixed(1),))
     assert sums(crowd, 5, program) == ([5], 1)
+
+
+def test_rows_with_equal_hashes_are_ordered_by_their_values() -> None:
+    """Closer than the hash's grid, yet different to a question: row order must not decide."""
+    near = [dict(content(1)[0], who=1, x=1.5 + i * 1e-9) for i in range(6)]
+    fine = b.RowSums(b.Always(), (b.Quantised("x", -10.0, 10.0, 2.0**40),))
+    expected = ([math.floor(1.5 * 2.0**40 + 0.5)], 1)
+    for seed in range(4):
+        assert sums(random.Random(seed).sample(near, 6), 1, fine) == expected
 
 
 def test_the_person_column_is_not_askable_and_must_name_persons() -> None:

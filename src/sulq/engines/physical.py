@@ -14,7 +14,6 @@ true, t, yes, y, 1 and false, f, no, n, 0 in any case.
 
 from __future__ import annotations
 
-import re
 from typing import Literal
 
 from sulq.errors import InvalidQuery
@@ -34,8 +33,6 @@ TIMESTAMPS = {
     "TIMESTAMP WITH TIME ZONE",
 }
 PERSON_TYPES = INTEGERS | {"VARCHAR", "UUID"}
-EXACT_DIGITS = 15
-"""Decimals this short convert to binary64 with one rounding."""
 DAY_NS = 86_400 * 10**9
 TRUE = "('true', 't', 'yes', 'y', '1')"
 FALSE = "('false', 'f', 'no', 'n', '0')"
@@ -47,7 +44,7 @@ def read_typed(column: Column, x: str, held: str) -> Read:
     kind = held.split("(")[0]
     match column:
         case Number(kind="number"):
-            read = _number(x, held, kind)
+            read = _number(x, kind)
             wanted = "numbers"
         case Number(kind="date"):
             read = _days(x, kind)
@@ -73,17 +70,13 @@ def read_typed(column: Column, x: str, held: str) -> Read:
     return read
 
 
-def _number(x: str, held: str, kind: str) -> Read | None:
+def _number(x: str, kind: str) -> Read | None:
     if kind in NARROW:
         return x, "whole"
     if kind == "DOUBLE":
         return x, "real"
-    if kind in BROAD or kind == "FLOAT":
+    if kind in BROAD or kind in ("FLOAT", "DECIMAL"):
         return f"CAST({x} AS DOUBLE)", "real"
-    if kind == "DECIMAL":
-        digits = int(re.findall(r"\d+", held)[0])
-        text = x if digits <= EXACT_DIGITS else f"CAST({x} AS VARCHAR)"
-        return f"CAST({text} AS DOUBLE)", "real"
     return None
 
 
