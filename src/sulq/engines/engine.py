@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from sulq.engines.duckdb import open_duckdb
 from sulq.errors import Refused
 from sulq.schema.bound import RowSums
 from sulq.schema.columns import Schema
@@ -44,4 +43,6 @@ def open_engine(source: Any, schema: Schema, *, threads: int | None = None) -> E
         if named is not None:
             raise Refused(f"the {named} engine is not installed; give a file or a table")
         raise Refused(f"no engine for {scheme[:20]!r} addresses; give a file or a table")
+    from sulq.engines.duckdb import open_duckdb  # the driver is loaded when it is needed
+
     return open_duckdb(source, schema, threads=threads)
