@@ -168,3 +168,11 @@ def test_wide_draws_follow_the_tail_of_their_law(law: Law) -> None:
         chance = law.tail(h)
         rare = min(binom.cdf(outside, n, chance), binom.sf(outside - 1, n, chance))
         assert rare > 1e-6 / 16, (confidence, outside, n * chance)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("exponent", range(20))
+def test_ten_million_draws_follow_the_law(exponent: int, assert_follows: Follows) -> None:
+    """20 scales from 1/2 to some 200 steps, 10^7 draws each; false alarm 1e-6 a scale."""
+    law = DiscreteGaussian(Fraction(1, 4) * Fraction(187, 100) ** exponent)
+    assert_follows(draw(law, 10_000_000), law)
