@@ -5,12 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from tests.engines.reference import Row, cell, holds, integer
+from tests.engines.reference import Row, cell, holds, integer, leaf
 
 from sulq.schema import vectors as v
 
 
 def whole(node: object, row: Row) -> int:
+    if isinstance(node, v.UnitLeaf):
+        steps = leaf(node.value, row)
+        return node.instead if steps is None else node.scale * min(steps, node.most)
     found = integer(node, row)  # type: ignore[arg-type]
     assert found is not None, "a leaf of a vector is never NULL"
     return found
@@ -52,7 +55,7 @@ def vector(node: v.Node, row: Row) -> list[int]:
             place = sum(edge <= x for edge in edges) - 1 if inside else None
             return hot(size if place is None and other else place, size + other)
         case v.First(leaves, chunk, count):
-            found = [whole(leaf, row) for leaf in leaves]
+            found = [whole(part, row) for part in leaves]
             places = [i * chunk + x for i, x in enumerate(found) if x < chunk]
             return hot(places[0] if places else None, count)
         case v.Looked(of, table):

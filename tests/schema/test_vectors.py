@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from fractions import Fraction
-from itertools import product
+from itertools import combinations_with_replacement, product
 from random import Random
 from typing import Any
 
@@ -307,6 +307,42 @@ def test_persons_pay_for_their_rows() -> None:
     assert credits(query, "replace", schema) == 9 * 2
     assert credits(outer(q.one_hot("town"), q.ones()), "replace", schema) == 9 * 2
     assert credits(outer(q.one_hot("town"), q.ones()), "replace") == 0
+    assert credits(outer(q.ones(), q.ones()), "replace", schema) == 9
+    assert credits(outer(q.ones(), q.columns(["n0"], 0.5)), "replace", schema) == 9 * 4
+
+
+PERSON = Schema(Flag("f"), Category("c", ["x", "y"]), unit="who", max_rows=2)
+PERSON_QUESTIONS = [
+    outer(q.ones(), q.ones()),
+    outer(q.ones(), q.columns(["f"], 0.5)),
+    outer(q.one_hot("c"), q.one_hot("f")),
+    outer(q.columns(["c", "f"], 0.5), q.columns(["c", "f"], 0.5)),
+    outer(q.signed(q.columns(["c"]), "f"), q.concat(q.ones(), q.columns(["c"])), col("f")),
+]
+
+
+@pytest.mark.parametrize("query", PERSON_QUESTIONS)
+@pytest.mark.parametrize("neighbours", ["replace", "add-remove"])
+def test_no_person_moves_more_than_is_charged(query: SumQuery, neighbours: str) -> None:
+    """Every person of at most two rows against every other, and against nobody."""
+    bound = bind(query, PERSON, neighbours)
+    program, ((says, _),) = bound.sums, bound.reach
+    added = []
+    for f, c in product([True, False, None], ["x", "y", None]):
+        row = {"f": f, "c": c}
+        left, right = vector(program.left, row), vector(program.right, row)
+        added.append([int(holds(program.rows, row)) * a * b for a in left for b in right])
+    none = [0] * len(added[0])
+    pairs = combinations_with_replacement([none, *added], 2)
+    persons = [[a + b for a, b in zip(*pair, strict=True)] for pair in pairs]
+    if neighbours == "add-remove":
+        gaps = [exact_gap(person, none) for person in persons]
+        one, squared = max(g[0] for g in gaps), max(g[1] for g in gaps)
+    else:
+        one, squared = widest(persons)
+    unit = bound.terms[0].unit
+    assert one <= says.l1 * unit
+    assert 0 < squared <= says.l2_squared * unit**2
 
 
 def test_a_stratum_outside_s_pays_nothing() -> None:

@@ -69,7 +69,10 @@ _pointer.restype, _pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes
 
 
 def blocks(relation: Any) -> Iterator[list[NDArray[np.generic]]]:
-    """The relation's rows, block by block, one array per column; nothing may be NULL."""
+    """The relation's rows, block by block, one array per column.
+
+    NULL is NaN in a DOUBLE column; a BIGINT column must have none.
+    """
     capsule = relation.__arrow_c_stream__()  # releases the stream when it goes
     at = _pointer(capsule, b"arrow_array_stream")
     stream = _Stream.from_address(at)
@@ -103,13 +106,21 @@ def _columns(batch: _Array, types: list[Any]) -> list[NDArray[np.generic]]:
     found = []
     for number, kind in enumerate(types):
         child = batch.children[number].contents
-        nulls = child.null_count > 0 or (child.null_count < 0 and child.buffers[0])
-        if nulls or child.length != batch.length or batch.offset:
+        nulls = bool(child.null_count and child.buffers[0])
+        if child.length != batch.length or batch.offset or (nulls and kind is np.int64):
             raise EngineFailed()
         size = child.length + child.offset
         if size == 0:
             found.append(np.empty(0, kind))
             continue
         memory = (ctypes.c_char * (8 * size)).from_address(child.buffers[1])
-        found.append(np.frombuffer(memory, kind)[child.offset :])
+        values = np.frombuffer(memory, kind)[child.offset :]
+        found.append(_with_nan(values, child, size) if nulls else values)
     return found
+
+
+def _with_nan(values: NDArray[np.generic], child: _Array, size: int) -> NDArray[np.generic]:
+    """A copy with NaN where the validity bitmap has a 0."""
+    bitmap = (ctypes.c_uint8 * ((size + 7) // 8)).from_address(child.buffers[0])
+    valid = np.unpackbits(np.frombuffer(bitmap, np.uint8), bitorder="little", count=size)
+    return np.where(valid[child.offset :], values, np.nan)

@@ -8,7 +8,7 @@ Proof: docs/proofs/vectors.md, claim 6.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,7 +20,7 @@ from sulq.schema.vectors import BlockSums, Leaf
 EXACT = 2**53
 WORD = 2**62
 MOST_ROWS = 65_536
-SLICE = 2**18
+SLICE = 2**21
 """Numbers of a slice that are worked on at once: about what a core's cache holds."""
 FEWEST_ROWS = 1_024
 FEW_CELLS = 32
@@ -68,11 +68,10 @@ class Totals:
 class OuterSums:
     """The program compiled: takes blocks of leaves, adds them up."""
 
-    def __init__(self, program: BlockSums, leaves: Sequence[Leaf]) -> None:
+    def __init__(self, program: BlockSums, place: Mapping[Leaf, int]) -> None:
         size = program.shape[0] + program.shape[1]
         exact = EXACT // max(1, program.largest)
         self.rows = min(MOST_ROWS, exact, max(FEWEST_ROWS, SLICE // size))
-        place = {leaf: number for number, leaf in enumerate(leaves)}
         known: dict[object, Step] = {}
         self.left = compiled(program.left, place, self.rows, known)
         self.right = compiled(program.right, place, self.rows, known)
@@ -80,7 +79,7 @@ class OuterSums:
         self.totals = Totals.of(self.shape[0] * self.shape[1], program.largest)
 
     def add(self, columns: Sequence[NDArray[np.generic]]) -> None:
-        """One block: an array per leaf, all of one length."""
+        """One block: an array per column, all of one length."""
         for start in range(0, len(columns[0]), self.rows):
             self._add([column[start : start + self.rows] for column in columns])
 

@@ -93,8 +93,8 @@ class DuckDBEngine:
         self, program: RowSums | BlockSums
     ) -> Callable[[duckdb.DuckDBPyConnection], list[int]]:
         if isinstance(program, BlockSums):
-            sql, leaves = row_select(program, self._places, TABLE)
-            sums = OuterSums(program, leaves)
+            sql, place = row_select(program, self._places, TABLE)
+            sums = OuterSums(program, place)
             return lambda cursor: sums.of(blocks(cursor.sql(sql)))
         question = statement(program, self._places, self._rows)
         return lambda cursor: question.decode(cursor.execute(question.sql).fetchall())

@@ -1,7 +1,7 @@
-"""The rows of a vector program as one SELECT: a column per leaf, whole numbers, never NULL.
+"""The rows of a vector program as one SELECT: what its leaves are made of.
 
-Leaves come as integer-valued DOUBLEs where the leaf's own SQL is one, else as BIGINT; a cell's
-number is a BIGINT, -1 for no cell.
+A Number comes as it is, a DOUBLE that may be NULL; other leaves as BIGINT, never NULL; a cell's
+number is -1 for no cell.
 """
 
 from __future__ import annotations
@@ -11,23 +11,26 @@ from collections.abc import Mapping
 from sulq.engines.dialect import Dialect
 from sulq.engines.emitter import Emitter
 from sulq.engines.leaves import Place
-from sulq.schema.bound import AllOf, Always, CategoryCells, Condition, FirstOf, Fixed, FlagCells
-from sulq.schema.vectors import BlockSums, Leaf, leaves_of
+from sulq.schema.bound import AllOf, Always, CategoryCells, Condition, FlagCells
+from sulq.schema.vectors import BlockSums, Leaf, UnitLeaf, leaves_of
 
 
 def row_select(
     program: BlockSums, places: Mapping[str, Place], table: str
-) -> tuple[str, tuple[Leaf, ...]]:
-    """The statement, and which leaf each of its columns is; without leaves, a column of ones."""
+) -> tuple[str, dict[Leaf, int]]:
+    """The statement, and the column of each leaf; without leaves, a column of ones."""
     leaves = tuple(dict.fromkeys(leaves_of(program.left, program.right)))
     draft = Emitter(places)
     _select(program.rows, leaves, draft, table)
     shared = frozenset(node for node, uses in draft.uses.items() if uses > 1)
-    return _select(program.rows, leaves, Emitter(places, shared), table), leaves
+    return _select(program.rows, leaves, Emitter(places, shared), table)
 
 
-def _select(rows: Condition, leaves: tuple[Leaf, ...], emitter: Emitter, table: str) -> str:
-    wanted = [_leaf_sql(leaf, emitter) for leaf in leaves] or [Dialect.integer(1)]
+def _select(
+    rows: Condition, leaves: tuple[Leaf, ...], emitter: Emitter, table: str
+) -> tuple[str, dict[Leaf, int]]:
+    texts = {leaf: _leaf_sql(leaf, emitter) for leaf in leaves}
+    wanted = list(dict.fromkeys(texts.values())) or [Dialect.integer(1)]
     tests = [emitter.condition(part) for part in _conjuncts(rows)]
     source = table
     for level, layer in enumerate(emitter.layers):
@@ -37,7 +40,8 @@ def _select(rows: Condition, leaves: tuple[Leaf, ...], emitter: Emitter, table: 
         source = f"(SELECT {inner} FROM {source}{_where(here)}) AS t{level}"
     here = [test.sql for test in tests if test.level >= len(emitter.layers)]
     named = ", ".join(f"{sql} AS v{number}" for number, sql in enumerate(wanted))
-    return f"SELECT {named} FROM {source}{_where(here)}"
+    sql = f"SELECT {named} FROM {source}{_where(here)}"
+    return sql, {leaf: wanted.index(text) for leaf, text in texts.items()}
 
 
 def _conjuncts(rows: Condition) -> list[Condition]:
@@ -58,8 +62,6 @@ def _leaf_sql(leaf: Leaf, emitter: Emitter) -> str:
         case CategoryCells(column=column, values=values):
             declared = Dialect.declared_only(emitter.place(column).sql, values)
             return f"COALESCE(CAST(enum_code({declared}) AS BIGINT), CAST(-1 AS BIGINT))"
-        case FirstOf(value=inner, instead=Fixed(value=int(instead))):
-            value = emitter.integer(inner)
-            if value.real is not None:
-                return f"COALESCE({value.real}, {Dialect.real(float(instead))})"
+        case UnitLeaf(value=value):
+            return Dialect.double(emitter.place(value.column).sql)
     return Dialect.bigint(emitter.integer(leaf).sql)

@@ -6,6 +6,7 @@ row's coordinate number, -1 for none. Proof of exactness: docs/proofs/vectors.md
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -26,7 +27,7 @@ from sulq.engines.score_steps import (
 )
 from sulq.schema import vectors as nodes
 from sulq.schema.bound import CategoryCells, FlagCells
-from sulq.schema.vectors import Leaf, Node
+from sulq.schema.vectors import Leaf, Node, UnitLeaf
 
 PACKED = 2**52
 
@@ -177,13 +178,18 @@ class _Compiler:
         return index
 
     def _coordinates(self, leaves: Sequence[Leaf], offsets: Sequence[int]) -> Step:
-        places = [self.place[leaf] for leaf in leaves]
-        buffer = np.empty((len(places), self.most))
+        steps = [
+            (self.place[leaf], leaf, offset) for leaf, offset in zip(leaves, offsets, strict=True)
+        ]
+        buffer = np.empty((len(steps), self.most))
 
         def coordinates(block: Block) -> Parts:
             rows = buffer[:, : block.rows]
-            for row, place, offset in zip(rows, places, offsets, strict=True):
-                np.subtract(block.columns[place], float(offset), out=row)
+            for row, (place, leaf, offset) in zip(rows, steps, strict=True):
+                if isinstance(leaf, UnitLeaf):
+                    quantised(leaf, block.columns[place], offset, row)  # type: ignore[arg-type]
+                else:
+                    np.subtract(block.columns[place], float(offset), out=row)
             return [rows]
 
         return coordinates
@@ -290,6 +296,29 @@ class _Compiler:
             return [_shifted(products.reshape(-1, block.rows), bits)]
 
         return paired
+
+
+def quantised(leaf: UnitLeaf, column: Floats, offset: int, out: Floats) -> None:
+    """scale * min(floor(clamp(x) * per_unit + 1/2), most) - offset, NaN as `instead`.
+
+    Each step is one correctly rounded operation, as on every engine. docs/proofs/vectors.md
+    """
+    value = leaf.value
+    least, most = column.min(), column.max()  # NaN if there is one
+    if least >= value.low and most <= value.high:
+        np.multiply(column, value.per_unit, out=out)
+    else:
+        np.clip(column, value.low, value.high, out=out)
+        out *= value.per_unit
+    out += 0.5
+    np.floor(out, out=out)
+    if math.floor(value.high * value.per_unit + 0.5) > leaf.most:
+        np.minimum(out, float(leaf.most), out=out)
+    if leaf.scale != 1:
+        out *= float(leaf.scale)
+    if np.isnan(most):
+        out[np.isnan(out)] = float(leaf.instead)
+    out -= float(offset)
 
 
 # --- parts --------------------------------------------------------------------------------------

@@ -1,7 +1,8 @@
 """outer(left, right): its program, its unit and how far one row or person can move it.
 
 In units of the largest product of two coordinates. Add-remove: |L||R|. Replace: the change of
-L (x) R while the row stays in S, and |L||R| where private columns decide whether it is in S.
+L (x) R while the row stays in S, and |L||R| where private columns decide whether it is in S, or
+how many rows a person has.
 A person of m rows moves m times as much (M.5). Proof: docs/proofs/vectors.md.
 """
 
@@ -17,7 +18,7 @@ from sulq.schema.bound import Condition
 from sulq.schema.columns import Schema
 from sulq.schema.ranges import World, mentioned, truth_of
 from sulq.schema.sensitivity import Sensitivity
-from sulq.schema.strata import assignments
+from sulq.schema.strata import Known, assignments
 from sulq.schema.vector_binding import VectorBinder
 from sulq.schema.vector_bounds import (
     Sized,
@@ -78,7 +79,7 @@ def bind_outer(
     largest = one.largest * two.largest
     program = BlockSums(condition, one.node, two.node, (len(one), len(two)), largest)
     reach = [
-        (_moved(one, two, condition, World(_public(schema), given), neighbours), accounts)
+        (_moved(one, two, condition, given, schema, neighbours), accounts)
         for given, accounts in assignments(schema, set(mentioned(condition)))
     ]
     touched = any(moved.squared for moved, _ in reach)
@@ -120,8 +121,15 @@ class _Moved:
         )
 
 
-def _moved(left: Sized, right: Sized, rows: Condition, world: World, neighbours: str) -> _Moved:
-    truth = truth_of(rows, world)
+def _moved(
+    left: Sized,
+    right: Sized,
+    rows: Condition,
+    given: dict[str, Known],
+    schema: Schema,
+    neighbours: str,
+) -> _Moved:
+    truth = truth_of(rows, World(_public(schema), given))
     if truth.verdict == "never":
         return _Moved(0, 0, 0)
     comes = _Moved(product_one(left, right), product_squared(left, right), _alive(left, right))
@@ -130,7 +138,7 @@ def _moved(left: Sized, right: Sized, rows: Condition, world: World, neighbours:
     changes = _Moved(change_one(left, right), change_squared(left, right), 2 * comes.coordinates)
     if changes.squared == 0:
         changes = _Moved(0, 0, 0)
-    if not truth.private:
+    if not truth.private and schema.unit == "row":  # how many rows a person has is private
         return changes
     return _Moved(
         max(comes.one, changes.one),

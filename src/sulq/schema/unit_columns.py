@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
 
 from sulq.errors import InvalidQuery
@@ -22,7 +23,7 @@ from sulq.schema.bound import (
 from sulq.schema.columns import Category, Flag, Number, Schema
 from sulq.schema.grid import round_leaf
 from sulq.schema.vector_bounds import Sized, sized
-from sulq.schema.vectors import BITS, FULL, Coordinates, Joined, Looked, Node, Picked
+from sulq.schema.vectors import BITS, FULL, Coordinates, Joined, Looked, Node, Picked, UnitLeaf
 
 STEP = Fraction(1, FULL)
 FARTHEST = 2**50
@@ -35,8 +36,8 @@ def grid_point(number: Fraction) -> int:
     return math.floor(number * FULL + Fraction(1, 2))
 
 
-def unit_leaf(column: Number) -> tuple[Integer, int, int]:
-    """A Number's leaf, 2^18 steps or a few less over its range; where it starts; its length.
+def unit_leaf(column: Number) -> tuple[UnitLeaf, int, int]:
+    """A Number's leaf, 2^18 steps over its range; where it starts; its length.
 
     A range that is narrow beside its distance from 0 gets fewer, larger steps.
     """
@@ -54,16 +55,15 @@ def unit_leaf(column: Number) -> tuple[Integer, int, int]:
     node = Quantised(column.name, *ends, per_unit.numerator / per_unit.denominator)
     start = round_leaf(node, ends[0])
     length = min(round_leaf(node, ends[1]) - start, 2 ** (BITS - coarse))
-    leaf: Integer = Lesser(node, Fixed(start + length))
-    if coarse:
-        return Scaled(leaf, 2**coarse), start << coarse, length << coarse
-    return leaf, start, length
+    leaf = UnitLeaf(node, start + length, 2**coarse, start << coarse)
+    return leaf, start << coarse, length << coarse
 
 
 def numbered(column: Number, missing: int) -> tuple[Integer, int]:
     """A Number's steps above its low end, `missing` where there is none; and the largest."""
     leaf, start, length = unit_leaf(column)
-    return FirstOf(Added((leaf, Fixed(-start))), Fixed(missing)), length
+    steps = Scaled(Lesser(leaf.value, Fixed(leaf.most)), leaf.scale)
+    return FirstOf(Added((steps, Fixed(-start))), Fixed(missing)), length
 
 
 class UnitColumns:
@@ -124,7 +124,7 @@ class UnitColumns:
             start, length = 0, FULL
             middle = grid_point(centre or Fraction(0))
             instead = FULL // 2 if centre is None else middle
-            leaf: Integer = Chosen(
+            leaf: Integer | UnitLeaf = Chosen(
                 FlagIs(column.name, True),
                 Fixed(FULL),
                 Chosen(FlagIs(column.name, False), Fixed(0), Fixed(instead)),
@@ -134,7 +134,7 @@ class UnitColumns:
             inner, start, length = unit_leaf(column)
             middle = grid_point(centre or Fraction(0))
             instead = length // 2 if centre is None else middle
-            leaf = FirstOf(inner, Fixed(start + instead))
+            leaf = replace(inner, instead=start + instead)
             self.exact = False
         ends = (-middle, length - middle, instead - middle)
         low, high = min(ends), max(ends)
@@ -142,7 +142,7 @@ class UnitColumns:
         self._add(column.name, low, high, leaf, start + middle)
         self._grow(side**2, side, width**2, width)
 
-    def _add(self, key: str, low: int, high: int, leaf: Integer, offset: int) -> None:
+    def _add(self, key: str, low: int, high: int, leaf: Integer | UnitLeaf, offset: int) -> None:
         self.lows.append(low)
         self.highs.append(high)
         self.keys.append(key)

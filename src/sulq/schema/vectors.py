@@ -1,8 +1,8 @@
 """What binding leaves of a vector: an integer program for one row with many outputs.
 
-Leaves are what an engine streams: integers of a row that are never NULL, and the number of the
-cell a row lies in (-1 for none). Every step keeps whole numbers below 2^52 in magnitude, so it is
-exact in 64-bit integers and in binary64 alike. Proof: docs/proofs/vectors.md.
+Leaves are what an engine streams: integers of a row that are never NULL, the number of the cell a
+row lies in (-1 for none), and plain Numbers. Every step keeps whole numbers below 2^52 in
+magnitude: exact in 64-bit integers and in binary64 alike. Proof: docs/proofs/vectors.md.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass, fields
 from functools import lru_cache
 from typing import TypeAlias
 
-from sulq.schema.bound import CategoryCells, Condition, FlagCells, Integer
+from sulq.schema.bound import CategoryCells, Condition, FlagCells, Integer, Quantised
 
 BITS = 18
 """Bits of a coordinate: 65,536 rows of products then stay below 2^53."""
@@ -27,7 +27,22 @@ LINE_BITS = 10
 
 Rows: TypeAlias = tuple[tuple[int, ...], ...]
 Index: TypeAlias = CategoryCells | FlagCells
-Leaf: TypeAlias = Integer | Index
+
+
+@dataclass(frozen=True, slots=True)
+class UnitLeaf:
+    """A Number: scale * min(leaf, most), or `instead` for NULL and NaN.
+
+    Engines stream the column itself; the leaf's formula is worked out on the blocks.
+    """
+
+    value: Quantised
+    most: int
+    scale: int
+    instead: int
+
+
+Leaf: TypeAlias = Integer | Index | UnitLeaf
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +56,7 @@ class Constant:
 class Coordinates:
     """leaf - offset, one per coordinate."""
 
-    leaves: tuple[Integer, ...]
+    leaves: tuple[Integer | UnitLeaf, ...]
     offsets: tuple[int, ...]
 
 
@@ -267,7 +282,7 @@ def leaves_of(*nodes: Node) -> Iterator[Leaf]:
             for part in value if isinstance(value, tuple) else (value,):
                 if isinstance(part, NODES):
                     yield from leaves_of(part)
-                elif isinstance(part, (*INTEGERS, CategoryCells, FlagCells)):
+                elif isinstance(part, (*INTEGERS, UnitLeaf, CategoryCells, FlagCells)):
                     yield part
 
 
