@@ -35,6 +35,7 @@ from sulq import (
     total,
     variance,
 )
+from sulq.query.expressions import Expression
 
 
 def test_answers_are_near_the_truth() -> None:
@@ -475,3 +476,62 @@ def test_what_the_engine_refuses_costs_nothing(monkeypatch: pytest.MonkeyPatch) 
     with pytest.raises(InvalidQuery):
         db.ask(count(where=col("smoker")))
     assert db.remaining == 100
+
+
+def test_a_stored_answer_carries_its_own_price_and_the_asker_pays_what_was_agreed() -> None:
+    db = publish()
+    db.ask(count(where=col("smoker")), credits=4)
+    db.grant("ann", 10)
+    bound = db.bind(count(where=col("smoker")))
+    cost = db.price(bound, None, 0.95, None, None)
+    assert cost.worst.credits_fraction == 4  # due if the earlier charge were gone
+    assert cost.share.credits_fraction == 1
+    assert db.as_analyst("ann").ask(count(where=col("smoker"))).credits == 1
+    assert db.remaining == 87
+
+
+@pytest.mark.parametrize(
+    "wide",
+    [
+        lambda: total(sum((col("age") for _ in range(300)), col("age"))),
+        lambda: total(_product(40)),
+        lambda: total(_smallest(40)),
+        lambda: count(where=_any(900)),
+    ],
+)
+def test_questions_at_the_limit_run_or_are_refused_free(wide: object) -> None:
+    db = publish()
+    try:
+        db.ask(wide())  # type: ignore[operator]
+    except InvalidQuery:
+        assert db.remaining == 100
+
+
+def test_the_widest_questions_that_bind_run() -> None:
+    db = publish()
+    db.ask(total(sum((col("age") + i for i in range(250)), col("age"))))
+    db.ask(total(_product(25)))
+    db.ask(total(_smallest(32)))
+    db.ask(count(where=_any(700)))
+    db.ask(count(where=col("age").isin(range(2_000))))
+
+
+def _product(factors: int) -> Expression:
+    product = col("age") / 100
+    for _ in range(factors - 1):
+        product = product * (col("age") / 100)
+    return product
+
+
+def _smallest(values: int) -> Expression:
+    smallest: Expression = col("age")
+    for number in range(values - 1):
+        smallest = smallest.min(col("income") + number)
+    return smallest
+
+
+def _any(parts: int) -> Expression:
+    either = col("age") < 0
+    for number in range(parts - 1):
+        either = either | (col("income") > number)
+    return either

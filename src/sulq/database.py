@@ -16,9 +16,9 @@ from sulq.accounting.losses import Loss
 from sulq.accounting.pricing import (
     Price,
     fine_bits,
-    laws_of,
     price,
     smallest_noise,
+    stored_price,
     unit_cost,
 )
 from sulq.engines.engine import Engine, open_engine
@@ -136,7 +136,7 @@ class Database:
             digest=bound.digest,
             noise=cost.noise,
             charges=self._charges(cost),
-            share=cost.worst,
+            share=cost.share,
             analyst=analyst,
             key=key,
         )
@@ -171,7 +171,7 @@ class Database:
         cost = self.price(bound, within, confidence, credits, rows)
         known = cost.noise in self.ledger.stored(bound.digest)
         paid = known and (analyst == OWNER or self.ledger.paid(analyst, bound.digest, cost.noise))
-        due = Fraction(0) if paid else cost.worst.credits_fraction
+        due = Fraction(0) if paid else cost.share.credits_fraction
         touched = [] if known else list(self._charges(cost))
         left = self.ledger.remaining(analyst, touched).credits_fraction
         bar = forecast(bound, cost.laws, rows, self.size)
@@ -211,10 +211,9 @@ class Database:
     def _stored(self, bound: BoundQuery, wanted: Price) -> Price | None:
         """An earlier answer that is at least as exact: asking it again is free."""
         for noise in self.ledger.stored(bound.digest):
-            laws = laws_of(noise)
-            pairs = list(zip(laws, wanted.laws, strict=True))
-            if all(old.variance() <= new.variance() for old, new in pairs):
-                return Price(laws, wanted.losses)
+            found = stored_price(bound, self.calibration, wanted, noise)
+            if found is not None:
+                return found
         return None
 
     def _intensity(

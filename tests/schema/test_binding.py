@@ -315,3 +315,19 @@ def test_fractions_of_a_step_survive_constant_factors() -> None:
     bound = bind(total(age * Fraction(1, 3)), WIDE)
     assert bound.terms[0].step == Fraction(1, 3)
     assert bound.terms[0].unit == 120
+
+
+def test_programs_too_deep_for_an_engine_are_refused() -> None:
+    deep: Expression = age
+    for number in range(12):
+        for place in range(20):
+            deep = deep.min(income + 20 * number + place)
+        deep = abs(deep + 1)
+    assert deep.depth < 50
+    with pytest.raises(InvalidQuery, match="deep"):
+        bind(total(deep), WIDE)
+
+
+def test_ranges_too_narrow_for_binary64_are_refused() -> None:
+    with pytest.raises(InvalidQuery, match="narrow"):
+        Number("x", 0, 1e-310)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 
@@ -61,10 +61,16 @@ class Price:
 
     laws: tuple[Law, ...]
     losses: tuple[tuple[Loss, tuple[int, ...]], ...]
+    agreed: Loss | None = None
+
+    @property
+    def share(self) -> Loss:
+        """What an analyst's share pays: what was asked for, else the worst account's loss."""
+        return self.agreed or self.worst
 
     @property
     def worst(self) -> Loss:
-        """The loss of the account that pays most: what an analyst's share pays."""
+        """The loss of the account that pays most."""
         return Loss(
             max((loss.credits for loss, _ in self.losses), default=0),
             max((loss.delta for loss, _ in self.losses), default=0),
@@ -120,6 +126,31 @@ def price(bound: BoundQuery, calibration: Calibration, intensity: Fraction) -> P
         if cost:
             losses.append((Loss.of(cost * intensity, slack), accounts))
     return Price(laws, tuple(losses))
+
+
+def stored_price(
+    bound: BoundQuery, calibration: Calibration, wanted: Price, noise: str
+) -> Price | None:
+    """An earlier answer with this noise in place of a new one, if it is at least as exact.
+
+    It carries its own full price, which is due should the earlier charge not be found.
+    """
+    laws = laws_of(noise)
+    ratio = Fraction(1)
+    for term, old, new in zip(bound.terms, laws, wanted.laws, strict=True):
+        match old, new:
+            case DiscreteGaussian(sigma_squared=size), DiscreteGaussian(sigma_squared=most):
+                unit = calibration.unit_variance * term.fine_unit**2
+            case DiscreteLaplace(scale=size), DiscreteLaplace(scale=most):
+                unit = calibration.unit_scale * term.fine_unit
+            case _:
+                if old != new:
+                    return None
+                continue
+        if size > most:
+            return None
+        ratio = unit / size
+    return replace(price(bound, calibration, ratio), laws=laws, agreed=wanted.worst)
 
 
 def _law(term: BoundTerm, calibration: Calibration, intensity: Fraction) -> Law:

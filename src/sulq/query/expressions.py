@@ -143,11 +143,11 @@ class Expression:
 
     def min(self, other: Operand) -> Expression:
         """The smaller of the two; NULL if either is."""
-        return operation("least", self, other)
+        return _flat("least", self, other)
 
     def max(self, other: Operand) -> Expression:
         """The larger of the two; NULL if either is."""
-        return operation("greatest", self, other)
+        return _flat("greatest", self, other)
 
     def between(self, low: Operand, high: Operand) -> Expression:
         """low <= value <= high."""

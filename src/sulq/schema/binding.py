@@ -26,6 +26,7 @@ from sulq.schema.bound import (
     Integer,
     RowSums,
     cell_count,
+    height,
 )
 from sulq.schema.columns import Schema
 from sulq.schema.grid import Steps
@@ -35,6 +36,8 @@ from sulq.schema.sensitivity import Sensitivity, sensitivities
 from sulq.schema.vectors import BlockSums
 
 MOST_CELLS = 1_000_000
+TALLEST = 250
+"""Nesting that every engine's parser and planner can take."""
 SMALLEST = Fraction(1, 2**400)
 """Steps stay where binary64 can report them."""
 
@@ -110,9 +113,18 @@ def bind(
     `fine` bits per unit is where the noise will be drawn; 0 leaves sums as they are.
     """
     statistic = as_statistic(question)
-    query = statistic.query.canonical()
-    if query.outer is not None:
-        return _bind_outer(query, schema, neighbours, fine)
+    try:
+        query = statistic.query.canonical()
+        if query.outer is not None:
+            return _bind_outer(query, schema, neighbours, fine)
+        return _bind_sums(statistic, query, schema, neighbours, fine)
+    except RecursionError:
+        raise InvalidQuery("the question is nested too deeply; flatten or shorten it") from None
+
+
+def _bind_sums(
+    statistic: Statistic, query: SumQuery, schema: Schema, neighbours: str, fine: int
+) -> BoundQuery:
     binder = RowBinder(schema)
     rows = binder.condition(query.rows)
     values = [binder.centred_number(term) for term in query.terms]
@@ -124,6 +136,8 @@ def bind(
         tuple(value.node for value, _ in values),
         tuple(group.cells for group in groups if group.cells is not None),
     )
+    if height(program) > TALLEST:
+        raise InvalidQuery("the question is nested too deeply; flatten or shorten it")
     units, reach = sensitivities(program, schema, neighbours)
     text = text_of(query)
     terms = tuple(

@@ -271,3 +271,11 @@ class RowSums:
     rows: Condition
     terms: tuple[Integer, ...]
     groups: tuple[Cells, ...] = ()
+
+
+def height(node: object) -> int:
+    """How deeply a program is nested."""
+    if isinstance(node, tuple):
+        return max(map(height, node), default=0)
+    names = getattr(type(node), "__match_args__", ())
+    return 1 + max((height(getattr(node, name)) for name in names), default=0) if names else 0

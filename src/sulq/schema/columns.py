@@ -14,6 +14,7 @@ from sulq.errors import InvalidQuery
 EPOCH = datetime.datetime(1970, 1, 1)
 LARGEST_BOUND = 2**53
 """Bounds stay where binary64 still holds every integer."""
+NARROWEST = Fraction(1, 2**200)
 MOST_VALUES = 10_000
 MOST_COLUMNS = 2_000
 DEFAULT_AT_MOST = 2**27
@@ -79,6 +80,8 @@ class Number:
             raise InvalidQuery(f"{self.name}: low must be below high, got {self.low}, {self.high}")
         if max(abs(low), abs(high)) > LARGEST_BOUND:
             raise InvalidQuery(f"{self.name}: bounds must lie within +-2^53; rescale the column")
+        if high - low < NARROWEST:
+            raise InvalidQuery(f"{self.name}: the range is too narrow; rescale the column")
         if self.step is not None and as_number(self.step, f"{self.name}: step") <= 0:
             raise InvalidQuery(f"{self.name}: step must be above 0, got {self.step}")
 

@@ -20,6 +20,8 @@ from sulq.schema.members import category_member, flag_member, like
 
 SECONDS_A_DAY = 86_400
 SMALLEST = Fraction(1, 2**200)
+MOST_FACTORS = 32
+MOST_ADDENDS = 256
 
 
 def _spell(expression: Expression) -> str:
@@ -98,6 +100,10 @@ class RowBinder:
         parts = [self.number(operand) for operand in operands]
         match name:
             case "add":
+                if len(parts) > MOST_ADDENDS:
+                    raise InvalidQuery(
+                        f"a sum has at most {MOST_ADDENDS} parts, got {len(parts)}; ask in pieces"
+                    )
                 return grid.added(_one_kind(parts, whole))
             case "divide":
                 try:
@@ -111,6 +117,8 @@ class RowBinder:
         raise InvalidQuery(f"{name} is not a number: {_spell(whole)}")
 
     def _product(self, operands: tuple[Expression, ...]) -> Steps:
+        if len(operands) > MOST_FACTORS:
+            raise InvalidQuery(f"a product has at most {MOST_FACTORS} factors, got {len(operands)}")
         factor, rest = Fraction(1), operands
         head = operands[0]
         if isinstance(head, Literal):
@@ -158,6 +166,8 @@ class RowBinder:
         return self.literal(operand, value.kind)
 
     def _extreme(self, name: str, operands: tuple[Expression, ...]) -> Steps:
+        if len(operands) > MOST_FACTORS:
+            raise InvalidQuery(f"{name} takes at most {MOST_FACTORS} values, got {len(operands)}")
         result = self.number(operands[0])
         for operand in operands[1:]:
             result, other = _one_kind([result, self.number(operand)], operand)
