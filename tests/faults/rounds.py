@@ -25,17 +25,24 @@ from sulq.errors import BudgetSpent, Refused
 from sulq.ledger import steps
 from sulq.ledger.journal import Journal
 
-STEPS = ["anchor made", "ledger made", "published", "registered"]
-STEPS += ["admitted", "committed", "anchored"] * 2
+BIRTH = ["anchor made", "ledger made"]
+OPENING = ["published", "registered"]
+WORK = ["admitted", "committed", "anchored"]
 THREADS = 4
 PRICE = Loss(3, 1)
-CAP = Loss(3 * 60, 60)
-LEDGER_LIVES = 20  # rounds before a new ledger is begun
+ROUNDS_PER_LEDGER = 10
+
+
+def cap_of(path: Path) -> Loss:
+    """Every fifth ledger runs out; the others are killed at work."""
+    questions = 40 if int(path.stem) % 5 == 0 else 10_000
+    return Loss(3 * questions, questions)
 
 
 def publish(path: Path) -> Journal:
+    cap = cap_of(path)
     return Journal.open(
-        path, name="t", facts={}, accounts=("",), cap=CAP, fingerprint=str(path), wait=5.0
+        path, name="t", facts={}, accounts=("",), cap=cap, fingerprint=str(path), wait=5.0
     )
 
 
@@ -77,10 +84,12 @@ def work(path: Path, notes: int, hasty: bool, number: int) -> None:
     journal.close()
 
 
-def run(path: Path, notes_path: Path, hasty: bool, number: int, dice: random.Random) -> bool:
-    """One round; True if the child was killed."""
-    step = dice.choice([*STEPS, None, None, None, None])
-    countdown = [dice.randint(1, 12) if step in STEPS[4:] else 1]
+def run(path: Path, notes_path: Path, hasty: bool, number: int, dice: random.Random) -> str | None:
+    """One round; the step at which the child was killed, if it was."""
+    step = dice.choice([*OPENING, *WORK * 3, *["any moment"] * 5])
+    if number % ROUNDS_PER_LEDGER == 0:
+        step = BIRTH[int(path.stem) % 2]
+    countdown = [dice.randint(1, 12) if step in WORK else 1]
 
     def die(reached: str) -> None:
         if reached == step:
@@ -98,13 +107,13 @@ def run(path: Path, notes_path: Path, hasty: bool, number: int, dice: random.Ran
             code = 0
         finally:
             os._exit(code)
-    if step is None:
+    if step == "any moment":
         time.sleep(dice.uniform(0, 0.06))
         os.kill(child, signal.SIGKILL)
     _, status = os.waitpid(child, 0)
     if not os.WIFSIGNALED(status) and os.WEXITSTATUS(status):
         raise SystemExit(f"round {number}: the child failed")
-    return os.WIFSIGNALED(status)
+    return step if os.WIFSIGNALED(status) else None
 
 
 def compare(path: Path, notes_path: Path) -> tuple[int, int, int]:
@@ -117,28 +126,30 @@ def compare(path: Path, notes_path: Path) -> tuple[int, int, int]:
     journal.close()
     wrong = sum(kept.get(name) != tuple(values) for name, values in released)
     paid = Loss(3 * statement.entries, statement.entries)
-    wrong += statement.spent != paid or not paid.within(CAP)
+    wrong += statement.spent != paid or not paid.within(cap_of(path))
     return statement.entries, len({name for name, _ in released}), wrong
 
 
 def main(directory: str, rounds: str, first: str, mode: str) -> None:
     home, dice = Path(directory), random.Random(int(first))
-    killed = wrong = 0
+    wrong = 0
+    killed: dict[str, int] = {}
     charged: dict[int, int] = {}
     released: dict[int, int] = {}
     kills: dict[int, int] = {}
     slowest = 0.0
     for number in range(int(first), int(first) + int(rounds)):
-        life = number // LEDGER_LIVES
+        life = number // ROUNDS_PER_LEDGER
         path, notes = home / f"{life}.ledger", home / f"{life}.notes"
-        dead = run(path, notes, mode == "hasty", number, dice)
-        killed += dead
-        kills[life] = kills.get(life, 0) + dead
+        step = run(path, notes, mode == "hasty", number, dice)
+        if step is not None:
+            killed[step] = killed.get(step, 0) + 1
+            kills[life] = kills.get(life, 0) + 1
         start = time.perf_counter()
         charged[life], released[life], bad = compare(path, notes)
         slowest = max(slowest, time.perf_counter() - start)
         wrong += bad
-    idle = max(charged[life] - released[life] - THREADS * kills[life] for life in charged)
+    idle = max(charged[life] - released[life] - THREADS * kills.get(life, 0) for life in charged)
     print(
         json.dumps(
             {

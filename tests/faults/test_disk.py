@@ -12,6 +12,7 @@ from tests.ledger.publishing import ask, credits, pay, publish
 
 from sulq.errors import Refused
 from sulq.ledger import sqlite
+from sulq.ledger.inspection import inspect
 
 ASKS = 5
 CHECKPOINT_OFTEN = "wal_autocheckpoint=4"
@@ -34,7 +35,7 @@ class Run:
     """One ledger on a faulty disk: what was released, and what a restart finds."""
 
     def __init__(self, path, disk, monkeypatch, pragmas=PRAGMAS):
-        self.released = {}
+        self.released, self.furthest = {}, 0
         with monkeypatch.context() as patch:
             patch.setattr(sqlite, "connect", lambda name: apsw.Connection(name, vfs=disk.name))
             patch.setattr(sqlite, "PRAGMAS", pragmas)
@@ -46,6 +47,7 @@ class Run:
                 try:
                     entry = ask(journal, f"q{number}", values=(number,), key=f"k{number}")
                     self.released[entry.digest] = entry.values
+                    self.furthest = entry.receipt.body["answer"]
                 except Refused:
                     break
             disk.armed = False
@@ -54,6 +56,9 @@ class Run:
 
     def _restart(self, path):
         try:
+            seen = inspect(path).anchor
+            if seen is None or seen.seq < self.furthest:
+                return ["the anchor has not seen what was released"]
             journal = publish(path)
         except Refused as refusal:
             return [str(refusal)]

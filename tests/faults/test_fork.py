@@ -30,6 +30,8 @@ if child == 0:
     if ending == "forgotten":
         del journal
         sys.exit(0)
+    if ending == "destroyed":  # what a finalizer of the child's copy would do
+        journal._shared._store._connection.close()
     if ending == "closed":
         journal.close()
     if ending == "abrupt":
@@ -47,13 +49,13 @@ os._exit(0)  # no tidying: what is on disk must do
 """
 
 
-@pytest.mark.parametrize("ending", ["normal", "forgotten", "closed", "abrupt"])
+@pytest.mark.parametrize("ending", ["normal", "forgotten", "destroyed", "closed", "abrupt"])
 def test_a_child_leaves_its_parent_s_ledger_alone(path, ending):
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([*sys.path, "."])}
     command = [sys.executable, "-c", PARENT, str(path), ending]
     root = Path(__file__).parents[2]
     run = subprocess.run(
-        command, env=environment, cwd=root, capture_output=True, text=True, check=False
+        command, env=environment, cwd=root, capture_output=True, text=True, check=False, timeout=60
     )
     assert run.returncode == 0, run.stderr
     check = (

@@ -4,6 +4,7 @@ import pytest
 from tests.ledger.publishing import ask, publish
 
 from sulq.errors import Refused
+from sulq.ledger.inspection import inspect
 from sulq.ledger.register import fingerprint_cache, store_fingerprint
 
 
@@ -29,6 +30,7 @@ def test_one_ledger_does_not_publish_the_same_data_twice(path):
     with pytest.raises(Refused, match="another table"):
         publish(path, fingerprint="f", name="again")
     ask(journal, "q")
+    assert list(inspect(path).statements) == ["people"]
 
 
 def test_registered_data_is_refused_in_memory(path):

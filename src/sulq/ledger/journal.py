@@ -59,6 +59,8 @@ class Journal:
             check_data(fingerprint, None, name)
         book = open_book(path, wait, create)
         try:
+            if str(path) != MEMORY:
+                check_data(fingerprint, book.history.ledger, name)
             header = book.submit(lambda: _published(book, wanted, create))
             if differences := header.differences(wanted):
                 raise Refused(

@@ -19,9 +19,9 @@ class Key:
 
     __slots__ = ("_secret", "public")
 
-    def __init__(self, seed: bytes) -> None:
-        public = SigningKey(seed).verify_key.encode()
-        self._secret, self.public = seed + public, public.hex()
+    def __init__(self, secret: bytes) -> None:
+        public = SigningKey(secret).verify_key.encode()
+        self._secret, self.public = secret + public, public.hex()
 
     def sign(self, message: bytes) -> bytes:
         return crypto_sign(message, self._secret)[:SIGNATURE]
@@ -29,19 +29,19 @@ class Key:
 
 def new_key(path: Path | None) -> Key:
     """A fresh key, kept at `path` (mode 0600) or, for a ledger in memory, nowhere."""
-    seed = SigningKey.generate().encode()
-    if path is not None and not write_private(path, seed, replace=False):
+    secret = SigningKey.generate().encode()
+    if path is not None and not write_private(path, secret, replace=False):
         raise Refused(f"there is a signing key already at {path}")
-    return Key(seed)
+    return Key(secret)
 
 
 def read_key(path: Path, public: str) -> Key:
     """The key at `path`, if it is the one whose public half the ledger names."""
-    seed = read_private(path)
-    if seed is None:
+    secret = read_private(path)
+    if secret is None:
         raise Refused(f"the signing key {path} is lost; `sulq recover` makes a new one")
     try:
-        key = Key(seed)
+        key = Key(secret)
     except ValueError:
         raise Refused(
             f"the signing key {path} is damaged; restore it or run `sulq recover`"
