@@ -19,6 +19,7 @@ import duckdb
 
 from sulq.engines.arrow import blocks
 from sulq.engines.blocks import OuterSums
+from sulq.engines.csv_files import csv_reader
 from sulq.engines.dialect import Dialect
 from sulq.engines.leaves import Place
 from sulq.engines.persons import kept_rows_sql
@@ -53,6 +54,7 @@ class DuckDBEngine:
         size: int,
         fingerprint: str,
         path: Path | None,
+        stamp: tuple[int, int] | None,
     ) -> None:
         self._connection = connection
         self._places = places
@@ -60,7 +62,7 @@ class DuckDBEngine:
         self._size = size
         self._fingerprint = fingerprint
         self._path = path
-        self._stamp = _stamp(path)
+        self._stamp = stamp
         self._lock = threading.Lock()
         self._close = weakref.finalize(self, connection.close)  # an open one is noisy at exit
 
@@ -181,6 +183,7 @@ def _lock_down(connection: duckdb.DuckDBPyConnection, path: Path | None) -> None
 def _load(
     connection: duckdb.DuckDBPyConnection, source: Any, path: Path | None, schema: Schema
 ) -> DuckDBEngine:
+    stamp = _stamp(path)  # before the first read: what changes from here on is noticed
     in_place = path is not None and path.suffix == ".parquet" and schema.unit == "row"
     held = _register(connection, source, path)
     places, chosen = _chosen(schema, held, path is not None and path.suffix != ".parquet")
@@ -204,7 +207,7 @@ def _load(
         _run(connection, f"DROP VIEW IF EXISTS {READ}", unread)
         _run(connection, f"DROP {'VIEW' if path else 'TABLE'} {SOURCE}", unread)
     _lock_down(connection, path if in_place else None)
-    return DuckDBEngine(connection, places, rows, size, fingerprint, path)
+    return DuckDBEngine(connection, places, rows, size, fingerprint, path, stamp)
 
 
 def _register(
@@ -224,10 +227,7 @@ def _register(
         reader = f"read_parquet({Dialect.text(str(path))}, hive_partitioning = false)"
         complaint = f"{path.name} is not a readable Parquet file"
     else:
-        reader = (
-            f"read_csv({Dialect.text(str(path))}, all_varchar = true, header = true,"
-            " hive_partitioning = false)"
-        )
+        reader = csv_reader(path)
         complaint = f"{path.name} is not a readable CSV file with a header line, in UTF-8"
     _run(connection, f"CREATE {made} {SOURCE} AS SELECT * FROM {reader}", complaint)
     if path is None:
@@ -256,6 +256,8 @@ def _chosen(schema: Schema, held: Mapping[str, str], is_csv: bool) -> tuple[dict
     wanted = [column.name for column in schema.columns]
     person = [schema.unit] if schema.unit != "row" else []
     missing = [name for name in (*wanted, *person) if name not in held]
+    if missing and is_csv:  # without a header line the names would be a row
+        raise InvalidQuery(f"no column {missing[0]!r} in the CSV file's header line")
     if missing:
         raise InvalidQuery(f"no column {missing[0]!r} in the table, which has {_listed(held)}")
     places: dict[str, Place] = {}
