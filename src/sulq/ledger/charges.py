@@ -32,7 +32,8 @@ def group(charges: Mapping[str, Loss], numbers: Mapping[str, int]) -> tuple[Part
             )
         equal.setdefault(loss, []).append(number)
     parts = [_part_of(loss, tuple(found)) for loss, found in equal.items()]
-    parts.sort(key=lambda part: part.ranges)
+    if len(parts) > 1:
+        parts.sort(key=lambda part: part.ranges)
     return tuple(parts)
 
 
@@ -78,7 +79,7 @@ def _part_to_json(part: Part) -> tuple[str, str, str]:
 
 
 def from_json(found: Iterable[Sequence[str]]) -> tuple[Part, ...]:
-    return tuple(_part(*entry) for entry in found)
+    return tuple([_part(*entry) for entry in found])
 
 
 @lru_cache(maxsize=1024)
