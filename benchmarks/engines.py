@@ -8,6 +8,7 @@ bounds; "raw, clamped" the same statement with the declared bounds as LEAST and 
 
 from __future__ import annotations
 
+import os
 import resource
 import sys
 import tempfile
@@ -16,20 +17,14 @@ from pathlib import Path
 
 import duckdb
 
+from sulq.database import Database
 from sulq.engines import open_engine
-from sulq.schema.bound import (
-    Always,
-    CategoryCells,
-    Chosen,
-    Compared,
-    Fixed,
-    Greater,
-    Lesser,
-    Missing,
-    Quantised,
-    RowSums,
-)
+from sulq.query.expressions import col, lit
+from sulq.query.statistics import count, histogram, mean, total
+from sulq.query.sum_query import SumQuery, group
+from sulq.schema.binding import bind
 from sulq.schema.columns import Category, Number, Schema
+from sulq.schema.promise import Promise
 
 REGIONS = tuple(f"region {i}" for i in range(50))
 SHOPS = tuple(f"shop {i}" for i in range(500))
@@ -39,42 +34,36 @@ SCHEMA = Schema(
     Category("region", REGIONS),
     Category("shop", SHOPS),
 )
-PER_UNIT = 2.0**24 / 500_000
-AGE = Quantised("age", 0.0, 120.0, 2.0**24 / 120)
-INCOME = Quantised("income", 0.0, 500_000.0, PER_UNIT)
-CLIPPED = Greater(Lesser(INCOME, Fixed(int(200_000 * PER_UNIT))), Fixed(0))
-OLD = Compared("<=", Fixed(int(65 * 2**24 / 120)), AGE)
-THERE = Chosen(Missing(INCOME, negated=True), Fixed(1), Fixed(0))
-
 CLAMPED = "LEAST(GREATEST(income, 0), 500000)"
-CASES: tuple[tuple[str, RowSums, str, str], ...] = (
+OLD = col("age") >= 65
+CASES: tuple[tuple[str, object, str, str], ...] = (
     (
         "filtered count",
-        RowSums(OLD, (Fixed(1),)),
+        count(where=OLD),
         "SELECT count(*) FROM t WHERE age >= 65",
         "SELECT count(*) FROM t WHERE LEAST(GREATEST(age, 0), 120) >= 65",
     ),
     (
         "clipped sum",
-        RowSums(Always(), (CLIPPED,)),
+        total(col("income").clip(0, 200_000)),
         "SELECT sum(LEAST(GREATEST(income, 0), 200000)) FROM t",
         f"SELECT sum(LEAST(GREATEST({CLAMPED}, 0), 200000)) FROM t",
     ),
     (
         "filtered mean",
-        RowSums(OLD, (THERE, INCOME)),
+        mean("income", where=OLD),
         "SELECT avg(income) FROM t WHERE age >= 65",
         f"SELECT avg({CLAMPED}) FROM t WHERE age >= 65",
     ),
     (
         "50-group count",
-        RowSums(Always(), (Fixed(1),), (CategoryCells("region", REGIONS, False),)),
+        histogram("region"),
         "SELECT region, count(*) FROM t GROUP BY region",
         "SELECT region, count(*) FROM t GROUP BY region",
     ),
     (
         "500-group sum and count",
-        RowSums(Always(), (INCOME, Fixed(1)), (CategoryCells("shop", SHOPS, False),)),
+        SumQuery((lit(1), col("income")), groups=(group("shop"),)),
         "SELECT shop, sum(income), count(*) FROM t GROUP BY shop",
         f"SELECT shop, sum({CLAMPED}), count(*) FROM t GROUP BY shop",
     ),
@@ -108,7 +97,30 @@ def figures(rows: tuple[int, ...] = (1_000_000, 10_000_000)) -> list[tuple[str, 
         for count in rows:
             path = write(Path(folder) / f"{count}.parquet", count)
             found += _compare(path, count)
+            found += _asked(path, count)
     return found
+
+
+def _asked(path: Path, rows: int, questions: int = 200) -> list[tuple[str, float, str]]:
+    """200 counts in a row, each a whole `ask`: bound, priced, charged, read, drawn, stored."""
+    promise = Promise(1, "1e-6", queries=10**6)
+    with duckdb.connect() as raw, tempfile.TemporaryDirectory() as folder:
+        raw.execute(f"SET threads = 2; CREATE VIEW t AS FROM read_parquet('{path}')")
+        os.environ["SULQ_STATE"] = folder
+        with Database.open(path, SCHEMA, promise, f"{folder}/ledger") as db:
+            asked = iter(range(10**9))
+
+            def ours() -> None:
+                for _ in range(questions):
+                    db.ask(count(where=col("age") >= 20 + next(asked) / 50))
+
+            def theirs() -> None:
+                for place in range(questions):
+                    raw.execute(f"SELECT count(*) FROM t WHERE age >= {20 + place / 50}").fetchall()
+
+            times = [(user_cpu(ours, 1), user_cpu(theirs, 1)) for _ in range(3)]
+    ratio = min(a for a, _ in times) / min(b for _, b in times)
+    return [(f"200 counts in a row, whole asks, {rows:,} rows, to raw", round(ratio, 2), "x")]
 
 
 def _compare(path: Path, count: int, rounds: int = 7) -> list[tuple[str, float, str]]:
@@ -117,7 +129,8 @@ def _compare(path: Path, count: int, rounds: int = 7) -> list[tuple[str, float, 
     with duckdb.connect() as raw:
         raw.execute(f"SET threads = 2; CREATE VIEW t AS FROM read_parquet('{path}')")
         engine = open_engine(path, SCHEMA, threads=2)
-        for name, program, plain, clamped in CASES:
+        for name, question, plain, clamped in CASES:
+            program = bind(question, SCHEMA).sums
             works: list[Callable[[], object]] = [
                 lambda p=program: engine.exact_sums(p),  # type: ignore[misc]
                 lambda q=plain: raw.execute(q).fetchall(),  # type: ignore[misc]

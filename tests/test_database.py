@@ -535,3 +535,9 @@ def _any(parts: int) -> Expression:
     for number in range(parts - 1):
         either = either | (col("income") > number)
     return either
+
+
+@pytest.mark.parametrize("name", ["owner", "", 3, None])
+def test_nobody_else_is_the_owner(name: object) -> None:
+    with pytest.raises(InvalidQuery, match="name"):
+        publish().as_analyst(name)  # type: ignore[arg-type]

@@ -283,6 +283,8 @@ class Database:
 
     def as_analyst(self, name: str) -> Analyst:
         """An Oracle in an analyst's name."""
+        if not isinstance(name, str) or not name or name == OWNER:
+            raise InvalidQuery(f"an analyst has a name other than {OWNER!r}, got {name!r:.60}")
         return Analyst(self, name)
 
 
