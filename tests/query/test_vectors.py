@@ -156,6 +156,8 @@ def test_depth_and_size_have_limits() -> None:
     with pytest.raises(InvalidQuery, match="deep"):
         for _ in range(20):
             deep = q.squares(deep)
+    with pytest.raises(InvalidQuery, match="shorten"):
+        q.cells(*[col("b") + col("5") * 2 > i for i in range(3_000)])
     wide = q.nearest(X, np.zeros((45_000, 2)))
     with pytest.raises(InvalidQuery, match="shorten"):
         q.concat(wide, wide, wide)

@@ -121,6 +121,7 @@ def _columns(batch: _Array, types: list[Any]) -> list[NDArray[np.generic]]:
 
 def _with_nan(values: NDArray[np.generic], child: _Array, size: int) -> NDArray[np.generic]:
     """A copy with NaN where the validity bitmap has a 0."""
-    bitmap = (ctypes.c_uint8 * ((size + 7) // 8)).from_address(child.buffers[0])
-    valid = np.unpackbits(np.frombuffer(bitmap, np.uint8), bitorder="little", count=size)
+    memory: Any = (ctypes.c_char * ((size + 7) // 8)).from_address(child.buffers[0])
+    bitmap: NDArray[np.uint8] = np.frombuffer(memory, np.uint8)
+    valid = np.unpackbits(bitmap, bitorder="little", count=size)
     return np.where(valid[child.offset :], values, np.nan)

@@ -3,7 +3,7 @@
 Coordinates are whole numbers held in binary64. Binding proved that no intermediate passes 2^52,
 and a slice has so few rows that no sum of products passes 2^53: every step is exact, in any
 order of addition. Totals go on in 64-bit and then in Python integers.
-Proof: docs/proofs/vectors.md, claim 6.
+Proof: docs/proofs/vectors.md, claims 10 and 11.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from sulq.engines.vector_steps import Block, Choice, Floats, Part, Step, compiled
+from sulq.engines.score_steps import Floats
+from sulq.engines.vector_steps import Block, Choice, Part, Step, compiled
 from sulq.schema.vectors import BlockSums, Leaf
 
 EXACT = 2**53
@@ -129,8 +130,8 @@ def _pairs(one: Choice, two: Choice) -> Floats:
     pair = one.index * two.width + two.index
     pair[(one.index < 0) | (two.index < 0)] = cells
     counts = np.bincount(pair, minlength=cells + 1)[:cells]
-    found: Floats = counts.reshape(one.width, two.width) * float(one.value * two.value)
-    return found
+    found = counts.reshape(one.width, two.width).astype(np.float64)
+    return found * float(one.value * two.value)
 
 
 def _grouped(one: Choice, two: Floats) -> Floats:

@@ -19,8 +19,7 @@ Table: TypeAlias = tuple[Indexes, Indexes]
 
 def within(score: Floats, sign: Floats, at_most: float) -> Indexes:
     """0 where the margin is small, else -1."""
-    holds = (sign != 0.0) & (sign * score <= at_most)
-    return holds.astype(np.int64) - 1
+    return np.where((sign != 0.0) & (sign * score <= at_most), 0, -1)
 
 
 def linear(score: Floats, label: Floats, missing: int, bound: float) -> Floats:
@@ -46,7 +45,7 @@ def _tabled(score: Floats, bits: int, table: Table) -> Floats:
     entry, part = place >> LINE_BITS, place & ((1 << LINE_BITS) - 1)
     entries, slopes = table
     half = 1 << (LINE_BITS - 1)
-    found = entries[entry] + ((slopes[entry] * part + half) >> LINE_BITS)
+    found: Indexes = entries[entry] + ((slopes[entry] * part + half) >> LINE_BITS)
     return found.astype(np.float64)
 
 

@@ -1,7 +1,7 @@
 """Vector programs compiled to NumPy: one function per node, buffers made once.
 
 A dense part is an array (coordinates, rows) of whole numbers in binary64; a one-hot part is the
-row's coordinate number, -1 for none. Proof of exactness: docs/proofs/vectors.md, claim 6.
+row's coordinate number, -1 for none. Proof of exactness: docs/proofs/vectors.md, claim 10.
 """
 
 from __future__ import annotations
@@ -198,16 +198,11 @@ class _Compiler:
         edges = np.array(node.edges, np.float64)
         bins = len(edges) - 1
         outside = bins if node.other else -1
-        if isinstance(node.of, nodes.NODES):
-            dense = self._dense(node.of)
-
-            def value(block: Block) -> Floats:
-                return dense(block)[0]
-        else:
-            value = self._leaf(node.of)  # type: ignore[arg-type]
+        is_leaf = isinstance(node.of, nodes.LEAVES)
+        value = self._leaf(node.of) if is_leaf else self._dense(node.of)  # type: ignore[arg-type]
 
         def binned(block: Block) -> Parts:
-            number = value(block)
+            number = value(block).reshape(-1)
             index = np.searchsorted(edges, number, side="right") - 1
             index[(index < 0) | (index >= bins)] = outside
             return [Choice(index, bins + node.other)]
@@ -334,8 +329,8 @@ def _full(part: Part) -> Floats:
     """The part as a matrix."""
     if not isinstance(part, Choice):
         return part
-    here = part.index == np.arange(part.width)[:, None]
-    return here.astype(np.float64) * part.value
+    here: NDArray[np.bool_] = part.index == np.arange(part.width)[:, None]
+    return here.astype(np.float64) * float(part.value)
 
 
 def _merged(run: list[Floats]) -> Parts:
@@ -375,10 +370,8 @@ def _squares_sum(numbers: Floats) -> Floats:
 
 
 def _root_down(squares: Floats) -> Floats:
-    """floor(sqrt(s)) for whole s below 2^52: the float root, then at most one step."""
-    root = np.floor(np.sqrt(squares))
-    root -= root * root > squares
-    root += (root + 1.0) * (root + 1.0) <= squares
+    """floor(sqrt(s)) for whole s below 2^52: there the float root never reaches the next one."""
+    root: Floats = np.floor(np.sqrt(squares))
     return root
 
 
@@ -388,9 +381,7 @@ def _shrunk(numbers: Floats, bound: float) -> Floats:
     long = squares > bound * bound
     if not long.any():
         return numbers
-    root = _root_down(squares)
-    root += root * root < squares
-    over = np.where(long, root, bound)  # dividing by the bound changes nothing
+    over = np.where(long, np.ceil(np.sqrt(squares)), bound)  # dividing by it changes nothing
     shrunk = numbers * bound
     shrunk /= over
     np.trunc(shrunk, out=shrunk)

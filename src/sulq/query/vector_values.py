@@ -12,6 +12,8 @@ from sulq.query.expressions import Expression, Literal
 
 MOST_NUMBERS = 200_000
 """Public numbers (centres, weights, edges) in one vector."""
+NODE_WEIGHT = 10
+"""A node of an expression weighs as much as so many numbers: engines must plan it."""
 MOST_PARTS = 4_096
 DEEPEST = 16
 
@@ -58,7 +60,7 @@ def _count(value: object) -> int:
     """Numbers and expression nodes, for the size limit."""
     if isinstance(value, tuple):
         return sum(map(_count, value))
-    return value.nodes if isinstance(value, Expression) else 1
+    return NODE_WEIGHT * value.nodes if isinstance(value, Expression) else 1
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -33,7 +33,7 @@ from sulq.schema.grid import Steps
 from sulq.schema.outer import BoundOuter, bind_outer
 from sulq.schema.rows import RowBinder
 from sulq.schema.sensitivity import Sensitivity, sensitivities
-from sulq.schema.vectors import BlockSums
+from sulq.schema.vectors import BlockSums, leaves_of
 
 MOST_CELLS = 1_000_000
 TALLEST = 250
@@ -151,6 +151,9 @@ def _bind_outer(query: SumQuery, schema: Schema, neighbours: str, fine: int) -> 
     """A matrix of sums: one term, and an axis for each side's coordinates."""
     assert query.outer is not None  # noqa: S101
     bound = bind_outer(*query.outer, query.rows, schema, neighbours)
+    leaves = tuple(leaves_of(bound.program.left, bound.program.right))
+    if height((bound.program.rows, leaves)) > TALLEST:
+        raise InvalidQuery("the question is nested too deeply; flatten or shorten it")
     largest = bound.program.largest
     term = _term(Steps(Fixed(1), -largest, largest, bound.step), Fraction(0), bound.unit, fine)
     groups = tuple(

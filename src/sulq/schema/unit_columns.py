@@ -33,7 +33,8 @@ MOST_ONE_HOT = 512
 
 
 def grid_point(number: Fraction) -> int:
-    return math.floor(number * FULL + Fraction(1, 2))
+    steps: int = math.floor(number * FULL + Fraction(1, 2))
+    return steps
 
 
 def unit_leaf(column: Number) -> tuple[UnitLeaf, int, int]:
@@ -51,10 +52,10 @@ def unit_leaf(column: Number) -> tuple[UnitLeaf, int, int]:
             f"{column.name}: its range is too narrow beside its distance from 0; shift the column"
         )
     per_unit = Fraction(2 ** (BITS - coarse)) / (high - low)
-    ends = [bound.numerator / bound.denominator for bound in (low, high)]
-    node = Quantised(column.name, *ends, per_unit.numerator / per_unit.denominator)
-    start = round_leaf(node, ends[0])
-    length = min(round_leaf(node, ends[1]) - start, 2 ** (BITS - coarse))
+    bottom, top, scale = (n.numerator / n.denominator for n in (low, high, per_unit))
+    node = Quantised(column.name, bottom, top, scale)
+    start = round_leaf(node, bottom)
+    length = min(round_leaf(node, top) - start, 2 ** (BITS - coarse))
     leaf = UnitLeaf(node, start + length, 2**coarse, start << coarse)
     return leaf, start << coarse, length << coarse
 

@@ -314,20 +314,13 @@ def _crossed(left: Sized, right: Sized) -> Sized:
         for left_ends in zip(left.lows, left.highs, strict=True)
         for right_ends in zip(right.lows, right.highs, strict=True)
     ]
-    moved_squared, moved_one = change_squared(left, right), change_one(left, right)
-    exact = {
-        "norm_squared": product_squared(left, right),
-        "norm_one": product_one(left, right),
-        "wide_squared": moved_squared,
-        "wide_one": moved_one,
-    }
+    norm_squared, norm_one = product_squared(left, right), product_one(left, right)
+    wide_squared, wide_one = change_squared(left, right), change_one(left, right)
     if bits:
-        exact = {
-            "norm_squared": rounded_square(product_squared(left, right), bits, size, 1),
-            "norm_one": rounded_one(product_one(left, right), bits, size, 1),
-            "wide_squared": rounded_square(moved_squared, bits, size, 2),
-            "wide_one": rounded_one(moved_one, bits, size, 2),
-        }
+        norm_squared = rounded_square(norm_squared, bits, size, 1)
+        norm_one = rounded_one(norm_one, bits, size, 1)
+        wide_squared = rounded_square(wide_squared, bits, size, 2)
+        wide_one = rounded_one(wide_one, bits, size, 2)
     return sized(
         nodes.Paired(left.node, right.node, bits),
         left.step * right.step * 2**bits,
@@ -337,7 +330,10 @@ def _crossed(left: Sized, right: Sized) -> Sized:
         left.private or right.private,
         indicator=left.indicator and right.indicator,
         exact=left.exact and right.exact and not bits,
-        **exact,
+        norm_squared=norm_squared,
+        norm_one=norm_one,
+        wide_squared=wide_squared,
+        wide_one=wide_one,
     )
 
 

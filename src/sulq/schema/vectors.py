@@ -11,7 +11,7 @@ import decimal
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from functools import lru_cache
-from typing import TypeAlias
+from typing import Any, TypeAlias, get_args
 
 from sulq.schema.bound import CategoryCells, Condition, FlagCells, Integer, Quantised
 
@@ -256,8 +256,8 @@ Node: TypeAlias = (
     | Paired
     | Joined
 )
-NODES = Node.__args__  # type: ignore[attr-defined]
-INTEGERS = Integer.__args__  # type: ignore[attr-defined]
+NODES: tuple[type[Any], ...] = get_args(Node)
+LEAVES: tuple[type[Any], ...] = get_args(Leaf)
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,7 +282,7 @@ def leaves_of(*nodes: Node) -> Iterator[Leaf]:
             for part in value if isinstance(value, tuple) else (value,):
                 if isinstance(part, NODES):
                     yield from leaves_of(part)
-                elif isinstance(part, (*INTEGERS, UnitLeaf, CategoryCells, FlagCells)):
+                elif isinstance(part, LEAVES):
                     yield part
 
 
