@@ -309,7 +309,7 @@ def test_answers_print_and_convert() -> None:
     with pytest.raises(TypeError):
         float(answer)
     scalar = db.ask(count(where=col("smoker")))
-    assert "credits" in repr(scalar)
+    assert "1 credit>" in repr(scalar)
     assert "95%" in repr(db.quote(count(where=col("age") > 5)))
     assert db.ask(count(where=col("age") > 119)).nonnegative().value >= 0
 

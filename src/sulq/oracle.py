@@ -57,7 +57,7 @@ class Quote:
     def __repr__(self) -> str:
         bar = self.interval()[1]
         around = "" if bar is None else f", +-{float(np.max(bar)):,.6g} (95%)"
-        return f"<Quote {decimal_text(self.credits)} credits{around}>"
+        return f"<Quote {credits_text(self.credits)}{around}>"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -140,7 +140,7 @@ class Answer:
         return float(self.value)
 
     def __repr__(self) -> str:
-        cost = f"{decimal_text(self.credits)} credits"
+        cost = credits_text(self.credits)
         if isinstance(self.value, np.ndarray):
             return f"<Answer {self.kind} of shape {self.value.shape}, {cost}>"
         low, high = self.interval()
@@ -152,6 +152,11 @@ def decimal_text(credits: Fraction) -> str:
     if credits.denominator == 1:
         return f"{credits.numerator:,}"
     return f"{float(credits):,.4g}" if abs(credits) < 1000 else f"{float(credits):,.1f}"
+
+
+def credits_text(credits: Fraction) -> str:
+    """"1 credit", "2.5 credits"."""
+    return f"{decimal_text(credits)} credit{'' if credits == 1 else 's'}"
 
 
 class Oracle(Protocol):

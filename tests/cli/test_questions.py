@@ -108,7 +108,7 @@ def test_budget_ends_with_code_4(sulq):
     assert sulq("ask", "count", *OLD, "--credits", "20").code == 0
     reply = sulq("ask", "count", "--where", "smoker")
     assert reply.code == 4
-    assert reply.err.startswith("error: this costs 1 credits, 0 are left")
+    assert reply.err.startswith("error: this costs 1 credit, 0 are left")
     assert reply.err.rstrip().endswith("(0 credits spent)")
     assert sulq("ask", "count", *OLD, "--json").json["credits"] == 0
 

@@ -40,7 +40,7 @@ def test_an_answer_survives_reopening_bit_for_bit(path):
 def test_spending_stops_exactly_at_the_cap(journal):
     for number in range(10):
         ask(journal, f"q{number}")
-    with pytest.raises(BudgetSpent, match="costs 1 credits, 0 are left"):
+    with pytest.raises(BudgetSpent, match="costs 1 credit, 0 are left"):
         pay(journal, "one more")
     assert spent(journal) == credits(10)
     assert journal.remaining("owner") == ZERO
@@ -366,14 +366,15 @@ def test_entries_list_what_was_charged(path):
     pay(journal, "r", analyst="ann")
     pay(journal, "q", analyst="ann")
     journal.close()
-    found = list(publish(path).entries())
+    journal = publish(path)
+    found = list(journal.entries())
     assert [(e.analyst, e.digest, e.key, e.answered, e.values) for e in found] == [
         ("owner", "q", "k", True, (4,)),
         ("ann", "r", None, False, None),
         ("ann", "q", None, True, (4,)),
     ]
     assert [e.charged for e in found] == [{"": ONE}, {"": ONE}, {}]
-    assert len(list(publish(path).entries("ann", after=found[1].seq))) == 1
+    assert len(list(journal.entries("ann", after=found[1].seq))) == 1
 
 
 def test_no_rule_reads_the_clock(path, monkeypatch):

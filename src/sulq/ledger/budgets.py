@@ -200,10 +200,9 @@ def less(loss: Loss, other: Loss) -> Loss:
 def _price(wanted: Loss, left: Loss) -> str:
     """Wanted is rounded up and left down: the text never looks affordable when it is not."""
     if wanted.credits > left.credits:
-        return (
-            f"this costs {in_credits(wanted.credits, up=True)} credits, "
-            f"{in_credits(left.credits)} are left"
-        )
+        cost = in_credits(wanted.credits, up=True)
+        unit = "credit" if cost == "1" else "credits"
+        return f"this costs {cost} {unit}, {in_credits(left.credits)} are left"
     return (
         f"this costs an extra delta of {wanted.delta / 2**128:.3g}, "
         f"{left.delta / 2**128:.3g} is left"

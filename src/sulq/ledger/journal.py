@@ -65,7 +65,7 @@ class Journal:
             if differences := header.differences(wanted):
                 raise Refused(
                     f"table {name!r} was published with other {', '.join(differences)}; "
-                    "open it as it was published, or record a change with `sulq amend`"
+                    "open it as it was published"
                 )
             steps.on_step("published")
             if str(path) != MEMORY:
