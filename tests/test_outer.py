@@ -127,6 +127,9 @@ def test_coins_answer_tables_and_nothing_else() -> None:
         signs = q.residual(X, [0, 0], "ill", "hinge")
         with pytest.raises(InvalidQuery, match="binomial"):
             db.ask(outer(signs, q.one_hot("ill")))
+        both = q.concat(signs, q.residual(X, [0, 0], col("age") > 50, "hinge"))
+        with pytest.raises(InvalidQuery, match="binomial"):  # 1 may become -1: a shift of 2
+            db.ask(outer(both, both))
 
 
 def test_persons_pay_for_all_their_rows() -> None:

@@ -149,6 +149,7 @@ def test_no_two_neighbours_differ_by_more_than_is_charged(seed: int) -> None:
         q.columns(["a", "b"], centre=-0.25, clip=0.5),  # shrinks below its lowest coordinate
         q.columns(["a", "z"], centre=1.25, clip=0.5),  # a public column moves with the private
         q.concat(q.scaled(q.ones(), 0.6), q.columns(["c"], centre=[0.2, 0.9], clip=0.3)),
+        q.clipped(q.concat(q.ones(), q.columns(["a"])), 0.5),
         q.from_nearest(q.columns(["a", "c"]), [[0, 0, 0], [1, 2, -1]]),
         q.scaled(q.crossed(q.one_hot("c"), q.columns(["a"])), -0.37),
         q.scaled(q.one_hot("c"), -3),
