@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from fractions import Fraction
 from pathlib import Path
 
@@ -287,10 +286,19 @@ def test_noise_is_what_the_promise_says() -> None:
 def test_receipts_name_the_question_and_never_the_truth() -> None:
     db = publish()
     answer = db.ask(count(where=col("smoker")))
-    body = json.dumps(answer.receipt.body)
-    assert "smoker" in body
-    assert "replace" in body
-    assert str(frame().smoker.sum()) not in body
+    body = answer.receipt.body
+    assert "smoker" in body["question"]
+    assert body["neighbours"] == "replace"
+    truth, noisy = int(frame().smoker.sum()), answer.value
+    leaves = [str(leaf) for value in body.values() for leaf in _leaves(value)]
+    assert str(truth) not in leaves
+    assert str(noisy) not in leaves
+
+
+def _leaves(value: object) -> list[object]:
+    if isinstance(value, list | tuple):
+        return [leaf for part in value for leaf in _leaves(part)]
+    return [value]
 
 
 def test_many_terms_and_raw_sums() -> None:
@@ -541,3 +549,13 @@ def _any(parts: int) -> Expression:
 def test_nobody_else_is_the_owner(name: object) -> None:
     with pytest.raises(InvalidQuery, match="name"):
         publish().as_analyst(name)  # type: ignore[arg-type]
+
+
+def test_the_statement_says_what_is_spent_and_what_the_promise_means() -> None:
+    db = publish()
+    db.ask(count(where=col("smoker") & (col("city") == "Oslo")), credits=3)
+    account = db.statement()
+    assert (account.spent, account.left) == (3, 97)
+    said = str(account)
+    for part in ("3 of 100 credits", "city=Oslo", "epsilon 1", "tail", "1 questions charged"):
+        assert part in said
