@@ -29,11 +29,14 @@ from sulq import (
     col,
     count,
     histogram,
+    lit,
     mean,
     quantiles,
     total,
     variance,
+    when,
 )
+from sulq.accounting.pricing import stored_price
 from sulq.query.expressions import Expression
 
 
@@ -491,7 +494,9 @@ def test_a_stored_answer_carries_its_own_price_and_the_asker_pays_what_was_agree
     db.ask(count(where=col("smoker")), credits=4)
     db.grant("ann", 10)
     bound = db.bind(count(where=col("smoker")))
-    cost = db.price(bound, None, 0.95, None, None)
+    wanted = db.price(bound, None, 0.95, None, None)
+    cost = stored_price(bound, db.calibration, wanted, *db.ledger.stored(bound.digest))
+    assert cost is not None
     assert cost.worst.credits_fraction == 4  # due if the earlier charge were gone
     assert cost.share.credits_fraction == 1
     assert db.as_analyst("ann").ask(count(where=col("smoker"))).credits == 1
@@ -559,3 +564,52 @@ def test_the_statement_says_what_is_spent_and_what_the_promise_means() -> None:
     said = str(account)
     for part in ("3 of 100 credits", "city=Oslo", "epsilon 1", "tail", "1 questions charged"):
         assert part in said
+
+
+def test_a_quote_refuses_what_ask_would_refuse_and_edges_may_lie_anywhere() -> None:
+    db = publish()
+    for edges in ([0, 10, 1_000, 2_000], [0, 0.1, 0.2, 10], [-50, -20, 500], [200, 300]):
+        question = histogram("age", edges=edges)
+        assert db.quote(question).credits == 2
+        assert db.ask(question).value.shape == (len(edges) - 1,)
+    for constant in (cdf(lit(5)), quantiles(col("age").clip(7, 7), [0.5])):
+        db.quote(constant)
+        db.ask(constant)
+    inverse = 1 / when(col("smoker")).then(col("age").clip(5, 10)).otherwise(None)
+    assert db.quote(total(inverse)).credits == 1
+    assert abs(db.ask(total(inverse), credits=20).value) < 2_000
+
+
+def test_colleagues_do_not_see_each_others_questions_in_quotes() -> None:
+    db = publish()
+    for name in ("ann", "bob"):
+        db.grant(name, 20)
+    question = count(where=col("smoker"))
+    before = db.as_analyst("bob").quote(question)
+    db.as_analyst("ann").ask(question, credits=4)
+    after = db.as_analyst("bob").quote(question)
+    assert (before.credits, before.repeat) == (after.credits, after.repeat) == (1, False)
+    assert before.standard_error == after.standard_error
+    assert db.as_analyst("ann").quote(question).repeat
+
+
+def test_a_retry_under_a_key_finds_its_own_answer_though_a_finer_one_came_between() -> None:
+    db = publish()
+    question = count(where=col("smoker"))
+    first = db.ask(question, key="k", credits=2)
+    db.ask(question, credits=8)
+    again = db.ask(question, key="k", credits=2)
+    assert (again.value, again.credits) == (first.value, 0)
+
+
+@pytest.mark.parametrize("number", [np.float64(2), np.int64(2), 2.0, Fraction(2)])
+def test_numbers_of_every_kind_are_read(number: object) -> None:
+    db = publish()
+    assert db.quote(count(where=col("smoker")), credits=number).credits == 2  # type: ignore[arg-type]
+    assert Number("q", np.float64(0), np.float64(1)).range == (0, 1)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("confidence", ["x", None, float("nan")])
+def test_confidence_must_be_a_number(confidence: object) -> None:
+    with pytest.raises(InvalidQuery):
+        publish().quote(count(where=col("smoker")), confidence=confidence)  # type: ignore[arg-type]

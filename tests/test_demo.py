@@ -32,7 +32,7 @@ PROMISED = [
     "refused: no column 'person_id'",
     "refused: division by something that can be 0",
     "0 of 20 credits left",
-    "budget spent: this costs 1 credits, 0 are left",
+    "budget spent: this costs 1 credit, 0 are left",
     "chained events verify; the anchor matches",
     "sulq check town",
     "sulq.toml",

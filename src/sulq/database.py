@@ -28,7 +28,7 @@ from sulq.ledger.journal import Journal
 from sulq.ledger.receipts import Receipt
 from sulq.ledger.statement import Statement
 from sulq.noise.samplers import perturb
-from sulq.oracle import Answer, Quote, decimal_text
+from sulq.oracle import Answer, Quote, check_confidence, decimal_text
 from sulq.readings import forecast
 from sulq.schema.binding import BoundQuery, bind
 from sulq.schema.columns import Schema
@@ -150,7 +150,8 @@ class Database:
     ) -> Answer:
         """Answer `query` with noise. Blum et al. 2005, algorithm A(R)."""
         bound = self.bind(query)  # query and schema only; may refuse, free
-        cost = self.price(bound, within, confidence, credits, rows)  # no data
+        wanted = self.price(bound, within, confidence, credits, rows)  # no data
+        cost = self._stored(bound, wanted, analyst, key) or wanted  # noisy answers only
         self._check_source()
         read = self.engine.prepare(bound.sums)  # may refuse, free
         entry = self.ledger.charge(  # durable before any row is touched; a repeat comes answered
@@ -190,14 +191,16 @@ class Database:
     ) -> Quote:
         """Price and error bar of a question; free, and no row is read."""
         bound = self.bind(query)
-        cost = self.price(bound, within, confidence, credits, rows)
-        known = cost.noise in self.ledger.stored(bound.digest)
-        paid = known and (analyst == OWNER or self.ledger.paid(analyst, bound.digest, cost.noise))
-        due = Fraction(0) if paid else cost.share.credits_fraction
-        touched = [] if known else list(self._charges(cost))
+        wanted = self.price(bound, within, confidence, credits, rows)
+        self.engine.prepare(bound.sums)  # what ask would refuse, a quote refuses too
+        cost = self._stored(bound, wanted, analyst)
+        if cost is None or not self.ledger.paid(analyst, bound.digest, cost.noise):
+            cost, due, repeat = wanted, wanted.share.credits_fraction, False
+        else:  # only one's own repeats show: a colleague's question is not for others to see
+            due, repeat = Fraction(0), True
+        touched = [] if repeat else list(self._charges(cost))
         left = self.ledger.remaining(analyst, touched).credits_fraction
-        bar = forecast(bound, cost.laws, rows, self.size)
-        return Quote(due, left - due, bar, known)
+        return Quote(due, left - due, forecast(bound, cost.laws, rows, self.size), repeat)
 
     def bind(self, query: object) -> BoundQuery:
         """Prove a question safe on this table."""
@@ -211,13 +214,12 @@ class Database:
         credits: Credits | None,
         rows: int | None,
     ) -> Price:
-        """The noise and its price: from the question, the promise and stored answers; no data."""
+        """The noise and its price: from the question and the promise; no data."""
         if within is not None and credits is not None:
             raise InvalidQuery("give within or credits, not both")
         if rows is not None and (isinstance(rows, bool) or not isinstance(rows, int) or rows < 1):
             raise InvalidQuery(f"rows must be a whole number above 0, got {rows!r}")
-        if not 0 < confidence < 1:
-            raise InvalidQuery(f"confidence must lie between 0 and 1, got {confidence!r}")
+        check_confidence(confidence)
         cost = unit_cost(bound, self.calibration)
         if cost == 0:
             return price(bound, self.calibration, Fraction(1))  # public: exact and free, G.2.1
@@ -227,12 +229,17 @@ class Database:
             intensity = self._intensity(bound, within, confidence, rows)
         else:
             intensity = Fraction(1)
-        wanted = price(bound, self.calibration, intensity)
-        return self._stored(bound, wanted) or wanted
+        return price(bound, self.calibration, intensity)
 
-    def _stored(self, bound: BoundQuery, wanted: Price) -> Price | None:
-        """An earlier answer that is at least as exact: asking it again is free."""
-        for noise in self.ledger.stored(bound.digest):
+    def _stored(
+        self, bound: BoundQuery, wanted: Price, analyst: str, key: str | None = None
+    ) -> Price | None:
+        """An earlier answer that is at least as exact, first of all the one the key stands for."""
+        keyed = self.ledger.keyed(analyst, key)
+        noises = self.ledger.stored(bound.digest)
+        if keyed is not None and keyed[0] == bound.digest:
+            noises = (keyed[1], *noises)
+        for noise in noises:
             found = stored_price(bound, self.calibration, wanted, noise)
             if found is not None:
                 return found
@@ -357,6 +364,8 @@ def _most(losses: Any) -> Loss:
 
 def _exact(number: object, name: str) -> Fraction:
     """A number above 0, as it is spelled."""
+    if hasattr(number, "item") and not hasattr(number, "__len__"):
+        number = number.item()  # a NumPy scalar
     if isinstance(number, bool) or not isinstance(number, int | float | Fraction):
         raise InvalidQuery(f"{name} must be a number above 0, got {number!r:.60}")
     if isinstance(number, float):

@@ -20,8 +20,9 @@ from sulq.schema.columns import Schema
 from sulq.schema.promise import Promise
 
 
-def _check_confidence(confidence: float) -> None:
-    if not 0 < confidence < 1:
+def check_confidence(confidence: object) -> None:
+    """A share of 1, exclusive."""
+    if not isinstance(confidence, int | float) or not 0 < confidence < 1:
         raise InvalidQuery(f"confidence must lie between 0 and 1, got {confidence!r}")
 
 
@@ -50,7 +51,7 @@ class Quote:
 
     def interval(self, confidence: float = 0.95) -> tuple[Any, Any]:
         """How far off the answer may be at this confidence: (-h, +h); None where unknown."""
-        _check_confidence(confidence)
+        check_confidence(confidence)
         half = self.forecast.half_width(confidence)
         return (None, None) if half is None else (-half, half)
 
@@ -101,7 +102,7 @@ class Answer:
 
     def interval(self, confidence: float = 0.95) -> Interval:
         """(low, high) at this confidence, cut to what is possible."""
-        _check_confidence(confidence)
+        check_confidence(confidence)
         return self.reading.interval(confidence)
 
     def nonnegative(self) -> Answer:
@@ -155,7 +156,7 @@ def decimal_text(credits: Fraction) -> str:
 
 
 def credits_text(credits: Fraction) -> str:
-    """"1 credit", "2.5 credits"."""
+    """ "1 credit", "2.5 credits"."""
     return f"{decimal_text(credits)} credit{'' if credits == 1 else 's'}"
 
 

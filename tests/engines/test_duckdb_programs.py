@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Literal
 
 import duckdb
+import pyarrow as pa
 import pytest
 from tests.engines import programs, reference, tables
 
@@ -18,6 +19,7 @@ from sulq.engines.leaves import Place, threshold
 from sulq.engines.statement import statement
 from sulq.errors import InvalidQuery
 from sulq.schema import bound as b
+from sulq.schema.columns import Category, Schema
 
 X = b.Quantised("x", -100.0, 100.0, 8.0)
 N = b.Quantised("n", 0.0, 120.0, 1.0)
@@ -217,4 +219,17 @@ def test_comparisons_are_carried_down_exactly(
     program = b.RowSums(b.Always(), terms)
     assert "FLOOR" not in emitted(program)  # every one became a test of the bare column
     assert engine.exact_sums(program) == reference.exact_sums(program, content)
+    engine.close()
+
+
+def test_undeclared_values_never_multiply_groups() -> None:
+    """Two columns of 40 undeclared values each: the statement groups by declared cells only."""
+    schema = Schema(Category("a", ["x"]), Category("b", ["y"]))
+    rows = [{"a": f"u{i}", "b": f"v{j}"} for i in range(40) for j in range(40)]
+    engine = engine_file.open_duckdb(pa.Table.from_pylist(rows), schema)
+    groups = (b.CategoryCells("a", ("x",), True), b.CategoryCells("b", ("y",), True))
+    program = b.RowSums(b.Always(), (b.Fixed(1),), groups)
+    sql = statement(program, engine._places, len(rows)).sql
+    assert engine._connection.execute(f"SELECT count(*) FROM ({sql})").fetchall() == [(1,)]
+    assert engine.exact_sums(program) == [0, 0, 0, 1600]
     engine.close()

@@ -9,11 +9,12 @@ import pytest
 
 import sulq
 
-PAGE = """
+NAMES = """
     Answer BudgetSpent Category Database EngineFailed Flag InvalidQuery Number Oracle Promise Quote
     Refused Schema SulqError SumQuery UnsafeExactly cdf col count hashed histogram lit mean outer
     quantiles total variance when
-""".split()
+"""
+PAGE = NAMES.split()
 
 
 def test_the_page_is_what_it_was() -> None:

@@ -191,3 +191,9 @@ def test_choice_keeps_nulls_apart() -> None:
     one = canonical.value(when(f).then(1).otherwise(0))
     two = canonical.value(when(~f).then(0).otherwise(1))
     assert canonical.spelling(one) != canonical.spelling(two)
+
+
+@pytest.mark.parametrize("text", ["1e20000000", "1e9", "9" * 300, "0x10", "1.5", " 1", "1/-2", "²"])
+def test_json_numbers_are_plain_and_short(text: str) -> None:
+    with pytest.raises(InvalidQuery):
+        canonical.from_json(["num", text])

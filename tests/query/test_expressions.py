@@ -7,6 +7,7 @@ from decimal import Decimal
 from fractions import Fraction
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from sulq.errors import InvalidQuery
@@ -89,3 +90,11 @@ def test_dates_are_literals() -> None:
 def test_builders_refuse_nonsense(build: object) -> None:
     with pytest.raises(InvalidQuery):
         build()  # type: ignore[operator]
+
+
+@pytest.mark.parametrize(
+    "bad", [Decimal("1e900000000"), Decimal("1e-900000000"), Fraction(10**500), pd.NaT]
+)
+def test_literals_of_unusual_size_are_refused_at_once(bad: object) -> None:
+    with pytest.raises(InvalidQuery):
+        col("x") > bad  # type: ignore[operator]  # noqa: B015

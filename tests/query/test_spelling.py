@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from sulq.errors import InvalidQuery
 from sulq.query import canonical
 from sulq.query.expressions import col, when
+from sulq.query.spelling import question_text, sql_text
 from sulq.query.statistics import count, histogram, mean
 from sulq.query.sum_query import text_of
 from sulq.sql import parse_condition, parse_value
-from sulq.query.spelling import question_text, sql_text
 
 names = st.sampled_from(["age", "Income", "blood pressure", 'quo"te', "end", "date", "år", "x2"])
 columns = names.map(col)

@@ -1,7 +1,7 @@
 """Group keys in SQL, and from a key back to its cell.
 
-Keys come from the declared domain or from a column known to hold few values, so memory never
-depends on what somebody wrote into a row.
+Keys come from the declared domain, or from a single column known to hold few values: how many
+groups there are never depends on what somebody wrote into a row beyond that.
 """
 
 from __future__ import annotations
@@ -19,23 +19,24 @@ from sulq.schema.bound import BinCells, CategoryCells, Cells, FlagCells, cell_co
 FEW_EDGES = 16
 
 
-def key_sql(cells: Cells, emitter: Emitter) -> tuple[str, int]:
-    """The key's SQL and the inner SELECT it needs."""
+def key_sql(cells: Cells, emitter: Emitter, alone: bool) -> tuple[str, int]:
+    """The key's SQL and the inner SELECT it needs; raw keys only where there is one group."""
     match cells:
         case CategoryCells(column=column, values=values):
             place = emitter.place(column)
-            return (place.sql if place.few else Dialect.declared_only(place.sql, values)), 0
+            raw = place.few and alone
+            return (place.sql if raw else Dialect.declared_only(place.sql, values)), 0
         case FlagCells(column=column):
             return emitter.place(column).sql, 0
         case BinCells():
             return _bin_sql(cells, emitter)
 
 
-def cell_of(cells: Cells, place: Place | None) -> dict[Any, int]:
+def cell_of(cells: Cells, place: Place | None, alone: bool) -> dict[Any, int]:
     """Key -> cell, for the keys that have one of their own."""
     match cells:
         case CategoryCells(values=values):
-            plain = place is not None and place.few
+            plain = place is not None and place.few and alone
             return {(value if plain else str(value)): i for i, value in enumerate(values)}
         case FlagCells():
             return {False: 0, True: 1}
@@ -46,8 +47,8 @@ def cell_of(cells: Cells, place: Place | None) -> dict[Any, int]:
 
 def _bin_sql(cells: BinCells, emitter: Emitter) -> tuple[str, int]:
     edges = cells.edges
-    if len(edges) < 2 or any(a >= b for a, b in pairwise(edges)):
-        raise InvalidQuery("bins need at least two rising edges")
+    if len(edges) < 2 or any(a > b for a, b in pairwise(edges)):
+        raise InvalidQuery("bins need at least two edges, none below the one before")
     leaf = as_leaf(cells.value)
     if leaf is not None and len(edges) <= FEW_EDGES:
         place = emitter.place(leaf.value.column)
@@ -58,7 +59,7 @@ def _bin_sql(cells: BinCells, emitter: Emitter) -> tuple[str, int]:
     x = value.sql
     inside = f"{x} >= {edges[0]} AND {x} <= {edges[-1]}"
     width = edges[1] - edges[0]
-    if all(b - a == width for a, b in pairwise(edges)):
+    if width and all(b - a == width for a, b in pairwise(edges)):
         shift = Dialect.integer(edges[0])
         inner = Dialect.truncated_division(f"({x} - {shift})", str(width))
     else:

@@ -82,6 +82,9 @@ class Test:
     level: int = 0
 
 
+NULL = "CAST(NULL AS BIGINT)"
+
+
 def checked(value: Value) -> Value:
     """Within +-2^62, or refused: an overflow would depend on the rows."""
     if value.largest > LARGEST:
@@ -90,6 +93,12 @@ def checked(value: Value) -> Value:
     if constant is not None:
         return Value(Dialect.integer(constant), constant, constant, False, bare=True)
     return value
+
+
+def _either(v: Value, w: Value) -> tuple[int, int]:
+    """The range of one value or the other; a NULL has none."""
+    real = [value for value in (v, w) if value.sql != NULL] or [v]
+    return min(value.low for value in real), max(value.high for value in real)
 
 
 @dataclass(slots=True)
@@ -143,7 +152,7 @@ class Emitter:
             return Value(sql, leaf.least, leaf.most, True, real=real)
         match node:
             case Fixed(value=None):
-                return Value("CAST(NULL AS BIGINT)", 0, 0, True, bare=True)
+                return Value(NULL, 0, 0, True, bare=True)
             case Fixed(value=int(constant)):
                 return Value(Dialect.integer(constant), constant, constant, False, bare=True)
             case FlagBit(column=column):
@@ -175,7 +184,7 @@ class Emitter:
                 if not v.nullable:
                     return v
                 sql = f"COALESCE({v.sql}, {w.sql})"
-                low, high = min(v.low, w.low), max(v.high, w.high)
+                low, high = _either(v, w)
                 return Value(sql, low, high, w.nullable, max(v.level, w.level))
             case HashedBit(value=inner, coefficients=coefficients):
                 return self._hashed(self.integer(inner), coefficients)
@@ -252,10 +261,11 @@ class Emitter:
         return Value(sql, low, high, True, max(v.level, w.level))
 
     def _chosen(self, test: Test, v: Value, w: Value) -> Value:
+        low, high = _either(v, w)
         return Value(
             f"CASE WHEN {test.sql} THEN {v.sql} ELSE {w.sql} END",
-            min(v.low, w.low),
-            max(v.high, w.high),
+            low,
+            high,
             v.nullable or w.nullable,
             max(test.level, v.level, w.level),
         )

@@ -77,14 +77,18 @@ def statement(program: RowSums, places: Mapping[str, Place], most_rows: int) -> 
     shared = frozenset(node for node, uses in draft.uses.items() if uses > 1)
     sql = _select(program, sums, Emitter(places, shared), most_rows)
     cells = tuple(
-        cell_of(group, places[group.column] if isinstance(group, CategoryCells) else None)
+        cell_of(
+            group,
+            places[group.column] if isinstance(group, CategoryCells) else None,
+            len(program.groups) == 1,
+        )
         for group in program.groups
     )
     return Statement(sql, program, sums, cells)
 
 
 def _select(program: RowSums, sums: Totals, emitter: Emitter, most_rows: int) -> str:
-    keys = [key_sql(group, emitter) for group in program.groups]
+    keys = [key_sql(group, emitter, len(program.groups) == 1) for group in program.groups]
     wanted = [sql for sql, _ in keys]
     wanted += [_aggregate(part, emitter, most_rows) for part in sums.aggregates]
     tests = [emitter.condition(part) for part in _conjuncts(sums.rows)]

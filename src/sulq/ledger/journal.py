@@ -208,6 +208,15 @@ class Journal:
         """The noises at which this question is already paid for."""
         return self._book.read(lambda: tuple(self._table.noises.get(digest, ())))
 
+    def keyed(self, analyst: str, key: str | None) -> tuple[str, str] | None:
+        """The digest and noise that a known idempotency key stands for."""
+
+        def work() -> tuple[str, str] | None:
+            found = self._table.keys.get((analyst, key)) if key is not None else None
+            return found.record.name if found is not None else None
+
+        return self._book.read(work)
+
     def paid(self, analyst: str, digest: str, noise: str) -> bool:
         """True if asking again would cost this analyst nothing at all."""
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import datetime
 import json
+import re
 from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
@@ -27,6 +28,8 @@ from sulq.query.expressions import (
     as_expression,
     operation,
 )
+
+_NUMBER = re.compile(r"-?\d{1,200}(/\d{1,200})?")
 
 TRUE = Literal(True)
 FALSE = Literal(False)
@@ -80,8 +83,8 @@ def from_json(form: Any, depth: int = 0) -> Expression:
                 return NULL
             case "bool", [bool(value)]:
                 return Literal(value)
-            case "num", [str(value)] if len(value) < 400:
-                return Literal(_tidy(Fraction(value)))
+            case "num", [str(value)] if _NUMBER.fullmatch(value):
+                return as_expression(_tidy(Fraction(value)))
             case "text", [str(value)]:
                 return as_expression(value)
             case "datetime", [str(value)]:

@@ -245,10 +245,14 @@ def as_expression(value: object) -> Expression:
             raise InvalidQuery(f"a literal must be finite, got {value!r}; leave it out or clip")
         return Literal(Fraction(repr(value)))
     if isinstance(value, Decimal):
-        if not value.is_finite():
-            raise InvalidQuery(f"a literal must be finite, got {value}")
+        if not value.is_finite() or abs(value.adjusted()) > 300:
+            raise InvalidQuery(f"a literal must be finite and of usual size, got {value}")
         return Literal(Fraction(value))
-    if value is None or isinstance(value, bool | Fraction | datetime.date):
+    if isinstance(value, Fraction) and max(value.numerator, value.denominator).bit_length() > 1200:
+        raise InvalidQuery("a literal has too many digits; round it")
+    if isinstance(value, datetime.date):
+        return Literal(_checked_date(value))
+    if value is None or isinstance(value, bool | Fraction):
         return Literal(value)
     if isinstance(value, int):
         if abs(value) >= 2**63:
@@ -262,6 +266,17 @@ def as_expression(value: object) -> Expression:
         f"cannot use a {type(value).__name__} in an expression; use col(...), a number, a text,"
         " True/False, None or a date"
     )
+
+
+def _checked_date(value: datetime.date) -> datetime.date:
+    """A date that can be written down: pandas' NaT, for one, cannot."""
+    try:
+        same = type(value).fromisoformat(value.isoformat())
+    except (ValueError, TypeError):
+        same = None
+    if same != value:
+        raise InvalidQuery("a date literal must be a real date, got something else")
+    return value
 
 
 def _is_unicode(text: str) -> bool:

@@ -244,8 +244,8 @@ def _edges(group: Group, value: Steps, binder: RowBinder) -> list[tuple[object, 
 
 def _equal_bins(group: Group, value: Steps) -> list[tuple[object, int]]:
     """So many equal bins of the range, fewer where the lattice has fewer points."""
-    wanted = min(group.bins or 1, max(1, value.high - value.low), MOST_CELLS)
-    width = value.high - value.low
+    width = max(1, value.high - value.low)
+    wanted = min(group.bins or 1, width, MOST_CELLS)
     steps = sorted({value.low + round(Fraction(width * i, wanted)) for i in range(wanted + 1)})
     return [(_plain(step * value.step), step) for step in steps]
 

@@ -24,16 +24,15 @@ Scalar = int | float | datetime.date | datetime.datetime | Fraction
 
 def as_number(value: object, what: str) -> Fraction:
     """A declared bound or a literal as an exact number: dates in days, datetimes in seconds."""
+    if value is not None and hasattr(value, "item") and not hasattr(value, "__len__"):
+        value = value.item()  # a NumPy scalar
     if isinstance(value, bool):
         raise InvalidQuery(f"{what} must be a number or a date, got {value!r}")
-    if isinstance(value, datetime.datetime):
-        if value.tzinfo is not None:
-            value = value.astimezone(datetime.UTC).replace(tzinfo=None)
-        since = value - EPOCH
-        seconds = Fraction(since.days * 86_400 + since.seconds)
-        return seconds + Fraction(since.microseconds, 1_000_000)
     if isinstance(value, datetime.date):
-        return Fraction((value - EPOCH.date()).days)
+        try:
+            return _since_epoch(value)
+        except (ValueError, OverflowError, TypeError):
+            raise InvalidQuery(f"{what} must be a real date within the calendar") from None
     if isinstance(value, float):
         if not math.isfinite(value):
             raise InvalidQuery(f"{what} must be finite, got {value!r}")
@@ -41,6 +40,17 @@ def as_number(value: object, what: str) -> Fraction:
     if isinstance(value, int | Fraction):
         return Fraction(value)
     raise InvalidQuery(f"{what} must be a number or a date, got {type(value).__name__}")
+
+
+def _since_epoch(value: datetime.date) -> Fraction:
+    """Days of a date, seconds of a datetime."""
+    if not isinstance(value, datetime.datetime):
+        return Fraction((value - EPOCH.date()).days)
+    if value.tzinfo is not None:
+        value = value.astimezone(datetime.UTC).replace(tzinfo=None)
+    since = value - EPOCH
+    seconds = Fraction(since.days * 86_400 + since.seconds)
+    return seconds + Fraction(since.microseconds, 1_000_000)
 
 
 def _kind_of(value: object) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from fractions import Fraction
 
@@ -13,9 +12,22 @@ from sulq.schema.columns import Category, Flag
 
 
 def like(pattern: str, text: str) -> bool:
-    """SQL LIKE without an escape character."""
-    parts = (".*" if c == "%" else "." if c == "_" else re.escape(c) for c in pattern)
-    return re.fullmatch("".join(parts), text, re.DOTALL) is not None
+    """SQL LIKE without an escape character, in time pattern times text at most."""
+    at = place = 0
+    star, mark = -1, 0  # the last % seen, and where its match began
+    while at < len(text):
+        if place < len(pattern) and pattern[place] == "%":
+            star, mark = place, at
+            place += 1
+        elif place < len(pattern) and pattern[place] in ("_", text[at]):
+            place += 1
+            at += 1
+        elif star >= 0:
+            mark += 1
+            place, at = star + 1, mark
+        else:
+            return False
+    return all(rest == "%" for rest in pattern[place:])
 
 
 def category_member(column: Category, negated: bool, values: Sequence[object]) -> Condition:

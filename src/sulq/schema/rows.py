@@ -21,6 +21,7 @@ from sulq.schema.members import category_member, flag_member, like
 SECONDS_A_DAY = 86_400
 SMALLEST = Fraction(1, 2**200)
 MOST_FACTORS = 32
+LONGEST_PATTERN = 200
 MOST_ADDENDS = 256
 
 
@@ -300,7 +301,12 @@ class RowBinder:
             if any(isinstance(value, bool) for value in values):
                 raise InvalidQuery(f"{column.name} is a Number, not a condition; compare it")
         sign: OneOf["=", "<>"] = "<>" if negated else "="
-        parts = tuple(self._compare(sign, subject, item) for item in listed)
+        number = self.number(subject)
+        literals = [item for item in listed if isinstance(item, Literal)]
+        parts = tuple(
+            _against(sign, number, self.literal(item, number.kind), constant_left=False)
+            for item in literals
+        )
         if len(parts) == 1:
             return parts[0]
         return bound.AllOf(parts) if negated else bound.AnyOf(parts)
@@ -310,6 +316,8 @@ class RowBinder:
         column = self.schema[subject.name] if isinstance(subject, Column) else None
         if not isinstance(column, Category) or not isinstance(text, str):
             raise InvalidQuery("like takes a Category column and a text pattern")
+        if len(text) > LONGEST_PATTERN:
+            raise InvalidQuery(f"a pattern has at most {LONGEST_PATTERN} characters")
         if column.values is None:
             return bound.Matches(column.name, text, negated)
         matching = [value for value in column.values if like(text, str(value))]

@@ -17,10 +17,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
+from sulq.errors import InvalidQuery
 from sulq.schema.bound import BinCells, CategoryCells, Cells, FlagCells, RowSums
 from sulq.schema.columns import Schema
 from sulq.schema.ranges import World, mentioned, narrowed_by, range_of, truth_of
 from sulq.schema.strata import Known, Other, assignments
+
+MOST_WORK = 50_000
+"""Column mentions times public profiles: pricing stays a matter of a second."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,10 +53,14 @@ def sensitivities(
 
     A unit is the most a row can move that term by itself; 0 marks a public constant.
     """
-    names = set(mentioned(program.rows, *program.terms, *program.groups))
-    by_account = [
-        (_reach(program, schema, given), indexes) for given, indexes in assignments(schema, names)
-    ]
+    listed = list(mentioned(program.rows, *program.terms, *program.groups))
+    profiles = assignments(schema, listed)
+    if len(profiles) * len(listed) > MOST_WORK:
+        raise InvalidQuery(
+            f"too much to price: {len(listed)} mentions of columns times {len(profiles)} public"
+            f" strata, at most {MOST_WORK}; ask in pieces"
+        )
+    by_account = [(_reach(program, schema, given), indexes) for given, indexes in profiles]
     units = [0] * len(program.terms)
     for reach, _ in by_account:
         for place in range(len(units)):
