@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import subprocess
 import sys
 import tempfile
@@ -27,7 +28,7 @@ BASE = """
 """
 
 
-def figures(rows: int = 1_000_000, rounds: int = 5) -> list[tuple[str, float, str]]:
+def figures(rows: int = 1_000_000, rounds: int = 9) -> list[tuple[str, float, str]]:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "people.parquet"
         duckdb.execute(
@@ -51,17 +52,15 @@ def figures(rows: int = 1_000_000, rounds: int = 5) -> list[tuple[str, float, st
 
 def _cpu(code: str, state: str) -> float:
     """User and system CPU of a fresh process."""
-    before = os.times()
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
     subprocess.run(
         [sys.executable, "-c", code],
         check=True,
         stdout=subprocess.DEVNULL,
         env=os.environ | {"SULQ_STATE": state},
     )
-    after = os.times()
-    return (
-        after.children_user - before.children_user + after.children_system - before.children_system
-    )
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
 
 
 def _installed() -> float:

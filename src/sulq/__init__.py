@@ -40,9 +40,7 @@ _HOME = {
     ],
     "oracle": ["Answer", "Oracle", "Quote"],
     "query.expressions": ["col", "hashed", "lit", "when"],
-    "query.statistics": [
-        *("cdf", "count", "histogram", "mean", "quantiles", "total", "variance")
-    ],
+    "query.statistics": [*("cdf", "count", "histogram", "mean", "quantiles", "total", "variance")],
     "query.sum_query": ["SumQuery", "outer"],
     "schema.columns": ["Category", "Flag", "Number", "Schema"],
     "schema.promise": ["Promise"],

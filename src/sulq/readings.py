@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from statistics import NormalDist
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,9 +41,14 @@ class Forecast:
     note: str = ""
 
 
+@lru_cache(maxsize=256)
 def z_of(confidence: float) -> float:
-    """The two-sided normal quantile."""
-    return NormalDist().inv_cdf((1 + confidence) / 2)
+    """The two-sided normal quantile: erfc(z / sqrt 2) = 1 - confidence, by halving."""
+    low, high = 0.0, 40.0
+    while low < (middle := (low + high) / 2) < high:
+        outside = math.erfc(middle / math.sqrt(2))
+        low, high = (middle, high) if outside > 1 - confidence else (low, middle)
+    return high
 
 
 def _spread(term: BoundTerm, law: Law) -> float:

@@ -46,8 +46,10 @@ FORBIDDEN = {
 # The public page imports what it shows, so only the top rows may import from it.
 USERS_OF_THE_PAGE = ("sulq.cli", "sulq.server", "sulq.report", "sulq.demo")
 
-# Imports of our own modules inside a function: only where a missing extra must not stop the rest.
-LATE_IMPORTS = ("cli/", "engines/engine.py")
+# Imports of our own modules inside a function: only where a missing extra must not stop the rest,
+# or where most processes never need them and would start slower (the parts of `outer`).
+OUTER = ("query/sum_query.py", "schema/binding.py", "engines/duckdb.py")
+LATE_IMPORTS = ("cli/", "engines/engine.py", *OUTER)
 NOISE = ("sulq.noise",)
 
 

@@ -5,6 +5,7 @@ import shutil
 import subprocess
 import sys
 import threading
+import time
 
 import pytest
 from tests.ledger.publishing import ask, credits, publish
@@ -58,14 +59,21 @@ def test_another_process_reads_while_this_one_writes(path):
 
     thread = threading.Thread(target=work)
     thread.start()
+    seen, done = [], []
     try:
-        seen = [look(path) for _ in range(3)]
+        for _ in range(3):
+            before = len(asked)
+            while len(asked) < before + 2:
+                time.sleep(0.001)
+            done.append(len(asked) - 1)
+            seen.append(look(path))
     finally:
         stop.set()
         thread.join()
     assert {sound for sound, _ in seen} == {"True"}
     counts = [int(count) for _, count in seen]
-    assert 0 < counts[0] < counts[1] < counts[2] <= len(asked)
+    for known, count in zip(done, counts, strict=True):
+        assert known <= count <= len(asked)  # what was answered before the look is in it
 
 
 def test_an_anchor_ahead_of_the_ledger_is_told(path, tmp_path):

@@ -13,23 +13,22 @@ import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import duckdb
 
-from sulq.engines.arrow import blocks
-from sulq.engines.blocks import OuterSums
 from sulq.engines.csv_files import csv_reader
 from sulq.engines.dialect import Dialect
 from sulq.engines.leaves import Place
 from sulq.engines.persons import kept_rows_sql
 from sulq.engines.physical import PERSON_TYPES, read_text, read_typed
-from sulq.engines.row_select import row_select
 from sulq.engines.statement import TABLE, statement
 from sulq.errors import EngineFailed, InvalidQuery
 from sulq.schema.bound import RowSums
 from sulq.schema.columns import Category, Schema
-from sulq.schema.vectors import BlockSums
+
+if TYPE_CHECKING:  # outer products load their part when first asked
+    from sulq.schema.vectors import BlockSums
 
 CLOSED: dict[str, str | bool | int | float | list[str]] = {
     "autoinstall_known_extensions": "false",
@@ -94,7 +93,11 @@ class DuckDBEngine:
     def _work(
         self, program: RowSums | BlockSums
     ) -> Callable[[duckdb.DuckDBPyConnection], list[int]]:
-        if isinstance(program, BlockSums):
+        if not isinstance(program, RowSums):
+            from sulq.engines.arrow import blocks
+            from sulq.engines.blocks import OuterSums
+            from sulq.engines.row_select import row_select
+
             sql, place = row_select(program, self._places, TABLE)
             sums = OuterSums(program, place)
             return lambda cursor: sums.of(blocks(cursor.sql(sql)))

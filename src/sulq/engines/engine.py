@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from sulq.errors import Refused
 from sulq.schema.bound import RowSums
 from sulq.schema.columns import Schema
-from sulq.schema.vectors import BlockSums
+
+if TYPE_CHECKING:  # outer products load their part when first asked
+    from sulq.schema.vectors import BlockSums
 
 NOT_HERE = {"postgresql": "PostgreSQL", "postgres": "PostgreSQL", "spark": "Spark"}
 

@@ -6,13 +6,14 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sulq.errors import InvalidQuery
 from sulq.query import canonical
 from sulq.query.expressions import Expression, Literal, as_expression, column_or_expression
-from sulq.query.vector_forms import canonical_vector, vector_from_json, vector_to_json
-from sulq.query.vector_values import Vector
+
+if TYPE_CHECKING:  # outer products load their part of the language when first asked
+    from sulq.query.vector_values import Vector
 
 MOST_TERMS = 1_000
 MOST_GROUPS = 8
@@ -66,6 +67,8 @@ class SumQuery:
     def canonical(self) -> SumQuery:
         """The same question in its one spelling."""
         if self.outer is not None:
+            from sulq.query.vector_forms import canonical_vector
+
             left, right = (canonical_vector(side) for side in self.outer)
             return SumQuery((), canonical.truth(self.rows), (), (left, right))
         groups = tuple(
@@ -77,6 +80,8 @@ class SumQuery:
 
     def to_json(self) -> dict[str, Any]:
         if self.outer is not None:
+            from sulq.query.vector_forms import vector_to_json
+
             return {
                 "sulq": FORMAT,
                 "rows": canonical.to_json(self.rows),
@@ -112,6 +117,8 @@ def outer(left: Vector, right: Vector, rows: Expression | None = None) -> SumQue
     `outer(v, v)` is a Gram matrix, `outer(one_hot(a), one_hot(b))` a contingency table,
     `outer(nearest(v, centres), concat(ones(), v))` a k-means step.
     """
+    from sulq.query.vector_values import Vector
+
     for side in (left, right):
         if not isinstance(side, Vector):
             raise InvalidQuery(f"outer takes two vectors, got {type(side).__name__}")
@@ -119,6 +126,8 @@ def outer(left: Vector, right: Vector, rows: Expression | None = None) -> SumQue
 
 
 def _outer_from_json(form: Mapping[str, Any]) -> SumQuery:
+    from sulq.query.vector_forms import vector_from_json
+
     keys = {"sulq", "rows", "outer"}
     sides = form["outer"]
     if set(form) != keys or form["sulq"] != FORMAT or not isinstance(sides, list):

@@ -10,6 +10,7 @@ import itertools
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
 from sulq.errors import InvalidQuery
 from sulq.query import canonical
@@ -30,10 +31,12 @@ from sulq.schema.bound import (
 )
 from sulq.schema.columns import Schema
 from sulq.schema.grid import Steps
-from sulq.schema.outer import BoundOuter, bind_outer
 from sulq.schema.rows import RowBinder
 from sulq.schema.sensitivity import Sensitivity, sensitivities
-from sulq.schema.vectors import BlockSums, leaves_of
+
+if TYPE_CHECKING:  # outer products load their part when first asked
+    from sulq.schema.outer import BoundOuter
+    from sulq.schema.vectors import BlockSums
 
 MOST_CELLS = 1_000_000
 TALLEST = 250
@@ -149,6 +152,9 @@ def _bind_sums(
 
 def _bind_outer(query: SumQuery, schema: Schema, neighbours: str, fine: int) -> BoundQuery:
     """A matrix of sums: one term, and an axis for each side's coordinates."""
+    from sulq.schema.outer import bind_outer
+    from sulq.schema.vectors import leaves_of
+
     assert query.outer is not None  # noqa: S101
     bound = bind_outer(*query.outer, query.rows, schema, neighbours)
     leaves = tuple(leaves_of(bound.program.left, bound.program.right))
