@@ -197,3 +197,10 @@ def test_choice_keeps_nulls_apart() -> None:
 def test_json_numbers_are_plain_and_short(text: str) -> None:
     with pytest.raises(InvalidQuery):
         canonical.from_json(["num", text])
+
+
+def test_nothing_is_provably_outside_a_list_that_holds_null() -> None:
+    assert canonical.truth(~a.isin([1, None])) is canonical.FALSE
+    assert canonical.spelling(canonical.truth(a.isin([1, None]))) == canonical.spelling(
+        canonical.truth(a == 1)
+    )

@@ -331,3 +331,22 @@ def test_programs_too_deep_for_an_engine_are_refused() -> None:
 def test_ranges_too_narrow_for_binary64_are_refused() -> None:
     with pytest.raises(InvalidQuery, match="narrow"):
         Number("x", 0, 1e-310)
+
+
+def test_the_last_bin_ends_at_its_edge() -> None:
+    """[0, 1.5] on whole numbers holds 0 and 1, not 2; a lattice edge itself is inside."""
+    for edges, cells in [
+        ([0, 1.5], [0, 0, None]),
+        ([0, 1, 2], [0, 1, 1]),
+        ([0.5, 1.5], [None, 0, None]),
+    ]:
+        (group,) = bind(histogram("a", edges=edges), LATTICE).groups
+        assert group.cells is not None
+        assert [reference.cell(group.cells, {"a": x}) for x in (0, 1, 2)] == cells
+
+
+def test_a_square_is_never_below_its_smallest_value() -> None:
+    squared = RowBinder(LATTICE).number(canonical.value(col("a").clip(1, 2) * col("a").clip(1, 2)))
+    assert (squared.low, squared.high) == (1, 4)
+    straddling = RowBinder(LATTICE).number(canonical.value(col("b") * col("b")))
+    assert (straddling.low, straddling.high) == (0, 1)

@@ -278,3 +278,14 @@ def test_too_many_strata_must_be_named() -> None:
     with pytest.raises(InvalidQuery, match="strata"):
         Schema(*wide)
     assert len(accounts(Schema(*wide, strata=["c0", "c2"]))) == 441
+
+
+@pytest.mark.parametrize("neighbours", ["replace", "add-remove"])
+def test_only_what_holds_on_every_row_of_s_narrows_the_unit(neighbours: str) -> None:
+    """a <= 1 narrows a where it must hold, not where something else may hold instead."""
+    either = SumQuery((col("a"),), (col("a") <= 1) | col("f"))
+    check(either, neighbours)
+    assert bind(either, SCHEMA, neighbours).terms[0].unit == 2
+    both = SumQuery((col("a"),), (col("a") <= 1) & col("f"))
+    check(both, neighbours)
+    assert bind(both, SCHEMA, neighbours).terms[0].unit == 1
