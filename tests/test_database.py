@@ -37,6 +37,7 @@ from sulq import (
     when,
 )
 from sulq.accounting.pricing import stored_price
+from sulq.oracle import decimal_text
 from sulq.query.expressions import Expression
 
 
@@ -613,3 +614,56 @@ def test_numbers_of_every_kind_are_read(number: object) -> None:
 def test_confidence_must_be_a_number(confidence: object) -> None:
     with pytest.raises(InvalidQuery):
         publish().quote(count(where=col("smoker")), confidence=confidence)  # type: ignore[arg-type]
+
+
+def test_intervals_of_persons_are_bounded_by_their_rows_not_their_number() -> None:
+    visits = pd.DataFrame({"person": np.repeat(np.arange(300), 5), "cost": 10.0})
+    schema = Schema(Number("cost", 0, 100), unit="person", max_rows=4)
+    db = publish(visits, schema, Promise(20, "1e-6", queries=100))
+    low, high = db.ask(count(), credits=50).interval()
+    assert 300 < low <= 1200 <= high or low <= 1200 <= high + 1  # 1,200 rows count
+    assert high <= 1200
+    assert "persons" in repr(db)
+
+
+def test_free_questions_leave_what_is_left() -> None:
+    db = publish()
+    db.ask(count(where=col("smoker")), credits=30)
+    assert db.quote(count()).left_after == 70
+    assert db.quote(count(where=col("smoker"))).left_after == 70
+
+
+def test_slips_are_noted() -> None:
+    """What binds but can match nobody is told, before and after asking."""
+    db = publish()
+    for question, hint in [
+        (count(where=col("city") == "oslo"), "'oslo' is not a declared value of city"),
+        (count(where=col("age") > 120), "age is cut to 0 to 120"),
+        (count(where=col("age") < 0), "age is cut to 0 to 120"),
+    ]:
+        assert hint in db.quote(question).note
+        assert hint in db.ask(question).note
+    assert db.quote(count(where=col("age") > 30)).note == ""
+    with pytest.raises(InvalidQuery, match="did you mean 'age'"):
+        db.quote(count(where=col("agee") > 1))
+    with pytest.raises(InvalidQuery, match="did you mean 'income'"):
+        db.quote(total("INCOME"))
+
+
+def test_a_target_that_was_missed_is_told() -> None:
+    db = publish(frame(5_000))
+    rare = mean("income", where=(col("age") > 97) & (col("blood") == "A"))
+    answer = db.ask(rare, within=20_000)
+    assert "too few rows" in answer.note or "asked for" in answer.note
+    assert db.ask(mean("income"), within=20_000, rows=5_000).note == ""
+
+
+def test_quantiles_are_listed_by_share() -> None:
+    rows = publish().ask(quantiles("age", [0.25, 0.5])).rows()
+    assert [row["share"] for row in rows] == [0.25, 0.5]
+
+
+def test_credits_read_as_they_add() -> None:
+    assert decimal_text(Fraction(691, 4)) == "172.75"
+    assert decimal_text(Fraction(5)) == "5"
+    assert decimal_text(Fraction(1, 10**6)) == "1e-06"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -16,8 +15,10 @@ from sulq.accounting.losses import Loss
 from sulq.accounting.pricing import (
     Price,
     fine_bits,
+    finer,
+    grid_bits,
+    positive,
     price,
-    smallest_noise,
     stored_price,
     unit_cost,
 )
@@ -87,6 +88,7 @@ class Database:
         self.calibration = calibration
         self._accounts = accounts(schema)
         self._size = engine.size() if promise.neighbours == "replace" else None
+        self._most = None if self._size is None else self._size * schema.max_rows
 
     @classmethod
     def open(
@@ -107,7 +109,7 @@ class Database:
         calibration = calibrate(promise)
         engine = open_engine(source, schema)
         try:
-            gridded = schema.on_grid(_bits(schema, calibration, engine))
+            gridded = schema.on_grid(grid_bits(_most_rows(schema, promise, engine), calibration))
             journal = Journal.open(
                 ledger,
                 name=name or _name_of(source),
@@ -128,6 +130,10 @@ class Database:
         """Release the ledger and the engine."""
         self.ledger.close()
         self.engine.close()
+
+    def __repr__(self) -> str:
+        size = "" if self.size is None else f", {self.size:,} {self.schema.who}"
+        return f"<Database {self.ledger.header.name!r}{size}, {self.promise}>"
 
     def __enter__(self) -> Database:
         return self
@@ -174,10 +180,10 @@ class Database:
             bound,
             entry.values,
             cost.laws,
-            size=self.size,
+            most=self._most,
             credits=charged.credits_fraction,
             receipt=entry.receipt,
-        )
+        ).judged(bound, within, confidence)
 
     def quote(
         self,
@@ -198,9 +204,10 @@ class Database:
             cost, due, repeat = wanted, wanted.share.credits_fraction, False
         else:  # only one's own repeats show: a colleague's question is not for others to see
             due, repeat = Fraction(0), True
-        touched = [] if repeat else list(self._charges(cost))
+        touched = None if repeat else list(self._charges(cost)) or None
         left = self.ledger.remaining(analyst, touched).credits_fraction
-        return Quote(due, left - due, forecast(bound, cost.laws, rows, self.size), repeat)
+        bar = forecast(bound, cost.laws, rows, self.size)
+        return Quote(due, left - due, bar, repeat, bound.notes)
 
     def bind(self, query: object) -> BoundQuery:
         """Prove a question safe on this table."""
@@ -224,7 +231,7 @@ class Database:
         if cost == 0:
             return price(bound, self.calibration, Fraction(1))  # public: exact and free, G.2.1
         if credits is not None:
-            intensity = _exact(credits, "credits") / cost
+            intensity = positive(credits, "credits") / cost
         elif within is not None:
             intensity = self._intensity(bound, within, confidence, rows)
         else:
@@ -249,7 +256,7 @@ class Database:
         self, bound: BoundQuery, within: float, confidence: float, rows: int | None
     ) -> Fraction:
         """How many unit prices bring the half-width down to `within`."""
-        target = _exact(within, "within")
+        target = positive(within, "within")
         power = 2 if self.promise.noise == "gaussian" else 1
         intensity = Fraction(1)
         for _ in range(4):  # the law scales; one step is enough but for rounding
@@ -262,7 +269,7 @@ class Database:
             widest = Fraction(float(np.max(half)))
             if widest <= target and intensity != 1:
                 break
-            intensity = _finer(intensity * (widest / target) ** power)
+            intensity = finer(intensity * (widest / target) ** power)
         return intensity
 
     def _charges(self, cost: Price) -> dict[str, Loss]:
@@ -306,7 +313,7 @@ class Database:
 
         Half of the slack goes along in proportion: the other half covers uneven use.
         """
-        amount = _exact(credits, "credits")
+        amount = positive(credits, "credits")
         slack = self.calibration.slack_cap * amount / (2 * self.calibration.credits)
         self.ledger.grant(analyst, Loss.cap(amount, slack))
 
@@ -347,6 +354,11 @@ class Analyst:
         return self.database.ask(query, analyst=self.name, **terms)
 
 
+def _most_rows(schema: Schema, promise: Promise, engine: Engine) -> int:
+    """A public bound on the rows: n under replace (each person's most), else what is declared."""
+    return schema.at_most if promise.neighbours == "add-remove" else engine.size() * schema.max_rows
+
+
 def _text(facts: object) -> str:
     return json.dumps(facts, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
 
@@ -360,38 +372,3 @@ def _name_of(source: object) -> str:
 def _most(losses: Any) -> Loss:
     found = list(losses)
     return max(found, key=lambda loss: loss.credits) if found else Loss(0, 0)
-
-
-def _exact(number: object, name: str) -> Fraction:
-    """A number above 0, as it is spelled."""
-    if hasattr(number, "item") and not hasattr(number, "__len__"):
-        number = number.item()  # a NumPy scalar
-    if isinstance(number, bool) or not isinstance(number, int | float | Fraction):
-        raise InvalidQuery(f"{name} must be a number above 0, got {number!r:.60}")
-    if isinstance(number, float):
-        if not math.isfinite(number):
-            raise InvalidQuery(f"{name} must be finite, got {number!r}")
-        number = Fraction(repr(number))
-    if number <= 0:
-        raise InvalidQuery(f"{name} must be above 0, got {number}")
-    return Fraction(number)
-
-
-def _finer(intensity: Fraction) -> Fraction:
-    """Rounded up to 32 significant bits: short prices, never less exact than asked."""
-    scale = Fraction(2) ** (
-        32 - intensity.numerator.bit_length() + intensity.denominator.bit_length()
-    )
-    return Fraction(math.ceil(intensity * scale * (1 + Fraction(1, 2**30)))) / scale
-
-
-def _bits(schema: Schema, calibration: Calibration, engine: Engine) -> int:
-    """The leaf resolution: rounding at most 1 % of the noise of the most exact question there is.
-
-    n rows are off by at most n/2 steps of 2^-k units; 2^k >= 50 n / (smallest noise). G.4.1
-    """
-    rows = schema.at_most
-    if calibration.promise.neighbours == "replace":
-        rows = engine.size() * schema.max_rows
-    needed = 50 * rows / smallest_noise(calibration)
-    return min(31, max(24, math.ceil(math.log2(max(needed, 1)))))

@@ -34,6 +34,7 @@ class Quote:
     left_after: Fraction
     forecast: Forecast
     repeat: bool
+    notes: tuple[str, ...] = ()
 
     @property
     def standard_error(self) -> Any:
@@ -42,8 +43,8 @@ class Quote:
 
     @property
     def note(self) -> str:
-        """What the error bar assumes."""
-        return self.forecast.note
+        """What the error bar assumes, and what in the question may be a slip."""
+        return "; ".join(filter(None, (*self.notes, self.forecast.note)))
 
     @property
     def affordable(self) -> bool:
@@ -70,6 +71,7 @@ class Answer:
     axes: tuple[str, ...]
     credits: Fraction
     receipt: Any
+    note: str = ""
 
     @classmethod
     def of(
@@ -78,14 +80,32 @@ class Answer:
         values: Sequence[int],
         laws: Sequence[Law],
         *,
-        size: int | None,
+        most: int | None,
         credits: Fraction,
         receipt: Any,
     ) -> Answer:
-        """Stored noisy integers as an answer."""
+        """Stored noisy integers as an answer; there are at most so many rows."""
         axes = tuple(group.name for group in bound.groups)
-        reading = read(bound, values, laws, size)
-        return cls(reading, bound.statistic.kind, axes, credits, receipt)
+        reading = read(bound, values, laws, most)
+        note = "; ".join(bound.notes)
+        return cls(reading, bound.statistic.kind, axes, credits, receipt, note)
+
+    def judged(self, bound: BoundQuery, within: float | None, confidence: float) -> Answer:
+        """The answer with a note where it says less than was hoped for."""
+        if self.kind not in ("mean", "variance"):
+            return self
+        low, high = (float(np.max(end)) for end in self.interval(confidence))
+        middle = float(bound.terms[1].middle)
+        ends = [float(end) + middle for end in (bound.terms[1].low, bound.terms[1].high)]
+        said = [self.note] if self.note else []
+        if self.kind == "mean" and [low, high] == ends:
+            said.append("too few rows match to tell")
+        elif within is not None and (high - low) / 2 > 1.01 * within:
+            said.append(
+                f"asked for +-{within:g}, got +-{(high - low) / 2:.4g}: fewer rows match than"
+                " assumed; state how many with rows"
+            )
+        return replace(self, note="; ".join(said))
 
     @property
     def value(self) -> Value:
@@ -128,7 +148,8 @@ class Answer:
             record: dict[str, Any] = {}
             axes = self.keys if len(names) > 1 else (self.keys,)
             for axis, index in enumerate(place[: len(axes)]):
-                record[names[axis] if axis < len(names) else "term"] = axes[axis][index]
+                named = names[axis] if axis < len(names) else "term"
+                record["share" if self.kind == "quantiles" else named] = axes[axis][index]
             record["value"] = float(self.value[place])
             record["low"] = float(np.asarray(low)[place])
             record["high"] = float(np.asarray(high)[place])
@@ -149,10 +170,10 @@ class Answer:
 
 
 def decimal_text(credits: Fraction) -> str:
-    """Credits as people read them."""
-    if credits.denominator == 1:
-        return f"{credits.numerator:,}"
-    return f"{float(credits):,.4g}" if abs(credits) < 1000 else f"{float(credits):,.1f}"
+    """Credits as people read and add them: four decimals, fewer where they are 0."""
+    if 0 < abs(credits) < Fraction(1, 1000):
+        return f"{float(credits):.3g}"
+    return f"{float(credits):,.4f}".rstrip("0").rstrip(".")
 
 
 def credits_text(credits: Fraction) -> str:

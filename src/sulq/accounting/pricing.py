@@ -185,3 +185,35 @@ def _check_coarse(bound: BoundQuery, noise: str, intensity: Fraction) -> None:
             f"{noise} noise protects rows; for persons with several rows publish with"
             " gaussian or laplace noise"
         )
+
+
+def positive(number: object, name: str) -> Fraction:
+    """A number above 0, as it is spelled."""
+    if hasattr(number, "item") and not hasattr(number, "__len__"):
+        number = number.item()  # a NumPy scalar
+    if isinstance(number, bool) or not isinstance(number, int | float | Fraction):
+        raise InvalidQuery(f"{name} must be a number above 0, got {number!r:.60}")
+    if isinstance(number, float):
+        if not math.isfinite(number):
+            raise InvalidQuery(f"{name} must be finite, got {number!r}")
+        number = Fraction(repr(number))
+    if number <= 0:
+        raise InvalidQuery(f"{name} must be above 0, got {number}")
+    return Fraction(number)
+
+
+def finer(intensity: Fraction) -> Fraction:
+    """Rounded up to 32 significant bits: short prices, never less exact than asked."""
+    scale = Fraction(2) ** (
+        32 - intensity.numerator.bit_length() + intensity.denominator.bit_length()
+    )
+    return Fraction(math.ceil(intensity * scale * (1 + Fraction(1, 2**30)))) / scale
+
+
+def grid_bits(rows: int, calibration: Calibration) -> int:
+    """The leaf resolution: rounding at most 1 % of the noise of the most exact question there is.
+
+    n rows are off by at most n/2 steps of 2^-k units; 2^k >= 50 n / (smallest noise). G.4.1
+    """
+    needed = 50 * rows / smallest_noise(calibration)
+    return min(31, max(24, math.ceil(math.log2(max(needed, 1)))))

@@ -93,6 +93,7 @@ class BoundQuery:
     groups: tuple[BoundGroup, ...]
     reach: tuple[tuple[Sensitivity, tuple[int, ...]], ...]
     outer: BoundOuter | None = None
+    notes: tuple[str, ...] = ()
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -147,7 +148,17 @@ def _bind_sums(
         _term(value, middle, unit, fine)
         for (value, middle), unit in zip(values, units, strict=True)
     )
-    return BoundQuery(statistic, query, text, digest_of(text), program, terms, groups, tuple(reach))
+    return BoundQuery(
+        statistic,
+        query,
+        text,
+        digest_of(text),
+        program,
+        terms,
+        groups,
+        tuple(reach),
+        notes=tuple(dict.fromkeys(binder.notes)),
+    )
 
 
 def _bind_outer(query: SumQuery, schema: Schema, neighbours: str, fine: int) -> BoundQuery:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import difflib
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -261,11 +262,19 @@ class Schema:
     def __getitem__(self, name: str) -> Column:
         column = self._by_name.get(name)
         if column is None:
-            raise InvalidQuery(f"no column {name!r}; the schema has {sorted(self._by_name)}")
+            near = difflib.get_close_matches(name, self._by_name, 1)
+            near += [known for known in self._by_name if known.casefold() == name.casefold()]
+            hint = f"did you mean {near[-1]!r}? " if near else ""
+            raise InvalidQuery(f"no column {name!r}; {hint}the schema has {sorted(self._by_name)}")
         return column
 
     def __contains__(self, name: str) -> bool:
         return name in self._by_name
+
+    @property
+    def who(self) -> str:
+        """Who is protected, in the plural."""
+        return "rows" if self.unit == "row" else "persons"
 
     def on_grid(self, bits: int) -> Schema:
         """The same schema with another leaf resolution."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime
 import hashlib
-import math
 from dataclasses import replace
 from fractions import Fraction
 from typing import Literal as OneOf
@@ -17,8 +16,9 @@ from sulq.schema.bound import Condition, Integer
 from sulq.schema.columns import Category, Flag, Number, Schema, as_number
 from sulq.schema.grid import Steps
 from sulq.schema.members import category_member, flag_member, like
+from sulq.schema.ranges import World, truth_of
+from sulq.schema.thresholds import against, converted
 
-SECONDS_A_DAY = 86_400
 SMALLEST = Fraction(1, 2**200)
 MOST_FACTORS = 32
 LONGEST_PATTERN = 200
@@ -34,6 +34,7 @@ class RowBinder:
 
     def __init__(self, schema: Schema) -> None:
         self.schema = schema
+        self.notes: list[str] = []  # what binds but may be a slip
 
     # --- numbers --------------------------------------------------------------------------------
 
@@ -240,7 +241,7 @@ class RowBinder:
             raise InvalidQuery(f"{value!r:.80} stands where a number or a date is wanted")
         constant = self._constant(value)
         assert constant.constant is not None  # noqa: S101
-        return _converted(constant, kind)
+        return converted(constant, kind)
 
     # --- conditions -----------------------------------------------------------------------------
 
@@ -282,11 +283,21 @@ class RowBinder:
                 )
         one, two = self.number(left), self.number(right)
         if one.constant is not None and two.constant is None:
-            return _against(sign, two, _converted(one, two.kind), constant_left=True)
+            found = against(sign, two, converted(one, two.kind), constant_left=True)
+            return self._noted(found, right)
         if two.constant is not None and one.constant is None:
-            return _against(sign, one, _converted(two, one.kind), constant_left=False)
+            found = against(sign, one, converted(two, one.kind), constant_left=False)
+            return self._noted(found, left)
         a, b = grid.aligned(*_one_kind([one, two], left))
         return bound.Compared(sign, a.node, b.node)
+
+    def _noted(self, found: Condition, side: Expression) -> Condition:
+        """A comparison with a column that its declared bounds rule out."""
+        column = self.schema[side.name] if isinstance(side, Column) else None
+        if isinstance(column, Number) and truth_of(found, World(frozenset())).verdict == "never":
+            bounds = f"{column.low} to {column.high}"
+            self.notes.append(f"no row can match: {column.name} is cut to {bounds}")
+        return found
 
     def _member(
         self, negated: bool, subject: Expression, listed: tuple[Expression, ...]
@@ -295,6 +306,10 @@ class RowBinder:
         if isinstance(subject, Column):
             column = self.schema[subject.name]
             if isinstance(column, Category):
+                unknown = [v for v in values if column.values and v not in column.values]
+                self.notes += [
+                    f"{v!r:.60} is not a declared value of {column.name}" for v in unknown
+                ]
                 return category_member(column, negated, values)
             if isinstance(column, Flag):
                 return flag_member(column, negated, values)
@@ -304,7 +319,7 @@ class RowBinder:
         number = self.number(subject)
         literals = [item for item in listed if isinstance(item, Literal)]
         parts = tuple(
-            _against(sign, number, self.literal(item, number.kind), constant_left=False)
+            against(sign, number, self.literal(item, number.kind), constant_left=False)
             for item in literals
         )
         if len(parts) == 1:
@@ -338,26 +353,13 @@ def _either(node: Integer, one: Steps, two: Steps) -> Steps:
     )
 
 
-def _converted(constant: Steps, kind: str) -> Fraction:
-    """A literal's value in the units of a kind: a date against datetimes counts in seconds."""
-    value = constant.constant
-    assert value is not None  # noqa: S101
-    if constant.kind in ("number", kind):
-        return value
-    if (constant.kind, kind) == ("date", "datetime"):
-        return value * SECONDS_A_DAY
-    if (constant.kind, kind) == ("datetime", "date"):
-        return value / SECONDS_A_DAY
-    raise InvalidQuery(f"a {constant.kind} cannot be combined with a number column")
-
-
 def _one_kind(parts: list[Steps], where: Expression) -> list[Steps]:
     kinds = {part.kind for part in parts if part.constant is None} - {"number"}
     if len(kinds) > 1:
         raise InvalidQuery(f"dates and datetimes do not mix here: {_spell(where)}")
     kind = kinds.pop() if kinds else "number"
     return [
-        part if part.constant is None else grid.constant(_converted(part, kind), kind)
+        part if part.constant is None else grid.constant(converted(part, kind), kind)
         for part in parts
     ]
 
@@ -369,26 +371,3 @@ def _harmless(name: str, value: Steps, other: Steps) -> tuple[Steps, Steps]:
     edge = (value.high if name == "least" else value.low) * value.step
     never = other.constant > edge if name == "least" else other.constant < edge
     return value, grid.constant(edge, other.kind) if never else other
-
-
-def _against(
-    sign: OneOf["<", "<=", "=", "<>"], value: Steps, number: Fraction, constant_left: bool
-) -> Condition:
-    """A comparison with a constant, as a threshold in steps.
-
-    On a lattice the threshold is exact. Otherwise the constant is rounded as the column is, so
-    that x = c and x >= c hold for the rows that hold just c.
-    """
-    place = number / value.step
-    nearest = math.floor(place + Fraction(1, 2))
-    whole = place.denominator == 1 or not value.exact
-    edge = nearest if whole else math.floor(place) if constant_left else math.ceil(place)
-    if not whole and sign in ("=", "<>"):
-        return bound.Never() if sign == "=" else bound.Missing(value.node, True)
-    if not whole:  # c < x means floor(c) < x, x < c means x < ceil(c); <= follows suit
-        sign = "<"
-    edge = min(max(edge, value.low - 1), value.high + 1)
-    fixed = bound.Fixed(edge)
-    if constant_left:
-        return bound.Compared(sign, fixed, value.node)
-    return bound.Compared(sign, value.node, fixed)
