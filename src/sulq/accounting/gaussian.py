@@ -21,7 +21,7 @@ SAFETY = Decimal("1e-30")
 
 _PI = Decimal("3.14159265358979323846264338327950288419716939937510582097494459230781640628620899")
 _SERIES_BELOW = 5  # the series loses 6 digits at 5; the fraction needs 170 levels there
-_BITS = 60  # significant bits of an inverted mu
+_BITS = 40  # significant bits of an inverted mu, rounded down: 1e-12 of the noise
 
 
 def decimal(value: Exact) -> Decimal:
@@ -80,7 +80,7 @@ Profile = Callable[[Decimal, Decimal], Decimal]
 
 
 def _largest_mu(profile: Profile, epsilon: Exact, delta: Exact) -> Fraction:
-    """The largest mu of 60 bits whose profile at epsilon is at most delta; both rise with mu."""
+    """The largest mu of 40 bits whose profile at epsilon is at most delta; both rise with mu."""
     with localcontext(CONTEXT):
         loss = decimal(epsilon)
         allowed = decimal(delta) * (1 - SAFETY)
