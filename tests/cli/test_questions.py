@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -169,3 +172,41 @@ def test_error_is_data_too_with_json(sulq):
     assert reply.json["kind"] == "InvalidQuery"
     assert reply.json["credits_spent"] == 0
     assert "salary" in reply.json["error"]
+
+
+def test_receipts_that_cannot_be_written_are_found_before_the_charge(sulq):
+    reply = sulq("ask", "count", *OLD, "--receipts", "none/r.jsonl", "--json")
+    assert (reply.code, reply.json["credits_spent"]) == (2, 0)
+    assert not Path("people.ledger").exists()
+
+
+def test_what_fails_after_the_charge_never_says_nothing_was_spent(sulq):
+    reply = sulq("ask", "count", *OLD, "--receipts", "/dev/full", "--json")
+    assert (reply.code, reply.json["credits_spent"]) == (1, 1)
+    assert "the answer is stored and stays free: ask again (1 credit spent)" in reply.err
+    assert sulq("ask", "count", *OLD, "--json").json["credits"] == 0
+
+
+def shell(command: str) -> subprocess.CompletedProcess[str]:
+    """`sulq` as a shell runs it; the exit code is that of sulq."""
+    source = str(Path(__file__).parents[2] / "src")
+    return subprocess.run(
+        ["bash", "-c", command.replace("sulq ", f"{sys.executable} -m sulq ", 1)
+         + "; exit ${PIPESTATUS[0]}"],
+        env={**os.environ, "PYTHONPATH": source}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+
+
+def test_full_disk_on_stdout_is_told_with_the_price(sulq):
+    run = shell("sulq ask count --where smoker > /dev/full")
+    assert run.returncode == 1
+    assert "stays free: ask again (1 credit spent)" in run.stderr
+    assert "0 credits" not in run.stderr
+    assert "Traceback" not in run.stderr
+
+
+def test_closed_pipe_is_silent(sulq):
+    sulq("ask", "count", *OLD)
+    for words in ("ledger", "ledger --json", "check"):
+        run = shell(f"sulq {words} | true")
+        assert (run.returncode, run.stderr) == (141, "")

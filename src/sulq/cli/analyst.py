@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,6 +12,7 @@ from sulq.cli.screen import (
     POLICY,
     Json,
     Policy,
+    charging,
     credits_text,
     facts,
     guarded,
@@ -18,11 +20,14 @@ from sulq.cli.screen import (
     percent,
     show,
     show_json,
+    stored,
     table,
     talk,
 )
 
 if TYPE_CHECKING:
+    from fractions import Fraction
+
     from sulq.oracle import Answer, Quote
 
 Words = Annotated[
@@ -144,30 +149,41 @@ def ask(
 
     source, rest = chosen(policy, words)
     asked = question(rest, where, edges or (), shares, other, source.schema())
-    with opened(source) as database:
-        found = database.ask(
-            asked,
-            within=within,
-            confidence=confidence,
-            credits=credits_of(credits),
-            rows=rows,
-            analyst=analyst or OWNER,
-            key=key,
-        )
-        seen_by = database if analyst is None else database.as_analyst(analyst)
-        left = seen_by.remaining
     if receipts is not None:
-        with receipts.open("a", encoding="utf-8") as file:
-            file.write(found.receipt.to_json() + "\n")
-        talk(f"receipt {found.receipt.seq} appended to {receipts}")
-    if as_json:
-        show_json({**_answer_json(source.name, found, confidence), "left": left})
-        return
+        receipts.open("a").close()  # found out before the charge
+    with ExitStack() as told:
+        with opened(source) as database:
+            with charging():
+                found = database.ask(
+                    asked,
+                    within=within,
+                    confidence=confidence,
+                    credits=credits_of(credits),
+                    rows=rows,
+                    analyst=analyst or OWNER,
+                    key=key,
+                )
+            told.enter_context(stored(found.credits))
+            seen_by = database if analyst is None else database.as_analyst(analyst)
+            left = seen_by.remaining
+        if receipts is not None:
+            with receipts.open("a", encoding="utf-8") as file:
+                file.write(found.receipt.to_json() + "\n")
+            talk(f"receipt {found.receipt.seq} appended to {receipts}")
+        if as_json:
+            show_json({**_answer_json(source.name, found, confidence), "left": left})
+        else:
+            _show_answer(found, confidence, left)
+
+
+def _show_answer(found: Answer, confidence: float, left: Fraction) -> None:
     cost = [
         ("cost", credits_text(found.credits) + ("" if found.credits else " (nothing new)")),
         ("left", credits_text(left)),
         ("receipt", str(found.receipt.seq)),
     ]
+    if found.note:
+        talk(f"note: {found.note}")
     if found.keys:
         show(_cells(found, confidence))
         show(facts(cost))
@@ -197,6 +213,7 @@ def _answer_json(name: str, found: Answer, confidence: float) -> dict[str, Any]:
         "credits": found.credits,
         "receipt_number": found.receipt.seq,
         "receipt": json.loads(found.receipt.to_json()),
+        "note": found.note,
     }
 
 

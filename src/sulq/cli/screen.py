@@ -7,7 +7,8 @@ import functools
 import json
 import os
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from fractions import Fraction
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
@@ -21,6 +22,7 @@ from sulq.errors import BudgetSpent, EngineFailed, InvalidQuery, Refused, SulqEr
 
 Result = TypeVar("Result")
 
+PIPE_CLOSED = 141  # as a shell says it: 128 + SIGPIPE
 PIPED_WIDTH = 200
 CODES: tuple[tuple[type[SulqError], int], ...] = (
     (InvalidQuery, 2),
@@ -109,38 +111,96 @@ def plain(data: Any) -> Any:
     return str(data) if isinstance(data, Path) else data
 
 
+class Unshown(Exception):
+    """Something failed at or after the charge; `credits` is None where it is not known."""
+
+    def __init__(self, error: Exception, credits: Fraction | None) -> None:
+        super().__init__(_reason(error))
+        self.kind, self.credits = type(error).__name__, credits
+
+
+@contextmanager
+def stored(credits: Fraction) -> Iterator[None]:
+    """What fails in here fails after the charge: the answer is in the ledger."""
+    try:
+        yield
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except (SulqError, OSError) as error:
+        raise Unshown(error, credits) from None
+
+
+@contextmanager
+def charging() -> Iterator[None]:
+    """The system may fail in here before or after the charge."""
+    try:
+        yield
+    except OSError as error:
+        raise Unshown(error, None) from None
+
+
 def guarded(command: Callable[..., Result]) -> Callable[..., Result]:
     """Errors as one line to stderr and an exit code; with --json also as data."""
 
     @functools.wraps(command)
     def run(*args: Any, **options: Any) -> Result:
         try:
-            return command(*args, **options)
+            result = command(*args, **options)
+            sys.stdout.flush()
+            return result
+        except BrokenPipeError:  # the reader has seen enough
+            _stop_writing()
+            raise typer.Exit(PIPE_CLOSED) from None
+        except Unshown as error:
+            told = f"{error}; the answer is stored and stays free: ask again"
+            if error.credits is None:
+                told = f"{error}; the charge may stand: ask again, what is charged once is free"
+            elif error.credits:
+                told += f" ({credits_text(error.credits)} spent)"
+            raise _failed(error.kind, told, error.credits, 1, options) from None
         except SulqError as error:
             code = next((code for kind, code in CODES if isinstance(error, kind)), 1)
-            free = not isinstance(error, EngineFailed)
-            raise _failed(type(error).__name__, str(error), free, code, options) from None
+            spent = None if isinstance(error, EngineFailed) else Fraction(0)
+            raise _failed(type(error).__name__, str(error), spent, code, options) from None
         except OSError as error:
-            reason = f"{error.strerror or error}: {error.filename or ''}".rstrip(": ")
-            raise _failed("OSError", reason, True, 2, options) from None
-        except (KeyboardInterrupt, typer.Exit, typer.Abort, BrokenPipeError):
+            raise _failed("OSError", _reason(error), Fraction(0), 2, options) from None
+        except (KeyboardInterrupt, typer.Exit, typer.Abort):
             raise
         except Exception as error:
             if os.environ.get("SULQ_DEBUG"):
                 raise
             kind = type(error).__name__
             reason = f"unexpected {kind}; this is a fault of sulq (SULQ_DEBUG=1 shows where)"
-            raise _failed(kind, reason, False, 1, options) from None
+            raise _failed(kind, reason, None, 1, options) from None
 
     return run
 
 
-def _failed(kind: str, reason: str, free: bool, code: int, options: dict[str, Any]) -> typer.Exit:
-    if options.get("as_json"):
-        show_json({"error": reason, "kind": kind, "credits_spent": 0 if free else None})
+def _reason(error: Exception) -> str:
+    if isinstance(error, OSError):
+        return f"{error.strerror or error}: {error.filename or ''}".rstrip(": ")
+    return str(error)
+
+
+def _stop_writing() -> None:
+    """Point stdout nowhere, so that the interpreter's last flush is silent too."""
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _failed(
+    kind: str, reason: str, spent: Fraction | None, code: int, options: dict[str, Any]
+) -> typer.Exit:
+    try:
+        if options.get("as_json"):
+            show_json({"error": reason, "kind": kind, "credits_spent": spent})
+        sys.stdout.flush()
+    except OSError:  # stdout itself is what failed
+        _stop_writing()
     line = " ".join(reason.split())
-    if free and "words" in options and "charged" not in line:  # a question
-        line += " (0 credits spent)"
+    if spent == 0 and "words" in options and "charged" not in line and "stored" not in line:
+        line += " (0 credits spent)"  # a question
     print(f"error: {line}", file=sys.stderr)
     return typer.Exit(code)
 
