@@ -156,15 +156,25 @@ def test_help_lists_the_commands(sulq):
     assert sulq("ask", "count", "--nonsense").code == 2
 
 
-def test_recover_after_a_rollback_counts_receipts(sulq):
+def snapshot(directory: Path) -> dict[str, bytes]:
+    return {str(path): path.read_bytes() for path in directory.rglob("*") if path.is_file()}
+
+
+def test_recover_after_a_rollback_counts_receipts(sulq, state_directory):
     sulq("ask", "count", "--where", "smoker", "--receipts", "r.jsonl")
     old = Path("people.ledger").read_bytes()
     sulq("ask", "count", "--where", "age < 9", "--receipts", "r.jsonl")
     Path("people.ledger").write_bytes(old)
     assert sulq("verify").code == 3
     assert sulq("ask", "count", "--where", "age < 5").code == 3
-    found = sulq("recover", "--receipts", "r.jsonl", "--json").json
-    assert (found["lost"], found["burnt"]) == (2, False)
+    kept = (Path("people.ledger").read_bytes(), snapshot(state_directory))
+    found = sulq("recover", "--receipts", "r.jsonl", "--dry-run", "--json").json
+    assert (found["lost"], found["burnt"], found["spent_after"]) == (2, False, 2)
+    refused = sulq("recover", "--receipts", "r.jsonl")
+    assert (refused.code, "add --yes" in refused.err) == (2, True)
+    assert kept == (Path("people.ledger").read_bytes(), snapshot(state_directory))
+    found = sulq("recover", "--receipts", "r.jsonl", "--yes", "--json").json
+    assert (found["lost"], found["burnt"], found["dry_run"]) == (2, False, False)
     assert sulq("verify").code == 0
     assert sulq("ledger", "--json").json["spent"] == 2
 
@@ -180,3 +190,38 @@ def test_receipts_are_one_to_a_line(sulq):
         sulq("ask", "count", "--where", f"age < {age}", "--receipts", "r.jsonl")
     lines = Path("r.jsonl").read_text("utf-8").splitlines()
     assert [json.loads(line)["receipt"]["analyst"] for line in lines] == ["owner", "owner"]
+
+
+def test_recover_says_that_unproved_losses_burn_everything(sulq):
+    sulq("ask", "count", "--where", "smoker")
+    old = Path("people.ledger").read_bytes()
+    sulq("ask", "count", "--where", "age < 9", "--receipts", "r.jsonl")
+    sulq("ask", "count", "--where", "age < 8")
+    Path("people.ledger").write_bytes(old)
+    reply = sulq("recover", "--receipts", "r.jsonl", "--dry-run")
+    assert reply.code == 0
+    assert "do not account for every lost event" in reply.err
+    assert "1 credit before, 20 credits after, of 20 credits" in reply.out
+    assert sulq("recover", "--receipts", "r.jsonl", "--yes", "--json").json["burnt"] is True
+    assert sulq("ledger", "--json").json["left"] == 0
+
+
+def test_recover_without_an_anchor_claims_nothing(sulq, state_directory):
+    sulq("ask", "count", "--where", "smoker")
+    for anchor in state_directory.glob("ledgers/*/anchor"):
+        anchor.unlink()
+    assert sulq("recover").code == 2
+    reply = sulq("recover", "--yes")
+    assert "a loss can neither be shown nor excluded; collect receipts" in reply.err
+    assert "whole" not in reply.err
+    assert sulq("verify").code == 0
+
+
+def test_dry_run_leaves_a_lost_key_lost(sulq, state_directory):
+    sulq("ask", "count", "--where", "smoker")
+    (key,) = state_directory.glob("ledgers/*/key")
+    key.unlink()
+    assert sulq("recover", "--dry-run", "--json").json["new_key"] is True
+    assert not key.exists()
+    assert sulq("recover", "--yes", "--json").json["new_key"] is True
+    assert key.exists()

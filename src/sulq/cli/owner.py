@@ -16,7 +16,6 @@ from sulq.cli.screen import (
     credits_text,
     facts,
     guarded,
-    number_text,
     show,
     show_json,
     table,
@@ -192,34 +191,23 @@ def recover(
     receipts: Annotated[
         Path | None, typer.Option(help="Receipts that prove what was spent, one to a line.")
     ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what would happen; change nothing.")
+    ] = False,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Do not ask, even if the whole budget counts as spent.")
+    ] = False,
     policy: Policy = POLICY,
     as_json: Json = False,
 ) -> None:
-    """Open a closed ledger again, at the most that ledger, anchor or receipts prove spent."""
-    from dataclasses import asdict
+    """Open a closed ledger again, at the most that ledger, anchor or receipts prove spent.
 
+    What no receipt accounts for may cost the whole budget, so it asks first.
+    """
     from sulq.cli.auditor import receipt_lines
     from sulq.cli.opening import named
-    from sulq.ledger.recovery import recover as recover_ledger
+    from sulq.cli.review import run_recovery
 
     source = named(policy, name)
     shown = [] if receipts is None else receipt_lines(receipts)
-    found = recover_ledger(source.ledger_path, shown)
-    if as_json:
-        show_json(asdict(found))
-        return
-    if found.burnt:
-        talk("some lost price is unknown: the whole budget now counts as spent")
-    elif not found.lost and not found.new_key:
-        talk("the ledger was whole; nothing was lost")
-    show(
-        facts(
-            [
-                ("ledger", found.ledger),
-                ("lost events", number_text(found.lost)),
-                ("proved by receipts", number_text(found.proved)),
-                ("everything spent", "yes" if found.burnt else "no"),
-                ("new signing key", "yes" if found.new_key else "no"),
-            ]
-        )
-    )
+    run_recovery(source, shown, dry_run=dry_run, yes=yes, as_json=as_json)
