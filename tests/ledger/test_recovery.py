@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+from pathlib import Path
 
+import apsw
 import pytest
 from tests.ledger.publishing import ONE, ask, credits, pay, publish, spent
 
 from sulq.accounting.losses import Loss
 from sulq.errors import BudgetSpent, Refused
+from sulq.ledger.chain import canonical, link
 from sulq.ledger.inspection import inspect
 from sulq.ledger.recovery import recover
 
@@ -185,3 +189,65 @@ def test_a_ledger_that_is_gone_cannot_be_recovered_nor_replaced(path):
         publish(path)
     with pytest.raises(Refused, match="empty"):
         recover(path)
+
+
+def test_a_backup_from_before_a_key_change_burns(path, tmp_path):
+    """The intact anchor is signed by a key the old ledger does not know: that is no reason to
+    forget what it has seen."""
+    journal = publish(path)
+    journal.close()
+    old = path.read_bytes()
+    next(Path(os.environ["SULQ_STATE"]).glob("ledgers/*/key")).unlink()
+    assert recover(path).new_key
+    journal = publish(path)
+    pay(journal, "q")
+    journal.close()
+    path.write_bytes(old)
+    assert recover(path).burnt
+    with pytest.raises(BudgetSpent):
+        pay(publish(path), "again")
+
+
+def test_events_that_the_key_did_not_seal_are_refused_and_never_unspend(path):
+    """Appended by somebody who can write the file but has no key: a free charge, a forged gap."""
+    journal = publish(path)
+    for number in range(10):
+        pay(journal, f"q{number}")
+    journal.close()
+    for body, jump in (
+        ({"kind": "recover", "public_key": journal.public_key, "burn": False, "lost": []}, 1),
+        ({"kind": "recover", "public_key": journal.public_key, "burn": False, "lost": []}, 50),
+    ):
+        connection = apsw.Connection(str(path))
+        seq, last = connection.execute("select max(seq), hash from events").fetchone()
+        text = canonical(body | {"at": 0})
+        connection.execute(
+            "insert into events values (?, ?, ?, null, null)", (seq + jump, link(last, text), text)
+        )
+        connection.close()
+        with pytest.raises(Refused, match="not written with its key"):
+            publish(path)
+    assert recover(path).burnt
+    assert publish(path).remaining("owner").credits == 0
+
+
+def test_receipts_that_tell_two_stories_burn(path, tmp_path):
+    state = Path(os.environ["SULQ_STATE"])
+    journal = publish(path)
+    journal.close()
+    saved = tmp_path / "saved"
+    shutil.copytree(state, saved)
+    ledger = path.read_bytes()
+    journal = publish(path)
+    receipt = ask(journal, "other").receipt.to_json()
+    journal.close()
+    shutil.rmtree(state)
+    shutil.copytree(saved, state)
+    path.write_bytes(ledger)
+    assert recover(path, [receipt]).burnt  # beyond what the anchor has seen: it was put back
+
+
+def test_an_anchor_that_is_gone_is_told(path):
+    publish(path).close()
+    next(Path(os.environ["SULQ_STATE"]).glob("ledgers/*/anchor")).unlink()
+    assert recover(path).anchor_missing

@@ -42,9 +42,9 @@ class Anchor:
                 "the ledger at the most that can be proved spent"
             ) from None
 
-    def move(self, mark: Mark) -> None:
+    def move(self, mark: Mark, seal: bytes | None = None) -> None:
         """Durable when it returns; an error means that nothing may be released."""
-        slot = _slot(self._ledger, self._key, mark)
+        slot = seal or sealed(self._ledger, self._key, mark)
         try:
             if os.pwrite(self._handle, slot, self._slot * SLOT) != len(slot):
                 raise OSError("short write")
@@ -63,7 +63,7 @@ class Anchor:
 
 
 def new_anchor(path: Path, ledger: str, key: Key, mark: Mark, *, replace: bool) -> None:
-    slot = _slot(ledger, key, mark).ljust(SLOT, b"\0")
+    slot = sealed(ledger, key, mark).ljust(SLOT, b"\0")
     if not write_private(path, slot + slot, replace=replace):
         raise Refused(f"there is an anchor already at {path}")
 
@@ -74,7 +74,13 @@ def furthest(content: bytes, ledger: str, publics: Sequence[str]) -> Mark | None
     return max((mark for mark in marks if mark is not None), default=None)
 
 
-def _slot(ledger: str, key: Key, mark: Mark) -> bytes:
+def is_sealed(seal: bytes | None, ledger: str, mark: Mark, publics: Sequence[str]) -> bool:
+    """True if one of `publics` signed that the chain had come to `mark`."""
+    return seal is not None and _mark(seal, ledger, publics) == mark
+
+
+def sealed(ledger: str, key: Key, mark: Mark) -> bytes:
+    """The mark, signed: kept with the batch it ends, and in the anchor."""
     content = MARK.pack(MAGIC, *mark)
     return content + key.sign(content + ledger.encode())
 

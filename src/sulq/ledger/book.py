@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from sulq.errors import Refused
 from sulq.ledger import steps
-from sulq.ledger.anchor import Anchor, Mark, furthest, new_anchor
+from sulq.ledger.anchor import Anchor, Mark, furthest, is_sealed, new_anchor, sealed
 from sulq.ledger.events import ledger_made
 from sulq.ledger.history import History
 from sulq.ledger.keys import Key, new_key, read_key
@@ -102,10 +102,12 @@ class Book:
         """Durable in the ledger, then in the anchor; only then may anybody be answered."""
         if self._pending:
             steps.on_step("admitted")
-            self._store.append(tuple(self._pending.values()))
+            seal = sealed(self.history.ledger, self.key, self.history.mark)
+            *rows, head = self._pending.values()
+            self._store.append((*rows, head._replace(seal=seal)))
             steps.on_step("committed")
             if self._anchor is not None:
-                self._anchor.move(self.history.mark)
+                self._anchor.move(self.history.mark, seal)
             steps.on_step("anchored")
             self._pending.clear()
 
@@ -221,6 +223,11 @@ def _open(where: str, wait: float, create: bool) -> Book:
                     "a path of its own"
                 )
             key = read_key(files.key, history.public)
+            if not is_sealed(history.seal, history.ledger, history.mark, [key.public]):
+                raise Refused(
+                    f"the ledger {where} does not verify: its last events were not written with "
+                    "its key; restore it from a backup, then run `sulq recover`"
+                )
             anchor = _verified_anchor(files, store, history, key)
             remember(home, history.ledger)
             return Book(store, history, key, anchor, holds)
@@ -254,7 +261,8 @@ def _begin(store: Store, home: Path | None, holds: list[Hold]) -> Book:
         holds.append(Hold(files.holder, "", time.monotonic()))
         new_anchor(files.anchor, ledger, key, history.mark, replace=False)
     steps.on_step("anchor made")
-    store.append([history.add(ledger_made(ledger, key.public))])
+    first = history.add(ledger_made(ledger, key.public))
+    store.append([first._replace(seal=sealed(ledger, key, history.mark))])
     steps.on_step("ledger made")
     anchor = None
     if files is not None and home is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -14,6 +15,8 @@ from sulq.ledger.header import TableHeader
 from sulq.ledger.store import FORMAT, Row
 from sulq.ledger.table import Table
 
+_LEDGER = re.compile(r"[0-9a-f]{32}")
+
 
 class History:
     """Ledger id, public keys and tables after the events so far; numbers start at 1."""
@@ -24,6 +27,7 @@ class History:
         self.publics: list[str] = []  # the last one signs
         self.tables: dict[str, Table] = {}
         self.gaps: list[range] = []  # numbers lost and counted at a recovery
+        self.seal: bytes | None = None  # of the last row read
 
     @property
     def public(self) -> str:
@@ -50,7 +54,7 @@ class History:
                 ValueError,
             ):
                 raise unverified(row.seq) from None
-            self.mark = Mark(row.seq, row.hash)
+            self.mark, self.seal = Mark(row.seq, row.hash), row.seal
         if not self.gaps and any(table.overdrawn() for table in self.tables.values()):
             raise unverified(self.mark.seq)
 
@@ -58,7 +62,7 @@ class History:
         """The next row of the chain, applied; the caller makes it durable."""
         text = canonical(body)
         row = Row(seq or self.mark.seq + 1, link(self.mark.hash, text), text, noisy)
-        self._apply(row.seq, body)
+        self._apply(row.seq, json.loads(text))  # what a reader will see, nothing else
         self.mark = Mark(row.seq, row.hash)
         return row
 
@@ -82,6 +86,8 @@ class History:
                     f"the ledger has format {body['format']}, this sulq reads {FORMAT}; "
                     "use a newer sulq"
                 )
+            if not _LEDGER.fullmatch(body["ledger"]):  # it names a directory
+                raise ValueError("not a ledger's id")
             self.ledger = body["ledger"]
             self.publics.append(body["public_key"])
         elif kind == "table":

@@ -7,13 +7,14 @@ import shutil
 import tempfile
 import time
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from sulq.errors import Refused
-from sulq.ledger.anchor import Mark, furthest
+from sulq.ledger.anchor import Mark, furthest, is_sealed
 from sulq.ledger.book import Files, opened, path_home
-from sulq.ledger.history import History
+from sulq.ledger.history import History, unverified
 from sulq.ledger.receipts import check_signature, read_receipt
 from sulq.ledger.sqlite import SqliteStore
 from sulq.ledger.state import read_private
@@ -65,10 +66,11 @@ def inspect(path: str | Path) -> Inspection:
     if not where.is_file():
         raise Refused(f"there is no ledger at {path}")
     for _ in range(TRIES - 1):
-        try:
-            return _inspect_copy(where)
-        except Refused:  # the holder may have written while we copied
-            time.sleep(PAUSE)
+        with suppress(Refused):  # the holder may have written while we copied
+            found = _inspect_copy(where)
+            if found.anchored:
+                return found
+        time.sleep(PAUSE)
     return _inspect_copy(where)
 
 
@@ -105,6 +107,8 @@ def _inspected(rows: Iterable[Row], anchor: bytes | None) -> Inspection:
     history.take(noted())
     if not history.ledger:
         raise Refused("the ledger is empty")
+    if not is_sealed(history.seal, history.ledger, history.mark, [history.public]):
+        raise unverified(history.mark.seq)
     if anchor is None:
         anchor = read_private(Files(history.ledger).anchor)
     return Inspection(

@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from sulq.errors import Refused
-from sulq.ledger.anchor import Mark, furthest, new_anchor
+from sulq.ledger.anchor import Mark, furthest, is_sealed, new_anchor, sealed
 from sulq.ledger.book import Files, behind, opened, remember
 from sulq.ledger.events import recovered
 from sulq.ledger.history import History
-from sulq.ledger.keys import Key, new_key, read_key
+from sulq.ledger.keys import Key, new_key
 from sulq.ledger.receipts import Receipt, check_signature, read_receipt
 from sulq.ledger.sqlite import SqliteStore
 from sulq.ledger.state import Hold, named, private_directory, read_private
@@ -31,6 +31,7 @@ class Recovery:
     proved: int  # how many of them receipts account for
     burnt: bool  # everything now counts as spent: some lost price is unknown
     new_key: bool
+    anchor_missing: bool = False  # then a loss can neither be shown nor excluded
 
 
 def recover(path: str | Path, receipts: Iterable[str] = (), *, wait: float = 5.0) -> Recovery:
@@ -46,20 +47,31 @@ def recover(path: str | Path, receipts: Iterable[str] = (), *, wait: float = 5.0
         raise Refused(f"there is no ledger at {path}; restore a backup of it first")
     with _held(where, wait) as (home, store, history):
         files = Files(history.ledger)
-        shown = [_verified(text, history) for text in receipts]
-        mark = furthest(read_private(files.anchor) or b"", history.ledger, history.publics)
+        present = _key_at(files)
+        publics = [*([present.public] if present else []), *history.publics]
+        shown = [_verified(text, history, publics) for text in receipts]
+        anchor = read_private(files.anchor)
+        mark = furthest(anchor or b"", history.ledger, publics)
         lost, burn, last = _lost(store, history, shown, mark)
-        key = _kept_key(files, history)
+        # Who kept the key also sealed the head; what else there is was put there by somebody else,
+        # or comes from before the key. An anchor that cannot be read may have seen anything.
+        sealers = [present.public] if present else history.publics
+        genuine = is_sealed(history.seal, history.ledger, history.mark, sealers)
+        burn = burn or not genuine or (anchor is not None and mark is None)
+        lost = [] if burn else lost
+        key = present if present and present.public == history.public else None
         missing = last - history.mark.seq
-        if key and mark and not behind(mark, store, history) and not burn and not missing:
+        whole = mark is not None and not behind(mark, store, history) and not burn and not missing
+        if key and whole and furthest(anchor or b"", history.ledger, [key.public]) is not None:
             return Recovery(history.ledger, 0, 0, burnt=False, new_key=False)
         fresh = key is None
         key = key or _another_key(files)
         body = recovered(key.public, burn, lost) | {"at": int(time.time())}
-        store.append([history.add(body, seq=last + 1)])
+        row = history.add(body, seq=last + 1)
+        store.append([row._replace(seal=sealed(history.ledger, key, history.mark))])
         new_anchor(files.anchor, history.ledger, key, history.mark, replace=True)
         remember(home, history.ledger)
-        return Recovery(history.ledger, missing, len(lost), burn, fresh)
+        return Recovery(history.ledger, missing, len(lost), burn, fresh, anchor is None)
 
 
 @contextmanager
@@ -86,10 +98,12 @@ def _held(where: str, wait: float) -> Iterator[tuple[Path, Store, History]]:
             hold.release()
 
 
-def _kept_key(files: Files, history: History) -> Key | None:
+def _key_at(files: Files) -> Key | None:
+    """The key in the state directory, if there is a whole one."""
+    secret = read_private(files.key)
     try:
-        return read_key(files.key, history.public)
-    except Refused:
+        return None if secret is None else Key(secret)
+    except ValueError:
         return None
 
 
@@ -98,9 +112,9 @@ def _another_key(files: Files) -> Key:
     return new_key(files.key)
 
 
-def _verified(text: str, history: History) -> Receipt:
+def _verified(text: str, history: History, publics: list[str]) -> Receipt:
     receipt = read_receipt(text)
-    check_signature(receipt, history.publics)
+    check_signature(receipt, publics)
     if receipt.body["ledger"] != history.ledger:
         raise Refused(f"receipt {receipt.seq} is of another ledger")
     return receipt
@@ -118,9 +132,11 @@ def _lost(
         and mark.seq not in counted
         and behind(mark, store, history)
     )
-    last, lost, told = max(known, mark.seq if mark is not None else 0), {}, set()
+    last, told = max(known, mark.seq if mark is not None else 0), set()
+    lost: dict[int, dict[str, Any]] = {}
     for receipt in receipts:
         body = receipt.body
+        burn = burn or (mark is not None and body["answer"] > mark.seq)  # the anchor was put back
         if body["answer"] in counted:
             continue
         if body["answer"] <= known:
@@ -132,8 +148,7 @@ def _lost(
             told.add(body["seq"])
             table = history.tables.get(body["table"])
             burn = burn or table is None or body["analyst"] not in table.budgets.shares
-            lost[body["seq"]] = {
-                name: body[name] for name in ("table", "analyst", "charges", "share")
-            }
+            told_of = {name: body[name] for name in ("table", "analyst", "charges", "share")}
+            burn = burn or lost.setdefault(body["seq"], told_of) != told_of  # two histories
     burn = burn or told != set(range(known + 1, last + 1))
     return ([] if burn else list(lost.values())), burn, last

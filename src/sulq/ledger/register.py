@@ -39,8 +39,8 @@ def register_data(fingerprint: str | None, ledger: str, table: str) -> None:
         claim = json.dumps([ledger, table]).encode()
         write_private(private_directory("data") / named(fingerprint), claim, replace=False)
         check_data(fingerprint, ledger, table)  # another process may have been first
-    if found is None:
-        write_private(bound, json.dumps(fingerprint).encode(), replace=False)
+    if found is None and not write_private(bound, json.dumps(fingerprint).encode(), replace=False):
+        register_data(fingerprint, ledger, table)  # somebody was quicker: is it the same data?
 
 
 def fingerprint_cache(path: str | Path, size: int, mtime_ns: int) -> str | None:

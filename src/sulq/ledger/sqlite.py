@@ -12,6 +12,7 @@ from sulq.errors import Refused
 from sulq.ledger.store import FORMAT, Row
 
 APPLICATION = 0x73756C71  # "sulq"
+COLUMNS = "seq, hash, body, noisy, seal"
 PAGE = 1024  # rows read at a time
 STATEMENTS = 300  # one insert for each size of batch, and the rest
 
@@ -64,7 +65,7 @@ class SqliteStore:
             one("begin immediate")
             one(
                 "create table events (seq integer primary key, hash blob not null, "
-                "body text not null, noisy text) strict"
+                "body text not null, noisy text, seal blob) strict"
             )
             one(f"pragma application_id={APPLICATION}")
             one(f"pragma user_version={FORMAT}")
@@ -82,7 +83,7 @@ class SqliteStore:
         try:
             with self._connection:
                 # One statement: each one hands the interpreter to a waiting caller.
-                places = ",".join(["(?,?,?,?)"] * len(rows))
+                places = ",".join(["(?,?,?,?,?)"] * len(rows))
                 values = tuple(chain.from_iterable(rows))
                 self._connection.execute(f"insert into events values {places}", values)
         except apsw.Error:
@@ -90,7 +91,7 @@ class SqliteStore:
 
     def rows(self, after: int = 0) -> Iterator[Row]:
         # In pages: a cursor left open would keep a transaction open across appends.
-        query = "select seq, hash, body, noisy from events where seq > ? order by seq limit ?"
+        query = f"select {COLUMNS} from events where seq > ? order by seq limit ?"
         while True:
             try:
                 page = [Row(*row) for row in self._connection.execute(query, (after, PAGE))]
@@ -102,7 +103,7 @@ class SqliteStore:
             after = page[-1].seq
 
     def row(self, seq: int) -> Row:
-        query = "select seq, hash, body, noisy from events where seq = ?"
+        query = f"select {COLUMNS} from events where seq = ?"
         try:
             found = self._connection.execute(query, (seq,)).fetchone()
         except (apsw.Error, UnicodeDecodeError):

@@ -18,9 +18,15 @@ POLL = 0.02  # seconds between two tries for a lock
 def state_directory() -> Path:
     """`SULQ_STATE`, else the XDG state directory; private to the owner."""
     found = os.environ.get("SULQ_STATE")
-    if found:
-        return Path(found)
-    return Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "sulq"
+    if not found:
+        home = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
+        found = str(Path(home) / "sulq")
+    if not Path(found).is_absolute():
+        raise Refused(
+            f"the state directory {found!r} is a relative path: it would move with the working "
+            "directory; set SULQ_STATE to an absolute path"
+        )
+    return Path(found)
 
 
 def private_path(*names: str) -> Path:
@@ -68,7 +74,8 @@ def write_private(path: Path, content: bytes, *, replace: bool) -> bool:
         try:
             handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
             try:
-                os.write(handle, content)
+                if os.write(handle, content) != len(content):
+                    raise OSError(errno.ENOSPC, "short write")
                 os.fsync(handle)
             finally:
                 os.close(handle)

@@ -15,6 +15,7 @@ class Row(NamedTuple):
     hash: bytes
     body: str
     noisy: str | None
+    seal: bytes | None = None  # on the last row of a batch: the signed head of the chain
 
 
 class Store(Protocol):

@@ -68,9 +68,14 @@ class Writer:
     def leave(self, *, wait: bool) -> None:
         """One user less. Without `wait` it takes no lock, so a finalizer may call it anywhere."""
         job = Job(None)
-        self._queue.put(job)
-        if wait:
-            job.done.acquire()
+        if not wait:
+            self._queue.put(job)
+            return
+        with self._entrance:
+            if self._ended:
+                return  # nobody would answer
+            self._queue.put(job)
+        job.done.acquire()
 
     def stop(self) -> None:
         """Every user leaves."""
