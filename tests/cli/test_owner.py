@@ -225,3 +225,38 @@ def test_dry_run_leaves_a_lost_key_lost(sulq, state_directory):
     assert not key.exists()
     assert sulq("recover", "--yes", "--json").json["new_key"] is True
     assert key.exists()
+
+
+def test_check_warns_of_a_promise_that_says_little(sulq):
+    text = POLICY.replace("epsilon = 1, delta = 1e-6", "epsilon = 8, delta = 1e-3")
+    assert "everybody is protected" in sulq("check").out
+    Path("sulq.toml").write_text(text, "utf-8")
+    out = sulq("check").out
+    assert "little is promised above 5" in out
+    assert "delta is 0.001, above 1 / 20,000 rows" in out
+    assert "everybody is protected" not in out
+    assert len(sulq("check", "--json").json["warnings"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("promise", "price", "power"),
+    [("delta = 1e-6, queries = 50", 16, "max_rows^2"), ("queries = 50", 4, "max_rows")],
+)
+def test_check_speaks_of_persons_where_they_are_protected(sulq, promise, price, power):
+    text = POLICY.replace("delta = 1e-6, queries = 20", promise)
+    text = text.replace(
+        "columns.age", 'unit = {column = "person_id", max_rows = 4}\ncolumns.age', 1
+    )
+    Path("sulq.toml").write_text(text, "utf-8")
+    out = sulq("check").out
+    assert "20,000 persons" in out
+    assert "all rows of one person change" in out
+    assert f"costs {price} credits ({power})" in out
+    assert f"50 credits are {50 // price} such counts" in out
+    assert "20,000 rows" not in out
+    asked = sulq("ask", "count", "--where", "smoker")
+    assert (f"cost           {price} credits" in asked.out, asked.code) == (True, 0)
+    assert "all rows of one person change" in asked.err
+    books = sulq("ledger").out
+    assert "two guesses about a person" in books
+    assert "one row" not in books

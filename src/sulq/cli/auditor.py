@@ -14,6 +14,7 @@ from sulq.cli.screen import (
     credits_text,
     facts,
     guarded,
+    promise_text,
     show,
     show_json,
     table,
@@ -66,7 +67,8 @@ def ledger(
     if as_json:
         show_json({**_statement_json(statement, promise, means), "last": questions})
         return
-    show(facts(_summary(statement, promise, means)))
+    unit = str(json.loads(statement.facts["schema"])["unit"])
+    show(facts(_summary(statement, promise, unit, means)))
     if len({(line.spent, line.left) for line in statement.accounts}) > 1:
         print()
         show(table(("stratum, worst first", "spent", "left"), _strata(statement)))
@@ -96,15 +98,18 @@ def _credits(credits: Any) -> str:
     return credits_text(credits).split()[0]
 
 
-def _summary(statement: Statement, promise: Promise, means: Meaning) -> list[tuple[str, str]]:
+def _summary(
+    statement: Statement, promise: Promise, unit: str, means: Meaning
+) -> list[tuple[str, str]]:
+    whom = "row" if unit == "row" else "person"
     spent, cap = statement.spent.credits_fraction, statement.cap.credits_fraction
     lines = [
         ("table", f"{statement.table} (version {statement.version[:8]})"),
-        ("promise", str(promise)),
+        ("promise", promise_text(promise, unit)),
         ("as (epsilon, delta)", f"({float(means.epsilon):.6g}, {float(means.delta):.3g})"),
         (
             "as a tail",
-            f"confidence in one of two guesses about a row rises by more than"
+            f"confidence in one of two guesses about a {whom} rises by more than"
             f" {float(means.epsilon):.6g} with probability at most {means.tail:.3g}",
         ),
         ("spent", f"{_credits(spent)} of {credits_text(cap)}"),

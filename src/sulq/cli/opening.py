@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from sulq.cli.screen import talk
+from sulq.cli.screen import promise_text, talk
 from sulq.database import Database
 from sulq.errors import InvalidQuery, Refused
 from sulq.policy import TablePolicy, read_policy
@@ -39,7 +39,8 @@ def opened(table: TablePolicy) -> Iterator[Database]:
     path = table.ledger_path
     with Database.open(table.source_path, schema, table.promise, path, name=table.name) as database:
         if new:
-            talk(f"published {table.name}: {table.promise} (ledger {path})")
+            promised = promise_text(table.promise, table.unit)
+            talk(f"published {table.name}: {promised} (ledger {path})")
         known = {line.name for line in database.statement().statement.analysts}
         for analyst, credits in table.grants.items():
             if analyst not in known:

@@ -16,7 +16,16 @@ import typer
 
 from sulq.accounting.calibration import calibrate
 from sulq.accounting.sizing import NORMAL_95, Sizing, equal_subset, sizing
-from sulq.cli.screen import credits_text, facts, number_text, show, show_json, table, talk
+from sulq.cli.screen import (
+    credits_text,
+    facts,
+    number_text,
+    promise_text,
+    show,
+    show_json,
+    table,
+    talk,
+)
 from sulq.demo import own_state
 from sulq.engines.engine import open_engine
 from sulq.errors import InvalidQuery, Refused
@@ -28,6 +37,7 @@ from sulq.policy.survey import Survey
 from sulq.schema.promise import Promise
 
 SIZES = (10_000, 100_000, 1_000_000)
+WEAK_EPSILON = 5
 USEFUL = 0.01
 """A count's bar above this share of the rows is too wide to be of much use."""
 
@@ -50,10 +60,44 @@ class Review:
     def bar(self) -> float:
         return NORMAL_95 * self.sigma
 
+    @property
+    def persons(self) -> bool:
+        return self.policy.unit != "row"
+
+    @property
+    def whom(self) -> str:
+        """What is protected and counted."""
+        return "persons" if self.persons else "rows"
+
+    @property
+    def count_price(self) -> int:
+        """Credits of a plain count at unit noise: it moves by max_rows. S4.1, S4.13"""
+        return self.policy.max_rows ** (1 if self.policy.promise.noise == "laplace" else 2)
+
+    @property
+    def weak(self) -> list[str]:
+        """Why the promise itself says little."""
+        promise, said = self.policy.promise, []
+        if promise.epsilon > WEAK_EPSILON:
+            said.append(
+                f"WARNING: epsilon is {float(promise.epsilon):g}: little is promised above"
+                f" {WEAK_EPSILON}; 1 is a usual choice"
+            )
+        if self.rows and promise.delta * self.rows > 1:
+            said.append(
+                f"WARNING: delta is {float(promise.delta):g}, above 1 / {self.rows:,} {self.whom}:"
+                " even showing somebody's data whole would keep such a promise; take far less,"
+                " for instance 1e-6"
+            )
+        return said
+
     def to_json(self) -> dict[str, Any]:
         sizes = self.sizes
         return {
             "table": self.policy.name,
+            "unit": self.policy.unit,
+            "warnings": self.weak,
+            "credits_of_a_count": self.count_price,
             "ready": self.ready,
             "not_askable_yet": self.policy.unready,
             "askable": [column.name for column in self.policy.columns if not column.lacks],
@@ -79,10 +123,10 @@ class Review:
             for name, why in self.policy.unready.items():
                 print(f"  {name} {why}")
             print()
-        rows = "" if self.rows is None else f", {self.rows:,} rows"
+        rows = "" if self.rows is None else f", {self.rows:,} {self.whom}"
         verdict = "ready to publish" if self.ready else "not ready"
         print(f"{self.policy.name}: {verdict}{rows}")
-        print(f"promise: {self.policy.promise}")
+        print(f"promise: {promise_text(self.policy.promise, self.policy.unit)}")
         print()
         show(_prospects(self.policy, self._sizes()))
         print()
@@ -90,32 +134,53 @@ class Review:
             print(line)
 
     def _sayings(self) -> list[str]:
+        return [*self._price(), *self._compared(), *self.weak]
+
+    def _price(self) -> list[str]:
+        most, price = self.policy.max_rows, self.count_price
+        if most == 1:
+            return []
+        power = "max_rows" if price == most else "max_rows^2"
+        budget = self.policy.promise.credits
+        return [
+            f"a person has up to {most} rows, so a plain count costs {price:,} credits ({power})"
+            f" and is then known to ± {number_text(self.bar / most)}: {budget:,} credits are"
+            f" {budget // price:,} such counts; bars above are of counts for 1 credit"
+        ]
+
+    def _compared(self) -> list[str]:
         if self.sizes is None:
-            return ["how many rows match is private here (add-remove), so no size is read"]
-        sizes = self.sizes
+            if self.policy.promise.neighbours == "replace":
+                return [f"the number of {self.whom} is read when nothing is missing"]
+            return [
+                f"how many {self.whom} there are is private here (add-remove), so it is not read"
+            ]
+        sizes, whom = self.sizes, self.whom
         beside = "below" if sizes.noise_is_smaller else "ABOVE"
         rare = "below" if sizes.noise_is_smaller_when_rare else "ABOVE"
+        protected = "" if self.weak else ", and here everybody is protected"
         said = [
             f"a count: noise of {number_text(sizes.standard_error)} is {beside} the sampling error"
-            f" of {number_text(sizes.sampling_error)} that these {sizes.rows:,} rows have anyway"
-            f" (half the rows match); {rare} it if 1 in 100 match"
+            f" of {number_text(sizes.sampling_error)} that these {sizes.rows:,} {whom} have anyway"
+            f" (half of them match); {rare} it if 1 in 100 match"
             f" ({number_text(sizes.sampling_error_rare)})",
             f"as good as an exact answer from a random subset of {sizes.subset:,} of the"
-            f" {sizes.rows:,} rows, and here everybody is protected",
+            f" {sizes.rows:,} {whom}{protected}",
         ]
         if self.fewer is not None:
             said.append(self._warning(sizes, self.fewer))
         return said
 
     def _warning(self, sizes: Sizing, fewer: int) -> str:
+        whom = self.whom
         if fewer == 0:
             return (
-                f"WARNING: {sizes.rows:,} rows are too few for this promise: even a single question"
-                " would have a bar above 1% of all rows. Publish more rows"
+                f"WARNING: {sizes.rows:,} {whom} are too few for this promise: even a single"
+                f" question would have a bar above 1% of all {whom}. Publish more {whom}"
             )
         return (
-            f"WARNING: {sizes.rows:,} rows are few for so many questions: a bar of"
-            f" ± {number_text(sizes.bar)} is {sizes.bar / sizes.rows:.3g} of all rows."
+            f"WARNING: {sizes.rows:,} {whom} are few for so many questions: a bar of"
+            f" ± {number_text(sizes.bar)} is {sizes.bar / sizes.rows:.3g} of all {whom}."
             f" Promise fewer questions (queries = {fewer:,}), not less privacy"
         )
 

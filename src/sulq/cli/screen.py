@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from fractions import Fraction
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 from rich import box
@@ -19,6 +19,9 @@ from rich.console import Console
 from rich.table import Table
 
 from sulq.errors import BudgetSpent, EngineFailed, InvalidQuery, Refused, SulqError
+
+if TYPE_CHECKING:
+    from sulq.schema.promise import Promise
 
 Result = TypeVar("Result")
 
@@ -203,6 +206,15 @@ def _failed(
         line += " (0 credits spent)"  # a question
     print(f"error: {line}", file=sys.stderr)
     return typer.Exit(code)
+
+
+def promise_text(promise: Promise, unit: str) -> str:
+    """The promise in words; who is protected is a row or a person."""
+    said = str(promise)
+    if unit == "row":
+        return said
+    changes = said.replace("the values of one row change", "all rows of one person change")
+    return changes.replace("one row is there or not", "one person is there or not")
 
 
 def credits_text(credits: Fraction) -> str:
