@@ -13,6 +13,7 @@ import duckdb
 import numpy as np
 import pytest
 
+from sulq.cli.tour import _reach_sulq as reach_sulq
 from sulq.cli.tour import tour
 from sulq.demo import MARK, PROMISE, SCHEMA, fictional_people, make_demo, own_state
 from sulq.errors import InvalidQuery
@@ -69,6 +70,21 @@ def test_tour_is_plain_in_a_pipe_and_runs_again(tmp_path):
     second = piped_tour(tmp_path)
     assert second != first  # the noise is drawn anew
     assert [promised for promised in PROMISED if promised not in second] == []
+
+
+def test_tour_says_how_to_reach_a_command_that_is_not_on_the_path(tmp_path, monkeypatch):
+    scripts = tmp_path / ".venv" / "bin"
+    monkeypatch.setattr("sysconfig.get_path", lambda name: str(scripts))
+    monkeypatch.setenv("PATH", "/nowhere")
+    monkeypatch.chdir(tmp_path)
+    assert reach_sulq() == [f"alias sulq='{sys.executable} -m sulq'"]
+    scripts.mkdir(parents=True)
+    (scripts / "sulq").touch(mode=0o755)
+    assert reach_sulq() == ['export PATH="$PWD/.venv/bin:$PATH"']
+    monkeypatch.chdir("/")
+    assert reach_sulq() == [f'export PATH="$PWD/{str(scripts)[1:]}:$PATH"']
+    monkeypatch.setenv("PATH", str(scripts))
+    assert reach_sulq() == []
 
 
 def test_tour_leaves_the_real_state_alone(tmp_path, state_directory, capsys):

@@ -142,7 +142,11 @@ def ask(
     policy: Policy = POLICY,
     as_json: Json = False,
 ) -> None:
-    """Ask a question. It is charged before a row is read; the same question again is free."""
+    """Ask a question. It is charged before a row is read.
+
+    A repeat costs the table nothing; an analyst's own share pays the first time that analyst gets
+    the answer.
+    """
     from sulq.cli.opening import chosen, opened
     from sulq.cli.questions import credits_of, question
     from sulq.ledger.budgets import OWNER

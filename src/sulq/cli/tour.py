@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 import shlex
+import shutil
 import sys
+import sysconfig
 import textwrap
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -308,6 +310,18 @@ def _audit(stage: Stage, demo: Demo) -> None:
     )  # fmt: skip
 
 
+def _reach_sulq() -> list[str]:
+    """What makes `sulq` a command, where it is not one."""
+    if shutil.which("sulq"):
+        return []
+    scripts = Path(sysconfig.get_path("scripts"))
+    if not (scripts / "sulq").exists():
+        return [f"alias sulq={shlex.quote(f'{shlex.quote(sys.executable)} -m sulq')}"]
+    here = Path.cwd()
+    near = scripts.is_relative_to(here)
+    return [f'export PATH="{f"$PWD/{scripts.relative_to(here)}" if near else scripts}:$PATH"']
+
+
 def _next(stage: Stage, demo: Demo) -> None:
     stage.chapter("Your turn")
     stage.say(
@@ -315,6 +329,7 @@ def _next(stage: Stage, demo: Demo) -> None:
         " table, town, with 200 unspent credits:",
     )
     for words in (
+        *_reach_sulq(),
         f"cd {demo.directory} && export SULQ_STATE=$PWD/state",
         "sulq check town",
         'sulq quote town mean income --where "age BETWEEN 30 AND 40" --within 500',
