@@ -467,3 +467,28 @@ def test_soft_shares_are_the_softmax() -> None:
     expected = np.exp(scores) / np.exp(scores).sum()
     found = np.array(vector(bound.node, row)) / FULL
     assert np.abs(found - expected).max() < 2e-5
+
+
+@pytest.mark.parametrize("size", [64, 91, 128])
+def test_a_projection_of_many_numbers_is_not_underpriced(size: int) -> None:
+    """Sums of squares beyond 64 bits: a wrapped trace would make the price almost nothing."""
+    schema = Schema(Number("x", 0, size, step=1))
+    edges = list(range(size + 1))
+    spread = q.project(q.bins("x", edges), [[1] * size] * size)
+    bound = bind(outer(q.ones(), spread), schema, "add-remove").outer
+    assert bound is not None
+    coordinate = max(abs(high) for high in bound.right.highs)
+    assert bound.right.norm_squared >= size * coordinate**2  # one row adds 1 to every coordinate
+
+
+def test_inner_vectors_count_towards_the_width_of_a_question() -> None:
+    schema = Schema(Category("c", [str(i) for i in range(400)]))
+    wide = q.crossed(q.one_hot("c"), q.one_hot("c"))
+    with pytest.raises(InvalidQuery, match="at most"):
+        bind(outer(q.ones(), q.concat(q.norm(wide), q.norm(wide))), schema)
+
+
+def test_ranges_far_from_zero_are_refused_where_steps_would_be_lost() -> None:
+    schema = Schema(Number("x", 2**52 - 8, 2**52 - 4))
+    with pytest.raises(InvalidQuery, match="narrow"):
+        bind(outer(q.ones(), q.columns(["x"])), schema)

@@ -180,7 +180,8 @@ def _check_coarse(bound: BoundQuery, noise: str, intensity: Fraction) -> None:
                 f"{noise} noise answers counts and histograms, where a row adds 0 or 1;"
                 " for other sums publish with gaussian or laplace noise"
             )
-    if any(sensitivity.l2_squared > sensitivity.coordinates for sensitivity, _ in bound.reach):
+    several = bound.outer is not None and bound.outer.rows_each > 1
+    if several or any(s.l2_squared > s.coordinates for s, _ in bound.reach):
         raise InvalidQuery(  # a shift of m in one coordinate is not m shifts of 1
             f"{noise} noise protects rows; for persons with several rows publish with"
             " gaussian or laplace noise"

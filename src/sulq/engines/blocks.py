@@ -24,6 +24,8 @@ MOST_ROWS = 65_536
 SLICE = 2**21
 """Numbers of a slice that are worked on at once: about what a core's cache holds."""
 FEWEST_ROWS = 1_024
+ROOM = 2**24
+"""Numbers of a slice that may be held at once: 128 MB."""
 FEW_CELLS = 32
 """Up to so many coordinates a one-hot is multiplied as a matrix, else counted."""
 
@@ -72,12 +74,14 @@ class OuterSums:
     def __init__(self, program: BlockSums, place: Mapping[Leaf, int]) -> None:
         size = program.shape[0] + program.shape[1]
         exact = EXACT // max(1, program.largest)
-        self.rows = min(MOST_ROWS, exact, max(FEWEST_ROWS, SLICE // size))
+        roomy = max(1, ROOM // max(1, program.width))  # what inner vectors need has a bound too
+        self.rows = min(MOST_ROWS, exact, roomy, max(FEWEST_ROWS, SLICE // size))
         known: dict[object, Step] = {}
         self.left = compiled(program.left, place, self.rows, known)
         self.right = compiled(program.right, place, self.rows, known)
         self.shape = program.shape
-        self.totals = Totals.of(self.shape[0] * self.shape[1], program.largest)
+        self.largest = program.largest
+        self.totals = Totals.of(self.shape[0] * self.shape[1], self.largest)
 
     def add(self, columns: Sequence[NDArray[np.generic]]) -> None:
         """One block: an array per column, all of one length."""
@@ -101,6 +105,7 @@ class OuterSums:
 
     def of(self, blocks: Iterable[Sequence[NDArray[np.generic]]]) -> list[int]:
         """The sums of all blocks, row by row of the matrix."""
+        self.totals = Totals.of(self.shape[0] * self.shape[1], self.largest)
         for block in blocks:
             self.add(block)
         return self.totals.result()

@@ -17,8 +17,8 @@ from sulq.query.vector_values import Vector
 from sulq.schema.bound import Condition
 from sulq.schema.columns import Schema
 from sulq.schema.ranges import World, mentioned, truth_of
-from sulq.schema.sensitivity import Sensitivity
-from sulq.schema.strata import Known, assignments
+from sulq.schema.sensitivity import Sensitivity, profiles
+from sulq.schema.strata import Known
 from sulq.schema.vector_binding import VectorBinder
 from sulq.schema.vector_bounds import (
     Sized,
@@ -77,10 +77,11 @@ def bind_outer(
         )
     condition = binder.rows.condition(rows)
     largest = one.largest * two.largest
-    program = BlockSums(condition, one.node, two.node, (len(one), len(two)), largest)
+    shape = (len(one), len(two))
+    program = BlockSums(condition, one.node, two.node, shape, largest, binder.width)
     reach = [
         (_moved(one, two, condition, given, schema, neighbours), accounts)
-        for given, accounts in assignments(schema, set(mentioned(condition)))
+        for given, accounts in profiles(schema, list(mentioned(condition)))
     ]
     touched = any(moved.squared for moved, _ in reach)
     unit = largest if touched else 0

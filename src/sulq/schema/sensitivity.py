@@ -54,13 +54,9 @@ def sensitivities(
     A unit is the most a row can move that term by itself; 0 marks a public constant.
     """
     listed = list(mentioned(program.rows, *program.terms, *program.groups))
-    profiles = assignments(schema, listed)
-    if len(profiles) * len(listed) > MOST_WORK:
-        raise InvalidQuery(
-            f"too much to price: {len(listed)} mentions of columns times {len(profiles)} public"
-            f" strata, at most {MOST_WORK}; ask in pieces"
-        )
-    by_account = [(_reach(program, schema, given), indexes) for given, indexes in profiles]
+    by_account = [
+        (_reach(program, schema, given), indexes) for given, indexes in profiles(schema, listed)
+    ]
     units = [0] * len(program.terms)
     for reach, _ in by_account:
         for place in range(len(units)):
@@ -69,6 +65,19 @@ def sensitivities(
         (_together(reach, units, neighbours, schema.max_rows), indexes)
         for reach, indexes in by_account
     ]
+
+
+def profiles(
+    schema: Schema, listed: Sequence[str]
+) -> list[tuple[dict[str, Known], tuple[int, ...]]]:
+    """The public profiles that a question which mentions these columns must be priced for."""
+    found = assignments(schema, listed)
+    if len(found) * len(listed) > MOST_WORK:
+        raise InvalidQuery(
+            f"too much to price: {len(listed)} mentions of columns times {len(found)} public"
+            f" strata, at most {MOST_WORK}; ask in pieces"
+        )
+    return found
 
 
 def _reach(program: RowSums, schema: Schema, given: dict[str, Known]) -> _Reach | None:

@@ -37,6 +37,10 @@ def grid_point(number: Fraction) -> int:
     return steps
 
 
+EXACT_OFFSET = 2**51
+"""Where a range begins, in steps of 2^-18 of it: beyond, binary64 would drop steps."""
+
+
 def unit_leaf(column: Number) -> tuple[UnitLeaf, int, int]:
     """A Number's leaf, 2^18 steps over its range; where it starts; its length.
 
@@ -47,7 +51,7 @@ def unit_leaf(column: Number) -> tuple[UnitLeaf, int, int]:
     coarse = 0
     while coarse < BITS and far * 2 ** (BITS - coarse) > FARTHEST:
         coarse += 1
-    if far * 2 ** (BITS - coarse) > FARTHEST:
+    if far * 2 ** (BITS - coarse) > FARTHEST or far * 2**BITS > EXACT_OFFSET:
         raise InvalidQuery(
             f"{column.name}: its range is too narrow beside its distance from 0; shift the column"
         )

@@ -47,6 +47,8 @@ from sulq.schema.vector_bounds import (
 )
 
 MOST_COORDINATES = 100_000
+MOST_WIDTH = 250_000
+LARGEST_GRAM = 2_048
 MOST_DENSE = 2_048
 """Coordinates of a vector that is multiplied by a matrix or compared with centres."""
 CHUNK = 32
@@ -63,12 +65,19 @@ class VectorBinder:
         public = [c.name for c in schema.columns if c.public and schema.unit == "row"]
         self.hidden = frozenset(c.name for c in schema.columns) - frozenset(public)
         self.scores = ScoreBinder(self.rows, self.hidden)
+        self.width = 0  # coordinates of all vectors bound, the inner ones too
 
     def bind(self, vector: Vector) -> Sized:
         """The vector within 2^20 steps per coordinate."""
         found = settled(self._bind(vector))
+        self.width += len(found)
         if len(found) > MOST_COORDINATES:
             raise InvalidQuery(f"a vector has at most {MOST_COORDINATES} coordinates")
+        if self.width > MOST_WIDTH:
+            raise InvalidQuery(
+                f"the vectors of a question have at most {MOST_WIDTH} coordinates together,"
+                " the inner ones counted too; take fewer"
+            )
         return found
 
     def _bind(self, vector: Vector) -> Sized:
@@ -249,10 +258,19 @@ def _project(v: Sized, matrix: Matrix) -> Sized:
 
 
 def _largest_stretch(matrix: list[list[int]]) -> int:
-    """A bound on the largest |P v|^2 / |v|^2: of P P', the trace and the largest row sum."""
-    rows = np.array(matrix, dtype=np.int64)  # entries within 2^25, at most 2^11 of them a row
-    gram = rows @ rows.T
-    return min(int(np.trace(gram)), max(int(total) for total in _row_sums(gram)))
+    """A bound on the largest |P v|^2 / |v|^2, added up in Python's integers, which never wrap.
+
+    The sum of squares; the largest row sum of P P', whose entries stay within 2^61 (2^11 products
+    of two numbers within 2^25); or the largest row sum of P times its largest column sum.
+    """
+    squares: int = sum(x * x for row in matrix for x in row)
+    if max(len(matrix), len(matrix[0])) <= LARGEST_GRAM:
+        rows = np.array(matrix, dtype=np.int64)
+        largest: int = max(_row_sums(rows @ rows.T))
+        return min(squares, largest)
+    across: int = max(sum(map(abs, row)) for row in matrix)
+    down: int = max(sum(map(abs, column)) for column in zip(*matrix, strict=True))
+    return min(squares, across * down)
 
 
 def _row_sums(gram: np.ndarray[tuple[int, int], np.dtype[np.int64]]) -> list[int]:

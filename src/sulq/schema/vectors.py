@@ -272,6 +272,7 @@ class BlockSums:
     right: Node
     shape: tuple[int, int]
     largest: int
+    width: int = 0  # coordinates worked on for a row, the inner ones too
 
 
 def leaves_of(*nodes: Node) -> Iterator[Leaf]:
