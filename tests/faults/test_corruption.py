@@ -151,7 +151,7 @@ EDITS = {
     "nested too deep": [("update events set body = ? where seq = 7", ["[" * 100_000])],
     "not text": ["update events set body = 'é' where seq = 7"],
     "another application": ["pragma application_id = 1"],
-    "a newer format": ["pragma user_version = 2"],
+    "a newer format": ["pragma user_version = 3"],
 }
 
 

@@ -313,10 +313,10 @@ def test_a_file_that_is_no_ledger_is_refused(path):
 
 
 def test_a_newer_format_is_refused(path, monkeypatch):
-    monkeypatch.setattr("sulq.ledger.sqlite.FORMAT", 2)
+    monkeypatch.setattr("sulq.ledger.sqlite.FORMAT", 3)
     publish(path).close()
     monkeypatch.undo()
-    with pytest.raises(Refused, match="format 2, this sulq reads 1"):
+    with pytest.raises(Refused, match="format 3, this sulq reads 2"):
         publish(path)
 
 

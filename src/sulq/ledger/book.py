@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from sulq.errors import Refused
 from sulq.ledger import steps
-from sulq.ledger.anchor import Anchor, Mark, furthest, is_sealed, new_anchor, sealed
+from sulq.ledger.anchor import Anchor, Mark, furthest, new_anchor, sealed
 from sulq.ledger.events import ledger_made
 from sulq.ledger.history import History
 from sulq.ledger.keys import Key, new_key, read_key
@@ -223,7 +223,7 @@ def _open(where: str, wait: float, create: bool) -> Book:
                     "a path of its own"
                 )
             key = read_key(files.key, history.public)
-            if not is_sealed(history.seal, history.ledger, history.mark, [key.public]):
+            if not history.sealed_by([key.public]):
                 raise Refused(
                     f"the ledger {where} does not verify: its last events were not written with "
                     "its key; restore it from a backup, then run `sulq recover`"

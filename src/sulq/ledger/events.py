@@ -58,6 +58,21 @@ def granted(table: str, analyst: str, credits: Loss) -> Body:
     return {"kind": "grant", "table": table, "analyst": analyst, "credits": loss_to_json(credits)}
 
 
-def recovered(public_key: str, burn: bool, lost: Sequence[Mapping[str, Any]]) -> Body:
-    """`lost` are proved prices of events that are gone; `burn` counts everything as spent."""
-    return {"kind": "recover", "public_key": public_key, "burn": burn, "lost": list(lost)}
+def recovered(
+    public_key: str,
+    *,
+    burn: bool,
+    genuine: bool,
+    lost: Sequence[Mapping[str, Any]],
+    told: Mapping[int, str],
+) -> Body:
+    """`lost` are proved prices of events that are gone, `told` what receipts say of their numbers;
+    `burn` counts everything as spent; not `genuine`: its key did not seal the chain before."""
+    return {
+        "kind": "recover",
+        "public_key": public_key,
+        "burn": burn,
+        "genuine": genuine,
+        "lost": list(lost),
+        "told": {str(number): claim for number, claim in told.items()},
+    }

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from sulq.errors import InvalidQuery, Refused
 from sulq.ledger import answers
-from sulq.ledger.anchor import Mark
+from sulq.ledger.anchor import Mark, is_sealed
 from sulq.ledger.chain import START, canonical, link
 from sulq.ledger.header import TableHeader
 from sulq.ledger.store import FORMAT, Row
@@ -27,6 +27,8 @@ class History:
         self.publics: list[str] = []  # the last one signs
         self.tables: dict[str, Table] = {}
         self.gaps: list[range] = []  # numbers lost and counted at a recovery
+        self.told: dict[int, str] = {}  # what receipts said of such numbers, where not all burnt
+        self.burnt: list[range] = []  # gaps for which everything was counted as spent
         self.seal: bytes | None = None  # of the last row read
 
     @property
@@ -57,6 +59,10 @@ class History:
             self.mark, self.seal = Mark(row.seq, row.hash), row.seal
         if not self.gaps and any(table.overdrawn() for table in self.tables.values()):
             raise unverified(self.mark.seq)
+
+    def sealed_by(self, publics: Sequence[str]) -> bool:
+        """True if one of `publics` signed the last row, and with it the whole chain."""
+        return is_sealed(self.seal, self.ledger, self.mark, publics)
 
     def add(self, body: Mapping[str, Any], noisy: str | None = None, seq: int | None = None) -> Row:
         """The next row of the chain, applied; the caller makes it durable."""
@@ -100,12 +106,17 @@ class History:
             self.tables[body["table"]].apply(seq, body)
 
     def _recover(self, seq: int, body: Mapping[str, Any]) -> None:
+        if not body["genuine"]:
+            self.publics.clear()  # whoever wrote that chain may have named keys of their own
         self.publics.append(body["public_key"])
         self.gaps.append(range(self.mark.seq + 1, seq))
+        self.told |= {int(number): claim for number, claim in body["told"].items()}
+        if body["burn"]:
+            self.burnt.append(self.gaps[-1])
         for lost in body["lost"]:
             self.tables[lost["table"]].restore(lost)
         for table in self.tables.values():
-            table.forget_unanswered()
+            table.forget(answered=not body["genuine"])
             if body["burn"]:
                 table.budgets.burn()
 

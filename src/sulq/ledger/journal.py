@@ -22,7 +22,7 @@ from sulq.ledger.charges import by_name, from_json, group, loss_from_json
 from sulq.ledger.entries import Ask, Entry, Grant
 from sulq.ledger.header import TableHeader
 from sulq.ledger.receipts import Proof, Receipt, receipt_body, sign_receipt
-from sulq.ledger.register import check_data, register_data
+from sulq.ledger.register import check_data, register_data, was_published
 from sulq.ledger.statement import Statement, statement
 from sulq.ledger.store import Row
 from sulq.ledger.table import ATTEMPTS, Keyed, Record
@@ -290,6 +290,11 @@ def _published(book: Book, wanted: TableHeader, create: bool) -> TableHeader:
     if not create:
         raise Refused(
             f"the ledger has no table {wanted.name!r}; it has {sorted(book.history.tables)}"
+        )
+    if was_published(book.history.ledger, wanted.name):
+        raise Refused(
+            f"table {wanted.name!r} was published before, and the ledger has lost all its events; "
+            "restore a newer backup: without it everything of this table counts as spent"
         )
     book.add(wanted.to_body())
     return wanted

@@ -54,6 +54,22 @@ def read_key(path: Path, public: str) -> Key:
     return key
 
 
+def key_at(path: Path) -> Key | None:
+    """The key at `path`, if there is a whole one."""
+    secret = read_private(path)
+    try:
+        return None if secret is None else Key(secret)
+    except ValueError:
+        return None
+
+
+def replace_key(path: Path) -> Key:
+    """A fresh key in the place of one that is lost, damaged or not this chain's."""
+    secret = SigningKey.generate().encode()
+    write_private(path, secret, replace=True)
+    return Key(secret)
+
+
 def is_signed(message: bytes, signature: bytes, public: str) -> bool:
     try:
         VerifyKey(bytes.fromhex(public)).verify(message, signature)

@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
+import json
 import os
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from sulq.errors import Refused
-from sulq.ledger.anchor import Mark, furthest, is_sealed, new_anchor, sealed
+from sulq.ledger.anchor import Mark, furthest, new_anchor, sealed
 from sulq.ledger.book import Files, behind, opened, remember
+from sulq.ledger.chain import canonical
 from sulq.ledger.events import recovered
 from sulq.ledger.history import History
-from sulq.ledger.keys import Key, new_key
+from sulq.ledger.keys import Key, key_at, replace_key
 from sulq.ledger.receipts import Receipt, check_signature, read_receipt
 from sulq.ledger.sqlite import SqliteStore
 from sulq.ledger.state import Hold, named, private_directory, read_private
 from sulq.ledger.store import Store
+
+PRICED = ("table", "analyst", "charges", "share")
+PAID = (*PRICED, "origin", "digest", "noise")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,32 +51,47 @@ def recover(path: str | Path, receipts: Iterable[str] = (), *, wait: float = 5.0
     if not Path(where).is_file():
         raise Refused(f"there is no ledger at {path}; restore a backup of it first")
     with _held(where, wait) as (home, store, history):
-        files = Files(history.ledger)
-        present = _key_at(files)
+        files, ledger = Files(history.ledger), history.ledger
+        present = key_at(files.key)
         publics = [*([present.public] if present else []), *history.publics]
-        shown = [_verified(text, history, publics) for text in receipts]
+        shown = [_verified(text, ledger, publics) for text in receipts]
         anchor = read_private(files.anchor)
-        mark = furthest(anchor or b"", history.ledger, publics)
-        lost, burn, last = _lost(store, history, shown, mark)
-        # Who kept the key also sealed the head; what else there is was put there by somebody else,
-        # or comes from before the key. An anchor that cannot be read may have seen anything.
-        sealers = [present.public] if present else history.publics
-        genuine = is_sealed(history.seal, history.ledger, history.mark, sealers)
-        burn = burn or not genuine or (anchor is not None and mark is None)
-        lost = [] if burn else lost
+        mark = furthest(anchor or b"", ledger, publics)
+        genuine = history.sealed_by(_sealers(present, anchor, mark, history))
+        found = _found(store, history, shown, mark)
+        # An anchor that cannot be read may have seen anything.
+        burn = found.burn or not genuine or (anchor is not None and mark is None)
+        missing = found.last - history.mark.seq
         key = present if present and present.public == history.public else None
-        missing = last - history.mark.seq
-        whole = mark is not None and not behind(mark, store, history) and not burn and not missing
-        if key and whole and furthest(anchor or b"", history.ledger, [key.public]) is not None:
-            return Recovery(history.ledger, 0, 0, burnt=False, new_key=False)
+        # Only an anchor of today's key: one from before it leaves the ledger closed.
+        current = furthest(anchor or b"", ledger, [history.public])
+        if key and current and not (burn or missing or behind(current, store, history)):
+            return Recovery(ledger, 0, 0, burnt=False, new_key=False)
         fresh = key is None
-        key = key or _another_key(files)
-        body = recovered(key.public, burn, lost) | {"at": int(time.time())}
-        row = history.add(body, seq=last + 1)
-        store.append([row._replace(seal=sealed(history.ledger, key, history.mark))])
-        new_anchor(files.anchor, history.ledger, key, history.mark, replace=True)
-        remember(home, history.ledger)
-        return Recovery(history.ledger, missing, len(lost), burn, fresh, anchor is None)
+        key = key or replace_key(files.key)
+        lost, told = ([], {}) if burn else (found.lost, found.told)
+        body = recovered(key.public, burn=burn, genuine=genuine, lost=lost, told=told)
+        row = history.add(body | {"at": int(time.time())}, seq=found.last + 1)
+        store.append([row._replace(seal=sealed(ledger, key, history.mark))])
+        new_anchor(files.anchor, ledger, key, history.mark, replace=True)
+        remember(home, ledger)
+        return Recovery(ledger, missing, len(lost), burn, fresh, anchor is None)
+
+
+def _sealers(
+    present: Key | None, anchor: bytes | None, mark: Mark | None, history: History
+) -> list[str]:
+    """Whose seal proves the chain: the key in the state directory, and the one that signed the
+    anchor there. The chain's own word counts only where both are lost."""
+    found = [present.public] if present else []
+    if mark is not None:
+        content = anchor or b""
+        found += [
+            public
+            for public in history.publics
+            if furthest(content, history.ledger, [public]) == mark
+        ]
+    return found or ([history.public] if anchor is None else [])
 
 
 @contextmanager
@@ -86,6 +106,11 @@ def _held(where: str, wait: float) -> Iterator[tuple[Path, Store, History]]:
             history.take(store.rows())
             if not history.ledger:
                 raise Refused(f"the ledger {where} is empty; restore a backup of it first")
+            known = (read_private(home / "ledger") or b"").decode("ascii", "replace")
+            if known not in ("", history.ledger):
+                raise Refused(
+                    f"{where} is not the ledger that was there before; restore a backup of that one"
+                )
             private_directory("ledgers", history.ledger)
             holds.append(Hold(Files(history.ledger).holder, where, deadline))
             yield home, store, history
@@ -98,57 +123,69 @@ def _held(where: str, wait: float) -> Iterator[tuple[Path, Store, History]]:
             hold.release()
 
 
-def _key_at(files: Files) -> Key | None:
-    """The key in the state directory, if there is a whole one."""
-    secret = read_private(files.key)
-    try:
-        return None if secret is None else Key(secret)
-    except ValueError:
-        return None
-
-
-def _another_key(files: Files) -> Key:
-    files.key.unlink(missing_ok=True)
-    return new_key(files.key)
-
-
-def _verified(text: str, history: History, publics: list[str]) -> Receipt:
+def _verified(text: str, ledger: str, publics: list[str]) -> Receipt:
     receipt = read_receipt(text)
     check_signature(receipt, publics)
-    if receipt.body["ledger"] != history.ledger:
+    if receipt.body["ledger"] != ledger:
         raise Refused(f"receipt {receipt.seq} is of another ledger")
     return receipt
 
 
-def _lost(
-    store: Store, history: History, receipts: list[Receipt], mark: Mark | None
-) -> tuple[list[dict[str, Any]], bool, int]:
-    """Proved lost events, whether an unproved one may exist, and the last number ever used."""
-    known = history.mark.seq
-    counted = {seq for gap in history.gaps for seq in gap}  # at an earlier recovery
-    burn = (
-        mark is not None
-        and mark.seq <= known
-        and mark.seq not in counted
-        and behind(mark, store, history)
-    )
-    last, told = max(known, mark.seq if mark is not None else 0), set()
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What receipts tell beyond the chain."""
+
+    lost: list[dict[str, Any]]  # prices of events that are gone
+    told: dict[int, str]  # and what is said of their numbers
+    burn: bool  # an event may be gone whose price nobody tells
+    last: int  # the last number ever used
+
+
+def _claims(body: Mapping[str, Any]) -> dict[int, str]:
+    """What a receipt says of its two events: who paid what for what; the link of the answer."""
+    paid = canonical({name: body[name] for name in PAID})
+    return {body["seq"]: paid, body["answer"]: str(body["answer_link"])}
+
+
+def _found(store: Store, history: History, receipts: list[Receipt], mark: Mark | None) -> Found:
+    known, burn = history.mark.seq, False
+    claims: dict[int, str] = {}
     lost: dict[int, dict[str, Any]] = {}
     for receipt in receipts:
         body = receipt.body
-        burn = burn or (mark is not None and body["answer"] > mark.seq)  # the anchor was put back
-        if body["answer"] in counted:
-            continue
-        if body["answer"] <= known:
-            burn = burn or store.row(body["answer"]).hash.hex() != body["answer_link"]
-            continue
-        last = max(last, body["answer"])
-        told.add(body["answer"])
+        for number, claim in _claims(body).items():
+            burn |= claims.setdefault(number, claim) != claim  # two histories
         if body["seq"] > known:
-            told.add(body["seq"])
             table = history.tables.get(body["table"])
-            burn = burn or table is None or body["analyst"] not in table.budgets.shares
-            told_of = {name: body[name] for name in ("table", "analyst", "charges", "share")}
-            burn = burn or lost.setdefault(body["seq"], told_of) != told_of  # two histories
-    burn = burn or told != set(range(known + 1, last + 1))
-    return ([] if burn else list(lost.values())), burn, last
+            burn |= table is None or table.header.version != body["version"]
+            burn |= table is None or body["analyst"] not in table.budgets.shares
+            lost[body["seq"]] = {name: body[name] for name in PRICED}
+    burn |= not all(_agrees(store, history, *said) for said in claims.items() if said[0] <= known)
+    told = {number: claim for number, claim in claims.items() if number > known}
+    seen = mark.seq if mark is not None else 0
+    if mark is not None and mark.seq <= known and not any(mark.seq in gap for gap in history.gaps):
+        burn |= behind(mark, store, history)
+    burn |= any(number > seen for number in told)  # the anchor is lost or was put back
+    if mark is not None and (claim := told.get(seen, "{")) and not claim.startswith("{"):
+        burn |= claim != mark.hash.hex()
+    last = max(known, seen, *told) if told else max(known, seen)
+    burn |= told.keys() != set(range(known + 1, last + 1))
+    return Found(list(lost.values()), told, burn, last)
+
+
+def _agrees(store: Store, history: History, number: int, claim: str) -> bool:
+    """True if the chain, or an earlier recovery, says the same of that number."""
+    if any(number in gap for gap in history.gaps):
+        burnt = any(number in gap for gap in history.burnt)
+        return burnt or history.told.get(number) == claim
+    row = store.row(number)
+    if not claim.startswith("{"):
+        return row.hash.hex() == claim
+    said, body = json.loads(claim), json.loads(row.body)
+    if body["kind"] == "charge":
+        body |= {"origin": number}
+    elif body["kind"] == "repeat":
+        origin = json.loads(store.row(body["entry"]).body)
+        body |= {"origin": body["entry"], "charges": []}
+        body |= {name: origin[name] for name in ("digest", "noise")}
+    return all(body.get(name) == said[name] for name in PAID)

@@ -28,7 +28,7 @@ def check_data(fingerprint: str | None, ledger: str | None, table: str) -> None:
 def register_data(fingerprint: str | None, ledger: str, table: str) -> None:
     """Bind data and table to each other for good; `Refused` if either is bound elsewhere."""
     check_data(fingerprint, ledger, table)
-    bound = private_path("ledgers", ledger, f"data-{named(table)}")
+    bound = _bound(ledger, table)
     found = read_private(bound)
     if found is not None and _read(found) != fingerprint:
         raise Refused(
@@ -41,6 +41,11 @@ def register_data(fingerprint: str | None, ledger: str, table: str) -> None:
         check_data(fingerprint, ledger, table)  # another process may have been first
     if found is None and not write_private(bound, json.dumps(fingerprint).encode(), replace=False):
         register_data(fingerprint, ledger, table)  # somebody was quicker: is it the same data?
+
+
+def was_published(ledger: str, table: str) -> bool:
+    """True if a table of this name was ever registered: a ledger without it has lost events."""
+    return read_private(_bound(ledger, table)) is not None
 
 
 def fingerprint_cache(path: str | Path, size: int, mtime_ns: int) -> str | None:
@@ -62,6 +67,10 @@ def store_fingerprint(path: str | Path, size: int, mtime_ns: int, fingerprint: s
 
 def _cache_file(path: str | Path) -> Path:
     return private_path("cache", named(str(Path(path).resolve())))
+
+
+def _bound(ledger: str, table: str) -> Path:
+    return private_path("ledgers", ledger, f"data-{named(table)}")
 
 
 def _read(content: bytes) -> object:

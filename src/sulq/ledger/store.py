@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple, Protocol
 
-FORMAT = 1  # of the events; a newer one is refused
+FORMAT = 2  # of the events; a newer one is refused
 
 
 class Row(NamedTuple):
-    """One event as stored, integers and text only; `noisy` is an answer's integers."""
+    """One event as stored; `noisy` is an answer's integers, `seal` signs a batch."""
 
     seq: int
     hash: bytes

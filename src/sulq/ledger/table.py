@@ -92,11 +92,12 @@ class Table:
         if body["key"] is not None:
             self.keys[body["analyst"], body["key"]] = Keyed(record)
 
-    def forget_unanswered(self) -> None:
+    def forget(self, *, answered: bool) -> None:
         """After a loss of events an unanswered question may have been answered: a second draw of it
-        must be paid for, so it is no longer this reservation's (G.3.5)."""
+        must be paid for, so it is no longer this reservation's (G.3.5). With `answered` the stored
+        answers go too: somebody else may have written them."""
         for name, record in list(self.records.items()):
-            if record.answer is None:
+            if record.answer is None or answered:
                 record.lost = True
                 del self.records[name]
                 self.noises[name[0]].remove(name[1])
