@@ -12,7 +12,7 @@ from tests.query.random_vectors import VectorMaker
 
 from sulq.errors import InvalidQuery
 from sulq.query import vectors as q
-from sulq.query.expressions import col
+from sulq.query.expressions import col, lit
 from sulq.query.sum_query import SumQuery, digest_of, outer, text_of
 from sulq.query.vector_forms import KINDS, spelled, vector_from_json, vector_to_json
 from sulq.query.vector_values import Concat, Vector
@@ -208,3 +208,10 @@ def test_conditions_inside_vectors_have_one_spelling() -> None:
 def test_what_builders_refuse(build: object) -> None:
     with pytest.raises(InvalidQuery):
         build()  # type: ignore[operator]
+
+
+def test_a_label_with_null_in_it_is_refused() -> None:
+    """Where it is false and where it is missing would become one: two questions, one name."""
+    for label in (col("x").isin([1, None]), (col("x") < 5) & (col("x") == lit(None))):
+        with pytest.raises(InvalidQuery, match="NULL"):
+            outer(q.signed(q.ones(), label), q.ones()).canonical()

@@ -176,7 +176,16 @@ def _canonical(value: object, condition: bool) -> Any:
             return value
         case Expression():
             is_condition = isinstance(value, Operation) and value.name in canonical.CONDITIONS
+            if is_condition and not condition and _holds_null(value):
+                # a label is also asked where it is false, which canonical truth would not keep
+                raise InvalidQuery("a label has no NULL in it; leave it out")
             return canonical.truth(value) if condition or is_condition else canonical.value(value)
         case tuple():
             return tuple(_canonical(part, condition) for part in value)
     return value
+
+
+def _holds_null(expression: Expression) -> bool:
+    if isinstance(expression, Operation):
+        return any(_holds_null(operand) for operand in expression.operands)
+    return isinstance(expression, Literal) and expression.value is None
