@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import threading
@@ -15,6 +16,8 @@ from tests.ledger.publishing import ONE, ask, credits, pay, publish, spent
 from sulq.accounting.losses import CREDIT, Loss
 from sulq.errors import BudgetSpent, Refused
 from sulq.ledger.budgets import Budgets
+from sulq.ledger.inspection import inspect
+from sulq.ledger.recovery import recover
 
 THREADS = 64
 
@@ -170,3 +173,83 @@ def test_a_copy_of_a_ledger_in_use_is_refused(path, tmp_path):
     journal.close()
     with pytest.raises(Refused, match="rolled back"):
         publish(copy)
+
+
+OTHER = """
+import sys
+from tests.ledger.publishing import ask, publish
+from sulq.errors import Refused
+try:
+    print("released", ask(publish(sys.argv[1]), "b").seq)
+except Refused as refusal:
+    print(refusal)
+"""
+
+
+def test_reading_the_file_in_its_own_process_lets_nobody_in(path, state, tmp_path):
+    """Closing a handle of the file ends SQLite's locks; a copy of the state knows no holder."""
+    journal = publish(path)
+    ask(journal, "a")
+    shutil.copytree(state, tmp_path / "copied")
+    path.read_bytes()
+    environment = os.environ | {
+        "PYTHONPATH": os.pathsep.join(sys.path),
+        "SULQ_STATE": str(tmp_path / "copied"),
+    }
+    command = [sys.executable, "-c", OTHER, str(path)]
+    run = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
+    assert "held by another process" in run.stdout
+    ask(journal, "c")
+    journal.close()
+    assert spent(publish(path)) == credits(2)
+
+
+def test_another_name_of_an_open_ledger_is_the_same_ledger(path, tmp_path):
+    journal = publish(path)
+    (tmp_path / "hard").hardlink_to(path)
+    (tmp_path / "soft").symlink_to(path)
+    for name in ("hard", "soft"):
+        other = publish(tmp_path / name)
+        ask(other, name)
+        assert inspect(tmp_path / name).anchored
+        with pytest.raises(Refused, match="open in this process"):
+            recover(tmp_path / name)
+        other.close()
+    assert spent(journal) == credits(2)
+
+
+def test_a_ledger_replaced_while_open_is_refused(path, tmp_path):
+    journal = publish(path)
+    shutil.copy(path, tmp_path / "copy")
+    (tmp_path / "copy").replace(path)
+    with pytest.raises(Refused, match="replaced while it is open"):
+        publish(path)
+    journal.close()
+
+
+def test_an_open_ledger_keeps_its_state_directory(path, tmp_path, monkeypatch):
+    """Else the same data could be published again, as another table."""
+    journal = publish(path, fingerprint="f")
+    monkeypatch.setenv("SULQ_STATE", str(tmp_path / "other"))
+    with pytest.raises(Refused, match="state directory"):
+        publish(path, name="two", fingerprint="f")
+    journal.close()
+
+
+@pytest.mark.parametrize("repetition", range(10))
+def test_two_data_sets_never_open_as_one_table(path, repetition):
+    """Whoever is second is refused, at whatever moment."""
+    out, gate = [], threading.Barrier(2)
+
+    def act(data):
+        gate.wait()
+        with suppress(Refused):
+            out.append(publish(path, fingerprint=data, wait=5.0))
+
+    threads = [threading.Thread(target=act, args=(data,)) for data in "ab"]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(out) == 1
+    out[0].close()

@@ -21,10 +21,12 @@ from sulq.ledger.keys import Key, new_key, read_key
 from sulq.ledger.sqlite import SqliteStore
 from sulq.ledger.state import (
     Hold,
+    identity,
     named,
     private_directory,
     private_path,
     read_private,
+    state_directory,
     write_private,
 )
 from sulq.ledger.store import Row, Store
@@ -44,8 +46,11 @@ class Book:
         key: Key,
         anchor: Anchor | None,
         holds: list[Hold],
+        file: tuple[int, int] | None,
     ) -> None:
-        self.history, self.key = history, key
+        """`file` is the identity of the file; None in memory."""
+        self.history, self.key, self.file = history, key, file
+        self.state = state_directory() if file is not None else None
         self._store, self._anchor, self._holds = store, anchor, holds
         self._pending: dict[int, Row] = {}
         self._process = os.getpid()
@@ -149,20 +154,38 @@ def open_book(path: str | Path, wait: float, create: bool) -> Book:
     """The book of `path`, shared within this process; `Refused` if anything does not match."""
     if str(path) == MEMORY:
         return _begin(SqliteStore(MEMORY, create=True), None, [])
-    where = os.path.realpath(path)
+    try:
+        where = os.path.realpath(path)
+    except (OSError, ValueError):
+        raise Refused(f"no ledger can be at {str(path)!r}; give another path") from None
     with _registry:
         for closed_path in [found for found, book in _books.items() if not book.usable]:
             del _books[closed_path]
-        book = _books.get(where)
+        book = _shared(where)
         if book is None or not book.enter():
             book = _books[where] = _open(where, wait, create)
         return book
 
 
 def opened(path: str | Path) -> Book | None:
-    """The book of `path` if this process has it open."""
-    book = _books.get(os.path.realpath(path))
-    return book if book is not None and book.usable else None
+    """The book of the file at `path`, by whatever name this process has opened it."""
+    here = identity(path)
+    found = (book for book in list(_books.values()) if book.usable and book.file == here)
+    return next(found, None) if here is not None else None
+
+
+def _shared(where: str) -> Book | None:
+    """The open book of `where`; `Refused` if path or state directory now mean something else."""
+    book = opened(where)
+    named_so = _books.get(where)
+    if named_so is not None and named_so.usable and named_so is not book:
+        raise Refused(f"the ledger {where} was replaced while it is open here; close it first")
+    if book is not None and book.state != state_directory():
+        raise Refused(
+            f"the ledger {where} is open here with the state directory {book.state}; "
+            "close it before SULQ_STATE is changed"
+        )
+    return book
 
 
 @atexit.register
@@ -201,19 +224,22 @@ def _open(where: str, wait: float, create: bool) -> Book:
     holds = [Hold(home / "holder", where, deadline)]
     try:
         known = (read_private(home / "ledger") or b"").decode("ascii", "replace")
-        if not Path(where).exists() and (known or not create):
+        if identity(where) is None and (known or not create):
             raise _missing(where, known)
         if known and not Path(where).stat().st_size:
             raise _missing(where, known)
+        fresh = create and not known
+        file = Hold(Path(where), where, deadline, create=fresh, note=False)
+        holds.append(file)
         left = max(0.0, deadline - time.monotonic())
-        store = SqliteStore(where, left, create=create and not known)
+        store = SqliteStore(where, left, create=fresh)
         try:
             history = History()
             history.take(store.rows())
             if not history.ledger:
                 if known or not create:
                     raise _missing(where, known)
-                return _begin(store, home, holds)
+                return _begin(store, home, holds, file.identity)
             files = Files(history.ledger)
             private_directory("ledgers", history.ledger)
             holds.append(Hold(files.holder, where, deadline))
@@ -230,7 +256,7 @@ def _open(where: str, wait: float, create: bool) -> Book:
                 )
             anchor = _verified_anchor(files, store, history, key)
             remember(home, history.ledger)
-            return Book(store, history, key, anchor, holds)
+            return Book(store, history, key, anchor, holds, file.identity)
         except BaseException:
             store.close(tidy=False)
             raise
@@ -249,7 +275,9 @@ def _missing(where: str, known: str) -> Refused:
     return Refused(f"there is no ledger at {where}")
 
 
-def _begin(store: Store, home: Path | None, holds: list[Hold]) -> Book:
+def _begin(
+    store: Store, home: Path | None, holds: list[Hold], file: tuple[int, int] | None = None
+) -> Book:
     """A new ledger. Key and anchor come first: a crash in between leaves an empty file, not a
     ledger without its anchor."""
     history, ledger = History(), secrets.token_hex(16)
@@ -269,7 +297,7 @@ def _begin(store: Store, home: Path | None, holds: list[Hold]) -> Book:
         anchor = Anchor(files.anchor, ledger, key)
         anchor.settle(history.mark)
         remember(home, ledger)
-    return Book(store, history, key, anchor, holds)
+    return Book(store, history, key, anchor, holds, file)
 
 
 def remember(home: Path, ledger: str) -> None:

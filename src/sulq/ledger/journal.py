@@ -23,6 +23,7 @@ from sulq.ledger.entries import Ask, Entry, Grant
 from sulq.ledger.header import TableHeader
 from sulq.ledger.receipts import Proof, Receipt, receipt_body, sign_receipt
 from sulq.ledger.register import check_data, register_data, was_published
+from sulq.ledger.state import identity
 from sulq.ledger.statement import Statement, statement
 from sulq.ledger.store import Row
 from sulq.ledger.table import ATTEMPTS, Keyed, Record
@@ -55,7 +56,7 @@ class Journal:
     ) -> Journal:
         """Publish the table, or reopen it if ledger, anchor, header and data are unchanged."""
         wanted = TableHeader(name, secrets.token_hex(16), dict(facts), tuple(accounts), cap)
-        if str(path) == MEMORY or not Path(path).exists():
+        if str(path) == MEMORY or identity(path) is None:
             check_data(fingerprint, None, name)
         book = open_book(path, wait, create)
         try:

@@ -100,6 +100,7 @@ def _held(where: str, wait: float) -> Iterator[tuple[Path, Store, History]]:
     home = private_directory("paths", named(where))
     holds = [Hold(home / "holder", where, deadline)]
     try:
+        holds.append(Hold(Path(where), where, deadline, create=False, note=False))
         store = SqliteStore(where, wait)
         try:
             history = History()

@@ -39,6 +39,11 @@ def private_directory(*names: str) -> Path:
     directory = state_directory()
     try:
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if directory.stat().st_mode & 0o022:
+            raise Refused(
+                f"others may write to the state directory {directory}; take that right away "
+                f"(chmod go-w {directory}), or set SULQ_STATE to a private one"
+            )
         for name in names:
             directory = directory / name
             if not directory.is_dir():
@@ -50,6 +55,15 @@ def private_directory(*names: str) -> Path:
             "can be written"
         ) from None
     return directory
+
+
+def identity(path: str | Path) -> tuple[int, int] | None:
+    """Which file a path names; None if there is none."""
+    try:
+        found = Path(path).stat()
+    except (OSError, ValueError):
+        return None
+    return found.st_dev, found.st_ino
 
 
 def named(text: str) -> str:
@@ -102,24 +116,45 @@ def _sync_directory(directory: Path) -> None:
 
 
 class Hold:
-    """A lock that dies with its process and says which process holds it."""
+    """A lock that dies with its process; one on a file of its own says which process holds it.
 
-    def __init__(self, path: Path, what: str, deadline: float) -> None:
-        """Wait until `deadline` (monotonic), then `Refused` with the holder's number."""
-        self._handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    The ledger itself is held too: SQLite's locks on it end when its process closes any handle of
+    the file, this one does not.
+    """
+
+    def __init__(
+        self, path: Path, what: str, deadline: float, *, create: bool = True, note: bool = True
+    ) -> None:
+        """Wait until `deadline` (monotonic), then `Refused` with the holder's number, if noted."""
+        try:
+            self._handle = os.open(path, os.O_RDWR | (os.O_CREAT if create else 0), 0o600)
+        except OSError:
+            raise Refused(f"{path} cannot be opened for writing; check path and rights") from None
         try:
             while not self._try():
                 if time.monotonic() >= deadline:
-                    holder = os.pread(self._handle, 20, 0).decode("ascii", "replace").strip()
                     raise Refused(
-                        f"the ledger {what} is held by process {holder or 'unknown'}; "
+                        f"the ledger {what} is held by {self._holder(note)}; "
                         "one process at a time may open it: close it there first"
                     )
                 time.sleep(POLL)
+            if self.identity != identity(path):
+                raise Refused(f"the ledger {what} was replaced while it was opened; try again")
         except BaseException:
             self.release()
             raise
-        os.pwrite(self._handle, f"{os.getpid():<20d}".encode("ascii"), 0)
+        if note:
+            os.pwrite(self._handle, f"{os.getpid():<20d}".encode("ascii"), 0)
+
+    @property
+    def identity(self) -> tuple[int, int]:
+        """Which file is held, whatever its name."""
+        found = os.fstat(self._handle)
+        return found.st_dev, found.st_ino
+
+    def _holder(self, note: bool) -> str:
+        found = os.pread(self._handle, 20, 0).decode("ascii", "replace").strip() if note else ""
+        return f"process {found}" if found else "another process"
 
     def _try(self) -> bool:
         try:
@@ -127,7 +162,8 @@ class Hold:
         except OSError as problem:
             if problem.errno not in (errno.EAGAIN, errno.EACCES):
                 raise Refused(
-                    "the state directory cannot lock files; set SULQ_STATE to a local directory"
+                    "the disk cannot lock files; keep the ledger on a local one, and set "
+                    "SULQ_STATE to a local directory"
                 ) from None
             return False
         return True
