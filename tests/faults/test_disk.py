@@ -129,7 +129,7 @@ def test_after_a_failed_write_the_ledger_is_closed(path, monkeypatch):
         patch.setattr(sqlite, "connect", lambda name: apsw.Connection(name, vfs=disk.name))
         journal = publish(path)
         disk.armed = True
-        with pytest.raises(Refused, match="outcome is unknown; reopen"):
+        with pytest.raises(Refused, match="the charge may stand; reopen"):
             pay(journal, "q")
         disk.armed = False
         with pytest.raises(Refused, match="closed"):

@@ -8,6 +8,7 @@ import pytest
 from tests.ledger.publishing import ONE, ask, credits, pay, publish
 
 from sulq.errors import Refused
+from sulq.ledger.chain import canonical
 from sulq.ledger.receipts import verify_receipt
 
 OFFLINE = """
@@ -58,11 +59,11 @@ def test_every_changed_field_is_noticed(journal):
         changed = json.loads(text)
         changed["receipt"][name] = value + 1 if isinstance(value, int) else [value]
         with pytest.raises(Refused, match=r"does not verify|not a receipt"):
-            verify_receipt(json.dumps(changed), journal.public_key)
+            verify_receipt(canonical(changed), journal.public_key)
     changed = json.loads(text)
     changed["signature"] = "00" + changed["signature"][2:]
     with pytest.raises(Refused, match="does not verify"):
-        verify_receipt(json.dumps(changed), journal.public_key)
+        verify_receipt(canonical(changed), journal.public_key)
 
 
 def test_another_ledger_s_key_does_not_verify(journal):
@@ -94,3 +95,24 @@ def test_a_repeat_has_a_receipt_of_its_own(journal):
     assert (body["analyst"], body["origin"], body["charges"]) == ("ann", first.seq, [])
     assert body["answer_hash"] == first.receipt.body["answer_hash"]
     assert journal.receipt(again.seq) == again.receipt
+
+
+def test_a_receipt_has_one_spelling(journal):
+    """What a reader sees must be what was signed: no second field, no rest, no not-a-number."""
+    text = ask(journal, "q").receipt.to_json()
+    verify_receipt(f"{text}\n", journal.public_key)
+    start = '{"receipt":{"format":"sulq receipt 1"'
+    for changed in (
+        text.replace('"analyst":"owner"', '"analyst":"mallory","analyst":"owner"'),
+        text[:-1] + ',"credits":"999"}',
+        text.replace('"seq":', '"seq": '),
+        text.replace('"seq":', '"x":NaN,"seq":'),
+        start + ',"x":NaN},"signature":"00"}',
+        start + ',"x":' + "[" * 900 + "]" * 900 + '},"signature":"00"}',
+        start + ',"x":' + "9" * 5000 + '},"signature":"00"}',
+        '{"receipt":[],"signature":"00"}',
+        "null",
+        "",
+    ):
+        with pytest.raises(Refused, match="not a receipt"):
+            verify_receipt(changed, journal.public_key)

@@ -55,7 +55,7 @@ class Book:
         self._pending: dict[int, Row] = {}
         self._process = os.getpid()
         self._lock = threading.Lock()
-        self._writer = Writer(self._commit, self._finish, self._lock)
+        self._writer = Writer(self._commit, self._finish, lambda: self.history.begun, self._lock)
 
     def submit(self, work: Callable[[], T]) -> T:
         """Do `work` in turn on the writer's thread; return when all it added is durable."""

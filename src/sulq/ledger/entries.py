@@ -27,6 +27,7 @@ class Ask(NamedTuple):
 class Entry:
     """A question that is paid for, as one analyst has it; answered or still to be computed."""
 
+    ledger: str
     seq: int
     table: str
     analyst: str

@@ -10,6 +10,7 @@ from typing import Any
 from sulq.accounting.losses import Loss
 from sulq.errors import InvalidQuery
 from sulq.ledger.charges import loss_from_json, loss_to_json
+from sulq.ledger.limits import TEXT, check_loss, check_text
 
 MOST_ACCOUNTS = 4096
 
@@ -26,6 +27,12 @@ class TableHeader:
     neighbours: str | None = field(init=False)  # where the facts state it
 
     def __post_init__(self) -> None:
+        check_text("table's name", self.name)
+        check_loss("cap", self.cap)
+        for account in self.accounts:
+            check_text("account's name", account)
+        for fact in self.facts.values():
+            check_text("fact", fact, TEXT)
         if not self.name:
             raise InvalidQuery("a table needs a name, got an empty one")
         if not 1 <= len(self.accounts) <= MOST_ACCOUNTS:

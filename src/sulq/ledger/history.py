@@ -29,6 +29,7 @@ class History:
         self.gaps: list[range] = []  # numbers lost and counted at a recovery
         self.told: dict[int, str] = {}  # what receipts said of such numbers, where not all burnt
         self.burnt: list[range] = []  # gaps for which everything was counted as spent
+        self.begun = 0  # events that `add` began to apply
         self.seal: bytes | None = None  # of the last row read
 
     @property
@@ -68,7 +69,9 @@ class History:
         """The next row of the chain, applied; the caller makes it durable."""
         text = canonical(body)
         row = Row(seq or self.mark.seq + 1, link(self.mark.hash, text), text, noisy)
-        self._apply(row.seq, json.loads(text))  # what a reader will see, nothing else
+        written = json.loads(text)  # what a reader will see, nothing else
+        self.begun += 1
+        self._apply(row.seq, written)
         self.mark = Mark(row.seq, row.hash)
         return row
 

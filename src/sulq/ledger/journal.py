@@ -21,6 +21,7 @@ from sulq.ledger.budgets import NOTHING, OWNER
 from sulq.ledger.charges import by_name, from_json, group, loss_from_json
 from sulq.ledger.entries import Ask, Entry, Grant
 from sulq.ledger.header import TableHeader
+from sulq.ledger.limits import NAME, TEXT, check_loss, check_text
 from sulq.ledger.receipts import Proof, Receipt, receipt_body, sign_receipt
 from sulq.ledger.register import check_data, register_data, was_published
 from sulq.ledger.state import identity
@@ -105,6 +106,17 @@ class Journal:
         key: str | None = None,
     ) -> Entry:
         """Pay for a question, all accounts or none; durable when it returns. Never refunded."""
+        for what, text, most in (
+            ("question", question, TEXT),
+            ("digest", digest, NAME),
+            ("noise", noise, TEXT),
+            ("analyst's name", analyst, NAME),
+            ("key", "" if key is None else key, NAME),
+        ):
+            check_text(what, text, most)
+        check_loss("share", share)
+        for loss in set(charges.values()):
+            check_loss("price", loss)
         parts = group(charges, self._table.numbers)
         ask = Ask(question, digest, noise, parts, share, analyst, key)
         return self._signed(*self._book.submit(lambda: self._admit(ask, charges)))
@@ -156,7 +168,8 @@ class Journal:
         return self._entry(seq, ask, {}, due), self._proof(seq, record)
 
     def _entry(self, seq: int, ask: Ask, charged: Mapping[str, Loss], share: Loss) -> Entry:
-        named = (seq, self._name, ask.analyst, ask.key, ask.question, ask.digest, ask.noise)
+        ledger = self._shared.history.ledger
+        named = (ledger, seq, self._name, ask.analyst, ask.key, ask.question, ask.digest, ask.noise)
         return Entry(*named, dict(charged), share)
 
     def settle(self, entry: Entry, values: Sequence[int]) -> Entry:
@@ -167,7 +180,8 @@ class Journal:
     def _store(self, entry: Entry, noisy: str) -> Proof | None:
         record = self._table.by_seq.get(entry.seq)
         known = record is not None and record.name == (entry.digest, entry.noise)
-        if record is None or not known or record.lost or entry.table != self._name:
+        here = (entry.ledger, entry.table) == (self._shared.history.ledger, self._name)
+        if record is None or not known or record.lost or not here:
             raise Refused(f"entry {entry.seq} is not open in this ledger; charge it first")
         if record.answer is None:
             kept = answers.fingerprint(noisy)
@@ -194,6 +208,8 @@ class Journal:
 
     def grant(self, analyst: str, credits: Loss) -> Grant:
         """Add to an analyst's share, out of what is neither spent nor granted."""
+        check_text("analyst's name", analyst)
+        check_loss("grant", credits)
 
         def work() -> Grant:
             self._table.budgets.admit_grant(analyst, credits)

@@ -15,6 +15,10 @@ from sulq.ledger.keys import Key, is_signed
 from sulq.ledger.store import Row
 
 FORMAT = "sulq receipt 1"
+FIELDS = {
+    *("format", "ledger", "table", "version", "neighbours", "seq", "origin", "analyst"),
+    *("question", "digest", "noise", "charges", "share", "answer", "answer_link", "answer_hash"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,9 +77,13 @@ def read_receipt(text: str) -> Receipt:
         found = json.loads(text)
         receipt = Receipt(found["receipt"], found["signature"])
         bytes.fromhex(receipt.signature)
-        if receipt.body["format"] != FORMAT:
+        if receipt.body["format"] != FORMAT or receipt.body.keys() != FIELDS:
             raise ValueError("another format")
-    except (LookupError, TypeError, ValueError, RecursionError):
+        if not all(type(receipt.body[name]) is int for name in ("seq", "origin", "answer")):
+            raise ValueError("no numbers")
+        if receipt.to_json() != text.strip():
+            raise ValueError("more than was signed, or spelled otherwise")
+    except (AttributeError, LookupError, TypeError, ValueError, RecursionError):
         raise Refused(f"this is not a receipt of format {FORMAT!r}") from None
     return receipt
 

@@ -28,15 +28,21 @@ class Job:
 class Writer:
     """Runs jobs one after the other; nobody is answered before `commit` has returned.
 
-    A job's own refusal goes to its caller alone. Any other failure leaves the outcome unknown: the
-    whole batch is told so and the writer is broken for good. It ends when its last user leaves.
+    A job's own refusal, or its error before it changed anything, goes to its caller alone. Any
+    other failure leaves the outcome unknown: the batch is told so and the writer is broken for
+    good. It ends when its last user leaves.
     """
 
     def __init__(
-        self, commit: Callable[[], None], finish: Callable[[bool], None], lock: threading.Lock
+        self,
+        commit: Callable[[], None],
+        finish: Callable[[bool], None],
+        changes: Callable[[], int],
+        lock: threading.Lock,
     ) -> None:
-        """`finish(tidy)` is called once, on the writer's thread, when it ends or breaks."""
-        self._commit, self._finish, self._lock = commit, finish, lock
+        """`finish(tidy)` is called once, on the writer's thread, when it ends or breaks; `changes`
+        counts what jobs have changed."""
+        self._commit, self._finish, self._changes, self._lock = commit, finish, changes, lock
         self._queue: SimpleQueue[Job] = SimpleQueue()
         self._entrance = threading.Lock()
         self._users, self._ended, self._broken = 1, False, False
@@ -54,7 +60,7 @@ class Writer:
                 raise closed()
             self._queue.put(job)
         job.done.acquire()
-        if isinstance(job.outcome, SulqError):
+        if isinstance(job.outcome, Exception):
             raise job.outcome
         outcome: T = job.outcome
         return outcome
@@ -105,17 +111,23 @@ class Writer:
                 if self._broken:
                     raise closed()
                 for job in batch:
+                    before = self._changes()
                     try:
                         job.outcome = job.work and job.work()
                     except SulqError as refusal:
                         job.outcome = refusal
+                    except Exception as problem:
+                        if self._changes() != before:
+                            raise
+                        job.outcome = problem
                 self._commit()
             except BaseException:  # noqa: BLE001 - whatever it was, the outcome is unknown
+                told = closed if self._broken else unknown
                 if not self._broken:
                     self._broken = True
                     self._finish(False)
                 for job in batch:
-                    job.outcome = closed()
+                    job.outcome = told()
             going = self._let_go(sum(job.work is None for job in batch))
         for job in batch:
             job.done.release()
@@ -137,6 +149,16 @@ class Writer:
 
 def closed() -> Refused:
     return Refused(
-        "the ledger is closed: it was closed, or a write failed and its outcome is "
-        "unknown; reopen it and ask again with the same key"
+        "the ledger is closed: it was closed, or a write failed before; reopen it and ask again "
+        "with the same key"
     )
+
+
+def unknown() -> Refused:
+    """A write failed whose outcome only the next opening tells."""
+    refusal = Refused(
+        "a write failed and the ledger is closed: the charge may stand; reopen and ask again with "
+        "the same key"
+    )
+    vars(refusal)["charged_unknown"] = True  # nobody may say that it cost nothing
+    return refusal
