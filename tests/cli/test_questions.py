@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 import os
 import subprocess
@@ -64,6 +65,7 @@ def test_within_and_credits_buy_precision(sulq):
         (["histogram", "age,city", "--edges", "age=0,50,110", "--other"], 9, "(other)"),
         (["histogram", "seen", "--edges", "2020-01-01,2024-01-01,2030-01-01"], 2, "2024-01-01"),
         (["cdf", "age", "--edges", "0,20,40"], 3, "age below"),
+        (["cdf", "LEAST(age, income)", "--edges", "0,20,40"], 3, "below"),
         (["quantiles", "income / 2", "--shares", "0.25,0.5"], 2, "share"),
     ],
 )
@@ -119,7 +121,16 @@ def test_budget_ends_with_code_4(sulq):
 BAD = [
     ([], "say which statistic"),
     (["people"], "say which statistic"),
-    (["median", "age"], "no statistic 'median'; there are count"),
+    (["nonsense", "age"], "no statistic 'nonsense'; there are count"),
+    (["median", "age"], "write quantiles VALUE --shares 0.5; there are count"),
+    (["sum", "age"], "write total VALUE"),
+    (["AVG", "age"], "write mean VALUE"),
+    (["people", "average", "age"], "write mean VALUE"),
+    (["peopel", "count"], "no table 'peopel'; did you mean 'people'? the policy has ['people']"),
+    (["visits", "count"], "no table 'visits'; the policy has ['people']"),
+    (["count", "--where", "seen >= '2024-01-01'"], "a day is written DATE '2024-01-01'"),
+    (["count", "--where", "seen IN ('2024-01-01')"], "a day is written DATE '2024-01-01'"),
+    (["count", "--where", 'city = "Oslo"'], "a text takes single quotes: 'Oslo'"),
     (["mean"], "want mean VALUE, got no value"),
     (["mean", "age", "income"], "got 2 values"),
     (["mean", "salary"], "no column 'salary'; the schema has"),
@@ -210,3 +221,48 @@ def test_closed_pipe_is_silent(sulq):
     for words in ("ledger", "ledger --json", "check"):
         run = shell(f"sulq {words} | true")
         assert (run.returncode, run.stderr) == (141, "")
+
+
+def test_version_is_printed(sulq):
+    assert sulq("--version").out.startswith("sulq")
+
+
+def test_columns_are_the_public_facts(sulq):
+    found = {line["name"]: line for line in sulq("columns", "--json").json["columns"]}
+    assert set(found) == {"age", "income", "smoker", "city", "seen"}
+    assert (found["age"]["kind"], found["age"]["low"], found["age"]["high"]) == ("number", 0, 110)
+    assert (found["seen"]["kind"], found["seen"]["low"]) == ("date", "2020-01-01")
+    assert (found["city"]["values"], found["city"]["public"]) == (["Oslo", "Paris"], True)
+    assert found["smoker"]["public"] is False
+    out = sulq("columns", "people").out
+    for words in ("0 to 110, step 1", "Oslo, Paris", "2020-01-01 to 2030-01-01", "NULL"):
+        assert words in out
+    assert not Path("people.ledger").exists()
+
+
+def test_no_column_is_public_where_persons_are_protected(sulq):
+    with Path("sulq.toml").open("a") as file:
+        file.write('unit = {column = "person_id", max_rows = 2}\n')
+    assert not any(line["public"] for line in sulq("columns", "--json").json["columns"])
+
+
+def test_edges_that_leave_rows_out_are_noted(sulq):
+    cut = ("histogram", "age", "--edges", "0,18,65")
+    assert "rows outside the edges are in no cell; add --other" in sulq("ask", *cut).err
+    assert "add --other" in sulq("quote", *cut, "--json").json["note"]
+    assert "no cell" not in sulq("ask", *cut, "--other").err
+    assert "no cell" not in sulq("ask", "histogram", "age", "--edges", "0,18,110").err
+    assert "not counted" in sulq("ask", "cdf", "seen", "--edges", "2021-01-01,2022-01-01").err
+
+
+def test_answers_about_days_are_days(sulq):
+    words = ("mean", "seen", "--where", "smoker")
+    found = sulq("ask", *words, "--json").json
+    day = datetime.date(1970, 1, 1) + datetime.timedelta(days=round(found["value"]))
+    assert found["date"]["value"] == day.isoformat()
+    assert f"mean           {day}" in sulq("ask", *words).out
+    found = sulq("ask", "quantiles", "seen", "--shares", "0.5,0.9", "--json").json
+    assert [day[:2] for day in found["date"]["high"]] == ["20", "20"]
+    out = sulq("ask", "quantiles", "seen", "--shares", "0.5,0.9").out
+    assert found["date"]["low"][0] in out
+    assert "date" not in sulq("ask", "variance", "seen", "--json").json

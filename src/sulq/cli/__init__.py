@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import typer
 
 from sulq.cli import analyst, auditor, owner
@@ -13,6 +15,28 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import PackageNotFoundError, version
+
+        try:
+            print(f"sulq {version('sulq')}")
+        except PackageNotFoundError:
+            print("sulq, run from its sources")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    show_version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """A private statistical database: noisy sums, exact prices, one promise for life."""
+
+
 for role, commands in (("Owner", owner), ("Analyst", analyst), ("Auditor", auditor)):
     commands.register(app, role)
 

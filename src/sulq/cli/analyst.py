@@ -16,6 +16,7 @@ from sulq.cli.screen import (
     credits_text,
     facts,
     guarded,
+    moment_text,
     number_text,
     percent,
     show,
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from fractions import Fraction
 
     from sulq.oracle import Answer, Quote
+    from sulq.schema.columns import Column
 
 Words = Annotated[
     list[str],
@@ -44,7 +46,9 @@ Within = Annotated[float | None, typer.Option(help="Wanted half-width of the err
 Confidence = Annotated[float, typer.Option(help="Of error bars.")]
 Credits = Annotated[str | None, typer.Option(help="How much to spend instead of the plain price.")]
 Rows = Annotated[int | None, typer.Option(help="How many rows you expect to match.")]
-Edges = Annotated[list[str] | None, typer.Option(help="Cell edges: 0,18,65 or age=0,18,65.")]
+Edges = Annotated[
+    list[str] | None, typer.Option(help="Cell edges: 0,18,65,120 or age=0,18,65,120.")
+]
 Shares = Annotated[str | None, typer.Option(help="Shares for quantiles: 0.25,0.5,0.75.")]
 Other = Annotated[bool, typer.Option("--other", help="A cell for missing and undeclared values.")]
 Name = Annotated[str | None, typer.Option("--as", metavar="ANALYST", help="Ask in this name.")]
@@ -53,6 +57,7 @@ Receipts = Annotated[Path | None, typer.Option(help="Append the signed receipt t
 
 
 def register(app: typer.Typer, role: str) -> None:
+    app.command(rich_help_panel=role)(columns)
     app.command(rich_help_panel=role)(quote)
     app.command(rich_help_panel=role)(ask)
 
@@ -73,13 +78,15 @@ def quote(
     as_json: Json = False,
 ) -> None:
     """What a question would cost and how exact it would be. Free: no row is read."""
-    from sulq.cli.opening import chosen, quoting
-    from sulq.cli.questions import credits_of, question
+    from sulq.cli.opening import asked_of, quoting
+    from sulq.cli.questions import credits_of, edges_note, hinted, question
     from sulq.ledger.budgets import OWNER
 
-    source, rest = chosen(policy, words)
-    asked = question(rest, where, edges or (), shares, other, source.schema())
-    with quoting(source) as database:
+    source, rest = asked_of(policy, words)
+    schema = source.schema()
+    asked = question(rest, where, edges or (), shares, other, schema)
+    slip = edges_note(rest, edges or (), other, schema)
+    with quoting(source) as database, hinted(where, *rest):
         found = database.quote(
             asked,
             within=within,
@@ -89,9 +96,11 @@ def quote(
             analyst=analyst or OWNER,
         )
     if as_json:
-        show_json(_quote_json(source.name, asked.kind, found, confidence))
+        show_json(
+            {**_quote_json(source.name, asked.kind, found, confidence), "note": _both(found, slip)}
+        )
         return
-    show(facts(_quote_lines(found, confidence)))
+    show(facts(_quote_lines(found, confidence, _both(found, slip))))
 
 
 def _quote_json(name: str, kind: str, found: Quote, confidence: float) -> dict[str, Any]:
@@ -105,11 +114,14 @@ def _quote_json(name: str, kind: str, found: Quote, confidence: float) -> dict[s
         "standard_error": found.standard_error,
         "half_width": found.interval(confidence)[1],
         "confidence": confidence,
-        "note": found.note,
     }
 
 
-def _quote_lines(found: Quote, confidence: float) -> list[tuple[str, str]]:
+def _both(found: Quote | Answer, slip: str) -> str:
+    return "; ".join(filter(None, (found.note, slip)))
+
+
+def _quote_lines(found: Quote, confidence: float, note: str) -> list[tuple[str, str]]:
     cost = credits_text(found.credits)
     if found.repeat:
         cost += ", because this answer is stored already"
@@ -119,8 +131,8 @@ def _quote_lines(found: Quote, confidence: float) -> list[tuple[str, str]]:
         widest = float(half.max()) if hasattr(half, "max") else float(half)
         each = " or less, each" if hasattr(half, "max") and half.size > 1 else ""
         lines.append((f"{percent(confidence)} bar", f"± {number_text(widest)}{each}"))
-    if found.note:
-        lines.append(("note", found.note.replace("rows=...", "--rows N")))
+    if note:
+        lines.append(("note", note.replace("rows=...", "--rows N")))
     left = credits_text(found.left_after) if found.affordable else "not affordable"
     return [*lines, ("left after", left)]
 
@@ -144,20 +156,22 @@ def ask(
 ) -> None:
     """Ask a question. It is charged before a row is read.
 
-    A repeat costs the table nothing; an analyst's own share pays the first time that analyst gets
-    the answer.
+    A repeat costs the table nothing; an analyst's own share pays once for each answer it gets.
     """
-    from sulq.cli.opening import chosen, opened
-    from sulq.cli.questions import credits_of, question
+    from sulq.cli.opening import asked_of, opened
+    from sulq.cli.questions import credits_of, edges_note, hinted, question, unit_of_value
     from sulq.ledger.budgets import OWNER
 
-    source, rest = chosen(policy, words)
-    asked = question(rest, where, edges or (), shares, other, source.schema())
+    source, rest = asked_of(policy, words)
+    schema = source.schema()
+    asked = question(rest, where, edges or (), shares, other, schema)
+    slip = edges_note(rest, edges or (), other, schema)
+    unit = unit_of_value(rest, schema)
     if receipts is not None:
         receipts.open("a").close()  # found out before the charge
     with ExitStack() as told:
         with opened(source) as database:
-            with charging():
+            with charging(), hinted(where, *rest):
                 found = database.ask(
                     asked,
                     within=within,
@@ -175,27 +189,32 @@ def ask(
                 file.write(found.receipt.to_json() + "\n")
             talk(f"receipt {found.receipt.seq} appended to {receipts}")
         if as_json:
-            show_json({**_answer_json(source.name, found, confidence), "left": left})
+            read = _answer_json(source.name, found, confidence)
+            dates = {} if unit == "number" else _dates_json(found, confidence, unit)
+            show_json({**read, **dates, "left": left, "note": _both(found, slip)})
         else:
-            _show_answer(found, confidence, left)
+            if _both(found, slip):
+                talk(f"note: {_both(found, slip)}")
+            _show_answer(found, confidence, left, unit)
 
 
-def _show_answer(found: Answer, confidence: float, left: Fraction) -> None:
+def _show_answer(found: Answer, confidence: float, left: Fraction, unit: str) -> None:
     cost = [
         ("cost", credits_text(found.credits) + ("" if found.credits else " (nothing new)")),
         ("left", credits_text(left)),
         ("receipt", str(found.receipt.seq)),
     ]
-    if found.note:
-        talk(f"note: {found.note}")
     if found.keys:
-        show(_cells(found, confidence))
+        show(_cells(found, confidence, unit))
         show(facts(cost))
         return
     low, high = found.interval(confidence)
     value = [
-        (found.kind, number_text(found.value)),
-        (f"{percent(confidence)} interval", f"{number_text(low)} to {number_text(high)}"),
+        (found.kind, moment_text(found.value, unit)),
+        (
+            f"{percent(confidence)} interval",
+            f"{moment_text(low, unit)} to {moment_text(high, unit)}",
+        ),
     ]
     show(facts(value + cost))
 
@@ -217,16 +236,32 @@ def _answer_json(name: str, found: Answer, confidence: float) -> dict[str, Any]:
         "credits": found.credits,
         "receipt_number": found.receipt.seq,
         "receipt": json.loads(found.receipt.to_json()),
-        "note": found.note,
     }
 
 
-def _cells(found: Answer, confidence: float) -> Any:
+def _dates_json(found: Answer, confidence: float, unit: str) -> dict[str, Any]:
+    """The numbers of value, low and high once more, as dates."""
+    rows = found.rows(confidence)
+    dates = {
+        name: [moment_text(row[name], unit) for row in rows] for name in ("value", "low", "high")
+    }
+    return {"date": dates if found.keys else {name: text[0] for name, text in dates.items()}}
+
+
+def _cells(found: Answer, confidence: float, unit: str) -> Any:
     records = found.rows(confidence)
     names = list(records[0])
     heads = {"quantiles": ["share"], "cdf": [f"{names[0]} below"]}.get(found.kind, names[:1])
     counts = found.kind in ("histogram", "cdf")
-    rows = [[_cell(record[name], counts) for name in names] for record in records]
+    rows = [
+        [
+            moment_text(record[name], unit)
+            if unit != "number" and name in ("value", "low", "high")
+            else _cell(record[name], counts)
+            for name in names
+        ]
+        for record in records
+    ]
     return table(heads + names[1:], rows)
 
 
@@ -236,3 +271,59 @@ def _cell(value: object, count: bool) -> str:
     if count and isinstance(value, float):
         value = round(value)
     return "(other)" if value is None else number_text(value)
+
+
+@guarded
+def columns(
+    name: Annotated[str | None, typer.Argument(metavar="[TABLE]", show_default=False)] = None,
+    policy: Policy = POLICY,
+    as_json: Json = False,
+) -> None:
+    """What may be asked about: the columns, their bounds or values, and what is public."""
+    from sulq.cli.opening import named
+
+    source = named(policy, name)
+    found = [_column_facts(column, source.unit) for column in source.schema().columns]
+    if as_json:
+        show_json({"table": source.name, "unit": source.unit, "columns": found})
+        return
+    drawn = table(
+        ("column", "kind", "bounds or values", "public", "otherwise"),
+        [
+            (
+                line["name"],
+                line["kind"],
+                _known(line),
+                "yes" if line["public"] else "no",
+                line["otherwise"],
+            )
+            for line in found
+        ],
+    )
+    for column in drawn.columns:
+        column.justify = "left"
+    show(drawn)
+
+
+def _known(line: dict[str, Any]) -> str:
+    if "low" in line:
+        step = "" if line["step"] is None else f", step {number_text(line['step'])}"
+        return f"{number_text(line['low'])} to {number_text(line['high'])}{step}"
+    return ", ".join(map(str, line["values"] or ()))
+
+
+def _column_facts(column: Column, unit: str) -> dict[str, Any]:
+    """The public facts of a column. Where persons are protected, no column is public."""
+    from sulq.schema.columns import Category, Number
+
+    common = {"name": column.name, "public": column.public and unit == "row"}
+    if isinstance(column, Number):
+        bounds = {"low": column.low, "high": column.high, "step": column.step}
+        rule = "outside: moved to the bound; missing or NaN: NULL"
+        return {**common, "kind": column.kind, **bounds, "otherwise": rule}
+    if isinstance(column, Category):
+        kind = "text" if column.values is None else "category"
+        rule = "missing: NULL" if kind == "text" else "undeclared: in --other only; missing: NULL"
+        return {**common, "kind": kind, "values": column.values, "otherwise": rule}
+    rule = "neither true nor false: NULL"
+    return {**common, "kind": "flag", "values": [False, True], "otherwise": rule}

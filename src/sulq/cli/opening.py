@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from difflib import get_close_matches
 from pathlib import Path
 
+from sulq.cli.questions import FORMS, SYNONYMS
 from sulq.cli.screen import promise_text, talk
 from sulq.database import Database
 from sulq.errors import InvalidQuery, Refused
@@ -22,6 +24,18 @@ def chosen(policy: Path, words: Sequence[str]) -> tuple[TablePolicy, list[str]]:
     raise InvalidQuery(
         f"say which table first: {policy} declares {sorted(tables)}, got {list(words)[:1]}"
     )
+
+
+def asked_of(policy: Path, words: Sequence[str]) -> tuple[TablePolicy, list[str]]:
+    """As `chosen`, for a question: a first word that is no statistic was meant as a table."""
+    tables = read_policy(policy)
+    statistics = FORMS.keys() | SYNONYMS.keys()
+    if words and words[0] not in tables and words[0].casefold() not in statistics:
+        near = get_close_matches(words[0], tables, 1)
+        if near or len(tables) > 1 or (len(words) > 1 and words[1] in statistics):
+            meant = f"did you mean {near[0]!r}? " if near else ""
+            raise InvalidQuery(f"no table {words[0]!r:.40}; {meant}the policy has {sorted(tables)}")
+    return chosen(policy, words)
 
 
 def named(policy: Path, name: str | None) -> TablePolicy:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 
 from sulq.errors import InvalidQuery
 from sulq.query import statistics
 from sulq.query.statistics import Statistic
-from sulq.schema.columns import Schema
+from sulq.schema.columns import Number, Schema, as_number
 from sulq.sql import parse_condition, parse_value
 
 FORMS = {
@@ -22,6 +24,17 @@ FORMS = {
     "cdf": "cdf VALUE [--edges ...]",
     "quantiles": "quantiles VALUE --shares 0.25,0.5,0.75",
 }
+SYNONYMS = {
+    "sum": "total VALUE",
+    "avg": "mean VALUE",
+    "average": "mean VALUE",
+    "median": "quantiles VALUE --shares 0.5",
+    "percentile": FORMS["quantiles"],
+    "quantile": FORMS["quantiles"],
+    "var": "variance VALUE",
+}
+_A_DAY = re.compile(r"'(\d{4}-\d\d-\d\d)([ T][^']*)?' stands where")
+_NO_COLUMN = re.compile(r"no column '([^']*)'")
 
 
 def question(
@@ -36,6 +49,11 @@ def question(
     if not words:
         raise InvalidQuery(f"say which statistic: {', '.join(FORMS)}")
     kind, rest = words[0], list(words[1:])
+    if kind.casefold() in SYNONYMS:
+        raise InvalidQuery(
+            f"no statistic {kind!r}: write {SYNONYMS[kind.casefold()]};"
+            f" there are {', '.join(FORMS)}"
+        )
     if kind not in FORMS:
         raise InvalidQuery(f"no statistic {kind!r:.40}; there are {', '.join(FORMS)}")
     if len(rest) > 1 or (not rest and kind != "count"):
@@ -63,6 +81,51 @@ def question(
         raise InvalidQuery(f"want {FORMS[kind]}, got no --shares")
     wanted = [_number(share, "a share") for share in shares.split(",")]
     return statistics.quantiles(parse_value(rest[0]), [float(x) for x in wanted], where=rows)
+
+
+@contextmanager
+def hinted(*texts: str | None) -> Iterator[None]:
+    """Refusals of usual slips in SQL spelling say how it is written."""
+    try:
+        yield
+    except InvalidQuery as error:
+        hint, said = "", str(error)
+        day, name = _A_DAY.search(said), _NO_COLUMN.search(said)
+        if day and day[2]:
+            hint = f"; a time is written TIMESTAMP '{day[1]} 12:30:00'"
+        elif day:
+            hint = f"; a day is written DATE '{day[1]}'"
+        elif name and any(f'"{name[1]}"' in text for text in texts if text):
+            hint = f"; double quotes name a column, a text takes single quotes: '{name[1]}'"
+        raise InvalidQuery(said + hint) from None
+
+
+def edges_note(words: Sequence[str], edges: Sequence[str], other: bool, schema: Schema) -> str:
+    """What is left out where edges do not reach the declared bounds."""
+    if not edges or other:
+        return ""
+    columns = [words[1]] if words[0] == "cdf" else _columns(words[1], schema)
+    for name, text in _by_column(edges, columns).items():
+        if name not in schema:  # a row expression
+            continue
+        column = schema[name]
+        if not isinstance(column, Number):
+            continue
+        cut = [as_number(edge, "an edge") for edge in _edges(text)]
+        if min(cut) > column.range[0] or max(cut) < column.range[1]:
+            reach = f"the edges of {name} do not reach its bounds {column.low} to {column.high}"
+            if words[0] == "cdf":
+                return f"{reach}: rows outside the edges are not counted"
+            return f"{reach}: rows outside the edges are in no cell; add --other"
+    return ""
+
+
+def unit_of_value(words: Sequence[str], schema: Schema) -> str:
+    """ "date" or "datetime" where the answer is one, else "number"."""
+    if words[0] not in ("mean", "quantiles") or words[1] not in schema:
+        return "number"
+    column = schema[words[1]]
+    return column.kind if isinstance(column, Number) else "number"
 
 
 def _check_options(kind: str, edges: Sequence[str], shares: str | None, other: bool) -> None:

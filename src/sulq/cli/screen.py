@@ -228,6 +228,18 @@ def percent(share: float) -> str:
     return f"{100 * share:.6g}%"
 
 
+def moment_text(value: Any, unit: str) -> str:
+    """A number of days ("date") or seconds ("datetime") since 1970-01-01 as people read it."""
+    if unit == "number" or value is None:
+        return number_text(value)
+    seconds = round(float(value)) if unit == "datetime" else 86_400 * round(float(value))
+    try:
+        moment = datetime.datetime(1970, 1, 1) + datetime.timedelta(seconds=seconds)
+    except OverflowError:
+        return number_text(value)
+    return str(moment.date() if unit == "date" else moment)
+
+
 def number_text(value: Any) -> str:
     """A number as people read it."""
     if isinstance(value, bool) or value is None:
