@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import json
-import os
 import time
 
 import pytest
@@ -406,38 +405,3 @@ def test_header_reads_back(path):
     header = publish(path).header
     assert TableHeader.from_body(json.loads(json.dumps(header.to_body()))) == header
     assert header.neighbours == "replace"
-
-
-def test_the_ledger_is_private_whatever_the_umask(path):
-    before = os.umask(0)
-    try:
-        ask(publish(path), "q")
-        files = {found.name: found.stat().st_mode & 0o777 for found in path.parent.glob("people*")}
-    finally:
-        os.umask(before)
-    assert set(files.values()) == {0o600}
-    assert "people.ledger-wal" in files
-
-
-def test_a_state_directory_that_others_may_write_is_refused(path, state):
-    state.mkdir()
-    state.chmod(0o777)
-    with pytest.raises(Refused, match=r"others may write.*chmod"):
-        publish(path)
-    assert not path.exists()
-
-
-@pytest.mark.parametrize("variable", ["SULQ_STATE", "XDG_STATE_HOME"])
-def test_a_relative_state_directory_is_refused(path, monkeypatch, variable):
-    monkeypatch.delenv("SULQ_STATE")
-    monkeypatch.setenv(variable, "state")
-    with pytest.raises(Refused, match="relative"):
-        publish(path)
-
-
-@pytest.mark.parametrize("bad", ["a\0b", "x" * 300, "no/such/place"])
-def test_a_path_that_cannot_be_is_refused(tmp_path, bad):
-    with pytest.raises(Refused):
-        publish(f"{tmp_path}/{bad}")
-    with pytest.raises(Refused):
-        publish(tmp_path)

@@ -125,5 +125,5 @@ class SqliteStore:
 def unreadable(path: str) -> Refused:
     return Refused(
         f"the ledger {path} does not verify: it cannot be read; restore it from a "
-        "backup, then run `sulq recover`"
+        "backup, with no older -wal file beside it, then run `sulq recover`"
     )
