@@ -6,11 +6,13 @@ import subprocess
 import sys
 import threading
 import time
+from pathlib import Path
 
 import pytest
 from tests.ledger.publishing import ask, credits, publish
 
 from sulq.errors import Refused
+from sulq.ledger import inspection
 from sulq.ledger.inspection import inspect
 
 LOOK = """
@@ -93,3 +95,22 @@ def test_no_ledger_is_refused(path):
     path.write_bytes(b"rubbish")
     with pytest.raises(Refused):
         inspect(path)
+
+
+def test_a_copy_torn_by_a_checkpoint_is_no_rollback(path, tmp_path, monkeypatch):
+    """A busy holder folds its log away between the two copies: the first look is an old one."""
+    publish(path).close()
+    old = path.read_bytes()
+    journal = publish(path)
+    ask(journal, "q")
+    journal.close()
+    copies = []
+
+    def copyfile(source, target):
+        first = not copies and source == path
+        copies.extend([source] if source == path else [])
+        Path(target).write_bytes(old if first else source.read_bytes())
+
+    monkeypatch.setattr(inspection.shutil, "copyfile", copyfile)
+    assert inspect(path).anchored
+    assert len(copies) == 2

@@ -8,6 +8,7 @@ import pytest
 from tests.ledger.publishing import ask, publish
 
 from sulq.errors import Refused
+from sulq.ledger.state import write_private
 
 
 def test_the_ledger_is_private_whatever_the_umask(path):
@@ -43,3 +44,11 @@ def test_a_path_that_cannot_be_is_refused(tmp_path, bad):
         publish(f"{tmp_path}/{bad}")
     with pytest.raises(Refused):
         publish(tmp_path)
+
+
+def test_a_short_write_leaves_no_half_a_file(tmp_path, monkeypatch):
+    write = os.write
+    monkeypatch.setattr(os, "write", lambda handle, data: write(handle, data[:10]))
+    with pytest.raises(Refused, match="cannot be written"):
+        write_private(tmp_path / "key", bytes(32), replace=False)
+    assert list(tmp_path.iterdir()) == []
