@@ -220,7 +220,8 @@ def test_closed_pipe_is_silent(sulq):
     sulq("ask", "count", *OLD)
     for words in ("ledger", "ledger --json", "check"):
         run = shell(f"sulq {words} | true")
-        assert (run.returncode, run.stderr) == (141, "")
+        assert run.stderr == ""  # silent wherever it breaks: in ours (141) or in click's hands (1)
+        assert run.returncode in (0, 1, 141)
 
 
 def test_version_is_printed(sulq):
