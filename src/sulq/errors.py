@@ -6,6 +6,7 @@ SulqError
   |   + BudgetSpent   the lifetime budget or the analyst's share is too small
   |   + UnsafeExactly no certificate for exact release
   + EngineFailed      the engine failed after the charge; the charge stands
+  + TooNoisy          what was to be learned is below the noise; answers so far were charged
 """
 
 from __future__ import annotations
@@ -36,3 +37,7 @@ class EngineFailed(SulqError):
 
     def __init__(self) -> None:
         super().__init__("the engine could not finish this question; the charge stands, ask again")
+
+
+class TooNoisy(SulqError):
+    """A learner stopped: the answers are below their noise; says what would be needed."""

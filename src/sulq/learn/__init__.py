@@ -1,0 +1,1 @@
+"""Private learning: every algorithm of the papers, over an Oracle and nothing else."""

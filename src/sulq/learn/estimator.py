@@ -1,0 +1,157 @@
+"""Learner: scikit-learn's conventions over an Oracle. Count, plan, ask, learn, in one place."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+
+from sulq.errors import InvalidQuery, TooNoisy
+from sulq.learn.features import Array
+from sulq.learn.spending import FitQuote, Plan, Purse, cap_of
+from sulq.learn.table import COUNT_SHARE, LabelKind, Table
+from sulq.oracle import Oracle
+from sulq.query.expressions import Expression
+from sulq.query.vector_values import Vector
+
+try:
+    from sklearn.base import BaseEstimator
+    from sklearn.exceptions import NotFittedError
+except ImportError as missing:  # pragma: no cover
+    raise ImportError("learning needs scikit-learn: pip install 'sulq[learn]'") from missing
+
+
+class NoisyResult(UserWarning):
+    """What was learned is partly below its noise; the message says what and what would help."""
+
+
+class Learner(BaseEstimator):  # type: ignore[misc]
+    """What every learner shares. A subclass says how it plans and what it makes of the answers.
+
+    Parameters all learners take: `credits` caps the spending (default: all that is left),
+    `method` ("auto", or "paper" for the papers' own algorithm), `random_state` seeds starts, never
+    noise; `on_noise` is "raise" (TooNoisy) or "warn"; `progress` shows a bar (default: on a
+    terminal).
+    """
+
+    _label: LabelKind = "none"
+    _methods: tuple[str, ...] = ("auto", "paper")
+
+    credits: Any
+    method: str
+    on_noise: str
+    progress: bool | None
+    notes_: tuple[str, ...]
+
+    # --- what a subclass writes -----------------------------------------------------------------
+
+    def _plan(self, table: Table) -> Plan:
+        """The questions and their shares, from public facts (and the noisy row count) only."""
+        raise NotImplementedError
+
+    def _learn(self, table: Table, purse: Purse) -> None:
+        """Ask through the purse, set the learned attributes."""
+        raise NotImplementedError
+
+    # --- the flow -------------------------------------------------------------------------------
+
+    def fit(
+        self,
+        oracle: Oracle,
+        features: Sequence[str] | Vector,
+        label: str | Expression | None = None,
+        *,
+        where: Expression | None = None,
+    ) -> Self:
+        """Learn from an oracle: column names (or `PCA.as_vector()`), and the column to predict.
+
+        `where` keeps the rows it is true for.
+        """
+        table = self._table(oracle, features, label, where)
+        with Purse(oracle, table.cap, type(self).__name__, self.progress) as purse:
+            try:
+                purse.follow(Plan("count", ()))
+                table = table.counted(purse)
+                purse.follow(self._plan(table))
+                self.method_ = purse.plan.method
+                self._remember(table)
+                self._learn(table, purse)
+            finally:
+                self.credits_ = purse.spent
+                self.receipts_ = tuple(purse.receipts)
+                self.reused_ = tuple(purse.reused)
+        self.notes_ = (*purse.plan.notes, *self.notes_)
+        return self
+
+    def quote(
+        self,
+        oracle: Oracle,
+        features: Sequence[str] | Vector,
+        label: str | Expression | None = None,
+        *,
+        where: Expression | None = None,
+        rows: int | None = None,
+    ) -> FitQuote:
+        """What a fit would cost at most, and how it would be spent; free.
+
+        Where the number of rows is private, `rows` states a guess that the plan rests on.
+        """
+        if rows is not None and (isinstance(rows, bool) or not isinstance(rows, int) or rows < 1):
+            raise InvalidQuery(f"rows must be a whole number above 0, got {rows!r:.40}")
+        table = self._table(oracle, features, label, where).supposing(rows)
+        plan = self._plan(table)
+        if not table.public_rows:
+            assumed = f"supposing {table.rows:,.0f} rows" + ("" if rows else "; say rows=...")
+            plan = plan.with_notes([f"{COUNT_SHARE:.0%} of it counts the rows", assumed])
+        return FitQuote(table.cap, oracle.remaining - table.cap, plan)
+
+    def _table(
+        self,
+        oracle: Oracle,
+        features: Sequence[str] | Vector,
+        label: object,
+        where: Expression | None,
+    ) -> Table:
+        if self.method not in self._methods:
+            raise InvalidQuery(f"method must be one of {list(self._methods)}, got {self.method!r}")
+        if self.on_noise not in ("raise", "warn"):
+            raise InvalidQuery(f'on_noise must be "raise" or "warn", got {self.on_noise!r}')
+        cap = cap_of(oracle, self.credits)
+        return Table.of(oracle, features, label, self._label, where, cap)
+
+    def _remember(self, table: Table) -> None:
+        """Public facts that prediction needs; nothing per row."""
+        self.notes_ = ()
+        self._features = table.features
+        names = table.features.names if table.features.vector is None else table.features.keys
+        self.n_features_in_ = len(names)
+        self.feature_names_in_ = np.array(names, dtype=object)
+        if table.label is not None and table.label.classes:
+            self.classes_ = np.array(table.label.classes)
+
+    # --- saying so ------------------------------------------------------------------------------
+
+    def _note(self, text: str) -> None:
+        """Something a user should know, not a failure."""
+        self.notes_ = (*self.notes_, text)
+
+    def _doubt(self, text: str) -> None:
+        """Partly below the noise: kept as a note, and warned of."""
+        self._note(text)
+        warnings.warn(text, NoisyResult, stacklevel=4)
+
+    def _too_noisy(self, text: str) -> None:
+        """Below the noise: raise TooNoisy, or warn where the user asked for that."""
+        if self.on_noise == "raise":
+            raise TooNoisy(text)
+        self._doubt(text)
+
+    # --- public rows ----------------------------------------------------------------------------
+
+    def _coordinates(self, rows: Any, missing: Array | None = None) -> Array:
+        """Public rows as this learner's coordinates."""
+        if not hasattr(self, "_features"):
+            raise NotFittedError(f"{type(self).__name__} has not learned yet: call fit first")
+        return self._features.encode(rows, missing)

@@ -1,0 +1,115 @@
+"""The first questions of most learners: where the rows are, how far they reach, how they co-vary.
+
+Centre first, then clip around it, then the Gram matrix: sensitivity falls with the radius, so a
+little spent on finding the rows pays many times over.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from sulq.learn.features import Array
+from sulq.learn.spending import Purse
+from sulq.learn.table import Table
+from sulq.query.vector_values import Vector
+from sulq.query.vectors import bins, concat, norm, ones, scaled
+
+NORM_BINS = 40
+
+
+@dataclass(frozen=True)
+class Centre:
+    """A noisy mean in coordinates, and the standard error of each."""
+
+    mean: Array
+    error: float
+    rows: float
+
+
+@dataclass(frozen=True)
+class Gram:
+    """A noisy sum of y y', and the standard error of a diagonal entry (off it: over sqrt 2)."""
+
+    value: Array
+    error: float
+
+    @property
+    def edge(self) -> float:
+        """Where the eigenvalues of pure noise end, for d coordinates: sqrt(2 d) error."""
+        # off-diagonal deviation error/sqrt 2, so the semicircle ends at 2 sqrt(d) error/sqrt 2
+        return math.sqrt(2 * len(self.value)) * self.error
+
+
+def find_centre(table: Table, purse: Purse, step: str = "centre") -> Centre:
+    """The mean, drawn towards the public middle as far as it is noise (James and Stein)."""
+    middle = table.features.middle
+    reach = table.features.radius(middle)
+    vector = table.features.as_vector(middle)
+    if table.public_rows:
+        found, error = purse.sums(step, table.outer(ones(), vector))
+        rows, sums = table.rows, found[0]
+    else:
+        weight = max(reach, 1e-3)
+        both = concat(scaled(ones(), weight), vector)
+        found, error = purse.sums(step, table.outer(ones(), both))
+        sums = found[0, 1:]
+        rows = _mixed(table, float(found[0, 0]) / weight, error / weight)
+    offset = sums / rows
+    spread = error / rows
+    mean = np.clip(middle + shrink(offset, spread), table.features.low, table.features.high)
+    return Centre(mean, spread, rows)
+
+
+def _mixed(table: Table, rows: float, error: float) -> float:
+    """Two noisy counts as one, by their precision; never below what noise alone would show."""
+    if error <= 0 or table.rows_error <= 0:
+        return max(rows if error <= 0 else table.rows, 1.0)
+    ours, theirs = error**-2, table.rows_error**-2
+    both = (rows * ours + table.rows * theirs) / (ours + theirs)
+    return float(max(both, 1.0, 0.5 * (ours + theirs) ** -0.5))
+
+
+def shrink(vector: Array, error: float) -> Array:
+    """James and Stein's estimate: towards 0 by the share of the length that is noise."""
+    square = float(vector @ vector)
+    freedom = max(len(vector) - 2, 0)
+    if square <= 0 or error <= 0:
+        return vector
+    return vector * max(0.0, 1.0 - freedom * error**2 / square)
+
+
+def clip_share(table: Table) -> float:
+    """The share of rows that should stay unclipped: all without noise, half where it is loud."""
+    if not math.isfinite(table.signal):
+        return 1.0
+    return 1.0 - min(0.5, 30.0 * math.sqrt(table.width) / table.signal)
+
+
+def find_radius(
+    table: Table, purse: Purse, centre: Array, step: str = "clip", share: float | None = None
+) -> float:
+    """A quantile of the rows' distances from `centre`, from one noisy histogram."""
+    reach = table.features.radius(centre)
+    vector = norm(table.features.as_vector(centre))
+    edges = np.linspace(0.0, reach, NORM_BINS + 1)
+    edges[-1] = reach * (1 + 2**-10)
+    counts, error = purse.sums(step, table.outer(ones(), bins(vector, edges.tolist())))
+    return _quantile(counts[0], edges, error, clip_share(table) if share is None else share)
+
+
+def _quantile(counts: Array, edges: Array, error: float, share: float) -> float:
+    """The upper edge below which `share` of the counts lie; cells under 2 errors hold nothing."""
+    kept = np.where(counts > max(2 * error, 0.5), counts, 0.0)
+    if not kept.any():
+        return float(edges[-1]) / 2  # nothing stands out: half the public reach
+    below = np.cumsum(kept) / kept.sum()
+    place = int(np.searchsorted(below, share - 1e-12))
+    return float(edges[min(place + 1, len(edges) - 1)])
+
+
+def ask_gram(table: Table, purse: Purse, vector: Vector, step: str = "gram") -> Gram:
+    """The noisy Gram matrix of a vector; symmetric, its noise independent."""
+    return Gram(*purse.sums(step, table.outer(vector, vector)))
