@@ -8,7 +8,7 @@ PYTEST := $(BIN)/python -m pytest -q -n $(JOBS)
 export PYTHON
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all check lint format bench dev clean
+.PHONY: help demo test test-all check lint format bench bench-learning dev clean
 
 help:            ## this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## /  make \1	/p' Makefile | expand -t 20
@@ -37,10 +37,14 @@ format: .venv/.test  ## rewrite the code in the house format
 bench: .venv/.test  ## ratios against raw DuckDB, NumPy and peers
 	$(BIN)/python -m benchmarks
 
+bench-learning: .venv/.test  ## the learners against diffprivlib; writes docs/benchmarks-learning.md
+	scripts/peer_venv
+	$(BIN)/python -m benchmarks.learning
+
 dev: .venv/.dev  ## .venv with every extra
 
 clean:           ## remove .venv, caches and build products
-	rm -rf .venv build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .sulq-demo
+	rm -rf .venv .venv-peer build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .sulq-demo
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # A larger set includes the smaller ones, and scripts/venv marks those as built too.
