@@ -1,1 +1,76 @@
-"""Private learning: every algorithm of the papers, over an Oracle and nothing else."""
+"""Private learning: the papers' algorithms over an Oracle, and nothing else.
+
+Directions:   PCA, SVD, FactorAnalysis
+Groups:       KMeans, GaussianMixture
+Classes:      Classifier, LogisticRegression, LinearDiscriminant, LinearSVC, Perceptron,
+              DecisionTree, NaiveBayes
+Numbers:      LinearRegression
+Patterns:     AssociationRules, LinkAnalysis
+Statistical queries: stat, SQLearner, Conjunction, DecisionList
+
+`Estimator(...).quote(oracle, features, label)` is free; `.fit(oracle, features, label)` spends at
+most `credits`. Names are loaded when they are first used.
+"""
+
+from importlib import import_module
+from typing import Any
+
+from sulq.errors import TooNoisy
+
+_HOME = {
+    "bayes": ["NaiveBayes"],
+    "choice": ["Classifier"],
+    "clusters": ["KMeans"],
+    "components": ["PCA", "SVD"],
+    "discriminant": ["LinearDiscriminant"],
+    "estimator": ["Learner", "NoisyResult"],
+    "factors": ["FactorAnalysis"],
+    "linear": ["LinearRegression"],
+    "links": ["LinkAnalysis"],
+    "logistic": ["LogisticRegression"],
+    "mixture": ["GaussianMixture"],
+    "perceptron": ["Perceptron"],
+    "rules": ["AssociationRules"],
+    "statistical": ["Conjunction", "DecisionList", "SQLearner", "stat"],
+    "svc": ["LinearSVC"],
+    "tree": ["DecisionTree"],
+}
+_MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
+
+__all__ = [  # noqa: F822
+    "PCA",
+    "SVD",
+    "AssociationRules",
+    "Classifier",
+    "Conjunction",
+    "DecisionList",
+    "DecisionTree",
+    "FactorAnalysis",
+    "GaussianMixture",
+    "KMeans",
+    "Learner",
+    "LinearDiscriminant",
+    "LinearRegression",
+    "LinearSVC",
+    "LinkAnalysis",
+    "LogisticRegression",
+    "NaiveBayes",
+    "NoisyResult",
+    "Perceptron",
+    "SQLearner",
+    "TooNoisy",
+    "stat",
+]
+
+
+def __getattr__(name: str) -> Any:
+    module = _MODULE_OF.get(name)
+    if module is None:
+        raise AttributeError(f"module 'sulq.learn' has no attribute {name!r}")
+    found = getattr(import_module(f"sulq.learn.{module}"), name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return __all__
