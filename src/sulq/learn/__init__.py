@@ -37,7 +37,7 @@ _HOME = {
 }
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
 
-__all__ = [  # noqa: F822
+__all__ = [
     "PCA",
     "SVD",
     "AssociationRules",
