@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
@@ -180,12 +181,8 @@ def cap_of(oracle: Oracle, credits: object) -> Fraction:
     left = oracle.remaining
     if credits is None:
         wanted = left
-    elif isinstance(credits, bool) or not isinstance(credits, int | float | Fraction):
-        raise InvalidQuery(f"credits must be a number above 0, got {credits!r:.40}")
     else:
-        wanted = Fraction(credits)
-        if wanted <= 0:
-            raise InvalidQuery(f"credits must be a number above 0, got {credits!r:.40}")
+        wanted = _positive(credits)
         if wanted > left:
             raise BudgetSpent(
                 f"the fit may spend {decimal_text(wanted)} credits, {decimal_text(left)} are left;"
@@ -194,3 +191,10 @@ def cap_of(oracle: Oracle, credits: object) -> Fraction:
     if wanted <= 0:
         raise BudgetSpent("no credits are left to learn from this table")
     return wanted * (1 - Fraction(1, 2**30))
+
+
+def _positive(credits: object) -> Fraction:
+    known = isinstance(credits, int | float | Fraction) and not isinstance(credits, bool)
+    if not known or not math.isfinite(credits) or credits <= 0:  # type: ignore[arg-type, operator]
+        raise InvalidQuery(f"credits must be a number above 0, got {credits!r:.40}")
+    return Fraction(credits)  # type: ignore[arg-type]

@@ -1,0 +1,157 @@
+"""The purse keeps to its cap and its plan; the plan and the quote read no data."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sulq import BudgetSpent, InvalidQuery, Promise, Refused, col, count, outer
+from sulq.learn.spending import FitQuote, Plan, Purse, Step, cap_of
+from sulq.learn.table import Table
+from sulq.query.vectors import one_hot, ones
+from tests.people import publish
+
+
+def purse_of(db, cap=None, *steps):
+    purse = Purse(db, cap_of(db, cap), "test")
+    purse.follow(Plan("test", steps or (Step("a", 1.0),)))
+    return purse
+
+
+def charged(receipt) -> Fraction:
+    """What a receipt says the worst account lost, in credits."""
+    return max(
+        (Fraction(int(loss[0]), 2**64) for loss in receipt.body["charges"]), default=Fraction(0)
+    )
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    shares=st.lists(st.floats(0.01, 1), min_size=1, max_size=6),
+    cap=st.one_of(st.none(), st.integers(1, 100), st.floats(0.5, 99)),
+)
+def test_credits_equal_the_receipts_and_keep_to_the_cap(shares, cap):
+    db = publish()
+    before = db.remaining
+    total = sum(shares)
+    steps = [Step(f"s{i}", share / total) for i, share in enumerate(shares)]
+    purse = purse_of(db, cap, *steps)
+    for i in range(len(shares)):
+        purse.ask(f"s{i}", count(where=col("age") >= i + 1))
+    assert purse.spent == sum(map(charged, purse.receipts)) == before - db.remaining
+    assert purse.spent <= (before if cap is None else Fraction(cap))
+    assert purse.spent >= purse.cap * Fraction(99, 100)
+
+
+def test_last_question_takes_no_more_than_is_left():
+    purse = purse_of(publish(), 10, Step("a", 0.75), Step("b", 0.25))
+    purse.ask("a", count(where=col("age") >= 1))
+    purse.ask("b", count(where=col("age") >= 2), share=0.9)
+    assert purse.spent <= 10
+    with pytest.raises(BudgetSpent, match="raise credits="):
+        purse.ask("b", count(where=col("age") >= 3), share=1)
+
+
+def test_repeat_is_free_and_listed_apart():
+    db = publish()
+    question = count(where=col("age") >= 30)
+    purse_of(db, 5).ask("a", question)
+    again = purse_of(db, 5)
+    again.ask("a", question)
+    assert again.spent == 0
+    assert again.receipts == []
+    assert len(again.reused) == 1
+
+
+def test_rounds_share_their_step():
+    plan = Plan("test", (Step("a", 0.6, rounds=3), Step("b", 0.4)))
+    assert plan.share("a") == pytest.approx(0.2)
+    assert plan.rounds == 4
+
+
+def test_plan_above_the_whole_is_a_bug():
+    with pytest.raises(ValueError, match="above 1"):
+        Plan("test", (Step("a", 0.7), Step("b", 0.4)))
+
+
+@pytest.mark.parametrize("credits", [0, -1, True, "5", float("nan"), float("inf")])
+def test_wrong_cap_is_refused(credits):
+    with pytest.raises((InvalidQuery, BudgetSpent)):
+        cap_of(publish(), credits)
+
+
+def test_cap_above_what_is_left_is_refused_before_spending():
+    db = publish()
+    with pytest.raises(BudgetSpent, match="100 are left"):
+        cap_of(db, 101)
+    assert db.remaining == 100
+
+
+def test_quote_names_steps_and_credits():
+    plan = Plan("lloyd", (Step("start", 0.25), Step("round", 0.75, 3)), ("a note",))
+    text = str(FitQuote(Fraction(40), Fraction(60), plan))
+    assert "at most 40 credits" in text
+    assert "3 x  30" in text
+    assert "a note" in text
+
+
+def table_of(db, **more):
+    terms = {"features": ["age", "income"], "label": None, "kind": "none", "where": None}
+    return Table.of(db, cap=cap_of(db, None), **{**terms, **more})
+
+
+@pytest.mark.parametrize("noise", ["gaussian", "laplace"])
+@pytest.mark.parametrize("neighbours", ["replace", "add-remove"])
+def test_unit_is_the_error_of_a_unit_count(noise, neighbours):
+    delta = 0 if noise == "laplace" else 1e-6
+    db = publish(promise=Promise(1, delta, noise=noise, neighbours=neighbours))
+    table = table_of(db)
+    cells = db.quote(outer(ones(), one_hot("smoker")), credits=table.cap).standard_error
+    apart = 1 if neighbours == "add-remove" else 2 ** (1 if noise == "laplace" else 0.5)
+    assert float(cells[0, 0]) / table.unit == pytest.approx(apart, rel=1e-3)
+
+
+def test_rows_are_free_where_public_and_paid_for_elsewhere():
+    public = publish()
+    purse = purse_of(public)
+    assert table_of(public).counted(purse).rows == 2_000
+    assert purse.spent == 0
+    hidden = publish(promise=Promise(1, 1e-6, neighbours="add-remove"))
+    purse = purse_of(hidden)
+    table = table_of(hidden).counted(purse)
+    assert 0 < purse.spent <= Fraction(2)
+    assert abs(table.rows - 2_000) < 6 * table.rows_error  # false alarm 2e-9
+    purse = purse_of(public)
+    part = table_of(public, where=col("age") >= 50).counted(purse)
+    assert purse.spent > 0
+    assert abs(part.rows - 1_000) < 6 * part.rows_error + 200
+
+
+def test_whole_credit_laws_are_refused_with_the_remedy():
+    db = publish(promise=Promise(1, 1e-6, queries=10, noise="binomial"))
+    with pytest.raises(Refused, match="gaussian"):
+        table_of(db)
+
+
+@pytest.mark.parametrize(
+    ("terms", "words"),
+    [
+        ({"features": "age"}, "list of column names"),
+        ({"features": []}, "list of column names"),
+        ({"features": ["age", "age"]}, "every name once"),
+        ({"features": ["agee"]}, "agee"),
+        ({"label": "smoker"}, "takes no label"),
+        ({"kind": "classes"}, "needs label"),
+        ({"kind": "classes", "label": "income", "features": ["age"]}, "no declared classes"),
+        ({"kind": "number", "label": "smoker"}, "predicts a Number"),
+        ({"kind": "number", "label": "income"}, "also a feature"),
+    ],
+)
+def test_wrong_columns_are_refused(terms, words):
+    db = publish()
+    with pytest.raises(InvalidQuery, match=words):
+        table_of(db, **terms)
+    assert db.remaining == 100
