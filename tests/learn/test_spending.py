@@ -7,12 +7,12 @@ from fractions import Fraction
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.people import publish
 
 from sulq import BudgetSpent, InvalidQuery, Promise, Refused, col, count, outer
 from sulq.learn.spending import FitQuote, Plan, Purse, Step, cap_of
 from sulq.learn.table import Table
 from sulq.query.vectors import one_hot, ones
-from tests.people import publish
 
 
 def purse_of(db, cap=None, *steps):

@@ -194,7 +194,7 @@ def cap_of(oracle: Oracle, credits: object) -> Fraction:
 
 
 def _positive(credits: object) -> Fraction:
-    known = isinstance(credits, int | float | Fraction) and not isinstance(credits, bool)
-    if not known or not math.isfinite(credits) or credits <= 0:  # type: ignore[arg-type, operator]
-        raise InvalidQuery(f"credits must be a number above 0, got {credits!r:.40}")
-    return Fraction(credits)  # type: ignore[arg-type]
+    if isinstance(credits, int | float | Fraction) and not isinstance(credits, bool):
+        if math.isfinite(credits) and credits > 0:
+            return Fraction(credits)
+    raise InvalidQuery(f"credits must be a number above 0, got {credits!r:.40}")
