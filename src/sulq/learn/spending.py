@@ -194,7 +194,12 @@ def cap_of(oracle: Oracle, credits: object) -> Fraction:
 
 
 def _positive(credits: object) -> Fraction:
-    if isinstance(credits, int | float | Fraction) and not isinstance(credits, bool):
-        if math.isfinite(credits) and credits > 0:
-            return Fraction(credits)
+    known = int | float | Fraction
+    if (
+        isinstance(credits, known)
+        and credits is not True
+        and math.isfinite(credits)
+        and credits > 0
+    ):
+        return Fraction(credits)
     raise InvalidQuery(f"credits must be a number above 0, got {credits!r:.40}")
