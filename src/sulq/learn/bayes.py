@@ -1,0 +1,279 @@
+"""NaiveBayes: class-by-cell tables, or class means and variances, in one joint question."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from sulq.errors import InvalidQuery
+from sulq.learn.cells import (
+    BINS_SHARE,
+    Attribute,
+    attributes_of,
+    bins_allowed,
+    bins_worth_finding,
+    cell_noise,
+    cells_of,
+    find_cells,
+)
+from sulq.learn.classifying import ClassLearner
+from sulq.learn.features import Array, Features
+from sulq.learn.moments import find_centre, find_radius, shrink
+from sulq.learn.spending import Plan, Purse, Step
+from sulq.learn.table import Table
+from sulq.query.vector_values import Vector
+from sulq.query.vectors import concat, ones, scaled, squares
+
+CENTRE_SHARE = 0.1
+CLIP_SHARE = 0.05
+
+
+class NaiveBayes(ClassLearner):
+    """Classes by columns that are taken as independent of each other.
+
+    `numbers="gaussian"` asks for the count, the sums and the sums of squares of each class, around
+    a centre and within a radius that are found first; `"bins"` asks for a table of classes by
+    bins. Categories and Flags are tables always. "auto" takes bins where there are Categories or
+    Flags and rows enough to fill the tables, else means and variances.
+
+    `alpha` is added to each count of a table. Learned: `class_count_`, `class_log_prior_`,
+    `theta_` and `var_` (classes x Numbers, user units), `feature_log_prob_` (of each table),
+    `theta_error_` (standard errors of `theta_`).
+    """
+
+    def __init__(
+        self,
+        *,
+        numbers: str = "auto",
+        alpha: float = 1.0,
+        bins: int | None = None,
+        credits: Any = None,
+        method: str = "auto",
+        random_state: int | None = None,
+        on_noise: str = "raise",
+        progress: bool | None = None,
+    ) -> None:
+        self.numbers = numbers
+        self.alpha = alpha
+        self.bins = bins
+        self.credits = credits
+        self.method = method
+        self.random_state = random_state
+        self.on_noise = on_noise
+        self.progress = progress
+
+    # --- the plan -------------------------------------------------------------------------------
+
+    def _plan(self, table: Table) -> Plan:
+        if self.numbers not in ("auto", "gaussian", "bins"):
+            raise InvalidQuery(
+                f'numbers must be "auto", "gaussian" or "bins", got {self.numbers!r}'
+            )
+        if not self.alpha >= 0:
+            raise InvalidQuery(f"alpha must be at least 0, got {self.alpha!r}")
+        if self.bins is not None and (not isinstance(self.bins, int) or self.bins < 2):
+            raise InvalidQuery(f"bins must be a whole number from 2 or None, got {self.bins!r}")
+        way = self._way(table)
+        steps: list[Step] = []
+        if self.method != "paper":
+            if way == "bins" and bins_worth_finding(table):
+                steps.append(Step("bins", BINS_SHARE * table.share))
+            if way == "gaussian" and self._numeric(table) is not None:
+                steps.append(Step("centre", CENTRE_SHARE * table.share))
+                steps.append(Step("clip", CLIP_SHARE * table.share))
+        rest = table.share - sum(step.share for step in steps)
+        name = f"paper, {way}" if self.method == "paper" else way
+        return Plan(name, (*steps, Step("classes", rest)))
+
+    def _way(self, table: Table) -> str:
+        if self.numbers != "auto":
+            if self.numbers == "bins" and table.features.vector is not None:
+                raise InvalidQuery("a released vector has no bins; take numbers='gaussian'")
+            return self.numbers
+        if table.features.vector is not None or not self._tables(table):
+            return "gaussian"
+        assert table.label is not None  # noqa: S101
+        room = table.rows / len(table.label.classes) / 4
+        return "bins" if room > 2 * cell_noise(table, table.share) else "gaussian"
+
+    def _numeric(self, table: Table) -> Table | None:
+        """The table of its Numbers alone."""
+        features = table.features
+        if features.vector is not None:
+            return table
+        if not features.numeric:
+            return None
+        return replace(table, features=Features(features.schema, features.numeric))
+
+    def _tables(self, table: Table) -> tuple[Attribute, ...]:
+        """The Categories and Flags."""
+        if table.features.vector is not None:
+            return ()
+        return tuple(a for a in attributes_of(table.features, 2) if not a.ordinal)
+
+    # --- learning -------------------------------------------------------------------------------
+
+    def _learn(self, table: Table, purse: Purse) -> None:
+        assert table.label is not None  # noqa: S101
+        self._gaussian: Features | None = None
+        if purse.plan.method.endswith("bins"):
+            most = bins_allowed(table) if self.bins is None else self.bins
+            self.attributes_ = find_cells(table, purse, most)
+            numbers = None
+        else:
+            self.attributes_ = self._tables(table)
+            numbers = self._numeric(table)
+        parts: list[Vector] = [a.vector() for a in self.attributes_]
+        weight = 1.0
+        if numbers is not None:
+            self._find_ball(numbers, purse)
+            vector = numbers.features.as_vector(self._centre, self._radius)
+            weight = max(0.3 * self._reach, 1e-3)
+            parts = [scaled(ones(), weight), vector, squares(vector), *parts]
+        found, error = purse.sums("classes", table.outer(table.label.one_hot(), concat(*parts)))
+        self._read(found, error, weight, numbers, table)
+
+    def _find_ball(self, numbers: Table, purse: Purse) -> None:
+        """The centre and the radius of the Numbers: what one row may add is bounded by them."""
+        self._gaussian = numbers.features
+        if self.method == "paper":
+            self._centre = numbers.features.middle
+            self._radius: float | None = None
+        else:
+            self._centre = find_centre(numbers, purse).mean
+            self._radius = find_radius(numbers, purse, self._centre)
+        reach = numbers.features.radius(self._centre)
+        self._reach = reach if self._radius is None else min(self._radius, reach)
+
+    def _read(
+        self, found: Array, error: float, weight: float, numbers: Table | None, table: Table
+    ) -> None:
+        """Counts, then tables and moments, each drawn to what all classes share."""
+        width = 0 if numbers is None else numbers.width
+        start = 1 + 2 * width if numbers is not None else 0
+        self.majority_ = None
+        counts, count_error = self._class_counts(found, error, weight, start)
+        self.class_count_ = counts
+        self.class_count_error_ = count_error
+        held = np.maximum(counts, max(count_error, 1e-9))
+        self.class_log_prior_ = np.log(held / held.sum())
+        told = 0.0
+        self.feature_log_prob_: list[Array] = []
+        for attribute in self.attributes_:
+            part = found[:, start : start + attribute.size]
+            start += attribute.size + 1
+            logs, kept = class_shares(part, error, self.alpha)
+            told = max(told, kept)
+            self.feature_log_prob_.append(logs)
+        if numbers is not None:
+            sums, squared = found[:, 1 : 1 + width], found[:, 1 + width : 1 + 2 * width]
+            told = max(told, self._moments(sums, squared, held, error))
+        if told <= 0:
+            self._give_up(held, "no column tells the classes apart above the noise")
+
+    def _class_counts(
+        self, found: Array, error: float, weight: float, start: int
+    ) -> tuple[Array, float]:
+        """Rows per class, by precision: from their own column, and from each table's margin."""
+        estimates, precisions = [], []
+        if start:
+            estimates.append(found[:, 0] / weight)
+            precisions.append((weight / error) ** 2 if error else 1.0)
+        for attribute in self.attributes_:
+            size = attribute.size + 1
+            estimates.append(found[:, start : start + size].sum(axis=1))
+            precisions.append(1 / (size * error**2) if error else 1.0)
+            start += size
+        total = sum(precisions)
+        counts = sum(e * p for e, p in zip(estimates, precisions, strict=True)) / total
+        return np.asarray(counts), 1 / math.sqrt(total) if error else 0.0
+
+    def _moments(self, sums: Array, squared: Array, held: Array, error: float) -> float:
+        """Class means and variances; the largest part of a mean that was kept."""
+        assert self._gaussian is not None  # noqa: S101
+        rows = float(held.sum())
+        means = sums / held[:, None]
+        pooled = sums.sum(axis=0) / rows
+        kept = []
+        for place in range(len(held)):
+            away = means[place] - pooled
+            nearer = shrink(away, error / held[place])
+            kept.append(float(np.abs(nearer).max(initial=0.0)))
+            means[place] = pooled + nearer
+        within = (squared - 2 * means * sums + held[:, None] * means**2) / held[:, None]
+        noise = error / held
+        shared = (within * held[:, None]).sum(axis=0) / rows
+        shared_noise = error * math.sqrt(len(held)) / rows
+        middle = max(float(np.mean(shared)), shared_noise, 1e-12)
+        shared = middle + shrink(shared - middle, shared_noise)
+        least = max(middle / 100, 2 * shared_noise) if error else 0.0
+        shared = np.maximum(shared, least)
+        variances = np.stack(
+            [shared + shrink(within[k] - shared, float(noise[k])) for k in range(len(held))]
+        )
+        variances = np.maximum(variances, np.maximum(shared / 4 if error else 0.0, 1e-300))
+        self._means, self._variances = means, variances
+        width = self._gaussian.units[1]
+        self.theta_ = self._gaussian.to_user(self._centre + means)
+        self.var_ = variances * width**2
+        self.theta_error_ = error / held[:, None] * width
+        return max(kept)
+
+    # --- public rows ----------------------------------------------------------------------------
+
+    def _scores(self, rows: Any) -> Array:
+        count = len(self._coordinates(rows))
+        scores = np.tile(self.class_log_prior_, (count, 1))
+        if self.attributes_:
+            names = tuple(a.name for a in self.attributes_)
+            columns = Features(self._features.schema, names)
+            cells = cells_of(self.attributes_, columns, self._named(rows))
+            for place, logs in enumerate(self.feature_log_prob_):
+                padded = np.hstack([logs, np.zeros((len(logs), 1))])  # missing: says nothing
+                scores += padded[:, cells[:, place]].T
+        if self._gaussian is not None:
+            offset = self._gaussian.encode(self._named(rows), self._centre) - self._centre
+            if self._radius is not None:
+                length = np.linalg.norm(offset, axis=1, keepdims=True)
+                offset = offset * np.minimum(1.0, self._radius / np.maximum(length, 1e-300))
+            for k, (mean, variance) in enumerate(zip(self._means, self._variances, strict=True)):
+                distance = (offset - mean) ** 2 / variance + np.log(2 * math.pi * variance)
+                scores[:, k] -= distance.sum(axis=1) / 2
+        return scores
+
+    def _named(self, rows: Any) -> Any:
+        """Rows by column name, so that parts of them can be read."""
+        if hasattr(rows, "columns") or isinstance(rows, dict):
+            return rows
+        table = np.asarray(rows, dtype=object)
+        if table.ndim == 1:
+            table = table[:, None]
+        return {name: table[:, place] for place, name in enumerate(self._features.names)}
+
+
+def class_shares(counts: Array, error: float, alpha: float) -> tuple[Array, float]:
+    """Log shares of the cells in each class, and the part of them that is not noise.
+
+    (N_kc + alpha) / (N_k + alpha C), drawn to the shares of all classes together by the part of
+    their distance that noise explains.
+    """
+    held = np.maximum(counts, 0.0) + alpha
+    totals = np.maximum(held.sum(axis=1, keepdims=True), 1e-300)
+    shares = held / totals
+    if not error:
+        with np.errstate(divide="ignore"):
+            return np.log(shares), 1.0
+    size = counts.shape[1]
+    rows = np.maximum(counts.sum(axis=1, keepdims=True), error * math.sqrt(size))
+    together = np.maximum(counts.sum(axis=0), 0.0) + alpha + error
+    together = together / together.sum()
+    away = counts / rows - together
+    square = float((away**2 * rows).sum())
+    noise = float((error**2 / rows).sum()) * size
+    kept = max(0.0, 1.0 - noise / square) if square > 0 else 0.0
+    least = np.minimum(0.5 * error / rows, 0.5 * together)
+    drawn = np.maximum(together + kept * (shares - together), least)
+    return np.log(drawn / drawn.sum(axis=1, keepdims=True)), kept
