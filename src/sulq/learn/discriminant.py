@@ -1,0 +1,295 @@
+"""LinearDiscriminant: class means and one covariance from noisy sums, at any noise level.
+
+Rows are drawn to a ball around a noisy centre: where the noise is loud the ball is so small that
+only a row's direction counts, which needs no search for a radius and lets far rows do no harm;
+without noise it holds every row, and the result is Fisher's discriminant.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from sulq.learn.classifying import ClassLearner
+from sulq.learn.features import Array, published
+from sulq.learn.moments import shrink
+from sulq.learn.spending import Plan, Purse, Step
+from sulq.learn.table import Table
+from sulq.query.expressions import Expression, col
+from sulq.query.sum_query import outer
+from sulq.query.vector_values import Vector
+from sulq.query.vectors import bins, concat, nearest, norm, ones, project, scaled
+
+INNER = 0.05
+"""Radius of the ball where only directions count, of the public reach."""
+OUTER = 0.8
+"""Rows are drawn this close, of the public reach, to find their centre."""
+HALVINGS = 24
+"""Bins of the distance from the centre: four to a halving of the reach."""
+
+
+@dataclass(frozen=True)
+class Moments:
+    """Noisy counts and sums by class, and the Gram matrix, of rows in the ball."""
+
+    counts: Array
+    sums: Array
+    error: float
+    count_error: float
+    gram: Array | None
+    gram_error: float
+
+
+@dataclass(frozen=True)
+class Rule:
+    """score = (row - mean) . weights + offsets, the row in coordinates of the ball."""
+
+    priors: Array
+    mean: Array
+    means: Array
+    weights: Array
+    offsets: Array
+    evidence: float
+    """How far the classes' means differ, in standard deviations of that under noise alone."""
+
+
+class LinearDiscriminant(ClassLearner):
+    """Fisher's linear discriminant.
+
+    Learned: `priors_`, `means_` (of the rows in the ball, user units), `coef_` and `intercept_`
+    (per user unit, within the ball), `centre_` and `radius_` of the ball in coordinates,
+    `evidence_` (standard deviations by which the classes differ from noise).
+    """
+
+    def __init__(
+        self,
+        *,
+        credits: Any = None,
+        method: str = "auto",
+        random_state: Any = None,
+        on_noise: str = "raise",
+        progress: bool | None = None,
+    ) -> None:
+        self.credits = credits
+        self.method = method
+        self.random_state = random_state
+        self.on_noise = on_noise
+        self.progress = progress
+
+    def _plan(self, table: Table) -> Plan:
+        if self.method == "paper":
+            third = table.share / 3
+            return Plan("paper", (Step("counts", third), Step("sums", third), Step("gram", third)))
+        centre = 0.15 if directions(table) >= 3 else 0.0
+        radius = 0.05 if directions(table) >= 15 else 0.0
+        rest = 1.0 - centre - radius
+        gram = rest * gram_share(table)
+        shares = {"centre": centre, "radius": radius, "sums": rest - gram, "gram": gram}
+        steps = [Step(name, table.share * share) for name, share in shares.items() if share]
+        return Plan("discriminant" if gram else "means", tuple(steps))
+
+    def _learn(self, table: Table, purse: Purse) -> None:
+        assert table.label is not None  # noqa: S101
+        planned = {step.name for step in purse.plan.steps}
+        features = table.features
+        self.centre_ = features.middle
+        if "centre" in planned:
+            self.centre_ = find_middle(table, purse)
+        reach = features.radius(self.centre_)
+        self.radius_ = reach
+        if self.method != "paper":
+            self.radius_ = INNER * reach
+        if "radius" in planned:
+            self.radius_ = find_ball(table, purse, self.centre_, reach)
+        moments = self._ask(table, purse, planned)
+        rule = discriminate(moments, table.width, self.radius_, ball_fill(table, planned))
+        self.evidence_ = rule.evidence
+        self._rule = rule
+        self.majority_ = None
+        self.priors_ = rule.priors
+        self.means_ = features.to_user(self.centre_ + rule.mean + rule.means)
+        offset, width = features.units
+        weights, level = rule.weights, rule.offsets - rule.weights @ (self.centre_ + rule.mean)
+        if len(self.classes_) == 2:
+            weights, level = weights[1:] - weights[:1], level[1:] - level[:1]
+        self.coef_ = weights / width
+        self.intercept_ = level - self.coef_ @ offset
+        if rule.evidence < 0:
+            self._give_up(
+                moments.counts,
+                f"the classes' means differ no more than noise would make them"
+                f" ({table.rows:,.0f} rows, {table.unit:.3g} noise on a count)",
+            )
+
+    def _ask(self, table: Table, purse: Purse, planned: set[str]) -> Moments:
+        assert table.label is not None  # noqa: S101
+        vector = table.features.as_vector(self.centre_, self.radius_)
+        label = table.label.one_hot()
+        if self.method == "paper":
+            found, count_error = purse.sums("counts", table.outer(ones(), label))
+            counts = found[0]
+            sums, error = purse.sums("sums", table.outer(label, vector))
+        else:
+            weight = self.radius_ * (0.9 if table.replace else 0.3)
+            both = concat(scaled(ones(), published(weight)), vector)
+            found, error = purse.sums("sums", table.outer(label, both))
+            counts, sums = found[:, 0] / published(weight), found[:, 1:]
+            count_error = error / weight
+        if "gram" not in planned:
+            return Moments(counts, sums, error, count_error, None, 0.0)
+        gram, gram_error = purse.sums("gram", labelled(table, vector))
+        return Moments(counts, sums, error, count_error, gram, gram_error)
+
+    def _scores(self, rows: Any) -> Array:
+        moved = self._coordinates(rows, self.centre_) - self.centre_
+        length = np.linalg.norm(moved, axis=1, keepdims=True)
+        drawn = moved * np.minimum(1.0, self.radius_ / np.maximum(length, 1e-300))
+        rule = self._rule
+        return np.asarray((drawn - rule.mean) @ rule.weights.T + rule.offsets)
+
+    def as_choice(self) -> Vector:
+        """The predicted class, one-hot, inside a question."""
+        rule = self._rule
+        drawn = self._features.as_vector(self.centre_, self.radius_)
+        level = rule.offsets - rule.weights @ rule.mean
+        both = concat(scaled(drawn, published(1 / self.radius_)), ones())
+        return largest(both, np.column_stack([rule.weights * self.radius_, level]))
+
+
+# --- public facts -------------------------------------------------------------------------------
+
+
+def directions(table: Table) -> float:
+    """How far a mean direction of rows in the ball stands out: rows over noise, by sqrt(d)."""
+    spread = 1.0 if table.gaussian else math.sqrt(table.width)  # L1 against L2 of a vector
+    return table.signal / spread / math.sqrt(table.width)
+
+
+def gram_share(table: Table) -> float:
+    """What the Gram matrix gets: nothing while its noise hides an average eigenvalue."""
+    spread = 1.0 if table.gaussian else float(table.width)
+    clear = table.signal / spread / table.width**1.5
+    if clear < 0.7:
+        return 0.0
+    return 0.4 if math.isinf(clear) else 0.4 * clear**2 / (clear**2 + 2.0)
+
+
+def ball_share(table: Table) -> float:
+    """The share of rows inside the ball: all without noise; the fewer the more coordinates."""
+    d = table.width
+    few = 4.0 / (4.0 + d)
+    return max(few, 1.0 - 1000.0 * math.sqrt(d) / table.signal)
+
+
+def ball_fill(table: Table, planned: set[str]) -> float:
+    """The mean square length of rows in a ball of radius 1, guessed."""
+    return 1.0 - 0.4 * ball_share(table) if "radius" in planned else 1.0
+
+
+# --- questions ----------------------------------------------------------------------------------
+
+
+def find_middle(table: Table, purse: Purse) -> Array:
+    """The mean of rows drawn towards the public middle, shrunk to it as far as it is noise."""
+    features = table.features
+    middle = features.middle
+    vector = features.as_vector(middle, OUTER * features.radius(middle))
+    found, error = purse.sums("centre", table.outer(ones(), vector))
+    moved = middle + shrink(found[0] / table.rows, error / table.rows)
+    return np.array(published(np.clip(moved, features.low, features.high)))
+
+
+def find_ball(table: Table, purse: Purse, centre: Array, reach: float) -> float:
+    """The radius that holds `ball_share` of the rows, from a histogram of halvings."""
+    share = ball_share(table)
+    edges = reach * 2.0 ** (np.arange(-HALVINGS, 1) / 4.0)
+    edges[0], edges[-1] = 0.0, reach * (1 + 2**-10)
+    far = norm(table.features.as_vector(centre))
+    counts, error = purse.sums("radius", table.outer(ones(), bins(far, published(edges))))
+    kept = np.where(counts[0] > max(2 * error, 0.5), counts[0], 0.0)
+    if not kept.any():
+        return INNER * reach
+    below = np.cumsum(kept) / kept.sum()
+    place = int(np.searchsorted(below, share - 1e-12))
+    return float(edges[min(place + 1, HALVINGS)])
+
+
+def labelled(table: Table, vector: Vector) -> Any:
+    """The Gram matrix of the rows that have a label."""
+    assert table.label is not None  # noqa: S101
+    source = table.label.source
+    known: Expression
+    if isinstance(source, Expression):
+        known = source.is_not_null()
+    elif table.label.classes == (False, True):
+        known = col(source).is_not_null()
+    else:
+        known = col(source).isin(list(table.label.classes))
+    return outer(vector, vector, rows=known if table.where is None else table.where & known)
+
+
+def largest(vector: Vector, weights: Array) -> Vector:
+    """One-hot of the largest score: the nearest of t e_k, since |s - t e_k|^2 falls with s_k."""
+    size = float(np.abs(weights).max())
+    return nearest(project(vector, published(weights / size)), np.eye(len(weights)).tolist())
+
+
+# --- from moments to a rule ---------------------------------------------------------------------
+
+
+def discriminate(found: Moments, width: int, radius: float, fill: float) -> Rule:
+    """Class means drawn together by their noise, over a covariance drawn to a sphere by its."""
+    classes = len(found.counts)
+    counts = settled_counts(found)
+    rows = float(counts.sum())
+    mean = found.sums.sum(axis=0) / rows
+    mean = shrink(mean, math.sqrt(classes) * found.error / rows)
+    apart = found.sums / counts[:, None] - mean
+    noise = (found.error / counts) ** 2
+    square = float((apart**2).sum())
+    wanted = width * float(noise.sum())
+    kept = 1.0 - wanted / square if square > 0 else 0.0
+    freedom = width * max(classes - 1, 1)
+    strength = float((apart**2 / noise[:, None]).sum()) if found.error else math.inf
+    evidence = (strength - freedom) / math.sqrt(2 * freedom) if square > 0 else -math.inf
+    apart = apart * max(0.05, kept)
+    blur = float(noise.mean()) * max(0.05, kept)
+    between = (apart * counts[:, None]).T @ apart
+    if found.gram is None:
+        inside = radius**2 * fill - float(mean @ mean) - float(np.trace(between)) / rows
+        inverse = np.eye(width) / (max(inside, 0.2 * radius**2) / width + blur)
+    else:
+        within = found.gram - rows * np.outer(mean, mean) - between
+        inverse = inverted(within, found.gram_error, rows, radius, blur)
+    weights = apart @ inverse
+    offsets = np.log(counts / rows) - 0.5 * (weights * apart).sum(axis=1)
+    return Rule(counts / rows, mean, apart, weights, offsets, evidence)
+
+
+def settled_counts(found: Moments) -> Array:
+    """Class counts, drawn towards equal ones as far as they differ by noise, never 0."""
+    average = max(float(found.counts.mean()), found.count_error / 2, 1e-3)
+    apart = found.counts - average
+    square = float(apart @ apart)
+    noise = (len(apart) - 1) * found.count_error**2
+    kept = max(0.0, 1.0 - noise / square) if square > 0 else 0.0
+    least = max(min(0.1 * average, found.count_error), 1e-3)
+    return np.asarray(np.maximum(average + kept * apart, least))
+
+
+def inverted(within: Array, error: float, rows: float, radius: float, blur: float) -> Array:
+    """The inverse covariance, drawn to a sphere by its share of noise (Ledoit and Wolf)."""
+    d = len(within)
+    level = max(float(np.trace(within)) / d, 0.02 * rows * radius**2 / d if error else 0.0)
+    apart = within - level * np.eye(d)
+    noise = error**2 * d * (d + 1) / 2  # error on the diagonal, error/sqrt 2 off it
+    square = float((apart**2).sum())
+    drawn = min(1.0, noise / square) if square > 0 else 0.0
+    values, axes = np.linalg.eigh(level * np.eye(d) + (1 - drawn) * apart)
+    ridge = (1 - drawn) * error * math.sqrt(d)
+    values = (np.maximum(values, 0.0) + ridge) / rows + blur
+    values = np.maximum(values, 1e-10 * max(float(values.max()), 1e-10))
+    return np.asarray((axes / values) @ axes.T)
