@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from sulq.cli import analyst, auditor, owner
+from sulq.cli import analyst, auditor, learn, owner
 
 app = typer.Typer(
     name="sulq",
@@ -37,7 +37,12 @@ def options(
     """A private statistical database: noisy sums, exact prices, one promise for life."""
 
 
-for role, commands in (("Owner", owner), ("Analyst", analyst), ("Auditor", auditor)):
+for role, commands in (
+    ("Owner", owner),
+    ("Analyst", analyst),
+    ("Analyst", learn),
+    ("Auditor", auditor),
+):
     commands.register(app, role)
 
 

@@ -18,7 +18,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from sulq.errors import BudgetSpent, EngineFailed, InvalidQuery, Refused, SulqError
+from sulq.errors import BudgetSpent, EngineFailed, InvalidQuery, Refused, SulqError, TooNoisy
 
 if TYPE_CHECKING:
     from sulq.schema.promise import Promise
@@ -31,6 +31,7 @@ CODES: tuple[tuple[type[SulqError], int], ...] = (
     (InvalidQuery, 2),
     (BudgetSpent, 4),
     (Refused, 3),
+    (TooNoisy, 3),
     (EngineFailed, 1),
 )
 """The first that fits is the exit code."""
@@ -122,6 +123,14 @@ class Unshown(Exception):
         self.kind, self.credits = type(error).__name__, credits
 
 
+class Stopped(Exception):
+    """A fit that ended early; `credits` is what its answers had cost by then."""
+
+    def __init__(self, error: SulqError, credits: Fraction) -> None:
+        super().__init__(str(error))
+        self.error, self.credits = error, credits
+
+
 @contextmanager
 def stored(credits: Fraction) -> Iterator[None]:
     """What fails in here fails after the charge: the answer is in the ledger."""
@@ -162,10 +171,14 @@ def guarded(command: Callable[..., Result]) -> Callable[..., Result]:
             elif error.credits:
                 told += f" ({credits_text(error.credits)} spent)"
             raise _failed(error.kind, told, error.credits, 1, options) from None
+        except Stopped as stopped:
+            told = f"{stopped} ({credits_text(stopped.credits)} spent)"
+            kind, code = type(stopped.error).__name__, _code(stopped.error)
+            raise _failed(kind, told, stopped.credits, code, options) from None
         except SulqError as error:
-            code = next((code for kind, code in CODES if isinstance(error, kind)), 1)
             spent = None if isinstance(error, EngineFailed) else Fraction(0)
-            raise _failed(type(error).__name__, str(error), spent, code, options) from None
+            kind, code = type(error).__name__, _code(error)
+            raise _failed(kind, str(error), spent, code, options) from None
         except OSError as error:
             raise _failed("OSError", _reason(error), Fraction(0), 2, options) from None
         except (KeyboardInterrupt, typer.Exit, typer.Abort):
@@ -178,6 +191,10 @@ def guarded(command: Callable[..., Result]) -> Callable[..., Result]:
             raise _failed(kind, reason, None, 1, options) from None
 
     return run
+
+
+def _code(error: SulqError) -> int:
+    return next((code for kind, code in CODES if isinstance(error, kind)), 1)
 
 
 def _reason(error: Exception) -> str:

@@ -9,6 +9,7 @@ from typing import Any, Self
 import numpy as np
 
 from sulq.errors import InvalidQuery, TooNoisy
+from sulq.learn import plots
 from sulq.learn.features import Array
 from sulq.learn.spending import FitQuote, Plan, Purse, cap_of
 from sulq.learn.table import COUNT_SHARE, LabelKind, Table
@@ -155,3 +156,14 @@ class Learner(BaseEstimator):  # type: ignore[misc]
         if not hasattr(self, "_features"):
             raise NotFittedError(f"{type(self).__name__} has not learned yet: call fit first")
         return self._features.encode(rows, missing)
+
+    # --- a picture ------------------------------------------------------------------------------
+
+    def plot(self, *public: Any, title: str | None = None, **options: Any) -> Any:
+        """An Altair chart of what was learned; of public rows and labels too, where given.
+
+        `sulq.learn.plots.save(chart, path)` writes it as .svg, .png or .html.
+        """
+        if not hasattr(self, "_features"):
+            raise NotFittedError(f"{type(self).__name__} has not learned yet: call fit first")
+        return plots.plot(self, *public, title=title, **options)

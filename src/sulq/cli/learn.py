@@ -1,0 +1,357 @@
+"""`sulq learn`: a learner on a published table; a table of what it found, and a picture."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from difflib import get_close_matches
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from sulq.cli.analyst import Credits, Name, Receipts, Where
+from sulq.cli.screen import (
+    POLICY,
+    Json,
+    Policy,
+    Stopped,
+    charging,
+    credits_text,
+    facts,
+    guarded,
+    number_text,
+    show,
+    show_json,
+    stored,
+    table,
+    talk,
+)
+from sulq.errors import InvalidQuery, SulqError
+
+if TYPE_CHECKING:
+    from sulq.learn.estimator import Learner
+    from sulq.learn.spending import FitQuote
+
+
+@dataclass(frozen=True, slots=True)
+class Algorithm:
+    """A word of the command line, the estimator it names, and the options it takes."""
+
+    estimator: str
+    label: bool = False
+    options: tuple[str, ...] = ()
+
+
+COMPONENTS, CLUSTERS, DEPTH = "--components", "--clusters", "--depth"
+ALGORITHMS = {
+    "pca": Algorithm("PCA", options=(COMPONENTS,)),
+    "svd": Algorithm("SVD", options=(COMPONENTS,)),
+    "factors": Algorithm("FactorAnalysis", options=(COMPONENTS,)),
+    "kmeans": Algorithm("KMeans", options=(CLUSTERS,)),
+    "mixture": Algorithm("GaussianMixture", options=(COMPONENTS,)),
+    "classify": Algorithm("Classifier", label=True),
+    "logistic": Algorithm("LogisticRegression", label=True),
+    "svc": Algorithm("LinearSVC", label=True),
+    "perceptron": Algorithm("Perceptron", label=True),
+    "bayes": Algorithm("NaiveBayes", label=True),
+    "tree": Algorithm("DecisionTree", label=True, options=(DEPTH,)),
+    "regression": Algorithm("LinearRegression", label=True),
+    "rules": Algorithm("AssociationRules"),
+    "links": Algorithm("LinkAnalysis"),
+}
+PARAMETER = {COMPONENTS: "n_components", CLUSTERS: "n_clusters", DEPTH: "max_depth"}
+PICTURES = (".svg", ".png", ".html")
+
+
+def register(app: typer.Typer, role: str) -> None:
+    app.command(rich_help_panel=role)(learn)
+
+
+@guarded
+def learn(
+    algorithm: Annotated[str, typer.Argument(help=", ".join(ALGORITHMS) + ".", show_default=False)],
+    name: Annotated[str | None, typer.Argument(metavar="[TABLE]", show_default=False)] = None,
+    columns: Annotated[
+        str | None, typer.Option(help="Columns to learn from: age,bmi,smoker.")
+    ] = None,
+    label: Annotated[
+        str | None, typer.Option(help='What to predict: a column, or a condition: "bmi >= 30".')
+    ] = None,
+    where: Where = None,
+    clusters: Annotated[int | None, typer.Option(help="For kmeans.")] = None,
+    components: Annotated[
+        int | None, typer.Option(help="For pca, svd, factors and mixture.")
+    ] = None,
+    depth: Annotated[int | None, typer.Option(help="For tree: the most splits in a row.")] = None,
+    credits: Credits = None,
+    quote: Annotated[
+        bool, typer.Option("--quote", help="Only say what it would cost. Free.")
+    ] = False,
+    rows: Annotated[
+        int | None, typer.Option(help="With --quote, where the number of rows is private: a guess.")
+    ] = None,
+    plot: Annotated[
+        Path | None,
+        typer.Option(help="Where the picture goes: .svg, .png or .html; ALGORITHM.svg else."),
+    ] = None,
+    no_plot: Annotated[bool, typer.Option("--no-plot", help="No picture.")] = False,
+    method: Annotated[
+        str, typer.Option(help='"auto", or "paper" for the papers\' own algorithm.')
+    ] = "auto",
+    seed: Annotated[int | None, typer.Option(help="Of random starts; never of noise.")] = None,
+    anyway: Annotated[
+        bool, typer.Option("--anyway", help="Show the result even if it is below its noise.")
+    ] = False,
+    analyst: Name = None,
+    receipts: Receipts = None,
+    policy: Policy = POLICY,
+    as_json: Json = False,
+) -> None:
+    """Learn from noisy sums alone: components, clusters, classifiers, rules.
+
+    It spends at most --credits (all that is left, without it), charged question by question.
+    """
+    chosen = _algorithm(algorithm)
+    given = {COMPONENTS: components, CLUSTERS: clusters, DEPTH: depth}
+    _check(algorithm, chosen, columns, label, given)
+    from sulq.cli.opening import named, opened, quoting
+    from sulq.cli.questions import credits_of, hinted
+
+    source = named(policy, name)
+    schema = source.schema()
+    features = [part.strip() for part in (columns or "").split(",")]
+    cap = credits_of(credits)
+    learner = _learner(chosen, cap, method, seed, anyway, given)
+    with hinted(where, label):
+        asked = (features, _label(label, schema))
+        keeping = _condition(where)
+    if quote:
+        with quoting(source) as database:
+            oracle = database if analyst is None else database.as_analyst(analyst)
+            found = learner.quote(oracle, *asked, where=keeping, rows=rows)
+        _show_quote(source.name, algorithm, found, as_json)
+        return
+    picture = None if no_plot else _picture(plot, algorithm)
+    if receipts is not None:
+        receipts.open("a").close()  # found out before the charge
+    with opened(source) as database:
+        oracle = database if analyst is None else database.as_analyst(analyst)
+        with charging(), hinted(where, label), _counted(learner, as_json) as doubts:
+            learner.fit(oracle, *asked, where=keeping)
+        left = oracle.remaining
+    with stored(learner.credits_):
+        if receipts is not None:
+            with receipts.open("a", encoding="utf-8") as file:
+                file.writelines(receipt.to_json() + "\n" for receipt in learner.receipts_)
+            talk(f"{len(learner.receipts_)} receipts appended to {receipts}")
+        drawn = _draw(learner, picture, needed=plot is not None)
+        _show(learner, algorithm, source.name, left, drawn, doubts, as_json)
+
+
+# --- what was typed -----------------------------------------------------------------------------
+
+
+def _algorithm(word: str) -> Algorithm:
+    if word not in ALGORITHMS:
+        near = get_close_matches(word, ALGORITHMS, 1)
+        meant = f"did you mean {near[0]!r}? " if near else ""
+        raise InvalidQuery(f"no algorithm {word!r:.40}; {meant}there are {', '.join(ALGORITHMS)}")
+    return ALGORITHMS[word]
+
+
+def _check(
+    word: str, chosen: Algorithm, columns: str | None, label: str | None, given: dict[str, Any]
+) -> None:
+    if columns is None:
+        raise InvalidQuery(f"{word} needs --columns: what to learn from, as in --columns age,bmi")
+    if chosen.label and label is None:
+        raise InvalidQuery(f"{word} needs --label: the column to predict")
+    if label is not None and not chosen.label:
+        raise InvalidQuery(f"{word} takes no --label; name the column among --columns")
+    for name, value in given.items():
+        if value is not None and name not in chosen.options:
+            takes = f"it takes {', '.join(chosen.options)}" if chosen.options else "leave it out"
+            raise InvalidQuery(f"{word} takes no {name}; {takes}")
+
+
+def _learner(
+    chosen: Algorithm,
+    credits: Fraction | None,
+    method: str,
+    seed: int | None,
+    anyway: bool,
+    given: dict[str, Any],
+) -> Learner:
+    try:
+        from sulq import learn as page
+
+        kind = getattr(page, chosen.estimator)
+    except ImportError as missing:
+        raise InvalidQuery(str(missing)) from None
+    wanted = {
+        "credits": credits,
+        "method": method,
+        "random_state": seed,
+        "on_noise": "warn" if anyway else "raise",
+        **{PARAMETER[name]: value for name, value in given.items() if value is not None},
+    }
+    takes = set(kind().get_params())
+    learner: Learner = kind(**{name: value for name, value in wanted.items() if name in takes})
+    return learner
+
+
+def _label(text: str | None, schema: Any) -> Any:
+    from sulq.sql import parse_condition
+
+    return text if text is None or text in schema else parse_condition(text)
+
+
+def _condition(text: str | None) -> Any:
+    from sulq.sql import parse_condition
+
+    return None if text is None else parse_condition(text)
+
+
+# --- the fit ------------------------------------------------------------------------------------
+
+
+@contextmanager
+def _counted(learner: Learner, as_json: bool) -> Iterator[list[str]]:
+    """Warnings as notes; a fit that stops says what it had spent by then."""
+    import warnings
+
+    doubts: list[str] = []
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            yield doubts
+        except SulqError as error:
+            raise Stopped(error, getattr(learner, "credits_", Fraction(0))) from None
+        except KeyboardInterrupt:
+            talk(f"stopped; {credits_text(getattr(learner, 'credits_', Fraction(0)))} spent")
+            raise
+    doubts += [str(one.message) for one in caught if one.category.__name__ == "NoisyResult"]
+
+
+def _picture(plot: Path | None, algorithm: str) -> Path:
+    """Where the picture will go: checked before anything is charged."""
+    path = plot or Path(f"{algorithm}.svg")
+    if path.suffix.lower() not in PICTURES:
+        raise InvalidQuery(f"a picture is one of {', '.join(PICTURES)}, got {path.name!r:.60}")
+    if plot is not None:
+        from sulq.learn.plots import ready
+
+        try:
+            ready()
+        except ImportError as missing:
+            raise InvalidQuery(f"{missing}, or --no-plot") from None
+    if not path.exists():
+        path.open("a").close()  # found out before the charge
+        path.unlink()
+    return path
+
+
+def _draw(learner: Learner, path: Path | None, *, needed: bool) -> Path | None:
+    if path is None:
+        return None
+    from sulq.learn.plots import save
+
+    try:
+        save(learner.plot(), path)
+    except ImportError as missing:
+        talk(f"no picture: {missing}")
+        return None
+    return path
+
+
+# --- what is shown ------------------------------------------------------------------------------
+
+
+def _show(
+    learner: Learner,
+    algorithm: str,
+    name: str,
+    left: Fraction,
+    picture: Path | None,
+    doubts: list[str],
+    as_json: bool,
+) -> None:
+    from sulq.cli.learned import facts_of, records_of
+
+    records = records_of(learner)
+    notes = list(dict.fromkeys((*learner.notes_, *doubts)))
+    if as_json:
+        show_json(
+            {
+                "table": name,
+                "algorithm": algorithm,
+                "method": learner.method_,
+                "found": records,
+                **facts_of(learner),
+                "credits": learner.credits_,
+                "left": left,
+                "receipts": [receipt.seq for receipt in learner.receipts_],
+                "plot": picture,
+                "notes": notes,
+            }
+        )
+        return
+    for note in notes:
+        talk(f"note: {note}")
+    if records:
+        heads = list(records[0])
+        show(table(heads, [[number_text(record[head]) for head in heads] for record in records]))
+    pairs = [(key.replace("_", " "), _told(value)) for key, value in facts_of(learner).items()]
+    pairs += [
+        ("method", learner.method_),
+        ("cost", credits_text(learner.credits_) + ("" if learner.credits_ else " (nothing new)")),
+        ("left", credits_text(left)),
+        ("receipts", _numbers([receipt.seq for receipt in learner.receipts_])),
+    ]
+    if picture is not None:
+        pairs.append(("plot", str(picture)))
+    show(facts(pairs))
+
+
+def _told(value: Any) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {number_text(part)}" for name, part in value.items())
+    return number_text(value)
+
+
+def _numbers(numbers: list[int]) -> str:
+    """1 to 7, where none is missing."""
+    if len(numbers) > 1 and numbers == list(range(numbers[0], numbers[-1] + 1)):
+        return f"{numbers[0]} to {numbers[-1]}"
+    return ", ".join(map(str, numbers))
+
+
+def _show_quote(name: str, algorithm: str, found: FitQuote, as_json: bool) -> None:
+    if as_json:
+        show_json(
+            {
+                "table": name,
+                "algorithm": algorithm,
+                "method": found.method,
+                "credits": found.credits,
+                "left_after": found.left_after,
+                "steps": found.rows(),
+                "notes": found.plan.notes,
+            }
+        )
+        return
+    lines = [(row["step"], str(row["rounds"]), number_text(row["credits"])) for row in found.rows()]
+    show(table(("step", "rounds", "credits"), lines))
+    pairs = [
+        ("method", found.method),
+        ("cost", f"at most {credits_text(found.credits)}"),
+        ("left after", f"at least {credits_text(found.left_after)}"),
+    ]
+    show(
+        facts(
+            [*pairs, *(("note", note.replace("rows=...", "--rows N")) for note in found.plan.notes)]
+        )
+    )
