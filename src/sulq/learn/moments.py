@@ -18,6 +18,7 @@ from sulq.query.vector_values import Vector
 from sulq.query.vectors import bins, concat, norm, ones, scaled
 
 NORM_BINS = 40
+BINS_PER_DOUBLING = 4
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,38 @@ class Gram:
         return math.sqrt(2 * len(self.value)) * self.error
 
 
+@dataclass(frozen=True)
+class Lengths:
+    """A noisy histogram of the rows' distances from a centre."""
+
+    counts: Array
+    edges: Array
+    error: float
+
+    @property
+    def kept(self) -> Array:
+        """Cells under 2 errors hold nothing."""
+        kept = np.where(self.counts > max(2 * self.error, 0.5), self.counts, 0.0)
+        if kept.any():
+            return kept
+        return np.where(self.edges[1:] > self.edges[-1] / 2, 1.0, 0.0)  # nothing stands out
+
+    def quantile(self, share: float) -> float:
+        """The length that `share` of the rows do not pass, evenly spread within a cell."""
+        kept = self.kept
+        below = np.concatenate([[0.0], np.cumsum(kept) / kept.sum()])
+        cell = max(int(np.searchsorted(below, min(share, 1.0) - 1e-12)) - 1, 0)
+        low, high = max(self.edges[cell], self.edges[cell + 1] / 2), self.edges[cell + 1]
+        inside = (min(share, 1.0) - below[cell]) / (below[cell + 1] - below[cell])
+        return float(low + min(max(inside, 0.0), 1.0) * (high - low))
+
+    def mean_square(self, clip: float = math.inf) -> float:
+        """The mean squared length, of rows shrunk to `clip` where they are longer."""
+        kept = self.kept
+        middles = np.minimum((self.edges[:-1] + self.edges[1:]) / 2, clip)
+        return float(kept @ middles**2 / kept.sum())
+
+
 def find_centre(table: Table, purse: Purse, step: str = "centre") -> Centre:
     """The mean, drawn towards the public middle as far as it is noise (James and Stein)."""
     middle = table.features.middle
@@ -56,14 +89,14 @@ def find_centre(table: Table, purse: Purse, step: str = "centre") -> Centre:
         both = concat(scaled(ones(), weight), vector)
         found, error = purse.sums(step, table.outer(ones(), both))
         sums = found[0, 1:]
-        rows = _mixed(table, float(found[0, 0]) / weight, error / weight)
+        rows = mixed_rows(table, float(found[0, 0]) / weight, error / weight)
     offset = sums / rows
     spread = error / rows
     mean = np.clip(middle + shrink(offset, spread), table.features.low, table.features.high)
     return Centre(mean, spread, rows)
 
 
-def _mixed(table: Table, rows: float, error: float) -> float:
+def mixed_rows(table: Table, rows: float, error: float) -> float:
     """Two noisy counts as one, by their precision; never below what noise alone would show."""
     if error <= 0 or table.rows_error <= 0:
         return max(rows if error <= 0 else table.rows, 1.0)
@@ -88,26 +121,23 @@ def clip_share(table: Table) -> float:
     return 1.0 - min(0.5, 30.0 * math.sqrt(table.width) / table.signal)
 
 
+def find_lengths(table: Table, purse: Purse, centre: Array, step: str = "clip") -> Lengths:
+    """How far the rows are from `centre`: cells double in four steps, for bounds may be wide."""
+    reach = table.features.radius(centre)
+    vector = norm(table.features.as_vector(centre))
+    powers = np.arange(NORM_BINS - 1, -1, -1) / BINS_PER_DOUBLING
+    edges = np.concatenate([[0.0], reach * 2.0**-powers])
+    edges[-1] = reach * (1 + 2**-10)
+    counts, error = purse.sums(step, table.outer(ones(), bins(vector, edges.tolist())))
+    return Lengths(counts[0], edges, error)
+
+
 def find_radius(
     table: Table, purse: Purse, centre: Array, step: str = "clip", share: float | None = None
 ) -> float:
     """A quantile of the rows' distances from `centre`, from one noisy histogram."""
-    reach = table.features.radius(centre)
-    vector = norm(table.features.as_vector(centre))
-    edges = np.linspace(0.0, reach, NORM_BINS + 1)
-    edges[-1] = reach * (1 + 2**-10)
-    counts, error = purse.sums(step, table.outer(ones(), bins(vector, edges.tolist())))
-    return _quantile(counts[0], edges, error, clip_share(table) if share is None else share)
-
-
-def _quantile(counts: Array, edges: Array, error: float, share: float) -> float:
-    """The upper edge below which `share` of the counts lie; cells under 2 errors hold nothing."""
-    kept = np.where(counts > max(2 * error, 0.5), counts, 0.0)
-    if not kept.any():
-        return float(edges[-1]) / 2  # nothing stands out: half the public reach
-    below = np.cumsum(kept) / kept.sum()
-    place = int(np.searchsorted(below, share - 1e-12))
-    return float(edges[min(place + 1, len(edges) - 1)])
+    lengths = find_lengths(table, purse, centre, step)
+    return lengths.quantile(clip_share(table) if share is None else share)
 
 
 def ask_gram(table: Table, purse: Purse, vector: Vector, step: str = "gram") -> Gram:
