@@ -16,7 +16,7 @@ from sulq import Category, Number
 ROWS = 50_000
 SEED = 1890
 RICH_SHARE = 0.24
-CHANCE = 0.45
+CHANCE = 0.5
 """Deviation of what the columns do not say about income; sets the ceiling near 0.86."""
 
 NUMBERS = (
@@ -132,8 +132,30 @@ def family(random: np.random.Generator, age: Any, man: Any) -> tuple[Any, Any]:
 
 def occupations(random: np.random.Generator, school: Any, man: Any) -> Any:
     asked, men, _ = np.array(list(OCCUPATIONS.values())).T
-    near = np.exp(-((school[:, None] - asked) ** 2) / 8)
+    near = np.exp(-((school[:, None] - asked) ** 2) / 4)
     return drawn(random, near * np.where(man[:, None], men, 1 - men))
+
+
+def employers(random: np.random.Generator, job: Any, age: Any) -> Any:
+    """Farmers work for themselves, who has no occupation is unpaid, offices like degrees."""
+    weights = np.tile([share for share, _ in WORK.values()], (len(job), 1))
+    weights[:, 1] *= 1 + 9 * (job == 9) + 2 * np.isin(job, (3, 5)) + 0.02 * (age - 17)
+    weights[:, 2] *= 1 + 5 * (job == 0) + 2 * (job == 3)
+    weights[:, 3:6] *= (1 + 2 * np.isin(job, (1, 4)) + 12 * (job == 12))[:, None]
+    weights[:, 6] *= 0.1 + 40 * (job == 13)
+    return drawn(random, weights)
+
+
+def places(random: np.random.Generator, job: Any) -> tuple[Any, Any]:
+    """Region and origin: who came from elsewhere lives in the west or on the islands."""
+    weights = np.tile([share for share, _ in ORIGINS.values()], (len(job), 1))
+    weights[:, 1] *= 1 + 4 * np.isin(job, (8, 9, 11))
+    origin = drawn(random, weights)
+    weights = np.tile([share for share, _ in REGIONS.values()], (len(job), 1))
+    weights[:, 2] *= 1 + 3 * (origin == 1) + 2 * (origin == 2)
+    weights[:, 4] *= 1 + 8 * (origin == 2)
+    weights[:, 1] *= 1 + 1.5 * (job == 9)
+    return drawn(random, weights), origin
 
 
 def weekly_hours(random: np.random.Generator, age: Any, man: Any, work: Any, job: Any) -> Any:
@@ -152,21 +174,20 @@ def generate(rows: int = ROWS, seed: int = SEED) -> pd.DataFrame:
     school = schooling(random, age)
     marital, relation = family(random, age, man)
     job = occupations(random, school, man)
-    work = drawn(random, np.tile([share for share, _ in WORK.values()], (rows, 1)))
-    region = drawn(random, np.tile([share for share, _ in REGIONS.values()], (rows, 1)))
-    origin = drawn(random, np.tile([share for share, _ in ORIGINS.values()], (rows, 1)))
+    work = employers(random, job, age)
+    region, origin = places(random, job)
     hours = weekly_hours(random, age, man, work, job)
 
     def added(table: dict[str, Any], index: Any) -> Any:
         return np.array([row[-1] for row in table.values()])[index]
 
-    pay = 0.085 * (school - 10) + 0.030 * (age - 17) - 0.00038 * (age - 17) ** 2
+    years = np.clip(age - 17, 0, 38)  # experience pays, more so after a long schooling
+    pay = (0.035 + 0.0022 * years) * (school - 10) + 0.030 * years - 0.00038 * years**2
     pay = pay + added(OCCUPATIONS, job) + added(WORK, work) + added(REGIONS, region)
     pay = pay + added(ORIGINS, origin) + 0.016 * (np.minimum(hours, 60) - 40)
     pay = pay + 0.14 * man
-    pay = pay + np.where(
-        relation == 0, 0.25 + 0.04 * np.clip(school - 6, 0, 12), 0.0
-    )  # two incomes
+    two = 0.30 + 0.04 * np.clip(school - 6, 0, 12) - 0.25 * (age < 27)
+    pay = pay + np.where(relation == 0, two, 0.0)  # two incomes under one roof
     pay = pay + 0.03 * np.maximum(school - 12, 0) * (job <= 1)  # a degree pays where it is asked
     lucky = random.random(rows) < logistic(-3.0 + 1.5 * (pay - pay.mean()))
     gain = np.where(lucky, np.minimum(np.exp(random.normal(8.4, 1.1, rows)), 99_999), 0).round()
