@@ -1,0 +1,271 @@
+"""LinearRegression: least squares from noisy moments, refined on what they leave unexplained.
+
+Three things decide how much noise a sum of products carries: how long the rows are, how large the
+target is, and how many credits it gets. So: find the means of features and target, scale what is
+spread differently, clip around the means, and ask three moments apart: the Gram matrix, the
+cross-moment with the target (d numbers, it matters most), and, at the first solution, the
+cross-moment with the residual, which is smaller than the target and therefore less noisy.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from sklearn.base import RegressorMixin
+
+from sulq.errors import InvalidQuery
+from sulq.learn.estimator import Learner
+from sulq.learn.features import Array, published
+from sulq.learn.least_squares import Slopes, above_noise
+from sulq.learn.moments import Gram
+from sulq.learn.spending import Plan, Purse, Step
+from sulq.learn.surroundings import (
+    PRIOR_SPREAD,
+    Means,
+    View,
+    find_means,
+    find_spreads,
+    look_around,
+    scales_worth,
+    weight_vector,
+)
+from sulq.learn.table import LabelKind, Table
+from sulq.oracle import Oracle
+from sulq.query.expressions import Expression, col
+from sulq.query.vector_values import Vector
+from sulq.query.vectors import columns, crossed, ones, project
+
+SIGNAL_NEEDED = 0.5
+"""Deviations by which the cross-moment must pass its noise for slopes to be worth learning."""
+REFINEMENTS = 2
+LEAST_SIGNAL = 2.0
+"""Rows over the noise of a count below which not even a mean can be told."""
+
+
+class LinearRegression(RegressorMixin, Learner):  # type: ignore[misc]
+    """Least squares for a Number column.
+
+    `alpha` is a ridge on the coefficients in user units, as scikit-learn's Ridge has it. `weights`
+    is an expression in [0, 1]: every row counts by it (locally weighted regression), rounded to
+    1/256; missing counts as 0. Rows without the label are left out.
+
+    Learned: `coef_` and `intercept_` in user units, `coef_error_` (the standard error that noise
+    gives a coefficient) and `r2_`, an estimate of R^2 from the moments themselves. Predictions
+    stay within the label's public range. Where the moments are below their noise the mean is
+    predicted and `coef_` is 0, with a NoisyResult warning; where even the mean is, TooNoisy.
+    """
+
+    _label: LabelKind = "number"
+
+    def __init__(
+        self,
+        alpha: float = 0.0,
+        weights: Expression | None = None,
+        *,
+        credits: Any = None,
+        method: str = "auto",
+        random_state: Any = None,
+        on_noise: str = "raise",
+        progress: bool | None = None,
+    ) -> None:
+        self.alpha = alpha
+        self.weights = weights
+        self.credits = credits
+        self.method = method
+        self.random_state = random_state
+        self.on_noise = on_noise
+        self.progress = progress
+
+    def _table(
+        self,
+        oracle: Oracle,
+        features: Sequence[str] | Vector,
+        label: object,
+        where: Expression | None,
+    ) -> Table:
+        alpha = self.alpha
+        if isinstance(alpha, bool) or not isinstance(alpha, int | float) or not 0 <= alpha < 1e300:
+            raise InvalidQuery(f"alpha must be a number from 0 up, got {alpha!r:.40}")
+        if self.weights is not None and not isinstance(self.weights, Expression):
+            raise InvalidQuery(
+                f"weights must be an expression in [0, 1], got {type(self.weights).__name__}"
+            )
+        table = super()._table(oracle, features, label, where)
+        known = col(_name(table)).is_not_null()
+        return replace(table, where=known if where is None else where & known)
+
+    def _plan(self, table: Table) -> Plan:
+        share = table.share
+        if self.method == "paper":
+            parts = len(_parts(table)) + 2  # the constant, the columns, the label
+            return Plan(
+                "least squares, one question a pair of columns",
+                (Step("moments", share, rounds=parts * (parts + 1) // 2 - 2),),
+            )
+        steps = [Step("centre", 0.1 * share), Step("clip", 0.06 * share)]
+        if scales_worth(table):
+            steps.append(Step("spread", 0.06 * share))
+        rest = share - sum(step.share for step in steps)
+        steps += [Step("gram", 0.3 * rest), Step("cross", 0.25 * rest)]
+        steps.append(Step("refine", 0.45 * rest, rounds=REFINEMENTS))
+        return Plan("least squares, refined", tuple(steps))
+
+    def _learn(self, table: Table, purse: Purse) -> None:
+        if table.signal < LEAST_SIGNAL:
+            self._too_noisy(
+                f"about {table.rows:,.0f} rows against a noise of {table.unit:,.1f} rows a count:"
+                f" not even the mean of {_name(table)} can be told; about"
+                f" {10 * table.unit:,.0f} rows or {10 * table.unit / table.rows:,.1f} times the"
+                " epsilon would be needed"
+            )
+        if self.method == "paper":
+            self._learn_paper(table, purse)
+            return
+        weight = weight_vector(self.weights)
+        means = find_means(table, purse, weight, self.weights is not None)
+        spreads = None
+        if any(step.name == "spread" for step in purse.plan.steps):
+            spreads = find_spreads(table, purse, weight, means)
+        view = look_around(table, purse, weight, means, spreads)
+        rows = view.rows if self.weights is None else crossed(weight, view.rows)
+        gram = Gram(*purse.sums("gram", table.outer(rows, view.rows)))
+        gram = Gram((gram.value + gram.value.T) / 2, gram.error)
+        none = np.zeros(table.width)
+        cross, error = purse.sums("cross", table.outer(rows, view.residual(none, view.clip)))
+        # of a bell-shaped target, clipping keeps this share of the moment (Bussgang)
+        cross, error = cross[:, 0] / view.inside, error / view.inside
+        passed = above_noise(gram, cross, error)
+        if passed < SIGNAL_NEEDED:
+            self._only_mean(table, purse, weight, means)
+            return
+        slopes = Slopes.first(gram, cross, error, self._penalty(table, view))
+        clip = view.clip * _residual_clip(view.inside)
+        for _ in range(REFINEMENTS):
+            query = table.outer(rows, view.residual(slopes.value, clip))
+            found, error = purse.sums("refine", query)
+            slopes = slopes.refined(found[:, 0], error)
+        self._set(table, view, slopes)
+
+    def _penalty(self, table: Table, view: View) -> Array:
+        """alpha per coordinate: a user's coefficient is a slope over the width of its column."""
+        _, width = table.features.units
+        spread = width if view.spreads is None else width * view.spreads
+        return np.asarray(float(self.alpha) / spread**2)
+
+    def _set(self, table: Table, view: View, slopes: Slopes) -> None:
+        """From slopes in spreads to user units."""
+        spreads = np.ones(table.width) if view.spreads is None else view.spreads
+        errors = np.sqrt(np.maximum(np.diag(slopes.noise), 0.0)) / spreads
+        self._say(table, view.means.features, view.means.target, slopes.value / spreads, errors)
+        self.r2_ = None
+        if view.variance > 0:
+            self.r2_ = min(max(slopes.explained(view.means.rows) / view.variance, 0.0), 1.0)
+
+    def _only_mean(self, table: Table, purse: Purse, weight: Vector, means: Means) -> None:
+        """What is left is spent on the mean: an honest constant beats noisy slopes."""
+        target = columns([_name(table)], [0.5])
+        found, error = purse.sums("refine", table.outer(weight, target), purse.left)
+        told = PRIOR_SPREAD**2 / (PRIOR_SPREAD**2 + means.target_error**2)
+        first = (means.target - 0.5) / told
+        errors = np.array([means.target_error, error / means.rows, PRIOR_SPREAD])
+        precision = np.maximum(errors, 1e-12) ** -2.0
+        offset = precision @ [first, float(found[0, 0]) / means.rows, 0.0] / precision.sum()
+        none = np.zeros(table.width)
+        self._say(table, means.features, float(np.clip(0.5 + offset, 0, 1)), none, none)
+        self.r2_ = 0.0
+        self._doubt(
+            f"the slopes are below their noise (about {table.rows:,.0f} rows, noise"
+            f" {table.unit:,.1f} rows a count): predicting the mean; more rows, a larger epsilon or"
+            " fewer features would help"
+        )
+
+    def _say(self, table: Table, centre: Array, mean: float, slopes: Array, errors: Array) -> None:
+        assert table.label is not None and table.label.number is not None  # noqa: S101
+        low, high = (float(end) for end in table.label.number.range)
+        _, width = table.features.units
+        self._centre = centre
+        self._slopes = slopes
+        self._mean = mean
+        self._range = (low, high)
+        self.coef_ = slopes * (high - low) / width
+        self.coef_error_ = errors * (high - low) / width
+        self.intercept_ = (
+            low + (high - low) * mean - float(self.coef_ @ table.features.to_user(centre))
+        )
+
+    # --- as the papers do it --------------------------------------------------------------------
+
+    def _learn_paper(self, table: Table, purse: Purse) -> None:
+        """Every pair of columns is one question, on public bounds alone, without clip or shrink."""
+        parts = [*_parts(table), columns([_name(table)], [0])]
+        weight = weight_vector(self.weights)
+        vectors = [ones(), *parts]
+        blocks: dict[tuple[int, int], Array] = {}
+        errors = []
+        for i, left in enumerate(vectors):
+            side = left if self.weights is None else crossed(weight, left)
+            for j, right in enumerate(vectors[i:], i):
+                if (i, j) in ((0, 0), (len(parts), len(parts))) and self.weights is None:
+                    continue
+                found, error = purse.sums("moments", table.outer(side, right))
+                blocks[i, j], blocks[j, i] = found, found.T
+                errors.append(error)
+        if self.weights is None:
+            blocks[0, 0] = np.array([[table.rows]])
+        last = len(parts)
+        rows = max(float(blocks[0, 0][0, 0]), 1.0)
+        size = range(1, last)
+        mean = np.hstack([blocks[0, j][0] for j in size]) / rows
+        target = float(blocks[0, last][0, 0]) / rows
+        gram = np.block([[blocks[i, j] for j in size] for i in size]) / rows
+        cross = np.vstack([blocks[i, last] for i in size])[:, 0] / rows
+        gram = (gram + gram.T) / 2 - np.outer(mean, mean)
+        _, width = table.features.units
+        gram += np.diag(float(self.alpha) / rows / width**2)
+        least = float(np.linalg.eigvalsh(gram)[0])
+        noise = max(errors) / rows
+        none = np.zeros(table.width)
+        self.r2_ = None
+        if least <= noise and noise > 0:
+            self._say(table, mean, min(max(target, 0.0), 1.0), none, none)
+            self._too_noisy(
+                f"the least eigenvalue of the moments is {least:.3g}, their noise {noise:.3g}:"
+                f" about {math.ceil(noise / max(abs(least), 1e-9)) + 1} times the rows or epsilon"
+                ' would be needed; method="auto" needs less'
+            )
+            return
+        inverse = np.linalg.pinv(gram, rcond=1e-10, hermitian=True)
+        slopes = inverse @ (cross - mean * target)
+        spread = noise * math.sqrt(1 + float(slopes @ slopes))
+        self._say(table, mean, target, slopes, spread * np.sqrt(np.diag(inverse @ inverse)))
+
+    # --- public rows ----------------------------------------------------------------------------
+
+    def predict(self, rows: Any) -> Array:
+        """Predictions for public rows, within the label's public range."""
+        moved = self._coordinates(rows, getattr(self, "_centre", None)) - self._centre
+        low, high = self._range
+        return np.asarray(low + (high - low) * np.clip(self._mean + moved @ self._slopes, 0, 1))
+
+
+def _residual_clip(inside: float) -> float:
+    """In clips of the target: below 1 where noise is loud, without bound as it vanishes."""
+    return max(1 - 0.4 * (1 - inside), 0.01 / max(1 - inside, 1e-6))
+
+
+def _name(table: Table) -> str:
+    assert table.label is not None  # noqa: S101
+    return str(table.label.source)
+
+
+def _parts(table: Table) -> list[Vector]:
+    """The features one by one."""
+    features = table.features
+    if features.vector is None:
+        return [columns([name]) for name in features.names]
+    unit = np.eye(features.width)
+    return [project(features.vector, [published(row)]) for row in unit]
