@@ -4,51 +4,110 @@ from __future__ import annotations
 
 from typing import Any
 
-MOST_LINES = 40
+import numpy as np
 
 Records = list[dict[str, Any]]
 
 
 def records_of(learner: Any) -> Records:
-    """One record a line: components, clusters, coefficients, nodes, rules or items."""
-    kind = type(learner).__name__
-    match kind:
+    """One record a line: coordinates, clusters, classes, nodes, rules or items."""
+    if getattr(learner, "majority_", None) is not None:
+        return _shares(learner)
+    match type(learner).__name__:
         case "PCA" | "SVD" | "FactorAnalysis":
             return _directions(learner)
-        case "KMeans" | "GaussianMixture":
-            return _groups(learner)
+        case "KMeans":
+            return _groups(learner, "cluster", learner.cluster_centers_, learner.weights_)
+        case "GaussianMixture":
+            return _groups(learner, "component", learner.means_, learner.weights_)
         case "DecisionTree":
-            return _nodes(learner)
+            return _nodes(learner, 0)
+        case "NaiveBayes":
+            return _shares(learner)
         case "AssociationRules":
             return _rules(learner)
         case "LinkAnalysis":
             return _links(learner)
-    if hasattr(learner, "coef_"):
-        return _coefficients(learner)
-    return _classes(learner)
+        case "Classifier":
+            return records_of(learner.chosen_)
+    return _coefficients(learner)
 
 
 def facts_of(learner: Any) -> dict[str, Any]:
-    """What does not fit in lines."""
+    """What belongs to no single line."""
+    if getattr(learner, "majority_", None) is not None:
+        return {"predicts": learner.classes_[learner.majority_]}
+    match type(learner).__name__:
+        case "PCA" | "SVD":
+            variances = [float(value) for value in learner.explained_variance_]
+            return {"explained_variance": variances, "noise_edge": float(learner.noise_edge_)}
+        case "LinearRegression":
+            return {"intercept": float(learner.intercept_)}
+        case "Classifier":
+            return {"chosen": type(learner.chosen_).__name__, **facts_of(learner.chosen_)}
     return {}
 
 
 def _directions(learner: Any) -> Records:
-    """One line a coordinate, one column a component."""
-    names = [f"component {place + 1}" for place in range(len(learner.components_))]
-    lines = [
+    word = "factor" if type(learner).__name__ == "FactorAnalysis" else "component"
+    names = [f"{word} {place + 1}" for place in range(len(learner.components_))]
+    return [
         {"coordinate": key, **dict(zip(names, map(float, learner.components_[:, i]), strict=True))}
         for i, key in enumerate(learner._features.keys)
     ]
+
+
+def _groups(learner: Any, word: str, centres: Any, shares: Any) -> Records:
+    keys = learner._features.keys
+    return [
+        {word: place, "share": float(share), **dict(zip(keys, map(float, centre), strict=True))}
+        for place, (centre, share) in enumerate(zip(centres, shares, strict=True))
+    ]
+
+
+def _nodes(learner: Any, place: int) -> Records:
+    """A node and all below it, indented."""
+    node = learner.tree_[place]
+    said = "all rows"
+    if node.parent is not None:
+        split = learner.tree_[node.parent].split
+        said = learner.attributes_[split.attribute].text(split.groups[node.child])
+    shares = {str(name): share for name, share in zip(learner.classes_, node.shares, strict=True)}
+    line = {"node": "  " * node.depth + said, "rows": round(sum(node.counts)), **shares}
+    return [line, *(line for child in node.children for line in _nodes(learner, child))]
+
+
+def _coefficients(learner: Any) -> Records:
+    """One line a coordinate: its weight and the noise of that, or its weight for each class."""
+    matrix = np.atleast_2d(learner.coef_)
+    keys = learner._features.keys
+    if len(matrix) > 1:
+        return [
+            {"coordinate": key,
+             **{str(c): float(w) for c, w in zip(learner.classes_, matrix[:, i], strict=True)}}
+            for i, key in enumerate(keys)
+        ]  # fmt: skip
+    errors = getattr(learner, "coef_error_", None)
+    if errors is None:
+        return [{"coordinate": k, "weight": float(w)} for k, w in zip(keys, matrix[0], strict=True)]
+    return [
+        {"coordinate": key, "weight": float(weight), "noise": float(error)}
+        for key, weight, error in zip(keys, matrix[0], np.ravel(errors), strict=True)
+    ]
+
+
+def _shares(learner: Any) -> Records:
+    """The classes and their noisy shares; where class means were learned, those too."""
+    held = np.exp(learner.class_log_prior_)
+    means = getattr(learner, "theta_", None)
+    numbers = getattr(learner, "_gaussian", None)
+    lines: Records = []
+    for place, (name, share) in enumerate(zip(learner.classes_, held / held.sum(), strict=True)):
+        line: dict[str, Any] = {"class": str(name), "share": float(share)}
+        if means is not None and numbers is not None:
+            line |= {f"mean {k}": float(m) for k, m in zip(numbers.keys, means[place], strict=True)}
+        lines.append(line)
     return lines
-
-
-def _groups(learner: Any) -> Records:
-    return []
-
-
-def _nodes(learner: Any) -> Records:
-    return []
 
 
 def _rules(learner: Any) -> Records:
@@ -56,12 +115,4 @@ def _rules(learner: Any) -> Records:
 
 
 def _links(learner: Any) -> Records:
-    return []
-
-
-def _coefficients(learner: Any) -> Records:
-    return []
-
-
-def _classes(learner: Any) -> Records:
     return []

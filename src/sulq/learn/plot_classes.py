@@ -113,12 +113,15 @@ def _thinned(count: int) -> list[int]:
 
 
 def _weights(learner: Any) -> Picture | None:
-    """Bars of coef_, each times the width of its column's bounds so that they compare."""
+    """Bars of coef_, each times the width of its column's bounds so that they compare.
+
+    What no row can show is taken out: a constant in all values of a Category, or in all classes.
+    """
     found = getattr(learner, "coef_", None)
     if found is None:
         return _telling(learner) if hasattr(learner, "feature_log_prob_") else None
     _, widths = learner._features.units
-    matrix = np.atleast_2d(found) * widths
+    matrix = _centred(learner._features, np.atleast_2d(found) * widths)
     errors = getattr(learner, "coef_error_", None)
     spread = None if errors is None else np.atleast_2d(errors) * widths
     keys = learner._features.keys
@@ -134,11 +137,21 @@ def _weights(learner: Any) -> Picture | None:
     ).properties(title=panel("weights"))
 
 
+def _centred(features: Any, matrix: Array) -> Array:
+    centred = matrix - matrix.mean(axis=0) if len(matrix) > 1 else matrix.copy()
+    keys = [key.partition("=")[0] if "=" in key else "" for key in features.keys]
+    for name in set(keys) - {""}:
+        places = [place for place, key in enumerate(keys) if key == name]
+        centred[:, places] -= centred[:, places].mean(axis=1, keepdims=True)
+    return centred
+
+
 def _many(matrix: Array, keys: tuple[str, ...], classes: list[Any]) -> Picture:
     """A field of coloured cells: coordinates down, classes across."""
     alt = altair()
     kept = np.sort(np.argsort(-np.abs(matrix).max(axis=0))[:24])
     most = float(np.abs(matrix).max()) or 1.0
+    angle = -35 if max(len(str(name)) for name in classes) > 7 else 0
     records = [
         {"name": keys[i], "class": str(name), "value": float(matrix[row, i])}
         for row, name in enumerate(classes)
@@ -149,7 +162,7 @@ def _many(matrix: Array, keys: tuple[str, ...], classes: list[Any]) -> Picture:
         .mark_rect(cornerRadius=2)
         .encode(
             alt.X("class:N", sort=None, title=None,
-                  axis=alt.Axis(orient="top", labelAngle=0, domain=False, ticks=False)),
+                  axis=alt.Axis(orient="top", labelAngle=angle, domain=False, ticks=False)),
             alt.Y("name:N", sort=None, title=None, axis=alt.Axis(domain=False, ticks=False)),
             alt.Color("value:Q", title="weight, over the whole bounds",
                       scale=alt.Scale(domain=[-most, 0, most],
