@@ -39,7 +39,7 @@ def test_a_tree_is_printed_and_drawn_and_paid_for(crowd):
 def test_json_has_what_was_found_and_what_it_cost(crowd):
     found = crowd("learn", "tree", *COLUMNS, "--label", "smoker", "--depth", "1", "--credits", "5",
                   "--no-plot", "--json").json  # fmt: skip
-    assert [line["node"].strip() for line in found["found"]][0] == "all rows"
+    assert found["found"][0]["node"] == "all rows"
     left, right = found["found"][1:]
     assert min(left["True"], right["True"]) < 0.1 < 0.9 < max(left["True"], right["True"])
     assert found["credits"] == pytest.approx(5, abs=1e-6)

@@ -18,8 +18,9 @@ from sulq.learn.plot_parts import (
     chart,
     colours,
     finished,
-    interval,
     panel,
+    weighed,
+    without_constants,
 )
 
 CORNERS = 200
@@ -121,29 +122,16 @@ def _weights(learner: Any) -> Picture | None:
     if found is None:
         return _telling(learner) if hasattr(learner, "feature_log_prob_") else None
     _, widths = learner._features.units
-    matrix = _centred(learner._features, np.atleast_2d(found) * widths)
+    matrix = np.atleast_2d(found) * widths
     errors = getattr(learner, "coef_error_", None)
-    spread = None if errors is None else np.atleast_2d(errors) * widths
     keys = learner._features.keys
     classes = [learner.classes_[1]] if len(matrix) == 1 else list(learner.classes_)
     if len(matrix) > 1:
-        return _many(matrix, keys, classes)
-    records = [
-        {"name": key, **interval(matrix[0, i], None if spread is None else spread[0, i])}
-        for i, key in enumerate(keys)
-    ]
+        return _many(without_constants(keys, matrix - matrix.mean(axis=0)), keys, classes)
+    records = weighed(keys, matrix[0], None if errors is None else np.ravel(errors) * widths)
     return bars_with_errors(
         records, across=f"weight for {classes[0]}, over the whole bounds", colour=BLUE, width=260
     ).properties(title=panel("weights"))
-
-
-def _centred(features: Any, matrix: Array) -> Array:
-    centred = matrix - matrix.mean(axis=0) if len(matrix) > 1 else matrix.copy()
-    keys = [key.partition("=")[0] if "=" in key else "" for key in features.keys]
-    for name in set(keys) - {""}:
-        places = [place for place, key in enumerate(keys) if key == name]
-        centred[:, places] -= centred[:, places].mean(axis=1, keepdims=True)
-    return centred
 
 
 def _many(matrix: Array, keys: tuple[str, ...], classes: list[Any]) -> Picture:

@@ -16,11 +16,11 @@ from sulq.learn.plot_parts import (
     bars_with_errors,
     chart,
     finished,
-    interval,
     panel,
+    weighed,
 )
 
-MOST_DOTS = 2_000
+MOST_DOTS = 500
 
 
 def regression(learner: Any, rows: Any = None, truth: Any = None) -> Picture:
@@ -33,11 +33,9 @@ def regression(learner: Any, rows: Any = None, truth: Any = None) -> Picture:
     errors = getattr(learner, "coef_error_", None)
     values = np.ravel(learner.coef_) * widths
     spread = None if errors is None else np.ravel(errors) * widths
-    records = [
-        {"name": key, **interval(values[i], None if spread is None else spread[i])}
-        for i, key in enumerate(keys)
-    ]
-    bars = bars_with_errors(records, across="change over the whole bounds of a column", colour=BLUE)
+    records = weighed(keys, values, spread)
+    across = "change over the whole bounds of a column"
+    bars = bars_with_errors(records, across=across, colour=BLUE).properties(title=panel("columns"))
     drawn = bars
     if rows is not None:
         drawn = alt.hconcat(_predicted(learner, rows, truth), bars, spacing=36)
@@ -64,7 +62,7 @@ def _predicted(learner: Any, rows: Any, truth: Any) -> Picture:
             width=260,
             height=260,
         )
-        .mark_circle(size=14, opacity=0.35, color=GREEN)
+        .mark_circle(size=18, opacity=0.45, color=GREEN)
         .encode(
             alt.X("true:Q", title="true", scale=scale, axis=alt.Axis(tickCount=5)),
             alt.Y("found:Q", title="predicted", scale=scale, axis=alt.Axis(tickCount=5)),

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from sulq.learn.features import Array
+
 BLUE, ORANGE, GREEN, PINK = "#0072B2", "#D55E00", "#009E73", "#CC79A7"
 YELLOW, SKY, GREY, INK = "#E69F00", "#56B4E9", "#8A8F98", "#24292F"
 PALETTE = (BLUE, ORANGE, GREEN, PINK, YELLOW, SKY, "#7F5539", GREY)
@@ -43,7 +45,7 @@ def finished(drawn: Picture, title: str, said: Sequence[str] = ()) -> Picture:
     named = drawn.properties(
         background="white",
         padding=12,
-        title=alt.TitleParams(title, subtitle=list(said), anchor="start", offset=8),
+        title=alt.TitleParams(title, subtitle=list(said), anchor="start", offset=14 if said else 8),
     )
     return (
         named.configure(font=FONT)
@@ -138,3 +140,25 @@ def interval(value: float, error: float | None) -> dict[str, float]:
         return {"value": float(value)}
     half = 1.96 * float(error)
     return {"value": float(value), "low": float(value) - half, "high": float(value) + half}
+
+
+def weighed(keys: Sequence[str], weights: Array, errors: Array | None) -> Records:
+    """Weights by coordinate. What a Category's values share shows in no row, and is taken out.
+
+    Its error is that shared part's for the most, so differences between values get no bar.
+    """
+    shown = without_constants(keys, weights[None, :])[0]
+    return [
+        {"name": key, **interval(shown[i], None if errors is None or "=" in key else errors[i])}
+        for i, key in enumerate(keys)
+    ]
+
+
+def without_constants(keys: Sequence[str], matrix: Array) -> Array:
+    """Weights (one row each) minus their mean over the values of each Category."""
+    shown = matrix.copy()
+    names = [key.partition("=")[0] if "=" in key else "" for key in keys]
+    for name in set(names) - {""}:
+        places = [place for place, other in enumerate(names) if other == name]
+        shown[:, places] -= shown[:, places].mean(axis=1, keepdims=True)
+    return shown
