@@ -2,22 +2,41 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
+from sklearn.exceptions import NotFittedError
 
 from sulq.errors import InvalidQuery
 from sulq.learn.estimator import Learner
 from sulq.learn.features import Array, published
-from sulq.learn.moments import ask_gram, find_centre, find_radius
+from sulq.learn.moments import ask_gram, find_lengths
 from sulq.learn.spending import Plan, Purse, Step
+from sulq.learn.spread import (
+    CLIP,
+    Spread,
+    find_spread,
+    kept_open,
+    literal_plan,
+    literal_spread,
+    loudness,
+    settled_spectrum,
+    spread_plan,
+)
 from sulq.learn.table import Table
 from sulq.query.vector_values import Vector
 from sulq.query.vectors import project
 
+QUIET = 0.01
+"""Noise below this part of the last component wanted: nothing is gained by asking more."""
 
-class PCA(Learner):
-    """Principal components of the rows, in coordinates scaled by their public bounds."""
+
+class Subspace(Learner):
+    """What PCA and SVD share: how many directions, their signs, and what is done with them."""
+
+    components_: Array
+    """One direction a row, in coordinates scaled by the public bounds."""
 
     def __init__(
         self,
@@ -36,34 +55,218 @@ class PCA(Learner):
         self.on_noise = on_noise
         self.progress = progress
 
-    def _plan(self, table: Table) -> Plan:
-        rest = table.share
-        return Plan(
-            "gram",
-            (Step("centre", 0.2 * rest), Step("clip", 0.05 * rest), Step("gram", 0.75 * rest)),
-        )
-
-    def _learn(self, table: Table, purse: Purse) -> None:
-        centre = find_centre(table, purse)
-        radius = find_radius(table, purse, centre.mean)
-        gram = ask_gram(table, purse, table.features.as_vector(centre.mean, radius))
-        values, vectors = np.linalg.eigh(gram.value / centre.rows)
-        order = np.argsort(-values)
-        count = int(self.n_components or table.width)
-        self._centre = centre.mean
-        self.mean_ = table.features.to_user(centre.mean)
-        self.components_ = vectors.T[order][:count]
-        self.explained_variance_ = values[order][:count]
-        self.n_components_ = count
-        self.noise_edge_ = gram.edge / centre.rows
+    # --- using what was released ------------------------------------------------------------------
 
     def as_vector(self) -> Vector:
-        """The released coordinates of a row, for a further question or learner."""
-        if not hasattr(self, "components_"):
-            raise InvalidQuery("PCA has not learned yet: call fit first")
-        return project(self._features.as_vector(self._centre), published(self.components_))
+        """The released coordinates of a row, for a further question or learner.
+
+        Rows farther out than any that was seen are drawn in, so that sums stay cheap.
+        """
+        self._check_fitted()
+        return project(
+            self._features.as_vector(self._origin, self._reach), published(self.components_)
+        )
 
     def transform(self, rows: Any) -> Array:
         """Public rows in the released subspace."""
-        moved = self._coordinates(rows, self._centre) - self._centre
+        self._check_fitted()
+        moved = self._coordinates(rows, self._origin) - self._middle()
         return np.asarray(moved @ self.components_.T)
+
+    def inverse_transform(self, points: Any) -> Array:
+        """Points of the subspace as coordinates in user units (a category: shares)."""
+        self._check_fitted()
+        found = np.asarray(points, dtype=np.float64)
+        if found.ndim != 2 or found.shape[1] != self.n_components_:
+            raise InvalidQuery(
+                f"points must be an array with {self.n_components_} columns, got {found.shape}"
+            )
+        return self._features.to_user(found @ self.components_ + self._middle())
+
+    def get_feature_names_out(self, input_features: Any = None) -> Any:
+        self._check_fitted()
+        name = type(self).__name__.lower()
+        return np.array([f"{name}{place}" for place in range(self.n_components_)], dtype=object)
+
+    def _check_fitted(self) -> None:
+        if not hasattr(self, "components_"):
+            raise NotFittedError(f"{type(self).__name__} has not learned yet: call fit first")
+
+    def _middle(self) -> Array:
+        return np.zeros(self._features.width) if self._origin is None else self._origin
+
+    # --- learning ---------------------------------------------------------------------------------
+
+    def _check_components(self, width: int) -> None:
+        wanted = self.n_components
+        if wanted is None:
+            return
+        whole = isinstance(wanted, int | np.integer) and not isinstance(wanted, bool)
+        if whole and 1 <= wanted <= width:
+            return
+        if isinstance(wanted, float) and 0 < wanted < 1:
+            return
+        raise InvalidQuery(
+            f"n_components must be 1 to {width} (the coordinates), a share between 0 and 1, or"
+            f" None for all above the noise; got {wanted!r:.40}"
+        )
+
+    def _count(self, variances: Array, total: float, above: int) -> int:
+        """How many components were asked for."""
+        wanted = self.n_components
+        if wanted is None:
+            return max(above, 1)
+        if isinstance(wanted, float):
+            reached = np.cumsum(np.maximum(variances, 0)) / max(total, 1e-300)
+            needed = int(np.searchsorted(reached, wanted - 1e-12)) + 1
+            return max(1, min(needed, above))
+        return int(wanted)
+
+    def _refuse_hopeless(self, table: Table, purse: Purse) -> None:
+        """Rows all along one line would not show: raise before anything is spent on them."""
+        loud = loudness(table, purse, purse.left)
+        if loud > 1:
+            self._too_noisy(
+                f"{table.rows:,.0f} rows cannot show a direction among {table.width} coordinates at"
+                f" this budget; {_remedy(table, loud)} are the least that could"
+            )
+
+    def _set_spectrum(self, table: Table, found: Spread) -> Array:
+        """Eigenvectors, what lies along them, and what of it is noise."""
+        values, vectors = np.linalg.eigh(found.covariance)
+        values, vectors = values[::-1], vectors.T[::-1]
+        literal = self.method_ == "paper"
+        variances = np.maximum(values, 0) if literal else settled_spectrum(values, found.error)
+        above = int((values > found.edge).sum()) if found.error else len(values)
+        total = max(float(np.trace(found.covariance)), 0.0)
+        count = self._count(variances, total, above)
+        signs = np.sign(vectors[np.arange(len(vectors)), np.abs(vectors).argmax(axis=1)])
+        self.components_ = (vectors * signs[:, None])[:count]
+        self.n_components_ = count
+        self.noise_edge_ = found.edge
+        self.components_error_ = _turned(variances, found.error)[:count]
+        self._origin: Array | None = found.mean
+        self._reach = None if found.clip is None else found.reach
+        self._judge(table, found, values, above)
+        return np.maximum(variances[:count], 0.0)
+
+    def _judge(self, table: Table, found: Spread, values: Array, above: int) -> None:
+        seen = f"noise alone reaches a variance of {found.edge:.3g}"
+        if above == 0:
+            least = found.length_squared / len(values)
+            need = _remedy(table, found.edge / least) if least > 0 else "far more rows"
+            self._too_noisy(
+                f"no direction stands out: the largest variance seen is {values[0]:.3g}, {seen};"
+                f" {need} would surely do"
+            )
+        elif above < self.n_components_:
+            which = f"components {above + 1} to {self.n_components_}"
+            if above + 1 == self.n_components_:
+                which = f"component {above + 1}"
+            self._doubt(f"{which} cannot be told from noise ({seen}); n_components={above} can")
+
+
+class PCA(Subspace):
+    """Principal components of the rows.
+
+    `n_components`: how many; a share of the variance; or None, all that stand above the noise.
+    Learned: `components_`, `explained_variance_` (of the rows along them, noise taken off),
+    `explained_variance_ratio_`, their `..._error_`, `mean_` (user units), `noise_edge_`.
+    A missing value counts as the middle of its bounds at first, as the mean from then on.
+    """
+
+    def _plan(self, table: Table) -> Plan:
+        self._check_components(table.width)
+        if self.method == "paper":
+            return literal_plan(table, means=True)
+        return spread_plan(table, "gram")
+
+    def _learn(self, table: Table, purse: Purse) -> None:
+        self._refuse_hopeless(table, purse)
+        if self.method == "paper":
+            found = literal_spread(table, purse, centred=True)
+        else:
+            found = find_spread(table, purse, self._suffices)
+        variances = self._set_spectrum(table, found)
+        count = self.n_components_
+        total = max(float(np.trace(found.covariance)), float(variances.sum()), 1e-300)
+        self.mean_ = table.features.to_user(found.mean)
+        self.mean_error_ = found.mean_error * table.features.units[1]
+        self.explained_variance_ = variances
+        self.explained_variance_error_ = np.full(count, found.error)
+        self.explained_variance_ratio_ = variances / total
+        self.singular_values_ = np.sqrt(variances * max(found.rows - 1, 1.0))
+        if purse.left > 0.2 and self.method != "paper":
+            self._note(f"the first look sufficed: {purse.left:.0%} of the credits were not spent")
+
+    def _suffices(self, seen: Spread) -> bool:
+        """The noise of the look is far below the last component wanted."""
+        if seen.error == 0:
+            return True
+        values: Array = np.asarray(np.linalg.eigvalsh(seen.covariance)[::-1])
+        wanted = self._count(values, float(values.sum()), len(values))
+        return seen.edge < QUIET * float(values[wanted - 1])
+
+
+class SVD(Subspace):
+    """The leading right singular vectors of the table of scaled coordinates, not centred. S4.6
+
+    Learned: `components_`, `singular_values_` (noise taken off), their `..._error_`, `noise_edge_`
+    (a mean square, as are the eigenvalues it is compared with).
+    """
+
+    def _plan(self, table: Table) -> Plan:
+        self._check_components(table.width)
+        if self.method == "paper":
+            return literal_plan(table, means=False)
+        base = table.share
+        return Plan("gram", (Step("clip", CLIP * base), Step("gram", (1 - CLIP) * base)))
+
+    def _learn(self, table: Table, purse: Purse) -> None:
+        self._refuse_hopeless(table, purse)
+        if self.method == "paper":
+            found = literal_spread(table, purse, centred=False)
+        else:
+            found = self._second_moments(table, purse)
+        squares = self._set_spectrum(table, found)
+        self._origin = None
+        self.singular_values_ = np.sqrt(squares * found.rows)
+        slopes = np.maximum(2 * self.singular_values_, 1e-300)
+        errors = found.error * found.rows / slopes
+        self.singular_values_error_ = np.minimum(errors, math.sqrt(found.error * found.rows))
+
+    def _second_moments(self, table: Table, purse: Purse) -> Spread:
+        share = kept_open(loudness(table, purse, purse.left))
+        lengths = find_lengths(table, purse, None)
+        radius = lengths.quantile(share)
+        gram = ask_gram(table, purse, table.features.as_vector(None, radius))
+        lengthened = lengths.mean_square() / lengths.mean_square(radius)
+        scale = lengthened / table.rows
+        return Spread(
+            np.zeros(table.width),
+            0.0,
+            gram.value * scale,
+            gram.error * scale,
+            table.rows,
+            lengths.quantile(1.0),
+            radius,
+            lengthened,
+            lengths.mean_square(),
+        )
+
+
+def _turned(variances: Array, error: float) -> Array:
+    """The sine of the angle to the true direction, to first order: s / gap, over all gaps."""
+    if error <= 0:
+        return np.zeros(len(variances))
+    gaps = variances[:, None] - variances[None, :]
+    np.fill_diagonal(gaps, math.inf)
+    squares = (error**2 / 2 / np.maximum(gaps**2, 1e-300)).sum(axis=1)
+    turned: Array = np.minimum(1.0, np.sqrt(squares))
+    return turned
+
+
+def _remedy(table: Table, factor: float) -> str:
+    """What would make the noise smaller by a factor."""
+    epsilon = float(table.oracle.promise.epsilon)
+    return f"{table.rows * factor:,.0f} rows, or epsilon {epsilon * factor:.3g},"

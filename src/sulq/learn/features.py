@@ -90,8 +90,8 @@ class Features:
             parts += [1 / count] * count if count else [0.5]
         return np.array(parts)
 
-    def radius(self, centre: Array) -> float:
-        """The farthest a row can be from `centre`, by public facts."""
+    def radius(self, centre: Array | None) -> float:
+        """The farthest a row can be from `centre` (0 if None), by public facts."""
         bound = VectorBinder(self.schema).bind(self.as_vector(centre))
         return float(np.sqrt(bound.norm_squared) * float(bound.step))
 

@@ -121,8 +121,11 @@ def clip_share(table: Table) -> float:
     return 1.0 - min(0.5, 30.0 * math.sqrt(table.width) / table.signal)
 
 
-def find_lengths(table: Table, purse: Purse, centre: Array, step: str = "clip") -> Lengths:
-    """How far the rows are from `centre`: cells double in four steps, for bounds may be wide."""
+def find_lengths(table: Table, purse: Purse, centre: Array | None, step: str = "clip") -> Lengths:
+    """How far the rows are from `centre` (0 if None), in cells that double in four steps.
+
+    Declared bounds may be wide: rows a thousand times nearer are still told apart.
+    """
     reach = table.features.radius(centre)
     vector = norm(table.features.as_vector(centre))
     powers = np.arange(NORM_BINS - 1, -1, -1) / BINS_PER_DOUBLING

@@ -1,0 +1,231 @@
+"""How the rows spread: their covariance, looked at once from afar and, if need be, from near by.
+
+The look: the Gram matrix of (w, y), y = the rows about the public middle and w = the farthest they
+can be. It costs what their mean alone would (a mean entry errs by (w^2 + y^2)/(sqrt 2 w)), and
+where rows are many it says all. Else: distances from that mean, the mean again where its error is
+large beside them, and the Gram matrix of rows clipped around it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from sulq.learn.features import Array
+from sulq.learn.moments import Gram, Lengths, ask_gram, find_lengths, mixed_rows, shrink
+from sulq.learn.spending import Plan, Purse, Step
+from sulq.learn.table import Table
+from sulq.query.vector_values import Vector
+from sulq.query.vectors import concat, crossed, ones, project, scaled
+
+LOOK, CENTRE, CLIP = 0.1, 0.1, 0.05
+"""Shares of the credits; the Gram matrix of clipped rows takes the rest."""
+BESIDE = 0.15
+"""Of the radius: the weight of the 1 that is asked along, to correct the mean."""
+OPENING = 90.0
+"""How fast clips open as the noise falls; the product of many tables, none by name."""
+
+
+@dataclass(frozen=True)
+class Spread:
+    """A noisy covariance: `error` is of a diagonal entry (off it: over sqrt 2).
+
+    `lengthened` undoes, on average, what clipping took off; covariance and error include it.
+    """
+
+    mean: Array
+    mean_error: float
+    covariance: Array
+    error: float
+    rows: float
+    reach: float
+    clip: float | None = None
+    lengthened: float = 1.0
+    length_squared: float = math.nan
+
+    @property
+    def noise(self) -> float:
+        """tau: the noise's own eigenvalues lie within 2 tau."""
+        return math.sqrt(len(self.mean) / 2) * self.error
+
+    @property
+    def edge(self) -> float:
+        """An eigenvalue of pure noise passes this in 1 of 100 cases (Tracy and Widom)."""
+        return self.noise * (2 + 2 * math.pow(len(self.mean), -2 / 3))
+
+
+def spread_plan(table: Table, method: str) -> Plan:
+    base = table.share
+    steps = (
+        Step("look", LOOK * base),
+        Step("clip", 2 * CLIP * base, rounds=2),
+        Step("centre", CENTRE * base),
+        Step("gram", (1 - LOOK - 2 * CLIP - CENTRE) * base),
+    )
+    return Plan(method, steps)
+
+
+def loudness(table: Table, purse: Purse, share: float) -> float:
+    """The edge of the noise in a Gram matrix of clipped rows, over the most the rows can add."""
+    middle = table.features.middle
+    clip = table.features.radius(middle) / 2
+    vector = table.features.as_vector(middle, clip)
+    error = purse.error(table.outer(vector, vector), share)
+    return math.sqrt(2 * table.width) * error / (clip**2 * table.rows)
+
+
+def kept_open(loud: float) -> float:
+    """The share of rows that stays unclipped: all without noise, few where it is loud."""
+    return 1 / (1 + OPENING * loud)
+
+
+def find_spread(table: Table, purse: Purse, enough: Callable[[Spread], bool]) -> Spread:
+    """Look; where that is not enough, look closer with what is left."""
+    seen = _look(table, purse)
+    if enough(seen):
+        return seen
+    loud = loudness(table, purse, purse.left)
+    share = kept_open(loud)
+    mean, off = seen.mean, math.sqrt(table.width) * seen.mean_error
+    lengths = find_lengths(table, purse, mean)
+    if off > 0.3 * lengths.quantile(share) and loud < 0.25:
+        mean = _recentred(table, purse, seen.rows, mean, lengths.quantile(share))
+        lengths = find_lengths(table, purse, mean)
+    return _closer(table, purse, seen.rows, mean, lengths, share)
+
+
+def _look(table: Table, purse: Purse) -> Spread:
+    """Count, mean and covariance about the public middle, in one question."""
+    middle = table.features.middle
+    reach = max(table.features.radius(middle), 1e-3)
+    gram = ask_gram(table, purse, _beside(reach, table.features.as_vector(middle)), "look")
+    rows = table.rows
+    if not table.public_rows:
+        rows = mixed_rows(table, float(gram.value[0, 0]) / reach**2, gram.error / reach**2)
+    offset = gram.value[0, 1:] / reach / rows
+    error = gram.error / math.sqrt(2) / reach / rows
+    kept = shrink(offset, error)
+    mean = np.clip(middle + kept, table.features.low, table.features.high)
+    covariance, noise = _centred(gram, kept, rows)
+    trace = max(float(np.trace(covariance)), 0.0)
+    return Spread(mean, error, covariance, noise, rows, reach, length_squared=trace)
+
+
+def _beside(weight: float, vector: Vector) -> Vector:
+    return concat(scaled(ones(), weight), vector)
+
+
+def _centred(gram: Gram, mean: Array, rows: float) -> tuple[Array, float]:
+    """The covariance of the coordinates after the first, which is constant."""
+    freedom = max(rows - 1.0, 1.0)
+    scatter = gram.value[1:, 1:] - rows * np.outer(mean, mean)
+    return scatter / freedom, gram.error / freedom
+
+
+def _recentred(table: Table, purse: Purse, rows: float, mean: Array, radius: float) -> Array:
+    """A better mean: the rows around a rough one, clipped, have a smaller sensitivity."""
+    vector = table.features.as_vector(mean, radius)
+    found, error = purse.sums("centre", table.outer(ones(), vector))
+    moved = mean + shrink(found[0] / rows, error / rows)
+    return np.clip(moved, table.features.low, table.features.high)
+
+
+def _closer(
+    table: Table, purse: Purse, rows: float, mean: Array, lengths: Lengths, share: float
+) -> Spread:
+    """The Gram matrix of rows clipped around the mean, with all that is left."""
+    radius = lengths.quantile(share)
+    weight = BESIDE * radius
+    vector = _beside(weight, table.features.as_vector(mean, radius))
+    value, error = purse.sums("gram", table.outer(vector, vector), purse.left)
+    gram = Gram(value, error)
+    offset = gram.value[0, 1:] / weight / rows
+    off = gram.error / math.sqrt(2) / weight / rows
+    moved = surely(offset, off)
+    covariance, noise = _centred(gram, moved, rows)
+    full = lengths.mean_square()
+    lengthened = full / lengths.mean_square(radius)
+    centre = np.clip(mean + moved, table.features.low, table.features.high)
+    return Spread(
+        centre,
+        off,
+        covariance * lengthened,
+        noise * lengthened,
+        rows,
+        lengths.quantile(1.0),
+        radius,
+        lengthened,
+        full,
+    )
+
+
+def surely(vector: Array, error: float) -> Array:
+    """`shrink`, to 0 unless the vector is longer than noise is (but in 1 of 40 cases)."""
+    square = float(vector @ vector)
+    if square <= 0 or error <= 0:
+        return vector
+    noise = len(vector) + 2 * math.sqrt(2 * len(vector))
+    return vector * max(0.0, 1.0 - noise * error**2 / square)
+
+
+def literal_plan(table: Table, means: bool) -> Plan:
+    """One question for each mean and each product: d + d(d+1)/2 of them, equal shares. S0.8"""
+    width = table.width
+    products = width * (width + 1) // 2
+    asked = products + (width if means else 0)
+    steps = [Step("products", table.share * products / asked, rounds=products)]
+    if means:
+        steps.insert(0, Step("means", table.share * width / asked, rounds=width))
+    return Plan("paper", tuple(steps))
+
+
+def literal_spread(table: Table, purse: Purse, centred: bool) -> Spread:
+    """The papers' own: public bounds, every entry asked alone. S0.8, S4.6, S4.7"""
+    width = table.width
+    rows = table.rows
+    whole = table.features.as_vector()
+    single = [project(whole, [row]) for row in np.eye(width, dtype=int).tolist()]
+    mean, bias, beside = np.zeros(width), 0.0, 0.0
+    if centred:
+        found = [purse.sums("means", table.outer(ones(), one)) for one in single]
+        mean = np.array([float(value[0, 0]) for value, _ in found]) / rows
+        bias = found[0][1] ** 2 / rows**2
+        beside = float(np.linalg.norm(mean)) / 2  # |m e'| beside 2 sqrt(d) s of the products
+    second = np.zeros((width, width))
+    error = 0.0
+    for i in range(width):
+        for j in range(i, width):
+            both = table.outer(ones(), crossed(single[i], single[j]))
+            value, error = purse.sums("products", both)
+            second[i, j] = second[j, i] = float(value[0, 0]) / rows
+    covariance = second - np.outer(mean, mean) + bias * np.eye(width)  # S0.8: + R/n^2
+    noise = math.sqrt(2) * error / rows * (1 + beside)  # off the diagonal it is not halved
+    trace = max(float(np.trace(covariance)), 0.0)
+    reach = table.features.radius(table.features.middle)
+    return Spread(
+        np.clip(mean, table.features.low, table.features.high),
+        math.sqrt(bias),
+        covariance,
+        noise,
+        rows,
+        reach,
+        length_squared=trace,
+    )
+
+
+def settled_spectrum(values: Array, error: float) -> Array:
+    """The variance along each noisy eigenvector, from the noisy eigenvalues.
+
+    Symmetric noise of off-diagonal deviation s pushes eigenvalues apart; what lies along the
+    eigenvector i is l_i - 2 s^2 sum_j 1/(l_i - l_j) (Bun, Allez, Bouchaud, Potters 2016).
+    """
+    if error <= 0 or len(values) < 2:
+        return np.array(values)
+    square = error**2 / 2
+    gaps = values[:, None] - values[None, :]
+    smooth = 2 * square  # neighbours within the noise of one entry do not push
+    settled: Array = values - 2 * square * (gaps / (gaps**2 + smooth)).sum(axis=1)
+    return settled
