@@ -128,18 +128,19 @@ COLUMNS = {
     "add-remove": "ours, add-remove",
     "replace": "ours, replace",
     "pure": "ours, pure",
-    "choice": "`Classifier`, add-remove",
+    "choice add-remove": "`Classifier`, add-remove",
     "choice replace": "`Classifier`, replace",
+    "choice pure": "`Classifier`, pure",
     "ceiling": "ceiling",
 }
 
 
-def column_of(job: Job) -> str:
+def columns_of(job: Job) -> list[str]:
+    """`Classifier` is one of ours, and has columns of its own."""
     if job.side != "ours":
-        return job.side
-    if job.model != "Classifier":
-        return job.promise
-    return {"add-remove": "choice", "replace": "choice replace"}.get(job.promise, "choice pure")
+        return [job.side]
+    own = [f"choice {job.promise}"] if job.model == "Classifier" else []
+    return [job.promise, *own]
 
 
 def rows(found: Sequence[Summary], tasks: Sequence[Task], eps: Sequence[str]) -> list[Row]:
@@ -148,10 +149,7 @@ def rows(found: Sequence[Summary], tasks: Sequence[Task], eps: Sequence[str]) ->
         own = [s for s in found if s.job.task == task.name]
         for value in eps:
             fit = [s for s in own if s.job.eps in ("", value)]
-            cells = {
-                name: best(s for s in fit if column_of(s.job) == name)
-                for name in (*COLUMNS, "choice pure")
-            }
+            cells = {name: best(s for s in fit if name in columns_of(s.job)) for name in COLUMNS}
             made.append(Row(task, value, cells))
     return made
 
@@ -246,7 +244,7 @@ NOTES = {
 
 def section(kind: str, made: Sequence[Row]) -> str:
     assert kind in KINDS
-    hidden = set() if kind == "classify" else {"choice", "choice replace"}
+    hidden = {name for name in COLUMNS if kind != "classify" and name.startswith("choice")}
     if kind in ("kmeans", "pca"):
         hidden.add("ceiling")  # 1 by definition
     columns = {name: title for name, title in COLUMNS.items() if name not in hidden}

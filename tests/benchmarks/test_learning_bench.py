@@ -240,3 +240,14 @@ def test_a_method_with_fewer_repeats_does_not_win_by_luck() -> None:
 def test_one_diverging_fit_does_not_spoil_a_median() -> None:
     given = records("regress-diabetes", "peer", [0.1, 0.2, 0.3, -1e9], eps="1")
     assert table.summary(given).value == pytest.approx(0.15)
+
+
+def test_the_classifier_counts_as_ours_and_has_its_own_column() -> None:
+    known = {"eps": "1", "promise": "replace"}
+    found = [
+        *records("classify-wine", "ours", [0.5, 0.5], model="NaiveBayes", **known),
+        *records("classify-wine", "ours", [0.9, 0.9], model="Classifier", **known),
+    ]
+    (row,) = table.rows(table.summaries(found), [BY_NAME["classify-wine"]], ["1"])
+    values = {name: cell.value for name, cell in row.cells.items() if cell}
+    assert values == {"replace": 0.9, "choice replace": 0.9}
