@@ -317,8 +317,8 @@ def _show(
 
 
 def _told(value: Any) -> str:
-    if isinstance(value, dict):
-        return ", ".join(f"{name} {number_text(part)}" for name, part in value.items())
+    if isinstance(value, list):
+        return ", ".join(number_text(part) for part in value)
     return number_text(value)
 
 

@@ -29,7 +29,7 @@ def records_of(learner: Any) -> Records:
         case "LinkAnalysis":
             return _links(learner)
         case "Classifier":
-            return records_of(learner.chosen_)
+            return records_of(learner.estimator_)
     return _coefficients(learner)
 
 
@@ -38,13 +38,15 @@ def facts_of(learner: Any) -> dict[str, Any]:
     if getattr(learner, "majority_", None) is not None:
         return {"predicts": learner.classes_[learner.majority_]}
     match type(learner).__name__:
-        case "PCA" | "SVD":
-            variances = [float(value) for value in learner.explained_variance_]
-            return {"explained_variance": variances, "noise_edge": float(learner.noise_edge_)}
+        case "PCA":
+            shares = [float(value) for value in learner.explained_variance_ratio_]
+            return {"explained_variance_ratio": shares, "noise_edge": float(learner.noise_edge_)}
+        case "SVD":
+            return {"singular_values": [float(value) for value in learner.singular_values_]}
         case "LinearRegression":
             return {"intercept": float(learner.intercept_)}
         case "Classifier":
-            return {"chosen": type(learner.chosen_).__name__, **facts_of(learner.chosen_)}
+            return {"chosen": type(learner.estimator_).__name__, **facts_of(learner.estimator_)}
     return {}
 
 

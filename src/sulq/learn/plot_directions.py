@@ -9,6 +9,7 @@ import numpy as np
 from sulq.learn.features import Array
 from sulq.learn.plot_parts import (
     BLUE,
+    INK,
     ORANGE,
     PALETTE,
     Picture,
@@ -33,7 +34,10 @@ def directions(learner: Any, n_components: int | None = None) -> Picture:
     panels = []
     for place in range(count):
         records = [
-            {"name": key, **interval(value, None if errors is None else _at(errors, place, i))}
+            {
+                "name": key,
+                **interval(value, None if errors is None else _at(errors, place, i, len(keys))),
+            }
             for i, (key, value) in enumerate(zip(keys, learner.components_[place], strict=True))
         ]
         panels.append(
@@ -59,12 +63,12 @@ def _reach(loadings: Array) -> float:
     return max(1.0, float(np.ceil(np.abs(loadings).max() * 10) / 10))
 
 
-def _at(errors: Any, row: int, column: int) -> float:
-    """A standard error: one of each loading, or one of each component."""
+def _at(errors: Any, row: int, column: int, width: int) -> float:
+    """A loading's standard error: its own, or its part of how far the direction is turned."""
     found = np.asarray(errors)
     if found.ndim == 2:
         return float(found[row, column])
-    return float(found[row]) if found.ndim == 1 else float(found)
+    return float(found[row] / np.sqrt(max(width - 1, 1)))
 
 
 def _word(learner: Any) -> str:
@@ -72,22 +76,29 @@ def _word(learner: Any) -> str:
 
 
 def _scree(learner: Any) -> Picture:
-    """The variance along each direction; below the dashed edge it may be noise alone."""
+    """What lies along each direction; below the dashed edge it may be noise alone."""
     alt = altair()
-    values: Array = _variances(learner)
-    edge = float(getattr(learner, "noise_edge_", 0.0) or 0.0)
+    values, errors, title = _sizes(learner)
+    edge = float(getattr(learner, "noise_edge_", 0.0) or 0.0) if title == "variance" else 0.0
     records = [
-        {"number": place + 1, "value": max(float(value), 0.0), "sure": bool(value > edge)}
+        {"number": place + 1, "sure": bool(value > edge),
+         **interval(max(float(value), 0.0), None if errors is None else errors[place])}
         for place, value in enumerate(values)
-    ]
+    ]  # fmt: skip
     x = alt.X("number:O", title=_word(learner), axis=alt.Axis(labelAngle=0, ticks=False))
-    y = alt.Y("value:Q", title="variance", axis=alt.Axis(tickCount=5, format=".2g"))
-    bars = (
-        chart(records, width=max(26 * len(values), 110), height=170)
-        .mark_bar(size=16, color=BLUE, cornerRadius=1.5)
-        .encode(x, y, opacity=alt.condition("datum.sure", alt.value(1.0), alt.value(0.35)))
-    )
-    layers = [bars]
+    y = alt.Y("value:Q", title=title, axis=alt.Axis(tickCount=5, format=".3~g"))
+    base = chart(records, width=max(26 * len(values), 110), height=170)
+    layers = [
+        base.mark_bar(size=16, color=BLUE, cornerRadius=1.5).encode(
+            x, y, opacity=alt.condition("datum.sure", alt.value(1.0), alt.value(0.35))
+        )
+    ]
+    if errors is not None:
+        layers.append(
+            base.transform_filter("isValid(datum.low)")
+            .mark_rule(color=INK, strokeWidth=1.3)
+            .encode(x, alt.Y("low:Q"), alt.Y2("high:Q"))
+        )
     if edge > 0:
         rule = chart([{"edge": edge}]).encode(alt.Y("edge:Q"))
         layers += [
@@ -99,9 +110,12 @@ def _scree(learner: Any) -> Picture:
     return alt.layer(*layers).properties(title=panel("how much each explains"))
 
 
-def _variances(learner: Any) -> Array:
-    for name in ("explained_variance_", "singular_values_"):
+def _sizes(learner: Any) -> tuple[Array, Any, str]:
+    """(how large each direction is, its standard error, what that is called)."""
+    for name, title in (
+        ("explained_variance_", "variance"),
+        ("singular_values_", "singular value"),
+    ):
         if hasattr(learner, name):
-            found = np.asarray(getattr(learner, name), dtype=np.float64)
-            return found if name == "explained_variance_" else found**2
-    return np.asarray((np.asarray(learner.components_) ** 2).sum(axis=1))
+            return getattr(learner, name), getattr(learner, f"{name}error_", None), title
+    return np.asarray((np.asarray(learner.components_) ** 2).sum(axis=1)), None, "variance"

@@ -31,7 +31,8 @@ def tree(learner: Any, depth: int = 4) -> Picture:
     nodes = learner.tree_
     places, leaves = _places(nodes, depth)
     bars: Records = []
-    texts: Records = []
+    ways: Records = []
+    sizes: Records = []
     edges: Records = []
     for place, (level, line) in places.items():
         node = nodes[place]
@@ -43,8 +44,8 @@ def tree(learner: Any, depth: int = 4) -> Picture:
             start += share
         more = " +" if node.children and node.children[0] not in places else ""
         rows = max(sum(node.counts), 0.0)
-        texts.append({"x": x + BAR + 5, "y": y, "text": f"{rows:,.0f}{more}", "kind": "rows"})
-        texts.append({"x": x, "y": y - 13, "text": _condition(learner, place), "kind": "way"})
+        sizes.append({"x": x + BAR + 5, "y": y, "text": f"{rows:,.0f}{more}"})
+        ways.append({"x": x, "y": y - 13, "text": _condition(learner, place)})
         for child in node.children:
             if child in places:
                 to = places[child]
@@ -68,19 +69,18 @@ def tree(learner: Any, depth: int = 4) -> Picture:
             orient="top", direction="horizontal"), x2="x2:Q", y2="y2:Q",
         )
     )  # fmt: skip
-    told = chart(texts).encode(alt.X("x:Q", **across), alt.Y("y:Q", **down), text="text:N")
-    rows_text = told.transform_filter("datum.kind == 'rows'").mark_text(
-        align="left", fontSize=10.5, color="#57606A"
-    )
-    ways = told.transform_filter("datum.kind == 'way'").mark_text(
-        align="left", fontSize=10.5, color=INK
-    )
+    texts = [
+        chart(said)
+        .mark_text(align="left", fontSize=10.5, color=colour)
+        .encode(alt.X("x:Q", **across), alt.Y("y:Q", **down), text="text:N")
+        for said, colour in ((sizes, "#57606A"), (ways, INK))
+    ]
     count = sum(1 for node in nodes if not node.children)
     half = 1.96 * _noise(learner)
     said = [f"{count} leaves; beside each bar its noisy number of rows, ± {half:,.0f} in a leaf"]
     if any(node.depth > depth for node in nodes):
         said.append(f"+ : goes on below depth {depth}")
-    drawn = alt.layer(lines, shares, rows_text, ways)
+    drawn = alt.layer(lines, shares, *texts)
     return finished(drawn, type(learner).__name__, said)
 
 

@@ -36,6 +36,8 @@ DRAWN_BY: dict[str, Callable[..., Picture]] = {
 
 def plot(learner: Any, *public: Any, title: str | None = None, **options: Any) -> Picture:
     """The picture of a fitted learner; a subclass is drawn as its nearest known ancestor."""
+    if hasattr(learner, "estimator_"):  # of a learner that chose another
+        return plot(learner.estimator_, *public, title=title, **options)
     kinds = [kind.__name__ for kind in type(learner).__mro__]
     draw = next((DRAWN_BY[name] for name in kinds if name in DRAWN_BY), None)
     if "DecisionTree" in kinds and (public or learner.majority_ is not None):
