@@ -39,6 +39,7 @@ class Moments:
     sums: Array
     error: float
     count_error: float
+    rows: float
     gram: Array | None
     gram_error: float
 
@@ -83,7 +84,7 @@ class LinearDiscriminant(ClassLearner):
         if self.method == "paper":
             third = table.share / 3
             return Plan("paper", (Step("counts", third), Step("sums", third), Step("gram", third)))
-        centre = 0.15 if directions(table) >= 3 else 0.0
+        centre = 0.15 if directions(table) >= 1.5 else 0.0
         radius = 0.05 if directions(table) >= 15 else 0.0
         rest = 1.0 - centre - radius
         gram = rest * gram_share(table)
@@ -138,10 +139,11 @@ class LinearDiscriminant(ClassLearner):
             found, error = purse.sums("sums", table.outer(label, both))
             counts, sums = found[:, 0] / published(weight), found[:, 1:]
             count_error = error / weight
+        rows = mixed_rows(table, float(counts.sum()), math.sqrt(len(counts)) * count_error)
         if "gram" not in planned:
-            return Moments(counts, sums, error, count_error, None, 0.0)
+            return Moments(counts, sums, error, count_error, rows, None, 0.0)
         gram, gram_error = purse.sums("gram", labelled(table, vector))
-        return Moments(counts, sums, error, count_error, gram, gram_error)
+        return Moments(counts, sums, error, count_error, rows, gram, gram_error)
 
     def _scores(self, rows: Any) -> Array:
         moved = self._coordinates(rows, self.centre_) - self.centre_
@@ -162,16 +164,21 @@ class LinearDiscriminant(ClassLearner):
 # --- public facts -------------------------------------------------------------------------------
 
 
+def sure_signal(table: Table) -> float:
+    """Rows over the noise of a count, the rows taken one error lower where they are noisy."""
+    return max(1.0 - table.rows_error / table.rows, 0.0) * table.signal
+
+
 def directions(table: Table) -> float:
     """How far a mean direction of rows in the ball stands out: rows over noise, by sqrt(d)."""
     spread = 1.0 if table.gaussian else math.sqrt(table.width)  # L1 against L2 of a vector
-    return table.signal / spread / math.sqrt(table.width)
+    return sure_signal(table) / spread / math.sqrt(table.width)
 
 
 def gram_share(table: Table) -> float:
     """What the Gram matrix gets: nothing while its noise hides an average eigenvalue."""
     spread = 1.0 if table.gaussian else float(table.width)
-    clear = table.signal / spread / table.width**1.5
+    clear = sure_signal(table) / spread / table.width**1.5
     if clear < 0.7:
         return 0.0
     return 0.4 if math.isinf(clear) else 0.4 * clear**2 / (clear**2 + 2.0)
@@ -231,6 +238,15 @@ def labelled(table: Table, vector: Vector) -> Any:
     return outer(vector, vector, rows=known if table.where is None else table.where & known)
 
 
+def mixed_rows(table: Table, rows: float, error: float) -> float:
+    """The labelled rows: those counted with the sums, and what was known before if it agrees."""
+    known, doubt = table.rows, table.rows_error
+    if error <= 0 or abs(rows - known) > 3 * math.hypot(error, doubt):
+        return max(rows, error / 2, 1e-3)
+    weight = doubt**2 / (doubt**2 + error**2)
+    return max(weight * rows + (1 - weight) * known, 1.0)
+
+
 def largest(vector: Vector, weights: Array) -> Vector:
     """One-hot of the largest score: the nearest of t e_k, since |s - t e_k|^2 falls with s_k."""
     size = float(np.abs(weights).max())
@@ -255,8 +271,8 @@ def discriminate(found: Moments, width: int, radius: float, fill: float) -> Rule
     freedom = width * max(classes - 1, 1)
     strength = float((apart**2 / noise[:, None]).sum()) if found.error else math.inf
     evidence = (strength - freedom) / math.sqrt(2 * freedom) if square > 0 else -math.inf
-    apart = apart * max(0.05, kept)
-    blur = float(noise.mean()) * max(0.05, kept)
+    apart = apart * max(0.1, kept)
+    blur = float(noise.mean()) * max(0.1, kept)
     between = (apart * counts[:, None]).T @ apart
     if found.gram is None:
         inside = radius**2 * fill - float(mean @ mean) - float(np.trace(between)) / rows
@@ -270,11 +286,14 @@ def discriminate(found: Moments, width: int, radius: float, fill: float) -> Rule
 
 
 def settled_counts(found: Moments) -> Array:
-    """Class counts, drawn towards equal ones as far as they differ by noise, never 0."""
-    average = max(float(found.counts.mean()), found.count_error / 2, 1e-3)
-    apart = found.counts - average
+    """Class counts, drawn towards equal ones as far as they differ by noise, never 0.
+
+    A wrong prior costs more than a missed one: it takes four times the noise to be believed half.
+    """
+    average = found.rows / len(found.counts)
+    apart = found.counts - float(found.counts.mean())
     square = float(apart @ apart)
-    noise = (len(apart) - 1) * found.count_error**2
+    noise = 4 * (len(apart) - 1) * found.count_error**2
     kept = max(0.0, 1.0 - noise / square) if square > 0 else 0.0
     least = max(min(0.1 * average, found.count_error), 1e-3)
     return np.asarray(np.maximum(average + kept * apart, least))
