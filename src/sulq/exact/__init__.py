@@ -1,0 +1,1 @@
+"""Certified exact release: sums without noise where the rows' own uncertainty hides each row."""

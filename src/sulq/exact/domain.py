@@ -1,0 +1,183 @@
+"""Every row there could be, as far as a batch can tell: public classes, contexts, free values."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import product
+
+from sulq.errors import InvalidQuery, UnsafeExactly
+from sulq.exact.rows import adds
+from sulq.schema.bound import Matches, RowSums
+from sulq.schema.columns import Category, Column, Flag, Schema
+from sulq.schema.ranges import mentioned
+
+MOST_ROWS = 20_000
+"""Possible rows of one class that are looked at."""
+UNDECLARED = "\x00undeclared"
+"""Stands for any text or number that was not declared: no condition can single one out."""
+
+Vector = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Assumptions:
+    """What the owner vouches for, given everything an adversary knows.
+
+    `least[column]`: every declared value of that private column has at least this probability,
+    whatever all other columns say; rows are independent. At most `known_rows` rows become known.
+    """
+
+    epsilon: Fraction
+    delta: Fraction
+    known_rows: int
+    least: Mapping[str, Fraction]
+
+    def __init__(
+        self, epsilon: object, delta: object, known_rows: int = 0, least: object = None
+    ) -> None:
+        put = object.__setattr__
+        put(self, "epsilon", _positive(epsilon, "epsilon"))
+        put(self, "delta", _positive(delta, "delta"))
+        if not 0 < self.delta < 1:
+            raise InvalidQuery(f"delta must lie between 0 and 1, got {delta!r:.40}")
+        if isinstance(known_rows, bool) or not isinstance(known_rows, int) or known_rows < 0:
+            raise InvalidQuery(f"known_rows must be a whole number, got {known_rows!r:.40}")
+        put(self, "known_rows", known_rows)
+        if not isinstance(least, Mapping) or not least:
+            raise InvalidQuery("least must say which columns are uncertain: {'ill': 0.05}")
+        read = {str(name): _positive(share, f"least[{name!r}]") for name, share in least.items()}
+        put(self, "least", read)
+
+
+def _positive(value: object, name: str) -> Fraction:
+    if isinstance(value, bool) or not isinstance(value, int | float | str | Fraction):
+        raise InvalidQuery(f"{name} must be a number above 0, got {value!r:.40}")
+    try:
+        number = Fraction(repr(value)) if isinstance(value, float) else Fraction(value)
+    except (ValueError, ZeroDivisionError):
+        raise InvalidQuery(f"{name} must be a number above 0, got {value!r:.40}") from None
+    if number <= 0:
+        raise InvalidQuery(f"{name} must be a number above 0, got {value!r:.40}")
+    return number
+
+
+@dataclass(frozen=True, slots=True)
+class PublicClass:
+    """The rows that share their public columns: what each possible one adds to the batch.
+
+    `contexts[z][y]` is what a row adds that has the uncertain values y and the other private
+    values z; `chances[y]` bounds the probability of y from below; `all` lists every addition,
+    missing and undeclared values included.
+    """
+
+    rows: int
+    contexts: tuple[tuple[Vector, ...], ...]
+    chances: tuple[Fraction, ...]
+    all: frozenset[Vector]
+
+
+@dataclass(frozen=True, slots=True)
+class Domain:
+    """The columns a batch reads, sorted by what is known of them."""
+
+    schema: Schema
+    programs: tuple[RowSums, ...]
+    public: tuple[str, ...]
+    uncertain: tuple[str, ...]
+    context: tuple[str, ...]
+    least: Mapping[str, Fraction]
+
+    @classmethod
+    def of(
+        cls, programs: Sequence[RowSums], schema: Schema, least: Mapping[str, Fraction]
+    ) -> Domain:
+        """Refuse what has no natural lattice or could be singled out by text."""
+        for name, share in least.items():
+            count = len(values_of(schema[name]))
+            if schema[name].public:
+                raise InvalidQuery(f"{name} is public: nothing of it is uncertain")
+            if share * count > 1:
+                raise InvalidQuery(
+                    f"least[{name!r}] = {float(share):g} cannot hold for each of {count} values"
+                )
+        read: dict[str, None] = {}
+        for program in programs:
+            for node in (program.rows, *program.terms, *program.groups):
+                read.update(dict.fromkeys(mentioned(node)))
+            if _texts(program):
+                raise UnsafeExactly("LIKE can single out a text; an exact batch compares with =")
+        public = tuple(name for name in read if schema[name].public)
+        private = tuple(name for name in read if not schema[name].public)
+        for name in public:
+            if not isinstance(schema[name], Category | Flag):
+                raise UnsafeExactly(
+                    f"{name} is a public Number: its classes have no public sizes; leave it out"
+                )
+        uncertain = tuple(name for name in private if name in least)
+        context = tuple(name for name in private if name not in least)
+        return cls(schema, tuple(programs), public, uncertain, context, least)
+
+    def classes(self) -> Iterator[dict[str, object]]:
+        """Every public profile the batch can tell apart."""
+        for cell in product(*(_everything(self.schema[name]) for name in self.public)):
+            yield dict(zip(self.public, cell, strict=True))
+
+    def table(self, given: Mapping[str, object], rows: int) -> PublicClass:
+        """What the rows of one class can add."""
+        free = [values_of(self.schema[name]) for name in self.uncertain]
+        full = [_everything(self.schema[name]) for name in self.uncertain]
+        around = [_everything(self.schema[name]) for name in self.context]
+        if math.prod(map(len, full)) * math.prod(map(len, around)) > MOST_ROWS:
+            raise UnsafeExactly(
+                f"the batch reads columns with more than {MOST_ROWS} joint values; ask for less"
+            )
+        chance = math.prod((self.least[name] for name in self.uncertain), start=Fraction(1))
+        contexts = []
+        everything: set[Vector] = set()
+        for z in product(*around):
+            known = {**given, **dict(zip(self.context, z, strict=True))}
+            contexts.append(tuple(self._adds(known, y) for y in product(*free)))
+            everything.update(self._adds(known, y) for y in product(*full))
+        cells = math.prod(map(len, free))
+        return PublicClass(rows, tuple(contexts), (chance,) * cells, frozenset(everything))
+
+    def _adds(self, known: Mapping[str, object], y: Sequence[object]) -> Vector:
+        return adds(self.programs, {**known, **dict(zip(self.uncertain, y, strict=True))})
+
+
+def values_of(column: Column) -> list[object]:
+    """The declared values of a column; lattice points for a Number."""
+    if isinstance(column, Flag):
+        return [False, True]
+    if isinstance(column, Category):
+        if column.values is None:
+            raise UnsafeExactly(f"{column.name} is open text; declare its values")
+        return list(column.values)
+    if column.lattice is None:
+        raise UnsafeExactly(
+            f"{column.name} has no natural lattice: an exact sum would spell out its low digits;"
+            " declare step="
+        )
+    low, high = column.range
+    count = math.floor((high - low) / column.lattice) + 1
+    if count > MOST_ROWS:
+        raise UnsafeExactly(f"{column.name} has {count} lattice points, at most {MOST_ROWS}")
+    return [low + i * column.lattice for i in range(count)]
+
+
+def _everything(column: Column) -> list[object]:
+    """Declared values, then what else a row may hold."""
+    more: list[object] = [UNDECLARED, None] if isinstance(column, Category) else [None]
+    return [*values_of(column), *more]
+
+
+def _texts(node: object) -> bool:
+    if isinstance(node, Matches):
+        return True
+    if isinstance(node, tuple):
+        return any(map(_texts, node))
+    names = getattr(type(node), "__match_args__", ())
+    return any(_texts(getattr(node, name)) for name in names)
