@@ -144,7 +144,7 @@ def test_joint_batches_need_more():
         (
             [count(where=col("ill")), count(where=col("ill") & (col("name") != "Joe"))],
             {"ill": 0.05},
-            "no other row's",
+            "no other row's|reaches delta 1 ",
         ),
         # lattice span: visits move by whole coins of the flag only
         ([count(where=col("ill") & (col("blood") == "A"))], {"blood": 0.05}, "uncertain|no other"),
