@@ -53,6 +53,7 @@ ALGORITHMS = {
     "kmeans": Algorithm("KMeans", options=(CLUSTERS,)),
     "mixture": Algorithm("GaussianMixture", options=(COMPONENTS,)),
     "classify": Algorithm("Classifier", label=True),
+    "discriminant": Algorithm("LinearDiscriminant", label=True),
     "logistic": Algorithm("LogisticRegression", label=True),
     "svc": Algorithm("LinearSVC", label=True),
     "perceptron": Algorithm("Perceptron", label=True),

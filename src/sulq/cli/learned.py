@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from sulq.learn.plot_classes import class_shares
+
 Records = list[dict[str, Any]]
 
 
@@ -17,7 +19,9 @@ def records_of(learner: Any) -> Records:
         case "PCA" | "SVD" | "FactorAnalysis":
             return _directions(learner)
         case "KMeans":
-            return _groups(learner, "cluster", learner.cluster_centers_, learner.weights_)
+            sizes = np.maximum(learner.sizes_, 0)
+            shares = sizes / max(float(sizes.sum()), 1e-9)
+            return _groups(learner, "cluster", learner.cluster_centers_, shares)
         case "GaussianMixture":
             return _groups(learner, "component", learner.means_, learner.weights_)
         case "DecisionTree":
@@ -30,7 +34,7 @@ def records_of(learner: Any) -> Records:
             return _links(learner)
         case "Classifier":
             return records_of(learner.estimator_)
-    return _coefficients(learner)
+    return _coefficients(learner) if hasattr(learner, "coef_") else _shares(learner)
 
 
 def facts_of(learner: Any) -> dict[str, Any]:
@@ -100,11 +104,12 @@ def _coefficients(learner: Any) -> Records:
 
 def _shares(learner: Any) -> Records:
     """The classes and their noisy shares; where class means were learned, those too."""
-    held = np.exp(learner.class_log_prior_)
     means = getattr(learner, "theta_", None)
     numbers = getattr(learner, "_gaussian", None)
     lines: Records = []
-    for place, (name, share) in enumerate(zip(learner.classes_, held / held.sum(), strict=True)):
+    for place, (name, share) in enumerate(
+        zip(learner.classes_, class_shares(learner), strict=True)
+    ):
         line: dict[str, Any] = {"class": str(name), "share": float(share)}
         if means is not None and numbers is not None:
             line |= {f"mean {k}": float(m) for k, m in zip(numbers.keys, means[place], strict=True)}

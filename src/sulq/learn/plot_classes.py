@@ -198,10 +198,18 @@ def _bells(means: Array, spread: Array) -> Array:
 
 
 def _shares(learner: Any) -> Picture:
-    """What is left when only the majority was learned: the noisy share of each class."""
-    held = np.exp(getattr(learner, "class_log_prior_", np.zeros(len(learner.classes_))))
+    """What is left when no column can be drawn: the noisy share of each class."""
     records = [
         {"name": str(name), "value": float(share)}
-        for name, share in zip(learner.classes_, held / held.sum(), strict=True)
+        for name, share in zip(learner.classes_, class_shares(learner), strict=True)
     ]
     return bars_with_errors(records, across="noisy share of the rows")
+
+
+def class_shares(learner: Any) -> Array:
+    """The noisy share of each class, from what the learner holds."""
+    if hasattr(learner, "class_log_prior_"):
+        held = np.exp(learner.class_log_prior_)
+    else:
+        held = np.maximum(np.atleast_2d(learner.counts_).sum(axis=0), 0.0)
+    return np.asarray(held / max(float(held.sum()), 1e-300))

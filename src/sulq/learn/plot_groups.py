@@ -51,7 +51,8 @@ def _learned(learner: Any) -> tuple[Array, Array, Array | None]:
         return learner.means_, learner.weights_, _spreads(learner)
     errors = getattr(learner, "cluster_centers_error_", None)
     spread = None if errors is None else 2.45 * np.asarray(errors)  # chi^2 with 2 degrees: 95 %
-    return learner.cluster_centers_, learner.weights_, spread
+    sizes = np.maximum(np.asarray(learner.sizes_, dtype=np.float64), 0.0)
+    return learner.cluster_centers_, sizes / max(float(sizes.sum()), 1e-9), spread
 
 
 def _spreads(learner: Any) -> Array:
