@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from sulq.cli import analyst, auditor, learn, owner
+from sulq.cli import analyst, auditor, beliefs, learn, owner
 
 app = typer.Typer(
     name="sulq",
@@ -39,6 +39,7 @@ def options(
 
 for role, commands in (
     ("Owner", owner),
+    ("Owner", beliefs),
     ("Analyst", analyst),
     ("Analyst", learn),
     ("Auditor", auditor),
