@@ -12,6 +12,7 @@ from sulq.errors import InvalidQuery
 from sulq.learn.cells import (
     BINS_SHARE,
     Attribute,
+    Places,
     attributes_of,
     bins_allowed,
     bins_worth_finding,
@@ -117,9 +118,21 @@ class NaiveBayes(ClassLearner):
     # --- learning -------------------------------------------------------------------------------
 
     def _learn(self, table: Table, purse: Purse) -> None:
+        told = self.ask(table, purse)
+        self.majority_ = None
+        if told <= 0:
+            held = np.maximum(self.class_count_, 1e-9)
+            self._give_up(held, "no column tells the classes apart above the noise")
+
+    def planned(self, table: Table) -> Plan:
+        """What `ask` will need."""
+        return self._plan(table)
+
+    def ask(self, table: Table, purse: Purse) -> float:
+        """Learn by the purse's plan; how much of what tells classes apart is not noise."""
         assert table.label is not None  # noqa: S101
         self._gaussian: Features | None = None
-        if purse.plan.method.endswith("bins"):
+        if self._way(table) == "bins":
             most = bins_allowed(table) if self.bins is None else self.bins
             self.attributes_ = find_cells(table, purse, most)
             numbers = None
@@ -134,7 +147,7 @@ class NaiveBayes(ClassLearner):
             weight = max(0.3 * self._reach, 1e-3)
             parts = [scaled(ones(), weight), vector, squares(vector), *parts]
         found, error = purse.sums("classes", table.outer(table.label.one_hot(), concat(*parts)))
-        self._read(found, error, weight, numbers, table)
+        return self._read(found, error, weight, 0 if numbers is None else numbers.width)
 
     def _find_ball(self, numbers: Table, purse: Purse) -> None:
         """The centre and the radius of the Numbers: what one row may add is bounded by them."""
@@ -148,13 +161,9 @@ class NaiveBayes(ClassLearner):
         reach = numbers.features.radius(self._centre)
         self._reach = reach if self._radius is None else min(self._radius, reach)
 
-    def _read(
-        self, found: Array, error: float, weight: float, numbers: Table | None, table: Table
-    ) -> None:
+    def _read(self, found: Array, error: float, weight: float, width: int) -> float:
         """Counts, then tables and moments, each drawn to what all classes share."""
-        width = 0 if numbers is None else numbers.width
-        start = 1 + 2 * width if numbers is not None else 0
-        self.majority_ = None
+        start = 1 + 2 * width if width else 0
         counts, count_error = self._class_counts(found, error, weight, start)
         self.class_count_ = counts
         self.class_count_error_ = count_error
@@ -168,11 +177,10 @@ class NaiveBayes(ClassLearner):
             logs, kept = class_shares(part, error, self.alpha)
             told = max(told, kept)
             self.feature_log_prob_.append(logs)
-        if numbers is not None:
+        if width:
             sums, squared = found[:, 1 : 1 + width], found[:, 1 + width : 1 + 2 * width]
             told = max(told, self._moments(sums, squared, held, error))
-        if told <= 0:
-            self._give_up(held, "no column tells the classes apart above the noise")
+        return told
 
     def _class_counts(
         self, found: Array, error: float, weight: float, start: int
@@ -221,6 +229,14 @@ class NaiveBayes(ClassLearner):
         self.var_ = variances * width**2
         self.theta_error_ = error / held[:, None] * width
         return max(kept)
+
+    def draw(self, classes: Places, random: np.random.Generator) -> Array:
+        """Coordinates of the Numbers of made-up rows of these classes."""
+        if self._gaussian is None:
+            return np.zeros((len(classes), 0))
+        spread = np.sqrt(self._variances[classes])
+        points = self._centre + self._means[classes] + spread * random.normal(size=spread.shape)
+        return np.clip(points, self._gaussian.low, self._gaussian.high)
 
     # --- public rows ----------------------------------------------------------------------------
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import datetime
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import reduce
@@ -23,7 +23,7 @@ from sulq.learn.spending import Purse
 from sulq.learn.table import Table
 from sulq.query.expressions import Expression, col
 from sulq.query.vector_values import Vector
-from sulq.query.vectors import bins, concat, one_hot, ones
+from sulq.query.vectors import bins, columns, concat, one_hot, ones, project
 from sulq.schema.columns import EPOCH, Category, Flag, Number
 
 Places = NDArray[np.intp]
@@ -34,10 +34,14 @@ FINE_BINS = 128
 
 @dataclass(frozen=True)
 class Attribute:
-    """One column: cells 0..size-1, and cell `size` for missing or undeclared values."""
+    """One column: cells 0..size-1, and cell `size` for missing or undeclared values.
+
+    With `over` it stands for the mean of several Numbers, each scaled to [0, 1].
+    """
 
     column: Number | Category | Flag
     edges: tuple[Fraction, ...] = ()
+    over: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
@@ -59,6 +63,11 @@ class Attribute:
 
     def vector(self) -> Vector:
         """The one-hot of the cell, inside a question."""
+        if self.over:
+            mean = project(
+                columns(list(self.over)), [[Fraction(1, len(self.over))] * len(self.over)]
+            )
+            return bins(mean, list(self.edges), other=True)
         if self.ordinal:
             return bins(self.name, [self.spelled(edge) for edge in self.edges], other=True)
         return one_hot(self.name, other=True)
@@ -75,7 +84,11 @@ class Attribute:
         """The cell of each public row, from its coordinates (NaN: missing)."""
         missing = np.isnan(coordinates).any(axis=1)
         if not self.ordinal:
-            found = coordinates.argmax(axis=1) if self.column_width > 1 else coordinates[:, 0]
+            found = (
+                coordinates.argmax(axis=1)
+                if isinstance(self.column, Category)
+                else coordinates[:, 0]
+            )
             return np.where(missing, self.size, np.where(missing, 0, found)).astype(np.intp)
         assert isinstance(self.column, Number)  # noqa: S101
         low, high = self.column.range
@@ -83,18 +96,13 @@ class Attribute:
         found = np.searchsorted(np.array(marks) - 1e-9, coordinates[:, 0], side="right")
         return np.where(missing, self.size, found).astype(np.intp)
 
-    @property
-    def column_width(self) -> int:
-        """How many coordinates the column has among `Features`."""
-        return len(self.values) if isinstance(self.column, Category) else 1
-
-    def truth(self, cells: Sequence[int]) -> Expression:
+    def truth(self, cells: Collection[int]) -> Expression:
         """Whether a row lies in one of these cells; of a Number they are neighbours."""
         subject = col(self.name)
         if isinstance(self.column, Flag):
             return subject if 1 in cells else ~subject
         if not self.ordinal:
-            return subject.isin([self.values[cell] for cell in cells])
+            return subject.isin([self.values[cell] for cell in sorted(cells)])
         first, last = min(cells), max(cells) + 1
         parts = []
         if first > 0:
@@ -102,6 +110,16 @@ class Attribute:
         if last < self.size:
             parts.append(subject < self.spelled(self.edges[last]))
         return _all(parts) if parts else subject.is_not_null()
+
+    def reached(self, cells: Collection[int], missing: bool) -> Expression:
+        """Whether a row lies in one of these cells, or its value is missing and that counts too."""
+        subject = col(self.name)
+        if not missing:
+            return self.truth(cells)
+        if isinstance(self.column, Category):
+            others = [cell for cell in range(self.size) if cell not in cells]
+            return ~self.truth(others) | subject.is_null() if others else _always(subject)
+        return self.truth(cells) | subject.is_null()
 
     def text(self, cells: Sequence[int]) -> str:
         """The same for people."""
@@ -115,6 +133,10 @@ class Attribute:
         if max(cells) == self.size - 1:
             return f"{self.name} >= {_short(low)}"
         return f"{_short(low)} <= {self.name} < {_short(high)}"
+
+
+def _always(subject: Expression) -> Expression:
+    return subject.is_null() | subject.is_not_null()
 
 
 def _short(value: Any) -> str:
@@ -220,9 +242,19 @@ def find_cells(table: Table, purse: Purse, most: int, step: str = "bins") -> tup
 def cells_of(attributes: Sequence[Attribute], features: Features, rows: object) -> Places:
     """The cells of public rows, one column per attribute."""
     coordinates = features.encode(rows, np.full(features.width, np.nan))
+    widths = [_width(features.schema[name]) for name in features.names]
+    starts = dict(zip(features.names, np.cumsum([0, *widths[:-1]]).tolist(), strict=True))
     found = []
-    place = 0
     for attribute in attributes:
-        found.append(attribute.cells(coordinates[:, place : place + attribute.column_width]))
-        place += attribute.column_width
+        if attribute.over:
+            part = np.nan_to_num(coordinates[:, [starts[name] for name in attribute.over]], nan=0.5)
+            found.append(attribute.cells(part.mean(axis=1, keepdims=True)))
+            continue
+        start = starts[attribute.name]
+        found.append(attribute.cells(coordinates[:, start : start + _width(attribute.column)]))
     return np.stack(found, axis=1)
+
+
+def _width(column: Number | Category | Flag) -> int:
+    """How many coordinates a column has among `Features`."""
+    return len(column.values or ()) if isinstance(column, Category) else 1

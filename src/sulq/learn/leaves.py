@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import reduce
 
 import numpy as np
 
@@ -56,25 +57,25 @@ class Tree:
         self.nodes[place] = replace(node, split=split, children=children)
         return list(children)
 
-    def used(self, place: int) -> set[int]:
-        """The attributes on the way to a node."""
-        found: set[int] = set()
-        above = self.nodes[place].parent
-        while above is not None:
-            split = self.nodes[above].split
-            assert split is not None  # noqa: S101
-            found.add(split.attribute)
-            above = self.nodes[above].parent
+    def held(self, place: int) -> dict[int, tuple[frozenset[int], bool]]:
+        """Per attribute on the way to a node: the cells it may hold, and whether missing ones."""
+        found: dict[int, tuple[frozenset[int], bool]] = {}
+        node = self.nodes[place]
+        while node.parent is not None:
+            above = self.nodes[node.parent]
+            assert above.split is not None  # noqa: S101
+            group = frozenset(above.split.groups[node.child])
+            known, missing = found.get(above.split.attribute, (group, True))
+            missing = missing and above.split.missing == node.child
+            found[above.split.attribute] = known & group, missing
+            node = above
         return found
 
     def truth(self, place: int) -> Expression:
-        """Whether a row reaches a node below the root."""
-        node = self.nodes[place]
-        assert node.parent is not None  # noqa: S101
-        above = self.nodes[node.parent]
-        assert above.split is not None  # noqa: S101
-        here = above.split.truth(self.attributes[above.split.attribute], node.child)
-        return here if above.parent is None else self.truth(node.parent) & here
+        """Whether a row reaches a node below the root: one condition per column on the way."""
+        held = self.held(place)
+        parts = [self.attributes[number].reached(*held[number]) for number in sorted(held)]
+        return reduce(lambda a, b: a & b, parts)
 
     def by_class(self, places: Sequence[int], classes: Vector) -> Vector:
         """One coordinate per node and class; the nodes exclude each other."""
@@ -94,11 +95,13 @@ class Tree:
             at[rows] = np.asarray(node.children)[child]
         return at
 
-    def settle(self, counts: Array, error: float) -> None:
+    def settle(self, counts: Array, error: float, towards: Array | None = None) -> None:
         """Class shares from the leaves' noisy counts (leaves x classes), each drawn to its parent.
 
         A node's deviation from its parent keeps the part of its square that noise does not explain.
+        `towards` replaces the parents' shares at the leaves.
         """
+        leaf_number = {leaf: number for number, leaf in enumerate(self.leaves)}
         held = np.zeros((len(self.nodes), counts.shape[1]))
         below = np.zeros(len(self.nodes))
         held[self.leaves] = counts
@@ -113,10 +116,25 @@ class Tree:
             above = np.full(held.shape[1], 1 / held.shape[1])
             if node.parent is not None:
                 above = shares[node.parent]
+            if towards is not None and place in leaf_number:
+                above = towards[leaf_number[place]]
             shares[place] = drawn(held[place], noise, above)
             self.nodes[place] = replace(
                 node, counts=tuple(held[place].tolist()), shares=tuple(shares[place].tolist())
             )
+
+    def give(self, shares: Array, counts: Array) -> None:
+        """Set the leaves' class shares and counts as they are; inner nodes add up."""
+        held = np.zeros((len(self.nodes), shares.shape[1]))
+        held[self.leaves] = counts
+        for place in range(len(self.nodes) - 1, 0, -1):
+            held[self.nodes[place].parent] += held[place]
+        for number, leaf in enumerate(self.leaves):
+            self.nodes[leaf] = replace(self.nodes[leaf], shares=tuple(shares[number].tolist()))
+        for place, node in enumerate(self.nodes):
+            above = np.maximum(held[place], 1e-9)
+            kept = node.shares or tuple((above / above.sum()).tolist())
+            self.nodes[place] = replace(node, counts=tuple(held[place].tolist()), shares=kept)
 
 
 def drawn(counts: Array, error: float, towards: Array) -> Array:

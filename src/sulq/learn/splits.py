@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
-from functools import reduce
 
 import numpy as np
 
 from sulq.learn.cells import Attribute, Places
 from sulq.learn.features import Array
-from sulq.query.expressions import Expression, col
+from sulq.query.expressions import Expression
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,11 +31,7 @@ class Split:
 
     def truth(self, attribute: Attribute, child: int) -> Expression:
         """Whether a row goes to this child."""
-        inside = attribute.truth(self.groups[child])
-        if child != self.missing:
-            return inside
-        others = [attribute.truth(g) for place, g in enumerate(self.groups) if place != child]
-        return ~reduce(lambda a, b: a | b, others) | col(attribute.name).is_null()
+        return attribute.reached(self.groups[child], child == self.missing)
 
 
 Impurity = Callable[[Array], Array]
@@ -60,20 +55,27 @@ IMPURITIES: dict[str, Impurity] = {"gini": gini, "entropy": entropy}
 
 
 def best_binary(
-    table: Array, place: int, attribute: Attribute, error: float, impurity: Impurity
+    table: Array,
+    place: int,
+    attribute: Attribute,
+    error: float,
+    impurity: Impurity,
+    among: Collection[int] | None = None,
 ) -> Split | None:
     """The best cut in two of one node by one attribute; None where no cut stands out of the noise.
 
-    `table` is classes x cells. A Number is cut between bins, a Category between values sorted by
+    `table` is classes x cells, `among` the cells that the node can hold (all). A Number is cut between bins, a Category between values sorted by
     their noisy class shares. Both sides must exceed 1.5 errors of their own noisy total, and the
     gain what noise of that size adds on average.
     """
-    known = table[:, : attribute.size]
+    cells = np.arange(attribute.size) if among is None else np.array(sorted(among))
+    known = table[:, cells]
     classes, size = known.shape
     if size < 2:
         return None
     order = np.arange(size) if attribute.ordinal else _by_share(known, error)
     left = np.cumsum(known[:, order], axis=1)[:, :-1].T
+    order = cells[order]
     whole = known.sum(axis=1)
     right = whole - left
     bins_left = np.arange(1, size)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from sulq.errors import InvalidQuery
+from sulq.learn.bayes import NaiveBayes
 from sulq.learn.cells import (
     BINS_SHARE,
     Places,
@@ -20,13 +21,25 @@ from sulq.learn.cells import (
 from sulq.learn.classifying import ClassLearner
 from sulq.learn.features import Array
 from sulq.learn.leaves import Node, Tree
+from sulq.learn.sketches import (
+    drawn_halves,
+    leaf_places,
+    leaf_vector,
+    model_rows,
+    model_tree,
+    smoothed,
+    whole_tree,
+)
 from sulq.learn.spending import Plan, Purse, Step
 from sulq.learn.splits import IMPURITIES, Split, best_binary, multiway
 from sulq.learn.table import Table
-from sulq.query.vectors import concat, ones
+from sulq.query.vectors import concat, ones, signed
 
 LEAF_SHARE = 0.3
 DEEPEST = 10
+MODEL_SHARE = 0.65
+MODEL_LEAVES = 128
+MOST_HALVINGS = 8
 MOST_CELLS = 500_000
 """Of one question: beyond it only the fullest nodes stay open."""
 
@@ -42,7 +55,7 @@ class DecisionTree(ClassLearner):
     "entropy". `tree_` lists public nodes, `attributes_` the columns with their cells.
     """
 
-    _methods = ("auto", "id3", "paper")
+    _methods = ("auto", "id3", "model", "random", "paper")
 
     def __init__(
         self,
@@ -69,14 +82,33 @@ class DecisionTree(ClassLearner):
 
     def _plan(self, table: Table) -> Plan:
         self._check(table)
-        depth = self._depth(table)
-        finds = self.method != "paper" and bins_worth_finding(table)
-        first = BINS_SHARE * table.share if finds else 0.0
+        method = self._chosen(table) if self.method == "auto" else self.method
+        if method == "random":
+            return Plan(method, (Step("leaves", table.share),))
+        if method == "model":
+            first = _model().planned(table)
+            steps = [Step(s.name, s.share * MODEL_SHARE, s.rounds) for s in first.steps]
+            return Plan(method, (*steps, Step("leaves", (1 - MODEL_SHARE) * table.share)))
+        finds = method == "id3" and bins_worth_finding(table)
+        first_share = BINS_SHARE * table.share if finds else 0.0
         leaves = LEAF_SHARE * table.share
-        levels = table.share - first - leaves
-        steps = (Step("bins", first),) if first else ()
-        method = "paper" if self.method == "paper" else "id3"
-        return Plan(method, (*steps, Step("levels", levels, depth), Step("leaves", leaves)))
+        levels = table.share - first_share - leaves
+        steps = [Step("bins", first_share)] if finds else []
+        steps += [Step("levels", levels, self._depth(table)), Step("leaves", leaves)]
+        return Plan(method, tuple(steps))
+
+    def _chosen(self, table: Table) -> str:
+        """ID3 where a level can be asked for, a rough model where class means can, else chance."""
+        assert table.label is not None  # noqa: S101
+        levels = (1 - LEAF_SHARE - BINS_SHARE) * table.share
+        if table.rows / 4 > 12 * cell_noise(table, levels / 2):
+            return "id3"
+        if table.gaussian and table.signal > 150:
+            return "model"
+        # one level, where halving at random would leave most columns out
+        enough = table.rows / len(table.label.classes) > 6 * cell_noise(table, levels)
+        few = self._levels(table) < len(table.features.names) / 2
+        return "id3" if enough and few else "random"
 
     def _check(self, table: Table) -> None:
         if self.criterion not in IMPURITIES:
@@ -107,7 +139,14 @@ class DecisionTree(ClassLearner):
     # --- learning -------------------------------------------------------------------------------
 
     def _learn(self, table: Table, purse: Purse) -> None:
-        assert table.label is not None  # noqa: S101
+        if self.method_ == "random":
+            self._learn_random(table, purse)
+        elif self.method_ == "model":
+            self._learn_model(table, purse)
+        else:
+            self._learn_levels(table, purse)
+
+    def _learn_levels(self, table: Table, purse: Purse) -> None:
         self.attributes_ = find_cells(table, purse, self._bins(table))
         tree = Tree(self.attributes_)
         open_nodes = [0]
@@ -116,9 +155,70 @@ class DecisionTree(ClassLearner):
             if not open_nodes:
                 break
             open_nodes = self._level(table, purse, tree, self._affordable(table, tree, open_nodes))
+        self._count_leaves(table, purse, tree)
+
+    def _count_leaves(
+        self, table: Table, purse: Purse, tree: Tree, towards: Array | None = None
+    ) -> None:
+        """All that is left goes to the classes in the leaves."""
+        assert table.label is not None  # noqa: S101
         vector = tree.by_class(tree.leaves, table.label.one_hot())
-        counts, error = purse.sums("leaves", table.outer(vector, ones()), purse.left)
-        self._finish(tree, counts.reshape(-1, len(table.label.classes)), error)
+        found, error = purse.sums("leaves", table.outer(vector, ones()), purse.left)
+        counts = found.reshape(-1, len(table.label.classes))
+        tree.settle(counts, error, towards)
+        self._finish(tree, counts, error)
+
+    def _learn_model(self, table: Table, purse: Purse) -> None:
+        """A rough model, a tree on rows drawn from it, and the real classes in its leaves."""
+        assert table.label is not None  # noqa: S101
+        model = _model()
+        model.ask(table, purse)
+        random = np.random.default_rng(self.random_state)
+        found, self.attributes_, labels = model_rows(model, table.features, random)
+        classes = len(table.label.classes)
+        most = 2**self.max_depth if self.max_depth is not None else MODEL_LEAVES
+        tree, shares = model_tree(found, self.attributes_, labels, classes, most)
+        self._count_leaves(table, purse, tree, shares)
+
+    def _learn_random(self, table: Table, purse: Purse) -> None:
+        """Public splits; all credits go to one table of leaves by classes."""
+        assert table.label is not None  # noqa: S101
+        random = np.random.default_rng(self.random_state)
+        self.attributes_, splits = drawn_halves(table.features, self._levels(table), random)
+        tree = whole_tree(self.attributes_, splits)
+        if not splits:
+            self._count_leaves(table, purse, tree)
+            return
+        vector = leaf_vector(self.attributes_, splits)
+        places = leaf_places(self.attributes_, splits)
+        classes = len(table.label.classes)
+        if classes == 2:
+            # the difference of two classes is one number, with the noise of one
+            sign = signed(ones(), table.label.truth())
+            found, error = purse.sums("leaves", table.outer(vector, sign), purse.left)
+            contrasts = found[places] * np.array([[-0.5, 0.5]])
+            error /= math.sqrt(2)
+        else:
+            found, error = purse.sums(
+                "leaves", table.outer(vector, table.label.one_hot()), purse.left
+            )
+            contrasts = found[places] - found[places].mean(axis=1, keepdims=True)
+        contrasts = smoothed(contrasts, error, table.rows, splits)
+        even = table.rows / len(contrasts)
+        reach = np.maximum(even, np.abs(contrasts).sum(axis=1, keepdims=True))
+        shares = np.maximum(1 / classes + contrasts / reach, 0.01)
+        tree.give(shares / shares.sum(axis=1, keepdims=True), even / classes + contrasts)
+        self._finish(tree, even / classes + contrasts, error)
+
+    def _levels(self, table: Table) -> int:
+        """As many halvings as leave each leaf about as many rows as its noise."""
+        if self.max_depth is not None:
+            return int(self.max_depth)
+        moved = 2 if table.replace else 1
+        noise = table.unit * (math.sqrt(moved) if table.gaussian else moved)
+        if not noise:
+            return MOST_HALVINGS
+        return int(np.clip(round(math.log2(max(table.rows / noise, 1.0))), 0, MOST_HALVINGS))
 
     def _affordable(self, table: Table, tree: Tree, places: list[int]) -> list[int]:
         """As many nodes as one answer may hold, those with most rows first."""
@@ -151,31 +251,30 @@ class DecisionTree(ClassLearner):
         start = 0
         # S4.10 (d): all counts of a level lie within this of the truth but for 1 in 20
         sure = error * math.sqrt(2 * math.log(40 * counts.size)) if error else 0.0
-        used = tree.used(place) if self.method_ == "paper" else set()
+        held = tree.held(place)
         for number, attribute in enumerate(tree.attributes):
             part = counts[:, start : start + attribute.size + 1]
             start += attribute.size + 1
-            if number in used:  # S4.10 (b): the tree ends when no attribute is left
-                continue
             if self.method_ == "paper":
                 split = None
-                if part[:, : attribute.size].sum() > 2 * sure:
+                # S4.10 (b): the tree ends when no attribute is left
+                if number not in held and part[:, : attribute.size].sum() > 2 * sure:
                     split = multiway(part, number, attribute, 2 * sure)
             else:
-                split = best_binary(part, number, attribute, error, IMPURITIES[self.criterion])
+                among = held[number][0] if number in held else None
+                impurity = IMPURITIES[self.criterion]
+                split = best_binary(part, number, attribute, error, impurity, among)
             if split is not None and split.gain > 1e-9 and (not best or split.gain > best.gain):
                 best = split
         return best
 
     def _finish(self, tree: Tree, counts: Array, error: float) -> None:
         self.leaf_error_ = error
-        tree.settle(counts, error)
         self._tree = tree
         self.tree_: tuple[Node, ...] = tuple(tree.nodes)
-        totals = counts.sum(axis=0)
         self.majority_ = None
         if len(tree.leaves) == 1:
-            self._give_up(totals, "no split of this table stands out of its noise")
+            self._give_up(counts.sum(axis=0), "no split of this table stands out of its noise")
 
     # --- what was learned -----------------------------------------------------------------------
 
@@ -214,3 +313,7 @@ class DecisionTree(ClassLearner):
         for group, child in zip(node.split.groups, node.children, strict=True):
             lines.append(f"{indent}|--- {attribute.text(group)}")
             self._describe(child, lines)
+
+
+def _model() -> NaiveBayes:
+    return NaiveBayes()
