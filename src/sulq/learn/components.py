@@ -37,6 +37,8 @@ class Subspace(Learner):
 
     components_: Array
     """One direction a row, in coordinates scaled by the public bounds."""
+    _weights: Array
+    """What a row is multiplied with to lie in the subspace."""
 
     def __init__(
         self,
@@ -64,14 +66,14 @@ class Subspace(Learner):
         """
         self._check_fitted()
         return project(
-            self._features.as_vector(self._origin, self._reach), published(self.components_)
+            self._features.as_vector(self._origin, self._reach), published(self._weights)
         )
 
     def transform(self, rows: Any) -> Array:
         """Public rows in the released subspace."""
         self._check_fitted()
         moved = self._coordinates(rows, self._origin) - self._middle()
-        return np.asarray(moved @ self.components_.T)
+        return np.asarray(moved @ self._weights.T)
 
     def inverse_transform(self, points: Any) -> Array:
         """Points of the subspace as coordinates in user units (a category: shares)."""
@@ -97,7 +99,10 @@ class Subspace(Learner):
 
     # --- learning ---------------------------------------------------------------------------------
 
-    def _check_components(self, width: int) -> None:
+    def _check_components(self, table: Table, centred: bool) -> None:
+        width = table.features.free.shape[1] if centred else table.width
+        if width == 0:
+            raise InvalidQuery("categories of one value never differ: nothing to learn from")
         wanted = self.n_components
         if wanted is None:
             return
@@ -107,8 +112,9 @@ class Subspace(Learner):
         if isinstance(wanted, float) and 0 < wanted < 1:
             return
         raise InvalidQuery(
-            f"n_components must be 1 to {width} (the coordinates), a share between 0 and 1, or"
-            f" None for all above the noise; got {wanted!r:.40}"
+            f"n_components must be 1 to {width} (the coordinates; a category has one less than"
+            " values), a share between 0 and 1, or None for all above the noise;"
+            f" got {wanted!r:.40}"
         )
 
     def _count(self, variances: Array, total: float, above: int) -> int:
@@ -122,7 +128,7 @@ class Subspace(Learner):
             return max(1, min(needed, above))
         return int(wanted)
 
-    def _refuse_hopeless(self, table: Table, purse: Purse) -> None:
+    def _loudness(self, table: Table, purse: Purse) -> float:
         """Rows all along one line would not show: raise before anything is spent on them."""
         loud = loudness(table, purse, purse.left)
         if loud > 1:
@@ -130,18 +136,18 @@ class Subspace(Learner):
                 f"{table.rows:,.0f} rows cannot show a direction among {table.width} coordinates at"
                 f" this budget; {_remedy(table, loud)} are the least that could"
             )
+        return loud
 
     def _set_spectrum(self, table: Table, found: Spread) -> Array:
         """Eigenvectors, what lies along them, and what of it is noise."""
-        values, vectors = np.linalg.eigh(found.covariance)
-        values, vectors = values[::-1], vectors.T[::-1]
+        values, vectors = found.spectrum()
         literal = self.method_ == "paper"
         variances = np.maximum(values, 0) if literal else settled_spectrum(values, found.error)
         above = int((values > found.edge).sum()) if found.error else len(values)
         total = max(float(np.trace(found.covariance)), 0.0)
         count = self._count(variances, total, above)
         signs = np.sign(vectors[np.arange(len(vectors)), np.abs(vectors).argmax(axis=1)])
-        self.components_ = (vectors * signs[:, None])[:count]
+        self.components_ = self._weights = (vectors * signs[:, None])[:count]
         self.n_components_ = count
         self.noise_edge_ = found.edge
         self.components_error_ = _turned(variances, found.error)[:count]
@@ -165,6 +171,18 @@ class Subspace(Learner):
                 which = f"component {above + 1}"
             self._doubt(f"{which} cannot be told from noise ({seen}); n_components={above} can")
 
+    def _suffices(self, seen: Spread) -> bool:
+        """The noise of the look is far below the last component wanted."""
+        if seen.error == 0:
+            return True
+        values, _ = seen.spectrum()
+        wanted = self._count(values, float(values.sum()), len(values))
+        return seen.edge < QUIET * float(values[wanted - 1])
+
+    def _say_unspent(self, purse: Purse) -> None:
+        if purse.left > 0.2 and self.method_ != "paper":
+            self._note(f"the first look sufficed: {purse.left:.0%} of the credits were not spent")
+
 
 class PCA(Subspace):
     """Principal components of the rows.
@@ -176,17 +194,17 @@ class PCA(Subspace):
     """
 
     def _plan(self, table: Table) -> Plan:
-        self._check_components(table.width)
+        self._check_components(table, centred=self.method != "paper")
         if self.method == "paper":
             return literal_plan(table, means=True)
         return spread_plan(table, "gram")
 
     def _learn(self, table: Table, purse: Purse) -> None:
-        self._refuse_hopeless(table, purse)
+        loud = self._loudness(table, purse)
         if self.method == "paper":
             found = literal_spread(table, purse, centred=True)
         else:
-            found = find_spread(table, purse, self._suffices)
+            found = find_spread(table, purse, loud, self._suffices)
         variances = self._set_spectrum(table, found)
         count = self.n_components_
         total = max(float(np.trace(found.covariance)), float(variances.sum()), 1e-300)
@@ -196,16 +214,7 @@ class PCA(Subspace):
         self.explained_variance_error_ = np.full(count, found.error)
         self.explained_variance_ratio_ = variances / total
         self.singular_values_ = np.sqrt(variances * max(found.rows - 1, 1.0))
-        if purse.left > 0.2 and self.method != "paper":
-            self._note(f"the first look sufficed: {purse.left:.0%} of the credits were not spent")
-
-    def _suffices(self, seen: Spread) -> bool:
-        """The noise of the look is far below the last component wanted."""
-        if seen.error == 0:
-            return True
-        values: Array = np.asarray(np.linalg.eigvalsh(seen.covariance)[::-1])
-        wanted = self._count(values, float(values.sum()), len(values))
-        return seen.edge < QUIET * float(values[wanted - 1])
+        self._say_unspent(purse)
 
 
 class SVD(Subspace):
@@ -216,18 +225,18 @@ class SVD(Subspace):
     """
 
     def _plan(self, table: Table) -> Plan:
-        self._check_components(table.width)
+        self._check_components(table, centred=False)
         if self.method == "paper":
             return literal_plan(table, means=False)
         base = table.share
         return Plan("gram", (Step("clip", CLIP * base), Step("gram", (1 - CLIP) * base)))
 
     def _learn(self, table: Table, purse: Purse) -> None:
-        self._refuse_hopeless(table, purse)
+        loud = self._loudness(table, purse)
         if self.method == "paper":
             found = literal_spread(table, purse, centred=False)
         else:
-            found = self._second_moments(table, purse)
+            found = self._second_moments(table, purse, kept_open(loud))
         squares = self._set_spectrum(table, found)
         self._origin = None
         self.singular_values_ = np.sqrt(squares * found.rows)
@@ -235,8 +244,7 @@ class SVD(Subspace):
         errors = found.error * found.rows / slopes
         self.singular_values_error_ = np.minimum(errors, math.sqrt(found.error * found.rows))
 
-    def _second_moments(self, table: Table, purse: Purse) -> Spread:
-        share = kept_open(loudness(table, purse, purse.left))
+    def _second_moments(self, table: Table, purse: Purse, share: float) -> Spread:
         lengths = find_lengths(table, purse, None)
         radius = lengths.quantile(share)
         gram = ask_gram(table, purse, table.features.as_vector(None, radius))
@@ -246,6 +254,7 @@ class SVD(Subspace):
             np.zeros(table.width),
             0.0,
             gram.value * scale,
+            np.eye(table.width),
             gram.error * scale,
             table.rows,
             lengths.quantile(1.0),

@@ -114,6 +114,31 @@ class Features:
                 widths += [1.0] * count
         return np.array(offsets), np.array(widths)
 
+    @cached_property
+    def free(self) -> Array:
+        """Orthonormal columns that span what differences of rows can be.
+
+        A Category's coordinates add up to 1 on every row (a missing value takes a centre that
+        does), so one direction of each is empty, whatever noise says.
+        """
+        basis = np.eye(self.width)
+        if self.vector is not None:
+            return basis
+        empty = []
+        place = 0
+        for name in self.names:
+            column = self.schema[name]
+            count = len(column.values or ()) if isinstance(column, Category) else 0
+            if count:
+                block = slice(place, place + count)
+                first = np.full(count, 1.0)
+                basis[block, block] = np.linalg.qr(np.column_stack([first, np.eye(count)[:, 1:]]))[
+                    0
+                ]
+                empty.append(place)
+            place += max(count, 1)
+        return np.delete(basis, empty, axis=1)
+
     @property
     def numeric(self) -> tuple[str, ...]:
         return tuple(name for name in self.names if isinstance(self.schema[name], Number))

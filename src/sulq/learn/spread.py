@@ -33,12 +33,14 @@ OPENING = 90.0
 class Spread:
     """A noisy covariance: `error` is of a diagonal entry (off it: over sqrt 2).
 
+    `free` spans the directions in which rows can differ: beside it the covariance is 0.
     `lengthened` undoes, on average, what clipping took off; covariance and error include it.
     """
 
     mean: Array
     mean_error: float
     covariance: Array
+    free: Array
     error: float
     rows: float
     reach: float
@@ -49,12 +51,17 @@ class Spread:
     @property
     def noise(self) -> float:
         """tau: the noise's own eigenvalues lie within 2 tau."""
-        return math.sqrt(len(self.mean) / 2) * self.error
+        return math.sqrt(self.free.shape[1] / 2) * self.error
 
     @property
     def edge(self) -> float:
         """An eigenvalue of pure noise passes this in 1 of 100 cases (Tracy and Widom)."""
-        return self.noise * (2 + 2 * math.pow(len(self.mean), -2 / 3))
+        return self.noise * (2 + 2 * math.pow(self.free.shape[1], -2 / 3))
+
+    def spectrum(self) -> tuple[Array, Array]:
+        """Eigenvalues, the largest first, and eigenvectors as rows."""
+        values, vectors = np.linalg.eigh(self.free.T @ self.covariance @ self.free)
+        return values[::-1], (self.free @ vectors).T[::-1]
 
 
 def spread_plan(table: Table, method: str) -> Plan:
@@ -74,7 +81,7 @@ def loudness(table: Table, purse: Purse, share: float) -> float:
     clip = table.features.radius(middle) / 2
     vector = table.features.as_vector(middle, clip)
     error = purse.error(table.outer(vector, vector), share)
-    return math.sqrt(2 * table.width) * error / (clip**2 * table.rows)
+    return math.sqrt(2 * table.features.free.shape[1]) * error / (clip**2 * table.rows)
 
 
 def kept_open(loud: float) -> float:
@@ -82,12 +89,13 @@ def kept_open(loud: float) -> float:
     return 1 / (1 + OPENING * loud)
 
 
-def find_spread(table: Table, purse: Purse, enough: Callable[[Spread], bool]) -> Spread:
+def find_spread(
+    table: Table, purse: Purse, loud: float, enough: Callable[[Spread], bool]
+) -> Spread:
     """Look; where that is not enough, look closer with what is left."""
     seen = _look(table, purse)
     if enough(seen):
         return seen
-    loud = loudness(table, purse, purse.left)
     share = kept_open(loud)
     mean, off = seen.mean, math.sqrt(table.width) * seen.mean_error
     lengths = find_lengths(table, purse, mean)
@@ -105,31 +113,40 @@ def _look(table: Table, purse: Purse) -> Spread:
     rows = table.rows
     if not table.public_rows:
         rows = mixed_rows(table, float(gram.value[0, 0]) / reach**2, gram.error / reach**2)
-    offset = gram.value[0, 1:] / reach / rows
+    offset = _possible(table, gram.value[0, 1:] / reach / rows)
     error = gram.error / math.sqrt(2) / reach / rows
     kept = shrink(offset, error)
     mean = np.clip(middle + kept, table.features.low, table.features.high)
-    covariance, noise = _centred(gram, kept, rows)
+    covariance, noise = _centred(table, gram, kept, rows)
     trace = max(float(np.trace(covariance)), 0.0)
-    return Spread(mean, error, covariance, noise, rows, reach, length_squared=trace)
+    free = table.features.free
+    return Spread(mean, error, covariance, free, noise, rows, reach, length_squared=trace)
+
+
+def _possible(table: Table, offset: Array) -> Array:
+    """A difference of rows without what can only be noise."""
+    free = table.features.free
+    possible: Array = free @ (free.T @ offset)
+    return possible
 
 
 def _beside(weight: float, vector: Vector) -> Vector:
     return concat(scaled(ones(), weight), vector)
 
 
-def _centred(gram: Gram, mean: Array, rows: float) -> tuple[Array, float]:
+def _centred(table: Table, gram: Gram, mean: Array, rows: float) -> tuple[Array, float]:
     """The covariance of the coordinates after the first, which is constant."""
     freedom = max(rows - 1.0, 1.0)
     scatter = gram.value[1:, 1:] - rows * np.outer(mean, mean)
-    return scatter / freedom, gram.error / freedom
+    possible = _possible(table, _possible(table, scatter).T)
+    return possible / freedom, gram.error / freedom
 
 
 def _recentred(table: Table, purse: Purse, rows: float, mean: Array, radius: float) -> Array:
     """A better mean: the rows around a rough one, clipped, have a smaller sensitivity."""
     vector = table.features.as_vector(mean, radius)
     found, error = purse.sums("centre", table.outer(ones(), vector))
-    moved = mean + shrink(found[0] / rows, error / rows)
+    moved = mean + shrink(_possible(table, found[0] / rows), error / rows)
     return np.clip(moved, table.features.low, table.features.high)
 
 
@@ -142,10 +159,10 @@ def _closer(
     vector = _beside(weight, table.features.as_vector(mean, radius))
     value, error = purse.sums("gram", table.outer(vector, vector), purse.left)
     gram = Gram(value, error)
-    offset = gram.value[0, 1:] / weight / rows
+    offset = _possible(table, gram.value[0, 1:] / weight / rows)
     off = gram.error / math.sqrt(2) / weight / rows
     moved = surely(offset, off)
-    covariance, noise = _centred(gram, moved, rows)
+    covariance, noise = _centred(table, gram, moved, rows)
     full = lengths.mean_square()
     lengthened = full / lengths.mean_square(radius)
     centre = np.clip(mean + moved, table.features.low, table.features.high)
@@ -153,6 +170,7 @@ def _closer(
         centre,
         off,
         covariance * lengthened,
+        table.features.free,
         noise * lengthened,
         rows,
         lengths.quantile(1.0),
@@ -209,6 +227,7 @@ def literal_spread(table: Table, purse: Purse, centred: bool) -> Spread:
         np.clip(mean, table.features.low, table.features.high),
         math.sqrt(bias),
         covariance,
+        np.eye(width),
         noise,
         rows,
         reach,
