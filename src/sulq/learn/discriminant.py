@@ -8,7 +8,7 @@ without noise it holds every row, and the result is Fisher's discriminant.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,7 @@ from sulq.learn.table import Table
 from sulq.query.expressions import Expression, col
 from sulq.query.sum_query import outer
 from sulq.query.vector_values import Vector
-from sulq.query.vectors import bins, concat, nearest, norm, ones, project, scaled
+from sulq.query.vectors import bins, clipped, concat, nearest, norm, ones, project, scaled
 
 INNER = 0.05
 """Radius of the ball where only directions count, of the public reach."""
@@ -33,15 +33,20 @@ HALVINGS = 24
 
 @dataclass(frozen=True)
 class Moments:
-    """Noisy counts and sums by class, and the Gram matrix, of rows in the ball."""
+    """Noisy sums of rows in the ball: how each class differs from the average one, and the total.
+
+    `error` is that of one class's sum; `count_error` that of one class's count.
+    """
 
     counts: Array
     sums: Array
     error: float
     count_error: float
+    total: Array
+    total_error: float
     rows: float
-    gram: Array | None
-    gram_error: float
+    gram: Array | None = None
+    gram_error: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -118,9 +123,10 @@ class LinearDiscriminant(ClassLearner):
             weights, level = weights[1:] - weights[:1], level[1:] - level[:1]
         self.coef_ = weights / width
         self.intercept_ = level - self.coef_ @ offset
-        if rule.evidence < 0:
+        if rule.evidence < (1.0 if rule.priors.max() > 1.3 * rule.priors.mean() else -2.0):
+            # equal classes lose nothing by a guess; a majority is not given up for noise
             self._give_up(
-                moments.counts,
+                rule.priors,
                 f"the classes' means differ no more than noise would make them"
                 f" ({table.rows:,.0f} rows, {table.unit:.3g} noise on a count)",
             )
@@ -130,20 +136,23 @@ class LinearDiscriminant(ClassLearner):
         vector = table.features.as_vector(self.centre_, self.radius_)
         label = table.label.one_hot()
         if self.method == "paper":
-            found, count_error = purse.sums("counts", table.outer(ones(), label))
-            counts = found[0]
+            counted, count_error = purse.sums("counts", table.outer(ones(), label))
             sums, error = purse.sums("sums", table.outer(label, vector))
+            found = gathered(table, counted[0], sums, error, count_error, 0.0)
         else:
-            weight = self.radius_ * (0.9 if table.replace else 0.3)
-            both = concat(scaled(ones(), published(weight)), vector)
-            found, error = purse.sums("sums", table.outer(label, both))
-            counts, sums = found[:, 0] / published(weight), found[:, 1:]
-            count_error = error / weight
-        rows = mixed_rows(table, float(counts.sum()), math.sqrt(len(counts)) * count_error)
+            pull = contrast(table)
+            if pull:
+                label = contrasted(label, len(table.label.classes), pull)
+            share = 0.9 if table.replace and not pull else 0.3
+            weight = float(published([self.radius_ * share])[0])
+            both = concat(scaled(ones(), weight), vector)
+            sums, error = purse.sums("sums", table.outer(label, both))
+            counts = sums[:, 0] / weight
+            found = gathered(table, counts, sums[:, 1:], error, error / weight, pull)
         if "gram" not in planned:
-            return Moments(counts, sums, error, count_error, rows, None, 0.0)
+            return found
         gram, gram_error = purse.sums("gram", labelled(table, vector))
-        return Moments(counts, sums, error, count_error, rows, gram, gram_error)
+        return replace(found, gram=gram, gram_error=gram_error)
 
     def _scores(self, rows: Any) -> Array:
         moved = self._coordinates(rows, self.centre_) - self.centre_
@@ -171,14 +180,18 @@ def sure_signal(table: Table) -> float:
 
 def directions(table: Table) -> float:
     """How far a mean direction of rows in the ball stands out: rows over noise, by sqrt(d)."""
-    spread = 1.0 if table.gaussian else math.sqrt(table.width)  # L1 against L2 of a vector
-    return sure_signal(table) / spread / math.sqrt(table.width)
+    loud = 2.0 if table.replace else 1.0
+    if not table.gaussian:
+        loud *= math.sqrt(table.width)  # L1 against L2 of a vector
+    return sure_signal(table) / loud / math.sqrt(table.width)
 
 
 def gram_share(table: Table) -> float:
     """What the Gram matrix gets: nothing while its noise hides an average eigenvalue."""
-    spread = 1.0 if table.gaussian else float(table.width)
-    clear = sure_signal(table) / spread / table.width**1.5
+    loud = math.sqrt(2.0) if table.replace else 1.0  # V.3
+    if not table.gaussian:
+        loud *= table.width
+    clear = sure_signal(table) / loud / table.width**1.5
     if clear < 0.7:
         return 0.0
     return 0.4 if math.isinf(clear) else 0.4 * clear**2 / (clear**2 + 2.0)
@@ -194,6 +207,13 @@ def ball_share(table: Table) -> float:
 def ball_fill(table: Table, planned: set[str]) -> float:
     """The mean square length of rows in a ball of radius 1, guessed."""
     return 1.0 - 0.4 * ball_share(table) if "radius" in planned else 1.0
+
+
+def contrast(table: Table) -> float:
+    """How much of the average is taken off a label's one-hot: its norm falls, its L1 norm grows."""
+    if table.label is None or not table.gaussian or math.isinf(table.signal):
+        return 0.0
+    return 1 / math.sqrt(2 * len(table.label.classes))
 
 
 # --- questions ----------------------------------------------------------------------------------
@@ -238,6 +258,33 @@ def labelled(table: Table, vector: Vector) -> Any:
     return outer(vector, vector, rows=known if table.where is None else table.where & known)
 
 
+def contrasted(label: Vector, classes: int, pull: float) -> Vector:
+    """e_k - pull/K: classes are told apart with less noise, their total with more.
+
+    Its square is 1 - (2 pull - pull^2)/K; the clip, a trace above it, moves no row and proves it.
+    """
+    matrix = np.eye(classes) - pull / classes
+    length = math.sqrt(1 - (2 * pull - pull**2) / classes)
+    return clipped(project(label, published(matrix)), published(length * (1 + 2**-14)))
+
+
+def gathered(
+    table: Table, counts: Array, sums: Array, error: float, count_error: float, pull: float
+) -> Moments:
+    """Answers about (contrasted) labels as differences from the average class, and totals."""
+    many = math.sqrt(len(counts)) / (1 - pull)
+    rows = mixed_rows(table, float(counts.sum()) / (1 - pull), many * count_error)
+    return Moments(
+        counts - counts.mean(),
+        sums - sums.mean(axis=0),
+        error,
+        count_error,
+        sums.sum(axis=0) / (1 - pull),
+        many * error,
+        rows,
+    )
+
+
 def mixed_rows(table: Table, rows: float, error: float) -> float:
     """The labelled rows: those counted with the sums, and what was known before if it agrees."""
     known, doubt = table.rows, table.rows_error
@@ -261,13 +308,13 @@ def discriminate(found: Moments, width: int, radius: float, fill: float) -> Rule
     classes = len(found.counts)
     counts = settled_counts(found)
     rows = float(counts.sum())
-    mean = found.sums.sum(axis=0) / rows
-    mean = shrink(mean, math.sqrt(classes) * found.error / rows)
-    apart = found.sums / counts[:, None] - mean
+    total = shrink(found.total, found.total_error)
+    mean = total / rows
+    apart = found.sums / counts[:, None] + np.outer(1 / (classes * counts) - 1 / rows, total)
     noise = (found.error / counts) ** 2
     square = float((apart**2).sum())
-    wanted = width * float(noise.sum())
-    kept = 1.0 - wanted / square if square > 0 else 0.0
+    expected = (1 - 1 / classes) * width * float(noise.sum())
+    kept = 1.0 - expected / square if square > 0 else 0.0
     freedom = width * max(classes - 1, 1)
     strength = float((apart**2 / noise[:, None]).sum()) if found.error else math.inf
     evidence = (strength - freedom) / math.sqrt(2 * freedom) if square > 0 else -math.inf
@@ -288,12 +335,12 @@ def discriminate(found: Moments, width: int, radius: float, fill: float) -> Rule
 def settled_counts(found: Moments) -> Array:
     """Class counts, drawn towards equal ones as far as they differ by noise, never 0.
 
-    A wrong prior costs more than a missed one: it takes four times the noise to be believed half.
+    A wrong prior costs more than a missed one, so it takes several times the noise to be believed.
     """
     average = found.rows / len(found.counts)
-    apart = found.counts - float(found.counts.mean())
+    apart = found.counts
     square = float(apart @ apart)
-    noise = 4 * (len(apart) - 1) * found.count_error**2
+    noise = min(len(apart), 4) * (len(apart) - 1) * found.count_error**2
     kept = max(0.0, 1.0 - noise / square) if square > 0 else 0.0
     least = max(min(0.1 * average, found.count_error), 1e-3)
     return np.asarray(np.maximum(average + kept * apart, least))

@@ -57,13 +57,11 @@ def _linear_choice(learner: ClassLearner) -> Vector:
 
 
 def _tree_choice(learner: DecisionTree) -> Vector:
+    """Cells of the classes, by where the tree predicts each."""
     found = _regions(learner, learner.tree_[0])
-    never = lit(0) > lit(1)
-    return cells(*(found.get(place, never) or lit(1) > lit(0) for place in _places(learner)))
-
-
-def _places(learner: DecisionTree) -> range:
-    return range(len(learner.classes_))
+    always = lit(1) > lit(0)
+    where = [found.get(place, ~always) for place in range(len(learner.classes_))]
+    return cells(*(always if part is None else part for part in where))
 
 
 def _regions(learner: DecisionTree, node: Node) -> dict[int, Expression | None]:
