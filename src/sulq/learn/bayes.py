@@ -140,14 +140,19 @@ class NaiveBayes(ClassLearner):
             self.attributes_ = self._tables(table)
             numbers = self._numeric(table)
         parts: list[Vector] = [a.vector() for a in self.attributes_]
-        weight = 1.0
+        weight, lift, width = 1.0, 1.0, 0
         if numbers is not None:
             self._find_ball(numbers, purse)
+            width = numbers.width
             vector = numbers.features.as_vector(self._centre, self._radius)
-            weight = max(0.3 * self._reach, 1e-3)
-            parts = [scaled(ones(), weight), vector, squares(vector), *parts]
+            # powers of 2, so that nothing is rounded. Squares as long as the vector; half as long
+            # where there is noise, which then falls on the means less
+            whole = 2.0 ** math.floor(math.log2(self._reach))
+            weight = whole / 2
+            lift = 1 / (2 * whole) / (2 if table.unit else 1)
+            parts = [scaled(ones(), weight), vector, scaled(squares(vector), lift), *parts]
         found, error = purse.sums("classes", table.outer(table.label.one_hot(), concat(*parts)))
-        return self._read(found, error, weight, 0 if numbers is None else numbers.width)
+        return self._read(found, error, (weight, lift), width)
 
     def _find_ball(self, numbers: Table, purse: Purse) -> None:
         """The centre and the radius of the Numbers: what one row may add is bounded by them."""
@@ -161,10 +166,10 @@ class NaiveBayes(ClassLearner):
         reach = numbers.features.radius(self._centre)
         self._reach = reach if self._radius is None else min(self._radius, reach)
 
-    def _read(self, found: Array, error: float, weight: float, width: int) -> float:
+    def _read(self, found: Array, error: float, scales: tuple[float, float], width: int) -> float:
         """Counts, then tables and moments, each drawn to what all classes share."""
         start = 1 + 2 * width if width else 0
-        counts, count_error = self._class_counts(found, error, weight, start)
+        counts, count_error = self._class_counts(found, error, scales[0], start)
         self.class_count_ = counts
         self.class_count_error_ = count_error
         held = np.maximum(counts, max(count_error, 1e-9))
@@ -179,7 +184,9 @@ class NaiveBayes(ClassLearner):
             self.feature_log_prob_.append(logs)
         if width:
             sums, squared = found[:, 1 : 1 + width], found[:, 1 + width : 1 + 2 * width]
-            told = max(told, self._moments(sums, squared, held, error))
+            told = max(
+                told, self._moments(sums, squared / scales[1], held, error, error / scales[1])
+            )
         return told
 
     def _class_counts(
@@ -199,22 +206,22 @@ class NaiveBayes(ClassLearner):
         counts = sum(e * p for e, p in zip(estimates, precisions, strict=True)) / total
         return np.asarray(counts), 1 / math.sqrt(total) if error else 0.0
 
-    def _moments(self, sums: Array, squared: Array, held: Array, error: float) -> float:
-        """Class means and variances; the largest part of a mean that was kept."""
+    def _moments(
+        self, sums: Array, squared: Array, held: Array, error: float, square_error: float
+    ) -> float:
+        """Class means and variances; by how much the means differ more than noise would."""
         assert self._gaussian is not None  # noqa: S101
         rows = float(held.sum())
         means = sums / held[:, None]
         pooled = sums.sum(axis=0) / rows
-        kept = []
+        away = means - pooled
+        told = beyond_noise((away * held[:, None]) ** 2, error**2)
         for place in range(len(held)):
-            away = means[place] - pooled
-            nearer = shrink(away, error / held[place])
-            kept.append(float(np.abs(nearer).max(initial=0.0)))
-            means[place] = pooled + nearer
+            means[place] = pooled + shrink(away[place], error / held[place])
         within = (squared - 2 * means * sums + held[:, None] * means**2) / held[:, None]
-        noise = error / held
+        noise = square_error / held
         shared = (within * held[:, None]).sum(axis=0) / rows
-        shared_noise = error * math.sqrt(len(held)) / rows
+        shared_noise = square_error * math.sqrt(len(held)) / rows
         middle = max(float(np.mean(shared)), shared_noise, 1e-12)
         shared = middle + shrink(shared - middle, shared_noise)
         least = max(middle / 100, 2 * shared_noise) if error else 0.0
@@ -228,7 +235,7 @@ class NaiveBayes(ClassLearner):
         self.theta_ = self._gaussian.to_user(self._centre + means)
         self.var_ = variances * width**2
         self.theta_error_ = error / held[:, None] * width
-        return max(kept)
+        return told
 
     def draw(self, classes: Places, random: np.random.Generator) -> Array:
         """Coordinates of the Numbers of made-up rows of these classes."""
@@ -287,9 +294,15 @@ def class_shares(counts: Array, error: float, alpha: float) -> tuple[Array, floa
     together = np.maximum(counts.sum(axis=0), 0.0) + alpha + error
     together = together / together.sum()
     away = counts / rows - together
-    square = float((away**2 * rows).sum())
-    noise = float((error**2 / rows).sum()) * size
-    kept = max(0.0, 1.0 - noise / square) if square > 0 else 0.0
+    square = (away * rows) ** 2
+    clear = beyond_noise(square, error**2) > 0
+    kept = max(0.0, 1.0 - square.size * error**2 / float(square.sum())) if clear else 0.0
     least = np.minimum(0.5 * error / rows, 0.5 * together)
     drawn = np.maximum(together + kept * (shares - together), least)
     return np.log(drawn / drawn.sum(axis=1, keepdims=True)), kept
+
+
+def beyond_noise(squares: Array, variance: float) -> float:
+    """By how much squared deviations exceed what noise alone would show 19 times in 20."""
+    count = squares.size
+    return float(squares.sum()) - variance * (count + 1.65 * math.sqrt(2 * count))

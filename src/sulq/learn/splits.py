@@ -64,9 +64,9 @@ def best_binary(
 ) -> Split | None:
     """The best cut in two of one node by one attribute; None where no cut stands out of the noise.
 
-    `table` is classes x cells, `among` the cells that the node can hold (all). A Number is cut between bins, a Category between values sorted by
-    their noisy class shares. Both sides must exceed 1.5 errors of their own noisy total, and the
-    gain what noise of that size adds on average.
+    `table` is classes x cells, `among` the cells that the node can hold (all). A Number is cut
+    between bins, a Category between values sorted by their noisy class shares. Both sides must
+    exceed 1.5 errors of their own noisy total, and the gain what such noise adds on average.
     """
     cells = np.arange(attribute.size) if among is None else np.array(sorted(among))
     known = table[:, cells]
