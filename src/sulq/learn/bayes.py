@@ -222,9 +222,9 @@ class NaiveBayes(ClassLearner):
         noise = square_error / held
         shared = (within * held[:, None]).sum(axis=0) / rows
         shared_noise = square_error * math.sqrt(len(held)) / rows
-        middle = max(float(np.mean(shared)), shared_noise, 1e-12)
+        middle = max(float(np.mean(shared)), 2 * shared_noise / math.sqrt(len(shared)), 1e-12)
         shared = middle + shrink(shared - middle, shared_noise)
-        least = max(middle / 100, 2 * shared_noise) if error else 0.0
+        least = middle / 5 if error else 0.0
         shared = np.maximum(shared, least)
         variances = np.stack(
             [shared + shrink(within[k] - shared, float(noise[k])) for k in range(len(held))]
