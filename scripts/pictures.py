@@ -14,19 +14,8 @@ from typing import Any
 
 import pandas as pd
 
-from sulq import Database, Promise
+from sulq import Database, Promise, learn
 from sulq.demo import SCHEMA, make_demo
-from sulq.learn import (
-    PCA,
-    AssociationRules,
-    DecisionTree,
-    GaussianMixture,
-    KMeans,
-    LinearRegression,
-    LinkAnalysis,
-    LogisticRegression,
-    stat,
-)
 from sulq.learn.plots import save
 
 PICTURES = Path(__file__).parents[1] / "docs" / "pictures"
@@ -35,37 +24,47 @@ BODY = ["age", "bmi", "blood_pressure", "income", "visits"]
 
 
 def components(db: Database, town: pd.DataFrame) -> Any:
-    return PCA(3).fit(db, BODY).plot(title="PCA of a health register")
+    return (
+        learn.PCA(3, credits=2).fit(db, BODY).plot(title="PCA of a health register, for 2 credits")
+    )
 
 
 def clusters(db: Database, town: pd.DataFrame) -> Any:
-    return KMeans(4, random_state=1).fit(db, ["age", "income", "bmi", "visits"]).plot(
-        title="KMeans: four groups of people"
+    return (
+        learn.KMeans(4, random_state=1)
+        .fit(db, ["age", "income", "bmi", "visits"])
+        .plot(title="KMeans: four groups of people")
     )
 
 
 def mixture(db: Database, town: pd.DataFrame) -> Any:
-    return GaussianMixture(3, random_state=1).fit(db, ["age", "income"]).plot(
-        title="GaussianMixture: three components"
+    return (
+        learn.GaussianMixture(3, random_state=1)
+        .fit(db, ["age", "income"])
+        .plot(title="GaussianMixture: three components")
     )
 
 
 def classifying_tree(db: Database, town: pd.DataFrame) -> Any:
-    tree = DecisionTree(max_depth=3).fit(db, ["age", "smoker", "visits", "bmi"], "diagnosis")
+    tree = learn.DecisionTree(max_depth=3).fit(db, ["age", "smoker", "visits", "bmi"], "diagnosis")
     return tree.plot(title="DecisionTree: diagnosis")
 
 
 def classifying_roc(db: Database, town: pd.DataFrame) -> Any:
     columns = ["age", "bmi", "blood_pressure", "income", "visits"]
-    return LogisticRegression().fit(db, columns, "smoker").plot(
-        town, town.smoker, title="LogisticRegression: who smokes?"
+    return (
+        learn.LogisticRegression()
+        .fit(db, columns, "smoker")
+        .plot(town, town.smoker, title="LogisticRegression: who smokes?")
     )
 
 
 def regression(db: Database, town: pd.DataFrame) -> Any:
     columns = ["age", "bmi", "smoker", "income", "visits"]
-    return LinearRegression().fit(db, columns, "blood_pressure").plot(
-        town, town.blood_pressure, title="LinearRegression: blood pressure"
+    return (
+        learn.LinearRegression()
+        .fit(db, columns, "blood_pressure")
+        .plot(town, town.blood_pressure, title="LinearRegression: blood pressure")
     )
 
 

@@ -29,7 +29,7 @@ def directions(learner: Any, n_components: int | None = None) -> Picture:
     alt = altair()
     count = min(n_components or MOST_SHOWN, len(learner.components_))
     keys = learner._features.keys
-    errors = getattr(learner, "components_error_", None)
+    errors = None if _word(learner) == "factor" else getattr(learner, "components_error_", None)
     reach = _reach(learner.components_[:count])
     panels = []
     for place in range(count):
@@ -60,7 +60,10 @@ def directions(learner: Any, n_components: int | None = None) -> Picture:
 
 def _reach(loadings: Array) -> float:
     """One scale for all panels: 1 for unit directions, else what the longest loading needs."""
-    return max(1.0, float(np.ceil(np.abs(loadings).max() * 10) / 10))
+    longest = float(np.abs(loadings).max())
+    if longest > 0.5:
+        return max(1.0, float(np.ceil(longest)))
+    return float(np.ceil(longest * 50) / 50) or 1.0
 
 
 def _at(errors: Any, row: int, column: int, width: int) -> float:

@@ -20,7 +20,7 @@ from sulq.learn.plot_parts import (
     weighed,
 )
 
-MOST_DOTS = 500
+MOST_DOTS = 300
 
 
 def regression(learner: Any, rows: Any = None, truth: Any = None) -> Picture:
