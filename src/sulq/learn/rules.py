@@ -1,0 +1,249 @@
+"""AssociationRules: what goes with what, from noisy counts of items held together (Apriori).
+
+Counts of single items and of pairs are one question, a Gram matrix of the 0/1 items. Longer sets
+are asked one length at a time, only those whose subsets all seem frequent.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+from sulq.errors import InvalidQuery
+from sulq.learn.estimator import Learner
+from sulq.learn.spending import Plan, Purse, Step
+from sulq.learn.table import Table
+from sulq.query.expressions import Expression, col
+from sulq.query.vectors import cells, concat, ones
+from sulq.schema.columns import Flag, Number
+
+MOST_SETS = 500
+"""Sets of one length that are asked about."""
+SIGMAS = 2.0
+"""A count below so many standard errors is not told from nothing."""
+
+
+@dataclass(frozen=True)
+class ItemSet:
+    """Items held together: how often, as a share of the rows."""
+
+    items: tuple[str, ...]
+    support: float
+    error: float
+
+
+@dataclass(frozen=True)
+class Rule:
+    """Who holds `given` also holds `then`, with this confidence."""
+
+    given: tuple[str, ...]
+    then: tuple[str, ...]
+    support: float
+    confidence: float
+    lift: float
+    support_error: float
+    confidence_error: float
+
+    def __str__(self) -> str:
+        return (
+            f"{' & '.join(self.given)} -> {' & '.join(self.then)}: support {self.support:.3f}"
+            f" +-{2 * self.support_error:.3f}, confidence {self.confidence:.2f}"
+            f" +-{2 * self.confidence_error:.2f}, lift {self.lift:.2f}"
+        )
+
+
+class AssociationRules(Learner):
+    """Frequent sets of items, and the rules they make.
+
+    Items are Flags that are true and values of Categories. Learned: `itemsets_`, `rules_` (best
+    confidence first), `below_noise_` (candidates too rare to tell), `to_pandas()`.
+    """
+
+    _methods = ("auto",)
+
+    def __init__(
+        self,
+        min_support: float = 0.1,
+        min_confidence: float = 0.5,
+        max_length: int = 3,
+        *,
+        credits: Any = None,
+        method: str = "auto",
+        random_state: int | None = None,
+        on_noise: str = "raise",
+        progress: bool | None = None,
+    ) -> None:
+        self.min_support = min_support
+        self.min_confidence = min_confidence
+        self.max_length = max_length
+        self.credits = credits
+        self.method = method
+        self.random_state = random_state
+        self.on_noise = on_noise
+        self.progress = progress
+
+    def _plan(self, table: Table) -> Plan:
+        for name in ("min_support", "min_confidence"):
+            if not 0 < getattr(self, name) <= 1:
+                raise InvalidQuery(f"{name} must lie in (0, 1], got {getattr(self, name)!r:.40}")
+        if isinstance(self.max_length, bool) or not isinstance(self.max_length, int):
+            raise InvalidQuery(f"max_length must be a whole number, got {self.max_length!r:.40}")
+        if not 2 <= self.max_length <= 6:
+            raise InvalidQuery(f"max_length must be 2 to 6, got {self.max_length}")
+        wrong = [n for n in table.features.names if isinstance(table.oracle.schema[n], Number)]
+        if wrong or table.features.vector is not None:
+            raise InvalidQuery(f"items are Flags and Categories; {wrong} are Numbers: bin them")
+        if len(table.features.names) < 2:
+            raise InvalidQuery("rules need at least two columns")
+        longer = self.max_length - 2
+        first = table.share * (1.0 if not longer else 0.6)
+        steps = [Step("pairs", first)]
+        if longer:
+            steps.append(Step("longer", table.share - first, longer))
+        return Plan("apriori", tuple(steps))
+
+    def _learn(self, table: Table, purse: Purse) -> None:
+        items = _items(table)
+        self.below_noise_ = 0
+        supports = self._pairs(table, purse, items)
+        if not any(len(held) == 2 for held in supports):
+            self._too_noisy(
+                f"no pair of items stands out at support {self.min_support:g}; rows or credits"
+                " are too few, or lower min_support"
+            )
+        frequent: list[tuple[int, ...]] = sorted(held for held in supports if len(held) == 2)
+        for length in range(3, self.max_length + 1):
+            wanted = _candidates(frequent, supports, items, length)
+            if not wanted:
+                break
+            if len(wanted) > MOST_SETS:
+                self._note(
+                    f"{len(wanted)} sets of {length} items: the first {MOST_SETS} were asked"
+                )
+                wanted = wanted[:MOST_SETS]
+            frequent = self._longer(table, purse, items, wanted, supports)
+        self.itemsets_ = [
+            ItemSet(tuple(items[i].name for i in held), *value)
+            for held, value in sorted(supports.items(), key=lambda pair: -pair[1][0])
+        ]
+        self.rules_ = _rules(supports, [item.name for item in items], self.min_confidence)
+        if self.below_noise_:
+            self._note(f"{self.below_noise_} candidate sets were too rare to tell from noise")
+
+    def _pairs(self, table: Table, purse: Purse, items: Sequence[_Item]) -> _Supports:
+        """Level 1 and 2 in one question; the diagonal holds the single items."""
+        held = concat(*(cells(item.held) for item in items))
+        counts, error = purse.sums("pairs", table.outer(held, held))
+        found: _Supports = {}
+        for i in range(len(items)):
+            self._keep(found, (i,), float(counts[i, i]), error, table.rows)
+        for i, j in combinations(range(len(items)), 2):
+            if items[i].column != items[j].column and (i,) in found and (j,) in found:
+                self._keep(found, (i, j), float(counts[i, j]), error / math.sqrt(2), table.rows)
+        return found
+
+    def _longer(
+        self,
+        table: Table,
+        purse: Purse,
+        items: Sequence[_Item],
+        wanted: Sequence[tuple[int, ...]],
+        supports: _Supports,
+    ) -> list[tuple[int, ...]]:
+        together = concat(*(cells(_all(items[i].held for i in held)) for held in wanted))
+        counts, error = purse.sums("longer", table.outer(ones(), together))
+        for held, count in zip(wanted, counts[0], strict=True):
+            self._keep(supports, held, float(count), error, table.rows)
+        return [held for held in wanted if held in supports]
+
+    def _keep(
+        self, found: _Supports, held: tuple[int, ...], count: float, error: float, rows: float
+    ) -> None:
+        if count < SIGMAS * error:
+            self.below_noise_ += 1
+        elif count >= self.min_support * rows:
+            found[held] = (min(count / rows, 1.0), error / rows)
+
+    def to_pandas(self) -> Any:
+        """The rules as a frame."""
+        import pandas
+
+        return pandas.DataFrame([vars(rule) for rule in self.rules_])
+
+
+@dataclass(frozen=True)
+class _Item:
+    name: str
+    column: str
+    held: Expression
+
+
+_Supports = dict[tuple[int, ...], tuple[float, float]]
+
+
+def _items(table: Table) -> list[_Item]:
+    found = []
+    for name in table.features.names:
+        column = table.oracle.schema[name]
+        if isinstance(column, Flag):
+            found.append(_Item(name, name, col(name)))
+        else:
+            values = getattr(column, "values", None) or ()
+            found += [_Item(f"{name}={value}", name, col(name) == value) for value in values]
+    return found
+
+
+def _all(conditions: Any) -> Expression:
+    listed = list(conditions)
+    joined: Expression = listed[0]
+    for condition in listed[1:]:
+        joined = joined & condition
+    return joined
+
+
+def _candidates(
+    frequent: Sequence[tuple[int, ...]], supports: _Supports, items: Sequence[_Item], length: int
+) -> list[tuple[int, ...]]:
+    """Sets all of whose subsets are frequent; the likeliest first."""
+    known = set(frequent)
+    singles = sorted({i for held in frequent for i in held})
+    found = []
+    for held in frequent:
+        for i in singles:
+            if i <= held[-1] or items[i].column in {items[j].column for j in held}:
+                continue
+            longer = (*held, i)
+            if all(part in known for part in combinations(longer, length - 1)):
+                found.append(longer)
+    least = {s: min(supports[part][0] for part in combinations(s, length - 1)) for s in found}
+    return sorted(found, key=lambda s: (-least[s], s))
+
+
+def _rules(supports: _Supports, names: Sequence[str], least: float) -> list[Rule]:
+    found = []
+    for held, (support, error) in supports.items():
+        for size in range(1, len(held)):
+            for given in combinations(held, size):
+                then = tuple(i for i in held if i not in given)
+                if given not in supports or then not in supports:
+                    continue
+                base, base_error = supports[given]
+                confidence = min(support / base, 1.0)
+                if confidence < least:
+                    continue
+                spread = math.hypot(error, confidence * base_error) / base
+                found.append(
+                    Rule(
+                        tuple(names[i] for i in given),
+                        tuple(names[i] for i in then),
+                        support,
+                        confidence,
+                        confidence / supports[then][0],
+                        error,
+                        spread,
+                    )
+                )
+    return sorted(found, key=lambda rule: (-rule.confidence, -rule.support, rule.given))
