@@ -14,8 +14,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from sulq.learn.features import Array, published
-from sulq.learn.moments import BINS_PER_DOUBLING, NORM_BINS, Lengths, ask_gram, clip_share
-from sulq.learn.moments import mixed_rows, shrink
+from sulq.learn.moments import (
+    BINS_PER_DOUBLING,
+    NORM_BINS,
+    Lengths,
+    ask_gram,
+    clip_share,
+    mixed_rows,
+    shrink,
+)
 from sulq.learn.spending import Purse
 from sulq.learn.table import Table
 from sulq.query.vector_values import Vector
@@ -27,6 +34,10 @@ LEAST_VARIANCE = 1e-7
 LEAST_PART = 0.02
 """Of the mean variance: a rare category must not make the few rows it holds very long."""
 MEMORY = 10
+START_DOUBT = 0.3
+"""How far the start may be off where its gradient shows nothing, in parts of one round's noise."""
+CAUTION = 0.5
+CONVERGED = 1e-12
 
 
 @dataclass(frozen=True)
@@ -84,13 +95,11 @@ def find_view(table: Table, purse: Purse) -> View:
     lengths = _lengths(table, purse, moved, float(scale.max()) * table.features.radius(centre))
     share = clip_share(table)
     long = max(lengths.quantile(share), 1e-3)
-    bias = float(published(BIAS * long))
+    bias = float(np.array(published(BIAS * long)))
     radius = math.hypot(bias, long)
     scored = concat(scaled(ones(), bias), moved)
     held = scored if share >= 1 else clipped(scored, published(radius))
-    return View(
-        centre, scale, bias, radius, lengths.mean_square(long), rows, scored, held
-    )
+    return View(centre, scale, bias, radius, lengths.mean_square(long), rows, scored, held)
 
 
 def _lengths(table: Table, purse: Purse, vector: Vector, reach: float) -> Lengths:
@@ -191,13 +200,13 @@ def descend(
     """Rounds of quasi-Newton steps (Nocedal 1980) from `start`; the mean of where they aimed.
 
     A pair (step, change of gradient) is believed where its curvature stands out of the noise. Each
-    round's aim weighs in by 1 / (its noise + how far it still had to go): with loud noise a plain
-    mean, without noise the last one.
+    round's aim weighs in by 1 / (its noise + how far it still had to go), the start by how far it
+    was off: with loud noise a plain mean, without noise the last one.
     """
     weights, gradient, step = start, np.zeros_like(start), np.zeros_like(start)
     pairs: list[tuple[Array, Array]] = []
     aims: list[tuple[float, Array]] = []
-    length = math.inf
+    first = length = math.inf
     for _ in range(rounds):
         reached, error = ask(weights + step)
         noise = error**2 * metric.trace
@@ -209,9 +218,14 @@ def descend(
         if far > 2 * length + 4 * noise:  # overshot: back, and knowing the curvature now
             step = -_corrected(gradient, pairs, metric)
             continue
+        if not aims:
+            first = far
+            aims.append((1 / (START_DOUBT * noise + max(far - noise, 0.0) + 1e-300), start))
         weights, gradient, length = weights + step, reached, far
         step = -_corrected(gradient, pairs, metric)
         aims.append((1 / (max(far, noise) + 1e-300), weights + step))
+        if error == 0 and far < CONVERGED * first:
+            break
     if not aims:
         return start
     total = sum(weight for weight, _ in aims)

@@ -1,0 +1,126 @@
+"""What LogisticRegression and LinearSVC share: the plan, the rounds, weights in user units."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from sulq.errors import InvalidQuery
+from sulq.learn.classifying import ClassLearner
+from sulq.learn.descent import CAUTION, Metric, Spread, View, descend
+from sulq.learn.features import Array
+from sulq.learn.spending import Plan, Purse, Step
+from sulq.learn.table import Label, Table
+from sulq.query.expressions import Expression
+
+FEWEST_CLEAR = 8.0
+DOUBT = 1.0
+"""Standard deviations that the label's moments must pass their noise by."""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A loss as its rounds see it: where to start, what to ask, how it bends."""
+
+    start: Array
+    ask: Callable[[Array], tuple[Array, float]]
+    curvature: Array
+    penalty: Array
+    noise: float
+    """The standard error of the gradient over all rounds together."""
+
+
+class LinearClassifier(ClassLearner):
+    """Weights of v = (bias, scaled coordinates), and what follows from them in user units."""
+
+    C: float | None
+    max_iter: int
+
+    def _plan(self, table: Table) -> Plan:
+        if isinstance(self.max_iter, bool) or not isinstance(self.max_iter, int):
+            raise InvalidQuery(f"max_iter must be a whole number, got {self.max_iter!r:.40}")
+        strength(self.C)
+        return newton_plan(table, max(self.max_iter, 0))
+
+    def _solve(self, purse: Purse, view: View, spread: Spread, problem: Problem) -> None:
+        """Rounds as planned; then coef_, intercept_, coef_error_: one row, or one a class."""
+        self.n_iter_ = rounds_of(purse.plan)
+        caution = CAUTION * problem.noise * math.sqrt(view.width)
+        metric = Metric.of(spread, problem.curvature, problem.penalty, caution)
+        weights = descend(problem.start, problem.ask, metric, self.n_iter_)
+        self._view, self._weights = view, weights
+        offset, width = self._features.units
+        slopes, intercepts = view.per_coordinate(weights)
+        self.coef_ = slopes / width
+        self.intercept_ = intercepts - self.coef_ @ offset
+        self.coef_error_ = metric.errors(problem.noise)[:, 1:] * view.scale / width
+
+    def _judge(self, clear: float, counts: Array, table: Table) -> None:
+        """Fall back to the majority where the label's moments are no more than noise."""
+        self.majority_ = None
+        if clear < DOUBT:
+            self._give_up(
+                counts,
+                f"the features' moments with the label are {clear:.1f} deviations above what noise"
+                f" alone gives ({table.rows:,.0f} rows, {table.unit:.3g} noise on a count)",
+            )
+
+    def _scores(self, rows: Any) -> Array:
+        v = self._view.of(self._coordinates(rows, self._view.centre))
+        scores = v @ self._weights.T
+        return np.hstack([-scores / 2, scores / 2]) if len(self._weights) == 1 else scores
+
+
+def newton_plan(table: Table, most: int) -> Plan:
+    """Centre, radius, label moments; then the Gram matrix and rounds, where they can tell."""
+    clear = clearness(table)
+    rounds = min(most, round_count(clear, most))
+    share = table.share
+    look = (Step("centre", 0.08 * share), Step("clip", 0.04 * share))
+    if rounds == 0 and clear < 3:
+        return Plan("moments", (*look, Step("moments", 0.88 * share)))
+    if rounds == 0:
+        both = (Step("moments", 0.5 * share), Step("gram", 0.38 * share))
+        return Plan("least squares", (*look, *both))
+    both = (Step("moments", 0.28 * share), Step("gram", 0.2 * share))
+    return Plan("newton", (*look, *both, Step("rounds", 0.4 * share, rounds)))
+
+
+def rounds_of(plan: Plan) -> int:
+    return sum(step.rounds for step in plan.steps if step.name == "rounds")
+
+
+def clearness(table: Table) -> float:
+    """Rows of a class over the noise of a whole vector; twice as loud under replace."""
+    width = table.width + 1
+    loud = math.sqrt(width) if table.gaussian else float(width)  # L2, or L1
+    classes = len(table.label.classes) if table.label is not None else 2
+    return table.signal / loud * (2 / classes) / (2 if table.replace else 1)
+
+
+def round_count(clear: float, most: int) -> int:
+    """None where one estimate needs all the credits; then about three for each factor of four."""
+    if clear < FEWEST_CLEAR:
+        return 0
+    return round(1.5 * math.log2(1 + clear / 10)) if math.isfinite(clear) else most
+
+
+def labelled(label: Label, table: Table) -> Expression:
+    """Rows of this fit that have a label."""
+    known = label.truth(0)
+    for place in range(1, len(label.classes)):
+        known = known | label.truth(place)
+    return known if table.where is None else known & table.where
+
+
+def strength(given: float | None, default: float = 1.0) -> float:
+    """C, checked."""
+    if given is None:
+        return default
+    if isinstance(given, bool) or not isinstance(given, int | float) or not 0 < given < math.inf:
+        raise InvalidQuery(f"C must be a number above 0, got {given!r:.40}")
+    return float(given)
