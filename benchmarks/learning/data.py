@@ -62,14 +62,17 @@ def encoded(table: Table, names: Sequence[str], frame: pd.DataFrame) -> Any:
 
 
 def split(strata: Any, share: float, repeat: int) -> tuple[Any, Any]:
-    """Row numbers to learn from and to judge on; each stratum gives its share."""
+    """Row numbers to learn from and to judge on, in no order; each stratum gives its share.
+
+    In no order since a forest may cut the rows as they lie into parts, one for each tree.
+    """
     random = np.random.default_rng([2006, repeat])
     judged = []
     for value in np.unique(strata):
         rows = random.permutation(np.flatnonzero(strata == value))
         judged.append(rows[: round(share * len(rows))])
-    test = np.sort(np.concatenate(judged))
-    return np.setdiff1d(np.arange(len(strata)), test), test
+    test = np.concatenate(judged)
+    return random.permutation(np.setdiff1d(np.arange(len(strata)), test)), test
 
 
 def bundled(name: str) -> Table:

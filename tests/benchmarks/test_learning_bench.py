@@ -72,6 +72,7 @@ def test_splits_are_disjoint_stratified_and_their_own_for_each_repeat() -> None:
     strata = np.repeat([0, 1], [90, 10])
     train, test = split(strata, 0.3, 4)
     assert sorted([*train, *test]) == list(range(100))
+    assert sorted(strata[train]) != list(strata[train]), "classes that lie in rows are mixed"
     assert [int((strata[test] == value).sum()) for value in (0, 1)] == [27, 3]
     assert split(strata, 0.3, 4)[1].tolist() == test.tolist() != split(strata, 0.3, 5)[1].tolist()
 
