@@ -12,9 +12,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
-from sulq import Database, Promise, learn
+from sulq import Database, Flag, Promise, Schema, learn
 from sulq.demo import SCHEMA, make_demo
 from sulq.learn.plots import save
 
@@ -31,9 +32,9 @@ def components(db: Database, town: pd.DataFrame) -> Any:
 
 def clusters(db: Database, town: pd.DataFrame) -> Any:
     return (
-        learn.KMeans(4, random_state=1)
+        learn.KMeans(4, credits=10, random_state=1)
         .fit(db, ["age", "income", "bmi", "visits"])
-        .plot(title="KMeans: four groups of people")
+        .plot(title="KMeans: four groups of people, for 10 credits")
     )
 
 
@@ -68,6 +69,48 @@ def regression(db: Database, town: pd.DataFrame) -> Any:
     )
 
 
+def baskets(rows: int) -> pd.DataFrame:
+    """What fictional people bought: breakfast, a party, both or neither."""
+    draw = np.random.default_rng(5)
+    breakfast, party = draw.random(rows) < 0.5, draw.random(rows) < 0.3
+    chances = {
+        "bread": 0.2 + 0.6 * breakfast,
+        "butter": 0.05 + 0.6 * breakfast,
+        "jam": 0.02 + 0.4 * breakfast,
+        "milk": 0.25 + 0.3 * breakfast,
+        "beer": 0.05 + 0.7 * party,
+        "crisps": 0.1 + 0.5 * party,
+        "soap": np.full(rows, 0.15),
+    }
+    return pd.DataFrame({name: draw.random(rows) < chance for name, chance in chances.items()})
+
+
+def shop() -> Database:
+    frame = baskets(20_000)
+    schema = Schema(*(Flag(name) for name in frame.columns))
+    return Database.open(frame, schema, Promise(1, "1e-6"), ledger=":memory:")
+
+
+def links(db: Database, town: pd.DataFrame) -> Any:
+    with shop() as sold:
+        items = [column.name for column in sold.schema.columns]
+        return (
+            learn.LinkAnalysis(credits=5)
+            .fit(sold, items)
+            .plot(title="LinkAnalysis of 20,000 baskets, for 5 credits")
+        )
+
+
+def rules(db: Database, town: pd.DataFrame) -> Any:
+    with shop() as sold:
+        items = [column.name for column in sold.schema.columns]
+        return (
+            learn.AssociationRules(credits=20)
+            .fit(sold, items)
+            .plot(title="AssociationRules in 20,000 baskets, for 20 credits")
+        )
+
+
 DRAWN: dict[str, Callable[[Database, pd.DataFrame], Any]] = {
     "components": components,
     "clusters": clusters,
@@ -75,6 +118,8 @@ DRAWN: dict[str, Callable[[Database, pd.DataFrame], Any]] = {
     "classifying-tree": classifying_tree,
     "classifying-roc": classifying_roc,
     "regression": regression,
+    "links": links,
+    "rules": rules,
 }
 
 

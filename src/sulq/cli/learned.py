@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from sulq.learn.plot_classes import class_shares
+from sulq.learn.plot_patterns import arrow
 
 Records = list[dict[str, Any]]
 
@@ -19,9 +20,7 @@ def records_of(learner: Any) -> Records:
         case "PCA" | "SVD" | "FactorAnalysis":
             return _directions(learner)
         case "KMeans":
-            sizes = np.maximum(learner.sizes_, 0)
-            shares = sizes / max(float(sizes.sum()), 1e-9)
-            return _groups(learner, "cluster", learner.cluster_centers_, shares)
+            return _groups(learner, "cluster", learner.cluster_centers_, learner.shares_)
         case "GaussianMixture":
             return _groups(learner, "component", learner.means_, learner.weights_)
         case "DecisionTree":
@@ -118,8 +117,20 @@ def _shares(learner: Any) -> Records:
 
 
 def _rules(learner: Any) -> Records:
-    return []
+    return [
+        {"rule": arrow(rule), "support": rule.support, "confidence": rule.confidence,
+         "lift": rule.lift, "noise": rule.confidence_error}
+        for rule in learner.rules_
+    ]  # fmt: skip
 
 
 def _links(learner: Any) -> Records:
-    return []
+    order = np.argsort(-learner.scores_, kind="stable")
+    return [
+        {
+            "item": str(learner.items_[place]),
+            "score": float(learner.scores_[place]),
+            "noise": float(learner.scores_error_[place]),
+        }
+        for place in order
+    ]

@@ -49,10 +49,11 @@ def _learned(learner: Any) -> tuple[Array, Array, Array | None]:
     """(centres in user units, shares, half axes of an ellipse in user units)."""
     if hasattr(learner, "covariances_"):
         return learner.means_, learner.weights_, _spreads(learner)
-    errors = getattr(learner, "cluster_centers_error_", None)
-    spread = None if errors is None else 2.45 * np.asarray(errors)  # chi^2 with 2 degrees: 95 %
-    sizes = np.maximum(np.asarray(learner.sizes_, dtype=np.float64), 0.0)
-    return learner.cluster_centers_, sizes / max(float(sizes.sum()), 1e-9), spread
+    errors = np.asarray(learner.centers_error_)
+    if errors.ndim == 1:
+        errors = errors[:, None] * np.ones_like(learner.cluster_centers_)
+    # 95 % of a normal cloud in the plane lie within 2.45 deviations
+    return learner.cluster_centers_, learner.shares_, 2.45 * errors if errors.any() else None
 
 
 def _spreads(learner: Any) -> Array:
@@ -96,7 +97,11 @@ def _scatter(
     down = alt.Y("y:Q", title=keys[second], scale=alt.Scale(zero=False, nice=True, padding=24))
     shade = _shade(len(centres))
     base = chart(records, width=300, height=300)
-    layers = []
+    circles = base.mark_circle(opacity=0.4).encode(
+        across, down, shade,
+        alt.Size("share:Q", scale=alt.Scale(domain=[0, 1], range=[0, 6000]), legend=None),
+    )  # fmt: skip
+    layers = [circles, base.mark_circle(size=14, opacity=1).encode(across, down, shade)]
     if spread is not None and first != second:
         ring = np.linspace(0, 2 * np.pi, CORNERS)
         ellipses = [
@@ -106,16 +111,10 @@ def _scatter(
             for n, t in enumerate(ring)
         ]  # fmt: skip
         layers.append(
-            chart(ellipses)
-            .mark_line(strokeWidth=1.2, strokeDash=[3, 2], opacity=0.9)
-            .encode(across, down, shade, order="order:Q")
+            chart(ellipses).mark_line(strokeWidth=1.5).encode(across, down, shade, order="order:Q")
         )
-    circles = base.mark_circle(opacity=0.75, stroke="white").encode(
-        across, down, shade,
-        alt.Size("share:Q", scale=alt.Scale(domain=[0, 1], range=[0, 6000]), legend=None),
-    )  # fmt: skip
     texts = base.mark_text(fontSize=11, color=INK, dy=-4, align="left", dx=9, baseline="bottom")
-    return alt.layer(*layers, circles, texts.encode(across, down, text="text:N"))
+    return alt.layer(*layers, texts.encode(across, down, text="text:N"))
 
 
 def _shade(count: int) -> Any:

@@ -6,8 +6,10 @@ from typing import Any
 
 from sulq.learn.plot_parts import (
     BLUE,
+    GREY,
     INK,
     Picture,
+    Records,
     altair,
     bars_with_errors,
     chart,
@@ -15,40 +17,63 @@ from sulq.learn.plot_parts import (
     interval,
 )
 
-NAMED = 10
+NAMED = 12
 """So many rules are named in the picture, the surest first."""
+MOST_RULES = 400
 
 
 def rules(learner: Any) -> Picture:
-    """Each rule by the noisy share of rows it holds in, and how often it holds."""
+    """Each rule by the noisy share of rows that hold it all, and how often it is right."""
     alt = altair()
     records = [
         {
-            "rule": str(rule),
+            "number": str(place + 1) if place < NAMED else "",
+            "rule": f"{place + 1}  {arrow(rule)}",
             "support": float(rule.support),
             "confidence": float(rule.confidence),
-            "name": str(rule) if place < NAMED else "",
+            **_span(rule),
         }
-        for place, rule in enumerate(learner.rules_)
+        for place, rule in enumerate(learner.rules_[:MOST_RULES])
     ]
-    base = chart(records, width=420, height=300).encode(
-        alt.X("support:Q", title="support: noisy share of the rows", axis=alt.Axis(format="%")),
-        alt.Y("confidence:Q", title="confidence", axis=alt.Axis(format="%"),
-              scale=alt.Scale(zero=False, nice=True)),
-        tooltip=["rule:N", "support:Q", "confidence:Q"],
-    )  # fmt: skip
-    dots = base.mark_circle(size=70, color=BLUE, opacity=0.8)
-    names = base.mark_text(align="left", dx=7, fontSize=10.5, color=INK).encode(text="name:N")
-    return finished(alt.layer(dots, names), f"AssociationRules: {len(records)} rules")
+    base = chart(records, width=330, height=300)
+    x = alt.X("support:Q", title="support: share of the rows", axis=alt.Axis(format="%"))
+    scale = alt.Scale(zero=False, nice=True, padding=12)
+    y = alt.Y("confidence:Q", title="confidence", axis=alt.Axis(format="%"), scale=scale)
+    bars = base.mark_rule(color=GREY, strokeWidth=1).encode(
+        x, alt.Y("low:Q", scale=scale), alt.Y2("high:Q")
+    )
+    dots = base.mark_circle(size=60, color=BLUE, opacity=0.85).encode(x, y)
+    numbers = base.mark_text(align="left", dx=6, dy=-5, fontSize=10.5, color=INK).encode(
+        x, y, text="number:N"
+    )
+    listed = (
+        chart(records[:NAMED], width=10, height=alt.Step(18))
+        .mark_text(align="left", fontSize=11, color=INK, limit=320)
+        .encode(alt.Y("rule:N", sort=None, axis=None), x=alt.value(0), text="rule:N")
+    )
+    drawn = alt.hconcat(alt.layer(bars, dots, numbers), listed, spacing=20)
+    said = [f"{len(learner.rules_)} rules; bars: 95 % intervals of the noise"]
+    return finished(drawn, "AssociationRules", said)
+
+
+def arrow(rule: Any) -> str:
+    """bread & butter → jam"""
+    return f"{' & '.join(rule.given)} → {' & '.join(rule.then)}"
+
+
+def _span(rule: Any) -> dict[str, float]:
+    half = 1.96 * float(rule.confidence_error)
+    return {"low": max(rule.confidence - half, 0.0), "high": min(rule.confidence + half, 1.0)}
 
 
 def links(learner: Any) -> Picture:
     """The items' scores, the highest first."""
-    errors = getattr(learner, "scores_error_", None)
-    keys = learner._features.keys
-    records = [
-        {"name": key, **interval(score, None if errors is None else errors[place])}
-        for place, (key, score) in enumerate(zip(keys, learner.scores_, strict=True))
+    records: Records = [
+        {"name": str(item), **interval(score, error)}
+        for item, score, error in zip(
+            learner.items_, learner.scores_, learner.scores_error_, strict=True
+        )
     ]
     ordered = sorted(records, key=lambda record: -record["value"])
-    return finished(bars_with_errors(ordered, across="score"), "LinkAnalysis")
+    said = ["scores add up to 1; bars: 95 % intervals of the noise"]
+    return finished(bars_with_errors(ordered, across="score"), "LinkAnalysis", said)
