@@ -30,16 +30,16 @@ MODEL_DEPTH = 8
 
 
 def drawn_halves(
-    features: Features, levels: int, random: np.random.Generator
+    features: Features, levels: int, with_mean: bool, random: np.random.Generator
 ) -> tuple[tuple[Attribute, ...], tuple[Split, ...]]:
-    """Public splits, one a level: quarters of the Numbers' mean, then halves of single columns.
+    """Public splits, one a level: quarters of the Numbers' mean if told, halves of single columns.
 
     Which columns, and how the values of a Category are halved, is drawn; a Number is cut in the
     middle of its bounds, and where it comes up again at a quarter.
     """
     attributes = list(attributes_of(features, 4))
     splits: list[Split] = []
-    if len(features.numeric) > 1:
+    if with_mean and levels and len(features.numeric) > 1:
         edges = tuple(Fraction(k, SCORE_BINS) for k in range(SCORE_BINS + 1))
         name = "mean of the numbers"
         attributes.append(Attribute(Number(name, 0, 1), edges, over=features.numeric))
