@@ -62,12 +62,13 @@ class Lengths:
 
     def quantile(self, share: float) -> float:
         """The length that `share` of the rows do not pass, evenly spread within a cell."""
-        kept = self.kept
-        below = np.concatenate([[0.0], np.cumsum(kept) / kept.sum()])
-        cell = max(int(np.searchsorted(below, min(share, 1.0) - 1e-12)) - 1, 0)
-        low, high = max(self.edges[cell], self.edges[cell + 1] / 2), self.edges[cell + 1]
-        inside = (min(share, 1.0) - below[cell]) / (below[cell + 1] - below[cell])
-        return float(low + min(max(inside, 0.0), 1.0) * (high - low))
+        held = np.flatnonzero(self.kept)
+        below = np.concatenate([[0.0], np.cumsum(self.kept[held])]) / self.kept.sum()
+        place = int(np.searchsorted(below[1:-1], share - 1e-12))
+        low, high = self.edges[held[place]], self.edges[held[place] + 1]
+        inside = (share - below[place]) / (below[place + 1] - below[place])
+        nearest = max(low, high / 2)  # the first cell reaches down to 0: a clip must not
+        return float(nearest + min(max(inside, 0.0), 1.0) * (high - nearest))
 
     def mean_square(self, clip: float = math.inf) -> float:
         """The mean squared length, of rows shrunk to `clip` where they are longer."""
@@ -99,7 +100,7 @@ def find_centre(table: Table, purse: Purse, step: str = "centre") -> Centre:
 def mixed_rows(table: Table, rows: float, error: float) -> float:
     """Two noisy counts as one, by their precision; never below what noise alone would show."""
     if error <= 0 or table.rows_error <= 0:
-        return max(rows if error <= 0 else table.rows, 1.0)
+        return max(table.rows if table.rows_error <= 0 else rows, 1.0)
     ours, theirs = error**-2, table.rows_error**-2
     both = (rows * ours + table.rows * theirs) / (ours + theirs)
     return float(max(both, 1.0, 0.5 * (ours + theirs) ** -0.5))

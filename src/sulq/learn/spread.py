@@ -200,6 +200,12 @@ def literal_plan(table: Table, means: bool) -> Plan:
     return Plan("paper", tuple(steps))
 
 
+def corrected(second: Array, mean: Array, variance: float) -> Array:
+    """E[x x'] - m m' with means of that variance: E[m_i^2] is too large by it. S0.8: + R/n^2"""
+    covariance: Array = second - np.outer(mean, mean) + variance * np.eye(len(mean))
+    return covariance
+
+
 def literal_spread(table: Table, purse: Purse, centred: bool) -> Spread:
     """The papers' own: public bounds, every entry asked alone. S0.8, S4.6, S4.7"""
     width = table.width
@@ -219,7 +225,7 @@ def literal_spread(table: Table, purse: Purse, centred: bool) -> Spread:
             both = table.outer(ones(), crossed(single[i], single[j]))
             value, error = purse.sums("products", both)
             second[i, j] = second[j, i] = float(value[0, 0]) / rows
-    covariance = second - np.outer(mean, mean) + bias * np.eye(width)  # S0.8: + R/n^2
+    covariance = corrected(second, mean, bias)
     noise = math.sqrt(2) * error / rows * (1 + beside)  # off the diagonal it is not halved
     trace = max(float(np.trace(covariance)), 0.0)
     reach = table.features.radius(table.features.middle)
