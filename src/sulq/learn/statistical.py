@@ -1,0 +1,355 @@
+"""The statistical-query oracle and learners written only on it. S0.10, S4.11, S4.12
+
+`stat(oracle, predicate, tau)` is the share of rows with a property, within tau. Whatever learns
+from such shares alone (Kearns 1998) learns privately here: conjunctions, decision lists, and any
+`SQLearner` of your own.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sulq.errors import InvalidQuery, TooNoisy
+from sulq.learn.classifying import ClassLearner
+from sulq.learn.features import Array
+from sulq.learn.spending import Plan, Purse, Step
+from sulq.learn.table import Table
+from sulq.oracle import Oracle, Quote
+from sulq.query.expressions import Expression, as_expression, col
+from sulq.query.statistics import count
+from sulq.schema.columns import Category, Flag
+
+Bits = NDArray[np.bool_]
+Ask = Callable[[Expression], float]
+
+
+@dataclass(frozen=True, slots=True)
+class Stat:
+    """The share of rows with a property: within `tau` of the table's, with this confidence."""
+
+    value: float
+    tau: float
+    confidence: float
+    credits: Fraction
+    receipts: tuple[Any, ...]
+
+    def __float__(self) -> float:
+        return self.value
+
+
+def stat(
+    oracle: Oracle,
+    predicate: Expression,
+    tau: float,
+    *,
+    confidence: float = 0.99,
+    queries: int = 1,
+    rows: int | None = None,
+) -> Stat:
+    """The share of rows where `predicate` is true, within tau. One question, not many. S4.11
+
+    `queries` such shares hold together with this confidence. Under add-remove (or a person unit)
+    the number of rows is private: state a public lower bound, `rows`; it is counted too.
+    """
+    questions, half, each = _questions(oracle, predicate, tau, confidence, queries, rows)
+    answers = [oracle.ask(question, within=half, confidence=each) for question in questions]
+    total = float(answers[1]) if len(answers) > 1 else float(oracle.size or 1)
+    value = min(max(float(answers[0]) / max(total, 1.0), 0.0), 1.0)
+    paid = sum((answer.credits for answer in answers), Fraction(0))
+    return Stat(value, tau, confidence, paid, tuple(answer.receipt for answer in answers))
+
+
+def stat_quote(
+    oracle: Oracle,
+    predicate: Expression,
+    tau: float,
+    *,
+    confidence: float = 0.99,
+    queries: int = 1,
+    rows: int | None = None,
+) -> list[Quote]:
+    """What `stat` would ask, priced; free."""
+    questions, half, each = _questions(oracle, predicate, tau, confidence, queries, rows)
+    return [oracle.quote(question, within=half, confidence=each) for question in questions]
+
+
+def _questions(
+    oracle: Oracle,
+    predicate: Expression,
+    tau: float,
+    confidence: float,
+    queries: int,
+    rows: int | None,
+) -> tuple[list[Any], float, float]:
+    """The questions, the half-width each may be off by, and with what confidence."""
+    if not 0 < tau < 1 or not 0 < confidence < 1:
+        raise InvalidQuery(f"tau and confidence lie between 0 and 1, got {tau!r}, {confidence!r}")
+    if isinstance(queries, bool) or not isinstance(queries, int) or queries < 1:
+        raise InvalidQuery(f"queries must be a whole number from 1, got {queries!r:.40}")
+    failure = (1 - confidence) / queries
+    asked = count(where=as_expression(predicate))
+    if oracle.size is not None and oracle.schema.unit == "row":
+        return [asked], tau * oracle.size, 1 - failure
+    if rows is None:
+        raise InvalidQuery("the number of rows is private here; state a lower bound with rows=")
+    # |(S+a)/(n+b) - S/n| <= (|a|+|b|)/(n+b) <= tau for |a|, |b| <= tau n / (2 + tau)
+    return [asked, count()], tau * rows / (2 + tau), 1 - failure / 2
+
+
+def repetitions(variance: float, tau: float, rows: int, queries: int, failure: float) -> int:
+    """How often to ask at this variance so that all shares are within tau. S4.11, corrected"""
+    return math.ceil(2 * variance * math.log(2 * queries / failure) / (tau * rows) ** 2)
+
+
+def least_rows(epsilon: float, delta: float, taus: Sequence[float], failure: float) -> float:
+    """The rows that suffice for all these tolerances, with T >= 2 q and the papers' noise. S4.12"""
+    total = math.fsum(tau**-2 for tau in taus)
+    logs = math.log(1 / delta) * math.log(2 * len(taus) / failure)
+    return math.sqrt(8 * logs * total) / epsilon
+
+
+# --- learners -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Literal:
+    """A column has a value, or has not."""
+
+    column: str
+    value: Any
+    positive: bool = True
+
+    @property
+    def condition(self) -> Expression:
+        held: Expression = (
+            col(self.column) if self.value is True else col(self.column) == self.value
+        )
+        return held if self.positive else ~held
+
+    def holds(self, rows: Any) -> Bits:
+        """On public rows; a missing value is neither."""
+        given = np.asarray(rows[self.column], dtype=object)
+        known = np.array([value is not None and value == value for value in given])
+        return np.asarray(known & ((given == self.value) == self.positive), dtype=np.bool_)
+
+    def __str__(self) -> str:
+        name = self.column if self.value is True else f"{self.column}={self.value}"
+        return name if self.positive else f"not {name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Clause:
+    """If all of `given` hold, predict `then`."""
+
+    given: tuple[Literal, ...]
+    then: bool
+
+    def __str__(self) -> str:
+        return f"if {' and '.join(map(str, self.given)) or 'anything'}: {self.then}"
+
+
+class SQLearner(ClassLearner):
+    """Learn a yes/no label from shares of rows alone. Write `search`; ten lines are enough:
+
+        class BestLiteral(SQLearner):
+            def questions(self, literals):
+                return 2 * len(literals)
+
+            def search(self, ask, literals, label):
+                def right(literal):
+                    return ask(literal.condition & label) + ask(~literal.condition & ~label)
+                return [Clause((max(literals, key=right),), True)], False
+
+    `tau` is the tolerance of each share (default: what the credits buy); all hold together with
+    `confidence`. Learned: `clauses_`, `otherwise_`, `tau_`.
+    """
+
+    _methods = ("auto",)
+
+    def __init__(
+        self,
+        tau: float | None = None,
+        confidence: float = 0.95,
+        *,
+        credits: Any = None,
+        method: str = "auto",
+        random_state: int | None = None,
+        on_noise: str = "raise",
+        progress: bool | None = None,
+    ) -> None:
+        self.tau = tau
+        self.confidence = confidence
+        self.credits = credits
+        self.method = method
+        self.random_state = random_state
+        self.on_noise = on_noise
+        self.progress = progress
+
+    # --- what a learner of your own writes ------------------------------------------------------
+
+    def questions(self, literals: Sequence[Literal]) -> int:
+        """At most so many shares will be asked."""
+        raise NotImplementedError
+
+    def search(
+        self, ask: Ask, literals: Sequence[Literal], label: Expression
+    ) -> tuple[list[Clause], bool]:
+        """Clauses in the order they are tried, and what to say if none holds."""
+        raise NotImplementedError
+
+    # --- the rest ---------------------------------------------------------------------------------
+
+    def _plan(self, table: Table) -> Plan:
+        assert table.label is not None  # noqa: S101
+        if not table.label.binary:
+            raise InvalidQuery("a statistical-query learner predicts yes or no: two classes")
+        if self.tau is not None and not 0 < self.tau < 1:
+            raise InvalidQuery(f"tau must lie between 0 and 1, got {self.tau!r:.40}")
+        if not 0 < self.confidence < 1:
+            raise InvalidQuery(f"confidence must lie between 0 and 1, got {self.confidence!r:.40}")
+        asked = self.questions(literals_of(table))
+        return Plan("statistical queries", (Step("share", table.share, asked),))
+
+    def _learn(self, table: Table, purse: Purse) -> None:
+        assert table.label is not None  # noqa: S101
+        literals = literals_of(table)
+        asked = self.questions(literals)
+        share = table.share / asked
+        failure = (1 - self.confidence) / asked
+        half = self._half_width(table, purse, literals[0].condition, share, failure)
+        reached = half / table.rows
+        if self.tau is not None and reached > self.tau:
+            factor = reached / self.tau
+            raise TooNoisy(
+                f"{asked} shares within {self.tau:g} need {factor:.2g} times the rows or"
+                f" {factor**2:.2g} times the credits; these reach {reached:.2g}"
+            )
+        if self.tau is not None:  # no finer than asked for: what is left stays unspent
+            power = 2 if table.gaussian else 1
+            share *= (reached / self.tau) ** power
+            reached = self.tau
+        self.tau_ = min(reached, 1.0)
+
+        def ask(predicate: Expression) -> float:
+            kept = predicate if table.where is None else predicate & table.where
+            answer = purse.ask("share", count(where=kept), share)
+            return min(max(float(answer) / table.rows, 0.0), 1.0)
+
+        self.clauses_, self.otherwise_ = self.search(ask, literals, table.label.truth())
+        if self.tau_ > 0.25:
+            self._doubt(f"each share is only known within {self.tau_:.2g}: take this for a guess")
+
+    def _half_width(
+        self, table: Table, purse: Purse, question: Expression, share: float, failure: float
+    ) -> float:
+        quote = table.oracle.quote(count(where=question), credits=purse.credits(share))
+        half = quote.interval(1 - failure)[1]
+        return 0.0 if half is None else float(np.max(half))
+
+    def _scores(self, rows: Any) -> Array:
+        self._coordinates(rows)  # checks the columns
+        table = _frame(rows, self._features.names)
+        count_ = len(table[self._features.names[0]])
+        said = np.full(count_, self.otherwise_)
+        open_ = np.full(count_, True)
+        for clause in self.clauses_:
+            held = open_.copy()
+            for literal in clause.given:
+                held &= literal.holds(table)
+            said[held] = clause.then
+            open_ &= ~held
+        return np.column_stack([~said, said]).astype(np.float64)
+
+    def export_text(self) -> str:
+        """The clauses as text."""
+        return "\n".join([*map(str, self.clauses_), f"else: {self.otherwise_}"])
+
+
+class Conjunction(SQLearner):
+    """All of some literals: those hardly ever false where the label is true (Kearns)."""
+
+    def questions(self, literals: Sequence[Literal]) -> int:
+        return len(literals)
+
+    def search(
+        self, ask: Ask, literals: Sequence[Literal], label: Expression
+    ) -> tuple[list[Clause], bool]:
+        misses = {literal: ask(~literal.condition & label) for literal in literals}
+        allowed = max(self.tau_, 0.25 / max(len(literals), 1))
+        kept = tuple(literal for literal in literals if misses[literal] <= allowed)
+        return [Clause(kept, True)], False
+
+
+class DecisionList(SQLearner):
+    """If this, then yes; else if that, then no; ...: the purest literal left, again and again."""
+
+    def questions(self, literals: Sequence[Literal]) -> int:
+        return 2 * len(literals) * self._length(literals)
+
+    def _length(self, literals: Sequence[Literal]) -> int:
+        return min(4, len({literal.column for literal in literals}))
+
+    def search(
+        self, ask: Ask, literals: Sequence[Literal], label: Expression
+    ) -> tuple[list[Clause], bool]:
+        left: Expression | None = None
+        clauses: list[Clause] = []
+        free = list(literals)
+        then = False
+        for _ in range(self._length(literals)):
+            seen = []
+            for literal in free:
+                here = literal.condition if left is None else left & literal.condition
+                covered, positive = ask(here), ask(here & label)
+                error = min(positive, covered - positive) if covered > 0 else 0.0
+                seen.append((covered - 3 * max(error, 0.0) - 3 * self.tau_, covered, positive))
+            best = max(range(len(free)), key=lambda i: seen[i])
+            worth, covered, positive = seen[best]
+            if worth <= 0:
+                break
+            literal = free.pop(best)
+            clauses.append(Clause((literal,), bool(positive > covered / 2)))
+            then = not clauses[-1].then
+            left = ~literal.condition if left is None else left & ~literal.condition
+            free = [
+                other
+                for other in free
+                if other.column != literal.column or other.value != literal.value
+            ]
+            if not free:
+                break
+        return clauses, then
+
+
+def literals_of(table: Table) -> list[Literal]:
+    """Every literal of the features: a Flag is true or not, a Category has a value or not."""
+    found = []
+    for name in table.features.names:
+        column = table.oracle.schema[name]
+        if isinstance(column, Flag):
+            found += [Literal(name, True), Literal(name, True, False)]
+        elif isinstance(column, Category):
+            for value in column.values or ():
+                found += [Literal(name, value), Literal(name, value, False)]
+        else:
+            raise InvalidQuery(
+                f"{name} is a Number; statistical-query learners take Flags and Categories"
+            )
+    if not found:
+        raise InvalidQuery("features must be named columns")
+    return found
+
+
+def _frame(rows: Any, names: Sequence[str]) -> Any:
+    """Columns by name, of a frame or of an array in the order of fit."""
+    if hasattr(rows, "columns") or hasattr(rows, "keys"):
+        return rows
+    table = np.asarray(rows, dtype=object)
+    return {name: table[:, place] for place, name in enumerate(names)}
