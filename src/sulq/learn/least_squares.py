@@ -12,8 +12,8 @@ from sulq.learn.moments import Gram
 
 FIRST_RIDGE = 0.75
 """Of the noise's spectral edge, for the first solution."""
-FLOOR = 1e-10
-"""Of the mean eigenvalue: keeps exact but collinear columns solvable."""
+SMALLEST = 1e-9
+"""Eigenvalues below this part of the largest are rounding: collinear or constant columns."""
 
 
 def shrunk_gram(gram: Gram) -> Array:
@@ -72,9 +72,9 @@ class Slopes:
 
 
 def _inverse(gram: Array, ridge: float, penalty: Array) -> Array:
-    width = len(gram)
-    floor = FLOOR * max(float(np.trace(gram)) / width, 1e-12)
-    return np.asarray(np.linalg.inv(gram + (ridge + floor) * np.eye(width) + np.diag(penalty)))
+    """The inverse with a ridge; 0 in directions no row moves along, as least squares has it."""
+    whole = gram + ridge * np.eye(len(gram)) + np.diag(penalty)
+    return np.asarray(np.linalg.pinv(whole, rcond=SMALLEST, hermitian=True))
 
 
 def above_noise(gram: Gram, cross: Array, error: float) -> float:

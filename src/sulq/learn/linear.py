@@ -37,13 +37,23 @@ from sulq.learn.table import LabelKind, Table
 from sulq.oracle import Oracle
 from sulq.query.expressions import Expression, col
 from sulq.query.vector_values import Vector
-from sulq.query.vectors import columns, crossed, ones, project
+from sulq.query.vectors import columns, concat, crossed, ones, project, scaled
 
 SIGNAL_NEEDED = 0.5
 """Deviations by which the cross-moment must pass its noise for slopes to be worth learning."""
 REFINEMENTS = 2
-LEAST_SIGNAL = 2.0
+LEAST_SIGNAL = 4.0
 """Rows over the noise of a count below which not even a mean can be told."""
+
+
+def slopes_hopeless(table: Table) -> bool:
+    """Whether public facts alone say that slopes would drown: then all goes to the mean.
+
+    A cross-moment of d coordinates is sqrt(d) counts loud, twice that where a row is replaced;
+    with Laplace noise, charged by L1 norms and without the square root of a share, d counts.
+    """
+    loud = 6 * math.sqrt(table.width) if table.gaussian else 13.0 * table.width
+    return table.signal < loud * (2 if table.replace else 1)
 
 
 class LinearRegression(RegressorMixin, Learner):  # type: ignore[misc]
@@ -106,6 +116,8 @@ class LinearRegression(RegressorMixin, Learner):  # type: ignore[misc]
                 "least squares, one question a pair of columns",
                 (Step("moments", share, rounds=parts * (parts + 1) // 2 - 2),),
             )
+        if slopes_hopeless(table):
+            return Plan("mean", (Step("mean", share),))
         steps = [Step("centre", 0.1 * share), Step("clip", 0.06 * share)]
         if scales_worth(table):
             steps.append(Step("spread", 0.06 * share))
@@ -126,6 +138,9 @@ class LinearRegression(RegressorMixin, Learner):  # type: ignore[misc]
             self._learn_paper(table, purse)
             return
         weight = weight_vector(self.weights)
+        if purse.plan.method == "mean":
+            self._only_mean(table, purse, weight, None)
+            return
         means = find_means(table, purse, weight, self.weights is not None)
         spreads = None
         if any(step.name == "spread" for step in purse.plan.steps):
@@ -134,20 +149,17 @@ class LinearRegression(RegressorMixin, Learner):  # type: ignore[misc]
         rows = view.rows if self.weights is None else crossed(weight, view.rows)
         gram = Gram(*purse.sums("gram", table.outer(rows, view.rows)))
         gram = Gram((gram.value + gram.value.T) / 2, gram.error)
-        none = np.zeros(table.width)
-        cross, error = purse.sums("cross", table.outer(rows, view.residual(none, view.clip)))
+        cross, error, view = view.left_over(purse, "cross", np.zeros(table.width), view.clip)
         # of a bell-shaped target, clipping keeps this share of the moment (Bussgang)
-        cross, error = cross[:, 0] / view.inside, error / view.inside
-        passed = above_noise(gram, cross, error)
-        if passed < SIGNAL_NEEDED:
-            self._only_mean(table, purse, weight, means)
+        cross, error = cross / view.inside, error / view.inside
+        if above_noise(gram, cross, error) < SIGNAL_NEEDED:
+            self._only_mean(table, purse, weight, view.means)
             return
         slopes = Slopes.first(gram, cross, error, self._penalty(table, view))
         clip = view.clip * _residual_clip(view.inside)
         for _ in range(REFINEMENTS):
-            query = table.outer(rows, view.residual(slopes.value, clip))
-            found, error = purse.sums("refine", query)
-            slopes = slopes.refined(found[:, 0], error)
+            found, error, view = view.left_over(purse, "refine", slopes.value, clip)
+            slopes = slopes.refined(found, error)
         self._set(table, view, slopes)
 
     def _penalty(self, table: Table, view: View) -> Array:
@@ -165,17 +177,27 @@ class LinearRegression(RegressorMixin, Learner):  # type: ignore[misc]
         if view.variance > 0:
             self.r2_ = min(max(slopes.explained(view.means.rows) / view.variance, 0.0), 1.0)
 
-    def _only_mean(self, table: Table, purse: Purse, weight: Vector, means: Means) -> None:
-        """What is left is spent on the mean: an honest constant beats noisy slopes."""
-        target = columns([_name(table)], [0.5])
-        found, error = purse.sums("refine", table.outer(weight, target), purse.left)
-        told = PRIOR_SPREAD**2 / (PRIOR_SPREAD**2 + means.target_error**2)
-        first = (means.target - 0.5) / told
-        errors = np.array([means.target_error, error / means.rows, PRIOR_SPREAD])
+    def _only_mean(self, table: Table, purse: Purse, weight: Vector, known: Means | None) -> None:
+        """All that is left is spent on the mean: an honest constant beats noisy slopes."""
+        step = "mean" if known is None else "refine"
+        both = concat(columns([_name(table)], [0.5]), scaled(ones(), 0.5))
+        found, error = purse.sums(step, table.outer(weight, both), purse.left)
+        counts, errors = [2 * float(found[0, 1])], [2 * error]
+        if self.weights is None:
+            counts, errors = [*counts, table.rows], [*errors, table.rows_error]
+        precision = np.maximum(errors, 1e-9) ** -2.0
+        rows = max(float(precision @ counts / precision.sum()), 1.0)
+        offsets = [0.0, float(found[0, 0]) / rows]
+        errors = [PRIOR_SPREAD, error / rows]
+        if known is not None:
+            told = PRIOR_SPREAD**2 / (PRIOR_SPREAD**2 + known.target_error**2)
+            offsets.append((known.target - 0.5) / told)
+            errors.append(known.target_error)
         precision = np.maximum(errors, 1e-12) ** -2.0
-        offset = precision @ [first, float(found[0, 0]) / means.rows, 0.0] / precision.sum()
+        mean = float(np.clip(0.5 + precision @ offsets / precision.sum(), 0, 1))
         none = np.zeros(table.width)
-        self._say(table, means.features, float(np.clip(0.5 + offset, 0, 1)), none, none)
+        centre = table.features.middle if known is None else known.features
+        self._say(table, centre, mean, none, none)
         self.r2_ = 0.0
         self._doubt(
             f"the slopes are below their noise (about {table.rows:,.0f} rows, noise"

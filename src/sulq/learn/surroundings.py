@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -12,15 +12,16 @@ from sulq.learn.moments import shrink
 from sulq.learn.spending import Purse
 from sulq.learn.table import Table
 from sulq.query.expressions import Expression
-from sulq.query.vector_values import Vector
-from sulq.query.vectors import bins, clipped, columns, concat, norm, ones, project, scaled
+from sulq.query.vector_values import Ones, Vector
+from sulq.query.vectors import bins, clipped, columns, concat, crossed, norm, ones, project, scaled
 from sulq.schema.columns import Number
 from sulq.schema.vector_binding import VectorBinder
 
 BINS = 40
+FARTHEST, FARTHEST_TARGET, FARTHEST_IN_SPREADS = 16.0, 64.0, 256.0
+"""How far beyond most rows the public reach may lie and still be told apart."""
 FEWEST_BINS = 6
-SPREAD_SHARE = 0.7
-"""The share of rows within one spread of the mean: about one deviation of a bell curve."""
+CELLS_A_DOUBLING = 2.5
 SPREAD_BINS = 14
 """Halvings of the range, the finest spread that is told apart: 2^-13."""
 INDICATOR_SPREAD = 0.4
@@ -31,6 +32,11 @@ PRIOR_SPREAD = 0.15
 """How far a mean usually lies from the middle of its public range, as a share of the range."""
 TARGET_PART = 0.125
 """How long the target may be inside a clipped row, in radii: it goes along, it does not decide."""
+NEARLY_ALL = 0.999
+CONSTANT_PART = 0.5
+"""How long the constant beside a row is, in radii: its cross-moment corrects the mean."""
+SKEW = 0.15
+"""By how much of the clip a clipped mean may be off."""
 LEVELS = 256
 
 
@@ -119,13 +125,13 @@ def find_spreads(table: Table, purse: Purse, weight: Vector, means: Means) -> Ar
             place += len(getattr(column, "values", None) or (0,))
     counts, error = purse.sums("spread", table.outer(weight, concat(*parts)))
     for index, held in zip(places, counts[0].reshape(len(parts), -1), strict=True):
-        spreads[index] = quantile(held, np.array(edges), error, SPREAD_SHARE)
-    return np.maximum(spreads, max(NARROWEST * float(spreads.max()), 2.0**-SPREAD_BINS))
+        spreads[index] = math.sqrt(mean_square(held, np.array(edges), error)) or 1.0
+    return np.asarray(np.maximum(spreads, max(NARROWEST * float(spreads.max()), 2.0**-SPREAD_BINS)))
 
 
 def quantile(counts: Array, edges: Array, error: float, share: float) -> float:
-    """Where `share` of the counts lies below, interpolated; cells under an error hold nothing."""
-    held = np.where(counts > max(error, 0.5), counts, 0.0)
+    """Where `share` of the counts lies below, interpolated."""
+    held = standing_out(counts, error)
     if not held.any():
         return float(edges[-1]) / 2  # nothing stands out: half the public reach
     below = np.cumsum(held) / held.sum()
@@ -135,9 +141,26 @@ def quantile(counts: Array, edges: Array, error: float, share: float) -> float:
     return float(edges[place] + part * (edges[place + 1] - edges[place]))
 
 
+def standing_out(counts: Array, error: float) -> Array:
+    """Counts above what few of so many noises reach, else 0."""
+    loudest = error * math.sqrt(math.log(max(len(counts), 2)))
+    return np.where(counts > max(loudest, 0.5), counts, 0.0)
+
+
+def mean_square(counts: Array, edges: Array, error: float) -> float:
+    """The mean square of what a histogram counts."""
+    held = standing_out(counts, error)
+    squares = (edges[1:] ** 2 + edges[1:] * edges[:-1] + edges[:-1] ** 2) / 3
+    return float(held @ squares / held.sum()) if held.any() else 0.0
+
+
 @dataclass(frozen=True)
 class View:
-    """Rows around their means, in spreads, clipped at `radius`; the target clipped at `clip`."""
+    """Rows around their means, in spreads, clipped at `radius`; the target clipped at `clip`.
+
+    `whole` and `inside` are the shares of rows and of targets that no clip touches; `variance` is
+    the target's.
+    """
 
     table: Table
     weight: Vector
@@ -145,6 +168,7 @@ class View:
     spreads: Array | None
     radius: float
     clip: float
+    whole: float
     inside: float
     variance: float
 
@@ -159,10 +183,40 @@ class View:
 
     def residual(self, slopes: Array, clip: float) -> Vector:
         """Target minus prediction, shrunk as its row is (so slopes stay unbiased), then clipped."""
-        share = TARGET_PART * self.radius / max(self.means.target, 1 - self.means.target)
-        both = concat(self.moved, scaled(_target(self.table, self.means), published(share)))
-        row = clipped(both, published(self.radius * math.hypot(1, TARGET_PART)))
-        return clipped(project(row, [published([*-slopes, 1 / share])]), published(clip))
+        target = _target(self.table, self.means)
+        if self.whole > NEARLY_ALL:
+            plain = self.table.features.as_vector(self.means.features)
+            per_unit = slopes if self.spreads is None else slopes / self.spreads
+            found = project(concat(plain, target), [published([*-per_unit, 1])])
+        else:
+            share = TARGET_PART * self.radius / max(self.means.target, 1 - self.means.target)
+            row = concat(self.moved, scaled(target, published(share)))
+            row = clipped(row, published(self.radius * math.hypot(1, TARGET_PART)))
+            found = project(row, [published([*-slopes, 1 / share])])
+        return clipped(found, published(clip))
+
+    def left_over(
+        self, purse: Purse, step: str, slopes: Array, clip: float
+    ) -> tuple[Array, float, View]:
+        """The sum of row times residual, its error, and the view with a better mean of the target.
+
+        The residual is clipped far below the label's public range, so its mean is told more
+        precisely than the label's own; where the label is skewed it is off by a part of the clip.
+        """
+        share = CONSTANT_PART * self.radius
+        rows = concat(self.rows, scaled(ones(), published(share)))
+        left = rows if isinstance(self.weight, Ones) else crossed(self.weight, rows)
+        found, error = purse.sums(step, self.table.outer(left, self.residual(slopes, clip)))
+        loud = math.hypot(error / share / self.means.rows, SKEW * clip)
+        known = self.means.target_error**2
+        trust = known / (known + loud**2)
+        target = self.means.target + trust * float(found[-1, 0]) / share / self.means.rows
+        means = replace(
+            self.means,
+            target=min(max(target, 0.0), 1.0),
+            target_error=self.means.target_error * math.sqrt(1 - trust),
+        )
+        return found[:-1, 0], error, replace(self, means=means)
 
 
 def _moved(table: Table, means: Means, spreads: Array | None) -> Vector:
@@ -185,23 +239,26 @@ def look_around(
     both = concat(bins(norm(moved), [0, reach]), bins(norm(target), [0, farthest]))
     error = purse.error(table.outer(weight, both), purse.plan.share("clip"))
     cells = BINS if error <= 0 else int(np.clip(means.rows / (3 * error), FEWEST_BINS, BINS))
-    if spreads is None:
-        lengths = np.linspace(0.0, reach, cells + 1)
-    else:  # in spreads the public reach is far: bins by ratio
-        lengths = np.array([0.0, *np.geomspace(reach / 2**8, reach, cells)])
-    sizes = np.linspace(0.0, farthest, cells + 1)
+    far = FARTHEST if spreads is None else FARTHEST_IN_SPREADS
+    lengths = _by_ratio(reach, far, cells)
+    sizes = _by_ratio(farthest, FARTHEST_TARGET, cells)
     both = concat(bins(norm(moved), lengths.tolist()), bins(norm(target), sizes.tolist()))
     counts, error = purse.sums("clip", table.outer(weight, both))
-    kept = kept_rows(table, 15.0)
-    held = np.where(counts[0, cells:] > error, counts[0, cells:], 0.0)
-    middles = (sizes[1:] + sizes[:-1]) / 2
+    whole, inside = kept_rows(table, 60.0), kept_rows(table, 15.0)
     return View(
         table,
         weight,
         means,
         spreads,
-        radius=quantile(counts[0, :cells], lengths, error, kept_rows(table, 60.0)),
-        clip=quantile(counts[0, cells:], sizes, error, kept),
-        inside=kept,
-        variance=float(held @ middles**2 / held.sum()) if held.any() else 0.0,
+        radius=quantile(counts[0, :cells], lengths, error, whole),
+        clip=quantile(counts[0, cells:], sizes, error, inside),
+        whole=whole,
+        inside=inside,
+        variance=mean_square(counts[0, cells:], sizes, error),
     )
+
+
+def _by_ratio(reach: float, ratio: float, cells: int) -> Array:
+    """Edges from 0 to the reach, each a fixed ratio above the one before; few cells, less far."""
+    least = reach / min(ratio, 2 ** (cells / CELLS_A_DOUBLING))
+    return np.array([0.0, *np.geomspace(least, reach, cells)])
