@@ -9,6 +9,7 @@ from typing import Any
 from sulq.learn.classifying import ClassLearner
 from sulq.learn.discriminant import LinearDiscriminant, directions
 from sulq.learn.features import Array
+from sulq.learn.logistic import LogisticRegression
 from sulq.learn.public_grid import PublicGrid
 from sulq.learn.spending import Plan, Purse, Step
 from sulq.learn.table import Table
@@ -17,15 +18,18 @@ from sulq.learn.votes import hits
 
 METHODS: dict[str, type[ClassLearner]] = {
     "discriminant": LinearDiscriminant,
+    "logistic": LogisticRegression,
     "tree": DecisionTree,
     "grid": PublicGrid,
 }
-TRIAL = 0.2
+TRIAL = 0.15
 """Of the credits, for each method that is tried before one is chosen."""
 JUDGING = 0.05
 """Of the credits, for counting the trials' hits."""
 LOUD = 4.0
 """Below this many directions, a pure promise counts public cells."""
+SHARP = 35.0
+"""From this many directions, gradients tell two classes apart better than moments do."""
 CLEAR = 3_000.0
 """Rows over the noise of a count from which methods are tried against each other."""
 
@@ -82,9 +86,10 @@ class Classifier(ClassLearner):
             return [self.method]
         if not table.gaussian and directions(table) < LOUD:
             return ["grid"]
-        if table.features.vector is not None or table.signal < CLEAR:
-            return ["discriminant"]
-        return ["discriminant", "tree"]
+        binary = table.label is not None and table.label.binary
+        if table.features.vector is None and table.signal >= CLEAR:
+            return ["logistic", "tree"] if binary else ["discriminant", "logistic", "tree"]
+        return ["logistic"] if binary and directions(table) >= SHARP else ["discriminant"]
 
     def _advice(self, table: Table) -> list[str]:
         if not table.gaussian or directions(table) >= 1.5:
