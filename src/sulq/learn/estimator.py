@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from dataclasses import replace
+from fractions import Fraction
 from typing import Any, Self
 
 import numpy as np
@@ -167,3 +169,19 @@ class Learner(BaseEstimator):  # type: ignore[misc]
         if not hasattr(self, "_features"):
             raise NotFittedError(f"{type(self).__name__} has not learned yet: call fit first")
         return plots.plot(self, *public, title=title, **options)
+
+
+def learned_within(learner: Learner, table: Table, purse: Purse, share: float) -> None:
+    """Let another learner learn on a share of the credits; what it pays is paid from `purse`."""
+    credits = purse.credits(share)
+    part = replace(table, cap=credits / Fraction(table.share))
+    with Purse(purse.oracle, credits, type(learner).__name__, False) as own:
+        own.follow(learner._plan(part))
+        learner.method_ = own.plan.method
+        learner._remember(part)
+        try:
+            learner._learn(part, own)
+        finally:
+            purse.spent += own.spent
+            purse.receipts += own.receipts
+            purse.reused += own.reused
