@@ -142,28 +142,31 @@ class Start:
     clear: float
 
 
-def first_weights(moments: Array, error: float, spread: Spread, curvature: Array) -> Start:
-    """Solve curvature_k * spread @ w_k = moments_k, one class a row, against both noises.
+def first_weights(moments: Array, error: float, spread: Spread, curvature: float) -> Start:
+    """Solve curvature * spread @ w_k = moments_k, one class a row, against both noises.
 
-    Weights are taken as draws of one deviation t, which makes the moments in the basis of the
-    spread's eigenvectors normal with variance (h t)^2 + (e t)^2 + error^2; t maximises their
-    likelihood, and w = h / (h^2 + e^2 + (error / t)^2) * moments is the mean given them.
+    The intercept comes first: the others are centred. Their weights are taken as draws of one
+    deviation t, which makes the moments in the basis of the spread's eigenvectors normal with
+    variance (h t)^2 + (e t)^2 + error^2; t maximises their likelihood, and
+    w = h / (h^2 + e^2 + (error / t)^2) * moments is the mean given them.
     """
-    values, basis = np.linalg.eigh(spread.value)
-    h = curvature[:, None] * np.maximum(values, 1e-9 * values.max())[None, :]
-    unsure = (curvature[:, None] * spread.error) ** 2 * len(values) / 2
-    seen = moments @ basis
+    level = moments[:, 0] / (curvature * spread.value[0, 0])
+    rest = moments[:, 1:] - curvature * level[:, None] * spread.value[0, 1:]
+    values, basis = np.linalg.eigh(spread.value[1:, 1:])
+    h = curvature * np.maximum(values, 1e-9 * values.max())
+    seen = rest @ basis
     if error == 0:
-        return Start((seen / h) @ basis.T, math.inf)
-    freedom = moments[:, 1:].size
-    clear = (float((moments[:, 1:] ** 2).sum()) / error**2 - freedom) / math.sqrt(2 * freedom)
+        return Start(np.column_stack([level, (seen / h) @ basis.T]), math.inf)
+    clear = (float((rest**2).sum()) / error**2 - rest.size) / math.sqrt(2 * rest.size)
+    unsure = (curvature * spread.error) ** 2 * len(values) / 2
     deviations = float(np.abs(seen).max() / h.max()) * np.geomspace(1e-3, 1e4, 71)
     fits = []
     for t in deviations:
         variance = (h**2 + unsure) * t * t + error**2
         fits.append(float((np.log(variance) + seen**2 / variance).sum()))
     t = deviations[int(np.argmin(fits))]
-    return Start((h / (h**2 + unsure + (error / t) ** 2) * seen) @ basis.T, clear)
+    slopes = (h / (h**2 + unsure + (error / t) ** 2) * seen) @ basis.T
+    return Start(np.column_stack([level, slopes]), clear)
 
 
 @dataclass(frozen=True)

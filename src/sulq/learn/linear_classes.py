@@ -18,16 +18,17 @@ from sulq.learn.table import Label, Table
 from sulq.query.expressions import Expression
 
 FEWEST_CLEAR = 8.0
-DOUBT = 1.0
-"""Standard deviations that the label's moments must pass their noise by."""
+DOUBT = {True: 1.0, False: -2.0}
+"""Deviations by which the label's moments must pass their noise, if there is a clear majority."""
+CLEAR_MAJORITY = 1.3
 
 
 @dataclass(frozen=True)
 class Problem:
-    """A loss as its rounds see it: where to start, what to ask, how it bends."""
+    """A loss as its rounds see it: where to start, what to ask stage by stage, how it bends."""
 
     start: Array
-    ask: Callable[[Array], tuple[Array, float]]
+    stages: tuple[Callable[[Array], tuple[Array, float]], ...]
     curvature: Array
     penalty: Array
     noise: float
@@ -51,7 +52,11 @@ class LinearClassifier(ClassLearner):
         self.n_iter_ = rounds_of(purse.plan)
         caution = CAUTION * problem.noise * math.sqrt(view.width)
         metric = Metric.of(spread, problem.curvature, problem.penalty, caution)
-        weights = descend(problem.start, problem.ask, metric, self.n_iter_)
+        weights, begun = problem.start, 0
+        for stage, ask in enumerate(problem.stages, start=1):
+            done = self.n_iter_ * stage // len(problem.stages)
+            weights = descend(weights, ask, metric, done - begun)
+            begun = done
         self._view, self._weights = view, weights
         offset, width = self._features.units
         slopes, intercepts = view.per_coordinate(weights)
@@ -60,9 +65,13 @@ class LinearClassifier(ClassLearner):
         self.coef_error_ = metric.errors(problem.noise)[:, 1:] * view.scale / width
 
     def _judge(self, clear: float, counts: Array, table: Table) -> None:
-        """Fall back to the majority where the label's moments are no more than noise."""
+        """Fall back to the majority where the label's moments are no more than noise.
+
+        Equal classes lose nothing by a guess; a majority is not given up for noise.
+        """
         self.majority_ = None
-        if clear < DOUBT:
+        held = np.maximum(counts, 0.0)
+        if clear < DOUBT[bool(held.max() > CLEAR_MAJORITY * held.mean())]:
             self._give_up(
                 counts,
                 f"the features' moments with the label are {clear:.1f} deviations above what noise"

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from sulq.learn.descent import Spread, View, find_spread, find_view, first_weights
+from sulq.learn.descent import View, find_spread, find_view, first_weights
 from sulq.learn.features import Array, published
 from sulq.learn.linear_classes import LinearClassifier, Problem, labelled, rounds_of, strength
 from sulq.learn.spending import Purse
@@ -65,7 +65,7 @@ class LogisticRegression(LinearClassifier):
         sums, error = purse.sums("moments", table.outer(ones(), signed(view.held, truth)))
         moments, error = sums / 2, error / 2
         spread = find_spread(table, purse, view)
-        begun = first_weights(moments, error, spread, np.array([0.25]))
+        begun = first_weights(moments, error, spread, 0.25)
         shown = spread.value / spread.rows
         explained = float((begun.weights @ shown * begun.weights).sum()) / 4
         start = begun.weights / (1 - min(explained, MOST_EXPLAINED))
@@ -85,7 +85,7 @@ class LogisticRegression(LinearClassifier):
         if rounds_of(purse.plan):
             whole = purse.plan.share("rounds") * rounds_of(purse.plan)
             noise = math.hypot(error, purse.error(outer(ones(), view.held), whole) / 2)
-        self._solve(purse, view, spread, Problem(start, ask, curvature, penalty, noise))
+        self._solve(purse, view, spread, Problem(start, (ask,), curvature, penalty, noise))
         lead = float(moments[0, 0]) / view.bias
         self._judge(begun.clear, view.rows / 2 + np.array([-lead, lead]), table)
 
@@ -94,11 +94,14 @@ class LogisticRegression(LinearClassifier):
         counts = sums[:, 0] / view.bias
         shares = np.maximum(counts, view.rows / (20 * len(sums)))
         shares = shares / shares.sum()
-        moments = sums - shares[:, None] * sums.sum(axis=0)
         spread = find_spread(table, purse, view)
-        begun = first_weights(moments, error, spread, shares)
-        start, explained = discriminants(begun.weights, shares, spread)
-        start[:, 0] += np.log(shares) / view.bias
+        # shares of classes as linear in v; d share = share (1 - share) d score
+        begun = first_weights(sums - sums.mean(axis=0), error, spread, 1.0)
+        bend = float((shares * (1 - shares)).mean())
+        shown = spread.value / spread.rows
+        explained = float((begun.weights @ shown * begun.weights).sum()) / len(sums) / bend
+        explained = min(max(explained, 0.0), MOST_EXPLAINED)
+        start = begun.weights / (bend * (1 - explained))
         penalty = view.penalty(1 / strength(self.C, DEFAULT_C))
 
         def ask(w: Array) -> tuple[Array, float]:
@@ -111,20 +114,5 @@ class LogisticRegression(LinearClassifier):
             whole = purse.plan.share("rounds") * rounds_of(purse.plan)
             noise = math.sqrt(2) * purse.error(outer(ones(), view.held), whole)
         curvature = shares * (1 - shares) * (1 - explained)
-        self._solve(purse, view, spread, Problem(start, ask, curvature, penalty, noise))
+        self._solve(purse, view, spread, Problem(start, (ask,), curvature, penalty, noise))
         self._judge(begun.clear, counts, table)
-
-
-def discriminants(weights: Array, shares: Array, spread: Spread) -> tuple[Array, float]:
-    """Least-squares weights as those of the Gaussian model: the spread within classes.
-
-    With A = spread / rows and F = sqrt(shares) * weights, the spread between classes is A F'F A,
-    and (A - A F'F A)^-1 A F' = F' (I - F A F')^-1: a matrix of one row a class.
-    """
-    shown = spread.value / spread.rows
-    held = np.sqrt(shares)[:, None] * weights
-    values, basis = np.linalg.eigh(held @ shown @ held.T)
-    part = np.clip(values, 0.0, MOST_EXPLAINED)
-    sharper = ((basis / (1 - part)) @ basis.T @ held) / np.sqrt(shares)[:, None]
-    sharper[:, 0] -= 0.5 * (sharper @ shown * weights).sum(axis=1) / math.sqrt(shown[0, 0])
-    return sharper, float(part.sum() / (len(weights) - 1))

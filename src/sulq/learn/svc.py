@@ -8,6 +8,7 @@ by at most log 2 / a a row, and only near the corner.
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,8 +21,10 @@ from sulq.learn.table import Table
 from sulq.query.sum_query import outer
 from sulq.query.vectors import concat, ones, residual, signed
 
-DEFAULT_C = 10.0
-GENTLE, SHARP = 3.0, 100.0
+DEFAULT_C = 1.0
+SHARPNESS = (3.0, 10.0, 30.0, 100.0, 300.0)
+PATIENCE = 30
+"""Rounds that pay for one more stage of sharpness."""
 CURVATURE = 0.4
 """How the rounded hinge bends over all rows: about the density of y z at 1."""
 
@@ -30,7 +33,7 @@ class LinearSVC(LinearClassifier):
     """The widest margin between two classes; for more, each class against the rest.
 
     `C` is scikit-learn's: minimise |w|^2 / 2 + C * sum of hinges, w per bounds-scaled coordinate,
-    not the intercept (default 10).
+    not the intercept (default 1).
     Learned: `coef_`, `intercept_` in user units, `coef_error_` (noise only), `n_iter_`.
     """
 
@@ -71,15 +74,11 @@ class LinearSVC(LinearClassifier):
             moments, error = 2 * sums - sums.sum(axis=0), error * math.sqrt(len(sums))
             counts = sums[:, 0] / view.bias
         spread = find_spread(table, purse, view)
-        begun = first_weights(moments, error, spread, np.ones(len(truths)))
+        begun = first_weights(moments, error, spread, 1.0)
         penalty = view.penalty(1 / strength(self.C, DEFAULT_C))
         rounds = rounds_of(purse.plan)
-        turns = 0
 
-        def ask(w: Array) -> tuple[Array, float]:
-            nonlocal turns
-            turns += 1
-            sharpness = GENTLE * (SHARP / GENTLE) ** min(1.0, turns / 200)
+        def ask(sharpness: float, w: Array) -> tuple[Array, float]:
             slopes = []
             for weights, truth in zip(w, truths, strict=True):
                 scored = concat(view.scored, signed(ones(), truth))
@@ -93,5 +92,6 @@ class LinearSVC(LinearClassifier):
             whole = purse.plan.share("rounds") * rounds
             noise = purse.error(outer(ones(), view.held), whole) * math.sqrt(len(truths))
         curvature = np.full(len(truths), CURVATURE)
-        self._solve(purse, view, spread, Problem(begun.weights, ask, curvature, penalty, noise))
+        stages = tuple(partial(ask, sharpness) for sharpness in SHARPNESS[: 1 + rounds // PATIENCE])
+        self._solve(purse, view, spread, Problem(begun.weights, stages, curvature, penalty, noise))
         self._judge(begun.clear, counts, table)
