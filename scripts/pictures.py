@@ -5,6 +5,7 @@ Each is learned from the fictional register of `sulq demo`; the noise is fresh, 
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 import tempfile
@@ -12,11 +13,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import altair
 import numpy as np
 import pandas as pd
 
 from sulq import Database, Flag, Promise, Schema, learn
+from sulq.accounting.calibration import calibrate
 from sulq.demo import SCHEMA, make_demo
+from sulq.learn.plot_parts import chart, colours, finished
 from sulq.learn.plots import save
 
 PICTURES = Path(__file__).parents[1] / "docs" / "pictures"
@@ -111,6 +115,37 @@ def rules(db: Database, town: pd.DataFrame) -> Any:
         )
 
 
+def statistical(db: Database, town: pd.DataFrame) -> Any:
+    """What a share within tau costs, of a promise of 1,000 unit questions."""
+    promise = Promise(1, "1e-6", 1000)
+    unit = calibrate(promise).unit_standard_deviation
+    sure = math.log(2 / 0.01)
+    taus = np.geomspace(0.001, 0.2, 60)
+    sizes = (1_000, 10_000, 100_000, 1_000_000)
+    records = [
+        {"tau": tau, "credits": credits, "rows": f"{rows:,} rows"}
+        for rows in sizes
+        for tau in taus
+        if 0.01 <= (credits := 2 * unit**2 * sure / (tau * rows) ** 2) <= 1000
+    ]
+    lines = (
+        chart(records, width=420, height=260)
+        .mark_line(strokeWidth=2)
+        .encode(
+            altair.X("tau:Q", scale=altair.Scale(type="log", domain=[0.001, 0.2]),
+                     title="tolerance tau", axis=altair.Axis(values=[0.001, 0.01, 0.1])),
+            altair.Y("credits:Q", scale=altair.Scale(type="log", domain=[0.01, 1000]),
+                     title="credits, of 1,000",
+                     axis=altair.Axis(values=[0.01, 0.1, 1, 10, 100, 1000])),
+            colours("rows", [f"{rows:,} rows" for rows in sizes], orient="right"),
+        )
+    )  # fmt: skip
+    said = [
+        "with 99 % confidence; epsilon 1, delta 1e-6: half the tolerance is four times the price"
+    ]
+    return finished(lines, "What one statistical query costs", said)
+
+
 DRAWN: dict[str, Callable[[Database, pd.DataFrame], Any]] = {
     "components": components,
     "clusters": clusters,
@@ -120,6 +155,7 @@ DRAWN: dict[str, Callable[[Database, pd.DataFrame], Any]] = {
     "regression": regression,
     "links": links,
     "rules": rules,
+    "statistical": statistical,
 }
 
 

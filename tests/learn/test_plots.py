@@ -17,14 +17,22 @@ from sulq import Category, Database, Flag, InvalidQuery, Number, Promise, Schema
 from sulq.learn import (
     PCA,
     SVD,
+    AssociationRules,
     Classifier,
+    Conjunction,
     DecisionTree,
+    FactorAnalysis,
+    GaussianMixture,
+    KMeans,
     LinearDiscriminant,
     LinearRegression,
+    LinkAnalysis,
+    LogisticRegression,
     NaiveBayes,
 )
 from sulq.learn.plot_classes import information, roc
 from sulq.learn.plot_parts import interval, without_constants
+from sulq.learn.plot_patterns import arrow
 from sulq.learn.plots import DRAWN_BY, save
 
 SCHEMA = Schema(
@@ -72,10 +80,18 @@ LEARNERS = {
     ),
     "LinearDiscriminant": lambda o: LinearDiscriminant(credits=0.1).fit(o, NUMBERS, "ill"),
     "three classes": lambda o: LinearDiscriminant(credits=0.1).fit(o, NUMBERS, "town"),
-    "Classifier": lambda o: Classifier(credits=0.1).fit(o, NUMBERS, "ill"),
+    "Classifier": lambda o: Classifier(method="discriminant", credits=0.1).fit(o, NUMBERS, "ill"),
     "LinearRegression": lambda o: LinearRegression(credits=0.1).fit(
         o, ["height", "town"], "weight"
     ),
+    "FactorAnalysis": lambda o: FactorAnalysis(1, credits=0.1).fit(o, NUMBERS),
+    "KMeans": lambda o: KMeans(3, credits=0.1, random_state=1).fit(o, NUMBERS),
+    "KMeans on a line": lambda o: KMeans(2, credits=0.1, random_state=1).fit(o, ["age"]),
+    "GaussianMixture": lambda o: GaussianMixture(2, credits=0.1, random_state=1).fit(o, NUMBERS),
+    "LogisticRegression": lambda o: LogisticRegression(credits=0.1).fit(o, NUMBERS, "ill"),
+    "AssociationRules": lambda o: AssociationRules(0.05, 0.2, credits=0.1).fit(o, ["ill", "town"]),
+    "LinkAnalysis": lambda o: LinkAnalysis(credits=0.1).fit(o, ["ill", "town"]),
+    "Conjunction": lambda o: Conjunction(credits=0.1).fit(o, ["town"], "ill"),
 }
 TESTED = {
     "DecisionTree": "ill",
@@ -85,6 +101,8 @@ TESTED = {
     "three classes": "town",
     "Classifier": "ill",
     "LinearRegression": "weight",
+    "LogisticRegression": "ill",
+    "Conjunction": "ill",
 }
 
 
@@ -143,15 +161,7 @@ def test_every_estimator_of_the_page_is_drawn():
     from sulq import learn
     from sulq.learn.classifying import ClassLearner
 
-    aside = {
-        "Learner",
-        "NoisyResult",
-        "TooNoisy",
-        "stat",
-        "SQLearner",
-        "DecisionList",
-        "Conjunction",
-    }
+    aside = {"Learner", "NoisyResult", "TooNoisy", "stat"}
     kinds = [getattr(learn, name) for name in learn.__all__ if name not in aside]
     undrawn = [k for k in kinds if k.__name__ not in DRAWN_BY and not issubclass(k, ClassLearner)]
     assert undrawn == []
@@ -191,6 +201,26 @@ def test_a_tree_is_drawn_down_to_the_depth_asked(fitted):
     assert len(deep) == 2 * sum(1 for node in learner.tree_ if node.depth <= 3)
     with pytest.raises(InvalidQuery, match="depth must be"):
         learner.plot(depth=0)
+
+
+def test_clusters_are_drawn_on_the_coordinates_asked(fitted):
+    learner = fitted("KMeans")
+    picture = learner.plot(x="height", y="weight").to_dict()
+    shown = set(numbers_in(picture, "x"))
+    assert {float(centre[1]) for centre in learner.cluster_centers_} <= shown
+    apart = learner.plot().to_dict()  # of itself it takes what parts the groups
+    assert {float(centre[0]) for centre in learner.cluster_centers_} <= set(
+        numbers_in(apart, "x") + numbers_in(apart, "y")
+    )
+    with pytest.raises(InvalidQuery, match="no coordinate 'wealth'"):
+        learner.plot(x="wealth")
+
+
+def test_rules_are_numbered_in_order(fitted):
+    learner = fitted("AssociationRules")
+    shown = numbers_in(learner.plot().to_dict(), "rule")
+    assert shown[0] == f"1  {arrow(learner.rules_[0])}"
+    assert numbers_in(learner.plot().to_dict(), "support")[0] == learner.rules_[0].support
 
 
 def test_what_a_column_tells_is_its_mutual_information():

@@ -101,7 +101,7 @@ def _scatter(
         across, down, shade,
         alt.Size("share:Q", scale=alt.Scale(domain=[0, 1], range=[0, 6000]), legend=None),
     )  # fmt: skip
-    layers = [circles, base.mark_circle(size=14, opacity=1).encode(across, down, shade)]
+    layers = [circles, base.mark_circle(size=5, opacity=1).encode(across, down, shade)]
     if spread is not None and first != second:
         ring = np.linspace(0, 2 * np.pi, CORNERS)
         ellipses = [

@@ -77,3 +77,17 @@ def links(learner: Any) -> Picture:
     ordered = sorted(records, key=lambda record: -record["value"])
     said = ["scores add up to 1; bars: 95 % intervals of the noise"]
     return finished(bars_with_errors(ordered, across="score"), "LinkAnalysis", said)
+
+
+def clauses(learner: Any) -> Picture:
+    """A learner from statistical queries: its clauses in the order they are tried."""
+    alt = altair()
+    lines = learner.export_text().splitlines()
+    said = [f"each share of rows is known within {learner.tau_:.3g}"]
+    listed = (
+        chart([{"line": f"{place + 1}  {line}"} for place, line in enumerate(lines)], width=420)
+        .properties(height=alt.Step(22))
+        .mark_text(align="left", fontSize=12, color=INK, limit=420)
+        .encode(alt.Y("line:N", sort=None, axis=None), x=alt.value(0), text="line:N")
+    )
+    return finished(listed, type(learner).__name__, said)

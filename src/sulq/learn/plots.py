@@ -16,7 +16,7 @@ from sulq.learn.plot_directions import directions
 from sulq.learn.plot_groups import groups
 from sulq.learn.plot_numbers import regression
 from sulq.learn.plot_parts import Picture, altair
-from sulq.learn.plot_patterns import links, rules
+from sulq.learn.plot_patterns import clauses, links, rules
 from sulq.learn.plot_trees import tree
 
 KINDS = (".svg", ".png", ".html")
@@ -31,6 +31,7 @@ DRAWN_BY: dict[str, Callable[..., Picture]] = {
     "AssociationRules": rules,
     "LinkAnalysis": links,
     "DecisionTree": tree,
+    "SQLearner": clauses,
 }
 
 
@@ -40,9 +41,7 @@ def plot(learner: Any, *public: Any, title: str | None = None, **options: Any) -
         return plot(learner.estimator_, *public, title=title, **options)
     kinds = [kind.__name__ for kind in type(learner).__mro__]
     draw = next((DRAWN_BY[name] for name in kinds if name in DRAWN_BY), None)
-    if "DecisionTree" in kinds and (public or learner.majority_ is not None):
-        draw = None  # a tree can also have its curve drawn
-    if draw is None and "ClassLearner" in kinds:
+    if "ClassLearner" in kinds and (draw is None or public or learner.majority_ is not None):
         draw = classifier
     if draw is None:
         raise InvalidQuery(f"{kinds[0]} has no picture")
