@@ -49,9 +49,9 @@ class Cache:
             self.records[record.job, record.version] = record
 
     def has(self, job: Job, version: str) -> bool:
-        """A failed fit of ours is tried again; the peer's failures are its own."""
+        """A failed fit is tried again, unless it took too long."""
         found = self.records.get((job, version))
-        return found is not None and (not found.error or job.side == "peer")
+        return found is not None and (not found.error or found.error.startswith("TimeoutError"))
 
     def add(self, record: Record) -> None:
         self.records[record.job, record.version] = record

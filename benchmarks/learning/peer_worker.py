@@ -31,7 +31,8 @@ def fitted(job: dict[str, Any], data: dict[str, Any]) -> Any:
         found = models.PCA(job["size"], epsilon=eps, bounds=bounds, data_norm=norm).fit(x)
         return found.components_
     if model == "LinearRegression":
-        found = models.LinearRegression(epsilon=eps, bounds_X=bounds, bounds_y=job["ends"])
+        ends = tuple(job["ends"])
+        found = models.LinearRegression(epsilon=eps, bounds_X=bounds, bounds_y=ends)
         return found.fit(x, y).predict(x_test)
     if model == "LogisticRegression":
         found = models.LogisticRegression(epsilon=eps, data_norm=norm, max_iter=1000, **kept)

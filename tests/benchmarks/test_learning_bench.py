@@ -166,7 +166,9 @@ def test_the_cache_continues_and_forgives_a_torn_line(tmp_path: Path) -> None:
         file.write('{"task": "cla')
     again = Cache(tmp_path)
     assert again.has(job, "v1") and not again.has(job, "v2")
-    assert not again.has(failed, "v1"), "a failure of ours is tried again"
+    assert not again.has(failed, "v1"), "a failure is tried again"
+    again.add(Record(failed, "v1", None, error="TimeoutError: no fit within 20 s"))
+    assert again.has(failed, "v1"), "but not what took too long"
     again.add(Record(failed, "v1", 0.75))
     assert Cache(tmp_path).records[failed, "v1"].score == 0.75
     assert (tmp_path / ".gitignore").read_text() == "*\n"
