@@ -1,0 +1,170 @@
+"""Perceptron: add up the rows on the wrong side, again and again. S4.9
+
+Each round is one question: for every class the sum of y v over the rows whose margin y <w, v> is
+small. Rows are seen from their centre and clipped; the paper's own algorithm is method="paper".
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from sulq.errors import InvalidQuery
+from sulq.learn.classifying import ClassLearner
+from sulq.learn.descent import View, evidence, find_view
+from sulq.learn.features import Array, published
+from sulq.learn.spending import Plan, Purse, Step
+from sulq.learn.table import Label, Table
+from sulq.query.expressions import Expression
+from sulq.query.vector_values import Vector
+from sulq.query.vectors import concat, margin, ones, signed
+
+ROUNDS = 8
+MOST_ROUNDS = 60
+MARGIN = 0.02
+"""Rows this close to the border count as wrong, in units of the longest row."""
+STEP, FADE = 4.0, 0.3
+FAILURE = 0.01
+DOUBT = 2.0
+
+
+class Perceptron(ClassLearner):
+    """A linear border between two classes; for more, each class against the rest.
+
+    Learned: `coef_`, `intercept_` (user units), `n_iter_`. method="paper": w = 0, then the mean of
+    the misclassified rows is added until too few are left to tell (S4.9, two classes).
+    """
+
+    def __init__(
+        self,
+        max_iter: int | None = None,
+        *,
+        credits: Any = None,
+        method: str = "auto",
+        random_state: int | None = None,
+        on_noise: str = "raise",
+        progress: bool | None = None,
+    ) -> None:
+        self.max_iter = max_iter
+        self.credits = credits
+        self.method = method
+        self.random_state = random_state
+        self.on_noise = on_noise
+        self.progress = progress
+
+    def _plan(self, table: Table) -> Plan:
+        assert table.label is not None  # noqa: S101
+        rounds = self.max_iter
+        if rounds is not None and (
+            isinstance(rounds, bool) or not isinstance(rounds, int) or rounds < 1
+        ):
+            raise InvalidQuery(f"max_iter must be a whole number above 0, got {rounds!r:.40}")
+        share = table.share
+        if self.method == "paper":
+            if not table.label.binary:
+                raise InvalidQuery(
+                    'method="paper" separates two classes; use method="auto" or LogisticRegression'
+                )
+            return Plan("paper", (Step("rounds", share, 2 * (rounds or ROUNDS)),))
+        if rounds is None:
+            clear = table.signal / math.sqrt(table.width + 1)
+            rounds = MOST_ROUNDS
+            if math.isfinite(clear):
+                rounds = int(min(MOST_ROUNDS, max(2, ROUNDS * math.log10(max(clear, 1)) / 1.5)))
+        look = (Step("centre", 0.08 * share), Step("clip", 0.04 * share))
+        first = Step("first", 0.28 * share)
+        return Plan("averaged", (*look, first, Step("rounds", 0.6 * share, rounds)))
+
+    def _learn(self, table: Table, purse: Purse) -> None:
+        assert table.label is not None  # noqa: S101
+        if self.method == "paper":
+            self._learn_as_the_paper(table, purse, table.label)
+            return
+        truths = _truths(table.label)
+        view = find_view(table, purse)
+        whole = concat(*(signed(ones(), truth) for truth in truths))
+        sums, error = purse.sums("first", table.outer(whole, view.held))
+        self._judge(table, view, sums, error)
+        scale = view.rows * view.radius
+        weights = sums / scale
+        kept, averaged = [], purse.plan.steps[-1].rounds
+        for t in range(averaged):
+            wrong = concat(
+                *(
+                    signed(margin(view.scored, truth, published(w), MARGIN * view.radius), truth)
+                    for truth, w in zip(truths, weights, strict=True)
+                )
+            )
+            step, _ = purse.sums("rounds", table.outer(wrong, view.held))
+            weights = weights + STEP / (1 + FADE * t) * step / scale
+            if 2 * t >= averaged:
+                kept.append(weights)
+        self.n_iter_ = averaged
+        weights = np.mean(kept, axis=0) if kept else weights
+        slopes, intercepts = view.per_coordinate(weights)
+        self._set(slopes, intercepts, view.centre)
+
+    def _judge(self, table: Table, view: View, sums: Array, error: float) -> None:
+        """Fall back to the majority where the sums of labelled rows are no more than noise."""
+        self.majority_ = None
+        clear = evidence(sums, error)
+        lead = sums[:, 0] / view.bias  # rows of a class minus the others
+        counts = (view.rows + lead) / 2
+        if len(counts) == 1:
+            counts = np.array([view.rows - counts[0], counts[0]])
+        if clear >= DOUBT:
+            return
+        why = (
+            f"the sums of labelled rows are {clear:.1f} deviations above noise alone"
+            f" ({table.rows:,.0f} rows, {table.unit:.3g} noise on a count)"
+        )
+        if float(counts.max()) > 1.3 * float(counts.mean()) + error / view.bias:
+            self._give_up(counts, why)
+        else:  # classes about equal: a guess loses nothing
+            self._doubt(f"{why}; take this for a guess")
+
+    # --- the paper's own --------------------------------------------------------------------------
+
+    def _learn_as_the_paper(self, table: Table, purse: Purse, label: Label) -> None:
+        """S_j: the rows with y <w, x> <= 0. w += (sum of y x over S_j) / |S_j|, both noisy."""
+        truth = label.truth()
+        vector = concat(ones(), table.features.as_vector(table.features.middle))
+        weights = np.zeros(table.width + 1)
+        rounds = purse.plan.rounds // 2
+        enough = 2 * math.sqrt(2 * math.log(4 * rounds / FAILURE))
+        self.majority_ = None
+        self.n_iter_ = 0
+        for _ in range(rounds):
+            wrong = margin(vector, truth, published(weights), 0)
+            count, count_error = purse.sums("rounds", table.outer(wrong, ones()))
+            if count[0, 0] <= enough * count_error:
+                break
+            rows: Vector = signed(vector, truth)
+            sums, _ = purse.sums("rounds", table.outer(wrong, rows))
+            weights = weights + sums[0] / count[0, 0]
+            self.n_iter_ += 1
+        if self.n_iter_ == 0:
+            halves = np.array([table.rows / 2, table.rows / 2])
+            self._give_up(halves, "the first round's count is below its noise")
+        slopes = weights[None, 1:]
+        intercepts = weights[:1] - slopes @ table.features.middle
+        self._set(slopes, intercepts, table.features.middle)
+
+    def _set(self, slopes: Array, intercepts: Array, centre: Array) -> None:
+        offset, width = self._features.units
+        self._centre, self._slopes, self._intercepts = centre, slopes, intercepts
+        self.coef_ = slopes / width
+        self.intercept_ = intercepts - self.coef_ @ offset
+
+    def _scores(self, rows: Any) -> Array:
+        scores = self._coordinates(rows, self._centre) @ self._slopes.T + self._intercepts
+        return np.hstack([-scores / 2, scores / 2]) if scores.shape[1] == 1 else scores
+
+
+def _truths(label: Label) -> list[Expression]:
+    """One condition for two classes, else one for each."""
+    if label.binary:
+        return [label.truth()]
+    return [label.truth(place) for place in range(len(label.classes))]

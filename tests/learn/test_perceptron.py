@@ -1,0 +1,89 @@
+"""Perceptron: exact without noise, useful with it, the majority where noise is all there is."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.datasets import load_breast_cancer, load_wine
+from tests.learn.exact_oracle import ExactOracle
+from tests.people import publish
+
+from sulq import Category, InvalidQuery, Number, Promise, Schema
+from sulq.learn import NoisyResult, Perceptron
+
+
+def table(loader):
+    data = loader()
+    names = [f"x{i}" for i in range(data.data.shape[1])]
+    frame = pd.DataFrame(data.data, columns=names)
+    frame["label"] = [f"class {c}" for c in data.target]
+    numbers = [Number(n, float(frame[n].min()), float(frame[n].max())) for n in names]
+    classes = sorted(frame["label"].unique())
+    return frame, Schema(*numbers, Category("label", classes)), names
+
+
+@pytest.mark.parametrize("loader", [load_breast_cancer, load_wine])
+def test_without_noise_it_separates(loader):
+    frame, schema, names = table(loader)
+    found = Perceptron().fit(ExactOracle(publish(frame, schema)), names, "label")
+    assert found.score(frame, frame["label"]) > 0.95
+    expected = frame[names].to_numpy() @ found.coef_.T + found.intercept_
+    scores = found.decision_function(frame)
+    assert scores == pytest.approx(expected[:, 0] if expected.shape[1] == 1 else expected)
+
+
+def test_the_papers_rounds_equal_plain_ones():
+    frame, schema, names = table(load_breast_cancer)
+    oracle = ExactOracle(publish(frame, schema))
+    found = Perceptron(max_iter=5, method="paper").fit(oracle, names, "label")
+    x = frame[names].to_numpy()
+    x = (x - x.min(axis=0)) / np.ptp(x, axis=0) - 0.5
+    v = np.column_stack([np.ones(len(x)), x])
+    y = np.where(frame["label"] == "class 1", 1, -1)
+    w = np.zeros(v.shape[1])
+    for _ in range(5):
+        wrong = y * (v @ w) <= 0
+        w = w + (y[:, None] * v)[wrong].sum(axis=0) / wrong.sum()
+    assert found.decision_function(frame) == pytest.approx(v @ w, abs=0.02)
+    assert found.n_iter_ == 5
+
+
+@pytest.mark.parametrize("neighbours", ["replace", "add-remove"])
+def test_it_learns_through_noise(neighbours):
+    frame, schema, names = table(load_breast_cancer)
+    scores = []
+    for _ in range(5):
+        db = publish(frame, schema, Promise(3, "1e-6", neighbours=neighbours))
+        scores.append(Perceptron().fit(db, names, "label").score(frame, frame["label"]))
+    assert np.mean(scores) > 0.88
+
+
+def test_labels_of_chance_give_the_majority_and_it_is_said():
+    random = np.random.default_rng(1)
+    frame = pd.DataFrame(random.random((3_000, 8)), columns=[f"x{i}" for i in range(8)])
+    frame["label"] = np.where(random.random(3_000) < 0.1, "class 0", "class 1")
+    schema = Schema(
+        *(Number(f"x{i}", 0, 1) for i in range(8)), Category("label", ["class 0", "class 1"])
+    )
+    told = []
+    for _ in range(8):  # each escapes with a chance below 6 %: six of eight below 2e-6
+        db = publish(frame, schema, Promise("0.1", "1e-6"))
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            found = Perceptron().fit(db, [f"x{i}" for i in range(8)], "label")
+        told.append(any(issubclass(w.category, NoisyResult) for w in said))
+        assert not told[-1] or set(found.predict(frame)) == {"class 1"}
+    assert sum(told) >= 3
+
+
+def test_wrong_settings_cost_nothing():
+    frame, schema, names = table(load_wine)
+    db = publish(frame, schema)
+    with pytest.raises(InvalidQuery, match="max_iter"):
+        Perceptron(max_iter=0).fit(db, names, "label")
+    with pytest.raises(InvalidQuery, match="two classes"):
+        Perceptron(method="paper").fit(db, names, "label")
+    assert db.remaining == 100
