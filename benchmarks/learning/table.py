@@ -212,7 +212,7 @@ How it was measured:
 - Floor: the most frequent class; one centre at the exact mean; a random subspace; R² 0. Ceiling:
   scikit-learn without privacy (the best of logistic regression, tree and forest).
 - Shown are mean ± standard error; for R² median ± its standard error, since some fits of the peer
-  diverge.
+  diverge; predictions are cut to the public bounds for everybody.
 """
 
 

@@ -176,7 +176,9 @@ def score(given: Problem, result: Any) -> float:
     actual = given.codes(given.test)
     if task.kind == "classify":
         return float((found == actual).mean())
-    errors, spread = actual - found, actual - actual.mean()
+    assert isinstance(given.label, Number)
+    low, high = (float(end) for end in given.label.range)
+    errors, spread = actual - np.clip(found, low, high), actual - actual.mean()
     return float(1 - np.square(errors).sum() / np.square(spread).sum())
 
 

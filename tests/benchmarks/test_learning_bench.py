@@ -126,6 +126,8 @@ def test_accuracy_and_r_squared() -> None:
     truth = number.codes(number.test)
     assert score(number, truth) == 1
     assert score(number, np.full(len(truth), truth.mean())) == pytest.approx(0)
+    far = score(number, np.where(truth > truth.mean(), 1e9, -1e9))
+    assert -5 < far < 1, "predictions are cut to the public bounds"
 
 
 def test_predictions_are_read_by_their_declared_values() -> None:
