@@ -29,6 +29,7 @@ from sulq.learn import (
     LinkAnalysis,
     LogisticRegression,
     NaiveBayes,
+    Perceptron,
 )
 from sulq.learn.plot_classes import information, roc
 from sulq.learn.plot_parts import interval, without_constants
@@ -65,7 +66,7 @@ def frame(rows=3_000, seed=3):
 def oracle(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SULQ_STATE", str(tmp_path_factory.mktemp("state")))
-        with Database.open(frame(), SCHEMA, Promise(1, "1e-6"), ledger=":memory:") as database:
+        with Database.open(frame(), SCHEMA, Promise(8, "1e-6"), ledger=":memory:") as database:
             yield ExactOracle(database)
 
 
@@ -85,10 +86,13 @@ LEARNERS = {
         o, ["height", "town"], "weight"
     ),
     "FactorAnalysis": lambda o: FactorAnalysis(1, credits=0.1).fit(o, NUMBERS),
-    "KMeans": lambda o: KMeans(3, credits=0.1, random_state=1).fit(o, NUMBERS),
-    "KMeans on a line": lambda o: KMeans(2, credits=0.1, random_state=1).fit(o, ["age"]),
-    "GaussianMixture": lambda o: GaussianMixture(2, credits=0.1, random_state=1).fit(o, NUMBERS),
+    "KMeans": lambda o: KMeans(3, credits=20, random_state=1).fit(o.database, NUMBERS),
+    "KMeans on a line": lambda o: KMeans(2, credits=20, random_state=1).fit(o.database, ["age"]),
+    "GaussianMixture": lambda o: GaussianMixture(2, credits=20, random_state=1).fit(
+        o.database, NUMBERS
+    ),
     "LogisticRegression": lambda o: LogisticRegression(credits=0.1).fit(o, NUMBERS, "ill"),
+    "Perceptron": lambda o: Perceptron(credits=0.1).fit(o, NUMBERS, "ill"),
     "AssociationRules": lambda o: AssociationRules(0.05, 0.2, credits=0.1).fit(o, ["ill", "town"]),
     "LinkAnalysis": lambda o: LinkAnalysis(credits=0.1).fit(o, ["ill", "town"]),
     "Conjunction": lambda o: Conjunction(credits=0.1).fit(o, ["town"], "ill"),
