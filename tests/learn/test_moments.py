@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.learn.exact_oracle import ExactOracle
 
-from sulq import Category, Database, Number, Promise, Schema, col
+from sulq import Category, Database, Number, Promise, Schema
 from sulq.learn.moments import (
     Gram,
     Lengths,

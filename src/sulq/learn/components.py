@@ -143,18 +143,22 @@ class Subspace(Learner):
         values, vectors = found.spectrum()
         literal = self.method_ == "paper"
         variances = np.maximum(values, 0) if literal else settled_spectrum(values, found.error)
-        above = int((values > found.edge).sum()) if found.error else len(values)
+        turned = _turned(variances, found.error)
+        sure = values - found.feigned(vectors) > found.edge if found.error else values < np.inf
+        above = int(sure.sum())
+        order = np.concatenate([np.flatnonzero(sure), np.flatnonzero(~sure)])
+        values, vectors, variances = values[order], vectors[order], variances[order]
         total = max(float(np.trace(found.covariance)), 0.0)
         count = self._count(variances, total, above)
         signs = np.sign(vectors[np.arange(len(vectors)), np.abs(vectors).argmax(axis=1)])
         self.components_ = self._weights = (vectors * signs[:, None])[:count]
         self.n_components_ = count
         self.noise_edge_ = found.edge
-        self.components_error_ = _turned(variances, found.error)[:count]
+        self.components_error_ = turned[order][:count]
         self._origin: Array | None = found.mean
         self._reach = None if found.clip is None else found.reach
         self._judge(table, found, values, above)
-        return np.maximum(variances[:count], 0.0)
+        return np.asarray(np.maximum(variances[:count], 0.0))
 
     def _judge(self, table: Table, found: Spread, values: Array, above: int) -> None:
         seen = f"noise alone reaches a variance of {found.edge:.3g}"

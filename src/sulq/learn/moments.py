@@ -54,8 +54,14 @@ class Lengths:
 
     @property
     def kept(self) -> Array:
-        """Cells under 2 errors hold nothing."""
-        kept = np.where(self.counts > max(2 * self.error, 0.5), self.counts, 0.0)
+        """Cells under 2 errors hold nothing, nor do those beyond the last one over 4.
+
+        Among so many cells noise alone passes 2 somewhere, and a far cell would weigh much.
+        """
+        sure = np.flatnonzero(self.counts > max(4 * self.error, 0.5))
+        last = sure[-1] if len(sure) else len(self.counts)
+        seen = self.counts > max(2 * self.error, 0.5)
+        kept = np.where(seen & (np.arange(len(self.counts)) <= last), self.counts, 0.0)
         if kept.any():
             return kept
         return np.where(self.edges[1:] > self.edges[-1] / 2, 1.0, 0.0)  # nothing stands out
@@ -72,9 +78,11 @@ class Lengths:
 
     def mean_square(self, clip: float = math.inf) -> float:
         """The mean squared length, of rows shrunk to `clip` where they are longer."""
-        kept = self.kept
-        middles = np.minimum((self.edges[:-1] + self.edges[1:]) / 2, clip)
-        return float(kept @ middles**2 / kept.sum())
+        low, high = self.edges[:-1], self.edges[1:]
+        cut = np.clip(clip, low, high)
+        below = (cut**3 - low**3) / 3 + cut**2 * (high - cut)  # evenly spread within a cell
+        squares = np.where(clip < low, clip**2, below / (high - low))
+        return float(self.kept @ squares / self.kept.sum())
 
 
 def find_centre(table: Table, purse: Purse, step: str = "centre") -> Centre:

@@ -15,7 +15,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from sulq.learn.features import Array
-from sulq.learn.moments import Gram, Lengths, ask_gram, find_lengths, mixed_rows, shrink
+from sulq.learn.moments import (
+    Centre,
+    Gram,
+    Lengths,
+    ask_gram,
+    find_lengths,
+    mixed_rows,
+    shrink,
+)
 from sulq.learn.spending import Plan, Purse, Step
 from sulq.learn.table import Table
 from sulq.query.vector_values import Vector
@@ -47,6 +55,8 @@ class Spread:
     clip: float | None = None
     lengthened: float = 1.0
     length_squared: float = math.nan
+    offset: tuple[Array, Array, float] | None = None
+    """The rows' mean offset from where they were summed: measured, taken off, and its error."""
 
     @property
     def noise(self) -> float:
@@ -57,6 +67,15 @@ class Spread:
     def edge(self) -> float:
         """An eigenvalue of pure noise passes this in 1 of 100 cases (Tracy and Widom)."""
         return self.noise * (2 + 2 * math.pow(self.free.shape[1], -2 / 3))
+
+    def feigned(self, vectors: Array) -> Array:
+        """The most variance along each direction that an error of the centre can feign."""
+        if self.offset is None:
+            return np.zeros(len(vectors))
+        measured, taken, error = self.offset
+        most = (np.abs(vectors @ measured) + 2 * error) ** 2
+        feigned: Array = (most - (vectors @ taken) ** 2) * self.lengthened
+        return feigned
 
     def spectrum(self) -> tuple[Array, Array]:
         """Eigenvalues, the largest first, and eigenvectors as rows."""
@@ -97,12 +116,13 @@ def find_spread(
     if enough(seen):
         return seen
     share = kept_open(loud)
-    mean, off = seen.mean, math.sqrt(table.width) * seen.mean_error
-    lengths = find_lengths(table, purse, mean)
-    if off > 0.3 * lengths.quantile(share) and loud < 0.25:
-        mean = _recentred(table, purse, seen.rows, mean, lengths.quantile(share))
-        lengths = find_lengths(table, purse, mean)
-    return _closer(table, purse, seen.rows, mean, lengths, share)
+    centre = Centre(seen.mean, seen.mean_error, seen.rows)
+    lengths = find_lengths(table, purse, centre.mean)
+    radius = lengths.quantile(share)
+    if math.sqrt(table.width) * centre.error > 0.3 * radius and loud < 0.25:
+        centre = _recentred(table, purse, centre, radius)
+        lengths = find_lengths(table, purse, centre.mean)
+    return _closer(table, purse, centre, lengths, share)
 
 
 def _look(table: Table, purse: Purse) -> Spread:
@@ -120,7 +140,17 @@ def _look(table: Table, purse: Purse) -> Spread:
     covariance, noise = _centred(table, gram, kept, rows)
     trace = max(float(np.trace(covariance)), 0.0)
     free = table.features.free
-    return Spread(mean, error, covariance, free, noise, rows, reach, length_squared=trace)
+    return Spread(
+        mean,
+        error,
+        covariance,
+        free,
+        noise,
+        rows,
+        reach,
+        length_squared=trace,
+        offset=(offset, kept, error),
+    )
 
 
 def _possible(table: Table, offset: Array) -> Array:
@@ -142,33 +172,32 @@ def _centred(table: Table, gram: Gram, mean: Array, rows: float) -> tuple[Array,
     return possible / freedom, gram.error / freedom
 
 
-def _recentred(table: Table, purse: Purse, rows: float, mean: Array, radius: float) -> Array:
+def _recentred(table: Table, purse: Purse, centre: Centre, radius: float) -> Centre:
     """A better mean: the rows around a rough one, clipped, have a smaller sensitivity."""
-    vector = table.features.as_vector(mean, radius)
+    vector = table.features.as_vector(centre.mean, radius)
     found, error = purse.sums("centre", table.outer(ones(), vector))
-    moved = mean + shrink(_possible(table, found[0] / rows), error / rows)
-    return np.clip(moved, table.features.low, table.features.high)
+    noise = error / centre.rows
+    moved = shrink(_possible(table, found[0] / centre.rows), noise)
+    mean = np.clip(centre.mean + moved, table.features.low, table.features.high)
+    return Centre(mean, noise, centre.rows)
 
 
-def _closer(
-    table: Table, purse: Purse, rows: float, mean: Array, lengths: Lengths, share: float
-) -> Spread:
+def _closer(table: Table, purse: Purse, centre: Centre, lengths: Lengths, share: float) -> Spread:
     """The Gram matrix of rows clipped around the mean, with all that is left."""
     radius = lengths.quantile(share)
     weight = BESIDE * radius
-    vector = _beside(weight, table.features.as_vector(mean, radius))
-    value, error = purse.sums("gram", table.outer(vector, vector), purse.left)
-    gram = Gram(value, error)
+    vector = _beside(weight, table.features.as_vector(centre.mean, radius))
+    gram = Gram(*purse.sums("gram", table.outer(vector, vector), purse.left))
+    rows = centre.rows
     offset = _possible(table, gram.value[0, 1:] / weight / rows)
-    off = gram.error / math.sqrt(2) / weight / rows
-    moved = surely(offset, off)
+    error = gram.error / math.sqrt(2) / weight / rows
+    moved = surely(offset, error)
     covariance, noise = _centred(table, gram, moved, rows)
     full = lengths.mean_square()
     lengthened = full / lengths.mean_square(radius)
-    centre = np.clip(mean + moved, table.features.low, table.features.high)
     return Spread(
-        centre,
-        off,
+        np.clip(centre.mean + moved, table.features.low, table.features.high),
+        min(centre.error, error),
         covariance * lengthened,
         table.features.free,
         noise * lengthened,
@@ -177,6 +206,7 @@ def _closer(
         radius,
         lengthened,
         full,
+        (offset, moved, error),
     )
 
 
@@ -185,8 +215,8 @@ def surely(vector: Array, error: float) -> Array:
     square = float(vector @ vector)
     if square <= 0 or error <= 0:
         return vector
-    noise = len(vector) + 2 * math.sqrt(2 * len(vector))
-    return vector * max(0.0, 1.0 - noise * error**2 / square)
+    longest = (len(vector) + 2 * math.sqrt(2 * len(vector))) * error**2
+    return vector * max(0.0, 1.0 - longest / square)
 
 
 def literal_plan(table: Table, means: bool) -> Plan:
