@@ -40,6 +40,7 @@ DEEPEST = 10
 MODEL_SHARE = 0.65
 MODEL_LEAVES = 128
 MOST_HALVINGS = 9
+MOST_LEAVES = 256
 MOST_CELLS = 500_000
 """Of one question: beyond it only the fullest nodes stay open."""
 
@@ -243,7 +244,7 @@ class DecisionTree(ClassLearner):
         grown: list[tuple[float, int]] = []
         for place, counts in zip(places, tables, strict=True):
             split = self._best(tree, place, counts, error)
-            if split is None:
+            if split is None or len(tree.leaves) + len(split.groups) > MOST_LEAVES:
                 continue
             start = sum(a.size + 1 for a in tree.attributes[: split.attribute])
             rows = counts[:, start : start + tree.attributes[split.attribute].size].sum(axis=0)
