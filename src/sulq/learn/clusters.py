@@ -12,11 +12,29 @@ from numpy.typing import NDArray
 from sulq.errors import InvalidQuery
 from sulq.learn.estimator import Learner
 from sulq.learn.features import Array, published
-from sulq.learn.lloyd import Found, ask_paper_round, ask_reach, ask_round, ask_sizes, moved
-from sulq.learn.lloyd import round_error as error_of_round
-from sulq.learn.moments import ask_gram, clip_share, find_centre
+from sulq.learn.lloyd import (
+    Found,
+    Reach,
+    ask_paper_round,
+    ask_reach,
+    ask_round,
+    ask_sizes,
+    for_cells,
+    for_centres,
+    moved,
+    round_error,
+)
+from sulq.learn.moments import clip_share, find_centre
 from sulq.learn.spending import Plan, Purse, Step
-from sulq.learn.starts import Cloud, Space, ask_axes, cell_count, gaussian_cloud, refined
+from sulq.learn.starts import (
+    Cloud,
+    Space,
+    ask_axes,
+    ask_moments,
+    cell_count,
+    gaussian_cloud,
+    refined,
+)
 from sulq.learn.table import Table
 from sulq.query.vectors import project
 
@@ -29,6 +47,9 @@ PASSES = 2
 PAPER_SMALL = 2 * math.sqrt(2 * math.log(4 / 0.01))
 """A cluster under 2 z errors keeps its centre, z = sqrt(2 ln(4/beta)), beta = 1 %. S4.8"""
 STILL = 1e-6
+LEAST_ERRORS = 2.0
+LEAST_SIGNAL = 1.5
+"""Below these a fit says nothing that one centre at the mean would not."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +61,8 @@ class Frame:
     space: Space
     cloud: Cloud | None
     farthest: float
+    lost: float = 0.0
+    """What the centre's noise adds to a row's squared distance where no round corrects it."""
 
     def to_coordinates(self, points: Array) -> Array:
         return np.asarray(self.centre + points @ self.basis)
@@ -87,7 +110,7 @@ class KMeans(Learner):
         shares = {"reach": 0.02, "sizes": 0.03}
         wide = table.width > MOST_AXES
         if wide:
-            shares |= {"centre": 0.08, "clip": 0.03, "gram": 0.42}
+            shares |= {"centre": 0.12, "clip": 0.03, "gram": 0.4}
         if self.init is None:
             cells = 0.2 if wide else 0.36
             if self._cell_count(table, cells * table.share / PASSES):
@@ -100,7 +123,9 @@ class KMeans(Learner):
         return Plan("lloyd", (*steps, Step("rounds", left, rounds)))
 
     def _cell_count(self, table: Table, share: float) -> int:
-        return cell_count(table.rows, error_of_round(table, share), self.n_clusters)
+        weighing = for_cells(table)
+        error = round_error(table, share, weighing) / weighing.rows
+        return cell_count(table.rows, error, self.n_clusters)
 
     def _round_count(self, table: Table) -> int:
         """More rounds as rows stand out of the noise: each halving of it is worth one."""
@@ -120,6 +145,7 @@ class KMeans(Learner):
         if self.method == "paper":
             self._learn_as_the_paper(table, purse, random)
             return
+        self._hopeless(table, purse.plan)
         wide = table.width > MOST_AXES
         frame = self._wide(table, purse, random) if wide else self._narrow(table, purse, random)
         if self.init is None:
@@ -128,18 +154,25 @@ class KMeans(Learner):
             centres = (self._given(table) - frame.centre) @ frame.basis.T
         self._centre = frame.centre
         self.start_ = frame.to_coordinates(centres)
-        reach = ask_reach(table, purse, frame.space.vector, centres, frame.farthest)
-        noise = error_of_round(table, purse.plan.share("rounds"), moves=True)
-        spread = noise * math.sqrt(frame.space.width) * self.n_clusters / table.rows
-        clip = reach.clip(spread)
+        reach = self._reach(table, purse, frame, centres)
+        weighing = for_centres(table)
+        noise = round_error(table, purse.plan.share("rounds"), weighing)
+        clip = reach.clip(noise * math.sqrt(frame.space.width) * self.n_clusters / table.rows)
         for done in range(purse.plan.steps[-1].rounds):
-            found = ask_round(table, purse, frame.space.vector, centres, clip)
+            found = ask_round(table, purse, frame.space.vector, centres, clip, weighing)
             before, centres = centres, moved(centres, found)
             self.n_iter_ = done + 1
             if np.abs(centres - before).max() < STILL:
                 break
-        self._judge(table, frame, centres, found)
+        self._judge(table, centres, found, frame.lost)
         self._conclude(table, purse, frame, centres, found, reach.all)
+
+    def _reach(self, table: Table, purse: Purse, frame: Frame, centres: Array) -> Reach:
+        """How far rows are from the start: asked, or by the cloud where the answer is too noisy."""
+        shown = ask_reach(table, purse, frame.space.vector, centres, frame.farthest)
+        if shown.shown >= table.rows / 2 or frame.cloud is None:
+            return shown
+        return Reach.of(frame.cloud.distances(centres))
 
     def _start(
         self, table: Table, purse: Purse, frame: Frame, random: np.random.Generator
@@ -187,14 +220,17 @@ class KMeans(Learner):
         vector = features.as_vector(centre)
         reach = ask_reach(table, purse, vector, np.zeros((1, width)), farthest, "clip")
         radius = min(reach.quantile(clip_share(table)), farthest)
-        gram = ask_gram(table, purse, features.as_vector(centre, radius))
+        gram, shift, error = ask_moments(table, purse, features.as_vector(centre, radius), radius)
+        centre = np.clip(centre + shift, features.low, features.high)
+        vector = features.as_vector(centre)
         spectrum, directions = np.linalg.eigh(gram.value / table.rows)
         spectrum, basis = spectrum[::-1], directions[:, ::-1].T
         edge = gram.edge / table.rows
         count = max(1, int((spectrum > 0.85 * edge).sum())) if edge else width
         # an eigenvalue of signal + noise is l + edge^2/(4 l); the rest of the floor comes off too
         seen = np.maximum(spectrum[:count], edge)
-        spread = np.sqrt(np.maximum((seen + np.sqrt(seen**2 - edge**2)) / 2 - 0.3 * edge, 1e-9))
+        plain = (seen + np.sqrt(np.maximum(seen**2 - edge**2, 0.0))) / 2
+        spread = np.sqrt(np.maximum(plain - 0.3 * edge, 1e-9))
         cloud = gaussian_cloud(spread, table.rows, random)
         if count == width:
             cloud, basis = Cloud(cloud.points @ basis, cloud.rows), np.eye(width)
@@ -202,7 +238,8 @@ class KMeans(Learner):
             basis = basis[:count]
             vector = project(vector, published(basis))
         ends = np.full(count, farthest)
-        return Frame(centre, basis, Space(vector, -ends, ends), cloud, 2 * farthest)
+        lost = (width - count) * error**2
+        return Frame(centre, basis, Space(vector, -ends, ends), cloud, 2 * farthest, lost)
 
     def _learn_as_the_paper(self, table: Table, purse: Purse, random: np.random.Generator) -> None:
         """T rounds from random points of the public box, by the public bounds alone. S4.8"""
@@ -265,14 +302,32 @@ class KMeans(Learner):
                 " clusters or spend more credits"
             )
 
-    def _judge(self, table: Table, frame: Frame, centres: Array, found: Found) -> None:
-        """Centres whose noise outweighs their distance say less than one centre at the mean."""
+    def _hopeless(self, table: Table, plan: Plan) -> None:
+        """Public facts alone: clusters that must be smaller than three errors of their rows."""
+        weighing = for_centres(table)
+        error = round_error(table, plan.share("rounds"), weighing) / weighing.rows
+        each = table.rows / self.n_clusters
+        if self.n_clusters > 1 and each < LEAST_ERRORS * error:
+            self._too_noisy(
+                f"{table.rows:,.0f} rows in {self.n_clusters} clusters are about {each:,.0f} each,"
+                f" +-{error:,.0f} by the noise: worse than one centre at the mean."
+                + _wanted(table, LEAST_ERRORS * error / each)
+            )
+
+    def _judge(self, table: Table, centres: Array, found: Found, lost: float) -> None:
+        """Centres whose noise outweighs their distances say less than one centre at the mean."""
+        if self.n_clusters == 1:
+            return
         rows = np.maximum(found.rows, 0.0)
-        total = max(float(rows.sum()), 1.0)
-        mean = rows @ centres / total
+        mean = rows @ centres / max(float(rows.sum()), 1.0)
         between = float(rows @ np.square(centres - mean).sum(axis=1))
-        noise = float(rows @ np.square(found.errors())) * centres.shape[1]
-        self.judge_ = between / total, noise / total
+        noise = float(rows @ np.square(found.errors())) * centres.shape[1] + lost * table.rows
+        if between < LEAST_SIGNAL * noise:
+            short = math.sqrt(LEAST_SIGNAL * noise / between) if between > 0 else 4.0
+            self._too_noisy(
+                "the centres are closer together than their noise: worse than one centre at the"
+                " mean." + _wanted(table, min(max(short, 1.5), 20.0))
+            )
 
     # --- public rows ----------------------------------------------------------------------------
 
@@ -294,3 +349,11 @@ class KMeans(Learner):
 def _check_count(name: str, value: object) -> None:
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
         raise InvalidQuery(f"{name} must be a whole number above 0, got {value!r:.40}")
+
+
+def _wanted(table: Table, times: float) -> str:
+    epsilon = float(table.oracle.promise.epsilon)
+    return (
+        f" About {times * table.rows:,.0f} rows or epsilon {times * epsilon:.2g} would be needed;"
+        " or ask for fewer clusters or columns, or spend more credits"
+    )

@@ -12,7 +12,6 @@ from sulq.learn.features import Array, published
 from sulq.learn.moments import shrink
 from sulq.learn.spending import Purse
 from sulq.learn.table import Table
-from sulq.query.sum_query import SumQuery
 from sulq.query.vector_values import Vector
 from sulq.query.vectors import bins, concat, from_nearest, nearest, norm, ones, scaled, squares
 
@@ -21,7 +20,6 @@ LEAST_REACH = 2.0**-9
 SMALL = 2.0
 """Clusters that hold fewer rows than so many errors keep their centre."""
 FEW = 4
-ROWS_WEIGHT = 0.6
 BIAS = 0.5
 """Rows that are clipped pull from all sides: about half of what they lose does not cancel."""
 
@@ -44,31 +42,53 @@ class Found:
         return np.asarray(self.rows < max(errors * self.rows_error, 0.5))
 
 
-def round_query(table: Table, vector: Vector, centres: Array, clip: float) -> SumQuery:
-    """Under replace two rows' residuals are 2 clip apart already, so rows weigh as much: free."""
-    weight = clip if table.replace else ROWS_WEIGHT * clip
-    points = published(centres)
-    right = concat(scaled(ones(), published(weight)), from_nearest(vector, points, published(clip)))
-    return table.outer(nearest(vector, points), right)
+@dataclass(frozen=True)
+class Weighing:
+    """How much rows weigh against residuals in one question, in clips."""
+
+    replace: bool
+    rows: float
+
+    def reach(self, gaussian: bool, width: int) -> float:
+        """How far one row moves the answer, in clips: L2, or L1 for Laplace noise. V.3"""
+        if not gaussian:
+            return (2 if self.replace else 1) * (self.rows + math.sqrt(width))
+        if self.replace:  # two residuals in one cluster, or one in each of two
+            return max(2.0, math.sqrt(2 * (1 + self.rows**2)))
+        return math.hypot(1.0, self.rows)
+
+
+def for_centres(table: Table) -> Weighing:
+    """Under replace two residuals are two clips apart already: rows of weight 1 come free."""
+    return Weighing(table.replace, 1.0 if table.replace else 0.6)
+
+
+def for_cells(table: Table) -> Weighing:
+    """Cells are small: their rows matter more than where in them the mean is."""
+    return Weighing(table.replace, 2.0 if table.replace else 1.5)
+
+
+def round_error(table: Table, share: float, weighing: Weighing) -> float:
+    """The error of a residual at this share, per unit of the clip; of rows: over the weight."""
+    unit = table.unit / (math.sqrt(share) if table.gaussian else share)
+    return unit * weighing.reach(table.gaussian, table.width)
 
 
 def ask_round(
-    table: Table, purse: Purse, vector: Vector, centres: Array, clip: float, step: str = "rounds"
+    table: Table,
+    purse: Purse,
+    vector: Vector,
+    centres: Array,
+    clip: float,
+    weighing: Weighing,
+    step: str = "rounds",
 ) -> Found:
-    weight = clip if table.replace else ROWS_WEIGHT * clip
-    found, error = purse.sums(step, round_query(table, vector, centres, clip))
+    """Rows of every cluster and their residuals, at most `clip` long."""
+    weight = weighing.rows * clip
+    points = published(centres)
+    right = concat(scaled(ones(), published(weight)), from_nearest(vector, points, published(clip)))
+    found, error = purse.sums(step, table.outer(nearest(vector, points), right))
     return Found(found[:, 0] / weight, error / weight, found[:, 1:], error)
-
-
-def round_error(table: Table, share: float, moves: bool = False) -> float:
-    """The error of a cluster's rows at this share; of a residual, per unit of the clip."""
-    unit = table.unit / (math.sqrt(share) if table.gaussian else share)
-    weight = 1.0 if table.replace else ROWS_WEIGHT
-    if table.gaussian:
-        reach = 2.0 if table.replace else math.hypot(1.0, weight)
-    else:
-        reach = (2.0 if table.replace else 1.0) * (weight + math.sqrt(table.width))
-    return unit * reach / (1.0 if moves else weight)
 
 
 def ask_paper_round(table: Table, purse: Purse, vector: Vector, centres: Array) -> Found:
@@ -112,6 +132,18 @@ class Reach:
 
     edges: Array
     rows: Array
+    """Of bins that stand out of the noise; 0 in the others."""
+
+    @classmethod
+    def of(cls, distances: Array) -> Reach:
+        """Of public points."""
+        edges = np.quantile(distances, np.linspace(0, 1, REACH_BINS + 1))
+        edges[0] = 0.0
+        return cls(edges, np.ones(REACH_BINS))
+
+    @property
+    def shown(self) -> float:
+        return float(self.rows.sum())
 
     @property
     def all(self) -> float:

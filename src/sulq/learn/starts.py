@@ -14,11 +14,12 @@ import numpy as np
 from sklearn.cluster import KMeans as PlainKMeans
 
 from sulq.learn.features import Array, published
-from sulq.learn.lloyd import SMALL, ask_round, moved, visible
+from sulq.learn.lloyd import SMALL, ask_round, for_cells, moved, visible
+from sulq.learn.moments import Gram, shrink
 from sulq.learn.spending import Purse
 from sulq.learn.table import Table
 from sulq.query.vector_values import Vector
-from sulq.query.vectors import bins, concat, ones, project
+from sulq.query.vectors import bins, concat, ones, project, scaled
 
 MOST_BINS = 32
 LEAST_BINS = 6
@@ -63,6 +64,11 @@ class Cloud:
 
     def moved(self, by: Array) -> Cloud:
         return Cloud(self.points + by, self.rows)
+
+    def distances(self, centres: Array) -> Array:
+        """Of every point from its nearest centre."""
+        square = np.square(centres).sum(axis=1) - 2 * self.points @ centres.T
+        return np.sqrt(np.maximum(np.square(self.points).sum(axis=1) + square.min(axis=1), 0.0))
 
     def clustered(self, count: int, random: np.random.Generator, restarts: int, most: int) -> Array:
         """Centres by plain k-means, the best of several restarts."""
@@ -168,6 +174,23 @@ def _finer(marginal: Marginal, count: int) -> Array:
     return np.array(edges)
 
 
+def ask_moments(
+    table: Table, purse: Purse, vector: Vector, clip: float, step: str = "gram"
+) -> tuple[Gram, Array, float]:
+    """The Gram matrix, the mean and its error in one question: a constant beside the coordinates.
+
+    The first centre was found over the whole public range; this one moves it by what lies within
+    the clip, and the Gram matrix is that around the new centre.
+    """
+    weight = clip / 2
+    both = concat(scaled(ones(), published(weight)), vector)
+    found, error = purse.sums(step, table.outer(both, both))
+    error_of_sum = error / math.sqrt(2) / weight  # off the diagonal two draws are averaged
+    spread = error_of_sum / table.rows
+    shift = shrink(found[0, 1:] / weight / table.rows, spread)
+    return Gram(found[1:, 1:] - table.rows * np.outer(shift, shift), error), shift, spread
+
+
 def gaussian_cloud(spread: Array, rows: float, random: np.random.Generator) -> Cloud:
     """Draws of a Gaussian around 0 with these deviations."""
     points = random.standard_normal((DRAWS, len(spread))) * spread
@@ -196,7 +219,7 @@ def refined(
     """The cloud in small cells, each with its noisy rows at its noisy mean."""
     centres = cloud.clustered(cells, random, 1, 10)
     clip = _cell_radius(cloud, centres)
-    found = ask_round(table, purse, space.vector, centres, clip, step)
+    found = ask_round(table, purse, space.vector, centres, clip, for_cells(table), step)
     held = ~found.small(2.0)
     if held.sum() < 2:
         return cloud
@@ -206,8 +229,7 @@ def refined(
 
 def _cell_radius(cloud: Cloud, centres: Array) -> float:
     """How far the cloud's points lie from their cells' centres: the 90 % point, and a fifth."""
-    square = np.square(centres).sum(axis=1) - 2 * cloud.points @ centres.T
-    distance = np.sqrt(np.maximum(np.square(cloud.points).sum(axis=1) + square.min(axis=1), 0.0))
+    distance = cloud.distances(centres)
     order = np.argsort(distance)
     below = np.cumsum(cloud.rows[order]) / cloud.rows.sum()
     place = min(int(np.searchsorted(below, UNCLIPPED)), len(order) - 1)
