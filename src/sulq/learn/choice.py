@@ -30,8 +30,9 @@ LOUD = 4.0
 """Below this many directions, a pure promise counts public cells."""
 SHARP = 35.0
 """From this many directions, gradients tell two classes apart better than moments do."""
-CLEAR = 3_000.0
-"""Rows over the noise of a count from which methods are tried against each other."""
+CLEAR_TWO, CLEAR_MANY = 8_000.0, 3_000.0
+"""Rows over the noise of a count from which methods are tried against each other: a trial on a
+part of the credits favours what learns fast, so two classes are left to gradients for longer."""
 
 
 @dataclass(frozen=True)
@@ -87,8 +88,8 @@ class Classifier(ClassLearner):
         if not table.gaussian and directions(table) < LOUD:
             return ["grid"]
         binary = table.label is not None and table.label.binary
-        if table.features.vector is None and table.signal >= CLEAR:
-            return ["logistic", "tree"] if binary else ["discriminant", "logistic", "tree"]
+        if table.features.vector is None and table.signal >= (CLEAR_TWO if binary else CLEAR_MANY):
+            return ["logistic", "tree"]
         return ["logistic"] if binary and directions(table) >= SHARP else ["discriminant"]
 
     def _advice(self, table: Table) -> list[str]:
