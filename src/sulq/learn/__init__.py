@@ -13,9 +13,27 @@ most `credits`. Names are loaded when they are first used.
 """
 
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sulq.errors import TooNoisy
+
+if TYPE_CHECKING:
+    from sulq.learn.bayes import NaiveBayes
+    from sulq.learn.choice import Classifier
+    from sulq.learn.clusters import KMeans
+    from sulq.learn.components import PCA, SVD
+    from sulq.learn.discriminant import LinearDiscriminant
+    from sulq.learn.estimator import Learner, NoisyResult
+    from sulq.learn.factors import FactorAnalysis
+    from sulq.learn.linear import LinearRegression
+    from sulq.learn.links import LinkAnalysis
+    from sulq.learn.logistic import LogisticRegression
+    from sulq.learn.mixture import GaussianMixture
+    from sulq.learn.perceptron import Perceptron
+    from sulq.learn.rules import AssociationRules
+    from sulq.learn.statistical import Conjunction, DecisionList, SQLearner, stat
+    from sulq.learn.svc import LinearSVC
+    from sulq.learn.tree import DecisionTree
 
 _HOME = {
     "bayes": ["NaiveBayes"],
