@@ -324,10 +324,10 @@ def _told(value: Any) -> str:
 
 
 def _numbers(numbers: list[int]) -> str:
-    """1 to 7, where none is missing."""
-    if len(numbers) > 1 and numbers == list(range(numbers[0], numbers[-1] + 1)):
-        return f"{numbers[0]} to {numbers[-1]}"
-    return ", ".join(map(str, numbers))
+    """A few numbers, or the first and the last of many."""
+    if len(numbers) > 4:
+        return f"{len(numbers)}, from {numbers[0]} to {numbers[-1]}"
+    return ", ".join(map(str, numbers)) or "none"
 
 
 def _show_quote(name: str, algorithm: str, found: FitQuote, as_json: bool) -> None:
