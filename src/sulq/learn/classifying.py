@@ -34,7 +34,8 @@ class ClassLearner(ClassifierMixin, Learner):  # type: ignore[misc]
         self.majority_ = int(np.argmax(counts))
         held = np.maximum(counts, 1e-9)
         self.class_log_prior_ = np.log(held / held.sum())
-        self._doubt(f"{why}; predicting the most frequent class, {self.classes_[self.majority_]!r}")
+        chosen = self.classes_.tolist()[self.majority_]
+        self._doubt(f"{why}; predicting the most frequent class, {chosen!r}")
 
     def decision_function(self, rows: Any) -> Array:
         """Scores of public rows: of the second class if there are two, else one column each."""

@@ -117,7 +117,7 @@ class Table:
             )
         found = Features.of(oracle.schema, features)
         target = Label.of(oracle.schema, label, kind)
-        if target is not None and target.source in found.names:
+        if target is not None and isinstance(target.source, str) and target.source in found.names:
             raise InvalidQuery(f"the label {target.source!r} is also a feature; leave it out there")
         return cls(oracle, found, target, where, cap)
 
