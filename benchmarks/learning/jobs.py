@@ -51,7 +51,7 @@ PEER_GRID: dict[str, dict[str, list[dict[str, Any]]]] = {
         ],
     },
     "kmeans": {"KMeans": [{}]},
-    "pca": {"PCA": [{"reach": 2}, {"reach": 1}]},
+    "pca": {"PCA": [{"reach": reach} for reach in (8, 4, 2, 1)]},
     "svd": {},
     "regress": {"LinearRegression": [{}]},
 }

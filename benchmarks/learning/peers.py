@@ -20,7 +20,7 @@ ROOT = Path(__file__).parents[2]
 PYTHON = ROOT / ".venv-peer" / "bin" / "python"
 WORKER = Path(__file__).with_name("peer_worker.py")
 VERSION = "diffprivlib 0.6.6, scikit-learn 1.5.2, worker 2"
-SECONDS = 20
+SECONDS = 10
 """Of CPU. A fit that takes longer is given up; after two its like are not tried again."""
 
 

@@ -205,8 +205,8 @@ How it was measured:
   models and settings, chosen on the rows it is judged on, which favours it: GaussianNB,
   LogisticRegression (C of 0.003 to 1, rows clipped to the greatest possible norm or half of it),
   DecisionTreeClassifier (depth 1 to 6), RandomForestClassifier (3, 10 or 30 trees, depth 2, 4 or
-  6), KMeans, PCA (two norms), LinearRegression. A fit of more than 20 seconds was given up (its
-  PCA draws by rejection and may not end).
+  6), KMeans, PCA (norms of 1 to 8 times the possible one), LinearRegression. A fit of more than
+  10 CPU seconds was given up: its PCA draws by rejection, and rarely ends where data speak loudly.
 - *Paper-literal* is `method="paper"` under replace: the published algorithms as they stand.
 - A fit that refuses (`TooNoisy`) scores as the floor, and is counted.
 - Floor: the most frequent class; one centre at the exact mean; a random subspace; R² 0. Ceiling:
