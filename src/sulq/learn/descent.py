@@ -125,6 +125,8 @@ def find_spread(table: Table, purse: Purse, view: View) -> Spread:
     target = np.full(width, view.mean_square * view.rows / (width - 1))
     target[0] = view.bias**2 * view.rows
     if all(step.name != "gram" for step in purse.plan.steps):
+        # between an even spread and one direction that holds all of it
+        target[1:] *= math.sqrt(width - 1)
         return Spread(np.diag(target), 0.0, view.rows)
     gram = ask_gram(table, purse, view.held)
     away = gram.value - np.diag(target)
@@ -134,30 +136,41 @@ def find_spread(table: Table, purse: Purse, view: View) -> Spread:
     return Spread(np.diag(target) + kept * away, kept * gram.error, view.rows)
 
 
-@dataclass(frozen=True)
-class Start:
-    """The first weights, one class a row, and how far their moments stand out of the noise."""
+def evidence(moments: Array, error: float) -> float:
+    """How far sums of coordinates by class stand out of noise alone, in standard deviations.
 
-    weights: Array
-    clear: float
+    One row is itself a contrast; of several, only their differences count.
+    """
+    if error == 0:
+        return math.inf
+    freedom = max(len(moments) - 1, 1) * (moments.shape[1] - 1)
+    if len(moments) > 1:
+        counts = np.maximum(moments[:, 0], error)
+        moments = moments - (counts / counts.sum())[:, None] * moments.sum(axis=0)
+    size = float((moments[:, 1:] ** 2).sum()) / error**2
+    return float((size - freedom) / math.sqrt(2 * freedom))
 
 
-def first_weights(moments: Array, error: float, spread: Spread, curvature: float) -> Start:
+def first_weights(moments: Array, error: float, spread: Spread, curvature: float) -> Array:
     """Solve curvature * spread @ w_k = moments_k, one class a row, against both noises.
 
-    The intercept comes first: the others are centred. Their weights are taken as draws of one
+    The intercept comes first, since the others are centred, drawn to that of equal classes as far
+    as it is noise. Their weights are taken as draws of one
     deviation t, which makes the moments in the basis of the spread's eigenvectors normal with
     variance (h t)^2 + (e t)^2 + error^2; t maximises their likelihood, and
     w = h / (h^2 + e^2 + (error / t)^2) * moments is the mean given them.
     """
-    level = moments[:, 0] / (curvature * spread.value[0, 0])
+    common = moments[:, 0].mean() if len(moments) > 1 else 0.0
+    apart = moments[:, 0] - common
+    size = float(apart @ apart)
+    kept = max(0.0, 1 - max(len(apart) - 1, 1) * error**2 / size) if size else 0.0
+    level = (common + kept * apart) / (curvature * spread.value[0, 0])
     rest = moments[:, 1:] - curvature * level[:, None] * spread.value[0, 1:]
     values, basis = np.linalg.eigh(spread.value[1:, 1:])
     h = curvature * np.maximum(values, 1e-9 * values.max())
     seen = rest @ basis
     if error == 0:
-        return Start(np.column_stack([level, (seen / h) @ basis.T]), math.inf)
-    clear = (float((rest**2).sum()) / error**2 - rest.size) / math.sqrt(2 * rest.size)
+        return np.column_stack([level, (seen / h) @ basis.T])
     unsure = (curvature * spread.error) ** 2 * len(values) / 2
     deviations = float(np.abs(seen).max() / h.max()) * np.geomspace(1e-3, 1e4, 71)
     fits = []
@@ -166,7 +179,7 @@ def first_weights(moments: Array, error: float, spread: Spread, curvature: float
         fits.append(float((np.log(variance) + seen**2 / variance).sum()))
     t = deviations[int(np.argmin(fits))]
     slopes = (h / (h**2 + unsure + (error / t) ** 2) * seen) @ basis.T
-    return Start(np.column_stack([level, slopes]), clear)
+    return np.column_stack([level, slopes])
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from sulq.learn.spending import Plan, Purse, Step
 from sulq.learn.table import Label, Table
 from sulq.query.expressions import Expression
 
-FEWEST_CLEAR = 8.0
+
 DOUBT = {True: 1.0, False: -2.0}
 """Deviations by which the label's moments must pass their noise, if there is a clear majority."""
 CLEAR_MAJORITY = 1.3
@@ -64,14 +64,15 @@ class LinearClassifier(ClassLearner):
         self.intercept_ = intercepts - self.coef_ @ offset
         self.coef_error_ = metric.errors(problem.noise)[:, 1:] * view.scale / width
 
-    def _judge(self, clear: float, counts: Array, table: Table) -> None:
+    def _judge(self, clear: float, counts: Array, error: float, table: Table) -> None:
         """Fall back to the majority where the label's moments are no more than noise.
 
         Equal classes lose nothing by a guess; a majority is not given up for noise.
         """
         self.majority_ = None
-        held = np.maximum(counts, 0.0)
-        if clear < DOUBT[bool(held.max() > CLEAR_MAJORITY * held.mean())]:
+        usual = max(float(counts.mean()), 0.0)
+        ahead = float(counts.max()) - error > CLEAR_MAJORITY * usual
+        if clear < DOUBT[ahead]:
             self._give_up(
                 counts,
                 f"the features' moments with the label are {clear:.1f} deviations above what noise"
@@ -86,17 +87,32 @@ class LinearClassifier(ClassLearner):
 
 def newton_plan(table: Table, most: int) -> Plan:
     """Centre, radius, label moments; then the Gram matrix and rounds, where they can tell."""
-    clear = clearness(table)
-    rounds = min(most, round_count(clear, most))
+    rounds = round_count(table, most)
     share = table.share
-    look = (Step("centre", 0.08 * share), Step("clip", 0.04 * share))
-    if rounds == 0 and clear < 3:
-        return Plan("moments", (*look, Step("moments", 0.88 * share)))
+    gram = gram_share(table)
+    look = [Step("centre", 0.08 * share), Step("clip", 0.04 * share)]
     if rounds == 0:
-        both = (Step("moments", 0.5 * share), Step("gram", 0.38 * share))
-        return Plan("least squares", (*look, *both))
-    both = (Step("moments", 0.28 * share), Step("gram", 0.2 * share))
-    return Plan("newton", (*look, *both, Step("rounds", 0.4 * share, rounds)))
+        look += [Step("moments", (0.88 - gram) * share)]
+    else:
+        gram /= 2
+        look += [Step("moments", 0.28 * share)]
+    if gram:
+        look += [Step("gram", gram * share)]
+    if rounds:
+        look += [Step("rounds", (0.6 - gram) * share, rounds)]
+    return Plan("newton" if rounds else "least squares" if gram else "moments", tuple(look))
+
+
+def gram_share(table: Table) -> float:
+    """What the Gram matrix gets: nothing while its noise hides an average eigenvalue."""
+    width = table.width
+    loud = math.sqrt(2.0) if table.replace else 1.0  # V.3
+    if not table.gaussian:
+        loud *= width
+    clear = table.signal / loud / width**1.5
+    if clear < 0.5:
+        return 0.0
+    return 0.4 if math.isinf(clear) else 0.4 * clear**2 / (clear**2 + 2.0)
 
 
 def rounds_of(plan: Plan) -> int:
@@ -111,11 +127,18 @@ def clearness(table: Table) -> float:
     return table.signal / loud * (2 / classes) / (2 if table.replace else 1)
 
 
-def round_count(clear: float, most: int) -> int:
-    """None where one estimate needs all the credits; then about three for each factor of four."""
-    if clear < FEWEST_CLEAR:
+def round_count(table: Table, most: int) -> int:
+    """None where one estimate needs all the credits; then about three for each factor of four.
+
+    The sum of two classes' rounds holds no label and is cheap: it pays earlier, and in more rounds.
+    """
+    clear = clearness(table)
+    least, fewest = (4.0, 6) if table.label is not None and table.label.binary else (8.0, 3)
+    if clear < least:
         return 0
-    return round(1.5 * math.log2(1 + clear / 10)) if math.isfinite(clear) else most
+    if math.isinf(clear):
+        return most
+    return min(most, max(fewest, round(1.5 * math.log2(1 + clear / 10))))
 
 
 def labelled(label: Label, table: Table) -> Expression:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from sulq.learn.descent import View, find_spread, find_view, first_weights
+from sulq.learn.descent import View, evidence, find_spread, find_view, first_weights
 from sulq.learn.features import Array, published
 from sulq.learn.linear_classes import LinearClassifier, Problem, labelled, rounds_of, strength
 from sulq.learn.spending import Purse
@@ -67,8 +67,8 @@ class LogisticRegression(LinearClassifier):
         spread = find_spread(table, purse, view)
         begun = first_weights(moments, error, spread, 0.25)
         shown = spread.value / spread.rows
-        explained = float((begun.weights @ shown * begun.weights).sum()) / 4
-        start = begun.weights / (1 - min(explained, MOST_EXPLAINED))
+        explained = float((begun @ shown * begun).sum()) / 4
+        start = begun / (1 - min(explained, MOST_EXPLAINED))
         scores = float((start @ shown * start).sum())
         # the mean of sigma' over scores of this mean square, normal and centred
         curvature = np.array([0.25 / math.sqrt(1 + math.pi * min(scores, 30.0) / 8)])
@@ -87,7 +87,8 @@ class LogisticRegression(LinearClassifier):
             noise = math.hypot(error, purse.error(outer(ones(), view.held), whole) / 2)
         self._solve(purse, view, spread, Problem(start, (ask,), curvature, penalty, noise))
         lead = float(moments[0, 0]) / view.bias
-        self._judge(begun.clear, view.rows / 2 + np.array([-lead, lead]), table)
+        counts = view.rows / 2 + np.array([-lead, lead])
+        self._judge(evidence(moments, error), counts, error / view.bias, table)
 
     def _learn_many(self, table: Table, purse: Purse, view: View, label: Label) -> None:
         sums, error = purse.sums("moments", table.outer(label.one_hot(), view.held))
@@ -99,9 +100,9 @@ class LogisticRegression(LinearClassifier):
         begun = first_weights(sums - sums.mean(axis=0), error, spread, 1.0)
         bend = float((shares * (1 - shares)).mean())
         shown = spread.value / spread.rows
-        explained = float((begun.weights @ shown * begun.weights).sum()) / len(sums) / bend
+        explained = float((begun @ shown * begun).sum()) / len(sums) / bend
         explained = min(max(explained, 0.0), MOST_EXPLAINED)
-        start = begun.weights / (bend * (1 - explained))
+        start = begun / (bend * (1 - explained))
         penalty = view.penalty(1 / strength(self.C, DEFAULT_C))
 
         def ask(w: Array) -> tuple[Array, float]:
@@ -115,4 +116,4 @@ class LogisticRegression(LinearClassifier):
             noise = math.sqrt(2) * purse.error(outer(ones(), view.held), whole)
         curvature = shares * (1 - shares) * (1 - explained)
         self._solve(purse, view, spread, Problem(start, (ask,), curvature, penalty, noise))
-        self._judge(begun.clear, counts, table)
+        self._judge(evidence(sums, error), counts, error / view.bias, table)

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from sulq.learn.descent import find_spread, find_view, first_weights
+from sulq.learn.descent import evidence, find_spread, find_view, first_weights
 from sulq.learn.features import Array, published
 from sulq.learn.linear_classes import LinearClassifier, Problem, rounds_of, strength
 from sulq.learn.spending import Purse
@@ -67,10 +67,12 @@ class LinearSVC(LinearClassifier):
             truths = truths[1:]
             asked = table.outer(ones(), signed(view.held, truths[0]))
             moments, error = purse.sums("moments", asked)
+            clear = evidence(moments, error)
             lead = float(moments[0, 0]) / view.bias / 2
             counts = view.rows / 2 + np.array([-lead, lead])
         else:
             sums, error = purse.sums("moments", table.outer(label.one_hot(), view.held))
+            clear = evidence(sums, error)
             moments, error = 2 * sums - sums.sum(axis=0), error * math.sqrt(len(sums))
             counts = sums[:, 0] / view.bias
         spread = find_spread(table, purse, view)
@@ -93,5 +95,5 @@ class LinearSVC(LinearClassifier):
             noise = purse.error(outer(ones(), view.held), whole) * math.sqrt(len(truths))
         curvature = np.full(len(truths), CURVATURE)
         stages = tuple(partial(ask, sharpness) for sharpness in SHARPNESS[: 1 + rounds // PATIENCE])
-        self._solve(purse, view, spread, Problem(begun.weights, stages, curvature, penalty, noise))
-        self._judge(begun.clear, counts, table)
+        self._solve(purse, view, spread, Problem(begun, stages, curvature, penalty, noise))
+        self._judge(clear, counts, error / view.bias, table)
