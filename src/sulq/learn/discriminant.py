@@ -18,7 +18,6 @@ from sulq.learn.features import Array, published
 from sulq.learn.moments import shrink
 from sulq.learn.spending import Plan, Purse, Step
 from sulq.learn.table import Table
-from sulq.query.expressions import Expression, col
 from sulq.query.sum_query import outer
 from sulq.query.vector_values import Vector
 from sulq.query.vectors import bins, clipped, concat, nearest, norm, ones, project, scaled
@@ -247,14 +246,7 @@ def find_ball(table: Table, purse: Purse, centre: Array, reach: float) -> float:
 def labelled(table: Table, vector: Vector) -> Any:
     """The Gram matrix of the rows that have a label."""
     assert table.label is not None  # noqa: S101
-    source = table.label.source
-    known: Expression
-    if isinstance(source, Expression):
-        known = source.is_not_null()
-    elif table.label.classes == (False, True):
-        known = col(source).is_not_null()
-    else:
-        known = col(source).isin(list(table.label.classes))
+    known = table.label.known()
     return outer(vector, vector, rows=known if table.where is None else table.where & known)
 
 

@@ -86,6 +86,14 @@ class Label:
         same: Expression = col(self.source) == self.classes[place]
         return same
 
+    def known(self) -> Expression:
+        """Whether a row has one of the classes."""
+        if isinstance(self.source, Expression):
+            return self.source | ~self.source
+        if self.classes == (False, True):
+            return col(self.source).is_not_null()
+        return col(self.source).isin(list(self.classes))
+
 
 @dataclass(frozen=True)
 class Table:
