@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import subprocess
 import tempfile
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ PYTHON = ROOT / ".venv-peer" / "bin" / "python"
 WORKER = Path(__file__).with_name("peer_worker.py")
 VERSION = "diffprivlib 0.6.6, scikit-learn 1.5.2, worker 2"
 SECONDS = 10
-"""Of CPU. A fit that takes longer is given up; after two its like are not tried again."""
+"""Of CPU. A fit that takes longer is given up; at this or a larger epsilon it is not tried again."""
 
 
 def public_reach(given: Problem) -> tuple[Any, float]:
@@ -50,7 +50,7 @@ class Peer:
         self.process: subprocess.Popen[str] | None = None
         self.folder = tempfile.TemporaryDirectory()
         self.given: Problem | None = None
-        self.slow = Counter[tuple[Any, ...]]()
+        self.slow: dict[tuple[Any, ...], float] = {}
 
     def start(self) -> subprocess.Popen[str]:
         if self.process is None or self.process.poll() is not None:
@@ -85,8 +85,8 @@ class Peer:
 
     def learn(self, given: Problem, job: Job) -> Any:
         """Codes, numbers, centres or components; raises what the peer raised, as text."""
-        kind = (job.task, job.model, job.setting, job.eps)
-        if self.slow[kind] >= 2:
+        kind = (job.task, job.model, job.setting)
+        if float(job.eps) >= self.slow.get(kind, math.inf):
             raise TimeoutError(f"no fit within {SECONDS} s")
         label = given.label if given.task.label else None
         told = {
@@ -110,7 +110,7 @@ class Peer:
         reply = json.loads(line)
         if "error" in reply:
             if reply["error"].startswith("TimeoutError"):
-                self.slow[kind] += 1
+                self.slow[kind] = float(job.eps)
                 raise TimeoutError(f"no fit within {SECONDS} s")
             raise RuntimeError(reply["error"])
         return reply["result"]
