@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import combinations_with_replacement
 from typing import Any
 
 import numpy as np
@@ -25,9 +26,12 @@ from sulq.learn.moments import Gram
 from sulq.learn.spending import Plan, Purse, Step
 from sulq.learn.surroundings import (
     PRIOR_SPREAD,
+    SPREAD_COST,
     Means,
+    Spreads,
     View,
     find_means,
+    find_means_again,
     find_spreads,
     look_around,
     scales_worth,
@@ -36,6 +40,7 @@ from sulq.learn.surroundings import (
 from sulq.learn.table import LabelKind, Table
 from sulq.oracle import Oracle
 from sulq.query.expressions import Expression, col
+from sulq.query.sum_query import outer
 from sulq.query.vector_values import Vector
 from sulq.query.vectors import columns, concat, crossed, ones, project, scaled
 
@@ -64,9 +69,10 @@ class LinearRegression(RegressorMixin, Learner):  # type: ignore[misc]
     1/256; missing counts as 0. Rows without the label are left out.
 
     Learned: `coef_` and `intercept_` in user units, `coef_error_` (the standard error that noise
-    gives a coefficient) and `r2_`, an estimate of R^2 from the moments themselves. Predictions
-    stay within the label's public range. Where the moments are below their noise the mean is
-    predicted and `coef_` is 0, with a NoisyResult warning; where even the mean is, TooNoisy.
+    gives a coefficient), `mean_` of the features, which a missing value stands for, and `r2_`, an
+    estimate of R^2 from the moments themselves. Predictions stay within the label's public range.
+    Where the moments are below their noise the mean is predicted and `coef_` is 0, with a
+    NoisyResult warning; where even the mean is, TooNoisy.
     """
 
     _label: LabelKind = "number"
@@ -105,35 +111,42 @@ class LinearRegression(RegressorMixin, Learner):  # type: ignore[misc]
                 f"weights must be an expression in [0, 1], got {type(self.weights).__name__}"
             )
         table = super()._table(oracle, features, label, where)
+        if self.weights is not None:  # a slip in it costs nothing
+            oracle.quote(outer(weight_vector(self.weights), ones()), credits=1)
+        self._restricted = where is not None
         known = col(_name(table)).is_not_null()
         return replace(table, where=known if where is None else where & known)
 
     def _plan(self, table: Table) -> Plan:
-        share = table.share
+        table, share = self._settled(table), table.share
         if self.method == "paper":
-            parts = len(_parts(table)) + 2  # the constant, the columns, the label
-            return Plan(
-                "least squares, one question a pair of columns",
-                (Step("moments", share, rounds=parts * (parts + 1) // 2 - 2),),
-            )
+            rounds = len(self._pairs(len(_parts(table)) + 2))  # a constant, columns, the label
+            step = Step("moments", share, rounds)
+            return Plan("least squares, one question a pair of columns", (step,))
         if slopes_hopeless(table):
             return Plan("mean", (Step("mean", share),))
-        steps = [Step("centre", 0.1 * share), Step("clip", 0.06 * share)]
+        steps = [Step("centre", 0.1 * share), Step("means", 0.05 * share)]
+        steps.append(Step("clip", 0.06 * share))
         if scales_worth(table):
-            steps.append(Step("spread", 0.06 * share))
+            steps.append(Step("spread", SPREAD_COST * share))
         rest = share - sum(step.share for step in steps)
         steps += [Step("gram", 0.3 * rest), Step("cross", 0.25 * rest)]
         steps.append(Step("refine", 0.45 * rest, rounds=REFINEMENTS))
         return Plan("least squares, refined", tuple(steps))
 
+    def _settled(self, table: Table) -> Table:
+        """With all rows where that is public and no missing label shows through the noise."""
+        size = table.oracle.size
+        if size is None or table.oracle.schema.unit != "row" or self._restricted:
+            return table
+        if size - table.rows > 3 * table.rows_error:
+            return table
+        return replace(table, rows=float(size), rows_error=0.0)
+
     def _learn(self, table: Table, purse: Purse) -> None:
+        table = self._settled(table)
         if table.signal < LEAST_SIGNAL:
-            self._too_noisy(
-                f"about {table.rows:,.0f} rows against a noise of {table.unit:,.1f} rows a count:"
-                f" not even the mean of {_name(table)} can be told; about"
-                f" {10 * table.unit:,.0f} rows or {10 * table.unit / table.rows:,.1f} times the"
-                " epsilon would be needed"
-            )
+            self._nothing(table, table.rows)
         if self.method == "paper":
             self._learn_paper(table, purse)
             return
@@ -144,22 +157,29 @@ class LinearRegression(RegressorMixin, Learner):  # type: ignore[misc]
         means = find_means(table, purse, weight, self.weights is not None)
         spreads = None
         if any(step.name == "spread" for step in purse.plan.steps):
-            spreads = find_spreads(table, purse, weight, means)
+            found = find_spreads(table, purse, weight, means)
+            means = find_means_again(table, purse, weight, means, found)
+            spreads = found.features
         view = look_around(table, purse, weight, means, spreads)
+        if spreads is None:  # the radius stands for the spreads
+            alike = np.full(table.width, view.radius / math.sqrt(table.width))
+            means = find_means_again(table, purse, weight, means, Spreads(alike, view.clip))
+            view = replace(view, means=means)
         rows = view.rows if self.weights is None else crossed(weight, view.rows)
         gram = Gram(*purse.sums("gram", table.outer(rows, view.rows)))
         gram = Gram((gram.value + gram.value.T) / 2, gram.error)
-        cross, error, view = view.left_over(purse, "cross", np.zeros(table.width), view.clip)
-        # of a bell-shaped target, clipping keeps this share of the moment (Bussgang)
-        cross, error = cross / view.inside, error / view.inside
+        cross, error, view = view.look_closer(purse)
+        # clipped rows weigh less in the Gram matrix than in the drift
+        apart = means.rows * (1 - 0.4 * (1 - view.whole)) * np.outer(view.drift, view.drift)
+        gram = Gram(gram.value - apart, gram.error)
         if above_noise(gram, cross, error) < SIGNAL_NEEDED:
             self._only_mean(table, purse, weight, view.means)
             return
         slopes = Slopes.first(gram, cross, error, self._penalty(table, view))
         clip = view.clip * _residual_clip(view.inside)
         for _ in range(REFINEMENTS):
-            found, error, view = view.left_over(purse, "refine", slopes.value, clip)
-            slopes = slopes.refined(found, error)
+            slope, error, view = view.left_over(purse, slopes.value, clip)
+            slopes = slopes.refined(slope, error)
         self._set(table, view, slopes)
 
     def _penalty(self, table: Table, view: View) -> Array:
@@ -172,10 +192,18 @@ class LinearRegression(RegressorMixin, Learner):  # type: ignore[misc]
         """From slopes in spreads to user units."""
         spreads = np.ones(table.width) if view.spreads is None else view.spreads
         errors = np.sqrt(np.maximum(np.diag(slopes.noise), 0.0)) / spreads
-        self._say(table, view.means.features, view.means.target, slopes.value / spreads, errors)
+        level = view.level(slopes.value)
+        self._say(table, view.means.features, level, slopes.value / spreads, errors)
         self.r2_ = None
         if view.variance > 0:
             self.r2_ = min(max(slopes.explained(view.means.rows) / view.variance, 0.0), 1.0)
+
+    def _nothing(self, table: Table, rows: float) -> None:
+        self._too_noisy(
+            f"about {rows:,.0f} rows against a noise of {table.unit:,.1f} rows a count: not even"
+            f" the mean of {_name(table)} can be told; about {10 * table.unit:,.0f} rows or"
+            f" {10 * table.unit / rows:,.1f} times the epsilon would be needed"
+        )
 
     def _only_mean(self, table: Table, purse: Purse, weight: Vector, known: Means | None) -> None:
         """All that is left is spent on the mean: an honest constant beats noisy slopes."""
@@ -187,6 +215,8 @@ class LinearRegression(RegressorMixin, Learner):  # type: ignore[misc]
             counts, errors = [*counts, table.rows], [*errors, table.rows_error]
         precision = np.maximum(errors, 1e-9) ** -2.0
         rows = max(float(precision @ counts / precision.sum()), 1.0)
+        if rows < LEAST_SIGNAL * table.unit <= table.rows:
+            self._nothing(table, rows)
         offsets = [0.0, float(found[0, 0]) / rows]
         errors = [PRIOR_SPREAD, error / rows]
         if known is not None:
@@ -210,6 +240,7 @@ class LinearRegression(RegressorMixin, Learner):  # type: ignore[misc]
         low, high = (float(end) for end in table.label.number.range)
         _, width = table.features.units
         self._centre = centre
+        self.mean_ = table.features.to_user(centre)
         self._slopes = slopes
         self._mean = mean
         self._range = (low, high)
@@ -221,23 +252,25 @@ class LinearRegression(RegressorMixin, Learner):  # type: ignore[misc]
 
     # --- as the papers do it --------------------------------------------------------------------
 
+    def _pairs(self, count: int) -> list[tuple[int, int]]:
+        """Which moments are asked: not the label's own square, nor the number of rows again."""
+        known = {(count - 1, count - 1)} | ({(0, 0)} if self.weights is None else set())
+        return [
+            pair for pair in combinations_with_replacement(range(count), 2) if pair not in known
+        ]
+
     def _learn_paper(self, table: Table, purse: Purse) -> None:
         """Every pair of columns is one question, on public bounds alone, without clip or shrink."""
         parts = [*_parts(table), columns([_name(table)], [0])]
         weight = weight_vector(self.weights)
         vectors = [ones(), *parts]
-        blocks: dict[tuple[int, int], Array] = {}
+        blocks: dict[tuple[int, int], Array] = {(0, 0): np.array([[table.rows]])}
         errors = []
-        for i, left in enumerate(vectors):
-            side = left if self.weights is None else crossed(weight, left)
-            for j, right in enumerate(vectors[i:], i):
-                if (i, j) in ((0, 0), (len(parts), len(parts))) and self.weights is None:
-                    continue
-                found, error = purse.sums("moments", table.outer(side, right))
-                blocks[i, j], blocks[j, i] = found, found.T
-                errors.append(error)
-        if self.weights is None:
-            blocks[0, 0] = np.array([[table.rows]])
+        for i, j in self._pairs(len(vectors)):
+            left = vectors[i] if self.weights is None else crossed(weight, vectors[i])
+            found, error = purse.sums("moments", table.outer(left, vectors[j]))
+            blocks[i, j], blocks[j, i] = found, found.T
+            errors.append(error)
         last = len(parts)
         rows = max(float(blocks[0, 0][0, 0]), 1.0)
         size = range(1, last)

@@ -28,6 +28,10 @@ INDICATOR_SPREAD = 0.4
 """The usual deviation of a 0/1 coordinate: not worth a question."""
 NARROWEST = 0.02
 """No spread is taken for less than this part of the widest."""
+SPREAD_COST, CELL_NOISE = 0.06, 0.08
+"""The share that spreads cost; asked where a cell's noise is below this part of the rows."""
+SPREADS_KEPT = 1.5
+"""Rows are clipped here, per coordinate, when their means are asked again."""
 PRIOR_SPREAD = 0.15
 """How far a mean usually lies from the middle of its public range, as a share of the range."""
 TARGET_PART = 0.125
@@ -35,6 +39,8 @@ TARGET_PART = 0.125
 NEARLY_ALL = 0.999
 CONSTANT_PART = 0.5
 """How long the constant beside a row is, in radii: its cross-moment corrects the mean."""
+DRIFT_PART = 0.25
+"""How large the constant beside the target is, in clips: its cross-moment shows a drift."""
 SKEW = 0.15
 """By how much of the clip a clipped mean may be off."""
 LEVELS = 256
@@ -64,10 +70,11 @@ def kept_rows(table: Table, loudness: float) -> float:
 
 @dataclass(frozen=True)
 class Means:
-    """Means of features (coordinates) and target (in [0, 1]); the target's error; total weight."""
+    """Means of features (coordinates) and target (in [0, 1]), their errors, and total weight."""
 
     features: Array
     target: float
+    error: float
     target_error: float
     rows: float
 
@@ -93,6 +100,7 @@ def find_means(table: Table, purse: Purse, weight: Vector, weighted: bool) -> Me
     return Means(
         np.clip(middle + offset, table.features.low, table.features.high),
         min(max(mean, 0.0), 1.0),
+        error / rows,
         target_error,
         rows,
     )
@@ -100,21 +108,28 @@ def find_means(table: Table, purse: Purse, weight: Vector, weighted: bool) -> Me
 
 def scales_worth(table: Table) -> bool:
     """Whether the spreads of the numbers can be told for a small share: public facts decide."""
-    numbers = len(table.features.numeric)
-    if table.features.vector is not None or numbers == 0 or table.width < 2:
+    numbers = len(table.features.numeric) + 1
+    if table.features.vector is not None:
         return False
     loud = math.sqrt(numbers) if table.gaussian else float(numbers)
-    share = 0.06 if not table.gaussian else math.sqrt(0.06)
-    return loud / share < 0.05 * table.signal
+    share = math.sqrt(SPREAD_COST) if table.gaussian else SPREAD_COST
+    return loud / share < CELL_NOISE * table.signal
 
 
-def find_spreads(table: Table, purse: Purse, weight: Vector, means: Means) -> Array:
-    """The spread of every coordinate, from one histogram a number in halving bins."""
-    names, place = table.features.names, 0
+@dataclass(frozen=True)
+class Spreads:
+    """The usual distance of a coordinate, and of the target, from its mean."""
+
+    features: Array
+    target: float
+
+
+def find_spreads(table: Table, purse: Purse, weight: Vector, means: Means) -> Spreads:
+    """From one histogram a number, in halving bins."""
     edges = [0.0, *(2.0**-power for power in range(SPREAD_BINS - 1, 0, -1)), 1.001]
     spreads = np.full(table.width, INDICATOR_SPREAD)
-    parts, places = [], []
-    for name in names:
+    parts, places, place = [], [], 0
+    for name in table.features.names:
         column = table.features.schema[name]
         if isinstance(column, Number):
             centre = published([means.features[place]])
@@ -123,10 +138,39 @@ def find_spreads(table: Table, purse: Purse, weight: Vector, means: Means) -> Ar
             place += 1
         else:
             place += len(getattr(column, "values", None) or (0,))
+    parts.append(bins(norm(_target(table, means.target)), edges))
     counts, error = purse.sums("spread", table.outer(weight, concat(*parts)))
-    for index, held in zip(places, counts[0].reshape(len(parts), -1), strict=True):
-        spreads[index] = math.sqrt(mean_square(held, np.array(edges), error)) or 1.0
-    return np.asarray(np.maximum(spreads, max(NARROWEST * float(spreads.max()), 2.0**-SPREAD_BINS)))
+    told = [mean_square(held, np.array(edges), error) for held in counts[0].reshape(len(parts), -1)]
+    known = [math.sqrt(square) or 1.0 for square in told]  # nothing stands out: the whole range
+    spreads[places] = known[:-1]
+    least = max(NARROWEST * float(spreads.max()), 2.0**-SPREAD_BINS)
+    return Spreads(np.maximum(spreads, least), known[-1])
+
+
+def find_means_again(
+    table: Table, purse: Purse, weight: Vector, means: Means, spreads: Spreads
+) -> Means:
+    """Means of the rows in spreads, clipped: far less noisy than over the public bounds.
+
+    Every mean moves as far as the noise of the first one allows; a clipped mean may be off.
+    """
+    scales = np.append(spreads.features, spreads.target)
+    both = concat(table.features.as_vector(means.features), _target(table, means.target))
+    moved = project(both, published(np.diag(1 / scales)))
+    radius = SPREADS_KEPT * math.sqrt(len(scales))
+    found, error = purse.sums("means", table.outer(weight, clipped(moved, published(radius))))
+    known = np.append(np.full(table.width, means.error), means.target_error) / scales
+    loud = (error / means.rows) ** 2 + SKEW**2
+    trust = known**2 / (known**2 + loud)
+    shift = trust * found[0] / means.rows * scales
+    left = scales * known * np.sqrt(1 - trust)
+    return Means(
+        np.clip(means.features + shift[:-1], table.features.low, table.features.high),
+        min(max(means.target + float(shift[-1]), 0.0), 1.0),
+        float(left[:-1].max()),
+        float(left[-1]),
+        means.rows,
+    )
 
 
 def quantile(counts: Array, edges: Array, error: float, share: float) -> float:
@@ -159,7 +203,8 @@ class View:
     """Rows around their means, in spreads, clipped at `radius`; the target clipped at `clip`.
 
     `whole` and `inside` are the shares of rows and of targets that no clip touches; `variance` is
-    the target's.
+    the target's; `drift` is what is left of the rows' mean: the noise of `means`, missing values
+    (which stand at the mean) and clips move it off 0.
     """
 
     table: Table
@@ -171,6 +216,7 @@ class View:
     whole: float
     inside: float
     variance: float
+    drift: Array
 
     @property
     def moved(self) -> Vector:
@@ -181,42 +227,68 @@ class View:
         """The features of a row."""
         return clipped(self.moved, published(self.radius))
 
+    def level(self, slopes: Array) -> float:
+        """What is predicted for a row at `means`."""
+        return self.means.target - float(slopes @ self.drift)
+
     def residual(self, slopes: Array, clip: float) -> Vector:
         """Target minus prediction, shrunk as its row is (so slopes stay unbiased), then clipped."""
-        target = _target(self.table, self.means)
+        level = self.level(slopes)
+        target = _target(self.table, level)
         if self.whole > NEARLY_ALL:
             plain = self.table.features.as_vector(self.means.features)
             per_unit = slopes if self.spreads is None else slopes / self.spreads
             found = project(concat(plain, target), [published([*-per_unit, 1])])
         else:
-            share = TARGET_PART * self.radius / max(self.means.target, 1 - self.means.target)
+            share = TARGET_PART * self.radius / max(abs(level), abs(1 - level))
             row = concat(self.moved, scaled(target, published(share)))
             row = clipped(row, published(self.radius * math.hypot(1, TARGET_PART)))
             found = project(row, [published([*-slopes, 1 / share])])
         return clipped(found, published(clip))
 
-    def left_over(
-        self, purse: Purse, step: str, slopes: Array, clip: float
-    ) -> tuple[Array, float, View]:
-        """The sum of row times residual, its error, and the view with a better mean of the target.
+    def look_closer(self, purse: Purse) -> tuple[Array, float, View]:
+        """The cross-moment with the target, its error, and the view with better means."""
+        share = DRIFT_PART * self.clip
+        target = self.residual(np.zeros(self.table.width), self.clip)
+        found, error = self._sums(purse, "cross", concat(target, scaled(ones(), published(share))))
+        rows = self.means.rows
+        drift = _clearly(found[:-1, 1], error) / share / rows
+        view = replace(self._levelled(found[-1, 0], error, self.clip), drift=drift)
+        # of a bell-shaped target, clipping keeps this share of the moment (Bussgang)
+        return found[:-1, 0] / self.inside, error / self.inside, view
 
-        The residual is clipped far below the label's public range, so its mean is told more
+    def left_over(self, purse: Purse, slopes: Array, clip: float) -> tuple[Array, float, View]:
+        """The sum of row times residual, its error, and the view with a better mean."""
+        found, error = self._sums(purse, "refine", self.residual(slopes, clip))
+        constant = found[-1, 0] / (CONSTANT_PART * self.radius)
+        slope = found[:-1, 0] - self.drift * constant
+        return slope, error, self._levelled(found[-1, 0], error, clip)
+
+    def _sums(self, purse: Purse, step: str, right: Vector) -> tuple[Array, float]:
+        """Row times `right`, and in the last place a constant times it."""
+        rows = concat(self.rows, scaled(ones(), published(CONSTANT_PART * self.radius)))
+        left = rows if isinstance(self.weight, Ones) else crossed(self.weight, rows)
+        return purse.sums(step, self.table.outer(left, right))
+
+    def _levelled(self, left: float, error: float, clip: float) -> View:
+        """The view with the target's mean moved by what is `left`, as far as that is trusted.
+
+        A residual is clipped far below the label's public range, so its mean is told more
         precisely than the label's own; where the label is skewed it is off by a part of the clip.
         """
-        share = CONSTANT_PART * self.radius
-        rows = concat(self.rows, scaled(ones(), published(share)))
-        left = rows if isinstance(self.weight, Ones) else crossed(self.weight, rows)
-        found, error = purse.sums(step, self.table.outer(left, self.residual(slopes, clip)))
-        loud = math.hypot(error / share / self.means.rows, SKEW * clip)
+        each = CONSTANT_PART * self.radius * self.means.rows
         known = self.means.target_error**2
-        trust = known / (known + loud**2)
-        target = self.means.target + trust * float(found[-1, 0]) / share / self.means.rows
-        means = replace(
-            self.means,
-            target=min(max(target, 0.0), 1.0),
-            target_error=self.means.target_error * math.sqrt(1 - trust),
-        )
-        return found[:-1, 0], error, replace(self, means=means)
+        trust = known / (known + (error / each) ** 2 + (SKEW * clip) ** 2)
+        target = min(max(self.means.target + trust * left / each, 0.0), 1.0)
+        error_left = self.means.target_error * math.sqrt(1 - trust)
+        return replace(self, means=replace(self.means, target=target, target_error=error_left))
+
+
+def _clearly(vector: Array, error: float) -> Array:
+    """The vector, drawn in by its noise, where noise alone is hardly ever so long; else 0."""
+    width = len(vector)
+    longest = error**2 * (width + 4 * math.sqrt(2 * width))
+    return shrink(vector, error) if float(vector @ vector) > longest else np.zeros(width)
 
 
 def _moved(table: Table, means: Means, spreads: Array | None) -> Vector:
@@ -224,16 +296,16 @@ def _moved(table: Table, means: Means, spreads: Array | None) -> Vector:
     return vector if spreads is None else project(vector, published(np.diag(1 / spreads)))
 
 
-def _target(table: Table, means: Means) -> Vector:
+def _target(table: Table, centre: float) -> Vector:
     assert table.label is not None and isinstance(table.label.source, str)  # noqa: S101
-    return columns([table.label.source], published([means.target]))
+    return columns([table.label.source], published([centre]))
 
 
 def look_around(
     table: Table, purse: Purse, weight: Vector, means: Means, spreads: Array | None
 ) -> View:
     """The clips, from one histogram of the rows' lengths and one of the target's."""
-    moved, target = _moved(table, means, spreads), _target(table, means)
+    moved, target = _moved(table, means, spreads), _target(table, means.target)
     reach = reach_of(table, moved) * (1 + 2**-10)
     farthest = max(means.target, 1 - means.target) * (1 + 2**-10)
     both = concat(bins(norm(moved), [0, reach]), bins(norm(target), [0, farthest]))
@@ -255,6 +327,7 @@ def look_around(
         whole=whole,
         inside=inside,
         variance=mean_square(counts[0, cells:], sizes, error),
+        drift=np.zeros(table.width),
     )
 
 
