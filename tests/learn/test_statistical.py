@@ -130,3 +130,21 @@ def test_wrong_columns_cost_nothing(features, label, words):
     with pytest.raises(InvalidQuery, match=words):
         Conjunction().fit(db, features, label)
     assert db.remaining == 100
+
+
+@pytest.mark.parametrize("delta", ["1e-6", 0])
+def test_an_unaffordable_share_says_what_would_do(delta):
+    db = publish(promise=Promise(1, delta))
+    with pytest.raises(TooNoisy, match="times the rows, the epsilon or the tau") as stopped:
+        stat(db, col("smoker"), 0.0001)
+    assert db.remaining == 100
+    factor = float(str(stopped.value).split(": ")[1].split(" times")[0])
+    enough = stat_quote(db, col("smoker"), 0.0001 * factor * 1.01)
+    assert sum(quote.credits for quote in enough) <= 100
+
+
+def test_fewer_rows_than_stated_widen_the_tolerance():
+    db = publish(promise=Promise(1, "1e-6", neighbours="add-remove"))
+    found = stat(db, col("smoker"), 0.05, rows=20_000, confidence=1 - 1e-7)
+    assert found.tau > 0.4  # 2,000 rows are there
+    assert abs(float(found) - frame()["smoker"].mean()) <= found.tau

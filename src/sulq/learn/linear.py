@@ -54,11 +54,11 @@ LEAST_SIGNAL = 4.0
 def slopes_hopeless(table: Table) -> bool:
     """Whether public facts alone say that slopes would drown: then all goes to the mean.
 
-    A cross-moment of d coordinates is sqrt(d) counts loud, twice that where a row is replaced;
+    A cross-moment of d coordinates is sqrt(d) counts loud, over twice that where a row is replaced;
     with Laplace noise, charged by L1 norms and without the square root of a share, d counts.
     """
     loud = 6 * math.sqrt(table.width) if table.gaussian else 13.0 * table.width
-    return table.signal < loud * (2 if table.replace else 1)
+    return table.signal < loud * (2.5 if table.replace else 1)
 
 
 class LinearRegression(RegressorMixin, Learner):  # type: ignore[misc]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, groupby
 from typing import Any
 
 from sulq.errors import InvalidQuery
@@ -17,6 +17,7 @@ from sulq.learn.estimator import Learner
 from sulq.learn.spending import Plan, Purse, Step
 from sulq.learn.table import Table
 from sulq.query.expressions import Expression, col
+from sulq.query.vector_values import Vector
 from sulq.query.vectors import cells, concat, ones
 from sulq.schema.columns import Flag, Number
 
@@ -46,6 +47,7 @@ class Rule:
     lift: float
     support_error: float
     confidence_error: float
+    lift_error: float
 
     def __str__(self) -> str:
         return (
@@ -135,14 +137,14 @@ class AssociationRules(Learner):
 
     def _pairs(self, table: Table, purse: Purse, items: Sequence[_Item]) -> _Supports:
         """Level 1 and 2 in one question; the diagonal holds the single items."""
-        held = concat(*(cells(item.held) for item in items))
+        held = concat(*_disjoint(items, [(place,) for place in range(len(items))]))
         counts, error = purse.sums("pairs", table.outer(held, held))
         found: _Supports = {}
         for i in range(len(items)):
-            self._keep(found, (i,), float(counts[i, i]), error, table.rows)
+            self._keep(found, (i,), float(counts[i, i]), error, table)
         for i, j in combinations(range(len(items)), 2):
             if items[i].column != items[j].column and (i,) in found and (j,) in found:
-                self._keep(found, (i, j), float(counts[i, j]), error / math.sqrt(2), table.rows)
+                self._keep(found, (i, j), float(counts[i, j]), error / math.sqrt(2), table)
         return found
 
     def _longer(
@@ -153,19 +155,21 @@ class AssociationRules(Learner):
         wanted: Sequence[tuple[int, ...]],
         supports: _Supports,
     ) -> list[tuple[int, ...]]:
-        together = concat(*(cells(_all(items[i].held for i in held)) for held in wanted))
+        wanted = sorted(wanted, key=lambda held: _columns(items, held))
+        together = concat(*_disjoint(items, wanted))
         counts, error = purse.sums("longer", table.outer(ones(), together))
         for held, count in zip(wanted, counts[0], strict=True):
-            self._keep(supports, held, float(count), error, table.rows)
+            self._keep(supports, held, float(count), error, table)
         return [held for held in wanted if held in supports]
 
     def _keep(
-        self, found: _Supports, held: tuple[int, ...], count: float, error: float, rows: float
+        self, found: _Supports, held: tuple[int, ...], count: float, error: float, table: Table
     ) -> None:
         if count < SIGMAS * error:
             self.below_noise_ += 1
-        elif count >= self.min_support * rows:
-            found[held] = (min(count / rows, 1.0), error / rows)
+        elif count >= self.min_support * table.rows:
+            support = min(count / table.rows, 1.0)  # where rows are private, their noise counts too
+            found[held] = (support, math.hypot(error, support * table.rows_error) / table.rows)
 
     def to_pandas(self) -> Any:
         """The rules as a frame."""
@@ -194,6 +198,18 @@ def _items(table: Table) -> list[_Item]:
             values = getattr(column, "values", None) or ()
             found += [_Item(f"{name}={value}", name, col(name) == value) for value in values]
     return found
+
+
+def _columns(items: Sequence[_Item], held: tuple[int, ...]) -> tuple[str, ...]:
+    return tuple(items[i].column for i in held)
+
+
+def _disjoint(items: Sequence[_Item], sets: Sequence[tuple[int, ...]]) -> list[Vector]:
+    """Sets over the same columns exclude each other: together they cost what one costs. V.3"""
+    return [
+        cells(*(_all(items[i].held for i in held) for held in alike))
+        for _, alike in groupby(sets, key=lambda held: _columns(items, held))
+    ]
 
 
 def _all(conditions: Any) -> Expression:
@@ -235,15 +251,18 @@ def _rules(supports: _Supports, names: Sequence[str], least: float) -> list[Rule
                 if confidence < least:
                     continue
                 spread = math.hypot(error, confidence * base_error) / base
+                alone, alone_error = supports[then]
+                lift = confidence / alone
                 found.append(
                     Rule(
                         tuple(names[i] for i in given),
                         tuple(names[i] for i in then),
                         support,
                         confidence,
-                        confidence / supports[then][0],
+                        lift,
                         error,
                         spread,
+                        math.hypot(spread, lift * alone_error) / alone,
                     )
                 )
     return sorted(found, key=lambda rule: (-rule.confidence, -rule.support, rule.given))

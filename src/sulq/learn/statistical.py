@@ -21,7 +21,7 @@ from sulq.learn.classifying import ClassLearner
 from sulq.learn.features import Array
 from sulq.learn.spending import Plan, Purse, Step
 from sulq.learn.table import Table
-from sulq.oracle import Oracle, Quote
+from sulq.oracle import Oracle, Quote, decimal_text
 from sulq.query.expressions import Expression, as_expression, col
 from sulq.query.statistics import count
 from sulq.schema.columns import Category, Flag
@@ -59,11 +59,32 @@ def stat(
     the number of rows is private: state a public lower bound, `rows`; it is counted too.
     """
     questions, half, each = _questions(oracle, predicate, tau, confidence, queries, rows)
+    _affordable(oracle, stat_quote(oracle, predicate, tau, **_terms(confidence, queries, rows)))
     answers = [oracle.ask(question, within=half, confidence=each) for question in questions]
     total = float(answers[1]) if len(answers) > 1 else float(oracle.size or 1)
     value = min(max(float(answers[0]) / max(total, 1.0), 0.0), 1.0)
     paid = sum((answer.credits for answer in answers), Fraction(0))
-    return Stat(value, tau, confidence, paid, tuple(answer.receipt for answer in answers))
+    held = tau
+    if rows is not None and len(answers) > 1 and total < rows:  # fewer than stated: say how much
+        held = min(2 * half / max(total - half, half), 1.0)
+    return Stat(value, held, confidence, paid, tuple(answer.receipt for answer in answers))
+
+
+def _terms(confidence: float, queries: int, rows: int | None) -> dict[str, Any]:
+    return {"confidence": confidence, "queries": queries, "rows": rows}
+
+
+def _affordable(oracle: Oracle, quotes: Sequence[Quote]) -> None:
+    """Stop before anything is charged; the price falls with the square of rows or epsilon."""
+    due, left = sum((quote.credits for quote in quotes), Fraction(0)), oracle.remaining
+    if due <= left:
+        return
+    power = 2 if oracle.promise.noise == "gaussian" else 1
+    factor = float(due / left) ** (1 / power) if left > 0 else math.inf
+    raise TooNoisy(
+        f"this tolerance costs {decimal_text(due)} credits, {decimal_text(left)} are left:"
+        f" {factor:.3g} times the rows, the epsilon or the tau would do"
+    )
 
 
 def stat_quote(
