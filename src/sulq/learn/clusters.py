@@ -46,7 +46,8 @@ PASSES = 2
 """Over the cells of the cloud."""
 PAPER_SMALL = 2 * math.sqrt(2 * math.log(4 / 0.01))
 """A cluster under 2 z errors keeps its centre, z = sqrt(2 ln(4/beta)), beta = 1 %. S4.8"""
-STILL = 1e-6
+STILL = 1e-5
+"""Centres that move less than their grid are done."""
 LEAST_ERRORS = 2.0
 LEAST_SIGNAL = 1.5
 """Below these a fit says nothing that one centre at the mean would not."""

@@ -101,21 +101,16 @@ def ask_paper_round(table: Table, purse: Purse, vector: Vector, centres: Array) 
 
 def moved(centres: Array, found: Found, errors: float = SMALL) -> Array:
     """Each centre by the mean of its residuals, as far as that is not noise."""
-    noise = found.errors()
-    updated = ~found.small(errors)
     rows = np.maximum(found.rows, max(2 * found.rows_error, 1.0))
-    steps = found.moves / rows[:, None]
-    new = centres.copy()
+    steps = np.where(found.small(errors)[:, None], 0.0, found.moves / rows[:, None])
+    if found.moves_error <= 0:
+        return np.asarray(centres + steps)
+    noise = found.errors()
     if centres.shape[1] < FEW:  # too few coordinates to judge one centre alone: all together
-        scaled_steps = steps[updated] / np.maximum(noise[updated], 1e-300)[:, None]
-        kept = shrink(scaled_steps.ravel(), 1.0 if found.moves_error > 0 else 0.0)
-        new[updated] += (
-            kept.reshape(scaled_steps.shape) * np.maximum(noise[updated], 1e-300)[:, None]
-        )
-        return new
-    for place in np.flatnonzero(updated):
-        new[place] += shrink(steps[place], float(noise[place]))
-    return new
+        steps = shrink((steps / noise[:, None]).ravel(), 1.0).reshape(steps.shape)
+        return np.asarray(centres + steps * noise[:, None])
+    shrunk = [shrink(step, float(error)) for step, error in zip(steps, noise, strict=True)]
+    return np.asarray(centres + np.array(shrunk))
 
 
 def visible(count: int) -> float:

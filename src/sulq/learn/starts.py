@@ -11,7 +11,6 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from sklearn.cluster import KMeans as PlainKMeans
 
 from sulq.learn.features import Array, published
 from sulq.learn.lloyd import SMALL, ask_round, for_cells, moved, visible
@@ -68,7 +67,8 @@ class Cloud:
     def distances(self, centres: Array) -> Array:
         """Of every point from its nearest centre."""
         square = np.square(centres).sum(axis=1) - 2 * self.points @ centres.T
-        return np.sqrt(np.maximum(np.square(self.points).sum(axis=1) + square.min(axis=1), 0.0))
+        found = np.square(self.points).sum(axis=1) + square.min(axis=1)
+        return np.asarray(np.sqrt(np.maximum(found, 0.0)))
 
     def clustered(self, count: int, random: np.random.Generator, restarts: int, most: int) -> Array:
         """Centres by plain k-means, the best of several restarts."""
@@ -76,12 +76,43 @@ class Cloud:
             chosen = self.points[random.integers(0, len(self.points), count)]
             spread = np.maximum(self.points.std(axis=0), 1e-3)
             return np.asarray(chosen + 0.1 * spread * random.standard_normal(chosen.shape))
-        seed = int(random.integers(2**31))
-        plain = PlainKMeans(count, n_init=restarts, random_state=seed, max_iter=most)
-        return np.asarray(plain.fit(self.points, sample_weight=self.rows).cluster_centers_)
+        runs = [self._run(self._seeds(count, random), most) for _ in range(restarts)]
+        return min(runs, key=lambda run: run[0])[1]
 
     def start(self, count: int, random: np.random.Generator) -> Array:
         return self.clustered(count, random, RESTARTS, 50)
+
+    def _seeds(self, count: int, random: np.random.Generator) -> Array:
+        """k-means++, the best of a few draws at each step."""
+        trials = 2 + int(math.log(count))
+        chosen = [self.points[random.choice(len(self.points), p=self.rows / self.rows.sum())]]
+        least = np.square(self.points - chosen[0]).sum(axis=1)
+        for _ in range(1, count):
+            below = np.cumsum(self.rows * least)
+            drawn = np.searchsorted(below, random.random(trials) * below[-1], side="right")
+            drawn = np.minimum(drawn, len(self.points) - 1)
+            apart = np.square(self.points[:, None, :] - self.points[None, drawn, :]).sum(axis=2)
+            both = np.minimum(apart, least[:, None])
+            best = int((self.rows @ both).argmin())
+            chosen.append(self.points[drawn[best]])
+            least = both[:, best]
+        return np.array(chosen)
+
+    def _run(self, centres: Array, most: int) -> tuple[float, Array]:
+        """Lloyd's rounds on the points: squared distances, centres."""
+        square = np.square(self.points).sum(axis=1)
+        total = math.inf
+        for _ in range(most):
+            apart = np.square(centres).sum(axis=1) - 2 * self.points @ centres.T
+            near = apart.argmin(axis=1)
+            before, total = total, float(self.rows @ (square + apart.min(axis=1)))
+            held = np.bincount(near, self.rows, len(centres))
+            sums = [np.bincount(near, self.rows * x, len(centres)) for x in self.points.T]
+            means = np.stack(sums, axis=1) / np.maximum(held, 1e-300)[:, None]
+            centres = np.where(held[:, None] > 0, means, centres)
+            if total >= before * (1 - 1e-6):
+                break
+        return total, centres
 
 
 # --- the first cloud ----------------------------------------------------------------------------
