@@ -21,7 +21,7 @@ PYTHON = ROOT / ".venv-peer" / "bin" / "python"
 WORKER = Path(__file__).with_name("peer_worker.py")
 VERSION = "diffprivlib 0.6.6, scikit-learn 1.5.2, worker 2"
 SECONDS = 10
-"""Of CPU. A fit that takes longer is given up; at this or a larger epsilon it is not tried again."""
+"""Of CPU. A fit that takes longer is given up; not tried again at this epsilon or above."""
 
 
 def public_reach(given: Problem) -> tuple[Any, float]:
