@@ -9,7 +9,7 @@ from tests.learn.exact_oracle import ExactOracle
 from tests.people import frame, publish
 
 from sulq import Category, Flag, InvalidQuery, Number, Promise, Schema, col
-from sulq.learn import Conjunction, DecisionList, SQLearner, TooNoisy, stat
+from sulq.learn import Conjunction, DecisionList, NoisyResult, SQLearner, TooNoisy, stat
 from sulq.learn.statistical import Clause, stat_quote
 
 SCHEMA = Schema(
@@ -148,3 +148,29 @@ def test_fewer_rows_than_stated_widen_the_tolerance():
     found = stat(db, col("smoker"), 0.05, rows=20_000, confidence=1 - 1e-7)
     assert found.tau > 0.4  # 2,000 rows are there
     assert abs(float(found) - frame()["smoker"].mean()) <= found.tau
+
+
+@pytest.mark.parametrize("learner", [Conjunction(), DecisionList()])
+def test_clauses_worse_than_the_majority_give_way_to_it(learner):
+    random = np.random.default_rng(1)
+    data = table(rule=lambda d: random.random(len(d)) < 0.2)
+    data["label"] = data["label"].astype(object).where(data.index % 9 > 0, None)
+    with pytest.warns(NoisyResult, match="most frequent class"):
+
+        class Never(type(learner)):
+            def search(self, ask, literals, label):
+                return [Clause((literals[0],), True)], True
+
+        found = Never().fit(ExactOracle(publish(data, SCHEMA)), FEATURES, "label")
+    assert not found.predict(data).any()
+    known = data["label"].notna()
+    assert found.accuracy_ == pytest.approx(data["label"][known].astype(bool).mean())
+
+
+def test_the_accuracy_is_that_of_the_rows():
+    data = table(rule=lambda d: np.where(d["c"], False, np.where(d["d"] == "x", True, ~d["a"])))
+    # a missing value is neither true nor false: the next clause decides
+    data["c"] = data["c"].astype(object).where(data.index % 5 > 0, None)
+    found = DecisionList().fit(ExactOracle(publish(data, SCHEMA)), FEATURES, "label")
+    assert found.accuracy_ == pytest.approx(found.score(data, data["label"].astype(bool)), abs=1e-9)
+    assert found.accuracy_error_ == 0

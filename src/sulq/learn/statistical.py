@@ -10,7 +10,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
+from functools import reduce
+from operator import and_
 from typing import Any
 
 import numpy as np
@@ -19,124 +20,31 @@ from numpy.typing import NDArray
 from sulq.errors import InvalidQuery, TooNoisy
 from sulq.learn.classifying import ClassLearner
 from sulq.learn.features import Array
+from sulq.learn.shares import Stat, least_rows, repetitions, stat, stat_quote
 from sulq.learn.spending import Plan, Purse, Step
 from sulq.learn.table import Table
-from sulq.oracle import Oracle, Quote, decimal_text
-from sulq.query.expressions import Expression, as_expression, col
+from sulq.query.expressions import Expression, col
 from sulq.query.statistics import count
+from sulq.query.vectors import cells, ones
 from sulq.schema.columns import Category, Flag
+
+__all__ = [
+    "Clause",
+    "Conjunction",
+    "DecisionList",
+    "Literal",
+    "SQLearner",
+    "Stat",
+    "least_rows",
+    "repetitions",
+    "stat",
+    "stat_quote",
+]
 
 Bits = NDArray[np.bool_]
 Ask = Callable[[Expression], float]
-
-
-@dataclass(frozen=True, slots=True)
-class Stat:
-    """The share of rows with a property: within `tau` of the table's, with this confidence."""
-
-    value: float
-    tau: float
-    confidence: float
-    credits: Fraction
-    receipts: tuple[Any, ...]
-
-    def __float__(self) -> float:
-        return self.value
-
-
-def stat(
-    oracle: Oracle,
-    predicate: Expression,
-    tau: float,
-    *,
-    confidence: float = 0.99,
-    queries: int = 1,
-    rows: int | None = None,
-) -> Stat:
-    """The share of rows where `predicate` is true, within tau. One question, not many. S4.11
-
-    `queries` such shares hold together with this confidence. Under add-remove (or a person unit)
-    the number of rows is private: state a public lower bound, `rows`; it is counted too.
-    """
-    questions, half, each = _questions(oracle, predicate, tau, confidence, queries, rows)
-    _affordable(oracle, stat_quote(oracle, predicate, tau, **_terms(confidence, queries, rows)))
-    answers = [oracle.ask(question, within=half, confidence=each) for question in questions]
-    total = float(answers[1]) if len(answers) > 1 else float(oracle.size or 1)
-    value = min(max(float(answers[0]) / max(total, 1.0), 0.0), 1.0)
-    paid = sum((answer.credits for answer in answers), Fraction(0))
-    held = tau
-    if rows is not None and len(answers) > 1 and total < rows:  # fewer than stated: say how much
-        held = min(2 * half / max(total - half, half), 1.0)
-    return Stat(value, held, confidence, paid, tuple(answer.receipt for answer in answers))
-
-
-def _terms(confidence: float, queries: int, rows: int | None) -> dict[str, Any]:
-    return {"confidence": confidence, "queries": queries, "rows": rows}
-
-
-def _affordable(oracle: Oracle, quotes: Sequence[Quote]) -> None:
-    """Stop before anything is charged; the price falls with the square of rows or epsilon."""
-    due, left = sum((quote.credits for quote in quotes), Fraction(0)), oracle.remaining
-    if due <= left:
-        return
-    power = 2 if oracle.promise.noise == "gaussian" else 1
-    factor = float(due / left) ** (1 / power) if left > 0 else math.inf
-    raise TooNoisy(
-        f"this tolerance costs {decimal_text(due)} credits, {decimal_text(left)} are left:"
-        f" {factor:.3g} times the rows, the epsilon or the tau would do"
-    )
-
-
-def stat_quote(
-    oracle: Oracle,
-    predicate: Expression,
-    tau: float,
-    *,
-    confidence: float = 0.99,
-    queries: int = 1,
-    rows: int | None = None,
-) -> list[Quote]:
-    """What `stat` would ask, priced; free."""
-    questions, half, each = _questions(oracle, predicate, tau, confidence, queries, rows)
-    return [oracle.quote(question, within=half, confidence=each) for question in questions]
-
-
-def _questions(
-    oracle: Oracle,
-    predicate: Expression,
-    tau: float,
-    confidence: float,
-    queries: int,
-    rows: int | None,
-) -> tuple[list[Any], float, float]:
-    """The questions, the half-width each may be off by, and with what confidence."""
-    if not 0 < tau < 1 or not 0 < confidence < 1:
-        raise InvalidQuery(f"tau and confidence lie between 0 and 1, got {tau!r}, {confidence!r}")
-    if isinstance(queries, bool) or not isinstance(queries, int) or queries < 1:
-        raise InvalidQuery(f"queries must be a whole number from 1, got {queries!r:.40}")
-    failure = (1 - confidence) / queries
-    asked = count(where=as_expression(predicate))
-    if oracle.size is not None and oracle.schema.unit == "row":
-        return [asked], tau * oracle.size, 1 - failure
-    if rows is None:
-        raise InvalidQuery("the number of rows is private here; state a lower bound with rows=")
-    # |(S+a)/(n+b) - S/n| <= (|a|+|b|)/(n+b) <= tau for |a|, |b| <= tau n / (2 + tau)
-    return [asked, count()], tau * rows / (2 + tau), 1 - failure / 2
-
-
-def repetitions(variance: float, tau: float, rows: int, queries: int, failure: float) -> int:
-    """How often to ask at this variance so that all shares are within tau. S4.11, corrected"""
-    return math.ceil(2 * variance * math.log(2 * queries / failure) / (tau * rows) ** 2)
-
-
-def least_rows(epsilon: float, delta: float, taus: Sequence[float], failure: float) -> float:
-    """The rows that suffice for all these tolerances, with T >= 2 q and the papers' noise. S4.12"""
-    total = math.fsum(tau**-2 for tau in taus)
-    logs = math.log(1 / delta) * math.log(2 * len(taus) / failure)
-    return math.sqrt(8 * logs * total) / epsilon
-
-
-# --- learners -----------------------------------------------------------------------------------
+CHECK_SHARE = 0.1
+"""Of the credits, for how often the clauses are right."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +97,9 @@ class SQLearner(ClassLearner):
                 return [Clause((max(literals, key=right),), True)], False
 
     `tau` is the tolerance of each share (default: what the credits buy); all hold together with
-    `confidence`. Learned: `clauses_`, `otherwise_`, `tau_`.
+    `confidence`. Learned: `clauses_`, `otherwise_`, `tau_`, and from one last question
+    `accuracy_` with `accuracy_error_`; where the most frequent class is right more often, that is
+    predicted, with a NoisyResult warning.
     """
 
     _methods = ("auto",)
@@ -236,13 +146,15 @@ class SQLearner(ClassLearner):
         if not 0 < self.confidence < 1:
             raise InvalidQuery(f"confidence must lie between 0 and 1, got {self.confidence!r:.40}")
         asked = self.questions(literals_of(table))
-        return Plan("statistical queries", (Step("share", table.share, asked),))
+        check = CHECK_SHARE * table.share
+        steps = (Step("share", table.share - check, asked), Step("check", check))
+        return Plan("statistical queries", steps)
 
     def _learn(self, table: Table, purse: Purse) -> None:
         assert table.label is not None  # noqa: S101
         literals = literals_of(table)
         asked = self.questions(literals)
-        share = table.share / asked
+        share = purse.plan.share("share")
         failure = (1 - self.confidence) / asked
         half = self._half_width(table, purse, literals[0].condition, share, failure)
         reached = half / table.rows
@@ -264,7 +176,30 @@ class SQLearner(ClassLearner):
             return min(max(float(answer) / table.rows, 0.0), 1.0)
 
         self.clauses_, self.otherwise_ = self.search(ask, literals, table.label.truth())
-        if self.tau_ > 0.25:
+        self._compare(table, purse)
+
+    def _compare(self, table: Table, purse: Purse) -> None:
+        """Rows right and wrong under every clause, in one question; the majority if it is better.
+
+        A row stands where its first clause holds, so the cells exclude each other. V.3
+        """
+        assert table.label is not None  # noqa: S101
+        yes, no = table.label.truth(1), table.label.truth(0)
+        split: list[Expression] = []
+        for clause in self.clauses_:
+            held = _all([literal.condition for literal in clause.given])
+            split += [yes, no] if held is None else [held & yes, held & no]
+        counts, error = purse.sums("check", table.outer(ones(), cells(*split, yes, no)))
+        said = [*(clause.then for clause in self.clauses_), self.otherwise_]
+        found = counts[0].reshape(-1, 2)
+        right = sum(pair[0] if then else pair[1] for pair, then in zip(found, said, strict=True))
+        total = max(float(found.sum()), 1.0)
+        self.accuracy_ = min(max(float(right) / total, 0.0), 1.0)
+        self.accuracy_error_ = min(error * math.sqrt(len(said)) / total, 1.0)
+        classes = np.array([found[:, 1].sum(), found[:, 0].sum()])
+        if right + self.accuracy_error_ * total < classes.max():
+            self._give_up(classes, f"the clauses are right on {self.accuracy_:.0%} of the rows")
+        elif self.tau_ > 0.25:
             self._doubt(f"each share is only known within {self.tau_:.2g}: take this for a guess")
 
     def _half_width(
@@ -366,6 +301,11 @@ def literals_of(table: Table) -> list[Literal]:
     if not found:
         raise InvalidQuery("features must be named columns")
     return found
+
+
+def _all(conditions: Sequence[Expression]) -> Expression | None:
+    """Their conjunction; None of nothing."""
+    return reduce(and_, conditions) if conditions else None
 
 
 def _frame(rows: Any, names: Sequence[str]) -> Any:
