@@ -18,6 +18,7 @@ from sulq.learn.spread import (
     Spread,
     find_spread,
     kept_open,
+    literal_loudness,
     literal_plan,
     literal_spread,
     loudness,
@@ -130,7 +131,8 @@ class Subspace(Learner):
 
     def _loudness(self, table: Table, purse: Purse) -> float:
         """Rows all along one line would not show: raise before anything is spent on them."""
-        loud = loudness(table, purse, purse.left)
+        literal = self.method == "paper"
+        loud = literal_loudness(table, purse) if literal else loudness(table, purse, purse.left)
         if loud > 1:
             self._too_noisy(
                 f"{table.rows:,.0f} rows cannot show a direction among {table.width} coordinates at"

@@ -230,6 +230,15 @@ def literal_plan(table: Table, means: bool) -> Plan:
     return Plan("paper", tuple(steps))
 
 
+def literal_loudness(table: Table, purse: Purse) -> float:
+    """The same for products asked one by one: 2 sqrt(d) errors over the farthest rows can be."""
+    one = project(table.features.as_vector(), [[1] + [0] * (table.width - 1)])
+    product = table.outer(ones(), crossed(one, one))
+    error = purse.error(product, purse.plan.share("products"))
+    reach = table.features.radius(table.features.middle)
+    return 2 * math.sqrt(table.width) * error / (reach**2 * table.rows)
+
+
 def corrected(second: Array, mean: Array, variance: float) -> Array:
     """E[x x'] - m m' with means of that variance: E[m_i^2] is too large by it. S0.8: + R/n^2"""
     covariance: Array = second - np.outer(mean, mean) + variance * np.eye(len(mean))
