@@ -20,6 +20,7 @@ from sulq.learn.cells import (
     cells_of,
     find_cells,
 )
+from sulq.learn.checks import number, whole
 from sulq.learn.classifying import ClassLearner
 from sulq.learn.features import Array, Features
 from sulq.learn.moments import find_centre, find_radius, shrink
@@ -73,10 +74,9 @@ class NaiveBayes(ClassLearner):
             raise InvalidQuery(
                 f'numbers must be "auto", "gaussian" or "bins", got {self.numbers!r}'
             )
-        if not self.alpha >= 0:
-            raise InvalidQuery(f"alpha must be at least 0, got {self.alpha!r}")
-        if self.bins is not None and (not isinstance(self.bins, int) or self.bins < 2):
-            raise InvalidQuery(f"bins must be a whole number from 2 or None, got {self.bins!r}")
+        number("alpha", self.alpha, 0, math.inf, ends="[)")
+        if self.bins is not None:
+            whole("bins", self.bins, 2, 1_000)
         way = self._way(table)
         steps: list[Step] = []
         if self.method != "paper":

@@ -6,6 +6,7 @@ predicts the most frequent class, and says so.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,16 @@ from sulq.errors import InvalidQuery
 from sulq.learn.estimator import Learner
 from sulq.learn.features import Array
 from sulq.learn.table import LabelKind
+
+CLEAR = 1.65
+"""Deviations above noise below which a classifier doubts itself: 1 in 20 by chance."""
+
+
+def deviations(sums: Array, error: float, freedom: int) -> float:
+    """How far noisy contrasts stand out of noise alone, by their sum of squares."""
+    if error <= 0 or freedom <= 0:
+        return math.inf
+    return (float((sums**2).sum()) / error**2 - freedom) / math.sqrt(2 * freedom)
 
 
 class ClassLearner(ClassifierMixin, Learner):  # type: ignore[misc]
@@ -37,8 +48,17 @@ class ClassLearner(ClassifierMixin, Learner):  # type: ignore[misc]
         chosen = self.classes_.tolist()[self.majority_]
         self._doubt(f"{why}; predicting the most frequent class, {chosen!r}")
 
+    def _doubt_unless(self, deviations: float) -> None:
+        """Say so where what tells the classes apart is within its noise."""
+        if self.majority_ is None and deviations < CLEAR:
+            self._doubt(
+                f"what tells the classes apart is {deviations:.1f} deviations above noise alone:"
+                " take the predictions for a guess, or bring more rows or credits"
+            )
+
     def decision_function(self, rows: Any) -> Array:
         """Scores of public rows: of the second class if there are two, else one column each."""
+        self._check_fitted()
         scores = self._all_scores(rows)
         if len(self.classes_) == 2:
             return np.asarray(scores[:, 1] - scores[:, 0])
@@ -55,9 +75,11 @@ class ClassLearner(ClassifierMixin, Learner):  # type: ignore[misc]
 
     def predict(self, rows: Any) -> Any:
         """The likeliest class of each public row."""
-        return self.classes_[self._all_scores(rows).argmax(axis=1)]
+        places = self._all_scores(rows).argmax(axis=1)
+        return self.classes_[places]
 
     def _all_scores(self, rows: Any) -> Array:
+        self._check_fitted()
         if self.majority_ is None:
             return self._scores(rows)
         count = len(self._coordinates(rows))

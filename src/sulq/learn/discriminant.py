@@ -129,6 +129,7 @@ class LinearDiscriminant(ClassLearner):
                 f"the classes' means differ no more than noise would make them"
                 f" ({table.rows:,.0f} rows, {table.unit:.3g} noise on a count)",
             )
+        self._doubt_unless(rule.evidence)
 
     def _ask(self, table: Table, purse: Purse, planned: set[str]) -> Moments:
         assert table.label is not None  # noqa: S101

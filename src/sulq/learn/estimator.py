@@ -17,6 +17,7 @@ from sulq.learn.spending import FitQuote, Plan, Purse, cap_of
 from sulq.learn.table import COUNT_SHARE, LabelKind, Table
 from sulq.oracle import Oracle
 from sulq.query.expressions import Expression
+from sulq.query.statistics import count
 from sulq.query.vector_values import Vector
 
 try:
@@ -44,6 +45,7 @@ class Learner(BaseEstimator):  # type: ignore[misc]
 
     credits: Any
     method: str
+    random_state: Any
     on_noise: str
     progress: bool | None
     notes_: tuple[str, ...]
@@ -73,6 +75,8 @@ class Learner(BaseEstimator):  # type: ignore[misc]
         `where` keeps the rows it is true for.
         """
         table = self._table(oracle, features, label, where)
+        self._plan(table.supposing(None))  # wrong settings are refused before the rows are counted
+        self._forget()
         with Purse(oracle, table.cap, type(self).__name__, self.progress) as purse:
             try:
                 purse.follow(Plan("count", ()))
@@ -121,8 +125,23 @@ class Learner(BaseEstimator):  # type: ignore[misc]
             raise InvalidQuery(f"method must be one of {list(self._methods)}, got {self.method!r}")
         if self.on_noise not in ("raise", "warn"):
             raise InvalidQuery(f'on_noise must be "raise" or "warn", got {self.on_noise!r}')
+        try:
+            np.random.default_rng(self.random_state)
+        except (TypeError, ValueError):
+            raise InvalidQuery(
+                f"random_state must be None or a whole number from 0, got {self.random_state!r:.40}"
+            ) from None
         cap = cap_of(oracle, self.credits)
-        return Table.of(oracle, features, label, self._label, where, cap)
+        table = Table.of(oracle, features, label, self._label, where, cap)
+        for condition in (label, where):
+            if isinstance(condition, Expression):  # refused here, or not at all
+                oracle.quote(count(where=condition), credits=cap)
+        return table
+
+    def _forget(self) -> None:
+        """A fit begins anew: nothing of an earlier one stays."""
+        for name in set(vars(self)) - set(self.get_params(deep=False)):
+            delattr(self, name)
 
     def _remember(self, table: Table) -> None:
         """Public facts that prediction needs; nothing per row."""
@@ -153,10 +172,13 @@ class Learner(BaseEstimator):  # type: ignore[misc]
 
     # --- public rows ----------------------------------------------------------------------------
 
-    def _coordinates(self, rows: Any, missing: Array | None = None) -> Array:
-        """Public rows as this learner's coordinates."""
+    def _check_fitted(self) -> None:
         if not hasattr(self, "_features"):
             raise NotFittedError(f"{type(self).__name__} has not learned yet: call fit first")
+
+    def _coordinates(self, rows: Any, missing: Array | None = None) -> Array:
+        """Public rows as this learner's coordinates."""
+        self._check_fitted()
         return self._features.encode(rows, missing)
 
     # --- a picture ------------------------------------------------------------------------------

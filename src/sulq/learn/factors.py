@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from sulq.learn.checks import number, whole
 from sulq.learn.components import QUIET, Subspace
 from sulq.learn.features import Array
 from sulq.learn.spending import Plan, Purse
@@ -55,6 +56,8 @@ class FactorAnalysis(Subspace):
 
     def _plan(self, table: Table) -> Plan:
         self._check_components(table, centred=self.method != "paper")
+        whole("max_iter", self.max_iter)
+        number("tol", self.tol, 0, 1, ends="[)")
         if self.method == "paper":
             return literal_plan(table, means=True)
         return spread_plan(table, "gram")

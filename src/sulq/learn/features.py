@@ -53,6 +53,8 @@ class Features:
                 raise InvalidQuery(
                     f"{name} is open text, which has no coordinates; declare its values"
                 )
+        if all(_one_valued(schema[name]) for name in names):
+            raise InvalidQuery(f"{list(names)[:5]} can have one value only: nothing to learn from")
         return cls(schema, names)
 
     @cached_property
@@ -184,6 +186,10 @@ class Features:
         return coordinates * width + offset
 
 
+def _one_valued(column: Any) -> bool:
+    return isinstance(column, Category) and len(column.values or ()) == 1
+
+
 def _names_in(vector: Vector) -> list[str]:
     """The columns a released vector reads, in order."""
     match vector:
@@ -232,10 +238,15 @@ def _shrunk(rows: Array, radius: float) -> Array:
     return shrunk
 
 
+def _column_names(rows: Any) -> list[Any]:
+    named = getattr(rows, "column_names", None)  # an Arrow table's columns are not names
+    return list(rows.columns if named is None else named)
+
+
 def _by_name(rows: Any, names: Sequence[str]) -> dict[str, Any]:
     """The columns of a frame, or of an array in the order of fit."""
     if isinstance(rows, Mapping) or hasattr(rows, "columns"):
-        held = list(rows) if isinstance(rows, Mapping) else list(rows.columns)
+        held = list(rows) if isinstance(rows, Mapping) else _column_names(rows)
         absent = [name for name in names if name not in held]
         if absent:
             raise InvalidQuery(f"the rows lack the columns {absent}; they have {held[:20]}")

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from sulq.errors import InvalidQuery
+from sulq.learn.checks import number
 from sulq.learn.estimator import Learner
 from sulq.learn.features import Array, published
 from sulq.learn.moments import Gram, ask_gram, clip_share, find_lengths
@@ -59,8 +60,7 @@ class LinkAnalysis(Learner):
     def _plan(self, table: Table) -> Plan:
         if self.kind not in KINDS:
             raise InvalidQuery(f"kind must be one of {list(KINDS)}, got {self.kind!r:.40}")
-        if not 0 < self.damping < 1:
-            raise InvalidQuery(f"damping must lie between 0 and 1, got {self.damping!r:.40}")
+        number("damping", self.damping, 0, 1)
         if table.width < 2:
             raise InvalidQuery("links need at least two items; name more columns")
         base = table.share

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from sulq.errors import InvalidQuery
+from sulq.learn.checks import whole
 from sulq.learn.clusters import KMeans
 from sulq.learn.estimator import Learner, learned_within
 from sulq.learn.features import Array, published
@@ -89,17 +90,20 @@ class GaussianMixture(Learner):
         self.progress = progress
 
     def _plan(self, table: Table) -> Plan:
-        for name, value in (("n_components", self.n_components), ("rounds", self.rounds or 1)):
-            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-                raise InvalidQuery(f"{name} must be a whole number above 0, got {value!r:.40}")
+        whole("n_components", self.n_components)
+        if self.rounds is not None:
+            whole("rounds", self.rounds)
         if self.covariance_type not in KINDS:
             raise InvalidQuery(
                 f"covariance_type must be one of {list(KINDS)}, got {self.covariance_type!r:.40}"
             )
         each = table.signal / (self.n_components * math.sqrt(table.width))
         grown = 2 + math.log2(1 + each / 20) if math.isfinite(each) else MOST_ROUNDS
-        rounds = self.rounds or int(min(MOST_ROUNDS, grown))
-        start = START_SHARE * table.share if self.means_init is None else 0.0
+        rounds = int(min(MOST_ROUNDS, grown)) if self.rounds is None else self.rounds
+        start = START_SHARE * table.share
+        if self.means_init is not None:
+            start = 0.0
+            self._given(table)
         steps = [Step("rounds", table.share - start, rounds)]
         if start:
             steps.insert(0, Step("start", start))
@@ -129,15 +133,7 @@ class GaussianMixture(Learner):
     def _start(self, table: Table, purse: Purse) -> _Components:
         features, k = table.features, self.n_components
         if self.means_init is not None:
-            offset, width = features.units
-            try:
-                means = (np.asarray(self.means_init, dtype=np.float64) - offset) / width
-            except (TypeError, ValueError):
-                means = np.empty(0)
-            if means.shape != (k, table.width) or not np.isfinite(means).all():
-                raise InvalidQuery(
-                    f"means_init must hold {k} points of {table.width} finite numbers"
-                )
+            means = self._given(table)
             return _Components(np.full(k, 1 / k), means, np.full(means.shape, 1 / 12 / k))
         start = KMeans(k, random_state=self.random_state, on_noise=self.on_noise, progress=False)
         learned_within(start, table, purse, purse.plan.share("start"))
@@ -147,6 +143,19 @@ class GaussianMixture(Learner):
         spread = min(max(spread, 1e-4), 1 / 12)
         shares = np.maximum(start.shares_, 0.5 / k)
         return _Components(shares / shares.sum(), means, np.full(means.shape, spread))
+
+    def _given(self, table: Table) -> Array:
+        """The start that was given, in coordinates."""
+        offset, width = table.features.units
+        try:
+            means = (np.asarray(self.means_init, dtype=np.float64) - offset) / width
+        except (TypeError, ValueError):
+            means = np.empty(0)
+        if means.shape != (self.n_components, table.width) or not np.isfinite(means).all():
+            raise InvalidQuery(
+                f"means_init must hold {self.n_components} points of {table.width} finite numbers"
+            )
+        return means
 
     def _round(
         self, table: Table, purse: Purse, now: _Components
@@ -203,7 +212,8 @@ class GaussianMixture(Learner):
 
     def score_samples(self, rows: Any) -> Array:
         """Log density of public rows, in coordinates scaled by the bounds."""
-        joint = self._components.log_joint(self._coordinates(rows))
+        coordinates = self._coordinates(rows)
+        joint = self._components.log_joint(coordinates)
         return np.asarray(np.logaddexp.reduce(joint, axis=1))
 
     def score(self, rows: Any, y: object = None) -> float:
@@ -212,15 +222,18 @@ class GaussianMixture(Learner):
 
     def predict_proba(self, rows: Any) -> Array:
         """Responsibilities on public rows."""
-        joint = self._components.log_joint(self._coordinates(rows))
+        coordinates = self._coordinates(rows)
+        joint = self._components.log_joint(coordinates)
         return np.asarray(np.exp(joint - np.logaddexp.reduce(joint, axis=1)[:, None]))
 
     def predict(self, rows: Any) -> Any:
         """The likeliest component of each public row."""
-        return self._components.log_joint(self._coordinates(rows)).argmax(axis=1)
+        coordinates = self._coordinates(rows)
+        return self._components.log_joint(coordinates).argmax(axis=1)
 
     def sample(self, count: int = 1) -> Array:
         """Fictional rows from the mixture, in user units."""
+        self._check_fitted()
         random = np.random.default_rng(self.random_state)
         chosen = random.choice(self.n_components, count, p=self.weights_)
         drawn = random.normal(

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from sulq.learn.classifying import ClassLearner
+from sulq.learn.classifying import ClassLearner, deviations
 from sulq.learn.features import Array, Features, published
 from sulq.learn.spending import Plan, Purse, Step
 from sulq.learn.table import Table
@@ -57,6 +57,8 @@ class PublicGrid(ClassLearner):
         counts, error = purse.sums("cells", table.outer(grid, table.label.one_hot()))
         self.counts_, self.count_error_ = counts, error
         self.majority_ = None
+        apart = counts - counts.mean(axis=1, keepdims=True)
+        self._doubt_unless(deviations(apart, error, len(counts) * (counts.shape[1] - 1)))
 
     def _scores(self, rows: Any) -> Array:
         coordinates = self._coordinates(rows)

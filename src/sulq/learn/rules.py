@@ -13,6 +13,7 @@ from itertools import combinations, groupby
 from typing import Any
 
 from sulq.errors import InvalidQuery
+from sulq.learn.checks import number, whole
 from sulq.learn.estimator import Learner
 from sulq.learn.spending import Plan, Purse, Step
 from sulq.learn.table import Table
@@ -89,12 +90,8 @@ class AssociationRules(Learner):
 
     def _plan(self, table: Table) -> Plan:
         for name in ("min_support", "min_confidence"):
-            if not 0 < getattr(self, name) <= 1:
-                raise InvalidQuery(f"{name} must lie in (0, 1], got {getattr(self, name)!r:.40}")
-        if isinstance(self.max_length, bool) or not isinstance(self.max_length, int):
-            raise InvalidQuery(f"max_length must be a whole number, got {self.max_length!r:.40}")
-        if not 2 <= self.max_length <= 6:
-            raise InvalidQuery(f"max_length must be 2 to 6, got {self.max_length}")
+            number(name, getattr(self, name), 0, 1, ends="(]")
+        whole("max_length", self.max_length, 2, 6)
         wrong = [n for n in table.features.names if isinstance(table.oracle.schema[n], Number)]
         if wrong or table.features.vector is not None:
             raise InvalidQuery(f"items are Flags and Categories; {wrong} are Numbers: bin them")

@@ -9,6 +9,7 @@ from fractions import Fraction
 from typing import Any
 
 from sulq.errors import InvalidQuery, TooNoisy
+from sulq.learn.checks import number, whole
 from sulq.oracle import Oracle, Quote, decimal_text
 from sulq.query.expressions import Expression, as_expression
 from sulq.query.statistics import count
@@ -94,10 +95,11 @@ def _questions(
     rows: int | None,
 ) -> tuple[list[Any], float, float]:
     """The questions, the half-width each may be off by, and with what confidence."""
-    if not 0 < tau < 1 or not 0 < confidence < 1:
-        raise InvalidQuery(f"tau and confidence lie between 0 and 1, got {tau!r}, {confidence!r}")
-    if isinstance(queries, bool) or not isinstance(queries, int) or queries < 1:
-        raise InvalidQuery(f"queries must be a whole number from 1, got {queries!r:.40}")
+    number("tau", tau, 0, 1)
+    number("confidence", confidence, 0, 1)
+    whole("queries", queries)
+    if rows is not None:
+        whole("rows", rows)
     failure = (1 - confidence) / queries
     asked = count(where=as_expression(predicate))
     if oracle.size is not None and oracle.schema.unit == "row":

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sulq.errors import InvalidQuery, TooNoisy
+from sulq.learn.checks import number
 from sulq.learn.classifying import ClassLearner
 from sulq.learn.features import Array
 from sulq.learn.shares import Stat, least_rows, repetitions, stat, stat_quote
@@ -141,10 +142,9 @@ class SQLearner(ClassLearner):
         assert table.label is not None  # noqa: S101
         if not table.label.binary:
             raise InvalidQuery("a statistical-query learner predicts yes or no: two classes")
-        if self.tau is not None and not 0 < self.tau < 1:
-            raise InvalidQuery(f"tau must lie between 0 and 1, got {self.tau!r:.40}")
-        if not 0 < self.confidence < 1:
-            raise InvalidQuery(f"confidence must lie between 0 and 1, got {self.confidence!r:.40}")
+        if self.tau is not None:
+            number("tau", self.tau, 0, 1)
+        number("confidence", self.confidence, 0, 1)
         asked = self.questions(literals_of(table))
         check = CHECK_SHARE * table.share
         steps = (Step("share", table.share - check, asked), Step("check", check))

@@ -18,7 +18,8 @@ from sulq.learn.cells import (
     cells_of,
     find_cells,
 )
-from sulq.learn.classifying import ClassLearner
+from sulq.learn.checks import whole
+from sulq.learn.classifying import ClassLearner, deviations
 from sulq.learn.features import Array
 from sulq.learn.leaves import Node, Tree
 from sulq.learn.sketches import (
@@ -118,10 +119,8 @@ class DecisionTree(ClassLearner):
             )
         for name, least in (("max_depth", 1), ("bins", 2)):
             value = getattr(self, name)
-            if value is not None and (not isinstance(value, int) or value < least):
-                raise InvalidQuery(
-                    f"{name} must be a whole number from {least} or None, got {value!r}"
-                )
+            if value is not None:
+                whole(name, value, least, 1_000)
         if table.features.vector is not None:
             raise InvalidQuery("DecisionTree splits on columns; give their names")
 
@@ -199,6 +198,7 @@ class DecisionTree(ClassLearner):
             # the difference of two classes is one number, with the noise of one
             sign = signed(ones(), table.label.truth())
             found, error = purse.sums("leaves", table.outer(vector, sign), purse.left)
+            told = deviations(found, error, found.size)
             contrasts = found[places] * np.array([[-0.5, 0.5]])
             error /= math.sqrt(2)
         else:
@@ -206,18 +206,20 @@ class DecisionTree(ClassLearner):
                 "leaves", table.outer(vector, table.label.one_hot()), purse.left
             )
             contrasts = found[places] - found[places].mean(axis=1, keepdims=True)
+            told = deviations(contrasts, error, len(contrasts) * (classes - 1))
         contrasts = smoothed(contrasts, error, table.rows, splits)
         even = table.rows / len(contrasts)
         reach = np.maximum(even, np.abs(contrasts).sum(axis=1, keepdims=True))
         shares = np.maximum(1 / classes + contrasts / reach, 0.01)
         tree.give(shares / shares.sum(axis=1, keepdims=True), even / classes + contrasts)
         self._finish(tree, even / classes + contrasts, error)
+        self._doubt_unless(told)
 
     def _levels(self, table: Table) -> int:
         """Halvings until a leaf has about as many rows as noise; one more for many classes."""
         assert table.label is not None  # noqa: S101
         if self.max_depth is not None:
-            return int(self.max_depth)
+            return min(int(self.max_depth), MOST_HALVINGS)
         noise = _leaf_noise(table)
         if not noise:
             return MOST_HALVINGS
