@@ -41,8 +41,8 @@ PEER_GRID: dict[str, dict[str, list[dict[str, Any]]]] = {
     "classify": {
         "GaussianNB": [{}],
         "LogisticRegression": [
-            {"C": c, "reach": reach}
-            for c, reach in product((0.003, 0.01, 0.03, 0.1, 0.3, 1), (1, 0.5))
+            *({"C": c, "reach": 1} for c in (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3)),
+            *({"C": c, "reach": 0.5} for c in (0.003, 0.01, 0.03, 0.1, 0.3, 1)),
         ],
         "DecisionTreeClassifier": [{"max_depth": depth} for depth in range(1, 7)],
         "RandomForestClassifier": [

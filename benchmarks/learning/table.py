@@ -203,7 +203,7 @@ How it was measured:
   package with their defaults; `Classifier` is the one that chooses by itself, from public facts.
 - diffprivlib 0.6.6 (with scikit-learn 1.5.2) claims delta 0. Its figure is the best mean over its
   models and settings, chosen on the rows it is judged on, which favours it: GaussianNB,
-  LogisticRegression (C of 0.003 to 1, rows clipped to the greatest possible norm or half of it),
+  LogisticRegression (C of 0.001 to 3, rows clipped to the greatest possible norm or half of it),
   DecisionTreeClassifier (depth 1 to 6), RandomForestClassifier (3, 10 or 30 trees, depth 2, 4 or
   6), KMeans, PCA (norms of 1 to 8 times the possible one), LinearRegression. A fit of more than
   10 CPU seconds was given up: its PCA draws by rejection, and rarely ends where data speak loudly.

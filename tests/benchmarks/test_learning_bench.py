@@ -142,7 +142,7 @@ def test_predictions_are_read_by_their_declared_values() -> None:
 
 def test_the_plan_tunes_the_peer_and_never_the_product() -> None:
     jobs = list(Plan([BY_NAME["classify-wine"]], ("1",), 1).jobs())
-    assert len([job for job in jobs if job.side == "peer"]) == 28
+    assert len([job for job in jobs if job.side == "peer"]) == 30
     assert len([job for job in jobs if job.side == "peer"]) == sum(
         len(settings) for settings in PEER_GRID["classify"].values()
     )
