@@ -223,7 +223,7 @@ def test_wide_bounds_cost_little():
     found = LinearRegression().fit(db, ["a", "b", "c"], "y")
     steps = [row["step"] for row in found.quote(publish(data, schema), ["a", "b"], "y").rows()]
     assert "spread" in steps
-    assert found.score(data[["a", "b", "c"]], data["y"]) > 0.8  # plain: 0.92
+    assert found.score(data[["a", "b", "c"]], data["y"]) > 0.88  # plain: 0.92
 
 
 @pytest.mark.parametrize(("delta", "rows"), [("1e-6", 300), (0, 200)])

@@ -39,7 +39,7 @@ from sulq.learn.surroundings import (
 )
 from sulq.learn.table import LabelKind, Table
 from sulq.oracle import Oracle
-from sulq.query.expressions import Expression, col
+from sulq.query.expressions import Expression, Operation, col
 from sulq.query.sum_query import outer
 from sulq.query.vector_values import Vector
 from sulq.query.vectors import columns, concat, crossed, ones, project, scaled
@@ -113,7 +113,6 @@ class LinearRegression(RegressorMixin, Learner):  # type: ignore[misc]
         table = super()._table(oracle, features, label, where)
         if self.weights is not None:  # a slip in it costs nothing
             oracle.quote(outer(weight_vector(self.weights), ones()), credits=1)
-        self._restricted = where is not None
         known = col(_name(table)).is_not_null()
         return replace(table, where=known if where is None else where & known)
 
@@ -137,7 +136,8 @@ class LinearRegression(RegressorMixin, Learner):  # type: ignore[misc]
     def _settled(self, table: Table) -> Table:
         """With all rows where that is public and no missing label shows through the noise."""
         size = table.oracle.size
-        if size is None or table.oracle.schema.unit != "row" or self._restricted:
+        labelled = isinstance(table.where, Operation) and table.where.name == "not_null"
+        if size is None or table.oracle.schema.unit != "row" or not labelled:
             return table
         if size - table.rows > 3 * table.rows_error:
             return table

@@ -36,6 +36,7 @@ PRIOR_SPREAD = 0.15
 """How far a mean usually lies from the middle of its public range, as a share of the range."""
 TARGET_PART = 0.125
 """How long the target may be inside a clipped row, in radii: it goes along, it does not decide."""
+FAR_NOISES, FAR_SHARE = 6.0, 0.05
 NEARLY_ALL = 0.999
 CONSTANT_PART = 0.5
 """How long the constant beside a row is, in radii: its cross-moment corrects the mean."""
@@ -186,9 +187,14 @@ def quantile(counts: Array, edges: Array, error: float, share: float) -> float:
 
 
 def standing_out(counts: Array, error: float) -> Array:
-    """Counts above what few of so many noises reach, else 0."""
+    """Counts above what few of so many noises reach, else 0; a far end of a few noises too.
+
+    One far cell of noise would stretch every quantile near 1, and every mean square.
+    """
     loudest = error * math.sqrt(math.log(max(len(counts), 2)))
-    return np.where(counts > max(loudest, 0.5), counts, 0.0)
+    held = np.where(counts > max(loudest, 0.5), counts, 0.0)
+    beyond = np.cumsum(held[::-1])[::-1]
+    return np.where(beyond > min(FAR_NOISES * error, FAR_SHARE * held.sum()), held, 0.0)
 
 
 def mean_square(counts: Array, edges: Array, error: float) -> float:
