@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from fractions import Fraction
+from dataclasses import dataclass
 from typing import Any
 
 from sulq.learn.classifying import ClassLearner
 from sulq.learn.discriminant import LinearDiscriminant, directions
+from sulq.learn.estimator import learned_within
 from sulq.learn.features import Array
 from sulq.learn.logistic import LogisticRegression
 from sulq.learn.public_grid import PublicGrid
@@ -139,19 +139,8 @@ class Classifier(ClassLearner):
 
     def _fitted(self, name: str, table: Table, purse: Purse, share: float) -> ClassLearner:
         """A method learned on a share of the credits, from a purse of its own."""
-        credits = purse.credits(share)
-        part = replace(table, cap=credits / Fraction(table.share))
         learner = self._made(name)
-        with Purse(purse.oracle, credits, name, False) as own:
-            own.follow(learner._plan(part))
-            learner.method_ = own.plan.method
-            learner._remember(part)
-            try:
-                learner._learn(part, own)
-            finally:
-                purse.spent += own.spent
-                purse.receipts += own.receipts
-                purse.reused += own.reused
+        learned_within(learner, table, purse, share)
         return learner
 
     def _scores(self, rows: Any) -> Array:
