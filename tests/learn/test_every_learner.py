@@ -12,11 +12,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
 from tests.learn.exact_oracle import ExactOracle
 from tests.people import SCHEMA, frame, publish
 
 import sulq.learn
-from sulq import Category, Flag, Number, Promise, Refused, Schema, col
+from sulq import Category, Flag, InvalidQuery, Number, Promise, Refused, Schema, col
 from sulq.learn import (
     PCA,
     SVD,
@@ -158,16 +159,67 @@ def test_credits_equal_the_receipts_and_keep_to_the_cap(
     assert fitted.credits_ <= (100 if credits is None else Fraction(credits))
 
 
+@pytest.mark.parametrize("neighbours", ["replace", "add-remove"])
 @pytest.mark.parametrize("name", LEARNERS)
-def test_bad_input_costs_nothing(name):
+def test_bad_input_costs_nothing(name, neighbours):
+    """Also where the rows must be counted first."""
     learner, features, label = LEARNERS[name]
-    db = publish()
-    for wrong in ({"credits": -1}, {"method": "magic"}, {"on_noise": "shrug"}):
-        with pytest.raises(ValueError, match=next(iter(wrong))):
-            clone(learner).set_params(**wrong).fit(db, features, label)
-    with pytest.raises(ValueError, match="agee"):
+    db = publish(promise=Promise(1, "1e-6", neighbours=neighbours))
+    wrong = {"credits": -1, "method": "magic", "on_noise": "shrug", "random_state": "x"}
+    for setting, value in (*wrong.items(), *WRONG.get(name, {}).items()):
+        with pytest.raises(InvalidQuery, match=setting):
+            clone(learner).set_params(**{setting: value}).fit(db, features, label)
+    with pytest.raises(InvalidQuery, match="agee"):
         clone(learner).fit(db, [*features, "agee"], label)
+    with pytest.raises(InvalidQuery):
+        clone(learner).fit(db, features, label, where=col("agee") > 3)
+    if isinstance(label, str) and label != "income":
+        with pytest.raises(InvalidQuery):
+            clone(learner).fit(db, features, col("agee") > 3)
     assert db.remaining == 100
+
+
+WRONG = {
+    "PCA": {"n_components": 0},
+    "SVD": {"n_components": 99},
+    "FactorAnalysis": {"max_iter": 0, "tol": "x"},
+    "KMeans": {"n_clusters": -1, "init": [[1.0]]},
+    "GaussianMixture": {"n_components": 0, "means_init": [[1.0]], "rounds": 0},
+    "LogisticRegression": {"C": -1, "max_iter": "x"},
+    "LinearSVC": {"C": 0},
+    "Perceptron": {"max_iter": 0},
+    "DecisionTree": {"max_depth": 0, "bins": 1},
+    "NaiveBayes": {"alpha": -1},
+    "AssociationRules": {"min_support": 0, "max_length": 99},
+    "LinkAnalysis": {"damping": 2},
+    "Conjunction": {"tau": 0},
+    "DecisionList": {"confidence": 1},
+}
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+def test_what_has_not_learned_says_so(name):
+    learner, features, _ = LEARNERS[name]
+    for verb in ("predict", "transform", "predict_proba", "score_samples"):
+        if hasattr(type(learner), verb):
+            with pytest.raises(NotFittedError):
+                getattr(clone(learner), verb)(frame(3)[features])
+
+
+def test_a_fit_that_stops_leaves_nothing_of_an_earlier_one():
+    learner = KMeans(2, random_state=1).fit(publish(promise=Promise(8, "1e-6")), NUMBERS)
+    with pytest.raises(TooNoisy):
+        learner.fit(publish(frame(30), promise=Promise("0.05", "1e-6")), ["age", "blood"])
+    assert not hasattr(learner, "cluster_centers_")
+    assert learner.credits_ >= 0
+
+
+def test_a_wrong_refit_keeps_what_was_learned():
+    learner = PCA(1).fit(publish(promise=Promise(8, "1e-6")), NUMBERS)
+    before = learner.components_
+    with pytest.raises(InvalidQuery):
+        learner.fit(publish(), ["nobody"])
+    assert learner.components_ is before
 
 
 def test_one_seed_governs_starts_never_noise():
