@@ -36,6 +36,8 @@ LEAST_PART = 0.02
 MEMORY = 10
 START_DOUBT = 0.3
 """How far the start may be off where its gradient shows nothing, in parts of one round's noise."""
+BENT = float(__import__("os").environ.get("BENT", "0.1"))
+"""How much of the way a step may miss because the loss is no quadratic."""
 CAUTION = 0.5
 CONVERGED = 1e-12
 
@@ -49,6 +51,8 @@ class View:
     bias: float
     radius: float
     mean_square: float
+    drift: Array
+    """The standard error of the centre, in coordinates of v."""
     rows: float
     scored: Vector
     held: Vector
@@ -99,7 +103,9 @@ def find_view(table: Table, purse: Purse) -> View:
     radius = math.hypot(bias, long)
     scored = concat(scaled(ones(), bias), moved)
     held = scored if share >= 1 else clipped(scored, published(radius))
-    return View(centre, scale, bias, radius, lengths.mean_square(long), rows, scored, held)
+    drift = scale * error / rows
+    mean_square = lengths.mean_square(long)
+    return View(centre, scale, bias, radius, mean_square, drift, rows, scored, held)
 
 
 def _lengths(table: Table, purse: Purse, vector: Vector, reach: float) -> Lengths:
@@ -112,42 +118,62 @@ def _lengths(table: Table, purse: Purse, vector: Vector, reach: float) -> Length
 
 @dataclass(frozen=True)
 class Spread:
-    """The sum of v v', drawn towards a multiple of the identity as far as it is noise."""
+    """The sum of v v', drawn towards a multiple of the identity as far as it is noise.
+
+    `across` is that of the bias with the other coordinates, as answered.
+    """
 
     value: Array
     error: float
     rows: float
+    across: Array
+    across_error: Array
+
+
+def even_spread(view: View) -> Spread:
+    """A guess from how long the rows are: between all directions alike and one that holds all."""
+    width = view.width
+    values = np.full(width, view.mean_square * view.rows / math.sqrt(width - 1))
+    values[0] = view.bias**2 * view.rows
+    unknown = view.bias * view.rows * view.drift
+    return Spread(np.diag(values), 0.0, view.rows, np.zeros(width - 1), unknown)
 
 
 def find_spread(table: Table, purse: Purse, view: View) -> Spread:
     """From one noisy Gram matrix; where the plan has none, from how long the rows are."""
+    if all(step.name != "gram" for step in purse.plan.steps):
+        return even_spread(view)
     width = view.width
     target = np.full(width, view.mean_square * view.rows / (width - 1))
     target[0] = view.bias**2 * view.rows
-    if all(step.name != "gram" for step in purse.plan.steps):
-        # between an even spread and one direction that holds all of it
-        target[1:] *= math.sqrt(width - 1)
-        return Spread(np.diag(target), 0.0, view.rows)
     gram = ask_gram(table, purse, view.held)
     away = gram.value - np.diag(target)
     noise = gram.error**2 * width * (width + 1) / 2  # off the diagonal half of it, twice
     size = float((away**2).sum())
     kept = max(0.0, 1.0 - noise / size) if size > 0 else 0.0
-    return Spread(np.diag(target) + kept * away, kept * gram.error, view.rows)
+    across = np.full(width - 1, gram.error / math.sqrt(2))
+    shown = np.diag(target) + kept * away
+    return Spread(shown, kept * gram.error, view.rows, gram.value[0, 1:], across)
 
 
-def evidence(moments: Array, error: float) -> float:
+def evidence(moments: Array, error: float, spread: Spread | None = None) -> float:
     """How far sums of coordinates by class stand out of noise alone, in standard deviations.
 
-    One row is itself a contrast; of several, only their differences count.
+    Of several rows only their differences count. One row is a contrast of two classes: with the
+    spread, what a majority and an imperfect centre make of it is taken off.
     """
     if error == 0:
         return math.inf
     freedom = max(len(moments) - 1, 1) * (moments.shape[1] - 1)
+    rest, variance = moments[:, 1:], np.array(error**2)
     if len(moments) > 1:
         counts = np.maximum(moments[:, 0], error)
-        moments = moments - (counts / counts.sum())[:, None] * moments.sum(axis=0)
-    size = float((moments[:, 1:] ** 2).sum()) / error**2
+        rest = rest - (counts / counts.sum())[:, None] * rest.sum(axis=0)
+    elif spread is not None:
+        lead = float(moments[0, 0]) / float(spread.value[0, 0])
+        rest = rest - lead * spread.across
+        variance = variance + (lead * spread.across_error) ** 2
+    size = float((rest**2 / variance).sum())
     return float((size - freedom) / math.sqrt(2 * freedom))
 
 
@@ -239,7 +265,7 @@ def descend(
             aims.append((1 / (START_DOUBT * noise + max(far - noise, 0.0) + 1e-300), start))
         weights, gradient, length = weights + step, reached, far
         step = -_corrected(gradient, pairs, metric)
-        aims.append((1 / (max(far, noise) + 1e-300), weights + step))
+        aims.append((1 / (noise + BENT * max(far - noise, 0.0) + 1e-300), weights + step))
         if error == 0 and far < CONVERGED * first:
             break
     if not aims:

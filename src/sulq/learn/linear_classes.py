@@ -17,8 +17,7 @@ from sulq.learn.spending import Plan, Purse, Step
 from sulq.learn.table import Label, Table
 from sulq.query.expressions import Expression
 
-
-DOUBT = {True: 1.0, False: -2.0}
+DOUBT = {True: 2.0, False: -2.0}
 """Deviations by which the label's moments must pass their noise, if there is a clear majority."""
 CLEAR_MAJORITY = 1.3
 

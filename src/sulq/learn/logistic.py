@@ -88,7 +88,7 @@ class LogisticRegression(LinearClassifier):
         self._solve(purse, view, spread, Problem(start, (ask,), curvature, penalty, noise))
         lead = float(moments[0, 0]) / view.bias
         counts = view.rows / 2 + np.array([-lead, lead])
-        self._judge(evidence(moments, error), counts, error / view.bias, table)
+        self._judge(evidence(moments, error, spread), counts, error / view.bias, table)
 
     def _learn_many(self, table: Table, purse: Purse, view: View, label: Label) -> None:
         sums, error = purse.sums("moments", table.outer(label.one_hot(), view.held))

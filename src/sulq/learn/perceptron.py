@@ -1,8 +1,7 @@
-"""Perceptron: sums of the rows on the wrong side, as the papers do and as it works best.
+"""Perceptron: add up the rows on the wrong side, again and again. S4.9
 
-method="paper" is Theorem 3 with its bound and its stop rule corrected (S4.9): start at 0, add the
-mean of the misclassified rows, stop when they are too few for their noise. Rows times labels are
-signed, so their sums cost twice per coordinate what rows in [0, 1] would under replace.
+Each round is one question: for every class the sum of y v over the rows whose margin y <w, v> is
+small. Rows are seen from their centre and clipped; the paper's own algorithm is method="paper".
 """
 
 from __future__ import annotations
@@ -14,42 +13,47 @@ import numpy as np
 
 from sulq.errors import InvalidQuery
 from sulq.learn.classifying import ClassLearner
-from sulq.learn.descent import View, evidence, find_view
+from sulq.learn.descent import View, even_spread, evidence, find_view
 from sulq.learn.features import Array, published
 from sulq.learn.linear_classes import clearness, rounds_of
 from sulq.learn.spending import Plan, Purse, Step
-from sulq.learn.table import Table
+from sulq.learn.table import Label, Table
 from sulq.query.expressions import Expression
-from sulq.query.vectors import concat, crossed, margin, ones, signed
+from sulq.query.vectors import concat, margin, ones, signed
 
-CLOSE = 0.02
-"""Rows with a margin up to this count as wrong; rows are at most 1 long."""
 ROUNDS = 8
+MOST_ROUNDS = 60
+LEAST_CLEAR = 1.5
+"""Below it one sum of labelled rows takes all the credits."""
+MARGIN = 0.02
+"""Rows this close to the border count as wrong, in units of the longest row."""
+STEP, FADE = 4.0, 0.3
 FAILURE = 0.01
-"""Probability that the stop rule's noise bounds fail in some round."""
+DOUBT = 2.0
 
 
 class Perceptron(ClassLearner):
-    """Rosenblatt's perceptron on noisy sums; more than two classes each against the rest.
+    """A linear border between two classes; for more, each class against the rest.
 
-    `margin` is what method="paper" supposes of rows (1, coordinates in [0, 1]) and unit weights: it
-    then makes at most 6.25 |row|^2 / margin^2 rounds. `max_iter` caps the rounds.
-    Learned: `coef_`, `intercept_` in user units, `n_iter_`.
+    Learned: `coef_`, `intercept_` (user units), `n_iter_`. method="paper": w = 0, then the mean of
+    the misclassified rows is added until too few are left to tell (S4.9, two classes). Where unit
+    weights leave every row (1, coordinates - middle) a `margin`, say so: Theorem 3's stop rule then
+    bounds the rounds by 6.25 |row|^2 / margin^2.
     """
 
     def __init__(
         self,
+        max_iter: int | None = None,
         *,
-        margin: float = 0.1,
-        max_iter: int = 100,
+        margin: float | None = None,
         credits: Any = None,
         method: str = "auto",
-        random_state: Any = None,
+        random_state: int | None = None,
         on_noise: str = "raise",
         progress: bool | None = None,
     ) -> None:
-        self.margin = margin
         self.max_iter = max_iter
+        self.margin = margin
         self.credits = credits
         self.method = method
         self.random_state = random_state
@@ -57,118 +61,141 @@ class Perceptron(ClassLearner):
         self.progress = progress
 
     def _plan(self, table: Table) -> Plan:
-        if isinstance(self.max_iter, bool) or not isinstance(self.max_iter, int):
-            raise InvalidQuery(f"max_iter must be a whole number, got {self.max_iter!r:.40}")
-        if not 0 < self.margin < math.inf:
-            raise InvalidQuery(f"margin must be above 0, got {self.margin!r:.40}")
-        most, share = max(self.max_iter, 0), table.share
+        assert table.label is not None  # noqa: S101
+        rounds = self.max_iter
+        if rounds is not None and (
+            isinstance(rounds, bool) or not isinstance(rounds, int) or rounds < 1
+        ):
+            raise InvalidQuery(f"max_iter must be a whole number above 0, got {rounds!r:.40}")
+        share = table.share
         if self.method == "paper":
-            if table.label is not None and not table.label.binary:
+            if not table.label.binary:
                 raise InvalidQuery(
-                    "the papers' perceptron tells two classes apart; this label has"
-                    f" {len(table.label.classes)}: use method='auto' or LogisticRegression"
+                    'method="paper" separates two classes; use method="auto" or LogisticRegression'
                 )
-            rounds = min(
-                most, most_rounds(table.features.radius(np.zeros(table.width)), self.margin)
-            )
-            rounds = max(rounds, 1)
-            return Plan(
-                "paper", (Step("counts", share / 4, rounds), Step("sums", 0.75 * share, rounds))
-            )
-        rounds = min(most, ROUNDS if math.isfinite(table.signal) else most)
-        if clearness(table) < 1.5:
-            rounds = 0
+            if self.margin is not None and not 0 < self.margin < math.inf:
+                raise InvalidQuery(f"margin must be above 0, got {self.margin!r:.40}")
+            return Plan("paper", (Step("rounds", share, 2 * (rounds or ROUNDS)),))
         look = (Step("centre", 0.08 * share), Step("clip", 0.04 * share))
-        if not rounds:
-            return Plan("sum", (*look, Step("moments", 0.88 * share)))
+        clear = clearness(table)
+        if clear < LEAST_CLEAR:
+            return Plan("sum", (*look, Step("first", 0.88 * share)))
+        if rounds is None:
+            rounds = MOST_ROUNDS
+            if math.isfinite(clear):
+                rounds = round(min(MOST_ROUNDS, ROUNDS * max(1.0, math.log10(clear) / 1.5)))
         each = 0.88 * share / (rounds + 1)
-        both = (Step("moments", each), Step("rounds", each * rounds, rounds))
-        return Plan("perceptron", (*look, *both))
+        both = (Step("first", each), Step("rounds", each * rounds, rounds))
+        return Plan("averaged", (*look, *both))
 
     def _learn(self, table: Table, purse: Purse) -> None:
         assert table.label is not None  # noqa: S101
-        self.majority_ = None
-        truths = [table.label.truth(place) for place in range(len(table.label.classes))]
         if self.method == "paper":
-            self._learn_as_paper(table, purse, truths[1])
+            self._learn_as_the_paper(table, purse, table.label)
             return
+        truths = _truths(table.label)
         view = find_view(table, purse)
-        truths = truths[1:] if len(truths) == 2 else truths
-        asked = [signed(ones(), truth) for truth in truths]
-        sums, error = purse.sums("moments", table.outer(concat(*asked), view.held))
-        unit = 1 / (view.radius * view.rows)  # weights of rows at most 1 long, per row
-        weights = sums * unit
-        self.n_iter_ = rounds_of(purse.plan)
-        seen = [weights]
-        for turn in range(self.n_iter_):
-            wrong = [
-                crossed(margin(view.scored, truth, published(w), CLOSE * view.radius), side)
-                for w, truth, side in zip(weights, truths, asked, strict=True)
-            ]
-            found, _ = purse.sums("rounds", table.outer(concat(*wrong), view.held))
-            weights = weights + 4 / (1 + 0.3 * turn) * unit * found
-            seen.append(weights)
-        self._publish(table, view, np.mean(seen[len(seen) // 2 :], axis=0))
-        clear = evidence(sums[:1] if len(sums) == 1 else sums, error)
-        if clear < -2.0:
-            counts = view.rows / 2 + sums[:, 0] / view.bias / 2
-            held = counts if len(counts) > 1 else np.array([view.rows - counts[0], counts[0]])
-            self._give_up(held, "the sums of labelled rows are no more than their noise")
-
-    def _learn_as_paper(self, table: Table, purse: Purse, truth: Expression) -> None:
-        """w += sum of wrong rows / their number, while they are enough to tell. S4.9"""
-        zero = np.zeros(table.width)
-        rows = concat(ones(), table.features.as_vector(zero))
-        weights = np.zeros(table.width + 1)
-        rounds = purse.plan.steps[0].rounds
-        self.n_iter_ = 0
-        self.stopped_ = False
-        for _ in range(rounds):
-            wrong = margin(rows, truth, published(weights), 0)
-            counted, count_error = purse.sums("counts", table.outer(ones(), wrong))
-            few = float(counted[0, 0])
-            query = table.outer(wrong, signed(rows, truth))
-            noise = purse.error(query, purse.plan.share("sums"))
-            if few < least_wrong(noise, count_error, len(weights), self.margin, rounds):
-                self.stopped_ = True
-                break
-            found, _ = purse.sums("sums", query)
-            weights = weights + found[0] / few
-            self.n_iter_ += 1
-        if self.n_iter_ == 0 and not self.stopped_:
-            self._too_noisy("no round was paid for; raise credits= or max_iter=")
-        view = View(zero, np.ones(table.width), 1.0, 1.0, 1.0, table.rows, rows, rows)
-        self._publish(table, view, weights[None])
-        if self.n_iter_ == 0:
-            self._give_up(
-                np.array([1.0, 1.0]),
-                "too few rows for the noise of the first round"
-                f" ({table.rows:,.0f} rows, {table.unit:.3g} noise on a count)",
+        whole = concat(*(signed(ones(), truth) for truth in truths))
+        sums, error = purse.sums("first", table.outer(whole, view.held))
+        self._judge(table, view, sums, error)
+        scale = view.rows * view.radius
+        weights = sums / scale
+        kept, averaged = [weights], rounds_of(purse.plan)
+        for t in range(averaged):
+            wrong = concat(
+                *(
+                    signed(margin(view.scored, truth, published(w), MARGIN * view.radius), truth)
+                    for truth, w in zip(truths, weights, strict=True)
+                )
             )
-
-    def _publish(self, table: Table, view: View, weights: Array) -> None:
-        self._view, self._weights = view, weights
-        offset, width = self._features.units
+            step, _ = purse.sums("rounds", table.outer(wrong, view.held))
+            weights = weights + STEP / (1 + FADE * t) * step / scale
+            kept.append(weights)
+        self.n_iter_ = averaged
+        weights = np.mean(kept[len(kept) // 2 :], axis=0)
         slopes, intercepts = view.per_coordinate(weights)
+        self._set(slopes, intercepts, view.centre)
+
+    def _judge(self, table: Table, view: View, sums: Array, error: float) -> None:
+        """Fall back to the majority where the sums of labelled rows are no more than noise."""
+        self.majority_ = None
+        by_class, each = sums, error
+        if len(sums) > 2:  # rows of a class minus the others, as rows of a class
+            by_class, each = (sums + sums.sum(axis=0) / (2 - len(sums))) / 2, error / 2
+        clear = evidence(by_class, each, even_spread(view))
+        lead = sums[:, 0] / view.bias  # rows of a class minus the others
+        counts = (view.rows + lead) / 2
+        noise = error / view.bias / 2
+        if len(counts) == 1:
+            noise = 0.0  # two classes: a wrong guess can cost the whole majority
+            counts = np.array([view.rows - counts[0], counts[0]])
+        if clear >= DOUBT:
+            return
+        why = (
+            f"the sums of labelled rows are {clear:.1f} deviations above noise alone"
+            f" ({table.rows:,.0f} rows, {table.unit:.3g} noise on a count)"
+        )
+        if float(counts.max()) > 1.3 * float(counts.mean()) + noise:
+            self._give_up(counts, why)
+        else:  # classes about equal: a guess loses nothing
+            self._doubt(f"{why}; take this for a guess")
+
+    # --- the paper's own --------------------------------------------------------------------------
+
+    def _learn_as_the_paper(self, table: Table, purse: Purse, label: Label) -> None:
+        """S_j: the rows with y <w, x> <= 0. w += (sum of y x over S_j) / |S_j|, both noisy."""
+        truth = label.truth()
+        vector = concat(ones(), table.features.as_vector(table.features.middle))
+        weights = np.zeros(table.width + 1)
+        rounds = purse.plan.rounds // 2
+        self.majority_ = None
+        self.n_iter_ = 0
+        for _ in range(rounds):
+            wrong = margin(vector, truth, published(weights), 0)
+            count, count_error = purse.sums("rounds", table.outer(wrong, ones()))
+            question = table.outer(wrong, signed(vector, truth))
+            error = purse.error(question, purse.plan.share("rounds"))
+            if count[0, 0] <= least_wrong(error, count_error, len(weights), self.margin, rounds):
+                break
+            sums, _ = purse.sums("rounds", question)
+            weights = weights + sums[0] / count[0, 0]
+            self.n_iter_ += 1
+        if self.n_iter_ == 0:
+            halves = np.array([table.rows / 2, table.rows / 2])
+            self._give_up(halves, "the first round's count is below its noise")
+        slopes = weights[None, 1:]
+        intercepts = weights[:1] - slopes @ table.features.middle
+        self._set(slopes, intercepts, table.features.middle)
+
+    def _set(self, slopes: Array, intercepts: Array, centre: Array) -> None:
+        offset, width = self._features.units
+        self._centre, self._slopes, self._intercepts = centre, slopes, intercepts
         self.coef_ = slopes / width
         self.intercept_ = intercepts - self.coef_ @ offset
 
     def _scores(self, rows: Any) -> Array:
-        v = self._view.of(self._coordinates(rows, self._view.centre))
-        scores = v @ self._weights.T
-        return np.hstack([-scores / 2, scores / 2]) if len(self._weights) == 1 else scores
+        scores = self._coordinates(rows, self._centre) @ self._slopes.T + self._intercepts
+        return np.hstack([-scores / 2, scores / 2]) if scores.shape[1] == 1 else scores
 
 
-def most_rounds(longest: float, margin: float) -> int:
-    """6.25 B^2 / margin^2, B the longest row with its constant 1. S4.9"""
-    return math.ceil(6.25 * (longest**2 + 1) / margin**2)
+def _truths(label: Label) -> list[Expression]:
+    """One condition for two classes, else one for each."""
+    if label.binary:
+        return [label.truth()]
+    return [label.truth(place) for place in range(len(label.classes))]
 
 
-def least_wrong(noise: float, count_error: float, width: int, margin: float, rounds: int) -> float:
-    """The wrong rows a round needs for a noise of margin/8 in their mean, and 1/4 in their number.
+def least_wrong(
+    error: float, count_error: float, width: int, margin: float | None, rounds: int
+) -> float:
+    """How many wrong rows a round needs, all rounds but with probability FAILURE. S4.9
 
-    8 noise (sqrt d + sqrt(2 ln(2 r/beta))) / margin and 4 count_error sqrt(2 ln(4 r/beta)). S4.9
+    Their number within 1/4: 4 count_error sqrt(2 ln(4 r/beta)). Their mean within margin/8:
+    8 error (sqrt d + sqrt(2 ln(2 r/beta))) / margin. Rows times labels are signed: `error` is of
+    that range, R_eff = 4 R under replace.
     """
-    tail = math.sqrt(width) + math.sqrt(2 * math.log(2 * rounds / FAILURE))
-    count = 4 * count_error * math.sqrt(2 * math.log(4 * rounds / FAILURE))
-    return max(8 * noise * tail / margin, count, 1.0)
+    number = 4 * count_error * math.sqrt(2 * math.log(4 * rounds / FAILURE))
+    if margin is None:
+        return number
+    length = math.sqrt(width) + math.sqrt(2 * math.log(2 * rounds / FAILURE))
+    return max(number, 8 * error * length / margin)

@@ -65,18 +65,17 @@ class LinearSVC(LinearClassifier):
         view = find_view(table, purse)
         if label.binary:
             truths = truths[1:]
-            asked = table.outer(ones(), signed(view.held, truths[0]))
-            moments, error = purse.sums("moments", asked)
-            clear = evidence(moments, error)
-            lead = float(moments[0, 0]) / view.bias / 2
+            sums, error = purse.sums("moments", table.outer(ones(), signed(view.held, truths[0])))
+            moments, noise = sums, error
+            lead = float(sums[0, 0]) / view.bias / 2
             counts = view.rows / 2 + np.array([-lead, lead])
         else:
             sums, error = purse.sums("moments", table.outer(label.one_hot(), view.held))
-            clear = evidence(sums, error)
-            moments, error = 2 * sums - sums.sum(axis=0), error * math.sqrt(len(sums))
+            moments, noise = 2 * sums - sums.sum(axis=0), error * math.sqrt(len(sums))
             counts = sums[:, 0] / view.bias
         spread = find_spread(table, purse, view)
-        begun = first_weights(moments, error, spread, 1.0)
+        clear = evidence(sums, error, spread)
+        begun = first_weights(moments, noise, spread, 1.0)
         penalty = view.penalty(1 / strength(self.C, DEFAULT_C))
         rounds = rounds_of(purse.plan)
 
@@ -89,7 +88,6 @@ class LinearSVC(LinearClassifier):
             found, wrong = purse.sums("rounds", table.outer(concat(*slopes), view.held))
             return found + penalty * w, wrong
 
-        noise = error
         if rounds:
             whole = purse.plan.share("rounds") * rounds
             noise = purse.error(outer(ones(), view.held), whole) * math.sqrt(len(truths))
