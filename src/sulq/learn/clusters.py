@@ -299,7 +299,7 @@ class KMeans(Learner):
             names = ", ".join(str(place) for place in np.flatnonzero(small))
             self._doubt(
                 f"cluster {names} holds fewer rows than its noise shows"
-                f" (+-{self.sizes_error_[0]:,.0f}): its centre was not updated; ask for fewer"
+                f" (+-{self.sizes_error_[0]:,.0f}): its centre is a guess; ask for fewer"
                 " clusters or spend more credits"
             )
 
@@ -319,7 +319,7 @@ class KMeans(Learner):
         """Centres whose noise outweighs their distances say less than one centre at the mean."""
         if self.n_clusters == 1:
             return
-        rows = np.maximum(found.rows, 0.0)
+        rows = np.where(found.small(LEAST_ERRORS), 0.0, found.rows)
         mean = rows @ centres / max(float(rows.sum()), 1.0)
         between = float(rows @ np.square(centres - mean).sum(axis=1))
         noise = float(rows @ np.square(found.errors())) * centres.shape[1] + lost * table.rows

@@ -8,6 +8,7 @@ where the rows are. Any number of k-means restarts on the cloud costs nothing.
 from __future__ import annotations
 
 import math
+import os
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,12 +21,14 @@ from sulq.learn.table import Table
 from sulq.query.vector_values import Vector
 from sulq.query.vectors import bins, concat, ones, project, scaled
 
+COVER = float(os.environ.get("COVER", "0"))
+PERBIN = float(os.environ.get("PERBIN", "5"))
 MOST_BINS = 32
 LEAST_BINS = 6
 DRAWS = 4_000
 RESTARTS = 24
 CELL_ERRORS = 8
-"""A cell should hold so many errors of its count."""
+"""A cell or bin should hold so many errors of its rows."""
 UNCLIPPED = 0.9
 """Of a cell's rows, by the cloud."""
 
@@ -157,12 +160,12 @@ def ask_axes(
 
 
 def _bin_count(table: Table, purse: Purse, space: Space, step: str) -> int:
-    """Fewer bins where noise is loud: about five errors of rows in each."""
+    """Fewer bins where noise is loud: about eight errors of rows in each."""
     halves = [bins(space.axis(i), [-(2**20), 0, 2**20]) for i in range(space.width)]
     error = purse.error(table.outer(ones(), concat(*halves)), purse.plan.share(step))
     if error <= 0:
         return MOST_BINS
-    return int(min(MOST_BINS, max(LEAST_BINS, table.rows / error / 5)))
+    return int(min(MOST_BINS, max(LEAST_BINS, table.rows / error / CELL_ERRORS)))
 
 
 def _ask_marginals(
