@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sulq.errors import InvalidQuery
+from sulq.learn.checks import whole
 from sulq.learn.estimator import Learner
 from sulq.learn.features import Array, published
 from sulq.learn.lloyd import (
@@ -102,9 +103,11 @@ class KMeans(Learner):
     # --- plan -----------------------------------------------------------------------------------
 
     def _plan(self, table: Table) -> Plan:
-        _check_count("n_clusters", self.n_clusters)
+        whole("n_clusters", self.n_clusters)
         if self.rounds is not None:
-            _check_count("rounds", self.rounds)
+            whole("rounds", self.rounds)
+        if self.init is not None:
+            self._given(table)
         rounds = self._round_count(table)
         if self.method == "paper":
             return Plan("paper", (Step("rounds", table.share, rounds),))
@@ -345,11 +348,6 @@ class KMeans(Learner):
     def score(self, rows: Any, y: Any = None) -> float:
         """Minus the squared distances of public rows from their nearest centres, added up."""
         return -float(np.square(self.transform(rows).min(axis=1)).sum())
-
-
-def _check_count(name: str, value: object) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise InvalidQuery(f"{name} must be a whole number above 0, got {value!r:.40}")
 
 
 def _wanted(table: Table, times: float) -> str:
