@@ -152,7 +152,7 @@ def test_credits_equal_the_receipts_and_keep_to_the_cap(
         method = "auto"
     data = frame(rows).assign(person=np.arange(rows) // 2)
     data["age"] = data["age"].where(data.index % 7 != 0)
-    data["smoker"] = data["smoker"].astype(object).where(data.index % 11 != 0, None)
+    data["smoker"] = data["smoker"].astype("boolean").where(data.index % 11 != 0)
     db = publish(data, PERSONS if persons else SCHEMA, promise)
     fitted = fit(learner, db, features, label, credits=credits, method=method)
     assert fitted.credits_ == sum(map(charged, fitted.receipts_)) == 100 - db.remaining
