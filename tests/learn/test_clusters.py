@@ -258,7 +258,8 @@ def test_a_cluster_without_rows_is_named() -> None:
         model = KMeans(3, init=start).fit(opened(frame), list(frame.columns))
     assert np.allclose(model.cluster_centers_[2], [3, -3])  # S4.8: its update was skipped
     with pytest.warns(NoisyResult, match="cluster 2 holds fewer rows"):
-        KMeans(3, init=start, method="paper").fit(opened(frame), list(frame.columns))
+        paper = KMeans(3, init=start, method="paper").fit(opened(frame), list(frame.columns))
+    assert np.allclose(paper.cluster_centers_[2], [3, -3])
 
 
 # --- conventions --------------------------------------------------------------------------------
@@ -358,4 +359,7 @@ def test_clouds_cluster_and_cells_follow_the_signal() -> None:
     found = np.sort(cloud.start(2, np.random.default_rng(0)).ravel())
     assert np.allclose(found, [0.025, 5.05])
     assert cloud.start(6, np.random.default_rng(0)).shape == (6, 1)
+    places = np.arange(6.0).repeat(20)[:, None] * 1_000 + np.linspace(0, 1, 120)[:, None]
+    far = Cloud(places, np.ones(120)).clustered(6, np.random.default_rng(0), 1, 1)
+    assert np.allclose(np.sort(far.ravel()).round(-3), np.arange(6) * 1_000)  # k-means++
     assert cell_count(1_000, 50.0, 5) == 0 and cell_count(8_000, 50.0, 5) == 20
