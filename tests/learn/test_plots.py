@@ -142,6 +142,7 @@ def _walk(node):
             yield from _walk(child)
 
 
+@pytest.mark.filterwarnings("ignore::sulq.learn.estimator.NoisyResult")
 @pytest.mark.parametrize("name", LEARNERS)
 def test_every_learner_has_a_picture(fitted, name, tmp_path):
     picture = fitted(name).plot()
@@ -152,6 +153,7 @@ def test_every_learner_has_a_picture(fitted, name, tmp_path):
     assert len(text) < 400_000
 
 
+@pytest.mark.filterwarnings("ignore::sulq.learn.estimator.NoisyResult")
 @pytest.mark.parametrize("name", TESTED)
 def test_public_rows_add_a_panel(fitted, name, tmp_path):
     alone = fitted(name).plot().to_dict()

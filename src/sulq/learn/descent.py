@@ -36,7 +36,7 @@ LEAST_PART = 0.02
 MEMORY = 10
 START_DOUBT = 0.3
 """How far the start may be off where its gradient shows nothing, in parts of one round's noise."""
-BENT = float(__import__("os").environ.get("BENT", "0.1"))
+BENT = 0.1
 """How much of the way a step may miss because the loss is no quadratic."""
 CAUTION = 0.5
 CONVERGED = 1e-12

@@ -8,7 +8,6 @@ where the rows are. Any number of k-means restarts on the cloud costs nothing.
 from __future__ import annotations
 
 import math
-import os
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,8 +20,6 @@ from sulq.learn.table import Table
 from sulq.query.vector_values import Vector
 from sulq.query.vectors import bins, concat, ones, project, scaled
 
-COVER = float(os.environ.get("COVER", "0"))
-PERBIN = float(os.environ.get("PERBIN", "5"))
 MOST_BINS = 32
 LEAST_BINS = 6
 DRAWS = 4_000
