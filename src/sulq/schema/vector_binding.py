@@ -8,8 +8,6 @@ from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
 
-import numpy as np
-
 from sulq.errors import InvalidQuery
 from sulq.query import canonical
 from sulq.query import vector_values as asked
@@ -18,6 +16,7 @@ from sulq.query.vector_values import Matrix, Vector
 from sulq.schema import vectors as nodes
 from sulq.schema.bound import CategoryCells, Chosen, FirstOf, Fixed, FlagCells, Integer
 from sulq.schema.columns import Category, Flag, Schema
+from sulq.schema.projections import projected
 from sulq.schema.ranges import mentioned
 from sulq.schema.rows import RowBinder
 from sulq.schema.scores import ScoreBinder
@@ -29,16 +28,13 @@ from sulq.schema.vector_bounds import (
     change_one,
     change_squared,
     constant_of,
-    doublings,
     joint_step,
     one_hot_of,
     placed,
-    power_below,
     product_one,
     product_squared,
     reach,
     rescaled,
-    root_up,
     rounded_one,
     rounded_square,
     settled,
@@ -48,12 +44,10 @@ from sulq.schema.vector_bounds import (
 
 MOST_COORDINATES = 100_000
 MOST_WIDTH = 250_000
-LARGEST_GRAM = 2_048
 MOST_DENSE = 2_048
 """Coordinates of a vector that is multiplied by a matrix or compared with centres."""
 CHUNK = 32
 """Conditions in one leaf."""
-MATRIX_BITS = 25
 
 
 class VectorBinder:
@@ -93,7 +87,7 @@ class VectorBinder:
             case asked.Cells(conditions):
                 return self._cells(conditions)
             case asked.Project(inner, matrix):
-                return _project(self._dense(inner, len(matrix[0]), "matrix"), matrix)
+                return projected(self._dense(inner, len(matrix[0]), "matrix"), matrix)
             case asked.Clipped(inner, clip):
                 return _clip(self.bind(inner), clip)
             case asked.Nearest(inner, centres):
@@ -219,62 +213,6 @@ def _clip(v: Sized, clip: Fraction | None) -> Sized:
         indicator=v.indicator,
         exact=False,
     )
-
-
-def _project(v: Sized, matrix: Matrix) -> Sized:
-    """floor((P v + half) / 2^bits) with P = matrix rounded, outputs within 2^20."""
-    rough = max(reach(v, row) for row in matrix) * v.step
-    if rough == 0:
-        raise InvalidQuery("project wants a matrix that is not all 0")
-    step = power_below(rough / (MOST // 2))
-    entry = max(abs(m) for row in matrix for m in row) * v.step / step
-    for bits in range(min(40, doublings(entry, 2**MATRIX_BITS)), -1, -1):
-        rounded = [[_nearest(m * v.step * 2**bits / step) for m in row] for row in matrix]
-        if max(reach(v, row) for row in rounded) < ROOM // 2:
-            break
-    else:
-        raise InvalidQuery("the numbers of the matrix differ too much from the vector's; scale it")
-    ends = []
-    for row in rounded:
-        pairs = [(m * a, m * b) for m, a, b in zip(row, v.lows, v.highs, strict=True)]
-        most = root_up(sum(m * m for m in row) * v.norm_squared)
-        low = max(sum(min(pair) for pair in pairs), -most)
-        high = min(sum(max(pair) for pair in pairs), most)
-        ends.append((shifted(low, bits), shifted(high, bits)))
-    stretch = _largest_stretch(rounded)
-    size = len(rounded)
-    return sized(
-        nodes.Projected(v.node, tuple(map(tuple, rounded)), bits),
-        step,
-        [low for low, _ in ends],
-        [high for _, high in ends],
-        [f"projection {i}" for i in range(size)],
-        v.private,
-        norm_squared=rounded_square(stretch * v.norm_squared, bits, size, 1),
-        norm_one=None,
-        wide_squared=rounded_square(stretch * v.wide_squared, bits, size, 2),
-        exact=False,
-    )
-
-
-def _largest_stretch(matrix: list[list[int]]) -> int:
-    """A bound on the largest |P v|^2 / |v|^2, added up in Python's integers, which never wrap.
-
-    The sum of squares; the largest row sum of P P', whose entries stay within 2^61 (2^11 products
-    of two numbers within 2^25); or the largest row sum of P times its largest column sum.
-    """
-    squares: int = sum(x * x for row in matrix for x in row)
-    if max(len(matrix), len(matrix[0])) <= LARGEST_GRAM:
-        rows = np.array(matrix, dtype=np.int64)
-        largest: int = max(_row_sums(rows @ rows.T))
-        return min(squares, largest)
-    across: int = max(sum(map(abs, row)) for row in matrix)
-    down: int = max(sum(map(abs, column)) for column in zip(*matrix, strict=True))
-    return min(squares, across * down)
-
-
-def _row_sums(gram: np.ndarray[tuple[int, int], np.dtype[np.int64]]) -> list[int]:
-    return [sum(map(abs, row)) for row in gram.tolist()]
 
 
 def _closest(v: Sized, centres: Matrix) -> nodes.Closest:
