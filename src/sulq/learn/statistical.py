@@ -66,7 +66,7 @@ class Literal:
     def holds(self, rows: Any) -> Bits:
         """On public rows; a missing value is neither."""
         given = np.asarray(rows[self.column], dtype=object)
-        known = np.array([value is not None and value == value for value in given])
+        known = np.array([value is not None and value == value for value in given], dtype=np.bool_)
         return np.asarray(known & ((given == self.value) == self.positive), dtype=np.bool_)
 
     def __str__(self) -> str:
