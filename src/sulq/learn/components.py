@@ -29,6 +29,8 @@ from sulq.learn.table import Table
 from sulq.query.vector_values import Vector
 from sulq.query.vectors import project
 
+CLEAR = 1.25
+"""Edges of the noise from which a direction is worth showing, with a warning."""
 QUIET = 0.01
 """Noise below this part of the last component wanted: nothing is gained by asking more."""
 
@@ -167,10 +169,14 @@ class Subspace(Learner):
         if above == 0:
             least = found.length_squared / len(values)
             need = _remedy(table, found.edge / least) if least > 0 else "far more rows"
-            self._too_noisy(
+            said = (
                 f"no direction stands out: the largest variance seen is {values[0]:.3g}, {seen};"
                 f" {need} would surely do"
             )
+            if values[0] > CLEAR * found.edge:  # the centre's error may be what is seen: a doubt
+                self._doubt(said.replace("no direction stands out", "no direction is sure"))
+            else:
+                self._too_noisy(said)
         elif above < self.n_components_:
             which = f"components {above + 1} to {self.n_components_}"
             if above + 1 == self.n_components_:
