@@ -28,6 +28,8 @@ OURS = {
     "svd": ("SVD",),
     "regress": ("LinearRegression",),
 }
+WITHOUT_PAPER = ("Classifier", "LogisticRegression", "LinearSVC")
+"""The papers have no algorithm of theirs."""
 PROMISES = ("add-remove", "replace", "pure")
 CEILINGS = {
     "classify": ("LogisticRegression", "DecisionTree", "RandomForest"),
@@ -118,7 +120,7 @@ class Plan:
                         known = tuple(sorted(setting.items()))
                         yield Job(task.name, "peer", model, repeat, eps, "", known)
             for model in self.models_of(task):
-                if "paper" in self.sides and model != "Classifier":
+                if "paper" in self.sides and model not in WITHOUT_PAPER:
                     yield Job(task.name, "paper", model, repeat, eps, "replace")
                 if "ours" in self.sides:
                     for promise in self.promises:
