@@ -28,6 +28,8 @@ SHORT = {
     "RandomForest": "forest",
 }
 DASH = "–"
+USUAL = 20
+"""Repeats; a cell with fewer says so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +54,10 @@ class Summary:
         if self.job.side != "floor":
             told += f" ± {number(self.error)}"
         refused = f", {self.refused} of {self.count} refused" if self.refused else ""
-        return f"{told} {name}".strip() + refused
+        fewer = (
+            f" ({self.count} repeats)" if self.job.side != "floor" and self.count < USUAL else ""
+        )
+        return f"{told} {name}".strip() + fewer + refused
 
 
 def number(value: float) -> str:
