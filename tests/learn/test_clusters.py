@@ -265,6 +265,7 @@ def test_a_cluster_without_rows_is_named() -> None:
 # --- conventions --------------------------------------------------------------------------------
 
 
+@pytest.mark.filterwarnings("ignore::sulq.learn.estimator.NoisyResult")
 def test_scikit_learns_conventions() -> None:
     model = KMeans(3, credits=5, random_state=7)
     assert clone(model).get_params() == model.get_params()

@@ -91,7 +91,7 @@ class LinkAnalysis(Learner):
 
     def _check(self, table: Table, gram: Gram) -> None:
         top = float(np.linalg.eigvalsh(gram.value)[-1])
-        if gram.error and top < gram.edge:
+        if gram.error and top < gram.edge + 3 * gram.error:  # few items: the edge is not sharp
             self._too_noisy(
                 f"no link stands out: the strongest is {top:.3g}, noise alone reaches"
                 f" {gram.edge:.3g}; about {2 * gram.edge / max(top, gram.error):.2g} times the rows"
