@@ -35,6 +35,7 @@ from sulq.learn import (
     LinkAnalysis,
     LogisticRegression,
     NaiveBayes,
+    NoisyResult,
     Perceptron,
     TooNoisy,
 )
@@ -220,6 +221,36 @@ def test_a_wrong_refit_keeps_what_was_learned():
     with pytest.raises(InvalidQuery):
         learner.fit(publish(), ["nobody"])
     assert learner.components_ is before
+
+
+CLASSIFIERS = [
+    *(Classifier, LogisticRegression, LinearDiscriminant, LinearSVC, Perceptron),
+    *(DecisionTree, NaiveBayes, Conjunction, DecisionList),
+]
+
+
+@pytest.mark.parametrize("noise", ["gaussian", "laplace"])
+@pytest.mark.parametrize("kind", CLASSIFIERS)
+def test_no_classifier_guesses_in_silence(kind, noise):
+    """Labels of chance, hardly any budget: a fit is silent 1 in 10 times at most, six below 1e-6"""
+    random = np.random.default_rng(6)
+    data = frame(400).assign(smoker=random.random(400) < 0.8)
+    promise = Promise("0.05", 0 if noise == "laplace" else "1e-6")
+    features = ["blood"] if issubclass(kind, Conjunction | DecisionList) else MIXED
+    said = []
+    for _ in range(6):
+        with warnings.catch_warnings(record=True) as heard:
+            warnings.simplefilter("always")
+            kind().fit(publish(data, promise=promise), features, "smoker")
+        said.append(any(issubclass(w.category, NoisyResult) for w in heard))
+    assert any(said)
+
+
+def test_a_condition_that_no_row_can_meet_is_refused():
+    db = publish()
+    with pytest.raises(InvalidQuery, match="no row can match"):
+        LinearSVC().fit(db, ["age"], "blood", where=col("age") > 500)
+    assert db.remaining == 100
 
 
 def test_one_seed_governs_starts_never_noise():

@@ -115,7 +115,7 @@ def loss_of(
         wanted = max(spread / fineness, float(np.ptp(losses)) / MOST_POINTS, 1e-9)
         top = float(losses.max())
         step = top / math.ceil(top / wanted)  # a capped loss (Laplace, Huber) is a grid point
-    return _connect_the_dots(losses + GUARD, masses, infinity, step)
+    return connect_the_dots(losses + GUARD, masses, infinity, step)
 
 
 def _atoms(law: Law, shift: int) -> tuple[Array, Array, float]:
@@ -190,7 +190,7 @@ def _outside(falls: Array, radius: int) -> float:
     return 2 * math.exp(there) / -math.expm1(there - here)
 
 
-def _connect_the_dots(losses: Array, masses: Array, infinity: float, step: float) -> PrivacyLoss:
+def connect_the_dots(losses: Array, masses: Array, infinity: float, step: float) -> PrivacyLoss:
     """Each loss in [a, a + h] goes to a + h with weight (e^-a - e^-L)/(e^-a - e^-(a+h)). TB.5"""
     cells = np.floor(losses / step).astype(np.int64)
     upper = np.clip(np.expm1(cells * step - losses) / math.expm1(-step), 0, 1)

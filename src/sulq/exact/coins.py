@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from sulq.accounting.pld import GUARD, PrivacyLoss, _connect_the_dots
+from sulq.accounting.pld import GUARD, PrivacyLoss, connect_the_dots
 from sulq.noise.distributions import DiscreteGaussian
 
 Array = NDArray[np.float64]
@@ -104,7 +104,7 @@ def coin_loss(
     losses = (here - there)[possible] + GUARD
     if not len(losses):
         return PrivacyLoss(step, 0, np.zeros(1), 1.0)
-    return _connect_the_dots(losses, masses[possible], min(1.0, lost), step)
+    return connect_the_dots(losses, masses[possible], min(1.0, lost), step)
 
 
 def hockey_stick(

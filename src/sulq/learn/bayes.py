@@ -287,8 +287,7 @@ def class_shares(counts: Array, error: float, alpha: float) -> tuple[Array, floa
     totals = np.maximum(held.sum(axis=1, keepdims=True), 1e-300)
     shares = held / totals
     if not error:
-        with np.errstate(divide="ignore"):
-            return np.log(shares), 1.0
+        return np.log(np.maximum(shares, 1e-300)), 1.0  # all classes at -inf would have no order
     size = counts.shape[1]
     rows = np.maximum(counts.sum(axis=1, keepdims=True), error * math.sqrt(size))
     together = np.maximum(counts.sum(axis=0), 0.0) + alpha + error

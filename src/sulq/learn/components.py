@@ -6,7 +6,6 @@ import math
 from typing import Any
 
 import numpy as np
-from sklearn.exceptions import NotFittedError
 
 from sulq.errors import InvalidQuery
 from sulq.learn.estimator import Learner
@@ -92,10 +91,6 @@ class Subspace(Learner):
         self._check_fitted()
         name = type(self).__name__.lower()
         return np.array([f"{name}{place}" for place in range(self.n_components_)], dtype=object)
-
-    def _check_fitted(self) -> None:
-        if not hasattr(self, "components_"):
-            raise NotFittedError(f"{type(self).__name__} has not learned yet: call fit first")
 
     def _middle(self) -> Array:
         return np.zeros(self._features.width) if self._origin is None else self._origin

@@ -151,7 +151,7 @@ class LinearDiscriminant(ClassLearner):
             found = gathered(table, counts, sums[:, 1:], error, error / weight, pull)
         if "gram" not in planned:
             return found
-        gram, gram_error = purse.sums("gram", labelled(table, vector))
+        gram, gram_error = purse.sums("gram", outer(vector, vector, rows=table.labelled))
         return replace(found, gram=gram, gram_error=gram_error)
 
     def _scores(self, rows: Any) -> Array:
@@ -242,13 +242,6 @@ def find_ball(table: Table, purse: Purse, centre: Array, reach: float) -> float:
     below = np.cumsum(kept) / kept.sum()
     place = int(np.searchsorted(below, share - 1e-12))
     return float(edges[min(place + 1, HALVINGS)])
-
-
-def labelled(table: Table, vector: Vector) -> Any:
-    """The Gram matrix of the rows that have a label."""
-    assert table.label is not None  # noqa: S101
-    known = table.label.known()
-    return outer(vector, vector, rows=known if table.where is None else table.where & known)
 
 
 def contrasted(label: Vector, classes: int, pull: float) -> Vector:

@@ -12,6 +12,7 @@ import numpy as np
 
 from sulq.errors import InvalidQuery, TooNoisy
 from sulq.learn import plots
+from sulq.learn.checks import whole
 from sulq.learn.features import Array
 from sulq.learn.spending import FitQuote, Plan, Purse, cap_of
 from sulq.learn.table import COUNT_SHARE, LabelKind, Table
@@ -85,6 +86,9 @@ class Learner(BaseEstimator):  # type: ignore[misc]
                 self.method_ = purse.plan.method
                 self._remember(table)
                 self._learn(table, purse)
+            except BaseException:
+                self._forget()  # half a model is none
+                raise
             finally:
                 self.credits_ = purse.spent
                 self.receipts_ = tuple(purse.receipts)
@@ -105,8 +109,8 @@ class Learner(BaseEstimator):  # type: ignore[misc]
 
         Where the number of rows is private, `rows` states a guess that the plan rests on.
         """
-        if rows is not None and (isinstance(rows, bool) or not isinstance(rows, int) or rows < 1):
-            raise InvalidQuery(f"rows must be a whole number above 0, got {rows!r:.40}")
+        if rows is not None:
+            whole("rows", rows)
         table = self._table(oracle, features, label, where).supposing(rows)
         plan = self._plan(table)
         if not table.public_rows:
@@ -188,8 +192,7 @@ class Learner(BaseEstimator):  # type: ignore[misc]
 
         `sulq.learn.plots.save(chart, path)` writes it as .svg, .png or .html.
         """
-        if not hasattr(self, "_features"):
-            raise NotFittedError(f"{type(self).__name__} has not learned yet: call fit first")
+        self._check_fitted()
         return plots.plot(self, *public, title=title, **options)
 
 

@@ -19,6 +19,7 @@ import numpy as np
 from sklearn.base import RegressorMixin
 
 from sulq.errors import InvalidQuery
+from sulq.learn.checks import number
 from sulq.learn.estimator import Learner
 from sulq.learn.features import Array, published
 from sulq.learn.least_squares import Slopes, above_noise
@@ -103,9 +104,7 @@ class LinearRegression(RegressorMixin, Learner):  # type: ignore[misc]
         label: object,
         where: Expression | None,
     ) -> Table:
-        alpha = self.alpha
-        if isinstance(alpha, bool) or not isinstance(alpha, int | float) or not 0 <= alpha < 1e300:
-            raise InvalidQuery(f"alpha must be a number from 0 up, got {alpha!r:.40}")
+        number("alpha", self.alpha, 0, 1e300, ends="[)")
         if self.weights is not None and not isinstance(self.weights, Expression):
             raise InvalidQuery(
                 f"weights must be an expression in [0, 1], got {type(self.weights).__name__}"

@@ -9,13 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from sulq.errors import InvalidQuery
+from sulq.learn.checks import number, whole
 from sulq.learn.classifying import ClassLearner
 from sulq.learn.descent import CAUTION, Metric, Spread, View, descend
 from sulq.learn.features import Array
 from sulq.learn.spending import Plan, Purse, Step
-from sulq.learn.table import Label, Table
-from sulq.query.expressions import Expression
+from sulq.learn.table import Table
 
 DOUBT = {True: 2.0, False: -2.0}
 """Deviations by which the label's moments must pass their noise, if there is a clear majority."""
@@ -41,10 +40,8 @@ class LinearClassifier(ClassLearner):
     max_iter: int
 
     def _plan(self, table: Table) -> Plan:
-        if isinstance(self.max_iter, bool) or not isinstance(self.max_iter, int):
-            raise InvalidQuery(f"max_iter must be a whole number, got {self.max_iter!r:.40}")
         strength(self.C)
-        return newton_plan(table, max(self.max_iter, 0))
+        return newton_plan(table, whole("max_iter", self.max_iter, 0))
 
     def _solve(self, purse: Purse, view: View, spread: Spread, problem: Problem) -> None:
         """Rounds as planned; then coef_, intercept_, coef_error_: one row, or one a class."""
@@ -77,6 +74,7 @@ class LinearClassifier(ClassLearner):
                 f"the features' moments with the label are {clear:.1f} deviations above what noise"
                 f" alone gives ({table.rows:,.0f} rows, {table.unit:.3g} noise on a count)",
             )
+        self._doubt_unless(clear)
 
     def _scores(self, rows: Any) -> Array:
         v = self._view.of(self._coordinates(rows, self._view.centre))
@@ -140,18 +138,6 @@ def round_count(table: Table, most: int) -> int:
     return min(most, max(fewest, round(1.5 * math.log2(1 + clear / 10))))
 
 
-def labelled(label: Label, table: Table) -> Expression:
-    """Rows of this fit that have a label."""
-    known = label.truth(0)
-    for place in range(1, len(label.classes)):
-        known = known | label.truth(place)
-    return known if table.where is None else known & table.where
-
-
 def strength(given: float | None, default: float = 1.0) -> float:
     """C, checked."""
-    if given is None:
-        return default
-    if isinstance(given, bool) or not isinstance(given, int | float) or not 0 < given < math.inf:
-        raise InvalidQuery(f"C must be a number above 0, got {given!r:.40}")
-    return float(given)
+    return default if given is None else number("C", given, 0, math.inf)

@@ -14,7 +14,7 @@ import numpy as np
 
 from sulq.learn.descent import View, evidence, find_spread, find_view, first_weights
 from sulq.learn.features import Array, published
-from sulq.learn.linear_classes import LinearClassifier, Problem, labelled, rounds_of, strength
+from sulq.learn.linear_classes import LinearClassifier, Problem, rounds_of, strength
 from sulq.learn.spending import Purse
 from sulq.learn.table import Label, Table
 from sulq.query.sum_query import outer
@@ -73,7 +73,7 @@ class LogisticRegression(LinearClassifier):
         # the mean of sigma' over scores of this mean square, normal and centred
         curvature = np.array([0.25 / math.sqrt(1 + math.pi * min(scores, 30.0) / 8)])
         penalty = view.penalty(1 / strength(self.C, DEFAULT_C))
-        rows = labelled(label, table)
+        rows = table.labelled
 
         def ask(w: Array) -> tuple[Array, float]:
             shares = softmax(view.scored, published([np.zeros(view.width), w[0]]))

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from sulq.errors import InvalidQuery
+from sulq.learn.checks import number, whole
 from sulq.learn.classifying import ClassLearner
 from sulq.learn.descent import View, even_spread, evidence, find_view
 from sulq.learn.features import Array, published
@@ -62,19 +63,15 @@ class Perceptron(ClassLearner):
 
     def _plan(self, table: Table) -> Plan:
         assert table.label is not None  # noqa: S101
-        rounds = self.max_iter
-        if rounds is not None and (
-            isinstance(rounds, bool) or not isinstance(rounds, int) or rounds < 1
-        ):
-            raise InvalidQuery(f"max_iter must be a whole number above 0, got {rounds!r:.40}")
+        rounds = None if self.max_iter is None else whole("max_iter", self.max_iter)
+        if self.margin is not None:
+            number("margin", self.margin, 1e-9, math.inf, ends="[)")
         share = table.share
         if self.method == "paper":
             if not table.label.binary:
                 raise InvalidQuery(
                     'method="paper" separates two classes; use method="auto" or LogisticRegression'
                 )
-            if self.margin is not None and not 0 < self.margin < math.inf:
-                raise InvalidQuery(f"margin must be above 0, got {self.margin!r:.40}")
             return Plan("paper", (Step("rounds", share, 2 * (rounds or ROUNDS)),))
         look = (Step("centre", 0.08 * share), Step("clip", 0.04 * share))
         clear = clearness(table)
@@ -95,8 +92,8 @@ class Perceptron(ClassLearner):
             return
         truths = _truths(table.label)
         view = find_view(table, purse)
-        whole = concat(*(signed(ones(), truth) for truth in truths))
-        sums, error = purse.sums("first", table.outer(whole, view.held))
+        signs = concat(*(signed(ones(), truth) for truth in truths))
+        sums, error = purse.sums("first", table.outer(signs, view.held))
         self._judge(table, view, sums, error)
         scale = view.rows * view.radius
         weights = sums / scale
@@ -161,8 +158,9 @@ class Perceptron(ClassLearner):
             weights = weights + sums[0] / count[0, 0]
             self.n_iter_ += 1
         if self.n_iter_ == 0:
-            halves = np.array([table.rows / 2, table.rows / 2])
-            self._give_up(halves, "the first round's count is below its noise")
+            self._doubt(
+                "the first round's count is below its noise: every row gets the first class"
+            )
         slopes = weights[None, 1:]
         intercepts = weights[:1] - slopes @ table.features.middle
         self._set(slopes, intercepts, table.features.middle)

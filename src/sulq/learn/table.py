@@ -158,6 +158,13 @@ class Table:
         """Rows over the noise of one count: what is there to learn from. Infinite without noise."""
         return self.rows / self.unit if self.unit else math.inf
 
+    @property
+    def labelled(self) -> Expression:
+        """Which rows of this fit have one of the classes."""
+        assert self.label is not None  # noqa: S101
+        known = self.label.known()
+        return known if self.where is None else self.where & known
+
     def outer(self, left: Vector, right: Vector) -> SumQuery:
         """A sum over this fit's rows."""
         return outer(left, right, rows=self.where)
@@ -168,6 +175,8 @@ class Table:
             return replace(self, rows=float(self.oracle.size or 0))
         answer = purse.ask("rows", count(where=self.where), COUNT_SHARE)
         error = float(np.max(answer.standard_error))
+        if error == 0 and float(answer) == 0:  # a public fact
+            raise InvalidQuery("no row can match where=; nothing was charged")
         return replace(self, rows=max(float(answer), 1.0, error / 2), rows_error=error)
 
     def supposing(self, rows: int | None) -> Table:
