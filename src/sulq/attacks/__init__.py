@@ -1,0 +1,1 @@
+"""What an enemy can do: attacks through the seam, each beside the best that is possible."""
