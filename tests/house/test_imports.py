@@ -22,6 +22,7 @@ SOURCE = Path(__file__).parents[2] / "src" / "sulq"
 
 LAYERS = [
     {"cli"},
+    {"sandbox"},
     {"server", "report", "demo"},
     {"client", "database", "federation", "learn", "attacks"},
     {"beliefs", "exact", "sql", "wire", "policy"},

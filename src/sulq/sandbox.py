@@ -1,0 +1,74 @@
+"""A sandbox to attack: fictional tables under a real promise, in a directory that is thrown away.
+
+No real row is read and no real ledger is opened; the flow, the noise and the ledger are the
+product's own.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from itertools import count
+from pathlib import Path
+from weakref import WeakSet
+
+import numpy as np
+
+from sulq.attacks.target import ROW, SECRET, Bits, Target
+from sulq.database import Database
+from sulq.demo import own_state
+from sulq.errors import InvalidQuery
+from sulq.oracle import Oracle
+from sulq.schema.columns import Flag, Number, Schema
+from sulq.schema.promise import Promise
+
+FEWEST, MOST = 2, 100_000
+EDITION = "edition"
+"""An undeclared column: equal secrets may be published twice, as data of two owners."""
+
+
+@contextmanager
+def sandbox(promise: Promise, rows: int) -> Iterator[Target]:
+    """A Target of so many rows under `promise`; all it published is gone at the end."""
+    if isinstance(rows, bool) or not isinstance(rows, int) or not FEWEST <= rows <= MOST:
+        raise InvalidQuery(f"a sandbox has {FEWEST} to {MOST:,} rows, got {rows!r:.20}")
+    editions = count()
+    open_ones: WeakSet[Database] = WeakSet()  # what an attack drops closes itself
+
+    with tempfile.TemporaryDirectory(prefix="sulq-sandbox-") as made, own_state(Path(made)):
+        directory = Path(made)
+
+        def publish(secrets: Bits) -> Oracle:
+            edition = next(editions)
+            table = {
+                ROW: np.arange(len(secrets)),
+                SECRET: np.asarray(secrets, dtype=np.bool_),
+                EDITION: np.full(len(secrets), edition),
+            }
+            ledger = directory / f"{edition}.ledger"
+            database = Database.open(table, schema(len(secrets)), promise, ledger, name="fiction")
+            open_ones.add(database)
+            return database
+
+        try:
+            yield Target(promise, rows, publish, analysts)
+        finally:
+            for database in list(open_ones):
+                database.close()
+
+
+def schema(rows: int) -> Schema:
+    """What is public of a fictional table: the number of each row."""
+    return Schema(Number(ROW, 0, max(1, rows - 1), step=1, public=True), Flag(SECRET))
+
+
+def analysts(oracle: Oracle, number: int) -> Sequence[Oracle]:
+    """So many analysts of a fictional table, with equal shares of all that is left."""
+    if not isinstance(oracle, Database):
+        raise InvalidQuery(f"only a table has analysts, got a {type(oracle).__name__}")
+    share = oracle.remaining / number
+    names = [f"analyst {place + 1}" for place in range(number)]
+    for name in names:
+        oracle.grant(name, share)
+    return [oracle.as_analyst(name) for name in names]
