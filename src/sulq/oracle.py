@@ -12,12 +12,23 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from sulq.accounting.confidence import worst
 from sulq.errors import InvalidQuery
-from sulq.noise.distributions import Law
+from sulq.noise.distributions import (
+    CentredBinomial,
+    DiscreteGaussian,
+    DiscreteHuber,
+    DiscreteLaplace,
+    Law,
+)
+from sulq.query.spelling import question_text
 from sulq.readings import Forecast, Interval, Reading, Value, read
 from sulq.schema.binding import BoundQuery
 from sulq.schema.columns import Schema
 from sulq.schema.promise import Promise
+
+LONGEST = 300
+"""A question is cut to so many letters where it is explained."""
 
 
 def check_confidence(confidence: object) -> None:
@@ -72,6 +83,9 @@ class Answer:
     credits: Fraction
     receipt: Any
     note: str = ""
+    question: str = ""
+    laws: tuple[Law, ...] = ()
+    promise: Promise | None = None
 
     @classmethod
     def of(
@@ -83,12 +97,16 @@ class Answer:
         most: int | None,
         credits: Fraction,
         receipt: Any,
+        promise: Promise | None = None,
     ) -> Answer:
         """Stored noisy integers as an answer; there are at most so many rows."""
         axes = tuple(group.name for group in bound.groups)
         reading = read(bound, values, laws, most)
         note = "; ".join(bound.notes)
-        return cls(reading, bound.statistic.kind, axes, credits, receipt, note)
+        return cls(
+            reading, bound.statistic.kind, axes, credits, receipt, note,
+            bound.text, tuple(laws), promise,
+        )  # fmt: skip
 
     def judged(self, bound: BoundQuery, within: float | None, confidence: float) -> Answer:
         """The answer with a note where it says less than was hoped for."""
@@ -124,6 +142,37 @@ class Answer:
         """(low, high) at this confidence, cut to what is possible."""
         check_confidence(confidence)
         return self.reading.interval(confidence)
+
+    def explain(self, promise: Promise | None = None) -> str:
+        """In words: what was asked, the answer, its price and noise, and what it lets one believe.
+
+        `promise` is the table's, for an answer that does not carry it.
+        """
+        said = [f"answer: {self._value_text()}", f"cost: {credits_text(self.credits)}"]
+        if self.question:
+            asked = question_text(self.question)
+            said.insert(0, f"asked: {asked if len(asked) < LONGEST else asked[:LONGEST] + ' ...'}")
+        if self.laws:
+            said.append(f"noise: {self._noise_text()}")
+        if self.note:
+            said.append(f"note: {self.note}")
+        promised = promise or self.promise
+        if promised is not None:
+            said += [f"promise: {promised}", f"so: {worst(promised)}"]
+        return "\n".join(said)
+
+    def _value_text(self) -> str:
+        if isinstance(self.value, np.ndarray):
+            return f"{self.value.size} values of kind {self.kind}; rows() gives their intervals"
+        low, high = self.interval()
+        return f"{self.value:,.6g}; the true one is in [{low:,.6g}, {high:,.6g}], at 95 %"
+
+    def _noise_text(self) -> str:
+        law, error = law_text(self.laws[0]), float(np.max(self.standard_error))
+        sums = "the sum" if len(self.laws) == 1 else f"each of {len(self.laws)} sums"
+        if error == 0:
+            return "none: the answer is public"
+        return f"{law}, added to {sums}; standard error of the answer {error:,.4g}"
 
     def nonnegative(self) -> Answer:
         """The same answer with negative values set to 0; no longer unbiased."""
@@ -167,6 +216,20 @@ class Answer:
             return f"<Answer {self.kind} of shape {self.value.shape}, {cost}>"
         low, high = self.interval()
         return f"<Answer {self.value:,.6g}, 95% in [{low:,.6g}, {high:,.6g}], {cost}>"
+
+
+def law_text(law: Law) -> str:
+    """A law of noise in words."""
+    match law:
+        case DiscreteGaussian():
+            return "Gaussian on whole grid steps"
+        case DiscreteLaplace():
+            return "Laplace (two-sided geometric) on whole grid steps"
+        case DiscreteHuber():
+            return "Gaussian in the middle and Laplace beyond, on whole numbers"
+        case CentredBinomial(coins=coins):
+            return f"{coins:,} fair coins, less half their number"
+    return "none"
 
 
 def decimal_text(credits: Fraction) -> str:
