@@ -240,3 +240,50 @@ def test_column_of_keeps_what_makes_it_askable():
     for column in SCHEMA.columns:
         assert ColumnPolicy.of(column).lacks == ""
         assert ColumnPolicy.of(column).column() == column
+
+
+EXACT = """exact.epsilon = 1
+exact.delta = 1e-6
+exact.known_rows = 100
+exact.least = {age = 0.001}
+exact.menu = [["count where age > 40", "total age"], ["count"]]
+"""
+
+
+def test_exact_release_is_off_and_survives_the_file(tmp_path):
+    assert read_policy(written(tmp_path, PEOPLE))["people"].exact is None
+    people = read_policy(written(tmp_path, PEOPLE + EXACT))["people"]
+    assert people.exact is not None
+    assert people.exact.least == {"age": Fraction(1, 1000)}
+    assert people.exact.delta == Fraction(1, 10**6)
+    assert people.exact.menu == (("count where age > 40", "total age"), ("count",))
+    write_policy(tmp_path / "again.toml", [people])
+    assert read_policy(tmp_path / "again.toml")["people"].exact == people.exact
+
+
+def test_one_list_of_questions_is_one_batch(tmp_path):
+    text = PEOPLE + EXACT.replace('[["count where age > 40", "total age"], ["count"]]', '["count"]')
+    people = read_policy(written(tmp_path, text))["people"]
+    assert people.exact is not None
+    assert people.exact.menu == (("count",),)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("exact.epsilon = 1\n", "", "epsilon"),
+        ("exact.epsilon = 1\n", "exact.epsilon = 0\n", "epsilon must be a number above 0"),
+        ("exact.delta = 1e-6", 'exact.delta = "x"', "delta must be a number above 0"),
+        ("known_rows = 100", "known_rows = -1", "known_rows must be a whole number"),
+        ("known_rows = 100", "known_rows = true", "known_rows must be a whole number"),
+        ("{age = 0.001}", "{}", "least says which columns"),
+        ("{age = 0.001}", "{age = nan}", "least.age must be a number"),
+        ('["count"]]', "[]]", "menu is a list of questions"),
+        ('["count"]]', "[1]]", "menu is a list of questions"),
+        ("exact.known_rows", "exact.kappa = 1\nexact.known_rows", "unknown \\['kappa'\\]"),
+    ],
+)
+def test_exact_release_says_what_is_wrong(tmp_path, old, new, said):
+    assert old in EXACT
+    with pytest.raises(InvalidQuery, match=said):
+        read_policy(written(tmp_path, PEOPLE + EXACT.replace(old, new)))

@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from sulq.accounting.calibration import Calibration, Meaning, calibrate, meaning
+from sulq.account import Account
+from sulq.accounting.calibration import Calibration, calibrate, meaning
 from sulq.accounting.losses import Loss
 from sulq.accounting.pricing import (
     Price,
@@ -27,9 +28,8 @@ from sulq.errors import EngineFailed, InvalidQuery, Refused
 from sulq.ledger.budgets import OWNER
 from sulq.ledger.journal import Journal
 from sulq.ledger.receipts import Receipt
-from sulq.ledger.statement import Statement
 from sulq.noise.samplers import perturb
-from sulq.oracle import Answer, Quote, check_confidence, decimal_text
+from sulq.oracle import Answer, Quote, check_confidence
 from sulq.readings import forecast
 from sulq.schema.binding import BoundQuery, bind
 from sulq.schema.columns import Schema
@@ -37,37 +37,6 @@ from sulq.schema.promise import Promise
 from sulq.schema.strata import accounts
 
 Credits = Fraction | int | float
-
-
-@dataclass(frozen=True, slots=True)
-class Account:
-    """What is spent and left, and what the promise means."""
-
-    statement: Statement
-    meaning: Meaning
-    promise: Promise
-
-    @property
-    def spent(self) -> Fraction:
-        """Credits of the account that lost most."""
-        return self.statement.spent.credits_fraction
-
-    @property
-    def left(self) -> Fraction:
-        return self.promise.credits - self.spent
-
-    def __str__(self) -> str:
-        worst = self.statement.accounts[0].name
-        tail = self.meaning.tail_any_belief or self.meaning.tail
-        where = "" if len(self.statement.accounts) == 1 else f" (the most, by {worst})"
-        return (
-            f"{decimal_text(self.spent)} of {self.promise.credits} credits spent{where},"
-            f" {decimal_text(self.left)} left\n"
-            f"promise: {self.promise}\n"
-            f"tail: Pr[an adversary's confidence moves by more than epsilon] <= "
-            f"{tail:.3g}\n"
-            f"{self.statement.entries} questions charged, {self.statement.answered} answered"
-        )
 
 
 class Database:

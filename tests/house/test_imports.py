@@ -25,6 +25,7 @@ LAYERS = [
     {"sandbox"},
     {"server", "report", "demo"},
     {"client", "database", "federation", "learn", "attacks"},
+    {"account"},
     {"beliefs", "exact", "sql", "wire", "policy"},
     {"oracle", "ledger", "engines"},
     {"readings"},

@@ -34,7 +34,7 @@ def recent_questions(path: Path, table: str, most: int) -> list[dict[str, Any]]:
         try:
             for row in store.rows():
                 body = json.loads(row.body)
-                if body["kind"] == "charge" and body["table"] == table:
+                if body["kind"] in ("charge", "release") and body["table"] == table:
                     found.append(_line(row.seq, body))
         finally:
             store.close(tidy=False)

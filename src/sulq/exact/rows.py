@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-from sulq.errors import InvalidQuery
 from sulq.schema import bound as b
 from sulq.schema.members import like
 
@@ -17,11 +16,32 @@ def adds(programs: Sequence[b.RowSums], row: Row) -> tuple[int, ...]:
     """The row's contribution to every sum of every question, in order."""
     found: list[int] = []
     for program in programs:
-        if program.groups:
-            raise InvalidQuery("ask each group by itself: an exact batch holds plain sums")
-        inside = _holds(program.rows, row)
-        found += [(_integer(term, row) or 0) if inside else 0 for term in program.terms]
+        values = [_integer(term, row) or 0 for term in program.terms]
+        sizes = [b.cell_count(group) for group in program.groups]
+        sums = [0] * (math.prod(sizes) * len(values))
+        places = [_cell(group, row) for group in program.groups]
+        if _holds(program.rows, row) and None not in places:
+            at = 0
+            for size, place in zip(sizes, places, strict=True):
+                at = at * size + (place or 0)
+            sums[at * len(values) : (at + 1) * len(values)] = values
+        found += sums
     return tuple(found)
+
+
+def _cell(group: b.Cells, row: Row) -> int | None:
+    """The row's cell, or None where it has none."""
+    last = b.cell_count(group) - 1 if group.other else None
+    match group:
+        case b.CategoryCells(column, values):
+            return values.index(row[column]) if row[column] in values else last  # type: ignore[arg-type]
+        case b.FlagCells(column):
+            return last if row[column] is None else int(bool(row[column]))
+        case b.BinCells(value, edges):
+            v = _integer(value, row)
+            if v is None or not edges[0] <= v <= edges[-1]:
+                return last
+            return min(sum(edge <= v for edge in edges), len(edges) - 1) - 1
 
 
 def _integer(node: b.Integer, row: Row) -> int | None:

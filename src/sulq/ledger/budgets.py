@@ -85,6 +85,7 @@ class Budgets:
     delta: Tally = field(init=False)
     shares: dict[str, Share] = field(init=False)
     reserved: Loss = NOTHING
+    divisor: int = 1
 
     def __post_init__(self) -> None:
         self.credits, self.delta = Tally(len(self.names)), Tally(len(self.names))
@@ -181,6 +182,31 @@ class Budgets:
 
     def spent(self, number: int) -> Loss:
         return Loss(self.credits[number], self.delta[number])
+
+    @property
+    def untouched(self) -> bool:
+        """True if no account has paid anything yet."""
+        return self.credits.most == self.delta.most == 0
+
+    def admit_divided(self, divisor: int) -> None:
+        """A release under assumptions: what is spent and granted must fit the smaller caps. M.9"""
+        held = self.credits.most + self.reserved.credits
+        if held * divisor > self.cap.credits * self.divisor:
+            raise BudgetSpent(
+                f"this multiplies what noisy answers cost by {divisor}; {in_credits(held, up=True)}"
+                f" credits are spent or granted and {in_credits(self.cap.credits)} is the cap:"
+                " release before noisy questions are asked, or not at all"
+            )
+
+    def divide(self, divisor: int) -> None:
+        """Every cap is divided, once: what was spent and will be spent counts that much more. M.9
+
+        The cap on delta stays: it pays for the distance of samplers from their ideal laws, which
+        is the same however many rows change (TB.8).
+        """
+        if self.divisor == 1:
+            self.cap = Loss(self.cap.credits // divisor, self.cap.delta)
+            self.divisor = divisor
 
     def burn(self) -> None:
         """Count everything as spent, every grant too: what was lost could be that much."""

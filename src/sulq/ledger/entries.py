@@ -21,6 +21,7 @@ class Ask(NamedTuple):
     share: Loss
     analyst: str
     key: str | None
+    release: bool = False  # under assumptions: the accounts pay by their caps, once
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,9 +22,9 @@ def ledger_made(ledger: str, public_key: str) -> Body:
 
 
 def charged(table: str, ask: Ask) -> Body:
-    """Paid for, and executing from here on."""
+    """Paid for, and executing from here on; a release pays by what later answers may cost."""
     return {
-        "kind": "charge",
+        "kind": "release" if ask.release else "charge",
         "table": table,
         "analyst": ask.analyst,
         "key": ask.key,
@@ -33,6 +33,17 @@ def charged(table: str, ask: Ask) -> Body:
         "noise": ask.noise,
         "charges": to_json(ask.parts),
         "share": loss_to_json(ask.share),
+    }
+
+
+def declared(table: str, menu: Sequence[Sequence[str]], divisor: int, terms: str) -> Body:
+    """What may be released under assumptions, fixed before anything was answered. S1.14"""
+    return {
+        "kind": "declare",
+        "table": table,
+        "menu": [list(path) for path in menu],
+        "divisor": str(divisor),
+        "terms": terms,
     }
 
 

@@ -27,7 +27,7 @@ from sulq.ledger.register import check_data, register_data, was_published
 from sulq.ledger.state import identity
 from sulq.ledger.statement import Statement, statement
 from sulq.ledger.store import Row
-from sulq.ledger.table import ATTEMPTS, Keyed, Record
+from sulq.ledger.table import ATTEMPTS, Declaration, Keyed, Record
 from sulq.ledger.writer import closed
 
 PAGE = 256
@@ -106,20 +106,56 @@ class Journal:
         key: str | None = None,
     ) -> Entry:
         """Pay for a question, all accounts or none; durable when it returns. Never refunded."""
-        for what, text, most in (
-            ("question", question, TEXT),
-            ("digest", digest, NAME),
-            ("noise", noise, TEXT),
-            ("analyst's name", analyst, NAME),
-            ("key", "" if key is None else key, NAME),
-        ):
-            check_text(what, text, most)
+        _check_texts(question, digest, noise, analyst, key)
         check_loss("share", share)
         for loss in set(charges.values()):
             check_loss("price", loss)
         parts = group(charges, self._table.numbers)
         ask = Ask(question, digest, noise, parts, share, analyst, key)
         return self._signed(*self._book.submit(lambda: self._admit(ask, charges)))
+
+    def release(self, *, question: str, digest: str, noise: str, analyst: str) -> Entry:
+        """Open a declared question for release under assumptions; a repeat comes answered. M.9"""
+        _check_texts(question, digest, noise, analyst, None)
+        ask = Ask(question, digest, noise, (), NOTHING, analyst, None, release=True)
+        return self._signed(*self._book.submit(lambda: self._admit(ask, {})))
+
+    def _admit_release(self, ask: Ask) -> None:
+        declaration = self._table.declaration
+        if declaration is None or not declaration.allows({ask.question}):
+            raise Refused("this was not declared for release before anything was answered")
+        if not declaration.allows(self._table.released | {ask.question}):
+            raise Refused(
+                "other questions of the menu were released, and this is in no set of them"
+            )
+        self._table.budgets.admit_divided(declaration.divisor)
+
+    def declare(self, menu: Sequence[Sequence[str]], divisor: int, terms: str) -> None:
+        """Fix, before anything is answered, what may be released under assumptions. S1.14"""
+        for text in (terms, *(question for path in menu for question in path)):
+            check_text("declaration", text, TEXT)
+
+        def work() -> None:
+            if self._table.declaration is not None:
+                raise Refused("this table has a declaration already; there can be one")
+            if not self._table.budgets.untouched:
+                raise Refused(
+                    "a noisy answer was given already, and what is released exactly must not be"
+                    " chosen after seeing one; declare it when the table is published"
+                )
+            self._book.add(events.declared(self._name, menu, divisor, terms))
+
+        self._book.submit(work)
+
+    @property
+    def declaration(self) -> Declaration | None:
+        """What may be released under assumptions; None if nothing was declared."""
+        return self._book.read(lambda: self._table.declaration)
+
+    @property
+    def released(self) -> frozenset[str]:
+        """The questions released under assumptions."""
+        return self._book.read(lambda: frozenset(self._table.released))
 
     def _admit(self, ask: Ask, charges: Mapping[str, Loss]) -> tuple[Entry, Proof | None]:
         table, analyst = self._table, ask.analyst
@@ -129,8 +165,12 @@ class Journal:
         record = table.records.get((ask.digest, ask.noise))
         if record is None:
             table.budgets.admit(analyst, ask.parts, ask.share)
+            if ask.release:
+                self._admit_release(ask)
             row = self._book.add(events.charged(self._name, ask))
             return self._entry(row.seq, ask, charges, ask.share), None
+        if record.lost:
+            raise Refused("this release was lost when the ledger was recovered; it is closed")
         first = analyst not in record.got
         due = ask.share if first and analyst != OWNER else NOTHING
         self._check_question(record, ask)
@@ -284,7 +324,7 @@ class Journal:
 
     def _recorded(self, row: Row, analyst: str | None) -> tuple[Entry | None, Proof | None]:
         body = json.loads(row.body)
-        mine = body["kind"] in ("charge", "repeat") and body["table"] == self._name
+        mine = body["kind"] in ("charge", "release", "repeat") and body["table"] == self._name
         if not mine or analyst not in (None, body["analyst"]):
             return None, None
         record = self._table.by_seq[row.seq]
@@ -298,6 +338,17 @@ class Journal:
         """Let go; the last view of a file closes it."""
         if self._forgotten.detach() is not None:
             self._shared.leave(wait=True)
+
+
+def _check_texts(question: str, digest: str, noise: str, analyst: str, key: str | None) -> None:
+    for what, text, most in (
+        ("question", question, TEXT),
+        ("digest", digest, NAME),
+        ("noise", noise, TEXT),
+        ("analyst's name", analyst, NAME),
+        ("key", "" if key is None else key, NAME),
+    ):
+        check_text(what, text, most)
 
 
 def _published(book: Book, wanted: TableHeader, create: bool) -> TableHeader:

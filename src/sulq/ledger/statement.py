@@ -38,6 +38,8 @@ class Statement:
     granted_left: Loss  # granted and not yet spent, kept for its analysts
     entries: int
     answered: int
+    released: int  # questions, under assumptions
+    divisor: int  # by which every cap was divided with the first release
     recoveries: int
     seq: int  # of the chain's last event
     head: str  # its hash
@@ -53,7 +55,7 @@ def statement(history: History, name: str) -> Statement:
     table = history.tables[name]
     budgets, header = table.budgets, table.header
     lines = [
-        AccountLine(account, spent, less(header.cap, spent))
+        AccountLine(account, spent, less(budgets.cap, spent))
         for account, spent in (
             (account, budgets.spent(number)) for number, account in enumerate(header.accounts)
         )
@@ -64,7 +66,7 @@ def statement(history: History, name: str) -> Statement:
         name,
         header.version,
         header.facts,
-        header.cap,
+        budgets.cap,
         tuple(lines),
         tuple(
             AnalystLine(analyst, own.granted, own.spent) for analyst, own in budgets.shares.items()
@@ -72,6 +74,8 @@ def statement(history: History, name: str) -> Statement:
         budgets.reserved,
         table.charged,
         table.answered,
+        len(table.released),
+        budgets.divisor,
         len(history.gaps),
         history.mark.seq,
         history.mark.hash.hex(),

@@ -22,6 +22,23 @@ class Record:
     got: dict[str, int]  # analyst -> the event by which it became theirs
     answer: int | None = None  # the answer's event
     lost: bool = False  # an answer may have been released that the ledger no longer has
+    release: bool = False  # under assumptions
+
+
+@dataclass(frozen=True, slots=True)
+class Declaration:
+    """What may be released under assumptions: one of these sets of questions, and its terms.
+
+    With the first release every cap is divided by `divisor`. M.9
+    """
+
+    menu: tuple[tuple[str, ...], ...]
+    divisor: int
+    terms: str
+
+    def allows(self, questions: set[str]) -> bool:
+        """True if one set of the menu has them all. S1.14"""
+        return any(questions <= set(path) for path in self.menu)
 
 
 @dataclass(slots=True)
@@ -43,7 +60,9 @@ class Table:
     noises: dict[str, list[str]] = field(default_factory=dict)  # by digest
     by_seq: dict[int, Record] = field(default_factory=dict)
     keys: dict[tuple[str, str], Keyed] = field(default_factory=dict)
+    declaration: Declaration | None = None
     charged: int = 0
+    released: set[str] = field(default_factory=set)  # questions, under assumptions
     answered: int = 0
 
     def __post_init__(self) -> None:
@@ -54,6 +73,18 @@ class Table:
         match body["kind"]:
             case "charge":
                 self._charge(seq, body)
+            case "declare":
+                if self.declaration is not None or not self.budgets.untouched:
+                    raise ValueError("declared too late")
+                menu = tuple(tuple(path) for path in body["menu"])
+                self.declaration = Declaration(menu, int(body["divisor"]), body["terms"])
+            case "release":
+                questions = self.released | {body["question"]}
+                if self.declaration is None or not self.declaration.allows(questions):
+                    raise ValueError("released what was not declared")
+                self.budgets.divide(self.declaration.divisor)
+                self._charge(seq, body).release = True
+                self.released = questions
             case "answer":
                 record = self.by_seq[body["entry"]]
                 if record.answer is not None or record.lost:
@@ -71,7 +102,7 @@ class Table:
             case kind:
                 raise ValueError(f"unknown event {kind!r}")
 
-    def _charge(self, seq: int, body: Mapping[str, Any]) -> None:
+    def _charge(self, seq: int, body: Mapping[str, Any]) -> Record:
         name = (body["digest"], body["noise"])
         if name in self.records:
             raise ValueError("charged twice")
@@ -80,6 +111,7 @@ class Table:
         record = self.records[name] = Record(seq, name, {})
         self.noises.setdefault(name[0], []).append(name[1])
         self._hand(seq, body, record)
+        return record
 
     def _pay(self, body: Mapping[str, Any]) -> None:
         parts = from_json(body.get("charges", ()))
@@ -99,6 +131,8 @@ class Table:
         for name, record in list(self.records.items()):
             if record.answer is None or answered:
                 record.lost = True
+                if record.release:
+                    continue  # for good: no later payment would cover a second draw
                 del self.records[name]
                 self.noises[name[0]].remove(name[1])
 
@@ -108,7 +142,7 @@ class Table:
 
     def overdrawn(self) -> bool:
         """True for a chain that no honest writer makes."""
-        spent, cap = self.budgets, self.header.cap
+        spent, cap = self.budgets, self.budgets.cap
         over = spent.credits.most > cap.credits or spent.delta.most > cap.delta
         return over or any(
             own.granted is not None

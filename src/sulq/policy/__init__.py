@@ -14,7 +14,8 @@ A column that is not declared is hidden.
 from __future__ import annotations
 
 from sulq.policy.columns import ColumnPolicy
+from sulq.policy.exact import ExactPolicy
 from sulq.policy.files import read_policy, write_policy
 from sulq.policy.tables import TablePolicy
 
-__all__ = ["ColumnPolicy", "TablePolicy", "read_policy", "write_policy"]
+__all__ = ["ColumnPolicy", "ExactPolicy", "TablePolicy", "read_policy", "write_policy"]

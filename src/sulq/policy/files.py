@@ -72,6 +72,9 @@ def policy_text(table: TablePolicy, notes: Mapping[str, str]) -> str:
         lines.append(f"strata = {_value(list(table.strata))}")
     for analyst, credits in table.grants.items():
         lines.append(f"grants.{_key(analyst)} = {_value(credits)}")
+    if table.exact is not None:
+        for name, value in table.exact.facts.items():
+            lines.append(f"exact.{name} = {_value(value)}")
     lines.append("")
     declared = {column.name: column for column in table.columns}
     for name in [*notes, *(name for name in declared if name not in notes)]:
@@ -116,6 +119,8 @@ def _value(value: object) -> str:
             return _number(Fraction(repr(value)) if isinstance(value, float) else Fraction(value))
         case datetime.date():
             return value.isoformat()
+        case Mapping():
+            return _inline(value)
         case list() | tuple():
             return "[" + ", ".join(_value(item) for item in value) + "]"
     raise InvalidQuery(f"a policy cannot hold a {type(value).__name__}")

@@ -11,10 +11,11 @@ from typing import Any
 
 from sulq.errors import InvalidQuery
 from sulq.policy.columns import ColumnPolicy
+from sulq.policy.exact import ExactPolicy
 from sulq.schema.columns import DEFAULT_AT_MOST, Schema
 from sulq.schema.promise import Promise
 
-KEYS = ("source", "ledger", "promise", "unit", "columns", "at_most", "strata", "grants")
+KEYS = ("source", "ledger", "promise", "unit", "columns", "at_most", "strata", "grants", "exact")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +35,7 @@ class TablePolicy:
     at_most: int | None = None
     strata: tuple[str, ...] | None = None
     grants: Mapping[str, Fraction] = field(default_factory=dict)
+    exact: ExactPolicy | None = None
     home: Path = Path()
 
     @classmethod
@@ -82,6 +84,7 @@ class TablePolicy:
             facts.get("at_most"),
             _strata(name, facts.get("strata")),
             _grants(name, facts.get("grants", {})),
+            ExactPolicy.read(name, facts["exact"]) if "exact" in facts else None,
             home,
         )
 

@@ -1,0 +1,93 @@
+"""On what terms a menu was declared for exact release, as the ledger keeps them."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from sulq.exact.domain import Assumptions
+from sulq.noise.distributions import DiscreteGaussian, Law, NoNoise
+
+EXACT = "noiseless, under assumptions"
+TOPPED_UP = "a little noise, under assumptions"
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What the owner vouches for, and what was certified on it.
+
+    `factor` is r of S1.12: what one row may change goes along with so many other rows at most.
+    `top_up` is the variance of the noise that fills a deficit, in whole steps; 0 for exact sums.
+    """
+
+    assumptions: Assumptions
+    factor: int
+    reached: float
+    top_up: Fraction = Fraction(0)
+
+    @property
+    def guarantee(self) -> str:
+        return TOPPED_UP if self.top_up else EXACT
+
+    @property
+    def law(self) -> Law:
+        return DiscreteGaussian(self.top_up) if self.top_up else NoNoise()
+
+    @property
+    def noise(self) -> str:
+        """How entries and receipts name what stands in place of the usual noise."""
+        said = {
+            "guarantee": self.guarantee,
+            **assumptions_json(self.assumptions),
+            "factor": self.factor,
+        }
+        return _text(said | {"law": self.law.to_json()})
+
+    def to_text(self) -> str:
+        return _text(
+            {
+                "assumptions": assumptions_json(self.assumptions),
+                "factor": self.factor,
+                "reached": self.reached,
+                "top_up": str(self.top_up),
+            }
+        )
+
+    @classmethod
+    def from_text(cls, text: str) -> Terms:
+        form = json.loads(text)
+        return cls(
+            Assumptions(**form["assumptions"]),
+            form["factor"],
+            form["reached"],
+            Fraction(form["top_up"]),
+        )
+
+    def __str__(self) -> str:
+        given = self.assumptions
+        least = ", ".join(f"{name} {float(share):g}" for name, share in given.least.items())
+        known = (
+            "no other row is" if not given.known_rows else f"{given.known_rows:,} other rows are"
+        )
+        return (
+            f"{self.guarantee}: one row's values change the probability of no event by more than a"
+            f" factor e^{float(given.epsilon):g} and {float(given.delta):g}, provided rows are"
+            " independent given the public columns, every value keeps at least this probability"
+            f" whatever else is known of its row ({least}), and at most {known} known"
+        )
+
+
+def assumptions_json(assumptions: Assumptions) -> dict[str, Any]:
+    """As `Assumptions(**...)` reads it back."""
+    return {
+        "epsilon": str(assumptions.epsilon),
+        "delta": str(assumptions.delta),
+        "known_rows": assumptions.known_rows,
+        "least": {name: str(share) for name, share in sorted(assumptions.least.items())},
+    }
+
+
+def _text(form: dict[str, Any]) -> str:
+    return json.dumps(form, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
