@@ -34,7 +34,7 @@ def _cell(group: b.Cells, row: Row) -> int | None:
     last = b.cell_count(group) - 1 if group.other else None
     match group:
         case b.CategoryCells(column, values):
-            return values.index(row[column]) if row[column] in values else last  # type: ignore[arg-type]
+            return values.index(row[column]) if row[column] in values else last
         case b.FlagCells(column):
             return last if row[column] is None else int(bool(row[column]))
         case b.BinCells(value, edges):

@@ -38,12 +38,8 @@ class Terms:
     @property
     def noise(self) -> str:
         """How entries and receipts name what stands in place of the usual noise."""
-        said = {
-            "guarantee": self.guarantee,
-            **assumptions_json(self.assumptions),
-            "factor": self.factor,
-        }
-        return _text(said | {"law": self.law.to_json()})
+        form = {"guarantee": self.guarantee, "factor": self.factor, "law": self.law.to_json()}
+        return _text(form | assumptions_json(self.assumptions))
 
     def to_text(self) -> str:
         return _text(
@@ -68,14 +64,12 @@ class Terms:
     def __str__(self) -> str:
         given = self.assumptions
         least = ", ".join(f"{name} {float(share):g}" for name, share in given.least.items())
-        known = (
-            "no other row is" if not given.known_rows else f"{given.known_rows:,} other rows are"
-        )
+        rows = given.known_rows
         return (
             f"{self.guarantee}: one row's values change the probability of no event by more than a"
             f" factor e^{float(given.epsilon):g} and {float(given.delta):g}, provided rows are"
             " independent given the public columns, every value keeps at least this probability"
-            f" whatever else is known of its row ({least}), and at most {known} known"
+            f" whatever else is known of its row ({least}), and at most {rows:,} other rows are known"
         )
 
 
