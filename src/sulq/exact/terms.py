@@ -69,7 +69,8 @@ class Terms:
             f"{self.guarantee}: one row's values change the probability of no event by more than a"
             f" factor e^{float(given.epsilon):g} and {float(given.delta):g}, provided rows are"
             " independent given the public columns, every value keeps at least this probability"
-            f" whatever else is known of its row ({least}), and at most {rows:,} other rows are known"
+            f" whatever else is known of its row ({least}), and at most {rows:,} other rows are"
+            " known"
         )
 
 
