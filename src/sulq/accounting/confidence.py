@@ -63,11 +63,11 @@ class Worst:
         return (
             f"someone who knew everyone else's record and believed {100 * self.prior:.3g} % about"
             f" {self.subject} could, after {self.spent}, believe at most"
-            f" {_percent_up(self.posterior)} %{but}"
+            f" {percent_up(self.posterior)} %{but}"
         )
 
 
-def _percent_up(p: float) -> str:
+def percent_up(p: float) -> str:
     """Three digits, rounded up: a bound stays one when it is printed."""
     return f"{Context(prec=3, rounding=ROUND_CEILING).plus(Decimal(100 * p * (1 - 1e-12))):f}"
 

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from sulq.cli.screen import POLICY, Json, Policy, guarded, show, show_json, table, talk
+
+if TYPE_CHECKING:
+    from sulq.policy import TablePolicy
+    from sulq.schema.promise import Promise
 
 TableName = Annotated[str | None, typer.Argument(metavar="[TABLE]", show_default=False)]
 PRIORS = (0.01, 0.1, 0.25, 0.4, 0.5, 0.75, 0.9, 0.99)
@@ -36,33 +42,78 @@ def beliefs(
         typer.Option(help="A promise of your own instead of the table's.", show_default=False),
     ] = None,
     delta: Annotated[str, typer.Option(help="With --epsilon: its delta.")] = "1e-6",
+    plot: Annotated[
+        Path | None,
+        typer.Option(help="Also draw it: a .png, .svg or .html file.", show_default=False),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """How far anyone's belief about one record can move, after all this table will ever say."""
-    from sulq.beliefs import largest_move, most_moved_prior, worst
+    from sulq.accounting.confidence import percent_up
+    from sulq.beliefs import largest_move, most_moved_prior, worst, worst_so_far
     from sulq.cli.opening import named
     from sulq.schema.promise import Promise
 
-    promise = Promise(epsilon, delta) if epsilon else named(policy, name).promise
+    promise, spent = (Promise(epsilon, delta), None) if epsilon else _said(named(policy, name))
     found = [worst(promise, p, about=about) for p in (PRIORS if prior is None else (prior,))]
     change = found[0].change
+    now = (
+        None
+        if spent is None
+        else [worst_so_far(promise, spent, w.prior, about=about) for w in found]
+    )
+    if plot is not None:
+        from sulq.cli.beliefs_chart import draw_beliefs
+
+        draw_beliefs(plot, promise, about=about, spent=spent)
     if as_json:
         show_json(
-            {"promise": str(promise), "change": change, "beliefs": [_record(w) for w in found]}
+            {
+                "promise": str(promise),
+                "change": change,
+                "beliefs": [_record(w) for w in found],
+                "so_far_indicative": now and [_record(w) for w in now],
+                "plot": plot,
+            }
         )
         return
-    rows = [(f"{w.prior:.0%}", f"{w.posterior:.1%}", _bar(w.posterior)) for w in found]
-    drawn = table(("believed before", "at most after", ""), rows)
-    drawn.columns[2].justify = "left"
+    rows = [[f"{w.prior:.0%}", f"{percent_up(w.posterior)}%", _bar(w.posterior)] for w in found]
+    heads = ["believed before", "at most after", ""]
+    if now is not None:
+        heads.insert(2, "so far (indicative)")
+        for row, w in zip(rows, now, strict=True):
+            row.insert(2, f"{percent_up(w.posterior)}%")
+    drawn = table(heads, rows)
+    drawn.columns[-1].justify = "left"
     show(drawn)
     if prior is not None:
         talk(str(found[0]))
+        if now is not None:
+            talk(str(now[0]))
     talk(
         f"the most any belief moves is {largest_move(change):.1%}, from"
         f" {most_moved_prior(change):.1%} (log-odds rise by {change:.3g} at most"
         + (f", but for a chance of {found[0].except_for:.2g})" if found[0].except_for else ")")
     )
     talk("records that repeat each other are not hidden by this: see docs/limits.md")
+    if plot is not None:
+        talk(f"drew {plot}")
+
+
+def _said(source: TablePolicy) -> tuple[Promise, Fraction | None]:
+    """The table's promise, and what is spent of it: from its ledger, once it is published."""
+    import json
+
+    from sulq.ledger.inspection import inspect
+    from sulq.schema.promise import Promise
+
+    if not source.ledger_path.exists():
+        return source.promise, None
+    statement = inspect(source.ledger_path).statements.get(source.name)
+    if statement is None:
+        return source.promise, None
+    promise = Promise.from_json(json.loads(statement.facts["promise"]))
+    return promise, statement.spent.credits_fraction
 
 
 def _record(w: Any) -> dict[str, Any]:

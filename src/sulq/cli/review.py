@@ -15,6 +15,7 @@ from typing import Any
 import typer
 
 from sulq.accounting.calibration import calibrate
+from sulq.accounting.confidence import Worst, worst
 from sulq.accounting.sizing import NORMAL_95, Sizing, equal_subset, sizing
 from sulq.cli.screen import (
     credits_text,
@@ -75,6 +76,11 @@ class Review:
         return self.policy.max_rows ** (1 if self.policy.promise.noise == "laplace" else 2)
 
     @property
+    def belief(self) -> Worst:
+        """What the promise lets anyone believe about one of them. S4.1"""
+        return worst(self.policy.promise)
+
+    @property
     def weak(self) -> list[str]:
         """Why the promise itself says little."""
         promise, said = self.policy.promise, []
@@ -102,6 +108,7 @@ class Review:
             "not_askable_yet": self.policy.unready,
             "askable": [column.name for column in self.policy.columns if not column.lacks],
             "promise": self.policy.promise.to_json(),
+            "belief": {**asdict(self.belief), "text": str(self.belief)},
             "rows": self.rows,
             "sigma_of_a_count": self.sigma,
             "bar_of_a_count": self.bar,
@@ -134,7 +141,7 @@ class Review:
             print(line)
 
     def _sayings(self) -> list[str]:
-        return [*self._price(), *self._compared(), *self.weak]
+        return [*self._price(), *self._compared(), str(self.belief), *self.weak]
 
     def _price(self) -> list[str]:
         most, price = self.policy.max_rows, self.count_price
