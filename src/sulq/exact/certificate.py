@@ -3,25 +3,37 @@
 Each intact row that may hold a or b, each with a chance of at least m, is a fair coin of step
 u = b - a with chance 2m. If every change v that one row can make is a whole combination of the
 steps, and the coins hide that combination, the exact sums hide the row.
+Proofs: docs/proofs/exact.md.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from itertools import combinations
+from operator import add, mul
 
+import numpy as np
+
+from sulq.accounting.gaussian import gaussian_mu
 from sulq.errors import UnsafeExactly
-from sulq.exact.coins import fewest_coins, hockey_stick
+from sulq.exact.coins import Hidden, fewest_coins, hidden_delta
+from sulq.exact.combinations import (
+    MOST_KINDS,
+    Changes,
+    Integers,
+    changes_of,
+    designs,
+    shortest,
+)
 from sulq.exact.domain import Assumptions, Domain, PublicClass, Vector
 
 TAIL_SHARE = Fraction(1, 10)
 """Of delta, for the chance that there are fewer coins than counted on."""
-MOST_KINDS = 6
-FARTHEST = 64
-"""Coins that one change may stand for."""
 MOST_SHIFTS = 64
+EVERY_SPLIT = math.lcm(*range(1, MOST_KINDS + 1))
 
 Combination = tuple[int, ...]
 
@@ -43,148 +55,156 @@ class Certificate:
         return "noiseless, under assumptions"
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Design:
+    """Steps to count on, the coins of each, and the combination that makes up each change."""
+
+    steps: tuple[Vector, ...]
+    coins: tuple[int, ...]
+    counts: Integers
+    made: bool
+    spent: float
+
+    @property
+    def shifts(self) -> set[Combination]:
+        return {tuple(map(int, c)) for c in np.unique(np.abs(self.counts), axis=0)}
+
+    @property
+    def factor(self) -> int:
+        """r = 1 + max over v of sum |c_k(v)|: rows that move with one row. S1.12"""
+        return 1 + int(np.abs(self.counts).sum(axis=1).max())
+
+    @property
+    def distance(self) -> float:
+        """What a Gaussian would show of the worst change: ranks designs, decides nothing."""
+        if (self.counts[:, np.array(self.coins) == 0] != 0).any():
+            return math.inf
+        weights = 4 / np.maximum(1, np.array(self.coins))
+        return math.sqrt(float((self.counts**2 @ weights).max()))
+
+
 def certify(domain: Domain, sizes: Sequence[int], assumptions: Assumptions) -> Certificate:
-    """The best certificate for a batch on classes of these public sizes, or `UnsafeExactly`."""
-    profiles = list(domain.classes())
-    classes = [
-        domain.table(given, rows) for given, rows in zip(profiles, sizes, strict=True) if rows
-    ]
-    changes = _changes(classes)
-    if not changes:
-        return Certificate(assumptions.epsilon, assumptions.delta, (), (), (), 1, 0.0)
-    best: Certificate | None = None
-    why = "no row's other values hide its own: nothing in the batch is uncertain"
-    for steps in _designs(classes, changes):
-        found = _attempt(steps, classes, changes, assumptions)
-        if isinstance(found, str):
-            why = found
-        elif best is None or found.reached < best.reached:
-            best = found
-    if best is None:
-        raise UnsafeExactly(f"refused: {why}; ask with noise instead")
-    if best.reached > assumptions.delta:
+    """The certificate of least factor for a batch on classes of these public sizes."""
+    views = views_of(domain, sizes)
+    epsilon, delta = assumptions.epsilon, assumptions.delta
+    changes = changes_of(views[-1])
+    if not len(changes.vectors):
+        return Certificate(epsilon, delta, (), (), (), 1, 0.0)
+    tried = designs_for(views, changes, assumptions)
+    if not tried:
         raise UnsafeExactly(
-            f"refused: the rows' own uncertainty reaches delta {best.reached:.3g} at epsilon"
-            f" {float(assumptions.epsilon):g}, {float(assumptions.delta):.3g} is wanted;"
+            "refused: no row's other values hide its own: nothing in the batch is uncertain;"
             " ask with noise instead"
         )
-    return best
-
-
-def _changes(classes: Sequence[PublicClass]) -> set[Vector]:
-    """Every change of the batch that one row can make; its class stays."""
-    found: set[Vector] = set()
-    for part in classes:
-        for a, b in combinations(sorted(part.all), 2):
-            found.add(_upright(_minus(b, a)))
-    return found
-
-
-def _minus(b: Vector, a: Vector) -> Vector:
-    return tuple(x - y for x, y in zip(b, a, strict=True))
-
-
-def _upright(v: Vector) -> Vector:
-    """v or -v, the one whose first entry that is not 0 is positive."""
-    first = next((x for x in v if x), 0)
-    return v if first >= 0 else tuple(-x for x in v)
-
-
-# --- which steps to count on --------------------------------------------------------------------
-
-
-def _designs(classes: Sequence[PublicClass], changes: set[Vector]) -> Iterator[tuple[Vector, ...]]:
-    """A few sets of steps worth trying, the fewest and shortest first."""
-    able = _available(classes)
-    if not able:
-        return
-    ranked = sorted(able, key=lambda u: (sum(map(abs, u)), u))
-    basis: list[Vector] = []
-    for u in ranked:  # every step that shorter ones do not make up already
-        if len(basis) < MOST_KINDS and _combinations([u], basis) is None:
-            basis.append(u)
-    yield tuple(basis)
-    for longest in sorted(changes & able, key=lambda u: -sum(map(abs, u)))[:3]:
-        if longest not in basis and len(basis) < MOST_KINDS:
-            yield (*basis, longest)
-    if len(able) <= MOST_KINDS:
-        yield tuple(ranked)
-
-
-def _available(classes: Sequence[PublicClass]) -> set[Vector]:
-    """Steps that some class offers whatever the other private values of its rows are."""
-    found: set[Vector] = set()
-    for part in classes:
-        offers = []
-        for cells in part.contexts:
-            held = sorted(set(cells))
-            offers.append({_upright(_minus(b, a)) for a, b in combinations(held, 2)})
-        found |= set.intersection(*offers) if offers else set()
-    return found
-
-
-def _combinations(
-    changes: Sequence[Vector] | set[Vector], steps: Sequence[Vector]
-) -> dict[Vector, Combination] | None:
-    """The shortest whole combination of the steps for each change; None if one has none."""
-    if not steps:
-        return None
-    wanted = set(changes)
-    bound = [max(abs(v[i]) for v in wanted) for i in range(len(next(iter(wanted))))]
-    zero: Vector = (0,) * len(bound)
-    found: dict[Vector, Combination] = {}
-    seen = {zero: (0,) * len(steps)}
-    edge = [zero]
-    for _ in range(FARTHEST):
-        following = []
-        for place in edge:
-            for k, u in enumerate(steps):
-                for sign in (1, -1):
-                    there = tuple(x + sign * y for x, y in zip(place, u, strict=True))
-                    if there in seen or any(
-                        abs(x) > 2 * b for x, b in zip(there, bound, strict=True)
-                    ):
-                        continue
-                    c = seen[place]
-                    seen[there] = (*c[:k], c[k] + sign, *c[k + 1 :])
-                    following.append(there)
-        found = {v: seen[v] for v in wanted if v in seen}
-        if len(found) == len(wanted) or not following:
-            break
-        edge = following
-    return found if len(found) == len(wanted) else None
-
-
-# --- one set of steps ---------------------------------------------------------------------------
-
-
-def _attempt(
-    steps: tuple[Vector, ...],
-    classes: Sequence[PublicClass],
-    changes: set[Vector],
-    assumptions: Assumptions,
-) -> Certificate | str:
-    made = _combinations(changes, steps)
-    if made is None:
-        return (
-            "a row can change the answers in a way that no other row's uncertainty could"
-            " (off the lattice, or alone in its class)"
+    whole = [design for design in tried if design.made]
+    if not whole:
+        raise UnsafeExactly(
+            "refused: a row can change the answers in a way that no other row's uncertainty could"
+            " (off the lattice, or alone in its class); ask with noise instead"
         )
-    failure = float(assumptions.delta * TAIL_SHARE) / (len(steps) * len(classes))
-    coins = [0] * len(steps)
-    for part in classes:
-        shares = _allotted(steps, part)
-        for k, share in enumerate(shares):
-            # the target's own class has one row less; any class may be the target's
-            coins[k] += fewest_coins(part.rows - 1, float(2 * share), failure)
-    held = tuple(max(0, n - assumptions.known_rows) for n in coins)  # S1.8 (e)
-    spent = failure * len(steps) * len(classes)
-    shifts = {tuple(map(abs, c)) for c in made.values()}
-    worst, reached = _worst(_maximal(shifts), held, float(assumptions.epsilon))
-    factor = 1 + max(sum(shift) for shift in shifts)  # S1.12
-    return Certificate(
-        assumptions.epsilon, assumptions.delta, steps, held, worst, factor, reached + spent
+    enough = 1.3 * float(gaussian_mu(epsilon, delta))
+    likely = [design for design in whole if design.distance <= enough]
+    likely.sort(key=lambda design: (design.factor, design.distance))
+    for design in likely or [min(whole, key=lambda design: design.distance)]:
+        found = _certificate(design, assumptions)
+        if found.reached <= delta:
+            return found
+    raise UnsafeExactly(
+        f"refused: the rows' own uncertainty reaches delta {found.reached:.3g} at epsilon"
+        f" {float(epsilon):g}, {float(delta):.3g} is wanted; ask with noise instead"
     )
+
+
+def views_of(domain: Domain, sizes: Sequence[int]) -> list[list[PublicClass]]:
+    """Ways to divide the rows, fixed beforehand, by the columns whose values are not revealed.
+
+    In a row whose one column is open, all else may be revealed: its least chance is not
+    multiplied by the others'. The last view has rows of every sort.
+    """
+    held = [(given, n) for given, n in zip(domain.classes(), sizes, strict=True) if n]
+    whole = [domain.table(given, n) for given, n in held]
+    if len(domain.uncertain) < 2:
+        return [whole]
+    single = [[domain.table(given, n, [name]) for given, n in held] for name in domain.uncertain]
+    return [whole, _shared(single), _shared([whole, *single])]
+
+
+def _shared(sorts: Sequence[Sequence[PublicClass]]) -> list[PublicClass]:
+    """Each class's rows split evenly over the sorts."""
+    return [
+        replace(part, rows=(part.rows + i) // len(sorts))
+        for i, sort in enumerate(sorts)
+        for part in sort
+    ]
+
+
+def designs_for(
+    views: Sequence[Sequence[PublicClass]], changes: Changes, assumptions: Assumptions
+) -> list[Design]:
+    """Every set of steps worth trying, with its coins and combinations."""
+    found = []
+    for steps in designs(changes):
+        counts, made = shortest(changes, steps)
+        for classes in views:
+            coins, spent = coins_of(steps, classes, assumptions)
+            if any(coins):
+                found.append(Design(steps, coins, counts, bool(made.all()), spent))
+    return found
+
+
+def coins_of(
+    steps: Sequence[Vector], classes: Sequence[PublicClass], assumptions: Assumptions
+) -> tuple[tuple[int, ...], float]:
+    """At least so many coins of each step, but for a chance that is returned too. S1.8
+
+    Rows of all classes with one chance are one binomial. Known rows come off at the end: they may
+    be picked after the answer (S1.8 e).
+    """
+    rows: list[Counter[Fraction]] = [Counter() for _ in steps]
+    shares: dict[tuple[object, ...], list[Fraction]] = {}
+    for part in classes:
+        key = (part.contexts, part.chances)
+        if key not in shares:
+            shares[key] = _allotted(steps, part)
+        for kind, share in zip(rows, shares[key], strict=True):
+            kind[share] += part.rows
+    draws = sum(share > 0 for kind in rows for share in kind)
+    failure = float(assumptions.delta * TAIL_SHARE) / max(1, draws)
+    coins = [
+        # the target is one of them, and any may be the target
+        sum(fewest_coins(n - 1, float(2 * share), failure) for share, n in kind.items())
+        for kind in rows
+    ]
+    return tuple(max(0, n - assumptions.known_rows) for n in coins), failure * draws
+
+
+def _certificate(design: Design, assumptions: Assumptions) -> Certificate:
+    reached, worst = 0.0, (0,) * len(design.steps)
+    for shift in maximal(design.shifts):
+        parts = [Hidden(n, s) for n, s in zip(design.coins, shift, strict=True)]
+        here = hidden_delta(parts, float(assumptions.epsilon))
+        if here > reached:
+            reached, worst = here, shift
+    return Certificate(
+        assumptions.epsilon, assumptions.delta, design.steps, design.coins,
+        worst, design.factor, min(1.0, reached + design.spent),
+    )  # fmt: skip
+
+
+def maximal(shifts: set[Combination]) -> list[Combination]:
+    """Shifts that no other exceeds in every kind: larger ones are harder to hide (TB.6)."""
+    table = np.array(sorted(shifts, reverse=True))
+    kept: list[Integers] = []
+    for shift in table:
+        if not any((shift <= other).all() for other in kept):
+            kept.append(shift)
+    while len(kept) > MOST_SHIFTS:  # two neighbours become one that is at least both
+        pairs = [np.max(kept[i : i + 2], axis=0) for i in range(0, len(kept), 2)]
+        kept = list(np.unique(pairs, axis=0))
+    return [tuple(map(int, shift)) for shift in kept]
+
+
+# --- chances of a step --------------------------------------------------------------------------
 
 
 def _allotted(steps: Sequence[Vector], part: PublicClass) -> list[Fraction]:
@@ -192,65 +212,39 @@ def _allotted(steps: Sequence[Vector], part: PublicClass) -> list[Fraction]:
 
     Each value's chance is split evenly over the steps that can use it, so no chance is used twice.
     """
-    shares: list[Fraction] | None = None
-    for cells in part.contexts:
-        here = _in_context(steps, cells, part.chances)
-        shares = here if shares is None else [min(a, b) for a, b in zip(shares, here, strict=True)]
-    return shares or [Fraction(0)] * len(steps)
+    unit = math.lcm(*(chance.denominator for chance in part.chances)) * EVERY_SPLIT
+    chances = [int(chance * unit) for chance in part.chances]
+    contexts = set(part.contexts)
+    shares = [_in_context(steps, cells, chances) for cells in contexts]
+    return [Fraction(min(share), unit) for share in zip(*shares, strict=True)]
 
 
 def _in_context(
-    steps: Sequence[Vector], cells: Sequence[Vector], chances: Sequence[Fraction]
-) -> list[Fraction]:
-    weight: dict[Vector, Fraction] = {}
+    steps: Sequence[Vector], cells: Sequence[Vector], chances: Sequence[int]
+) -> list[int]:
+    weight: Counter[Vector] = Counter()
     for cell, chance in zip(cells, chances, strict=True):
-        weight[cell] = weight.get(cell, Fraction(0)) + chance
-    users = {
-        cell: [
-            k for k, u in enumerate(steps) if _plus(cell, u) in weight or _minus(cell, u) in weight
-        ]
-        for cell in weight
-    }
+        weight[cell] += chance
+    up = [[(cell, there) for cell in weight if (there := _plus(cell, u)) in weight] for u in steps]
+    users: Counter[Vector] = Counter()
+    for pairs in up:
+        users.update({cell for pair in pairs for cell in pair})
     found = []
-    for k, u in enumerate(steps):
-        left = {cell: w / len(users[cell]) for cell, w in weight.items() if k in users[cell]}
-        total = Fraction(0)
-        for cell in sorted(left, key=lambda c: _along(c, u)):
-            other = _plus(cell, u)
-            if other in left:
-                taken = min(left[cell], left[other])
-                left[cell] -= taken
-                left[other] -= taken
-                total += taken
+    for u, pairs in zip(steps, up, strict=True):
+        left = {cell: weight[cell] // users[cell] for pair in pairs for cell in pair}
+        total = 0
+        for low, high in sorted(pairs, key=lambda pair: _along(pair[0], u)):
+            taken = min(left[low], left[high])
+            left[low] -= taken
+            left[high] -= taken
+            total += taken
         found.append(total)
     return found
 
 
 def _plus(a: Vector, b: Vector) -> Vector:
-    return tuple(x + y for x, y in zip(a, b, strict=True))
+    return tuple(map(add, a, b))
 
 
 def _along(cell: Vector, u: Vector) -> int:
-    return sum(x * y for x, y in zip(cell, u, strict=True))
-
-
-def _maximal(shifts: set[Combination]) -> list[Combination]:
-    """Shifts that no other exceeds in every kind: larger ones are harder to hide (TB.6)."""
-    kept = [
-        s
-        for s in shifts
-        if not any(t != s and all(a <= b for a, b in zip(s, t, strict=True)) for t in shifts)
-    ]
-    if len(kept) <= MOST_SHIFTS:
-        return sorted(kept)
-    return [tuple(max(column) for column in zip(*kept, strict=True))]
-
-
-def _worst(
-    shifts: Sequence[Combination], coins: Sequence[int], epsilon: float
-) -> tuple[Combination, float]:
-    reached = {
-        shift: hockey_stick(list(zip(coins, shift, strict=True)), epsilon) for shift in shifts
-    }
-    worst = max(reached, key=lambda shift: reached[shift])
-    return worst, reached[worst]
+    return sum(map(mul, cell, u))

@@ -9,7 +9,7 @@ from fractions import Fraction
 from itertools import product
 
 from sulq.errors import InvalidQuery, UnsafeExactly
-from sulq.exact.rows import adds
+from sulq.exact.rows import Row, adds
 from sulq.schema.bound import Matches, RowSums
 from sulq.schema.columns import Category, Column, Flag, Schema
 from sulq.schema.ranges import mentioned
@@ -105,8 +105,7 @@ class Domain:
                 )
         read: dict[str, None] = {}
         for program in programs:
-            for node in (program.rows, *program.terms, *program.groups):
-                read.update(dict.fromkeys(mentioned(node)))
+            read.update(dict.fromkeys(columns_of(program)))
             if _texts(program):
                 raise UnsafeExactly("LIKE can single out a text; an exact batch compares with =")
         public = tuple(name for name in read if schema[name].public)
@@ -122,30 +121,60 @@ class Domain:
 
     def classes(self) -> Iterator[dict[str, object]]:
         """Every public profile the batch can tell apart."""
-        for cell in product(*(_everything(self.schema[name]) for name in self.public)):
+        for cell in product(*(everything_in(self.schema[name]) for name in self.public)):
             yield dict(zip(self.public, cell, strict=True))
 
-    def table(self, given: Mapping[str, object], rows: int) -> PublicClass:
-        """What the rows of one class can add."""
-        free = [values_of(self.schema[name]) for name in self.uncertain]
-        full = [_everything(self.schema[name]) for name in self.uncertain]
-        around = [_everything(self.schema[name]) for name in self.context]
-        if math.prod(map(len, full)) * math.prod(map(len, around)) > MOST_ROWS:
+    def table(
+        self, given: Mapping[str, object], rows: int, free: Sequence[str] | None = None
+    ) -> PublicClass:
+        """What the rows of one class can add, when the columns `free` alone are left open."""
+        free = self.uncertain if free is None else free
+        around = [name for name in (*self.context, *self.uncertain) if name not in free]
+        open_to = [values_of(self.schema[name]) for name in free]
+        full = [everything_in(self.schema[name]) for name in free]
+        fixed = [everything_in(self.schema[name]) for name in around]
+        if math.prod(map(len, full)) * math.prod(map(len, fixed)) > MOST_ROWS:
             raise UnsafeExactly(
                 f"the batch reads columns with more than {MOST_ROWS} joint values; ask for less"
             )
-        chance = math.prod((self.least[name] for name in self.uncertain), start=Fraction(1))
+        added = Additions(self.programs)
         contexts = []
         everything: set[Vector] = set()
-        for z in product(*around):
-            known = {**given, **dict(zip(self.context, z, strict=True))}
-            contexts.append(tuple(self._adds(known, y) for y in product(*free)))
-            everything.update(self._adds(known, y) for y in product(*full))
-        cells = math.prod(map(len, free))
+        for z in product(*fixed):
+            row = {**given, **dict(zip(around, z, strict=True))}
+            here = []
+            for y in product(*open_to):
+                row.update(zip(free, y, strict=True))
+                here.append(added(row))
+            contexts.append(tuple(here))
+            for y in product(*full):
+                row.update(zip(free, y, strict=True))
+                everything.add(added(row))
+        chance = math.prod((self.least[name] for name in free), start=Fraction(1))
+        cells = math.prod(map(len, open_to))
         return PublicClass(rows, tuple(contexts), (chance,) * cells, frozenset(everything))
 
-    def _adds(self, known: Mapping[str, object], y: Sequence[object]) -> Vector:
-        return adds(self.programs, {**known, **dict(zip(self.uncertain, y, strict=True))})
+
+class Additions:
+    """`adds`, where a question is worked out once for the values of the columns it reads."""
+
+    def __init__(self, programs: Sequence[RowSums]) -> None:
+        self._parts = [(program, columns_of(program)) for program in programs]
+        self._known: list[dict[tuple[object, ...], Vector]] = [{} for _ in programs]
+
+    def __call__(self, row: Row) -> Vector:
+        found: Vector = ()
+        for (program, names), known in zip(self._parts, self._known, strict=True):
+            key = tuple([row[name] for name in names])
+            if key not in known:
+                known[key] = adds([program], row)
+            found += known[key]
+        return found
+
+
+def columns_of(program: RowSums) -> tuple[str, ...]:
+    """The columns a question reads, each once."""
+    return tuple(dict.fromkeys(mentioned(program.rows, *program.terms, *program.groups)))
 
 
 def values_of(column: Column) -> list[object]:
@@ -168,10 +197,21 @@ def values_of(column: Column) -> list[object]:
     return [low + i * column.lattice for i in range(count)]
 
 
-def _everything(column: Column) -> list[object]:
-    """Declared values, then what else a row may hold."""
-    more: list[object] = [UNDECLARED, None] if isinstance(column, Category) else [None]
-    return [*values_of(column), *more]
+def everything_in(column: Column) -> list[object]:
+    """Declared values, then what else a row may hold, as far as any question can tell.
+
+    A Number off its lattice is rounded to a multiple of the step; its bounds may be no multiples.
+    """
+    held = values_of(column)
+    if isinstance(column, Category):
+        return [*held, UNDECLARED, None]
+    if isinstance(column, Flag):
+        return [*held, None]
+    assert column.lattice is not None  # noqa: S101
+    low, high = column.range
+    first, last = math.ceil(low / column.lattice), math.floor(high / column.lattice)
+    multiples = [i * column.lattice for i in range(first, last + 1)]
+    return [*dict.fromkeys([*held, *multiples, high]), None]
 
 
 def _texts(node: object) -> bool:
