@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from sulq.cli import analyst, auditor, beliefs, learn, owner
+from sulq.cli import analyst, auditor, beliefs, explain_exact, learn, owner
 
 app = typer.Typer(
     name="sulq",
@@ -40,6 +40,7 @@ def options(
 for role, commands in (
     ("Owner", owner),
     ("Owner", beliefs),
+    ("Owner", explain_exact),
     ("Analyst", analyst),
     ("Analyst", learn),
     ("Auditor", auditor),
