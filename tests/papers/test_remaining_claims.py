@@ -20,12 +20,14 @@ from sulq.accounting.gaussian import gaussian_delta
 from sulq.accounting.losses import coupling_slack
 from sulq.accounting.pld import loss_of
 from sulq.accounting.pricing import fine_bits, price
+from sulq.exact.coins import hockey_stick
 from sulq.noise.distributions import (
     CentredBinomial,
     DiscreteGaussian,
     DiscreteHuber,
     DiscreteLaplace,
     Law,
+    NoNoise,
 )
 from sulq.query import vectors as q
 from sulq.query.sum_query import SumQuery
@@ -127,6 +129,14 @@ def test_s012_the_noise_does_not_depend_on_the_rows() -> None:
     assert ours.unit_variance < printed
     longer = calibrate(Promise(1, MILLIONTH, 10_000))
     assert float(longer.unit_variance / ours.unit_variance) == near(100)
+
+
+def test_s10_an_exact_answer_has_no_coins() -> None:
+    """Between two fixed tables it hides nothing; what protects is what is unknown of other rows."""
+    for epsilon in (0.1, 1.0, 10.0):
+        assert loss_of(NoNoise(), 1).delta(epsilon) == 1
+    assert hockey_stick([(80, 1)], 1.0) <= 1e-6
+    assert hockey_stick([(0, 1)], 1.0) == 1
 
 
 # --- sensitivity --------------------------------------------------------------------------------
