@@ -79,19 +79,24 @@ def guessed(
     return Finding(attack, SHARE, right / trials, bound, spread, trials, credits, note)
 
 
-def best_guess(promise: Promise, credits: Fraction | int | float) -> float:
+def best_guess(promise: Promise, credits: Fraction | int | float, databases: int = 1) -> float:
     """The chance that the best attacker guesses one fair bit, all others known, for so much loss.
 
     (1 + total variation) / 2: Gaussian Phi(mu/2) and its slack (TB.1, TB.8); pure
     e^eps / (1 + e^eps); the coarse laws by their exact privacy loss, not the Gaussian limit (S0.5).
+    Where so many databases hold the same person, each with a promise of its own, losses add up.
     """
     calibration = calibrate(promise)
-    share = min(1.0, float(credits) / calibration.credits)
+    paid = min(float(credits), float(calibration.credits))
+    share = databases * paid / calibration.credits
     if calibration.mu_squared is not None:
         mu = math.sqrt(float(calibration.mu_squared) * share)  # TB.1
-        return min(1.0, 0.5 * math.erfc(-mu / math.sqrt(8)) + float(calibration.slack_cap))
+        slack = databases * float(calibration.slack_cap)
+        return min(1.0, 0.5 * math.erfc(-mu / math.sqrt(8)) + slack)
     if calibration.unit_law is None:
         return 1 / (1 + math.exp(-float(promise.epsilon) * share))  # S4.13
-    questions = max(1, math.ceil(calibration.credits * share))
+    questions = databases * math.ceil(paid)
+    if not questions:
+        return 0.5
     varied = answer_loss(calibration.unit_law, questions).delta(0.0, questions)
     return min(1.0, (1 + varied) / 2)
