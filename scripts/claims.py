@@ -36,6 +36,10 @@ def page(parts: list[dict[str, Any]]) -> str:
         "hockey-stick divergence, the exact delta at a given epsilon. Neighbours replace one row",
         "unless said.",
         "",
+        "Verdicts: *right*; *right but loose* (true, not tight); *wrong as printed* (false or",
+        "mis-stated; what holds follows); *vague*; *ours* (the papers have nothing exact there).",
+        "An item that is open names the part of the system that will close it.",
+        "",
         *_summary(parts),
     ]
     body = [line for part in parts for line in _section(part)]
