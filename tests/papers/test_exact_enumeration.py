@@ -13,8 +13,8 @@ import pytest
 from sulq.errors import UnsafeExactly
 from sulq.exact.auditor import offline, online
 from sulq.exact.certificate import Certificate, certify
-from sulq.exact.coins import hockey_stick
 from sulq.exact.domain import Assumptions, Domain
+from sulq.exact.known_laws import binomial_delta
 from sulq.exact.moments import Moments
 from sulq.exact.rows import adds
 from sulq.noise.distributions import DiscreteGaussian, DiscreteLaplace
@@ -167,7 +167,7 @@ def test_the_printed_checks_deny_it_too_but_only_by_reading_rows() -> None:
 
 
 def test_a_question_that_hardly_varies_is_refused() -> None:
-    with pytest.raises(UnsafeExactly, match="reaches delta"):
+    with pytest.raises(UnsafeExactly):
         certificate([count(where=ILL)], {"ill": "0.00001"}, 100_000)
 
 
@@ -220,8 +220,7 @@ def test_s112_strata_do_not_shield_the_target() -> None:
     noise = DiscreteGaussian(Fraction(1))
     here, there = (noised(moved(coins, (x, 0)), noise, 12) for x in (1, 0))
     assert excess(here, there, 1.0) == near(0.14135133960328383)
-    plain = hockey_stick([(500, 1)], 1.0)
-    assert plain == pytest.approx(4.209844004722413e-28, rel=1e-3)
+    assert binomial_delta(500, 0.5, 1.0) == near(4.209844004722413e-28)  # the exact part alone
 
 
 def coin_law(draw: np.random.Generator, eta: float) -> list[float]:
@@ -272,6 +271,23 @@ def test_s112_the_group_factor_is_enough_and_one_is_not() -> None:
     assert factors == {2, 3}
     assert failures >= 5  # adding the budgets would have promised too much
     assert closest > 0.03
+
+
+@pytest.mark.parametrize("second", [Fraction(1, 2), Fraction(1), Fraction(2)])
+@pytest.mark.parametrize("n", [8, 12])
+def test_s112_fair_coins_need_the_whole_factor(n: int, second: Fraction) -> None:
+    """Smokers with a fair coin each, a target that does not smoke, "ill" turned round."""
+    found = certificate([count(where=ILL)], {"ill": "0.5"}, n, delta="0.5")
+    added = [(int(bool(cell["ill"])), bit) for cell, bit in zip(CELLS, NOISY[0], strict=True)]
+    others = summed(added, [[0, 0.5, 0, 0.5]] * (n - 1))
+    noise, reach = DiscreteLaplace(1 / second), math.ceil(20 / second)
+    true, instead = moved(others, added[2]), moved(others, added[0])
+    here, there = noised(true, noise, reach), noised(instead, noise, reach + 2 * n)
+    exact = excess(summed_first(true), summed_first(instead), 1.0)
+    assert exact == near(binomial_delta(n - 1, 0.5, 1.0))
+    assert exact <= found.reached
+    assert excess(here, there, 1 + found.factor * float(second)) <= exact
+    assert excess(here, there, 1 + (found.factor - 1) * float(second)) > 1.4 * exact
 
 
 def summed_first(law: Law) -> Law:
