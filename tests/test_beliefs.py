@@ -38,7 +38,7 @@ from sulq.beliefs import (
     worst,
     worst_so_far,
 )
-from sulq.noise.distributions import DiscreteLaplace
+from sulq.noise.distributions import CentredBinomial, DiscreteLaplace
 
 SHARES = st.floats(1e-6, 1 - 1e-6)
 
@@ -228,6 +228,16 @@ def test_what_cannot_be_asked_of_sets_is_refused():
         most_changed_set(certain, certain)
     with pytest.raises(InvalidQuery, match="certain or impossible"):
         change_in(certain, certain, {"a"})
+
+
+def test_what_an_answer_rules_out_is_an_infinite_change():
+    """Coins end: their last outcome cannot have come from the lower count (S0.5)."""
+    before = {"low": 0.5, "high": 0.3, "higher": 0.2}
+    seen = Observation(11, CentredBinomial(20), {"low": 0, "high": 1, "higher": 2})
+    after = posterior(before, [seen])
+    assert most_changed_set(before, after) == ({"high", "higher"}, math.inf)
+    assert change_in(before, after, {"low"}) == -math.inf
+    assert not is_safe(before, after, 1e9)
 
 
 def test_the_sentence_rounds_its_bound_up():

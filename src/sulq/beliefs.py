@@ -96,7 +96,10 @@ def change_in(
 ) -> float:
     """How much confidence in "the value is in `of`" rose, in nats."""
     chosen = frozenset(of)
-    return _odds(after, chosen) - _odds(before, chosen)
+    start = _odds(before, chosen)
+    if math.isinf(start):
+        raise InvalidQuery("what was certain or impossible has no change of confidence")
+    return _odds(after, chosen) - start
 
 
 def _odds(beliefs: Mapping[Value, float], chosen: frozenset[Value]) -> float:
@@ -104,7 +107,7 @@ def _odds(beliefs: Mapping[Value, float], chosen: frozenset[Value]) -> float:
     inside = math.fsum(p for value, p in beliefs.items() if value in chosen)
     outside = math.fsum(p for value, p in beliefs.items() if value not in chosen)
     if inside == 0 or outside == 0:
-        raise InvalidQuery("what is certain or impossible has no change of confidence")
+        return math.inf if inside else -math.inf
     return math.log(inside) - math.log(outside)
 
 
@@ -116,9 +119,12 @@ def most_changed_set(
     Its complement fell as much, so this is the largest change either way. The change is
     quasi-convex in (before, after): the values that gained most, down to some rank, form the set.
     """
-    values = [value for value, p in before.items() if p > 0 and after[value] > 0]
+    values = [value for value, p in before.items() if p > 0]
     if len(values) < 2:
-        raise InvalidQuery("give beliefs with at least two values that stay possible")
+        raise InvalidQuery("give beliefs with at least two possible values")
+    left = frozenset(value for value in values if after[value] > 0)
+    if len(left) < len(values):  # the others are out: what is left became certain
+        return left, math.inf
     values.sort(key=lambda value: after[value] / before[value], reverse=True)
     then, now = (_cuts([beliefs[value] for value in values]) for beliefs in (before, after))
     changes = [late - early for early, late in zip(then, now, strict=True)]
