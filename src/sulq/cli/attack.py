@@ -1,0 +1,301 @@
+"""`sulq attack --sandbox`: every attack we know, on fictional rows under the owner's promise."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from sulq.cli.screen import POLICY, Json, Policy, guarded, show, show_json, table, talk
+from sulq.errors import InvalidQuery
+
+if TYPE_CHECKING:
+    from sulq.attacks.finding import Finding
+    from sulq.attacks.suite import Attack
+    from sulq.policy import TablePolicy
+    from sulq.schema.promise import Promise
+
+ROWS = 1_000
+"""Rows of the fictional tables: reconstruction solves for all of them at once."""
+PICTURES = (".svg", ".png", ".html")
+STYLES = {"red": "bold red", "amber": "yellow", "green": "green", "none": "dim"}
+MEANING = (
+    "red: more was learned than the promise allows, by over 3 standard errors: a fault of sulq;"
+    " amber: the promise is kept and still gives people away: promise a smaller epsilon;"
+    " green: within the promise"
+)
+
+TableName = Annotated[str | None, typer.Argument(metavar="[TABLE]", show_default=False)]
+Step = Callable[[str], None]
+
+
+def register(app: typer.Typer, role: str) -> None:
+    """Add the command to the command line."""
+    app.command(rich_help_panel=role)(attack)
+
+
+@dataclass(frozen=True, slots=True)
+class Facing:
+    """What is attacked: a promise, the table's own number of rows where known, and ours."""
+
+    name: str | None
+    promise: Promise
+    own_rows: int | None
+    rows: int
+    notes: tuple[str, ...]
+
+
+@guarded
+def attack(
+    name: TableName = None,
+    sandbox: Annotated[
+        bool, typer.Option("--sandbox", help="On fictional rows; there is no other way.")
+    ] = False,
+    policy: Policy = POLICY,
+    only: Annotated[
+        str | None, typer.Option(help="Attacks by name, with commas; --list has them.")
+    ] = None,
+    full: Annotated[bool, typer.Option("--full", help="More trials: minutes.")] = False,
+    rows: Annotated[
+        int | None, typer.Option(help="How many rows the table has.", show_default=False)
+    ] = None,
+    epsilon: Annotated[
+        str | None,
+        typer.Option(help="A promise of your own instead of a table's.", show_default=False),
+    ] = None,
+    delta: Annotated[str, typer.Option(help="With --epsilon: its delta.")] = "1e-6",
+    queries: Annotated[
+        int | None, typer.Option(help="With --epsilon: for how many questions.", show_default=False)
+    ] = None,
+    plot: Annotated[
+        Path | None, typer.Option(help="Recovered share against noise: .svg, .png or .html.")
+    ] = None,
+    list_them: Annotated[bool, typer.Option("--list", help="The attacks, and no more.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Attack your promise before you make it: fictional rows, your T, your noise, your ledger.
+
+    No real row is read and no real ledger is opened. Exit code 1 if a light is red.
+    """
+    from sulq.attacks.suite import FULL, QUICK, chosen, run, worst
+    from sulq.sandbox import sandbox as sandboxed
+
+    if list_them:
+        _list(chosen(), as_json)
+        return
+    if not sandbox:
+        raise InvalidQuery(_no_sandbox(name, epsilon))
+    attacks = chosen(None if only is None else [word.strip() for word in only.split(",")])
+    faced = _facing(policy, name, rows, epsilon, delta, queries)
+    if plot is not None:
+        _check_picture(plot)
+    effort = FULL if full else QUICK
+    with _progress(len(attacks) + (plot is not None)) as step:
+        with sandboxed(faced.promise, faced.rows) as target:
+
+            def seen(begun: Attack, findings: Sequence[Finding]) -> None:
+                if not findings:
+                    step(begun.name)
+
+            found = run(target, [one.name for one in attacks], effort, seen)
+        if plot is not None:
+            step("picture")
+            _draw(plot, faced.promise)
+    _show(faced, effort, found, plot, as_json)
+    if worst(found) == "red":
+        raise typer.Exit(1)
+
+
+# --- what was typed -----------------------------------------------------------------------------
+
+
+def _no_sandbox(name: str | None, epsilon: str | None) -> str:
+    typed = ["sulq attack --sandbox", name or "", f"--epsilon {epsilon}" if epsilon else ""]
+    return (
+        "a live table is never attacked: that would spend its budget, which never comes back."
+        f" Attack fictional rows under the same promise: {' '.join(filter(None, typed))}"
+    )
+
+
+def _facing(
+    policy: Path,
+    name: str | None,
+    rows: int | None,
+    epsilon: str | None,
+    delta: str,
+    queries: int | None,
+) -> Facing:
+    from sulq.cli.opening import named
+    from sulq.schema.promise import Promise
+
+    if rows is not None and rows < 2:
+        raise InvalidQuery(f"--rows takes a whole number above 1, got {rows}")
+    notes: list[str] = []
+    if epsilon is not None:
+        if name is not None:
+            raise InvalidQuery(f"give a table or --epsilon, not both; got {name!r:.40}")
+        promise, table_name, own = Promise(epsilon, delta, queries), None, rows
+    else:
+        if queries is not None:
+            raise InvalidQuery("--queries goes with --epsilon; a table has its own promise")
+        if name is not None and name.endswith(".toml"):
+            policy, name = Path(name), None
+        source = named(policy, name)
+        promise, table_name = source.promise, source.name
+        own = rows or _public_size(source)
+        if source.unit != "row":
+            notes.append("a person is one row here: who has more rows pays for them in credits")
+    used = min(own or ROWS, ROWS)
+    if own is not None and own > used:
+        notes.append(
+            f"the fictional tables have {used:,} rows instead of {own:,}. Nothing else is scaled:"
+            " promise, credits and noise are the table's own, and fewer rows are easier to find"
+            " out, so no attack is weaker for it"
+        )
+    elif own is None:
+        notes.append(
+            f"the fictional tables have {used:,} rows; --rows says how many yours has. The noise"
+            " does not depend on it, and fewer rows are easier to find out"
+        )
+    return Facing(table_name, promise, own, used, tuple(notes))
+
+
+def _public_size(source: TablePolicy) -> int | None:
+    """The rows of a Parquet file by its footer, where their number is public. Reads no row."""
+    import duckdb
+
+    public = source.promise.neighbours == "replace" and source.unit == "row"
+    if not public or not source.source.endswith(".parquet"):
+        return None
+    path = "'" + source.source_path.replace("'", "''") + "'"
+    try:
+        with duckdb.connect(":memory:") as connection:
+            sql = f"SELECT sum(num_rows) FROM parquet_file_metadata({path})"  # noqa: S608
+            found = connection.execute(sql).fetchone()
+    except duckdb.Error:
+        return None  # a policy may be written before its file
+    return int(found[0]) if found and found[0] and found[0] > 1 else None
+
+
+def _check_picture(path: Path) -> None:
+    """Found out before the attacks, not after."""
+    if path.suffix.lower() not in PICTURES:
+        raise InvalidQuery(f"a picture is one of {', '.join(PICTURES)}, got {path.name!r:.60}")
+    from sulq.learn.plots import ready
+
+    try:
+        ready()
+    except ImportError as missing:
+        raise InvalidQuery(f"{missing}, or leave --plot out") from None
+    if not path.exists():
+        path.open("a").close()
+        path.unlink()
+
+
+# --- the run ------------------------------------------------------------------------------------
+
+
+@contextmanager
+def _progress(steps: int) -> Iterator[Step]:
+    """A bar on a terminal's stderr; in a pipe nothing."""
+    if not sys.stderr.isatty():
+        yield lambda name: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn("{task.description:<16}"), BarColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("", total=steps)
+        begun = 0
+
+        def step(name: str) -> None:
+            nonlocal begun
+            bar.update(task, description=name, completed=begun)
+            begun += 1
+
+        yield step
+
+
+def _draw(path: Path, promise: Promise) -> None:
+    """The table is asked as many questions as rows, so that it belongs on the picture's curve."""
+    from sulq.attacks.reconstruction import reconstruction, sweep
+    from sulq.cli.attack_chart import ROWS as CHART_ROWS
+    from sulq.cli.attack_chart import SIGMAS, picture
+    from sulq.learn.plots import save
+    from sulq.sandbox import sandbox as sandboxed
+
+    with sandboxed(promise, CHART_ROWS) as target:
+        swept = sweep(target, CHART_ROWS, SIGMAS)
+        here = reconstruction(target, questions=CHART_ROWS)
+    save(picture(swept, promise, here), path)
+
+
+# --- what is shown ------------------------------------------------------------------------------
+
+
+def _list(attacks: Sequence[Attack], as_json: bool) -> None:
+    if as_json:
+        show_json({"attacks": [{"attack": one.name, "tries": one.tries} for one in attacks]})
+        return
+    drawn = table(("attack", "tries"), [(one.name, one.tries) for one in attacks])
+    drawn.columns[1].justify = "left"
+    show(drawn)
+
+
+def _show(
+    faced: Facing, effort: str, found: Sequence[Finding], plot: Path | None, as_json: bool
+) -> None:
+    from sulq.attacks.suite import light, worst
+
+    over_all = worst(found)
+    if as_json:
+        records = [{**one.to_json(), "light": light(one)} for one in found]
+        show_json(
+            {
+                "table": faced.name,
+                "promise": faced.promise.to_json(),
+                "rows": faced.own_rows,
+                "fictional_rows": faced.rows,
+                "effort": effort,
+                "light": over_all,
+                "findings": records,
+                "notes": faced.notes,
+                "plot": plot,
+            }
+        )
+        return
+    from rich.text import Text
+
+    talk(f"promise: {faced.promise}")
+    for note in faced.notes:
+        talk(f"note: {note}")
+    heads = ("attack", "measure", "reached", "best possible", "light", "credits")
+    drawn = table(heads, [])
+    for place in (1, 4):
+        drawn.columns[place].justify = "left"
+    for one in found:
+        colour = light(one)
+        drawn.add_row(one.attack, one.measure, *_figures(one), Text(colour, STYLES[colour]),
+                      f"{float(one.credits):,.6g}")  # fmt: skip
+    show(drawn)
+    for one in found:
+        if one.note:
+            talk(f"{one.attack}: {one.note}")
+    if plot is not None:
+        talk(f"plot: {plot}")
+    show(Text(f"light: {over_all}", STYLES[over_all]))
+    talk(MEANING)
+
+
+def _figures(finding: Finding) -> tuple[str, str]:
+    """What was reached, with three standard errors where it is an estimate, and the bound."""
+    if not finding.trials:
+        return "-", "-"
+    around = f" ± {3 * finding.error:.3f}" if finding.error else ""
+    return f"{finding.reached:.3f}{around}", f"{finding.bound:.3f}"
