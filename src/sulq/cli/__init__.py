@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from sulq.cli import analyst, auditor, beliefs, explain_exact, learn, owner
+from sulq.cli import analyst, attack, auditor, beliefs, explain_exact, learn, owner
 
 app = typer.Typer(
     name="sulq",
@@ -41,6 +41,7 @@ for role, commands in (
     ("Owner", owner),
     ("Owner", beliefs),
     ("Owner", explain_exact),
+    ("Owner", attack),
     ("Analyst", analyst),
     ("Analyst", learn),
     ("Auditor", auditor),
