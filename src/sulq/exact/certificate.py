@@ -193,11 +193,12 @@ def _certificate(design: Design, assumptions: Assumptions) -> Certificate:
 
 def maximal(shifts: set[Combination]) -> list[Combination]:
     """Shifts that no other exceeds in every kind: larger ones are harder to hide (TB.6)."""
-    table = np.array(sorted(shifts, reverse=True))
+    table = np.array(sorted(shifts, key=lambda shift: (-sum(shift), shift)))
     kept: list[Integers] = []
-    for shift in table:
-        if not any((shift <= other).all() for other in kept):
-            kept.append(shift)
+    while len(table):  # the largest sum is exceeded by none of the others
+        kept.append(table[0])
+        table = table[(table > table[0]).any(axis=1)]
+    kept.sort(key=tuple)
     while len(kept) > MOST_SHIFTS:  # two neighbours become one that is at least both
         pairs = [np.max(kept[i : i + 2], axis=0) for i in range(0, len(kept), 2)]
         kept = list(np.unique(pairs, axis=0))

@@ -106,8 +106,12 @@ def log_chances(
     # one phase of the stride at a time: never multiply by the zeros in between
     phases = [np.convolve(heads, weights[phase::stride]) for phase in range(stride)]
     joint = np.stack(phases, axis=1).ravel()
+    # cut where both laws still hold their full mass: beyond, only the windows' ends would show
+    deep = np.flatnonzero(joint >= joint.max() * math.exp(-DEEP))
+    kept = slice(int(deep[0]), int(deep[-1]) + 1)
+    outside += float(joint[: kept.start].sum() + joint[kept.stop :].sum()) * (1 + GUARD)
     with np.errstate(divide="ignore"):
-        return np.log(joint), outside + noise.tail(width)
+        return np.log(joint[kept]), outside + noise.tail(width)
 
 
 def _log_binomials(coins: int, k: Array) -> Array:
@@ -155,7 +159,7 @@ def hidden_delta(parts: Sequence[Hidden], epsilon: float) -> float:
     losses = [loss_from(part, step) for part in moved]
     if len(losses) == 1:
         return losses[0].delta(epsilon)
-    tilt = max(0.0, epsilon / math.fsum(d * d for d in distance) - 0.5)
+    tilt = max(0.0, min(epsilon / math.fsum(d * d for d in distance) - 0.5, DEEP / epsilon))
     return _composed(losses, epsilon, tilt)
 
 

@@ -41,6 +41,11 @@ class Changes:
         """max |v|^2."""
         return max(sum(x * x for x in map(int, v)) for v in self.vectors)
 
+    def longest(self, count: int) -> Changes:
+        """The changes of largest sums of absolute entries."""
+        order = np.argsort(np.abs(self.vectors).sum(axis=1), kind="stable")
+        return Changes(self.vectors[order[-count:]], self.steps)
+
 
 def changes_of(classes: Sequence[PublicClass]) -> Changes:
     """Differences within a class (it is public and stays); steps that its rows surely offer."""
@@ -135,7 +140,7 @@ def designs(changes: Changes) -> Iterator[tuple[Vector, ...]]:
             if len(design) <= MOST_KINDS and design not in tried:
                 tried.add(design)
                 yield design
-    vectors = {tuple(map(int, v)) for v in changes.vectors[np.argsort(_lengths(changes))[-64:]]}
+    vectors = {tuple(map(int, v)) for v in changes.longest(64).vectors}
     for longest in sorted(vectors & able, key=lambda u: (-sum(map(abs, u)), u))[:3]:
         design = (*basis, longest)
         if longest not in basis and len(design) <= MOST_KINDS and design not in tried:
@@ -152,11 +157,6 @@ _MULTIPLES = (
     lambda far: [round(far ** (1 / 3)), round(far ** (2 / 3))] if far > 15 else [],
     lambda far: [far] if far > 1 else [],
 )
-
-
-def _lengths(changes: Changes) -> Integers:
-    lengths: Integers = np.abs(changes.vectors).sum(axis=1)
-    return lengths
 
 
 def _times(j: int, u: Vector) -> Vector:
