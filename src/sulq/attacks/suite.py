@@ -146,9 +146,9 @@ ATTACKS: tuple[Attack, ...] = (
     ),
     Attack(
         "databases",
-        "the same people in several databases that do not know of each other",
-        _of(databases),
-        _of(databases, databases=16),
+        "the same people in two databases that do not know of each other",
+        _of(databases, databases=2),
+        _of(databases, databases=2),
     ),
     Attack(
         RECONSTRUCTION,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 from sulq.accounting.calibration import calibrate
 from sulq.attacks.finding import Finding
@@ -29,13 +30,13 @@ def standing(promise: Promise, rows: int = ROWS) -> float:
     return sigma * (share if promise.noise == "laplace" else math.sqrt(share))
 
 
-def picture(swept: Sweep, promise: Promise, here: Finding) -> Picture:
+def picture(swept: Sweep, promise: Promise, here: Sequence[Finding]) -> Picture:
     """The curve of the optimum, the dots measured, sqrt(n), and the table that is attacked."""
     alt = altair()
     root, rows = swept.threshold, swept.rows
     left = root * NEAREST
     mine = min(max(standing(promise, rows), left), root * FARTHEST)
-    right = max(root * 16, mine * 3)
+    right = max(root * 16, mine * 5)
     ticks = [2.0**power for power in range(1, math.ceil(math.log2(right)) + 1, 2)]
     x = alt.X(
         "noise:Q",
@@ -56,24 +57,19 @@ def picture(swept: Sweep, promise: Promise, here: Finding) -> Picture:
         .encode(x, y)
     )
     coin = chart([{"share": 0.5}]).mark_rule(color=GREY, strokeDash=[2, 3]).encode(y=y)
-    measured = [
-        {"noise": dot.sigma, "share": dot.recovered, "low": dot.recovered - 1.96 * dot.error,
-         "high": min(1.0, dot.recovered + 1.96 * dot.error)}
-        for dot in swept.points
-    ]  # fmt: skip
-    bars = chart(measured).mark_rule(color=INK).encode(x, alt.Y("low:Q"), alt.Y2("high:Q"))
-    points = chart(measured).mark_circle(size=60, color=INK, opacity=1).encode(x, y)
+    dots = [_dot(point.sigma, point.recovered, point.error) for point in swept.points]
+    tables = [one for one in here if one.trials]
     layers = [coin, _upright(root, QUIET, [5, 4]), _upright(mine, ORANGE, [1, 0]), curve]
-    layers += [bars, points]
-    if here.trials:
-        stands = chart([{"noise": mine, "share": here.reached}])
-        layers.append(stands.mark_point(shape="diamond", size=130, filled=True, color=ORANGE,
-                                        opacity=1).encode(x, y))  # fmt: skip
+    layers += _marked(dots, "circle", INK, x, y)
+    if tables:
+        share = sum(one.reached for one in tables) / len(tables)
+        error = math.sqrt(sum(one.error**2 for one in tables)) / len(tables)
+        layers += _marked([_dot(mine, share, error)], "diamond", ORANGE, x, y)
     layers += [
         _label(root, 0.985, f"√n = {root:g}", QUIET),
-        _label(mine, 0.935, "this table", ORANGE),
+        _label(mine, 0.935, "this table", ORANGE, align="left" if mine >= root else "right"),
         _label(left * 1.1, 0.513, "a coin", QUIET),
-        _label(left * 1.1, 0.975, "best possible", BLUE),
+        _label(right, optimum(right, rows) + 0.035, "best possible", BLUE, align="right"),
     ]
     said = [
         "line: the most that anyone can recover; dots: least squares on fictional rows, with 95 %"
@@ -84,6 +80,20 @@ def picture(swept: Sweep, promise: Promise, here: Finding) -> Picture:
     return finished(alt.layer(*layers), "How much noise hides everybody", said)
 
 
+def _dot(noise: float, share: float, error: float) -> dict[str, float]:
+    high = min(1.0, share + 1.96 * error)
+    return {"noise": noise, "share": share, "low": share - 1.96 * error, "high": high}
+
+
+def _marked(dots: Sequence[dict[str, float]], shape: str, colour: str, x: Any, y: Any) -> list[Any]:
+    """Dots with their intervals."""
+    alt, base = altair(), chart(dots)
+    bars = base.mark_rule(color=colour, strokeWidth=1.6)
+    size = 60 if shape == "circle" else 130
+    points = base.mark_point(shape=shape, size=size, filled=True, color=colour, opacity=1)
+    return [bars.encode(x, alt.Y("low:Q"), alt.Y2("high:Q")), points.encode(x, y)]
+
+
 def _upright(noise: float, colour: str, dash: Sequence[int]) -> Picture:
     ruled = chart([{"noise": noise}]).mark_rule(
         color=colour, strokeDash=list(dash), strokeWidth=1.6
@@ -91,9 +101,14 @@ def _upright(noise: float, colour: str, dash: Sequence[int]) -> Picture:
     return ruled.encode(altair().X("noise:Q"))
 
 
-def _label(noise: float, share: float, text: str, colour: str) -> Picture:
+def _label(noise: float, share: float, text: str, colour: str, align: str = "left") -> Picture:
     alt = altair()
     word = chart([{"noise": noise, "share": share, "text": text}])
     return word.mark_text(
-        align="left", dx=6, baseline="middle", color=colour, fontSize=12, fontWeight=600
+        align=align,
+        dx=6 if align == "left" else -6,
+        baseline="middle",
+        color=colour,
+        fontSize=12,
+        fontWeight=600,
     ).encode(alt.X("noise:Q"), alt.Y("share:Q"), text="text:N")
