@@ -6,11 +6,12 @@ from fractions import Fraction
 
 import pytest
 
-from sulq import BudgetSpent, InvalidQuery
+from sulq import BudgetSpent, InvalidQuery, Promise
 from sulq.attacks import suite
 from sulq.attacks.finding import SHARE, Finding
 from sulq.attacks.suite import ATTACKS, REFUSED, Attack, chosen, light, run, worst
 from sulq.errors import EngineFailed
+from sulq.sandbox import sandbox
 
 
 def finding(name: str, reached: float = 0.5, bound: float = 0.6, trials: int = 100) -> Finding:
@@ -113,3 +114,44 @@ def test_names_are_words_and_each_says_what_it_tries():
     assert chosen() == ATTACKS
     assert all(name.replace("-", "").islower() for name in names)
     assert all(20 <= len(attack.tries) <= 90 for attack in ATTACKS)
+
+
+SLOW = {"denials", "timing", "audit-tables"}
+"""Seconds each; the whole suite is run by `make test-all`."""
+FAR = 5.0
+"""Standard errors that chance passes less often than once in a million."""
+
+
+def exceeded(findings: list[Finding]) -> list[str]:
+    return [str(one) for one in findings if one.reached > one.bound + FAR * one.error]
+
+
+@pytest.mark.parametrize(
+    "promise",
+    [Promise(1, "1e-6", 100), Promise(2, 0, 20), Promise(1, "1e-6", 9, noise="huber")],
+    ids=lambda promise: promise.noise,
+)
+def test_the_product_holds_against_the_quick_suite(promise):
+    names = [attack.name for attack in ATTACKS if attack.name not in SLOW]
+    with sandbox(promise, 300) as target:
+        found = run(target, names)
+    assert exceeded(found) == []
+    assert [one.attack for one in found if one.measure == REFUSED] == []
+    assert all(one.credits <= promise.credits * 2 for one in found)  # two databases, else one
+    assert sum(light(one) == "green" for one in found) >= len(names)
+
+
+def test_what_a_promise_gives_away_is_amber():
+    with sandbox(Promise(30, "1e-6", 10), 300) as target:
+        found = run(target, ["disguises", "forks"])
+    assert exceeded(found) == []
+    assert worst(found) == "amber"
+    assert found[0].reached > 0.9  # and the attack does take it
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("promise", [Promise(1, "1e-6", 1000), Promise(1, 0, 100)], ids=str)
+def test_the_product_holds_against_the_full_suite(promise):
+    with sandbox(promise, 1000) as target:
+        found = run(target, [one.name for one in ATTACKS if one.name != "timing"], "full")
+    assert exceeded(found) == []
