@@ -80,7 +80,7 @@ def test_it_takes_the_policys_promise_and_its_public_size(sulq, planted):
         "neighbours": "replace",
     }  # fmt: skip
     assert (run["table"], run["rows"], run["fictional_rows"]) == ("people", 20_000, 1000)
-    assert "1,000 rows instead of 20,000. Nothing else is scaled" in run["notes"][0]
+    assert "1,000 fictional rows instead of 20,000. Nothing else is scaled" in run["notes"][0]
     assert (faced[0].rows, faced[0].promise.queries) == (1000, 20)
     assert run["findings"][0]["light"] == run["light"] == "green"
 

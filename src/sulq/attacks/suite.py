@@ -105,14 +105,14 @@ ATTACKS: tuple[Attack, ...] = (
     Attack(
         "differencing",
         "a count of all, minus the count of all but one",
-        _of(differencing),
-        _of(differencing, people=200),
+        _of(differencing, people=100),
+        _of(differencing, people=400),
     ),
     Attack(
         "tracker",
         "no question about few rows, yet two of them single one out",
-        _of(tracker),
-        _of(tracker, people=200),
+        _of(tracker, people=100),
+        _of(tracker, people=400),
     ),
     Attack(
         "differencing-all",

@@ -155,14 +155,14 @@ def _facing(
     used = min(own or ROWS, ROWS)
     if own is not None and own > used:
         notes.append(
-            f"the fictional tables have {used:,} rows instead of {own:,}. Nothing else is scaled:"
-            " promise, credits and noise are the table's own, and fewer rows are easier to find"
-            " out, so no attack is weaker for it"
+            f"people are looked for among {used:,} fictional rows instead of {own:,}. Nothing else"
+            " is scaled: promise, credits and noise are the table's own, and fewer rows are easier"
+            " to find out"
         )
     elif own is None:
         notes.append(
-            f"the fictional tables have {used:,} rows; --rows says how many yours has. The noise"
-            " does not depend on it, and fewer rows are easier to find out"
+            f"people are looked for among {used:,} fictional rows; --rows says how many yours has."
+            " The noise does not depend on it, and fewer rows are easier to find out"
         )
     return Facing(table_name, promise, own, used, tuple(notes))
 
@@ -299,5 +299,6 @@ def _figures(finding: Finding) -> tuple[str, str]:
     """What was reached, with three standard errors where it is an estimate, and the bound."""
     if not finding.trials:
         return "-", "-"
-    around = f" ± {3 * finding.error:.3f}" if finding.error else ""
-    return f"{finding.reached:.3f}{around}", f"{finding.bound:.3f}"
+    if finding.error:
+        return f"{finding.reached:.3f} ± {3 * finding.error:.3f}", f"{finding.bound:.3f}"
+    return f"{finding.reached:,.4g}", f"{finding.bound:,.4g}"
