@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import binom
 from tests.exact.small_tables import CELLS, MISSING, conditional, moved, sums_of
 
 from sulq import Category, Flag, Number, Schema, UnsafeExactly, col, count, total
@@ -135,6 +136,7 @@ BATCHES = [
     [count(where=col("ill")), count(where=col("smoker"))],
     [count(where=col("ill")), count(where=col("ill") & col("smoker"))],
     [count(where=col("ill")), count(where=~col("ill"))],
+    [count(where=col("ill")), count(where=col("ill"))],
 ]
 
 
@@ -157,13 +159,13 @@ def with_noise(law, sigma_squared, reach):
 @given(data=st.data())
 def test_enumeration_never_exceeds_the_top_up(data):
     """Up to 9 heterogeneous rows besides the target: the true delta is within what was reached."""
-    n = data.draw(st.integers(4, 10))
-    least = data.draw(st.sampled_from([0.25, 0.4]))
+    n = data.draw(st.integers(7, 10))
+    least = data.draw(st.sampled_from([0.4, 0.48]))
     weights = st.lists(st.floats(0.01, 1), min_size=4, max_size=4)
     laws = [conditional(data.draw(weights), least) for _ in range(n - 1)]
     questions = data.draw(st.sampled_from(BATCHES))
     epsilon = data.draw(st.sampled_from([0.5, 1.0]))
-    delta = data.draw(st.sampled_from(["0.02", "0.1"]))
+    delta = data.draw(st.sampled_from(["0.1", "0.2", "0.3"]))
     programs, domain, sizes, assumptions = case(
         questions, {"ill": least, "smoker": least} if "smoker" in repr(questions)
         else {"ill": least}, n, epsilon=epsilon, delta=delta,
@@ -182,3 +184,31 @@ def test_enumeration_never_exceeds_the_top_up(data):
     )
     assert worst <= found.reached + 1e-9
     assert worst <= float(delta)
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 1.0])
+@pytest.mark.parametrize("delta", ["0.2", "0.3"])
+def test_coins_and_noise_share_the_work(epsilon, delta):
+    """With and without Joe: (1, 1) is hidden by nine rows' coins, (1, 0) by the noise."""
+
+    def rows(given):
+        return {"Joe": 1, "other": 9}.get(given["name"], 0)
+
+    questions = [count(where=col("ill")), count(where=col("ill") & (col("name") != "Joe"))]
+    _, domain, sizes, assumptions = case(
+        questions, {"ill": 0.48}, rows, epsilon=epsilon, delta=delta
+    )
+    found = top_up(domain, sizes, assumptions)
+    assert found.factor == 2
+    reach = 14 + int(8 * float(found.sigma_squared) ** 0.5)
+    for p in (0.48, 0.52):
+        others = {(h, h): float(binom.pmf(h, 8, p)) for h in range(9)}
+        eight = {x: with_noise(moved(others, x), found.sigma_squared, reach) for x in
+                 [(0, 0), (1, 1)]}  # fmt: skip
+        nine = {(h, h): float(binom.pmf(h, 9, p)) for h in range(10)}
+        joe = {x: with_noise(moved(nine, x), found.sigma_squared, reach) for x in
+               [(0, 0), (1, 0)]}  # fmt: skip
+        for arrays in (eight, joe):
+            for x, y in product(arrays.values(), repeat=2):
+                true = float(np.maximum(x - np.exp(epsilon) * y, 0).sum())
+                assert true <= found.reached + 1e-9
