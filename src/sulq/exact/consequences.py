@@ -14,7 +14,7 @@ from itertools import product
 
 from sulq.errors import UnsafeExactly
 from sulq.exact.domain import MOST_ROWS, Additions, columns_of, everything_in
-from sulq.schema.bound import RowSums
+from sulq.schema.bound import RowSums, cell_count
 from sulq.schema.columns import Schema
 
 Weights = dict[int, Fraction]
@@ -42,8 +42,7 @@ def consequence(
         return None
     if table is None:
         return None
-    known = sum(len(program.terms) for program in released)
-    width = sum(len(program.terms) for program in programs)
+    known, width = sum(map(_sums, released)), sum(map(_sums, programs))
     origins = [rows[0] for rows in table]
     # within a class the constant drops out of differences
     apart = {
@@ -74,6 +73,10 @@ def evaluate(
     value += sum((c * n for c, n in zip(constants, sizes, strict=True)), Fraction(0))
     assert value.denominator == 1  # noqa: S101  (it is the engine's integer sum)
     return value.numerator
+
+
+def _sums(program: RowSums) -> int:
+    return len(program.terms) * math.prod(map(cell_count, program.groups))
 
 
 def _table(programs: Sequence[RowSums], schema: Schema) -> list[list[tuple[int, ...]]] | None:
