@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from operator import add
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,12 +14,12 @@ from sulq.errors import UnsafeExactly
 from sulq.exact.domain import PublicClass, Vector
 
 Integers = NDArray[np.int64]
-MOST_KINDS = 9
+MOST_KINDS = 16
 MOST_CELLS = 4_000
 """Different additions of one class whose pairs are compared."""
 MOST_CHANGES = 200_000
 MOST_PLACES = 2**23
-"""Points that the search for short combinations may look at."""
+"""Points of a box that is searched as a whole; in a larger one, as many as MOST_CHANGES."""
 FARTHEST = 128
 """Coins that one change may stand for."""
 LARGEST_CODE = 2**62
@@ -223,9 +224,7 @@ def _search(
     code = _Code([int(b) for b in bounds])
     size = math.prod(code.radices)
     if size > MOST_PLACES:
-        return np.zeros((len(changes.vectors), len(steps)), np.int64), np.zeros(
-            len(changes.vectors), np.bool_
-        )
+        return _search_sparsely(changes, steps)
     wanted = code.write(changes.vectors) + size // 2
     seen = np.full(size, -1, dtype=np.int32)
     seen[size // 2] = 0
@@ -252,3 +251,30 @@ def _search(
         counts.append(edge_counts)
     at = seen[wanted]
     return np.where(at[:, None] >= 0, np.concatenate(counts)[at], 0), at >= 0
+
+
+def _search_sparsely(
+    changes: Changes, steps: Sequence[Vector]
+) -> tuple[Integers, NDArray[np.bool_]]:
+    """The same for many sums of few values each: remember only places that were reached."""
+    wanted = [tuple(map(int, v)) for v in changes.vectors]
+    bounds = [int(x) for x in changes.widths]
+    moves = [(k, sign, _times(sign, u)) for k, u in enumerate(steps) for sign in (1, -1)]
+    nothing = (0,) * len(steps)
+    seen = {(0,) * len(bounds): nothing}
+    edge = list(seen)
+    missing = set(wanted)
+    while edge and missing and len(seen) <= MOST_CHANGES:
+        following = []
+        for place in edge:
+            for k, sign, move in moves:
+                there = tuple(map(add, place, move))
+                if there in seen or any(abs(x) > b for x, b in zip(there, bounds, strict=True)):
+                    continue
+                c = seen[place]
+                seen[there] = (*c[:k], c[k] + sign, *c[k + 1 :])
+                following.append(there)
+        missing.difference_update(following)
+        edge = following
+    counts = np.array([seen.get(v, nothing) for v in wanted], dtype=np.int64)
+    return counts.reshape(len(wanted), len(steps)), np.array([v in seen for v in wanted])
