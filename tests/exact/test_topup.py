@@ -217,6 +217,6 @@ def test_coins_and_noise_share_the_work(epsilon, delta):
 def test_too_few_coins_do_not_hide_their_own_step():
     """One question twice: (1, 1) is all coins or all noise, and neither beats plain noise."""
     questions = [count(where=col("ill"))] * 2
-    _, domain, sizes, assumptions = case(questions, {"ill": 0.05}, 1_000)
+    _, domain, sizes, assumptions = case(questions, {"ill": 0.05}, 1_300)
     with pytest.raises(UnsafeExactly, match="plain noise is as good"):
         top_up(domain, sizes, assumptions)
