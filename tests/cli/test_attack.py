@@ -178,6 +178,16 @@ def test_the_picture_shows_the_curve_the_dots_and_the_table(sulq, planted):
     assert drawn.count('aria-roledescription="point"') == len(SIGMAS) + 1  # and this table
 
 
+def test_a_refusal_leaves_the_picture_without_the_table(sulq, planted, monkeypatch):
+    monkeypatch.setattr(
+        "sulq.attacks.reconstruction.reconstruction", lambda *_, **__: stopped(None)
+    )
+    run = sulq("attack", "--sandbox", "--only", "green", "--plot", "picture.svg")
+    assert run.code == 0
+    drawn = Path("picture.svg").read_text("utf-8")
+    assert drawn.count('aria-roledescription="point"') == len(SIGMAS)
+
+
 def test_the_axis_places_every_promise_by_what_it_hides():
     """T credits spent as n questions: Phi(mu/2) is then the same, whatever T. TB.1, S4.13"""
     few, many = (standing(Promise(1, "1e-6", queries)) for queries in (10, 10_000))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sulq.cli.screen import POLICY, Json, Policy, guarded, show, show_json, table, talk
-from sulq.errors import InvalidQuery
+from sulq.errors import InvalidQuery, Refused
 
 if TYPE_CHECKING:
     from sulq.attacks.finding import Finding
@@ -232,9 +232,12 @@ def _draw(path: Path, promise: Promise) -> None:
     from sulq.learn.plots import save
     from sulq.sandbox import sandbox as sandboxed
 
+    here: list[Finding] = []
     with sandboxed(promise, CHART_ROWS) as target:
         swept = sweep(target, CHART_ROWS, SIGMAS)
-        here = [reconstruction(target, questions=CHART_ROWS, seed=seed) for seed in range(TABLES)]
+        with suppress(Refused, InvalidQuery):  # the picture is then without its diamond
+            for seed in range(TABLES):
+                here.append(reconstruction(target, questions=CHART_ROWS, seed=seed))
     save(picture(swept, promise, here), path)
 
 
