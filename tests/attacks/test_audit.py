@@ -11,6 +11,7 @@ from scipy.stats import beta
 from tests.attacks.broken import HalfNoise, Textbook, broken
 from tests.attacks.sandbox import honest
 
+from sulq.accounting.calibration import calibrate
 from sulq.attacks.audit import (
     Draws,
     audit,
@@ -18,6 +19,7 @@ from sulq.attacks.audit import (
     beta_share,
     binomial_low,
     claimed_epsilon,
+    delta_of,
     lower_bound,
     lowest_bits,
     proved_epsilon,
@@ -51,21 +53,33 @@ def test_claims_are_the_promise_s() -> None:
     assert claimed_epsilon(GAUSSIAN, Fraction(1)) == pytest.approx(1, rel=1e-3)
     half = claimed_epsilon(Promise(1, "1e-6", queries=4), Fraction(1))
     assert half == pytest.approx(0.4752, abs=1e-3)  # half of mu(1, 1e-6), at 1e-6
-    for noise in ("binomial", "huber"):
-        coarse = Promise(1, "1e-6", queries=4, noise=noise)
-        assert claimed_epsilon(coarse, Fraction(1)) < claimed_epsilon(coarse, Fraction(4)) <= 1.001
+
+
+@pytest.mark.parametrize("noise", ["binomial", "huber"])
+def test_a_coarse_claim_lies_on_the_curve_of_its_law(noise: str) -> None:
+    """(epsilon, delta) by the law itself: the largest gain over all half-lines."""
+    promise = Promise(1, "1e-6", queries=2, noise=noise)
+    law = calibrate(promise).unit_law
+    assert law is not None
+    chances = np.array([law.pmf(t) for t in range(-400, 401)])
+    epsilon, delta = claimed_epsilon(promise, Fraction(1)), delta_of(promise, Fraction(1))
+    gain = np.maximum(chances[1:] - math.exp(epsilon) * chances[:-1], 0).sum()
+    assert gain == pytest.approx(delta, rel=1e-3)
+    assert np.abs(np.diff(chances)).sum() / 2 == pytest.approx(2 * delta, rel=1e-3)
 
 
 def test_what_an_event_proves() -> None:
-    assert proved_epsilon(PURE, 0.5, 0.5 / math.e) == pytest.approx(1)
-    assert proved_epsilon(PURE, 0.1, 0.2) == 0
+    assert proved_epsilon(PURE, 0.0, 0.5, 0.5 / math.e) == pytest.approx(1)
+    assert proved_epsilon(PURE, 0.0, 0.1, 0.2) == 0
     loose = Promise(1, "0.01", queries=1, noise="huber")
-    assert proved_epsilon(loose, 0.21, 0.1) == pytest.approx(math.log(2))  # delta is taken off
-    assert proved_epsilon(loose, 0.005, 0.001) == 0
+    assert proved_epsilon(loose, 0.01, 0.21, 0.1) == pytest.approx(
+        math.log(2)
+    )  # delta is taken off
+    assert proved_epsilon(loose, 0.01, 0.005, 0.001) == 0
     # mu = 1 at any threshold: epsilon(mu = 1, 1e-6)
     for z in (-1.0, 0.0, 2.0):
         likely, rare = (0.5 * math.erfc((z + s) / math.sqrt(2)) for s in (0.0, 1.0))
-        assert proved_epsilon(GAUSSIAN, likely, rare) == pytest.approx(4.886, abs=0.02)
+        assert proved_epsilon(GAUSSIAN, 1e-6, likely, rare) == pytest.approx(4.886, abs=0.02)
 
 
 def test_an_exact_value_is_an_event() -> None:
@@ -90,9 +104,9 @@ def test_lowest_binary_digits() -> None:
     ids=lambda promise: promise.noise,
 )
 def test_the_database_keeps_what_it_claims(promise: Promise) -> None:
-    finding = audit(honest(promise), rows=6_000, confidence=SURE)
+    finding = audit(honest(promise), rows=20_000, confidence=SURE)
     assert not finding.broken
-    assert finding.trials == 6_000
+    assert finding.trials == 20_000
     assert finding.reached < finding.bound
 
 
@@ -102,7 +116,7 @@ def test_the_audit_comes_near_the_truth_and_passes_it_where_noise_is_short() -> 
     short = audit(broken(HalfNoise, PURE), rows=20_000)
     assert 1.85 < short.reached < 2
     assert short.broken
-    assert "proved at 0.95" in short.note
+    assert "confidence 0.95" in short.note
 
 
 def test_scalars_are_audited_on_many_tables() -> None:

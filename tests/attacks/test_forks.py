@@ -48,5 +48,6 @@ class Silent(Textbook):
         raise Refused("not here")
 
 
-def test_a_refusal_is_not_an_answer() -> None:
-    assert "2 of 2" in forks(broken(Silent, PROMISE), workers=2).note
+def test_who_refuses_the_parent_too_has_defended_nothing() -> None:
+    with pytest.raises(Refused, match="not here"):
+        forks(broken(Silent, PROMISE), workers=2)

@@ -122,12 +122,23 @@ def judged(attack: str, promise: Promise, draws: Draws, confidence: float) -> Fi
         0.0,
         len(draws.ones) + len(draws.zeros),
         draws.credits,
-        f"proved at {confidence:.6g} by the event: {event}",
+        f"at delta {delta_of(promise, draws.credits):.3g}, proved with confidence"
+        f" {confidence:.6g} by the event: {event}",
     )
 
 
+def delta_of(promise: Promise, credits: Fraction) -> float:
+    """The delta at which epsilons are compared: the promise's, or for a coarse law half of its
+    delta at epsilon 0, a point of the same curve where few draws already tell."""
+    law = calibrate(promise).unit_law
+    if law is None:
+        return float(promise.delta)
+    questions = max(1, math.ceil(credits))
+    return answer_loss(law, questions).delta(0.0, questions) / 2  # S0.5
+
+
 def claimed_epsilon(promise: Promise, credits: Fraction) -> float:
-    """The epsilon that so many credits stand for, at the promise's delta."""
+    """The epsilon that so many credits stand for, at `delta_of` them."""
     calibration = calibrate(promise)
     share = min(1.0, float(credits) / calibration.credits)
     if calibration.mu_squared is not None:
@@ -135,11 +146,12 @@ def claimed_epsilon(promise: Promise, credits: Fraction) -> float:
         return gaussian_epsilon(mu, promise.delta)  # TB.1
     if calibration.unit_law is None:
         return float(promise.epsilon) * share  # S4.13
-    questions = max(1, math.ceil(calibration.credits * share))
-    return answer_loss(calibration.unit_law, questions).epsilon(float(promise.delta), questions)
+    questions = max(1, math.ceil(credits))
+    loss = answer_loss(calibration.unit_law, questions)
+    return loss.epsilon(delta_of(promise, credits), questions)
 
 
-def proved_epsilon(promise: Promise, likely: float, rare: float) -> float:
+def proved_epsilon(promise: Promise, delta: float, likely: float, rare: float) -> float:
     """The epsilon below which no law has an event of chance >= likely here and <= rare there.
 
     e^eps >= (likely - delta) / rare; for a Gaussian promise, stronger, by its whole curve:
@@ -147,7 +159,7 @@ def proved_epsilon(promise: Promise, likely: float, rare: float) -> float:
     """
     calibration = calibrate(promise)
     if calibration.mu_squared is None:
-        gain = likely - float(promise.delta)
+        gain = likely - delta
         return max(0.0, math.log(gain / rare)) if gain > 0 else 0.0
     slack = float(calibration.slack_cap)
     likely, rare = likely - slack, rare + slack
@@ -167,13 +179,13 @@ def lower_bound(promise: Promise, draws: Draws, confidence: float) -> tuple[floa
     events += [(f"exactly {bit}", _equal(float(bit)), draws) for bit in (0, 1)]
     events.append(("at least 1/2", _above(0.5), draws))
     alpha = (1 - confidence) / (4 * len(events))  # two directions, two bounds each
-    best = (0.0, "none")
+    best, delta = (0.0, "none"), delta_of(promise, draws.credits)
     for name, event, counted in events:
         hits = [(int(event(side).sum()), len(side)) for side in (counted.ones, counted.zeros)]
         for here, there in (hits, hits[::-1]):
             low = binomial_low(*here, alpha)
             high = 1 - binomial_low(there[1] - there[0], there[1], alpha)
-            best = max(best, (proved_epsilon(promise, low, high), name))
+            best = max(best, (proved_epsilon(promise, delta, low, high), name))
     return best
 
 

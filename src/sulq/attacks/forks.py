@@ -31,24 +31,28 @@ PATIENCE = 20.0
 
 
 def forks(target: Target, *, workers: int = 4, seed: int = 6) -> Finding:
-    """Each worker is asked about its own eight rows; how many pairs drew the same noise?"""
-    secrets = target.secrets(seed, workers * CELLS)
+    """Each worker, and their parent, is asked about its own eight rows; how many pairs drew the
+    same noise?"""
+    secrets = target.secrets(seed, (workers + 1) * CELLS)
     oracle = target.publish(secrets)
-    quote = oracle.quote(_question(0), credits=all_credits(oracle, Fraction(1, workers)))
+    share = Fraction(1, workers + 1)
+    quote = oracle.quote(_question(0), credits=all_credits(oracle, share))
     if not hasattr(os, "fork"):
         return Finding("forked workers", EQUAL, 0.0, 0.0, 0.0, 0, note="there is no fork here")
     noises = []
     for worker in range(workers):
-        said = _in_child(oracle, _question(worker), Fraction(1, workers))
+        said = _in_child(oracle, _question(worker), share)
         if said is not None:
-            truth = secrets[worker * CELLS : (worker + 1) * CELLS]
-            noises.append(said - truth)
+            noises.append(said - secrets[worker * CELLS : (worker + 1) * CELLS])
+    refused = workers - len(noises)
+    # the parent comes last: it has the state they started from, and can answer, or all is spent
+    said = values_of(oracle.ask(_question(workers), credits=all_credits(oracle, share)))
+    noises.append(said - secrets[workers * CELLS :])
     pairs = list(combinations(noises, 2))
     equal = sum(bool(np.array_equal(one, other)) for one, other in pairs)
     # eight draws of spread s on the integers agree with chance (2 s sqrt(pi))^-8 at most
     spread = float(np.max(quote.standard_error)) if quote.standard_error is not None else 0.0
     bound = min(1.0, 0.2821 / spread) ** CELLS if spread else 0.0
-    refused = workers - len(noises)
     note = f"{refused} of {workers} workers refused to answer" if refused else ""
     reached = equal / len(pairs) if pairs else 0.0
     return Finding("forked workers", EQUAL, reached, bound, 0.0, workers, quote.credits, note)
