@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 from tests.people import SCHEMA, frame, publish
 
-import sulq.database
+import sulq.database.database
 from sulq import (
     BudgetSpent,
     Category,
@@ -436,7 +436,7 @@ def test_the_flow_is_in_one_order(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         db.engine, "prepare", lambda program: _labelled(real(program), steps, "read")
     )
-    spy(sulq.database, "perturb", "draw")
+    spy(sulq.database.database, "perturb", "draw")
     monkeypatch.setattr(
         type(db.ledger), "charge", _labelled(type(db.ledger).charge, steps, "charge")
     )

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from sulq.accounting.calibration import Meaning
-from sulq.exact.terms import Terms
+from sulq.accounting.confidence import worst, worst_so_far
+from sulq.exact.terms import Terms, promised
 from sulq.ledger.statement import Statement
 from sulq.oracle import decimal_text
 from sulq.schema.promise import Promise
@@ -14,15 +15,11 @@ from sulq.schema.promise import Promise
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """What is spent and left, and what the promise means.
-
-    `assumed` says on what terms sums were released without their usual noise; None if none were.
-    """
+    """What is spent and left, and what the promise means."""
 
     statement: Statement
     meaning: Meaning
     promise: Promise
-    assumed: Terms | None = None
 
     @property
     def spent(self) -> Fraction:
@@ -34,22 +31,19 @@ class Account:
         return self.statement.cap.credits_fraction - self.spent
 
     @property
+    def assumed(self) -> Terms | None:
+        """On what terms sums were released without their usual noise; None if none were."""
+        return released_terms(self.statement)
+
+    @property
     def guarantee(self) -> str:
         """What holds for every row after everything this table has released and may release."""
-        if self.assumed is None:
-            return f"promise: {self.promise}"
-        given = self.assumed.assumptions
-        epsilon = float(self.promise.epsilon + given.epsilon)
-        delta = float(self.promise.delta + given.delta)
-        return (
-            "sums were released under assumptions, so no worst-case promise is left.\n"
-            f"{self.assumed}.\n"
-            f"with all noisy answers, on the same assumptions: e^{epsilon:g} and {delta:.3g}"
-        )
+        assumed = self.assumed
+        return f"promise: {self.promise}" if assumed is None else promised(self.promise, assumed)
 
     def __str__(self) -> str:
-        worst = self.statement.accounts[0].name
-        where = "" if len(self.statement.accounts) == 1 else f" (the most, by {worst})"
+        most = self.statement.accounts[0].name
+        where = "" if len(self.statement.accounts) == 1 else f" (the most, by {most})"
         cap = decimal_text(self.statement.cap.credits_fraction)
         lines = [
             f"{decimal_text(self.spent)} of {cap} credits spent{where},"
@@ -58,10 +52,17 @@ class Account:
         ]
         if self.assumed is None:
             tail = self.meaning.tail_any_belief or self.meaning.tail
-            lines.append(
-                f"tail: Pr[an adversary's confidence moves by more than epsilon] <= {tail:.3g}"
-            )
+            lines += [
+                f"tail: Pr[an adversary's confidence moves by more than epsilon] <= {tail:.3g}",
+                f"so: {worst(self.promise)}",
+                f"so far: {worst_so_far(self.promise, self.spent)}",
+            ]
         lines.append(
             f"{self.statement.entries} questions charged, {self.statement.answered} answered"
         )
         return "\n".join(lines)
+
+
+def released_terms(statement: Statement) -> Terms | None:
+    """On what terms a table released sums without their usual noise; None if it did not."""
+    return Terms.from_text(statement.terms) if statement.terms else None

@@ -37,6 +37,10 @@ def check_confidence(confidence: object) -> None:
         raise InvalidQuery(f"confidence must lie between 0 and 1, got {confidence!r}")
 
 
+PRIVATE = "differentially private"
+"""What is said of an answer unless it rests on assumptions."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Quote:
     """What a question would cost and how exact it would be. Free, and reads no data."""
@@ -75,7 +79,10 @@ class Quote:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Answer:
-    """A noisy answer in user units, with what it cost and the receipt that proves it."""
+    """A noisy answer in user units, with what it cost and the receipt that proves it.
+
+    `guarantee` is what holds for the people behind it; `terms` says on what assumptions, if any.
+    """
 
     reading: Reading
     kind: str
@@ -86,6 +93,8 @@ class Answer:
     question: str = ""
     laws: tuple[Law, ...] = ()
     promise: Promise | None = None
+    guarantee: str = PRIVATE
+    terms: str = ""
 
     @classmethod
     def of(
@@ -98,6 +107,8 @@ class Answer:
         credits: Fraction,
         receipt: Any,
         promise: Promise | None = None,
+        guarantee: str = PRIVATE,
+        terms: str = "",
     ) -> Answer:
         """Stored noisy integers as an answer; there are at most so many rows."""
         axes = tuple(group.name for group in bound.groups)
@@ -105,7 +116,7 @@ class Answer:
         note = "; ".join(bound.notes)
         return cls(
             reading, bound.statistic.kind, axes, credits, receipt, note,
-            bound.text, tuple(laws), promise,
+            bound.text, tuple(laws), promise, guarantee, terms,
         )  # fmt: skip
 
     def judged(self, bound: BoundQuery, within: float | None, confidence: float) -> Answer:
@@ -157,7 +168,9 @@ class Answer:
         if self.note:
             said.append(f"note: {self.note}")
         promised = promise or self.promise
-        if promised is not None:
+        if self.terms:
+            said.append(f"guarantee: {self.terms}")
+        elif promised is not None:
             said += [f"promise: {promised}", f"so: {worst(promised)}"]
         return "\n".join(said)
 
@@ -171,7 +184,7 @@ class Answer:
         law, error = law_text(self.laws[0]), float(np.max(self.standard_error))
         sums = "the sum" if len(self.laws) == 1 else f"each of {len(self.laws)} sums"
         if error == 0:
-            return "none: the answer is public"
+            return "none" if self.terms else "none: the answer is public"
         return f"{law}, added to {sums}; standard error of the answer {error:,.4g}"
 
     def nonnegative(self) -> Answer:

@@ -110,7 +110,9 @@ def meaning(calibration: Calibration) -> Meaning:
     if total is not None:
         tail = tail_delta(_root_up(total), epsilon)
         rho = total / 2
-        return Meaning(epsilon, promise.delta, tail, _any_belief(rho, epsilon), total, rho, None)
+        # absence is one step from every value, and values are two steps apart
+        drift = 3 if promise.neighbours == "add-remove" else 1
+        return Meaning(epsilon, promise.delta, tail, _any_belief(rho, epsilon, drift), total, rho, None)
     law = calibration.unit_law
     if law is None:
         return Meaning(epsilon, promise.delta, 0.0, 0.0, None, None, epsilon)
@@ -219,10 +221,11 @@ def _log_excess(law: Law, queries: int, epsilon: float, delta: float) -> float:
     return math.log(spent / delta) if spent > 0 else -math.inf
 
 
-def _any_belief(rho: Fraction, epsilon: Fraction) -> float:
-    """Pr[confidence gain > epsilon] <= e^{s(s+1) rho - s eps}, s >= 1, any beliefs. S4.1"""
-    order = max(Fraction(1), (epsilon - rho) / (2 * rho))
-    return min(1.0, math.exp(min(0.0, float(order * (order + 1) * rho - order * epsilon))) * 1.001)
+def _any_belief(rho: Fraction, epsilon: Fraction, drift: int) -> float:
+    """Pr[confidence gain > epsilon] <= e^{s(s+drift) rho - s eps}, s >= 1, any beliefs. S4.1"""
+    order = max(Fraction(1), (epsilon / rho - drift) / 2)
+    exponent = float(order * ((order + drift) * rho - epsilon))
+    return min(1.0, math.exp(min(0.0, exponent)) * 1.001)
 
 
 def _tail_of(loss: PrivacyLoss, epsilon: float, times: int) -> float:

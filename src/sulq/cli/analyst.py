@@ -53,6 +53,10 @@ Shares = Annotated[str | None, typer.Option(help="Shares for quantiles: 0.25,0.5
 Other = Annotated[bool, typer.Option("--other", help="A cell for missing and undeclared values.")]
 Name = Annotated[str | None, typer.Option("--as", metavar="ANALYST", help="Ask in this name.")]
 Key = Annotated[str | None, typer.Option(help="Idempotency key: a retry is free.")]
+Exact = Annotated[
+    bool,
+    typer.Option("--exact", help="Without noise, if the owner's assumptions certify it."),
+]
 Receipts = Annotated[Path | None, typer.Option(help="Append the signed receipt to this file.")]
 
 
@@ -150,6 +154,7 @@ def ask(
     other: Other = False,
     analyst: Name = None,
     key: Key = None,
+    exact: Exact = False,
     receipts: Receipts = None,
     policy: Policy = POLICY,
     as_json: Json = False,
@@ -160,11 +165,14 @@ def ask(
     """
     from sulq.cli.opening import asked_of, opened
     from sulq.cli.questions import credits_of, edges_note, hinted, question, unit_of_value
+    from sulq.errors import InvalidQuery
     from sulq.ledger.budgets import OWNER
 
     source, rest = asked_of(policy, words)
     schema = source.schema()
     asked = question(rest, where, edges or (), shares, other, schema)
+    if exact and (within, credits, rows, key) != (None, None, None, None):
+        raise InvalidQuery("--exact takes no --within, --credits, --rows or --key: it has no noise")
     slip = edges_note(rest, edges or (), other, schema)
     unit = unit_of_value(rest, schema)
     if receipts is not None:
@@ -172,15 +180,18 @@ def ask(
     with ExitStack() as told:
         with opened(source) as database:
             with charging(), hinted(where, *rest):
-                found = database.ask(
-                    asked,
-                    within=within,
-                    confidence=confidence,
-                    credits=credits_of(credits),
-                    rows=rows,
-                    analyst=analyst or OWNER,
-                    key=key,
-                )
+                if exact:
+                    found = database.ask_exactly(asked, analyst=analyst or OWNER)[0]
+                else:
+                    found = database.ask(
+                        asked,
+                        within=within,
+                        confidence=confidence,
+                        credits=credits_of(credits),
+                        rows=rows,
+                        analyst=analyst or OWNER,
+                        key=key,
+                    )
             told.enter_context(stored(found.credits))
             seen_by = database if analyst is None else database.as_analyst(analyst)
             left = seen_by.remaining
@@ -204,6 +215,8 @@ def _show_answer(found: Answer, confidence: float, left: Fraction, unit: str) ->
         ("left", credits_text(left)),
         ("receipt", str(found.receipt.seq)),
     ]
+    if found.terms:
+        cost.append(("guarantee", found.terms))
     if found.keys:
         show(_cells(found, confidence, unit))
         show(facts(cost))
@@ -234,6 +247,8 @@ def _answer_json(name: str, found: Answer, confidence: float) -> dict[str, Any]:
         "keys": found.keys,
         "axes": found.axes,
         "credits": found.credits,
+        "guarantee": found.guarantee,
+        "terms": found.terms,
         "receipt_number": found.receipt.seq,
         "receipt": json.loads(found.receipt.to_json()),
     }

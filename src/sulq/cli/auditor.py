@@ -101,17 +101,10 @@ def _credits(credits: Any) -> str:
 def _summary(
     statement: Statement, promise: Promise, unit: str, means: Meaning
 ) -> list[tuple[str, str]]:
-    whom = "row" if unit == "row" else "person"
     spent, cap = statement.spent.credits_fraction, statement.cap.credits_fraction
     lines = [
         ("table", f"{statement.table} (version {statement.version[:8]})"),
-        ("promise", promise_text(promise, unit)),
-        ("as (epsilon, delta)", f"({float(means.epsilon):.6g}, {float(means.delta):.3g})"),
-        (
-            "as a tail",
-            f"confidence in one of two guesses about a {whom} rises by more than"
-            f" {float(means.epsilon):.6g} with probability at most {means.tail:.3g}",
-        ),
+        *_guarantee(statement, promise, unit, means),
         ("spent", f"{_credits(spent)} of {credits_text(cap)}"),
         ("left", credits_text(cap - spent)),
         ("questions", f"{statement.entries:,} charged, {statement.answered:,} answered"),
@@ -122,6 +115,34 @@ def _summary(
     if statement.recoveries:
         lines.append(("recoveries", str(statement.recoveries)))
     return lines
+
+
+def _guarantee(
+    statement: Statement, promise: Promise, unit: str, means: Meaning
+) -> list[tuple[str, str]]:
+    from sulq.account import released_terms
+    from sulq.accounting.confidence import worst, worst_so_far
+    from sulq.exact.terms import promised
+
+    assumed = released_terms(statement)
+    if assumed is not None:
+        return [
+            ("released", f"{statement.released} questions under assumptions"),
+            ("guarantee", promised(promise, assumed)),
+            ("caps", f"divided by {statement.divisor}"),
+        ]
+    whom = "row" if unit == "row" else "person"
+    return [
+        ("promise", promise_text(promise, unit)),
+        ("as (epsilon, delta)", f"({float(means.epsilon):.6g}, {float(means.delta):.3g})"),
+        (
+            "as a tail",
+            f"confidence in one of two guesses about a {whom} rises by more than"
+            f" {float(means.epsilon):.6g} with probability at most {means.tail:.3g}",
+        ),
+        ("beliefs", str(worst(promise))),
+        ("so far", str(worst_so_far(promise, statement.spent.credits_fraction))),
+    ]
 
 
 def _analysts(statement: Statement) -> list[tuple[str, str, str]]:
@@ -135,16 +156,34 @@ def _analysts(statement: Statement) -> list[tuple[str, str, str]]:
     ]
 
 
+def _guarantee_json(statement: Statement, promise: Promise, means: Meaning) -> dict[str, Any]:
+    from sulq.account import released_terms
+    from sulq.accounting.confidence import worst, worst_so_far
+    from sulq.exact.terms import promised
+    from sulq.oracle import PRIVATE
+
+    assumed = released_terms(statement)
+    if assumed is not None:
+        return {"released": statement.released, "guarantee": promised(promise, assumed)}
+    return {
+        "released": 0,
+        "guarantee": PRIVATE,
+        "epsilon": means.epsilon,
+        "delta": means.delta,
+        "tail": means.tail,
+        "tail_any_belief": means.tail_any_belief,
+        "belief": str(worst(promise)),
+        "belief_so_far_indicative": str(worst_so_far(promise, statement.spent.credits_fraction)),
+    }
+
+
 def _statement_json(statement: Statement, promise: Promise, means: Meaning) -> dict[str, Any]:
     spent, cap = statement.spent.credits_fraction, statement.cap.credits_fraction
     return {
         "table": statement.table,
         "version": statement.version,
         "promise": promise.to_json(),
-        "epsilon": means.epsilon,
-        "delta": means.delta,
-        "tail": means.tail,
-        "tail_any_belief": means.tail_any_belief,
+        **_guarantee_json(statement, promise, means),
         "credits": cap,
         "spent": spent,
         "left": cap - spent,

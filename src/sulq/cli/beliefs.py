@@ -104,6 +104,7 @@ def _said(source: TablePolicy) -> tuple[Promise, Fraction | None]:
     """The table's promise, and what is spent of it: from its ledger, once it is published."""
     import json
 
+    from sulq.errors import Refused
     from sulq.ledger.inspection import inspect
     from sulq.schema.promise import Promise
 
@@ -112,6 +113,11 @@ def _said(source: TablePolicy) -> tuple[Promise, Fraction | None]:
     statement = inspect(source.ledger_path).statements.get(source.name)
     if statement is None:
         return source.promise, None
+    if statement.released:
+        raise Refused(
+            "sums were released under assumptions, so no worst-case promise is left for this"
+            " table; `sulq ledger` says what holds instead"
+        )
     promise = Promise.from_json(json.loads(statement.facts["promise"]))
     return promise, statement.spent.credits_fraction
 

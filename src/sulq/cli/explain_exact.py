@@ -162,25 +162,11 @@ def _table(
 
 
 def _bound(text: str, schema: Schema) -> BoundQuery:
-    """One question in the words of `sulq ask`."""
-    import shlex
-
-    from sulq.cli.questions import hinted, question
-    from sulq.errors import InvalidQuery
+    """One question in one line."""
+    from sulq.cli.questions import spelled
     from sulq.schema.binding import bind
 
-    try:
-        words = shlex.split(text)
-    except ValueError:
-        raise InvalidQuery(f"the quotes in {text!r:.80} do not match") from None
-    where = None
-    if "--where" in words:
-        at = words.index("--where")
-        if at + 2 != len(words):
-            raise InvalidQuery(f"end with one quoted condition after --where, got {text!r:.80}")
-        where, words = words[at + 1], words[:at]
-    with hinted(where, *words):
-        return bind(question(words, where, (), None, False, schema), schema, fine=0)
+    return bind(spelled(text, schema), schema, fine=0)
 
 
 def _sums(spelled: Sequence[str], bound: Sequence[BoundQuery]) -> list[str]:

@@ -7,11 +7,13 @@ from contextlib import contextmanager
 from difflib import get_close_matches
 from pathlib import Path
 
-from sulq.cli.questions import FORMS, SYNONYMS
+from sulq.cli.questions import FORMS, SYNONYMS, spelled
 from sulq.cli.screen import promise_text, talk
 from sulq.database import Database
 from sulq.errors import InvalidQuery, Refused
+from sulq.exact import Assumptions
 from sulq.policy import TablePolicy, read_policy
+from sulq.query.statistics import Statistic
 
 
 def chosen(policy: Path, words: Sequence[str]) -> tuple[TablePolicy, list[str]]:
@@ -49,17 +51,51 @@ def named(policy: Path, name: str | None) -> TablePolicy:
 @contextmanager
 def opened(table: TablePolicy) -> Iterator[Database]:
     """The table on its ledger; published if it never was. Grants of the policy are given once."""
-    schema, new = table.schema(), not table.ledger_path.exists()
-    path = table.ledger_path
-    with Database.open(table.source_path, schema, table.promise, path, name=table.name) as database:
+    new, path = not table.ledger_path.exists(), table.ledger_path
+    menu = _menu(table)
+    if new and menu:
+        with _database(table, ":memory:") as trial:
+            trial.declare_exactly(*menu)  # refused before anything is published
+    with _database(table, path) as database:
         if new:
             promised = promise_text(table.promise, table.unit)
             talk(f"published {table.name}: {promised} (ledger {path})")
+        if menu and database.declaration is None:
+            _declare(database, menu)
         known = {line.name for line in database.statement().statement.analysts}
         for analyst, credits in table.grants.items():
             if analyst not in known:
                 database.grant(analyst, credits)
         yield database
+
+
+def _database(table: TablePolicy, ledger: Path | str) -> Database:
+    facts = table.exact
+    exactly = None
+    if facts is not None:
+        exactly = Assumptions(facts.epsilon, facts.delta, facts.known_rows, facts.least)
+    return Database.open(
+        table.source_path,
+        table.schema(),
+        table.promise,
+        ledger,
+        name=table.name,
+        exactly=exactly,
+    )
+
+
+def _declare(database: Database, menu: list[list[Statistic]]) -> None:
+    try:
+        talk(f"declared for exact release: {database.declare_exactly(*menu)}")
+    except Refused as error:  # the table itself stays open
+        talk(f"note: the menu of exact questions was not declared: {error}")
+
+
+def _menu(table: TablePolicy) -> list[list[Statistic]]:
+    """The batches that the policy declares for exact release."""
+    if table.exact is None:
+        return []
+    return [[spelled(text, table.schema()) for text in batch] for batch in table.exact.menu]
 
 
 @contextmanager
@@ -70,9 +106,7 @@ def quoting(table: TablePolicy) -> Iterator[Database]:
             yield database
         return
     try:
-        found = Database.open(
-            table.source_path, table.schema(), table.promise, ":memory:", name=table.name
-        )
+        found = _database(table, ":memory:")
     except Refused as error:
         raise Refused(
             f"{error}; this data was published with another ledger than {table.ledger_path}"

@@ -34,6 +34,7 @@ SYNONYMS = {
     "var": "variance VALUE",
 }
 _A_DAY = re.compile(r"'(\d{4}-\d\d-\d\d)([ T][^']*)?' stands where")
+_WHERE = re.compile(r"(?:--|\b)where\b", re.IGNORECASE)
 _NO_COLUMN = re.compile(r"no column '([^']*)'")
 
 
@@ -81,6 +82,17 @@ def question(
         raise InvalidQuery(f"want {FORMS[kind]}, got no --shares")
     wanted = [_number(share, "a share") for share in shares.split(",")]
     return statistics.quantiles(parse_value(rest[0]), [float(x) for x in wanted], where=rows)
+
+
+def spelled(text: str, schema: Schema) -> Statistic:
+    """A question in one line: `count`, `total visits`, `mean age where smoker AND age > 40`."""
+    said, *rest = _WHERE.split(text, maxsplit=1)
+    where = rest[0].strip() if rest else None
+    if where and where[0] in "\"'" and where.find(where[0], 1) == len(where) - 1:
+        where = where[1:-1]  # quoted for a shell
+    words = said.split(maxsplit=1)
+    with hinted(where, *words):
+        return question([word.strip() for word in words], where, (), None, False, schema)
 
 
 @contextmanager

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol
 
-from sulq.errors import Refused
+from sulq.errors import EngineFailed, Refused
 from sulq.schema.bound import RowSums
 from sulq.schema.columns import Schema
 
@@ -35,6 +35,21 @@ class Engine(Protocol):
 
     def close(self) -> None:
         """Let go of the table; idempotent."""
+
+
+def check_source(engine: Engine) -> None:
+    """Before a charge: the source must be what was opened."""
+    if not engine.unchanged():
+        raise Refused(
+            "the data file has changed since it was opened; restore it, or publish the new"
+            " version. Nothing was charged"
+        )
+
+
+def check_read(engine: Engine) -> None:
+    """After rows were read: if the source has changed meanwhile, nothing of them leaves."""
+    if not engine.unchanged():
+        raise EngineFailed
 
 
 def open_engine(source: Any, schema: Schema, *, threads: int | None = None) -> Engine:

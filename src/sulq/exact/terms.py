@@ -9,6 +9,7 @@ from typing import Any
 
 from sulq.exact.domain import Assumptions
 from sulq.noise.distributions import DiscreteGaussian, Law, NoNoise
+from sulq.schema.promise import Promise
 
 EXACT = "noiseless, under assumptions"
 TOPPED_UP = "a little noise, under assumptions"
@@ -72,6 +73,17 @@ class Terms:
             f" whatever else is known of its row ({least}), and at most {rows:,} other rows are"
             " known"
         )
+
+
+def promised(promise: Promise, terms: Terms) -> str:
+    """What holds for every row once sums were released on such terms."""
+    epsilon = float(promise.epsilon + terms.assumptions.epsilon)
+    delta = float(promise.delta + terms.assumptions.delta)
+    return (
+        "sums were released under assumptions, so no worst-case promise is left.\n"
+        f"{terms}.\n"
+        f"with all noisy answers, on the same assumptions: e^{epsilon:g} and {delta:.3g}"
+    )
 
 
 def assumptions_json(assumptions: Assumptions) -> dict[str, Any]:

@@ -40,6 +40,7 @@ class Statement:
     answered: int
     released: int  # questions, under assumptions
     divisor: int  # by which every cap was divided with the first release
+    terms: str  # of what was released; empty if nothing was
     recoveries: int
     seq: int  # of the chain's last event
     head: str  # its hash
@@ -76,6 +77,7 @@ def statement(history: History, name: str) -> Statement:
         table.answered,
         len(table.released),
         budgets.divisor,
+        table.declaration.terms if table.declaration and table.released else "",
         len(history.gaps),
         history.mark.seq,
         history.mark.hash.hex(),

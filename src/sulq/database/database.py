@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -23,8 +22,13 @@ from sulq.accounting.pricing import (
     stored_price,
     unit_cost,
 )
-from sulq.engines.engine import Engine, open_engine
-from sulq.errors import EngineFailed, InvalidQuery, Refused
+from sulq.database.analyst import Analyst
+from sulq.database.exactly import Exactly
+from sulq.engines.engine import Engine, check_read, check_source, open_engine
+from sulq.errors import InvalidQuery
+from sulq.exact.domain import Assumptions
+from sulq.exact.release import check_assumptions
+from sulq.exact.terms import Terms, assumptions_json
 from sulq.ledger.budgets import OWNER
 from sulq.ledger.journal import Journal
 from sulq.ledger.receipts import Receipt
@@ -49,6 +53,7 @@ class Database:
         engine: Engine,
         ledger: Journal,
         calibration: Calibration,
+        assumptions: Assumptions | None = None,
     ) -> None:
         self.schema = schema
         self.promise = promise
@@ -58,6 +63,7 @@ class Database:
         self._accounts = accounts(schema)
         self._size = engine.size() if promise.neighbours == "replace" else None
         self._most = None if self._size is None else self._size * schema.max_rows
+        self._exactly = Exactly(schema, promise, engine, ledger, calibration, assumptions, self.ask)
 
     @classmethod
     def open(
@@ -68,13 +74,19 @@ class Database:
         ledger: str | Path,
         *,
         name: str | None = None,
+        exactly: Assumptions | None = None,
     ) -> Database:
         """Publish a table, or open it again on the ledger that has its history.
 
-        `source` is a Parquet or CSV file, or a pandas, polars or Arrow table.
+        `source` is a Parquet or CSV file, or a pandas, polars or Arrow table. `exactly` turns
+        `ask_exactly` on, on assumptions that the owner vouches for.
         """
         if not isinstance(schema, Schema) or not isinstance(promise, Promise):
             raise InvalidQuery("open takes a source, a Schema, a Promise and a ledger")
+        facts = {"promise": _text(promise.to_json())}
+        if exactly is not None:
+            given = check_assumptions(exactly, schema, promise)
+            facts["exact"] = _text(assumptions_json(given))
         calibration = calibrate(promise)
         engine = open_engine(source, schema)
         try:
@@ -82,10 +94,7 @@ class Database:
             journal = Journal.open(
                 ledger,
                 name=name or _name_of(source),
-                facts={
-                    "schema": _text(gridded.to_json()),
-                    "promise": _text(promise.to_json()),
-                },
+                facts={"schema": _text(gridded.to_json()), **facts},
                 accounts=accounts(gridded),
                 cap=Loss.cap(calibration.credits, calibration.slack_cap),
                 fingerprint=engine.fingerprint(),
@@ -93,7 +102,7 @@ class Database:
         except BaseException:
             engine.close()
             raise
-        return cls(gridded, promise, engine, journal, calibration)
+        return cls(gridded, promise, engine, journal, calibration, exactly)
 
     def close(self) -> None:
         """Release the ledger and the engine."""
@@ -127,7 +136,7 @@ class Database:
         bound = self.bind(query)  # query and schema only; may refuse, free
         wanted = self.price(bound, within, confidence, credits, rows)  # no data
         cost = self._stored(bound, wanted, analyst, key) or wanted  # noisy answers only
-        self._check_source()
+        check_source(self.engine)
         read = self.engine.prepare(bound.sums)  # may refuse, free
         entry = self.ledger.charge(  # durable before any row is touched; a repeat comes answered
             question=bound.text,
@@ -140,7 +149,7 @@ class Database:
         )
         if not entry.answered:
             sums = read()  # the only line that reads rows
-            self._check_read()
+            check_read(self.engine)
             noisy = perturb(bound.lifted(sums), cost.coordinates(bound.cells))  # the only draw
             entry = self.ledger.settle(entry, noisy)  # stored, write-once
         assert entry.values is not None  # noqa: S101
@@ -152,7 +161,29 @@ class Database:
             most=self._most,
             credits=charged.credits_fraction,
             receipt=entry.receipt,
+            **self._exactly.said(),
         ).judged(bound, within, confidence)
+
+    def ask_exactly(self, batch: object, *, analyst: str = OWNER) -> list[Answer]:
+        """Answer a batch without noise, under the owner's assumptions, or refuse. Duan, S1.15
+
+        What may be asked was declared before anything was answered; on an untouched table the
+        first batch declares itself.
+        """
+        return self._exactly.ask(batch, analyst)
+
+    @property
+    def declaration(self) -> tuple[tuple[str, ...], ...] | None:
+        """The questions that may be asked exactly: batches, of which one may be; None if none."""
+        declared = self.ledger.declaration
+        return None if declared is None else declared.menu
+
+    def declare_exactly(self, *menu: object) -> Terms:
+        """Fix what may be asked exactly: one batch, or several of which one may be asked. S1.14
+
+        Before anything is answered: what is released must not be chosen after seeing answers.
+        """
+        return self._exactly.declare(self._exactly.menu_of(menu)).terms
 
     def quote(
         self,
@@ -244,17 +275,6 @@ class Database:
     def _charges(self, cost: Price) -> dict[str, Loss]:
         return {self._accounts[number]: loss for loss, numbers in cost.losses for number in numbers}
 
-    def _check_source(self) -> None:
-        if not self.engine.unchanged():
-            raise Refused(
-                "the data file has changed since it was opened; restore it, or publish the new"
-                " version. Nothing was charged"
-            )
-
-    def _check_read(self) -> None:
-        if not self.engine.unchanged():
-            raise EngineFailed
-
     # --- the table ------------------------------------------------------------------------------
 
     @property
@@ -266,6 +286,10 @@ class Database:
     def remaining(self) -> Fraction:
         """Credits left for a question that touches everybody."""
         return self.ledger.remaining(OWNER).credits_fraction
+
+    def left_for(self, analyst: str) -> Fraction:
+        """As `remaining`, for somebody's share."""
+        return self.ledger.remaining(analyst).credits_fraction
 
     def statement(self) -> Account:
         """Spent, left, and what the promise means."""
@@ -291,36 +315,6 @@ class Database:
         if not isinstance(name, str) or not name or name == OWNER:
             raise InvalidQuery(f"an analyst has a name other than {OWNER!r}, got {name!r:.60}")
         return Analyst(self, name)
-
-
-@dataclass(frozen=True, slots=True)
-class Analyst:
-    """An Oracle in one analyst's name: what is asked is charged to that analyst's share too."""
-
-    database: Database
-    name: str
-
-    @property
-    def schema(self) -> Schema:
-        return self.database.schema
-
-    @property
-    def promise(self) -> Promise:
-        return self.database.promise
-
-    @property
-    def size(self) -> int | None:
-        return self.database.size
-
-    @property
-    def remaining(self) -> Fraction:
-        return self.database.ledger.remaining(self.name).credits_fraction
-
-    def quote(self, query: object, **terms: Any) -> Quote:
-        return self.database.quote(query, analyst=self.name, **terms)
-
-    def ask(self, query: object, **terms: Any) -> Answer:
-        return self.database.ask(query, analyst=self.name, **terms)
 
 
 def _most_rows(schema: Schema, promise: Promise, engine: Engine) -> int:

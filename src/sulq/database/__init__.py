@@ -1,0 +1,8 @@
+"""The steps of an answer, in order: noisy (`database`) and exact (`exactly`)."""
+
+from __future__ import annotations
+
+from sulq.database.analyst import Analyst
+from sulq.database.database import Database
+
+__all__ = ["Analyst", "Database"]

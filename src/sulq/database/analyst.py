@@ -1,0 +1,47 @@
+"""An Oracle in one analyst's name."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from sulq.oracle import Answer, Quote
+from sulq.schema.columns import Schema
+from sulq.schema.promise import Promise
+
+if TYPE_CHECKING:
+    from sulq.database.database import Database
+
+
+@dataclass(frozen=True, slots=True)
+class Analyst:
+    """What is asked is charged to this analyst's share too."""
+
+    database: Database
+    name: str
+
+    @property
+    def schema(self) -> Schema:
+        return self.database.schema
+
+    @property
+    def promise(self) -> Promise:
+        return self.database.promise
+
+    @property
+    def size(self) -> int | None:
+        return self.database.size
+
+    @property
+    def remaining(self) -> Fraction:
+        return self.database.left_for(self.name)
+
+    def quote(self, query: object, **terms: Any) -> Quote:
+        return self.database.quote(query, analyst=self.name, **terms)
+
+    def ask(self, query: object, **terms: Any) -> Answer:
+        return self.database.ask(query, analyst=self.name, **terms)
+
+    def ask_exactly(self, batch: object) -> list[Answer]:
+        return self.database.ask_exactly(batch, analyst=self.name)

@@ -1,0 +1,159 @@
+"""The steps of an exact answer, in order, in one place. Duan 2009, as corrected in S1.15."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+from sulq.accounting.calibration import Calibration
+from sulq.accounting.pricing import unit_cost
+from sulq.engines.engine import Engine, check_read, check_source
+from sulq.errors import InvalidQuery, UnsafeExactly
+from sulq.exact.domain import Assumptions
+from sulq.exact.release import Derived, Menu, planned, released_digest
+from sulq.exact.terms import Terms, promised
+from sulq.ledger.budgets import OWNER
+from sulq.ledger.entries import Entry
+from sulq.ledger.journal import Journal
+from sulq.noise.samplers import perturb
+from sulq.oracle import Answer
+from sulq.query.sum_query import SumQuery
+from sulq.schema.binding import BoundQuery, bind
+from sulq.schema.bound import RowSums
+from sulq.schema.columns import Schema
+from sulq.schema.promise import Promise
+
+AFTERWARDS = "calibrated noise, under assumptions"
+"""What is said of noisy answers once something was released under assumptions."""
+
+
+@dataclass(frozen=True, slots=True)
+class Exactly:
+    """One table's exact side. Decisions read no private value, so refusals tell nothing."""
+
+    schema: Schema
+    promise: Promise
+    engine: Engine
+    ledger: Journal
+    calibration: Calibration
+    assumptions: Assumptions | None
+    ask_noisily: Callable[..., Answer]
+
+    def ask(self, batch: object, analyst: str) -> list[Answer]:
+        """Answer a batch without noise, or refuse."""
+        asked = self._bound(batch)  # question and schema only; may refuse, free
+        private = [bound for bound in asked if unit_cost(bound, self.calibration)]
+        if not private:  # public: exact and free, and no release
+            return [self.ask_noisily(bound.statistic, analyst=analyst) for bound in asked]
+        menu = self._menu() or self._declared_now(private, analyst)  # durable; may refuse, free
+        plan = planned(menu, self.ledger.released, asked, self.schema, self._sizes)
+        entries = {bound.text: self._release(bound, menu.terms, analyst) for bound in plan.needed}
+        return [self._derive(found, entries, menu.terms, analyst) for found in plan.answers]
+
+    def _release(self, bound: BoundQuery, terms: Terms, analyst: str) -> Entry:
+        """One declared question: admitted and durable before a row is read; stored once."""
+        check_source(self.engine)
+        read = self.engine.prepare(bound.sums)  # may refuse, free
+        entry = self.ledger.release(
+            question=bound.text,
+            digest=released_digest(bound.text),
+            noise=terms.noise,
+            analyst=analyst,
+        )
+        if entry.answered:
+            return entry
+        sums = read()
+        check_read(self.engine)
+        return self.ledger.settle(entry, perturb(sums, [terms.law] * len(sums)))
+
+    def _derive(
+        self, derived: Derived, entries: Mapping[str, Entry], terms: Terms, analyst: str
+    ) -> Answer:
+        """Arithmetic on stored sums and public sizes."""
+        bound = derived.bound
+        if not derived.sources:
+            return self.ask_noisily(bound.statistic, analyst=analyst)
+        sources = [entry for text, entry in entries.items() if text in derived.sources]
+        answer = Answer.of(
+            bound,
+            derived.values({text: entry.values or () for text, entry in entries.items()}),
+            [terms.law] * len(bound.terms),
+            most=self.engine.size(),
+            credits=Fraction(0),
+            receipt=sources[0].receipt,
+            guarantee=terms.guarantee,
+            terms=str(terms),
+        )
+        if derived.declared:
+            return answer
+        seen = ", ".join(str(entry.seq) for entry in sources)
+        return replace(answer, note=f"follows from what receipts {seen} released")
+
+    # --- what may be asked ----------------------------------------------------------------------
+
+    def declare(self, menu: Sequence[Sequence[BoundQuery]]) -> Menu:
+        """Certify a menu and fix it in the ledger; a refusal declares nothing."""
+        if self.assumptions is None:
+            raise UnsafeExactly(
+                "exact release is off for this table; its owner turns it on when publishing, with"
+                " exactly=Assumptions(...) or [exact] in the policy"
+            )
+        check_source(self.engine)
+        found = Menu.certified(menu, self.schema, self._sizes, self.assumptions)
+        self.ledger.declare(found.texts, found.divisor(self.promise), found.terms.to_text())
+        return found
+
+    def _declared_now(self, asked: Sequence[BoundQuery], analyst: str) -> Menu:
+        """Nothing was declared: the owner's first batch on an untouched table declares itself."""
+        if analyst != OWNER and self.assumptions is not None:
+            raise UnsafeExactly("the owner has declared nothing for exact release on this table")
+        return self.declare([asked])
+
+    def menu_of(self, batches: Sequence[object]) -> list[list[BoundQuery]]:
+        if not batches:
+            raise InvalidQuery("declare at least one batch of questions")
+        return [self._bound(batch) for batch in batches]
+
+    def _menu(self) -> Menu | None:
+        """What was declared, read back from the ledger."""
+        declared = self.ledger.declaration
+        if declared is None:
+            return None
+        batches = [
+            tuple(self._bind(SumQuery.from_json(json.loads(text))) for text in path)
+            for path in declared.menu
+        ]
+        return Menu(tuple(batches), Terms.from_text(declared.terms))
+
+    def _bound(self, batch: object) -> list[BoundQuery]:
+        listed = batch if isinstance(batch, list | tuple) else [batch]
+        if not listed:
+            raise InvalidQuery("a batch needs at least one question")
+        return [self._bind(query) for query in listed]
+
+    def _bind(self, query: object) -> BoundQuery:
+        """On the columns' own lattices: there is no noise to be finer than."""
+        return bind(query, self.schema, self.promise.neighbours, fine=0)
+
+    def _sizes(self, program: RowSums) -> list[int]:
+        """How many rows the public classes have. G.2.1"""
+        return self.engine.exact_sums(program)
+
+    # --- what is said ---------------------------------------------------------------------------
+
+    def released_terms(self) -> Terms | None:
+        """On what terms something was released; None if nothing was."""
+        declared = self.ledger.declaration
+        if declared is None or not self.ledger.released:
+            return None
+        return Terms.from_text(declared.terms)
+
+    def said(self) -> dict[str, Any]:
+        """What a noisy answer says of its guarantee."""
+        terms = self.released_terms()
+        if terms is None:
+            return {"promise": self.promise}
+        return {"guarantee": AFTERWARDS, "terms": promised(self.promise, terms)}
