@@ -9,6 +9,7 @@ from itertools import product
 
 import numpy as np
 import pytest
+from tests.exact.small_tables import conditional
 
 from sulq.errors import UnsafeExactly
 from sulq.exact.auditor import offline, online
@@ -78,8 +79,7 @@ def excess(here: Law, there: Law, epsilon: float) -> float:
 
 def row_law(draw: np.random.Generator, eta: float) -> list[float]:
     """Cells with ill and smoker both uncertain: each value at least eta given the other."""
-    extra = draw.dirichlet([0.3] * 4)
-    return list(eta**2 + (1 - 4 * eta**2) * extra)
+    return list(conditional(draw.dirichlet([0.3] * 4), eta))
 
 
 # --- the certificate ----------------------------------------------------------------------------
