@@ -10,7 +10,14 @@ from hypothesis import strategies as st
 
 from sulq.accounting.calibration import Calibration, calibrate
 from sulq.accounting.losses import Loss
-from sulq.accounting.pricing import fine_bits, laws_of, price, smallest_noise, unit_cost
+from sulq.accounting.pricing import (
+    check_askable,
+    fine_bits,
+    laws_of,
+    price,
+    smallest_noise,
+    unit_cost,
+)
 from sulq.errors import InvalidQuery
 from sulq.noise.distributions import DiscreteGaussian, DiscreteLaplace, NoNoise
 from sulq.query.expressions import col
@@ -145,3 +152,11 @@ def test_coarse_laws_have_one_size_and_count_coordinates(noise: str) -> None:
         price(bound(count(where=col("f")), calibration), calibration, Fraction(2))
     with pytest.raises(InvalidQuery, match="0 or 1"):
         price(bound(total("x"), calibration), calibration, Fraction(1))
+
+
+@pytest.mark.parametrize("epsilon", [80, 100, 1000])
+def test_a_promise_that_its_slack_would_eat_is_refused_when_it_is_made(epsilon: int) -> None:
+    with pytest.raises(InvalidQuery, match="hides nobody"):
+        check_askable(calibrate(Promise(epsilon, "1e-6", 100)))
+    check_askable(calibrate(Promise(60, "1e-6", 100)))
+    check_askable(calibrate(Promise(epsilon, 0, 100)))

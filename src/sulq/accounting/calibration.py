@@ -112,7 +112,9 @@ def meaning(calibration: Calibration) -> Meaning:
         rho = total / 2
         # absence is one step from every value, and values are two steps apart
         drift = 3 if promise.neighbours == "add-remove" else 1
-        return Meaning(epsilon, promise.delta, tail, _any_belief(rho, epsilon, drift), total, rho, None)
+        return Meaning(
+            epsilon, promise.delta, tail, _any_belief(rho, epsilon, drift), total, rho, None
+        )
     law = calibration.unit_law
     if law is None:
         return Meaning(epsilon, promise.delta, 0.0, 0.0, None, None, epsilon)

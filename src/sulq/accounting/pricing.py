@@ -44,6 +44,19 @@ def fine_bits(calibration: Calibration) -> int:
     return min(max(30, needed), FINEST)
 
 
+def check_askable(calibration: Calibration) -> None:
+    """Refuse a promise whose own slack eats it: (1 + e^eps) grows past any grid. TB.8"""
+    if calibration.promise.noise != "gaussian":
+        return
+    each = coupling_slack(calibration.unit_variance * 4 ** fine_bits(calibration))
+    lost = _factor(calibration.promise.epsilon) * each * calibration.credits
+    if lost > calibration.slack_cap:
+        raise InvalidQuery(
+            f"epsilon = {float(calibration.promise.epsilon):g} is more than gaussian noise can"
+            " keep account of, and hides nobody; take a smaller one, or laplace noise"
+        )
+
+
 def smallest_noise(calibration: Calibration) -> float:
     """The standard deviation if the whole budget went into one unit question."""
     match calibration.promise.noise:

@@ -14,6 +14,7 @@ from sulq.accounting.calibration import Calibration, calibrate, meaning
 from sulq.accounting.losses import Loss
 from sulq.accounting.pricing import (
     Price,
+    check_askable,
     fine_bits,
     finer,
     grid_bits,
@@ -88,6 +89,7 @@ class Database:
             given = check_assumptions(exactly, schema, promise)
             facts["exact"] = _text(assumptions_json(given))
         calibration = calibrate(promise)
+        check_askable(calibration)
         engine = open_engine(source, schema)
         try:
             gridded = schema.on_grid(grid_bits(_most_rows(schema, promise, engine), calibration))
