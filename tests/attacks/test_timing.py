@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from scipy.stats import spearmanr
@@ -23,6 +25,28 @@ def test_a_spinning_predicate_is_caught() -> None:
 def test_a_steady_oracle_is_not() -> None:
     finding = spinning(broken(Textbook, PROMISE), pairs=3, asks=10, clock=WATCH)
     assert finding.reached == 0.5
+    assert not finding.broken
+
+
+class SlowerLater(Textbook):
+    """The later a table is published, the slower it is: no secret's doing."""
+
+    published = 0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        SlowerLater.published += 1
+        self.delay = 0.001 * SlowerLater.published
+
+    def noise(self, scale: float, shape: tuple[int, ...]) -> Any:
+        WATCH.seconds += self.delay
+        return super().noise(scale, shape)
+
+
+def test_the_order_of_publishing_is_not_mistaken_for_a_secret() -> None:
+    finding = spinning(broken(SlowerLater, PROMISE), pairs=4, asks=4, clock=WATCH)
+    assert finding.reached == 0.5
+    assert finding.error > 0.25  # two pairs say yes and two say no
     assert not finding.broken
 
 

@@ -58,11 +58,11 @@ def spinning(
     """
     shares, paid = [], Fraction(0)
     for number in range(pairs):
-        tables = []
-        for secret in (False, True):
+        tables: dict[int, Oracle] = {}
+        for place in (number % 2, 1 - number % 2):  # who is published first is no sign of a secret
             secrets = target.secrets(seed + number, rows)
-            secrets[-1] = secret
-            tables.append(target.publish(secrets))
+            secrets[-1] = bool(place)
+            tables[place] = target.publish(secrets)
         slower = 0.0
         for turn in range(asks):
             taken = [0.0, 0.0]
