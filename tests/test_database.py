@@ -39,6 +39,7 @@ from sulq import (
 from sulq.accounting.pricing import stored_price
 from sulq.oracle import decimal_text
 from sulq.query.expressions import Expression
+from sulq.query.sum_query import group
 
 
 def test_answers_are_near_the_truth() -> None:
@@ -667,3 +668,16 @@ def test_credits_read_as_they_add() -> None:
     assert decimal_text(Fraction(691, 4)) == "172.75"
     assert decimal_text(Fraction(5)) == "5"
     assert decimal_text(Fraction(1, 10**6)) == "1e-06"
+
+
+def test_sums_of_several_terms_are_records() -> None:
+    db = publish(frame(2_000))
+    found = db.ask(SumQuery((lit(1), col("age")), col("smoker")))
+    assert [record["term"] for record in found.rows()] == [0, 1]
+    assert found.to_pandas().value.tolist() == found.value.tolist()
+    by_city = db.ask(SumQuery((lit(1), col("age")), lit(True), (group("blood"),)))
+    assert [(r["blood"], r["term"]) for r in by_city.rows()][:2] == [("A", 0), ("A", 1)]
+    assert all(
+        record["value"] == by_city.value.reshape(-1)[place]
+        for place, record in enumerate(by_city.rows())
+    )

@@ -208,10 +208,11 @@ class Answer:
         records = []
         for place in np.ndindex(self.value.shape):
             record: dict[str, Any] = {}
-            axes = self.keys if len(names) > 1 else (self.keys,)
+            axes = self.keys if len(names) != 1 else (self.keys,)
             for axis, index in enumerate(place[: len(axes)]):
-                named = names[axis] if axis < len(names) else "term"
-                record["share" if self.kind == "quantiles" else named] = axes[axis][index]
+                record["share" if self.kind == "quantiles" else names[axis]] = axes[axis][index]
+            if len(place) > len(axes):
+                record["term"] = place[-1]  # of several sums, by their order
             record["value"] = float(self.value[place])
             record["low"] = float(np.asarray(low)[place])
             record["high"] = float(np.asarray(high)[place])

@@ -25,7 +25,7 @@ from sulq.schema.promise import Promise
 
 FEWEST, MOST = 2, 100_000
 EDITION = "edition"
-"""An undeclared column: equal secrets may be published twice, as data of two owners."""
+"""An undeclared column where equal secrets are published again, as data of another owner."""
 
 
 @contextmanager
@@ -34,6 +34,7 @@ def sandbox(promise: Promise, rows: int) -> Iterator[Target]:
     if isinstance(rows, bool) or not isinstance(rows, int) or not FEWEST <= rows <= MOST:
         raise InvalidQuery(f"a sandbox has {FEWEST} to {MOST:,} rows, got {rows!r:.20}")
     editions = count()
+    published: set[bytes] = set()
     open_ones: WeakSet[Database] = WeakSet()  # what an attack drops closes itself
 
     with tempfile.TemporaryDirectory(prefix="sulq-sandbox-") as made, own_state(Path(made)):
@@ -41,11 +42,11 @@ def sandbox(promise: Promise, rows: int) -> Iterator[Target]:
 
         def publish(secrets: Bits) -> Oracle:
             edition = next(editions)
-            table = {
-                ROW: np.arange(len(secrets)),
-                SECRET: np.asarray(secrets, dtype=np.bool_),
-                EDITION: np.full(len(secrets), edition),
-            }
+            bits = np.asarray(secrets, dtype=np.bool_)
+            table = {ROW: np.arange(len(bits)), SECRET: bits}
+            if (content := bits.tobytes()) in published:
+                table[EDITION] = np.full(len(bits), edition)
+            published.add(content)
             ledger = directory / f"{edition}.ledger"
             database = Database.open(table, schema(len(secrets)), promise, ledger, name="fiction")
             open_ones.add(database)

@@ -21,7 +21,8 @@ class Finding:
     """One figure of one attack: what was reached, what is possible, and how sure that is.
 
     `error` is the standard error of `reached`; 0 where the figure is itself a confidence bound
-    or is exact. `trials` is how many secrets, draws or attempts stand behind it.
+    or is exact. `trials` is how many secrets, draws or attempts stand behind it. `known_limit`:
+    the documents say that nothing defends here yet.
     """
 
     attack: str
@@ -32,6 +33,7 @@ class Finding:
     trials: int
     credits: Fraction = Fraction(0)
     note: str = ""
+    known_limit: bool = False
 
     @property
     def broken(self) -> bool:
@@ -40,9 +42,9 @@ class Finding:
 
     @property
     def light(self) -> str:
-        """red: broken; amber: kept, but the promise itself gives the secrets away; else green."""
+        """red: broken; amber: a known limit shows, or the promise itself gives the secrets away."""
         if self.broken:
-            return "red"
+            return "amber" if self.known_limit else "red"
         return "amber" if self.measure == SHARE and self.bound > GIVEN_AWAY else "green"
 
     def to_json(self) -> dict[str, Any]:

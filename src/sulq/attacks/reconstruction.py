@@ -212,5 +212,6 @@ def sweep(
         error = math.sqrt(max(share * (1 - share), 1 / trials) / trials)
         points.append(Point(float(sigma), share, error, optimum(sigma, wanted)))
     unit = calibrate(target.promise).unit_standard_deviation
-    stands = unit * math.sqrt(wanted / target.promise.credits)
+    spread = wanted / target.promise.credits
+    stands = unit * (spread if target.promise.noise == "laplace" else math.sqrt(spread))
     return Sweep(people, wanted, method, tuple(points), math.sqrt(people), stands)

@@ -183,7 +183,7 @@ ATTACKS: tuple[Attack, ...] = (
     Attack(
         "timing",
         "does the time of a reply tell one row's secret, or the noise",
-        _of(timing, pairs=3, asks=8),
+        _of(timing, pairs=4, asks=8),
         _of(timing),
     ),
     Attack(

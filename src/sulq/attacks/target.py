@@ -14,7 +14,7 @@ from sulq.schema.promise import Promise
 Bits = NDArray[np.bool_]
 ROW = "row"
 """The public number of a row, 0 to n-1."""
-SECRET = "secret"
+SECRET = "secret"  # noqa: S105 - a column, not a password
 """One private flag a row: what is to be found out."""
 
 

@@ -77,7 +77,9 @@ def spinning(
     luck = float(np.std(shares, ddof=1)) / math.sqrt(pairs) if pairs > 1 else 0.0
     bound = best_guess(target.promise, min(2 * paid, Fraction(target.promise.credits)))
     error = max(chance, luck)
-    return Finding("time of a reply", SHARE, reached, bound, error, pairs * asks, paid, NOTE)
+    return Finding(
+        "time of a reply", SHARE, reached, bound, error, pairs * asks, paid, NOTE, known_limit=True
+    )
 
 
 def costly(row: int, turn: int) -> SumQuery:
@@ -112,7 +114,17 @@ def sampling(
     reached = abs(rank_correlation(np.array(times), np.array(sizes))) if asked > 2 else 0.0
     error = 1 / math.sqrt(max(asked - 1, 1))
     measure = "rank correlation of time and noise"
-    return Finding("time of the noise", measure, reached, NEGLIGIBLE, error, asked, paid, NOTE)
+    return Finding(
+        "time of the noise",
+        measure,
+        reached,
+        NEGLIGIBLE,
+        error,
+        asked,
+        paid,
+        NOTE,
+        known_limit=True,
+    )
 
 
 def _timed(

@@ -75,7 +75,7 @@ def histogram(
     edges: Sequence[object] | Mapping[str, Sequence[object]] | None = None,
     other: bool = False,
 ) -> Statistic:
-    """Counts per declared value, or per [edge, next edge) of a Number.
+    """Counts per declared value, or per [edge, next edge) of a Number (the last one closed).
 
     With several columns `edges` maps a Number's name to its edges. `other=True` adds a cell
     for NULL and undeclared values.
