@@ -1,0 +1,154 @@
+"""Numbers with error bars on a screen: significant digits only; tables; words."""
+
+from __future__ import annotations
+
+import html
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+SURE = (0.5, 0.8, 0.9, 0.95, 0.99, 0.999, 0.9999, 0.999999)
+"""The confidences tried, from below, to say how sure a difference is."""
+MOST_ROWS = 60
+"""Longer tables are cut where they are shown, never where they are kept."""
+
+Ends = tuple[float, float]
+
+
+def significant(value: float, error: float | None = None, *, digits: int = 2) -> str:
+    """`value` to the place of the error's second digit; to six digits where there is none."""
+    if value is None or value != value:
+        return "unknown"
+    if not math.isfinite(value):
+        return "unbounded"
+    if not error or not math.isfinite(error):
+        return _plain(f"{value:,.6g}", value)
+    place = math.floor(math.log10(abs(error))) - (digits - 1)
+    rounded = round(value, -place)
+    return f"{rounded + 0.0:,.{max(0, -place)}f}" if place > -12 else f"{value:,.6g}"
+
+
+def _plain(text: str, value: float) -> str:
+    return f"{value:,.0f}" if "e+" in text and abs(value) < 1e15 else text
+
+
+def bar(value: float, low: float, high: float, *, whole: bool = False) -> str:
+    """ "1,234 [1,210, 1,260]": a value and its interval, with the digits that mean something."""
+    if low == high == value:
+        return significant(value)
+    error = max(1.0, (high - low) / 4) if whole else (high - low) / 4
+    return f"{significant(value, error)} {ends(low, high, error)}"
+
+
+def ends(low: float, high: float, error: float) -> str:
+    """An interval rounded outwards, so that it holds at least as often."""
+    if not math.isfinite(error) or error <= 0:
+        return f"[{significant(low)}, {significant(high)}]"
+    place = 10.0 ** (math.floor(math.log10(error)) - 1)
+    near = 1e-9  # a number that already has these digits stays
+    lower = math.floor(low / place + near) * place
+    upper = math.ceil(high / place - near) * place
+    return f"[{significant(lower, error)}, {significant(upper, error)}]"
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Whether two numbers differ, as far as their noise lets one tell."""
+
+    difference: float
+    interval: Ends
+    confidence: float
+    sure: float | None
+    first: str = "the first"
+    second: str = "the second"
+
+    @property
+    def distinguishable(self) -> bool:
+        low, high = self.interval
+        return low > 0 or high < 0
+
+    @property
+    def larger(self) -> str | None:
+        """Which one is larger; None where that cannot be told."""
+        if not self.distinguishable:
+            return None
+        return self.first if self.difference > 0 else self.second
+
+    def __str__(self) -> str:
+        low, high = self.interval
+        if low == high == 0:
+            return "the same number: they rest on the same noisy sums"
+        asked = percent(self.confidence)
+        if not self.distinguishable:
+            apart = f"the difference is {bar(self.difference, low, high)}"
+            return f"not distinguishable at {asked}: {apart}, and that includes 0"
+        sign = 1 if self.difference > 0 else -1
+        low, high = sorted((sign * low, sign * high))
+        by = bar(abs(self.difference), low, high)
+        sure = f"; they differ even at {percent(self.sure)}" if self.sure else ""
+        return f"{self.larger} is larger, by {by} at {asked}{sure}"
+
+
+def compared(
+    difference: float,
+    interval: Callable[[float], Ends],
+    confidence: float,
+    first: str = "the first",
+    second: str = "the second",
+) -> Comparison:
+    """Judge a difference by its interval at any confidence."""
+    sure = None
+    for level in SURE:
+        if level > confidence:
+            low, high = interval(level)
+            if low <= 0 <= high:
+                break
+            sure = level
+    return Comparison(difference, interval(confidence), confidence, sure, first, second)
+
+
+def percent(share: float) -> str:
+    return f"{100 * share:.6g} %"
+
+
+def text_table(heads: Sequence[str], rows: Sequence[Sequence[str]], numeric: Sequence[bool]) -> str:
+    """A table for the terminal; numbers to the right."""
+    shown = [list(row) for row in rows[:MOST_ROWS]]
+    widths = [
+        max(len(head), *(len(row[place]) for row in shown)) if shown else len(head)
+        for place, head in enumerate(heads)
+    ]
+
+    def line(cells: Sequence[str]) -> str:
+        padded = [
+            cell.rjust(width) if right else cell.ljust(width)
+            for cell, width, right in zip(cells, widths, numeric, strict=True)
+        ]
+        return "  ".join(padded).rstrip()
+
+    lines = [line(heads), "  ".join("-" * width for width in widths), *map(line, shown)]
+    if len(rows) > MOST_ROWS:
+        lines.append(f"... {len(rows) - MOST_ROWS:,} more rows")
+    return "\n".join(lines)
+
+
+def html_table(
+    heads: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    numeric: Sequence[bool],
+    notes: Sequence[str] = (),
+) -> str:
+    """The same for a notebook; every cell is escaped."""
+
+    def cells(tag: str, texts: Sequence[str]) -> str:
+        return "".join(
+            f'<{tag} style="text-align:{"right" if right else "left"}">{html.escape(text)}</{tag}>'
+            for text, right in zip(texts, numeric, strict=True)
+        )
+
+    body = "".join(f"<tr>{cells('td', row)}</tr>" for row in rows[:MOST_ROWS])
+    said = list(notes)
+    if len(rows) > MOST_ROWS:
+        said.insert(0, f"... {len(rows) - MOST_ROWS:,} more rows")
+    foot = "".join(f"<div><small>{html.escape(note)}</small></div>" for note in said if note)
+    return f"<table><thead><tr>{cells('th', heads)}</tr></thead><tbody>{body}</tbody></table>{foot}"

@@ -1,0 +1,214 @@
+"""How far off a sum of independent noisy draws may be, and a ratio of two such sums.
+
+A draw is (scale, law): `scale` user units per grid step, with its sign. Floats, for error bars
+only. Proofs: docs/proofs/error-bars.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sulq.noise.distributions import (
+    CentredBinomial,
+    DiscreteGaussian,
+    DiscreteLaplace,
+    Law,
+    NoNoise,
+)
+
+Draw = tuple[float, Law]
+Draws = tuple[Draw, ...]
+
+POINTS = 1 << 13
+FEWEST = 1e-4
+"""Below this chance the inversion's own error counts; bounds are added up instead."""
+HALVINGS = 60
+
+
+def spread(draws: Draws) -> float:
+    """The standard deviation of the sum of independent draws."""
+    return math.sqrt(sum(scale * scale * law.variance() for scale, law in draws))
+
+
+def half_width(draws: Draws, confidence: float) -> float:
+    """An h with P(|sum of draws| <= h) >= confidence; the smallest for one draw."""
+    draws = _noisy(draws)
+    if not draws:
+        return 0.0
+    if len(draws) == 1:
+        scale, law = draws[0]
+        return abs(scale) * law.half_width(confidence)
+    if _gaussian(draws):
+        return z_of(confidence) * _smeared_spread(draws) + _grain(draws) / 2
+    if 1 - confidence < FEWEST:
+        share = 1 - (1 - confidence) / len(draws)
+        return sum(abs(scale) * law.half_width(share) for scale, law in draws)
+    low, high = 0.0, spread(draws)
+    while chance_beyond(draws, high) > 1 - confidence:
+        low, high = high, 2 * high
+    for _ in range(HALVINGS // 2):
+        middle = (low + high) / 2
+        if chance_beyond(draws, middle) > 1 - confidence:
+            low = middle
+        else:
+            high = middle
+    return high
+
+
+def chance_beyond(draws: Draws, distance: float) -> float:
+    """P(|sum of draws| >= distance), or a little more."""
+    draws = _noisy(draws)
+    if distance <= 0:
+        return 1.0
+    if not draws:
+        return 0.0
+    if len(draws) == 1:
+        scale, law = draws[0]
+        return law.tail(math.ceil(distance / abs(scale) * (1 - 1e-12)) - 1)
+    grain = _grain(draws)
+    if distance <= grain / 2:
+        return 1.0
+    distance -= grain / 2  # P(|S| > x + r/2) <= P(|S + rU| > x), U uniform on [-1/2, 1/2]
+    if _gaussian(draws):
+        return math.erfc(distance / _smeared_spread(draws) / math.sqrt(2))
+    return _inverted(draws, distance, grain)
+
+
+@lru_cache(maxsize=256)
+def z_of(confidence: float) -> float:
+    """The two-sided normal quantile: erfc(z / sqrt 2) = 1 - confidence, by halving."""
+    low, high = 0.0, 40.0
+    while low < (middle := (low + high) / 2) < high:
+        outside = math.erfc(middle / math.sqrt(2))
+        low, high = (middle, high) if outside > 1 - confidence else (low, middle)
+    return high
+
+
+def _noisy(draws: Draws) -> Draws:
+    return tuple((scale, law) for scale, law in draws if scale and not isinstance(law, NoNoise))
+
+
+def _gaussian(draws: Draws) -> bool:
+    return all(isinstance(law, DiscreteGaussian) and law.sigma_squared >= 1 for _, law in draws)
+
+
+def _grain(draws: Draws) -> float:
+    return max(abs(scale) for scale, _ in draws)
+
+
+def _smeared_spread(draws: Draws) -> float:
+    return math.hypot(spread(draws), _grain(draws) / math.sqrt(12))
+
+
+def _inverted(draws: Draws, distance: float, grain: float) -> float:
+    """1 - (2/pi) sum of phi(u) sin(u x) / u at the middles of equal steps of u.
+
+    The sum's law is smeared over `grain` by four uniform laws, so that phi falls like u^-4 even
+    where the draws are coarse.
+    """
+    deviation = spread(draws)
+    places = np.arange(POINTS) + 0.5
+    turns = places * (2 * math.pi / (2 * distance + 20 * deviation + grain))
+    phi = np.sinc(turns * (grain / 8 / math.pi)) ** 4
+    for scale, law in draws:
+        phi *= _wave(law, turns * abs(scale))
+    inside = 2 / math.pi * float(np.sum(phi * np.sin(turns * distance) / places))
+    return min(max(1 - inside, 0.0), 1.0)
+
+
+def _wave(law: Law, angles: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The characteristic function E cos(angle N)."""
+    match law:
+        case NoNoise():
+            return np.ones_like(angles)
+        case DiscreteGaussian(sigma_squared=v) if v >= 1:
+            around = np.remainder(angles + math.pi, 2 * math.pi) - math.pi
+            wave: NDArray[np.float64] = np.exp(-float(v) / 2 * around**2)
+            return wave
+        case DiscreteLaplace(scale=scale):
+            steep = math.sinh(min(float(1 / (2 * scale)), 300.0))
+            return 1 / (1 + (np.sin(angles / 2) / steep) ** 2)
+        case CentredBinomial(coins=coins):
+            wave = np.exp(coins * np.log(np.maximum(np.abs(np.cos(angles / 2)), 1e-300)))
+            return wave
+    table = _wave_table(law)
+    place = np.remainder(angles / (2 * math.pi), 1.0) * len(table)
+    read: NDArray[np.float64] = np.interp(place, np.arange(len(table) + 1), [*table, table[0]])
+    return read
+
+
+@lru_cache(maxsize=16)
+def _wave_table(law: Law) -> tuple[float, ...]:
+    """The characteristic function at equal angles around the circle, from the law's chances."""
+    reach = law.half_width(1 - 1e-9)
+    size = 1 << max(14, (8 * reach).bit_length())
+    chances = np.zeros(size)
+    for t in range(-reach, reach + 1):
+        chances[t % size] += law.pmf(t)
+    return tuple(np.fft.fft(chances).real.tolist())
+
+
+# --- ratios -------------------------------------------------------------------------------------
+
+Form = Mapping[object, Draw]
+"""Draws by name: the same name is the same draw."""
+
+
+def combined(first: Form, weight: float, second: Form) -> Draws:
+    """The draws of first + weight * second, shared draws added before they are squared."""
+    scales = {name: scale for name, (scale, _) in first.items()}
+    for name, (scale, _) in second.items():
+        scales[name] = scales.get(name, 0.0) + weight * scale
+    laws = {**first, **second}
+    return tuple((scale, laws[name][1]) for name, scale in scales.items())
+
+
+def ratio_interval(
+    top: float,
+    top_draws: Form,
+    bottom: float,
+    bottom_draws: Form,
+    confidence: float,
+    low: float = -math.inf,
+    high: float = math.inf,
+) -> tuple[float, float]:
+    """Fieller: every t for which top - t * bottom is no further from 0 than its noise goes.
+
+    At the true ratio top - t * bottom is noise alone, so the set covers it as often as it says,
+    at any count. [low, high] where the bottom's own noise could have made it.
+    """
+    if chance_beyond(combined({}, 1.0, bottom_draws), abs(bottom)) > 1 - confidence:
+        return low, high
+    middle = top / bottom
+
+    def outside(t: float) -> bool:
+        off = abs(top - t * bottom)
+        return chance_beyond(combined(top_draws, -t, bottom_draws), off) <= 1 - confidence
+
+    def end(limit: float) -> float:
+        if math.isfinite(limit) and ((limit - middle) * sign <= 0 or not outside(limit)):
+            return limit
+        far = limit
+        if not math.isfinite(limit):
+            step = spread(combined(top_draws, -middle, bottom_draws)) / abs(bottom)
+            step = max(step, abs(middle) * 1e-12, 1e-300)
+            while not outside(middle + sign * step):
+                step *= 2
+                if step > 1e300:
+                    return limit
+            far = middle + sign * step
+        near = middle
+        for _ in range(HALVINGS):
+            between = (near + far) / 2
+            near, far = (near, between) if outside(between) else (between, far)
+        return far
+
+    ends = []
+    for sign, limit in ((-1.0, low), (1.0, high)):
+        ends.append(end(limit))
+    return min(max(ends[0], low), high), max(min(ends[1], high), low)
