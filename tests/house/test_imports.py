@@ -28,7 +28,7 @@ LAYERS = [
     {"account"},
     {"beliefs", "exact", "sql", "wire", "policy"},
     {"oracle", "ledger", "engines"},
-    {"readings"},
+    {"readings", "dummies", "display"},
     {"accounting"},
     {"schema", "noise"},
     {"query"},

@@ -112,7 +112,7 @@ def _inverted(draws: Draws, distance: float, grain: float) -> float:
     where the draws are coarse.
     """
     deviation = spread(draws)
-    places = np.arange(POINTS) + 0.5
+    places: NDArray[np.float64] = np.arange(POINTS, dtype=np.float64) + 0.5
     turns = places * (2 * math.pi / (2 * distance + 20 * deviation + grain))
     phi = np.sinc(turns * (grain / 8 / math.pi)) ** 4
     for scale, law in draws:
@@ -190,7 +190,7 @@ def ratio_interval(
         off = abs(top - t * bottom)
         return chance_beyond(combined(top_draws, -t, bottom_draws), off) <= 1 - confidence
 
-    def end(limit: float) -> float:
+    def end(limit: float, sign: float) -> float:
         if math.isfinite(limit) and ((limit - middle) * sign <= 0 or not outside(limit)):
             return limit
         far = limit
@@ -208,7 +208,5 @@ def ratio_interval(
             near, far = (near, between) if outside(between) else (between, far)
         return far
 
-    ends = []
-    for sign, limit in ((-1.0, low), (1.0, high)):
-        ends.append(end(limit))
-    return min(max(ends[0], low), high), max(min(ends[1], high), low)
+    lower, upper = end(low, -1.0), end(high, 1.0)
+    return min(max(lower, low), high), max(min(upper, high), low)

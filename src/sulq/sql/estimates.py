@@ -1,4 +1,4 @@
-"""Numbers with error bars: linear forms over noisy draws, ratios of them, and what is made of those.
+"""Numbers with error bars: linear forms over noisy draws, their ratios, and what is made of them.
 
 Post-processing of noisy answers only. A linear form knows which draws it rests on, so that what
 two forms share cancels: x - x is 0 without error. Proofs: docs/proofs/error-bars.md.
