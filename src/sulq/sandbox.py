@@ -1,7 +1,7 @@
-"""A sandbox to attack: fictional tables under a real promise, in a directory that is thrown away.
+"""Sandboxes: fictional tables to attack, and made-up rows of a schema to try questions on.
 
-No real row is read and no real ledger is opened; the flow, the noise and the ledger are the
-product's own.
+What is attacked stands under a real promise, in a directory that is thrown away. No real row is
+read and no real ledger is opened; the flow, the noise and the ledger are the product's own.
 """
 
 from __future__ import annotations
@@ -9,17 +9,21 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from weakref import WeakSet
 
+import duckdb
 import numpy as np
 
 from sulq.attacks.target import ROW, SECRET, Bits, Target
 from sulq.database import Database
 from sulq.demo import own_state
+from sulq.dummies import dummy_rows
 from sulq.errors import InvalidQuery
 from sulq.oracle import Oracle
+from sulq.policy import TablePolicy, write_policy
 from sulq.schema.columns import Flag, Number, Schema
 from sulq.schema.promise import Promise
 
@@ -57,6 +61,24 @@ def sandbox(promise: Promise, rows: int) -> Iterator[Target]:
         finally:
             for database in list(open_ones):
                 database.close()
+
+
+def open_dummy(schema: Schema, promise: Promise, rows: int = 10_000, seed: int = 0) -> Database:
+    """A table of made-up rows with that schema; it takes no source, so it opens no real one."""
+    return Database.open(dummy_rows(schema, rows, seed), schema, promise, ":memory:", name="dummy")
+
+
+def write_dummies(table: TablePolicy, directory: Path, rows: int) -> Path:
+    """Made-up rows of a table as Parquet, and a policy for them, in a new directory."""
+    made = dummy_rows(table.schema(), rows)
+    directory.mkdir(parents=True)
+    copy = replace(table, source="dummy.parquet", ledger="dummy.ledger", grants={}, home=directory)
+    with duckdb.connect(":memory:") as connection:
+        connection.register("made", made)
+        quoted = "'" + copy.source_path.replace("'", "''") + "'"
+        connection.execute(f"COPY (SELECT * FROM made) TO {quoted} (FORMAT parquet)")  # noqa: S608
+    write_policy(directory / "sulq.toml", [copy])
+    return directory / "sulq.toml"
 
 
 def schema(rows: int) -> Schema:

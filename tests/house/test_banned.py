@@ -93,7 +93,7 @@ class Rule:
 
 
 # Post-processing, or a fictional table: their own randomness costs no privacy and may be seeded.
-MAY_BE_RANDOM = ("demo.py", "learn/", "attacks/")
+MAY_BE_RANDOM = ("demo.py", "dummies.py", "learn/", "attacks/")
 # Where a float would decide about privacy.
 EXACT = (
     "ledger/",

@@ -52,7 +52,7 @@ def check_askable(calibration: Calibration) -> None:
     lost = _factor(calibration.promise.epsilon) * each * calibration.credits
     if lost > calibration.slack_cap:
         raise InvalidQuery(
-            f"epsilon = {float(calibration.promise.epsilon):g} is more than gaussian noise can"
+            f"epsilon = {calibration.promise.epsilon} is more than gaussian noise can"
             " keep account of, and hides nobody; take a smaller one, or laplace noise"
         )
 

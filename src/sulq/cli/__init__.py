@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from sulq.cli import analyst, attack, auditor, beliefs, explain_exact, learn, owner
+from sulq.cli import analyst, attack, auditor, beliefs, explain_exact, learn, owner, sandbox
 
 app = typer.Typer(
     name="sulq",
@@ -44,6 +44,7 @@ for role, commands in (
     ("Owner", attack),
     ("Analyst", analyst),
     ("Analyst", learn),
+    ("Analyst", sandbox),
     ("Auditor", auditor),
 ):
     commands.register(app, role)

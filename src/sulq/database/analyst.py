@@ -37,6 +37,9 @@ class Analyst:
     def remaining(self) -> Fraction:
         return self.database.left_for(self.name)
 
+    def sample_dummy(self, rows: int = 100) -> dict[str, Any]:
+        return self.database.sample_dummy(rows)
+
     def quote(self, query: object, **terms: Any) -> Quote:
         return self.database.quote(query, analyst=self.name, **terms)
 

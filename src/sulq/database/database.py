@@ -25,6 +25,7 @@ from sulq.accounting.pricing import (
 )
 from sulq.database.analyst import Analyst
 from sulq.database.exactly import Exactly
+from sulq.dummies import dummy_rows
 from sulq.engines.engine import Engine, check_read, check_source, open_engine
 from sulq.errors import InvalidQuery
 from sulq.exact.domain import Assumptions
@@ -292,6 +293,10 @@ class Database:
     def left_for(self, analyst: str) -> Fraction:
         """As `remaining`, for somebody's share."""
         return self.ledger.remaining(analyst).credits_fraction
+
+    def sample_dummy(self, rows: int = 100) -> dict[str, Any]:
+        """Made-up rows of this schema, by column; free, and no row is read."""
+        return dict(dummy_rows(self.schema, rows))
 
     def statement(self) -> Account:
         """Spent, left, and what the promise means."""

@@ -1,0 +1,46 @@
+"""`sulq sandbox`: the same schema and promise over made-up rows, to try things out for nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from sulq.cli.screen import POLICY, Json, Policy, guarded, show_json, talk
+
+TableName = Annotated[str | None, typer.Argument(metavar="[TABLE]", show_default=False)]
+
+
+def register(app: typer.Typer, role: str) -> None:
+    """Add the command to the command line."""
+    app.command(rich_help_panel=role)(sandbox)
+
+
+@guarded
+def sandbox(
+    name: TableName = None,
+    rows: Annotated[int, typer.Option(help="How many made-up rows.")] = 10_000,
+    directory: Annotated[
+        Path, typer.Option("--directory", "-d", help="A new directory to put it in.")
+    ] = Path("sandbox"),
+    policy: Policy = POLICY,
+    as_json: Json = False,
+) -> None:
+    """Made-up rows with the table's schema, and a policy for them: nothing real is opened.
+
+    Write and debug questions and notebooks there; then run them once on the real table.
+    """
+    from sulq.cli.opening import named
+    from sulq.errors import InvalidQuery
+    from sulq.sandbox import write_dummies
+
+    table = named(policy, name)
+    if directory.exists():
+        raise InvalidQuery(f"{directory} exists; name a new directory with -d")
+    made = write_dummies(table, directory, rows)
+    if as_json:
+        show_json({"policy": made, "rows": rows, "table": table.name})
+        return
+    talk(f"{rows:,} made-up rows of {table.name} in {directory}; every row is marked sulq_dummy")
+    print(f"sulq ask {table.name} count --policy {made}")
