@@ -162,3 +162,39 @@ def pure_mu(epsilon: Exact) -> Fraction:
             middle = (low + high) / 2
             low, high = (low, middle) if enough(middle) else (middle, high)
         return high
+
+
+@lru_cache(maxsize=256)
+def pure_epsilon(mu: Exact) -> Fraction:
+    """The largest epsilon with 2 Phi^-1(e^eps / (1 + e^eps)) <= mu, rounded down. M.4
+
+    eps = log((1 - w) / w) with w = Q(mu/2).
+    """
+    with localcontext(CONTEXT):
+        half = decimal(mu) / 2
+        wrong = _density(half) * _mills(half) * (1 + SAFETY)
+        if wrong >= Decimal("0.5"):
+            return Fraction(0)
+        exact = Fraction(((1 - wrong) / wrong).ln() * (1 - SAFETY))
+    bits = _BITS + exact.denominator.bit_length() - exact.numerator.bit_length()
+    step = Fraction(1, 2) ** bits
+    return exact // step * step
+
+
+@lru_cache(maxsize=256)
+def tail_quantile(delta: Exact) -> Fraction:
+    """A z with Q(z) <= delta, 0 < delta < 1/2: the smallest of 40 bits, rounded up."""
+    with localcontext(CONTEXT):
+        allowed = decimal(delta) * (1 - SAFETY)
+
+        def enough(z: Fraction) -> bool:
+            x = decimal(z)
+            return _density(x) * _mills(x) * (1 + SAFETY) <= allowed
+
+        low, high = Fraction(0), Fraction(1)
+        while not enough(high):
+            low, high = high, 2 * high
+        while high - low > high / 2**_BITS:
+            middle = (low + high) / 2
+            low, high = (low, middle) if enough(middle) else (middle, high)
+        return high

@@ -19,6 +19,7 @@ import duckdb
 
 from sulq.engines.csv_files import csv_reader
 from sulq.engines.dialect import Dialect
+from sulq.engines.keys import FETCHED, key_statements
 from sulq.engines.leaves import Place
 from sulq.engines.persons import kept_rows_sql
 from sulq.engines.physical import PERSON_TYPES, read_text, read_typed
@@ -26,6 +27,7 @@ from sulq.engines.statement import TABLE, statement
 from sulq.errors import EngineFailed, InvalidQuery
 from sulq.schema.bound import RowSums
 from sulq.schema.columns import Category, Schema
+from sulq.schema.keys import KeyCounts
 
 if TYPE_CHECKING:  # outer products load their part when first asked
     from sulq.schema.vectors import BlockSums
@@ -103,6 +105,29 @@ class DuckDBEngine:
             return lambda cursor: sums.of(blocks(cursor.sql(sql)))
         question = statement(program, self._places, self._rows)
         return lambda cursor: question.decode(cursor.execute(question.sql).fetchall())
+
+    def prepare_keys(self, program: KeyCounts) -> Callable[[], Iterator[list[tuple[str, int]]]]:
+        """What will read the keys that occur with their counts, a batch at a time."""
+        statements = key_statements(program, self._places, self._rows)
+
+        def read() -> Iterator[list[tuple[str, int]]]:
+            failed = False
+            try:
+                with self._lock:
+                    cursor = self._connection.cursor()
+                try:
+                    for sql in statements:
+                        cursor.execute(sql)
+                        while batch := cursor.fetchmany(FETCHED):
+                            yield batch
+                finally:
+                    cursor.close()
+            except Exception:  # noqa: BLE001 - as in `prepare`
+                failed = True
+            if failed:
+                raise EngineFailed()
+
+        return read
 
     def fingerprint(self) -> str:
         return self._fingerprint

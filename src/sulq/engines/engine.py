@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Protocol
 
 from sulq.errors import EngineFailed, Refused
 from sulq.schema.bound import RowSums
 from sulq.schema.columns import Schema
+from sulq.schema.keys import KeyCounts
 
 if TYPE_CHECKING:  # outer products load their part when first asked
     from sulq.schema.vectors import BlockSums
@@ -23,6 +24,9 @@ class Engine(Protocol):
 
     def prepare(self, program: RowSums | BlockSums) -> Callable[[], list[int]]:
         """The same, in two steps: this one may refuse and reads no row, the next one does."""
+
+    def prepare_keys(self, program: KeyCounts) -> Callable[[], Iterator[list[tuple[str, int]]]]:
+        """The same for keys nobody declared: those that occur, each once, with their counts."""
 
     def fingerprint(self) -> str:
         """A hash of the content. Only ever kept in the owner's state directory."""

@@ -10,8 +10,9 @@ from collections.abc import Mapping
 
 from sulq.engines.dialect import Dialect
 from sulq.engines.emitter import Emitter
+from sulq.engines.inner import from_rows
 from sulq.engines.leaves import Place
-from sulq.schema.bound import AllOf, Always, CategoryCells, Condition, FlagCells
+from sulq.schema.bound import CategoryCells, Condition, FlagCells
 from sulq.schema.vectors import BlockSums, Leaf, UnitLeaf, leaves_of
 
 
@@ -31,27 +32,9 @@ def _select(
 ) -> tuple[str, dict[Leaf, int]]:
     texts = {leaf: _leaf_sql(leaf, emitter) for leaf in leaves}
     wanted = list(dict.fromkeys(texts.values())) or [Dialect.integer(1)]
-    tests = [emitter.condition(part) for part in _conjuncts(rows)]
-    source = table
-    for level, layer in enumerate(emitter.layers):
-        kept = ["*"] if level else sorted(emitter.columns)
-        inner = ", ".join(kept + [f"{sql} AS {name}" for name, sql in layer])
-        here = [test.sql for test in tests if test.level == level]
-        source = f"(SELECT {inner} FROM {source}{_where(here)}) AS t{level}"
-    here = [test.sql for test in tests if test.level >= len(emitter.layers)]
     named = ", ".join(f"{sql} AS v{number}" for number, sql in enumerate(wanted))
-    sql = f"SELECT {named} FROM {source}{_where(here)}"
+    sql = f"SELECT {named} {from_rows(rows, emitter, table)}"
     return sql, {leaf: wanted.index(text) for leaf, text in texts.items()}
-
-
-def _conjuncts(rows: Condition) -> list[Condition]:
-    if isinstance(rows, AllOf):
-        return [part for inner in rows.parts for part in _conjuncts(inner)]
-    return [] if isinstance(rows, Always) else [rows]
-
-
-def _where(tests: list[str]) -> str:
-    return f" WHERE {' AND '.join(tests)}" if tests else ""
 
 
 def _leaf_sql(leaf: Leaf, emitter: Emitter) -> str:

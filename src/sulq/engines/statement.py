@@ -7,14 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from sulq.engines.cells import cell_of, flat_cells, key_sql
-from sulq.engines.emitter import Emitter, Test
+from sulq.engines.emitter import Emitter
+from sulq.engines.inner import from_rows
 from sulq.engines.leaves import Place
 from sulq.engines.totals import Aggregate, Rows, Total, Totals, totals
 from sulq.schema.bound import (
-    AllOf,
     Always,
     CategoryCells,
-    Condition,
     Missing,
     RowSums,
     Text,
@@ -91,30 +90,11 @@ def _select(program: RowSums, sums: Totals, emitter: Emitter, most_rows: int) ->
     keys = [key_sql(group, emitter, len(program.groups) == 1) for group in program.groups]
     wanted = [sql for sql, _ in keys]
     wanted += [_aggregate(part, emitter, most_rows) for part in sums.aggregates]
-    tests = [emitter.condition(part) for part in _conjuncts(sums.rows)]
-    source = TABLE
-    for level, layer in enumerate(emitter.layers):
-        kept = ["*"] if level else sorted(emitter.columns)
-        inner = ", ".join(kept + [f"{sql} AS {name}" for name, sql in layer])
-        source = f"(SELECT {inner} FROM {source}{_where(tests, level)}) AS t{level}"
     grouped = ", ".join(str(i + 1) for i in range(len(keys)))
     return (
-        f"SELECT {', '.join(wanted) or 'count(*)'} FROM {source}"
-        f"{_where(tests, len(emitter.layers))}"
+        f"SELECT {', '.join(wanted) or 'count(*)'} {from_rows(sums.rows, emitter, TABLE)}"
         f"{f' GROUP BY {grouped}' if grouped else ''}"
     )
-
-
-def _conjuncts(rows: Condition) -> list[Condition]:
-    """The conditions that must all hold; each goes to the innermost SELECT that can test it."""
-    if isinstance(rows, AllOf):
-        return [part for inner in rows.parts for part in _conjuncts(inner)]
-    return [] if isinstance(rows, Always) else [rows]
-
-
-def _where(tests: list[Test], level: int) -> str:
-    here = [test.sql for test in tests if test.level == level]
-    return f" WHERE {' AND '.join(here)}" if here else ""
 
 
 def _aggregate(part: Aggregate, emitter: Emitter, most_rows: int) -> str:

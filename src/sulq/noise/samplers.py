@@ -16,6 +16,7 @@ from sulq.noise import entropy
 from sulq.noise.coins import keep_bounds
 from sulq.noise.distributions import CentredBinomial, DiscreteGaussian, Law, NoNoise
 from sulq.noise.entropy import LazyUniform, OsBits
+from sulq.noise.one_sided import Geometric
 from sulq.noise.proposals import Proposal, proposal_for
 from sulq.noise.vectors import draw_many, plan_for
 
@@ -67,8 +68,25 @@ def _draw_one(proposal: Proposal, source: OsBits) -> int:
             return y
 
 
+def draw_one_sided(law: Geometric, count: int) -> list[int]:
+    """`count` independent draws of the one-sided law. M.3"""
+    source = OsBits()
+    top, bottom = law.scale.numerator, law.scale.denominator
+    return [_geometric(top, bottom, source) for _ in range(count)]
+
+
 def _laplace(top: int, bottom: int, source: OsBits) -> int:
     """P(y) ~ exp(-|y| bottom / top). Canonne, Kamath, Steinke 2020, algorithm 2."""
+    while True:
+        magnitude = _geometric(top, bottom, source)
+        if source.bits(1) == 0:
+            return magnitude
+        if magnitude:
+            return -magnitude
+
+
+def _geometric(top: int, bottom: int, source: OsBits) -> int:
+    """P(y) ~ exp(-y bottom / top), y >= 0: uniform below top, thinned, plus whole tops."""
     while True:
         low = source.below(top)
         if not _bernoulli_exp(low, top, source):
@@ -76,11 +94,7 @@ def _laplace(top: int, bottom: int, source: OsBits) -> int:
         high = 0
         while _bernoulli_exp(1, 1, source):
             high += 1
-        magnitude = (low + top * high) // bottom
-        if source.bits(1) == 0:
-            return magnitude
-        if magnitude:
-            return -magnitude
+        return (low + top * high) // bottom
 
 
 def _bernoulli_exp(top: int, bottom: int, source: OsBits) -> bool:
