@@ -52,6 +52,9 @@ class Book:
         self.history, self.key, self.file = history, key, file
         self.state = state_directory() if file is not None else None
         self._store, self._anchor, self._holds = store, anchor, holds
+        self.left_open = [  # by whoever had the file before: ended with the first work
+            (name, seq) for name, table in history.tables.items() for seq in table.open_reservations
+        ]
         self._pending: dict[int, Row] = {}
         self._process = os.getpid()
         self._lock = threading.Lock()
@@ -61,6 +64,11 @@ class Book:
         """Do `work` in turn on the writer's thread; return when all it added is durable."""
         self._check_process()
         return self._writer.submit(work)
+
+    def later(self, work: Callable[[], None]) -> None:
+        """As `submit`, for a finalizer: it neither waits nor fails, here or in a forked child."""
+        if not self.foreign:
+            self._writer.later(work)
 
     def read(self, work: Callable[[], T]) -> T:
         """Do `work` between two commits."""

@@ -2,22 +2,24 @@
 
 For every account a and each of credits and delta, always
 
-    spent[a] + sum over analysts of (granted - spent share) <= cap                 G.1.2, G.2, S4.17
+    spent[a] + sum over analysts of (granted - spent share)
+             + what is left of the owner's reservations <= cap                     G.1.2, G.2, S4.17
 
-so what was granted is there when it is asked for, and no order of questions passes the cap.
+so what was granted or reserved is there when it is asked for, and no order of questions passes
+the cap. An analyst's reservations lie inside the analyst's share.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from sulq.accounting.losses import Loss
 from sulq.errors import BudgetSpent, Refused
 from sulq.ledger.charges import Part
+from sulq.ledger.reservations import NOTHING, Reservation, less
 
 OWNER = "owner"
-NOTHING = Loss(0, 0)
 
 
 class Tally:
@@ -61,6 +63,11 @@ class Tally:
     def __getitem__(self, number: int) -> int:
         return self.common + self.extra[number]
 
+    def copy(self) -> Tally:
+        twin = Tally(0)
+        twin.common, twin.extra, twin.top = self.common, list(self.extra), self.top
+        return twin
+
 
 @dataclass(slots=True)
 class Share:
@@ -68,11 +75,17 @@ class Share:
 
     granted: Loss | None
     spent: Loss = NOTHING
+    held: Loss = NOTHING  # in open reservations
 
     @property
     def left(self) -> Loss:
-        """What is granted and not yet spent: reserved for this analyst."""
+        """What is granted and not yet spent: kept for this analyst, held or not."""
         return NOTHING if self.granted is None else less(self.granted, self.spent)
+
+    @property
+    def free(self) -> Loss:
+        """What can be spent without a reservation."""
+        return less(self.left, self.held)
 
 
 @dataclass(slots=True)
@@ -84,17 +97,31 @@ class Budgets:
     credits: Tally = field(init=False)
     delta: Tally = field(init=False)
     shares: dict[str, Share] = field(init=False)
-    reserved: Loss = NOTHING
+    reserved: Loss = NOTHING  # kept: granted and not spent, and in the owner's reservations
+    reservations: dict[int, Reservation] = field(default_factory=dict)  # those that are open
     divisor: int = 1
 
     def __post_init__(self) -> None:
         self.credits, self.delta = Tally(len(self.names)), Tally(len(self.names))
         self.shares = {OWNER: Share(None)}
 
-    def admit(self, analyst: str, parts: Iterable[Part], share: Loss) -> None:
+    def copy(self) -> Budgets:
+        """To try out what several questions cost together."""
+        twin = replace(self)
+        twin.credits, twin.delta = self.credits.copy(), self.delta.copy()
+        twin.shares = {name: replace(own) for name, own in self.shares.items()}
+        twin.reservations = {seq: replace(found) for seq, found in self.reservations.items()}
+        return twin
+
+    def admit(
+        self, analyst: str, parts: Iterable[Part], share: Loss, reservation: int | None = None
+    ) -> None:
         """Raise `Refused` or `BudgetSpent` unless all of it fits; changes nothing."""
-        own = self._admit_share(analyst, share)
-        held = self.reserved if own.granted is None else less(self.reserved, share)
+        own = self._known(analyst)
+        limit = self._limit(own, analyst, reservation)
+        if limit is not None and not share.within(limit):
+            raise self._short(analyst, share, limit, reservation)
+        held = self.reserved if limit is None else less(self.reserved, share)
         for part in parts:
             # A free question is always admitted: it moves no account nearer to its cap.
             if part.loss.credits and (
@@ -106,20 +133,35 @@ class Budgets:
             ):
                 self._overdrawn(part, held)
 
-    def _admit_share(self, analyst: str, share: Loss) -> Share:
+    def _known(self, analyst: str) -> Share:
         own = self.shares.get(analyst)
         if own is None:
             raise Refused(
                 f"{analyst!r} has no grant on this table; the owner can give one "
                 f"(`sulq grant {analyst}`)"
             )
-        left = own.left
-        if own.granted is not None and (share.credits > left.credits or share.delta > left.delta):
-            raise BudgetSpent(
-                f"{_price(share, left)} of {analyst}'s share; ask a cheaper "
-                "question or ask the owner for a larger grant"
-            )
         return own
+
+    def _limit(self, own: Share, analyst: str, reservation: int | None) -> Loss | None:
+        """What is kept for this spender; None for the owner, whom only the accounts limit."""
+        if reservation is None:
+            return None if own.granted is None else own.free
+        found = self.reservations.get(reservation)
+        if found is None or found.analyst != analyst:
+            raise ended()
+        return found.left
+
+    @staticmethod
+    def _short(analyst: str, share: Loss, limit: Loss, reservation: int | None) -> BudgetSpent:
+        if reservation is not None:
+            return BudgetSpent(
+                f"{_price(share, limit)} of what was reserved; ask a cheaper question, or outside"
+                " the reservation"
+            )
+        return BudgetSpent(
+            f"{_price(share, limit)} of {analyst}'s share; ask a cheaper "
+            "question or ask the owner for a larger grant"
+        )
 
     def _overdrawn(self, part: Part, held: Loss) -> None:
         """Name the account that has least left."""
@@ -131,31 +173,66 @@ class Budgets:
         account = max(part.accounts(), key=short.__getitem__)
         left = less(self.cap, self.spent(account) + held)
         where = f" of account {self.names[account]}" if self.names[account] else ""
-        kept = " (what is granted to analysts is kept for them)" if held != NOTHING else ""
+        if held != NOTHING:
+            where += " (what is granted to analysts or reserved is kept for them)"
         raise BudgetSpent(
-            f"{_price(part.loss, left)} of the lifetime budget{where}{kept}; ask a "
+            f"{_price(part.loss, left)} of the lifetime budget{where}; ask a "
             "cheaper question, or repeat an old one, which is free"
         )
 
-    def spend(self, analyst: str, parts: Iterable[Part], share: Loss) -> None:
+    def spend(
+        self, analyst: str, parts: Iterable[Part], share: Loss, reservation: int | None = None
+    ) -> None:
         """Book what `admit` allowed."""
+        if reservation is not None:
+            self.reservations[reservation].pay(analyst, share)
         for part in parts:
             self.credits.add(part, part.loss.credits)
             self.delta.add(part, part.loss.delta)
         own = self.shares[analyst]
         own.spent += share
-        if own.granted is not None:
+        if reservation is not None:
+            own.held = less(own.held, share)
+        if own.granted is not None or reservation is not None:
             self.reserved = less(self.reserved, share)
 
+    def admit_reservation(self, analyst: str, wanted: Loss) -> Loss:
+        """What may be set aside: the credits, and of delta what there is, at most as wanted."""
+        self._known(analyst)
+        left = self.remaining(analyst)
+        if wanted.credits > left.credits:
+            raise BudgetSpent(
+                f"{in_credits(wanted.credits, up=True)} credits cannot be reserved, "
+                f"{in_credits(left.credits)} are left; reserve less"
+            )
+        return Loss(wanted.credits, min(wanted.delta, left.delta))
+
+    def reserve(self, seq: int, analyst: str, amount: Loss, at: int) -> None:
+        own = self.shares[analyst]
+        self.reservations[seq] = Reservation(seq, analyst, amount, at)
+        own.held += amount
+        if own.granted is None:
+            self.reserved += amount
+
+    def give_back(self, seq: int) -> None:
+        """A reservation ends; what it has left is free again."""
+        found = self.reservations.pop(seq)
+        own = self.shares[found.analyst]
+        own.held = less(own.held, found.left)
+        if own.granted is None:
+            self.reserved = less(self.reserved, found.left)
+
     def admit_grant(self, analyst: str, amount: Loss) -> None:
-        """Grants come out of what is neither spent nor granted in the worst account."""
+        """Grants come out of what is neither spent nor kept in the worst account."""
         if analyst == OWNER:
             raise Refused("the owner needs no grant: only the lifetime budget limits the owner")
         if not analyst:
             raise Refused("a grant needs the analyst's name, got an empty one")
         left = self.remaining(OWNER)
         if amount.credits > left.credits or amount.delta > left.delta:
-            raise Refused(f"{_price(amount, left)} neither spent nor granted; grant less")
+            raise Refused(
+                f"{_price(amount, left)} neither spent nor granted, nor reserved; grant less"
+            )
 
     def grant(self, analyst: str, amount: Loss) -> Share:
         own = self.shares.setdefault(analyst, Share(NOTHING))
@@ -163,11 +240,17 @@ class Budgets:
         self.reserved += amount
         return own
 
-    def remaining(self, analyst: str, accounts: Collection[int] | None = None) -> Loss:
+    def remaining(
+        self,
+        analyst: str,
+        accounts: Collection[int] | None = None,
+        reservation: int | None = None,
+    ) -> Loss:
         """The most one question on `accounts` (None: all) may cost: least of share and accounts."""
         own = self.shares.get(analyst)
         if own is None:
             return NOTHING
+        limit = self._limit(own, analyst, reservation)
         if accounts is None:
             spent = Loss(self.credits.most, self.delta.most)
         else:
@@ -175,10 +258,15 @@ class Budgets:
                 max((self.credits[number] for number in accounts), default=0),
                 max((self.delta[number] for number in accounts), default=0),
             )
-        free = less(self.cap, spent + less(self.reserved, own.left))
-        if own.granted is None:
+        free = less(self.cap, spent + less(self.reserved, limit or NOTHING))
+        if limit is None:
             return free
-        return Loss(min(free.credits, own.left.credits), min(free.delta, own.left.delta))
+        return Loss(min(free.credits, limit.credits), min(free.delta, limit.delta))
+
+    @property
+    def granted_left(self) -> Loss:
+        """Granted and not yet spent, by all analysts."""
+        return sum((own.left for own in self.shares.values()), NOTHING)
 
     def spent(self, number: int) -> Loss:
         return Loss(self.credits[number], self.delta[number])
@@ -208,19 +296,26 @@ class Budgets:
             self.cap = Loss(self.cap.credits // divisor, self.cap.delta)
             self.divisor = divisor
 
+    def void(self) -> None:
+        """Every reservation ends."""
+        for seq in list(self.reservations):
+            self.give_back(seq)
+
     def burn(self) -> None:
         """Count everything as spent, every grant too: what was lost could be that much."""
         self.credits.fill(self.cap.credits)
         self.delta.fill(self.cap.delta)
+        self.void()
         for own in self.shares.values():
             if own.granted is not None:
                 own.spent = own.granted
         self.reserved = NOTHING
 
 
-def less(loss: Loss, other: Loss) -> Loss:
-    """What is left of `loss`, never below nothing."""
-    return Loss(max(0, loss.credits - other.credits), max(0, loss.delta - other.delta))
+def ended() -> Refused:
+    return Refused(
+        "this reservation has ended and what it had left went back; ask outside it, or reserve anew"
+    )
 
 
 def _price(wanted: Loss, left: Loss) -> str:

@@ -22,6 +22,21 @@ class Ask(NamedTuple):
     analyst: str
     key: str | None
     release: bool = False  # under assumptions: the accounts pay by their caps, once
+    reservation: int | None = None  # which pays for it
+
+    @property
+    def name(self) -> tuple[str, str]:
+        return self.digest, self.noise
+
+
+class Priced(NamedTuple):
+    """One question of a batch, and what it costs: as `Journal.charge` takes it."""
+
+    question: str
+    digest: str
+    noise: str
+    charges: Mapping[str, Loss]
+    share: Loss
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,7 +33,13 @@ def charged(table: str, ask: Ask) -> Body:
         "noise": ask.noise,
         "charges": to_json(ask.parts),
         "share": loss_to_json(ask.share),
+        **_paid_from(ask),
     }
+
+
+def _paid_from(ask: Ask) -> Body:
+    """Named only where there is one: what older versions wrote stays as it is."""
+    return {} if ask.reservation is None else {"reservation": ask.reservation}
 
 
 def declared(table: str, menu: Sequence[Sequence[str]], divisor: int, terms: str) -> Body:
@@ -55,7 +61,7 @@ def answered(table: str, entry: int, values: str) -> Body:
 def repeated(table: str, entry: int, ask: Ask, share: Loss) -> Body:
     """An analyst got what was charged before; only the analyst's own share pays."""
     paid = loss_to_json(share)
-    who: Body = {"analyst": ask.analyst, "key": ask.key}
+    who: Body = {"analyst": ask.analyst, "key": ask.key, **_paid_from(ask)}
     return {"kind": "repeat", "table": table, "entry": entry, "share": paid, **who}
 
 
@@ -63,6 +69,23 @@ def retried(table: str, entry: int, ask: Ask) -> Body:
     """Another attempt at a charge that was never answered."""
     who: Body = {"analyst": ask.analyst, "key": ask.key}
     return {"kind": "retry", "table": table, "entry": entry, **who}
+
+
+def planned(table: str, analyst: str, key: str, questions: Sequence[tuple[str, str]]) -> Body:
+    """An attempt at a whole batch under one key; its charges follow, or stand already."""
+    named = [list(name) for name in questions]
+    return {"kind": "plan", "table": table, "analyst": analyst, "key": key, "questions": named}
+
+
+def reserved(table: str, analyst: str, amount: Loss) -> Body:
+    """Set aside until a `return` names this event."""
+    paid = loss_to_json(amount)
+    return {"kind": "reserve", "table": table, "analyst": analyst, "amount": paid}
+
+
+def returned(table: str, reservation: int, *, void: bool) -> Body:
+    """A reservation has ended; `void`: it was found open when the ledger was opened."""
+    return {"kind": "return", "table": table, "reservation": reservation, "void": void}
 
 
 def granted(table: str, analyst: str, credits: Loss) -> Body:

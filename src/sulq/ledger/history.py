@@ -116,6 +116,8 @@ class History:
         self.told |= {int(number): claim for number, claim in body["told"].items()}
         if body["burn"]:
             self.burnt.append(self.gaps[-1])
+        for table in self.tables.values():
+            table.budgets.void()  # nobody is left to spend from one
         for lost in body["lost"]:
             self.tables[lost["table"]].restore(lost)
         for table in self.tables.values():

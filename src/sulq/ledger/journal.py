@@ -9,6 +9,7 @@ import json
 import secrets
 import weakref
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -16,18 +17,20 @@ from pathlib import Path
 from sulq.accounting.losses import Loss
 from sulq.errors import Refused
 from sulq.ledger import answers, events, steps
+from sulq.ledger.admission import Desk
 from sulq.ledger.book import MEMORY, Book, open_book
-from sulq.ledger.budgets import NOTHING, OWNER
+from sulq.ledger.budgets import OWNER, ended
 from sulq.ledger.charges import by_name, from_json, group, loss_from_json
-from sulq.ledger.entries import Ask, Entry, Grant
+from sulq.ledger.entries import Ask, Entry, Grant, Priced
 from sulq.ledger.header import TableHeader
 from sulq.ledger.limits import NAME, TEXT, check_loss, check_text
 from sulq.ledger.receipts import Proof, Receipt, receipt_body, sign_receipt
 from sulq.ledger.register import check_data, register_data, was_published
+from sulq.ledger.reservations import NOTHING
 from sulq.ledger.state import identity
 from sulq.ledger.statement import Statement, statement
 from sulq.ledger.store import Row
-from sulq.ledger.table import ATTEMPTS, Declaration, Keyed, Record
+from sulq.ledger.table import Declaration
 from sulq.ledger.writer import closed
 
 PAGE = 256
@@ -36,10 +39,12 @@ PAGE = 256
 class Journal:
     """One table's view of an open ledger. Thread-safe. Made by `Journal.open`."""
 
-    def __init__(self, book: Book, name: str) -> None:
-        self._shared, self._name = book, name
+    def __init__(self, book: Book, name: str, reservation: int | None = None) -> None:
+        """With a reservation: what is asked here is paid from it."""
+        self._shared, self._name, self.reservation = book, name, reservation
         self._table = book.history.tables[name]
-        self._forgotten = weakref.finalize(self, book.leave, wait=False)
+        self._desk = Desk(book, self._table)
+        self._forgotten = weakref.finalize(self, _forget, book, self._desk, reservation)
         self._forgotten.atexit = False  # the book sees to that
 
     @classmethod
@@ -81,7 +86,7 @@ class Journal:
     @property
     def _book(self) -> Book:
         if not self._forgotten.alive:
-            raise closed()
+            raise closed() if self.reservation is None else ended()
         return self._shared
 
     @property
@@ -106,29 +111,35 @@ class Journal:
         key: str | None = None,
     ) -> Entry:
         """Pay for a question, all accounts or none; durable when it returns. Never refunded."""
+        ask = self._ask(Priced(question, digest, noise, charges, share), analyst, key)
+        return self._signed(*self._book.submit(lambda: self._desk.admit(ask)))
+
+    def charge_all(
+        self, questions: Sequence[Priced], *, analyst: str, key: str | None = None
+    ) -> list[Entry]:
+        """Pay for all of these or for none, in one transaction; a key stands for the whole."""
+        check_text("analyst's name", analyst)
+        check_text("key", "" if key is None else key)
+        asks = [self._ask(priced, analyst, None) for priced in questions]
+        found = self._book.submit(lambda: self._desk.admit_all(asks, analyst, key))
+        return [self._signed(*handed) for handed in found]
+
+    def _ask(self, priced: Priced, analyst: str, key: str | None) -> Ask:
+        question, digest, noise, charges, share = priced
         _check_texts(question, digest, noise, analyst, key)
         check_loss("share", share)
         for loss in set(charges.values()):
             check_loss("price", loss)
         parts = group(charges, self._table.numbers)
-        ask = Ask(question, digest, noise, parts, share, analyst, key)
-        return self._signed(*self._book.submit(lambda: self._admit(ask, charges)))
+        return Ask(
+            question, digest, noise, parts, share, analyst, key, reservation=self.reservation
+        )
 
     def release(self, *, question: str, digest: str, noise: str, analyst: str) -> Entry:
         """Open a declared question for release under assumptions; a repeat comes answered. M.9"""
         _check_texts(question, digest, noise, analyst, None)
         ask = Ask(question, digest, noise, (), NOTHING, analyst, None, release=True)
-        return self._signed(*self._book.submit(lambda: self._admit(ask, {})))
-
-    def _admit_release(self, ask: Ask) -> None:
-        declaration = self._table.declaration
-        if declaration is None or not declaration.allows({ask.question}):
-            raise Refused("this was not declared for release before anything was answered")
-        if not declaration.allows(self._table.released | {ask.question}):
-            raise Refused(
-                "other questions of the menu were released, and this is in no set of them"
-            )
-        self._table.budgets.admit_divided(declaration.divisor)
+        return self._signed(*self._book.submit(lambda: self._desk.admit(ask)))
 
     def declare(self, menu: Sequence[Sequence[str]], divisor: int, terms: str) -> None:
         """Fix, before anything is answered, what may be released under assumptions. S1.14"""
@@ -157,83 +168,22 @@ class Journal:
         """The questions released under assumptions."""
         return self._book.read(lambda: frozenset(self._table.released))
 
-    def _admit(self, ask: Ask, charges: Mapping[str, Loss]) -> tuple[Entry, Proof | None]:
-        table, analyst = self._table, ask.analyst
-        keyed = table.keys.get((analyst, ask.key)) if ask.key is not None else None
-        if keyed is not None:
-            return self._again(keyed, ask)
-        record = table.records.get((ask.digest, ask.noise))
-        if record is None:
-            table.budgets.admit(analyst, ask.parts, ask.share)
-            if ask.release:
-                self._admit_release(ask)
-            row = self._book.add(events.charged(self._name, ask))
-            return self._entry(row.seq, ask, charges, ask.share), None
-        if record.lost:
-            raise Refused("this release was lost when the ledger was recovered; it is closed")
-        first = analyst not in record.got
-        due = ask.share if first and analyst != OWNER else NOTHING
-        self._check_question(record, ask)
-        table.budgets.admit(analyst, (), due)
-        if first or ask.key is not None:
-            self._book.add(events.repeated(self._name, record.seq, ask, due))
-        return self._handed(record, ask, due)
-
-    def _again(self, keyed: Keyed, ask: Ask) -> tuple[Entry, Proof | None]:
-        """A retry under a known key: the stored answer, or another attempt at the same charge."""
-        record = keyed.record
-        if record.name != (ask.digest, ask.noise):
-            raise Refused(f"the key {ask.key!r} was used for another question; use a new key")
-        self._check_question(record, ask)
-        if record.lost:
-            raise Refused(
-                f"the answer under key {ask.key!r} was lost when the ledger was recovered; "
-                "ask with a new key, at full price"
-            )
-        if record.answer is None:
-            if keyed.attempts >= ATTEMPTS:
-                raise Refused(
-                    f"{ATTEMPTS} attempts under key {ask.key!r} have not finished; ask with "
-                    "another key: what is charged is not charged again"
-                )
-            self._book.add(events.retried(self._name, record.seq, ask))
-        return self._handed(record, ask, NOTHING)
-
-    def _check_question(self, record: Record, ask: Ask) -> None:
-        if json.loads(self._book.row(record.seq).body)["question"] != ask.question:
-            raise Refused("another question has the same digest; nothing was charged")
-
-    def _handed(self, record: Record, ask: Ask, due: Loss) -> tuple[Entry, Proof | None]:
-        seq = record.got[ask.analyst]
-        return self._entry(seq, ask, {}, due), self._proof(seq, record)
-
-    def _entry(self, seq: int, ask: Ask, charged: Mapping[str, Loss], share: Loss) -> Entry:
-        ledger = self._shared.history.ledger
-        named = (ledger, seq, self._name, ask.analyst, ask.key, ask.question, ask.digest, ask.noise)
-        return Entry(*named, dict(charged), share)
-
     def settle(self, entry: Entry, values: Sequence[int]) -> Entry:
         """Store the noisy integers, once; whoever comes second gets the first one's values."""
         noisy = answers.to_text(values)
-        return self._signed(entry, self._book.submit(lambda: self._store(entry, noisy)))
+        return self._signed(entry, self._book.submit(lambda: self._desk.store(entry, noisy)))
 
-    def _store(self, entry: Entry, noisy: str) -> Proof | None:
-        record = self._table.by_seq.get(entry.seq)
-        known = record is not None and record.name == (entry.digest, entry.noise)
-        here = (entry.ledger, entry.table) == (self._shared.history.ledger, self._name)
-        if record is None or not known or record.lost or not here:
-            raise Refused(f"entry {entry.seq} is not open in this ledger; charge it first")
-        if record.answer is None:
-            kept = answers.fingerprint(noisy)
-            self._book.add(events.answered(self._name, record.seq, kept), noisy)
-        return self._proof(entry.seq, record)
+    def settle_all(self, answered: Sequence[tuple[Entry, Sequence[int]]]) -> list[Entry]:
+        """As `settle`, for several in one transaction."""
+        noisy = [(entry, answers.to_text(values)) for entry, values in answered]
 
-    def _proof(self, seq: int, record: Record) -> Proof | None:
-        if record.answer is None:
-            return None
-        mine = self._book.row(seq)
-        origin = mine if seq == record.seq else self._book.row(record.seq)
-        return Proof(mine, origin, self._book.row(record.answer))
+        def work() -> list[Proof | None]:
+            for entry, _ in noisy:
+                self._desk.open_record(entry)  # refused before anything is stored
+            return [self._desk.store(entry, text) for entry, text in noisy]
+
+        proofs = self._book.submit(work)
+        return [self._signed(entry, proof) for (entry, _), proof in zip(noisy, proofs, strict=True)]
 
     def _signed(self, entry: Entry, proof: Proof | None) -> Entry:
         """The entry with its stored answer and receipt, if it has one."""
@@ -259,6 +209,24 @@ class Journal:
 
         return self._book.submit(work)
 
+    def reserve(self, analyst: str, amount: Loss) -> Journal:
+        """Set credits aside; the journal that comes back spends from them and is closed by whoever
+        is done: what is left then goes back. Of delta there may be less than wanted."""
+        check_text("analyst's name", analyst)
+        check_loss("reservation", amount)
+        if self.reservation is not None:
+            raise Refused("this is spent from a reservation already; reserve outside it")
+
+        def work() -> int:
+            allowed = self._table.budgets.admit_reservation(analyst, amount)
+            return self._book.add(events.reserved(self._name, analyst, allowed)).seq
+
+        book = self._book
+        seq = book.submit(work)
+        if not book.enter():
+            raise closed()  # the next opening ends the reservation
+        return Journal(book, self._name, seq)
+
     # -- reading ----------------------------------------------------------------------------------
 
     def stored(self, digest: str) -> tuple[str, ...]:
@@ -271,6 +239,15 @@ class Journal:
         def work() -> tuple[str, str] | None:
             found = self._table.keys.get((analyst, key)) if key is not None else None
             return found.record.name if found is not None else None
+
+        return self._book.read(work)
+
+    def planned(self, analyst: str, key: str | None) -> tuple[tuple[str, str], ...] | None:
+        """The digests and noises of the batch that a known idempotency key stands for."""
+
+        def work() -> tuple[tuple[str, str], ...] | None:
+            found = self._table.plans.get((analyst, key)) if key is not None else None
+            return found.questions if found is not None else None
 
         return self._book.read(work)
 
@@ -292,7 +269,8 @@ class Journal:
                 number for name in accounts if (number := self._table.numbers.get(name)) is not None
             ]
         )
-        return self._book.read(lambda: self._table.budgets.remaining(analyst, numbers))
+        budgets, paid_from = self._table.budgets, self.reservation
+        return self._book.read(lambda: budgets.remaining(analyst, numbers, paid_from))
 
     def statement(self) -> Statement:
         return self._book.read(lambda: statement(self._book.history, self._name))
@@ -302,7 +280,7 @@ class Journal:
 
         def work() -> Proof:
             record = self._table.by_seq.get(seq)
-            proof = self._proof(seq, record) if record is not None else None
+            proof = self._desk.proof(seq, record) if record is not None else None
             if proof is None:
                 raise Refused(f"entry {seq} has no answer in this ledger, so no receipt")
             return proof
@@ -331,13 +309,25 @@ class Journal:
         asked = body if row.seq == record.seq else json.loads(self._book.row(record.seq).body)
         share, parts = loss_from_json(body["share"]), from_json(body.get("charges", ()))
         ask = Ask(asked["question"], *record.name, parts, share, body["analyst"], body["key"])
-        entry = self._entry(row.seq, ask, by_name(parts, self.header.accounts), share)
-        return entry, self._proof(row.seq, record)
+        entry = self._desk.entry(row.seq, ask, by_name(parts, self.header.accounts), share)
+        return entry, self._desk.proof(row.seq, record)
 
     def close(self) -> None:
-        """Let go; the last view of a file closes it."""
-        if self._forgotten.detach() is not None:
-            self._shared.leave(wait=True)
+        """Let go; the last view of a file closes it. A reservation ends: what is left goes back."""
+        if self._forgotten.detach() is None:
+            return
+        reservation = self.reservation
+        if reservation is not None:
+            with suppress(Refused):  # a ledger that failed: the next opening ends it
+                self._shared.submit(lambda: self._desk.give_back(reservation))
+        self._shared.leave(wait=True)
+
+
+def _forget(book: Book, desk: Desk, reservation: int | None) -> None:
+    """As `close`, for a journal that nobody holds any more: it takes no lock and waits for none."""
+    if reservation is not None:
+        book.later(lambda: desk.give_back(reservation))
+    book.leave(wait=False)
 
 
 def _check_texts(question: str, digest: str, noise: str, analyst: str, key: str | None) -> None:
@@ -352,6 +342,9 @@ def _check_texts(question: str, digest: str, noise: str, analyst: str, key: str 
 
 
 def _published(book: Book, wanted: TableHeader, create: bool) -> TableHeader:
+    for name, reservation in book.left_open:  # by a process that is gone
+        Desk(book, book.history.tables[name]).give_back(reservation, void=True)
+    book.left_open.clear()
     table = book.history.tables.get(wanted.name)
     if table is not None:
         return table.header

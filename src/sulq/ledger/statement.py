@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from sulq.accounting.losses import Loss
-from sulq.ledger.budgets import less
 from sulq.ledger.history import History
+from sulq.ledger.reservations import NOTHING, less
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +25,17 @@ class AnalystLine:
 
 
 @dataclass(frozen=True, slots=True)
+class ReservationLine:
+    """Set aside and not given back; void with the next opening if its process is gone."""
+
+    number: int  # of its event
+    analyst: str
+    amount: Loss
+    left: Loss
+    at: int  # seconds since 1970, for display only
+
+
+@dataclass(frozen=True, slots=True)
 class Statement:
     """One table at one moment of the chain."""
 
@@ -36,6 +47,7 @@ class Statement:
     accounts: tuple[AccountLine, ...]  # worst first
     analysts: tuple[AnalystLine, ...]
     granted_left: Loss  # granted and not yet spent, kept for its analysts
+    reservations: tuple[ReservationLine, ...]  # those that are open, oldest first
     entries: int
     answered: int
     released: int  # questions, under assumptions
@@ -45,6 +57,11 @@ class Statement:
     seq: int  # of the chain's last event
     head: str  # its hash
     public_key: str
+
+    @property
+    def reserved(self) -> Loss:
+        """What open reservations have left, all of them together."""
+        return sum((line.left for line in self.reservations), NOTHING)
 
     @property
     def spent(self) -> Loss:
@@ -72,7 +89,11 @@ def statement(history: History, name: str) -> Statement:
         tuple(
             AnalystLine(analyst, own.granted, own.spent) for analyst, own in budgets.shares.items()
         ),
-        budgets.reserved,
+        budgets.granted_left,
+        tuple(
+            ReservationLine(found.seq, found.analyst, found.amount, found.left, found.at)
+            for found in budgets.reservations.values()
+        ),
         table.charged,
         table.answered,
         len(table.released),

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from sulq.accounting.losses import Loss
 from sulq.ledger.budgets import OWNER, Budgets
 from sulq.ledger.charges import from_json, loss_from_json
 from sulq.ledger.header import TableHeader
@@ -50,6 +51,14 @@ class Keyed:
 
 
 @dataclass(slots=True)
+class Planned:
+    """What an idempotency key of a whole batch stands for."""
+
+    questions: tuple[tuple[str, str], ...]  # digest, noise
+    attempts: int = 0
+
+
+@dataclass(slots=True)
 class Table:
     """The header and everything since. Changes only by `apply`, live and at replay alike."""
 
@@ -60,6 +69,7 @@ class Table:
     noises: dict[str, list[str]] = field(default_factory=dict)  # by digest
     by_seq: dict[int, Record] = field(default_factory=dict)
     keys: dict[tuple[str, str], Keyed] = field(default_factory=dict)
+    plans: dict[tuple[str, str], Planned] = field(default_factory=dict)
     declaration: Declaration | None = None
     charged: int = 0
     released: set[str] = field(default_factory=set)  # questions, under assumptions
@@ -99,6 +109,17 @@ class Table:
                 self.keys[body["analyst"], body["key"]].attempts += 1
             case "grant":
                 self.budgets.grant(body["analyst"], loss_from_json(body["credits"]))
+            case "plan":
+                batch = Planned(tuple((digest, noise) for digest, noise in body["questions"]))
+                known = self.plans.setdefault((body["analyst"], body["key"]), batch)
+                if known.questions != batch.questions:
+                    raise ValueError("another batch under the same key")
+                known.attempts += 1
+            case "reserve":
+                amount = loss_from_json(body["amount"])
+                self.budgets.reserve(seq, body["analyst"], amount, body.get("at", 0))
+            case "return":
+                self.budgets.give_back(body["reservation"])
             case kind:
                 raise ValueError(f"unknown event {kind!r}")
 
@@ -115,7 +136,8 @@ class Table:
 
     def _pay(self, body: Mapping[str, Any]) -> None:
         parts = from_json(body.get("charges", ()))
-        self.budgets.spend(body["analyst"], parts, loss_from_json(body["share"]))
+        share = loss_from_json(body["share"])
+        self.budgets.spend(body["analyst"], parts, share, body.get("reservation"))
 
     def _hand(self, seq: int, body: Mapping[str, Any], record: Record) -> None:
         """From now on `record` is this analyst's, and this key's."""
@@ -126,7 +148,7 @@ class Table:
 
     def forget(self, *, answered: bool) -> None:
         """After a loss of events an unanswered question may have been answered: a second draw of it
-        must be paid for, so it is no longer this reservation's (G.3.5). With `answered` the stored
+        must be paid for, so it is no longer this charge's (G.3.5). With `answered` the stored
         answers go too: somebody else may have written them."""
         for name, record in list(self.records.items()):
             if record.answer is None or answered:
@@ -140,10 +162,15 @@ class Table:
         """Book a lost event that a receipt proves; only its price is known, not its answer."""
         self._pay(lost)
 
+    @property
+    def open_reservations(self) -> list[int]:
+        return list(self.budgets.reservations)
+
     def overdrawn(self) -> bool:
         """True for a chain that no honest writer makes."""
-        spent, cap = self.budgets, self.budgets.cap
-        over = spent.credits.most > cap.credits or spent.delta.most > cap.delta
+        spent, kept, cap = self.budgets, self.budgets.reserved, self.budgets.cap
+        most = Loss(spent.credits.most + kept.credits, spent.delta.most + kept.delta)
+        over = not most.within(cap)
         return over or any(
             own.granted is not None
             and (own.spent.credits > own.granted.credits or own.spent.delta > own.granted.delta)

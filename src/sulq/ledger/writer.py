@@ -65,6 +65,10 @@ class Writer:
         outcome: T = job.outcome
         return outcome
 
+    def later(self, work: Callable[[], None]) -> None:
+        """Do `work` in turn, unless everybody has left by then. Takes no lock."""
+        self._queue.put(Job(work))
+
     def enter(self) -> bool:
         """One user more; False if it is too late."""
         with self._entrance:

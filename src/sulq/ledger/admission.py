@@ -1,0 +1,208 @@
+"""What is decided on the writer's thread: charged anew, paid for before, or refused.
+
+First everything is decided, which changes nothing and may refuse; then the events are added. So a
+batch is charged as a whole or not at all.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from sulq.accounting.losses import Loss
+from sulq.errors import Refused, SulqError
+from sulq.ledger import answers, events
+from sulq.ledger.book import Book
+from sulq.ledger.budgets import OWNER, Budgets
+from sulq.ledger.charges import by_name
+from sulq.ledger.entries import Ask, Entry
+from sulq.ledger.receipts import Proof
+from sulq.ledger.reservations import NOTHING
+from sulq.ledger.table import ATTEMPTS, Keyed, Record, Table
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """How a question is met: by a record, or with None by a new charge."""
+
+    ask: Ask
+    record: Record | None
+    due: Loss  # of the analyst's share
+    event: events.Body | None  # None: nothing changes
+
+
+@dataclass(frozen=True, slots=True)
+class Desk:
+    """One table in an open book; every method is for work on the writer's thread."""
+
+    book: Book
+    table: Table
+
+    @property
+    def name(self) -> str:
+        return self.table.header.name
+
+    def admit(self, ask: Ask) -> tuple[Entry, Proof | None]:
+        """One question."""
+        decision = self._decide(ask, self.table.budgets)
+        if decision.event is not None:
+            self.book.add(decision.event)
+        return self._handed(decision)
+
+    def admit_all(
+        self, asks: Sequence[Ask], analyst: str, key: str | None
+    ) -> list[tuple[Entry, Proof | None]]:
+        """All of them or none. What one costs is counted before the next is admitted."""
+        attempt = self._plan(asks, analyst, key) if key is not None else None
+        trial = self.table.budgets.copy()
+        found: dict[tuple[str, str], Decision] = {}
+        for ask in asks:
+            known = found.get(ask.name)
+            if known is None:
+                decision = found[ask.name] = self._decide(ask, trial)
+                parts = ask.parts if decision.record is None else ()
+                trial.spend(ask.analyst, parts, decision.due, ask.reservation)
+            elif known.ask.question != ask.question:
+                raise _same_digest()
+        self._add([attempt, *(decision.event for decision in found.values())])
+        return [self._handed(found[ask.name]) for ask in asks]
+
+    def _add(self, bodies: Iterable[events.Body | None]) -> None:
+        """Nothing is left to refuse: what fails here is no refusal, and nothing is written."""
+        try:
+            for body in bodies:
+                if body is not None:
+                    self.book.add(body)
+        except SulqError as error:
+            raise RuntimeError("a batch that was admitted could not be added") from error
+
+    def _plan(self, asks: Sequence[Ask], analyst: str, key: str) -> events.Body | None:
+        """Another attempt at the batch that this key stands for, or the first one."""
+        questions = tuple(ask.name for ask in asks)
+        known = self.table.plans.get((analyst, key))
+        if (analyst, key) in self.table.keys or (known and known.questions != questions):
+            raise Refused(f"the key {key!r} was used for something else; use a new key")
+        if known is not None:
+            records = [self.table.records.get(name) for name in questions]
+            found = [record for record in records if record is not None]
+            if len(found) < len(records):
+                raise _lost(key)
+            if all(record.answer is not None for record in found):
+                return None
+            if known.attempts >= ATTEMPTS:
+                raise _too_often(key)
+        return events.planned(self.name, analyst, key, questions)
+
+    def _decide(self, ask: Ask, budgets: Budgets) -> Decision:
+        """Refuse, or say what is to be done; changes nothing."""
+        table, analyst = self.table, ask.analyst
+        if ask.key is not None:
+            if (analyst, ask.key) in table.plans:
+                raise Refused(f"the key {ask.key!r} was used for a plan; use a new key")
+            if (keyed := table.keys.get((analyst, ask.key))) is not None:
+                return self._again(keyed, ask)
+        record = table.records.get(ask.name)
+        if record is None:
+            budgets.admit(analyst, ask.parts, ask.share, ask.reservation)
+            if ask.release:
+                self._admit_release(ask)
+            return Decision(ask, None, ask.share, events.charged(self.name, ask))
+        if record.lost:
+            raise Refused("this release was lost when the ledger was recovered; it is closed")
+        first = analyst not in record.got
+        due = ask.share if first and analyst != OWNER else NOTHING
+        self._check_question(record, ask)
+        budgets.admit(analyst, (), due, ask.reservation)
+        event = events.repeated(self.name, record.seq, ask, due)
+        return Decision(ask, record, due, event if first or ask.key is not None else None)
+
+    def _again(self, keyed: Keyed, ask: Ask) -> Decision:
+        """A retry under a known key: the stored answer, or another attempt at the same charge."""
+        record = keyed.record
+        if record.name != ask.name:
+            raise Refused(f"the key {ask.key!r} was used for another question; use a new key")
+        self._check_question(record, ask)
+        if record.lost:
+            raise _lost(ask.key)
+        if record.answer is not None:
+            return Decision(ask, record, NOTHING, None)
+        if keyed.attempts >= ATTEMPTS:
+            raise _too_often(ask.key)
+        return Decision(ask, record, NOTHING, events.retried(self.name, record.seq, ask))
+
+    def _admit_release(self, ask: Ask) -> None:
+        declaration = self.table.declaration
+        if declaration is None or not declaration.allows({ask.question}):
+            raise Refused("this was not declared for release before anything was answered")
+        if not declaration.allows(self.table.released | {ask.question}):
+            raise Refused(
+                "other questions of the menu were released, and this is in no set of them"
+            )
+        self.table.budgets.admit_divided(declaration.divisor)
+
+    def _check_question(self, record: Record, ask: Ask) -> None:
+        if json.loads(self.book.row(record.seq).body)["question"] != ask.question:
+            raise _same_digest()
+
+    def _handed(self, decision: Decision) -> tuple[Entry, Proof | None]:
+        """What the caller gets, once the events of the decision are added."""
+        ask, record = decision.ask, decision.record
+        charged: Mapping[str, Loss] = {}
+        if record is None:
+            record = self.table.records[ask.name]
+            charged = by_name(ask.parts, self.table.header.accounts)
+        seq = record.got[ask.analyst]
+        return self.entry(seq, ask, charged, decision.due), self.proof(seq, record)
+
+    def entry(self, seq: int, ask: Ask, charged: Mapping[str, Loss], share: Loss) -> Entry:
+        ledger = self.book.history.ledger
+        named = (ledger, seq, self.name, ask.analyst, ask.key, ask.question, ask.digest, ask.noise)
+        return Entry(*named, dict(charged), share)
+
+    def store(self, entry: Entry, noisy: str) -> Proof | None:
+        """Store an answer unless there is one: compare-and-set. G.3.4"""
+        record = self.open_record(entry)
+        if record.answer is None:
+            kept = answers.fingerprint(noisy)
+            self.book.add(events.answered(self.name, record.seq, kept), noisy)
+        return self.proof(entry.seq, record)
+
+    def open_record(self, entry: Entry) -> Record:
+        """The record that an answer of this entry belongs to."""
+        record = self.table.by_seq.get(entry.seq)
+        known = record is not None and record.name == (entry.digest, entry.noise)
+        here = (entry.ledger, entry.table) == (self.book.history.ledger, self.name)
+        if record is None or not known or record.lost or not here:
+            raise Refused(f"entry {entry.seq} is not open in this ledger; charge it first")
+        return record
+
+    def proof(self, seq: int, record: Record) -> Proof | None:
+        if record.answer is None:
+            return None
+        mine = self.book.row(seq)
+        origin = mine if seq == record.seq else self.book.row(record.seq)
+        return Proof(mine, origin, self.book.row(record.answer))
+
+    def give_back(self, reservation: int, *, void: bool = False) -> None:
+        """End a reservation, if it has not ended."""
+        if reservation in self.table.budgets.reservations:
+            self.book.add(events.returned(self.name, reservation, void=void))
+
+
+def _same_digest() -> Refused:
+    return Refused("another question has the same digest; nothing was charged")
+
+
+def _lost(key: str | None) -> Refused:
+    return Refused(
+        f"the answer under key {key!r} was lost when the ledger was recovered; "
+        "ask with a new key, at full price"
+    )
+
+
+def _too_often(key: str | None) -> Refused:
+    return Refused(
+        f"{ATTEMPTS} attempts under key {key!r} have not finished; ask with "
+        "another key: what is charged is not charged again"
+    )
