@@ -145,7 +145,7 @@ def test_a_menu_allows_one_batch(tmp_path):
     with pytest.raises(Refused, match="already"):
         db.declare_exactly([total("visits")])
     db.close()
-    with pytest.raises(Refused, match="published with other exact"):
+    with pytest.raises(Refused, match="published with other assumptions"):
         published(frame, ledger=ledger, given=Assumptions(1, 1e-6, 0, LEAST))
 
 

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 from sulq.accounting.calibration import Meaning
 from sulq.accounting.confidence import worst, worst_so_far
-from sulq.exact.terms import Terms, promised
+from sulq.exact.terms import UNTIL_RELEASED, Terms, promised
 from sulq.ledger.statement import Statement
 from sulq.oracle import decimal_text
 from sulq.schema.promise import Promise
@@ -39,7 +39,10 @@ class Account:
     def guarantee(self) -> str:
         """What holds for every row after everything this table has released and may release."""
         assumed = self.assumed
-        return f"promise: {self.promise}" if assumed is None else promised(self.promise, assumed)
+        if assumed is not None:
+            return promised(self.promise, assumed)
+        warned = f"\n{UNTIL_RELEASED}" if may_release(self.statement) else ""
+        return f"promise: {self.promise}{warned}"
 
     def __str__(self) -> str:
         most = self.statement.accounts[0].name
@@ -52,15 +55,21 @@ class Account:
         ]
         if self.assumed is None:
             tail = self.meaning.tail_any_belief or self.meaning.tail
+            unless = " (unless sums are released exactly)" if may_release(self.statement) else ""
             lines += [
                 f"tail: Pr[an adversary's confidence moves by more than epsilon] <= {tail:.3g}",
-                f"so: {worst(self.promise)}",
+                f"so: {worst(self.promise)}{unless}",
                 f"so far: {worst_so_far(self.promise, self.spent)}",
             ]
         lines.append(
             f"{self.statement.entries} questions charged, {self.statement.answered} answered"
         )
         return "\n".join(lines)
+
+
+def may_release(statement: Statement) -> bool:
+    """True if the owner has turned exact release on."""
+    return "assumptions" in statement.facts
 
 
 def released_terms(statement: Statement) -> Terms | None:

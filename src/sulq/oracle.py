@@ -225,7 +225,8 @@ class Answer:
         return float(self.value)
 
     def __repr__(self) -> str:
-        cost = credits_text(self.credits)
+        said = "" if self.guarantee == PRIVATE else f"{self.guarantee}, "
+        cost = said + credits_text(self.credits)
         if isinstance(self.value, np.ndarray):
             return f"<Answer {self.kind} of shape {self.value.shape}, {cost}>"
         low, high = self.interval()

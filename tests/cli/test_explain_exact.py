@@ -31,7 +31,7 @@ def test_one_question_on_the_owners_file(sulq):
 
 
 def test_a_batch_as_a_table(sulq):
-    run = sulq("explain-exact", "people", SMOKERS, "total age", SMOKERS)
+    run = sulq("explain-exact", "people", SMOKERS, "total age", SMOKERS, "--reasons")
     assert run.code == 0
     lines = [line for line in run.out.splitlines() if line.startswith(SMOKERS)]
     assert [line.split()[-1] for line in lines] == ["answers", "denies"]  # the duplicate

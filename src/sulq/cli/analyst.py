@@ -29,7 +29,9 @@ from sulq.cli.screen import (
 if TYPE_CHECKING:
     from fractions import Fraction
 
+    from sulq.database.exactly import ExactQuote
     from sulq.oracle import Answer, Quote
+    from sulq.policy import TablePolicy
     from sulq.schema.columns import Column
 
 Words = Annotated[
@@ -78,6 +80,7 @@ def quote(
     shares: Shares = None,
     other: Other = False,
     analyst: Name = None,
+    exact: Exact = False,
     policy: Policy = POLICY,
     as_json: Json = False,
 ) -> None:
@@ -90,6 +93,11 @@ def quote(
     schema = source.schema()
     asked = question(rest, where, edges or (), shares, other, schema)
     slip = edges_note(rest, edges or (), other, schema)
+    if exact:
+        _check_exact(source, (within, credits, rows))
+        with quoting(source) as database, hinted(where, *rest):
+            _show_exact_quote(source.name, database.quote_exactly(asked), as_json)
+        return
     with quoting(source) as database, hinted(where, *rest):
         found = database.quote(
             asked,
@@ -105,6 +113,17 @@ def quote(
         )
         return
     show(facts(_quote_lines(found, confidence, _both(found, slip))))
+
+
+def _show_exact_quote(name: str, found: ExactQuote, as_json: bool) -> None:
+    from dataclasses import asdict
+
+    if as_json:
+        show_json({"table": name, **asdict(found)})
+        return
+    print(found)
+    if found.terms:
+        talk(found.terms)
 
 
 def _quote_json(name: str, kind: str, found: Quote, confidence: float) -> dict[str, Any]:
@@ -165,14 +184,13 @@ def ask(
     """
     from sulq.cli.opening import asked_of, opened
     from sulq.cli.questions import credits_of, edges_note, hinted, question, unit_of_value
-    from sulq.errors import InvalidQuery
     from sulq.ledger.budgets import OWNER
 
     source, rest = asked_of(policy, words)
     schema = source.schema()
     asked = question(rest, where, edges or (), shares, other, schema)
-    if exact and (within, credits, rows, key) != (None, None, None, None):
-        raise InvalidQuery("--exact takes no --within, --credits, --rows or --key: it has no noise")
+    if exact:
+        _check_exact(source, (within, credits, rows, key))
     slip = edges_note(rest, edges or (), other, schema)
     unit = unit_of_value(rest, schema)
     if receipts is not None:
@@ -209,9 +227,23 @@ def ask(
             _show_answer(found, confidence, left, unit)
 
 
+def _check_exact(source: TablePolicy, unused: tuple[object, ...]) -> None:
+    """Refused before anything is published."""
+    from sulq.database.exactly import OFF
+    from sulq.errors import InvalidQuery, UnsafeExactly
+
+    if any(option is not None for option in unused):
+        raise InvalidQuery("--exact takes no --within, --credits, --rows or --key: it has no noise")
+    if source.exact is None:
+        raise UnsafeExactly(OFF)
+
+
 def _show_answer(found: Answer, confidence: float, left: Fraction, unit: str) -> None:
+    from sulq.oracle import PRIVATE
+
+    free = " (nothing new)" if found.guarantee == PRIVATE else ""
     cost = [
-        ("cost", credits_text(found.credits) + ("" if found.credits else " (nothing new)")),
+        ("cost", credits_text(found.credits) + ("" if found.credits else free)),
         ("left", credits_text(left)),
         ("receipt", str(found.receipt.seq)),
     ]

@@ -80,7 +80,7 @@ def attack(
     list_them: Annotated[bool, typer.Option("--list", help="The attacks, and no more.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Attack your promise before you make it: fictional rows, your T, your noise, your ledger.
+    """Attack your promise before you make it: fictional rows, your T, your noise.
 
     No real row is read and no real ledger is opened. Exit code 1 if a light is red.
     """

@@ -41,7 +41,9 @@ def beliefs(
         str | None,
         typer.Option(help="A promise of your own instead of the table's.", show_default=False),
     ] = None,
-    delta: Annotated[str, typer.Option(help="With --epsilon: its delta.")] = "1e-6",
+    delta: Annotated[
+        str | None, typer.Option(help="With --epsilon: its delta; 1e-6.", show_default=False)
+    ] = None,
     plot: Annotated[
         Path | None,
         typer.Option(help="Also draw it: a .png, .svg or .html file.", show_default=False),
@@ -52,9 +54,21 @@ def beliefs(
     from sulq.accounting.confidence import percent_up
     from sulq.beliefs import largest_move, most_moved_prior, worst, worst_so_far
     from sulq.cli.opening import named
+    from sulq.errors import InvalidQuery
+    from sulq.exact.terms import UNTIL_RELEASED
     from sulq.schema.promise import Promise
 
-    promise, spent = (Promise(epsilon, delta), None) if epsilon else _said(named(policy, name))
+    if epsilon is None and delta is not None:
+        raise InvalidQuery("--delta goes with --epsilon: together they are a promise of your own")
+    if epsilon is not None and name is not None:
+        raise InvalidQuery(f"give a table or --epsilon, not both; got {name!r:.40} and {epsilon}")
+    if epsilon is not None:
+        promise, spent = Promise(epsilon, "1e-6" if delta is None else delta), None
+    else:
+        source = named(policy, name)
+        promise, spent = _said(source)
+        if source.exact is not None:
+            talk(f"note: {UNTIL_RELEASED}")
     found = [worst(promise, p, about=about) for p in (PRIORS if prior is None else (prior,))]
     change = found[0].change
     now = (
@@ -90,6 +104,7 @@ def beliefs(
         talk(str(found[0]))
         if now is not None:
             talk(str(now[0]))
+    talk(f"promise: {promise}")
     talk(
         f"the most any belief moves is {largest_move(change):.1%}, from"
         f" {most_moved_prior(change):.1%} (log-odds rise by {change:.3g} at most"

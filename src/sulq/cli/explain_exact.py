@@ -26,10 +26,10 @@ from sulq.cli.screen import (
 if TYPE_CHECKING:
     from sulq.engines.engine import Engine
     from sulq.exact.auditor import Audit
-    from sulq.exact.certificate import Certificate
     from sulq.exact.counterexamples import Counterexample
     from sulq.exact.domain import Assumptions
     from sulq.exact.papers import Check
+    from sulq.exact.terms import Terms
     from sulq.schema.binding import BoundQuery
     from sulq.schema.columns import Schema
 
@@ -76,6 +76,9 @@ def explain_exact(
             show_default=False,
         ),
     ] = None,
+    reasons: Annotated[
+        bool, typer.Option("--reasons", help="What each check means, and why it is not enough.")
+    ] = False,
     policy: Policy = POLICY,
     as_json: Json = False,
 ) -> None:
@@ -91,8 +94,8 @@ def explain_exact(
     # without --least only epsilon and delta are used; any column stands for none
     assumed = Assumptions(epsilon, delta, known_rows, shares or {"none": 1})
     if counterexample is not None:
-        if questions:
-            raise InvalidQuery("--counterexample brings its own question; leave yours out")
+        if questions or fictional is not None or shares:
+            raise InvalidQuery("--counterexample brings its own question and rows; leave yours out")
         _show_counterexample(made(counterexample), as_json)
         return
     if not questions:
@@ -116,7 +119,7 @@ def explain_exact(
             }
         )
         return
-    _show(checks, audit, _sums(spelled, bound), verdict)
+    _show(checks, audit, _sums(spelled, bound), verdict, reasons)
 
 
 # --- reading ------------------------------------------------------------------------------------
@@ -138,14 +141,18 @@ def _table(
     """The rows, by an engine of their own: no ledger, nothing is published."""
     from tempfile import TemporaryDirectory
 
-    from sulq.cli.opening import chosen
+    from sulq.cli.opening import chosen, named
+    from sulq.cli.questions import FORMS
     from sulq.demo import SCHEMA, fictional_people
     from sulq.engines.engine import open_engine
     from sulq.errors import InvalidQuery
 
     with TemporaryDirectory() as directory:
         if fictional is None:
-            source, rest = chosen(policy, words)
+            if len(words) > 1 and words[0].isidentifier() and words[0] not in FORMS:
+                source, rest = named(policy, words[0]), list(words[1:])
+            else:
+                source, rest = chosen(policy, words)
             path, schema = source.source_path, source.schema()
         else:
             if not FEWEST <= fictional <= MOST:
@@ -209,18 +216,13 @@ def _checks(
 
 def _certificate(
     bound: Sequence[BoundQuery], schema: Schema, engine: Engine, assumed: Assumptions
-) -> Certificate | str:
-    """What our own check says: it reads public sizes only, though this command reads more."""
+) -> Terms | str:
+    """What `ask --exact` would do: it reads public sizes only, though this command reads more."""
     from sulq.errors import UnsafeExactly
-    from sulq.exact.certificate import certify
-    from sulq.exact.classes import counting
-    from sulq.exact.domain import Domain
-    from sulq.schema.bound import RowSums
+    from sulq.exact.release import Menu
 
-    programs = [query.sums for query in bound if isinstance(query.sums, RowSums)]
     try:
-        domain = Domain.of(programs, schema, assumed.least)
-        return certify(domain, engine.exact_sums(counting(domain)), assumed)
+        return Menu.certified([bound], schema, engine.exact_sums, assumed).terms
     except UnsafeExactly as refusal:
         return str(refusal)
 
@@ -228,15 +230,27 @@ def _certificate(
 # --- showing ------------------------------------------------------------------------------------
 
 
-def _verdict_json(verdict: Certificate | str) -> dict[str, Any]:
+def _verdict_json(verdict: Terms | str) -> dict[str, Any]:
     if isinstance(verdict, str):
         return {"certified": False, "refusal": verdict}
-    return {"certified": True, "guarantee": verdict.guarantee, **asdict(verdict)}
+    return {
+        "certified": True,
+        "guarantee": verdict.guarantee,
+        "reached": verdict.reached,
+        "factor": verdict.factor,
+        "top_up_variance": verdict.top_up,
+        "terms": str(verdict),
+    }
 
 
 def _show(
-    checks: Sequence[Check], audit: Audit, names: Sequence[str], verdict: Certificate | str | None
+    checks: Sequence[Check],
+    audit: Audit,
+    names: Sequence[str],
+    verdict: Terms | str | None,
+    reasons: bool,
 ) -> None:
+    print(f"our certificate: {_verdict_text(verdict)}\n")
     show(
         table(
             ("check", "printed", "wants", "", "corrected", "wants", ""),
@@ -270,25 +284,27 @@ def _show(
             ],
         )
     )
-    told = [
-        line
-        for check in checks
-        for line in ((check.name, check.why), ("  passing is not safe", check.not_safe))
-    ]
-    told += [("Figure 2 online", audit.why), ("  passing is not safe", audit.not_safe)]
-    show(facts(told))
-    show(facts([("our certificate", _verdict_text(verdict))]))
+    if not reasons:
+        talk("--reasons says for each check what it means and why passing it is not safe")
+        return
+    for name, why, not_safe in [
+        *((check.name, check.why, check.not_safe) for check in checks),
+        ("Figure 2 online", audit.why, audit.not_safe),
+    ]:
+        print(f"\n{name}: {why}\n  passing is not safe: {not_safe}")
 
 
-def _verdict_text(verdict: Certificate | str | None) -> str:
+def _verdict_text(verdict: Terms | str | None) -> str:
     if verdict is None:
         return "not asked: say what is uncertain, --least column=share"
     if isinstance(verdict, str):
         return verdict
+    noise = f" with noise of standard deviation {verdict.top_up**0.5:.3g}" if verdict.top_up else ""
     return (
-        f"certified ({verdict.guarantee}): delta {verdict.reached:.3g} of"
-        f" {float(verdict.delta):.3g} at epsilon {float(verdict.epsilon):g};"
-        f" noisy answers on these rows then count as for {verdict.factor} rows"
+        f"certified ({verdict.guarantee}){noise}: delta {verdict.reached:.3g} of"
+        f" {float(verdict.assumptions.delta):.3g} at epsilon"
+        f" {float(verdict.assumptions.epsilon):g}; noisy answers on these rows then count as for"
+        f" {verdict.factor} rows: credits are divided by {verdict.factor**2} (Gaussian noise)"
     )
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from sulq.cli.questions import FORMS, SYNONYMS, spelled
 from sulq.cli.screen import promise_text, talk
 from sulq.database import Database
-from sulq.errors import InvalidQuery, Refused
+from sulq.errors import InvalidQuery, Refused, UnsafeExactly
 from sulq.exact import Assumptions
 from sulq.policy import TablePolicy, read_policy
 from sulq.query.statistics import Statistic
@@ -84,6 +84,35 @@ def _database(table: TablePolicy, ledger: Path | str) -> Database:
     )
 
 
+def exact_outlook(table: TablePolicy) -> dict[str, object]:
+    """What the policy's assumptions and menu for exact release amount to; publishes nothing."""
+    if table.exact is None:
+        return {"on": False}
+    menu = _menu(table)
+    try:
+        if table.ledger_path.exists():
+            with opened(table) as database:
+                said = _exactly_said(database, menu)
+        else:
+            with _database(table, ":memory:") as trial:
+                if menu:
+                    trial.declare_exactly(*menu)
+                said = _exactly_said(trial, menu)
+    except UnsafeExactly as refusal:
+        return {"on": True, "certified": False, "text": f"not certified: {refusal}"}
+    return {"on": True, "certified": bool(menu) or None, "text": said}
+
+
+def _exactly_said(database: Database, menu: list[list[Statistic]]) -> str:
+    found = database.statement()
+    if found.statement.released:
+        return found.guarantee.replace("\n", " ")
+    if not menu:
+        return "on, and nothing is declared: the owner's first exact batch declares itself"
+    quote = database.quote_exactly(menu[0])
+    return f"{quote}. Any analyst with a grant may ask for it. {quote.terms}"
+
+
 def _declare(database: Database, menu: list[list[Statistic]]) -> None:
     try:
         talk(f"declared for exact release: {database.declare_exactly(*menu)}")
@@ -113,4 +142,6 @@ def quoting(table: TablePolicy) -> Iterator[Database]:
         ) from None
     with found as database:
         talk(f"{table.name} is not published yet; the first `sulq ask` publishes it")
+        if menu := _menu(table):
+            database.declare_exactly(*menu)
         yield database

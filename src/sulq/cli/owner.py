@@ -89,16 +89,19 @@ def init(
 @guarded
 def check(name: TableName = None, policy: Policy = POLICY, as_json: Json = False) -> None:
     """Which columns are not askable yet, and what the promise means here. Publishes nothing."""
-    from sulq.cli.opening import named
+    from sulq.cli.opening import exact_outlook, named
     from sulq.cli.review import review
 
     source = named(policy, name)
     found = review(source)
+    exact = exact_outlook(source) if found.ready else {"on": source.exact is not None}
     if as_json:
-        show_json(found.to_json())
+        show_json({**found.to_json(), "exact": exact})
     else:
         found.show()
-    if not found.ready:
+        if "text" in exact:
+            print(f"exact release: {exact['text']}")
+    if not found.ready or exact.get("certified") is False:
         raise typer.Exit(2)
 
 

@@ -141,7 +141,8 @@ class Review:
             print(line)
 
     def _sayings(self) -> list[str]:
-        return [*self._price(), *self._compared(), str(self.belief), *self.weak]
+        unless = "; unless sums are released exactly" if self.policy.exact else ""
+        return [*self._price(), *self._compared(), f"{self.belief}{unless}", *self.weak]
 
     def _price(self) -> list[str]:
         most, price = self.policy.max_rows, self.count_price

@@ -24,7 +24,7 @@ from sulq.accounting.pricing import (
     unit_cost,
 )
 from sulq.database.analyst import Analyst
-from sulq.database.exactly import Exactly
+from sulq.database.exactly import Exactly, ExactQuote
 from sulq.dummies import dummy_rows
 from sulq.engines.engine import Engine, check_read, check_source, open_engine
 from sulq.errors import InvalidQuery
@@ -88,7 +88,7 @@ class Database:
         facts = {"promise": _text(promise.to_json())}
         if exactly is not None:
             given = check_assumptions(exactly, schema, promise)
-            facts["exact"] = _text(assumptions_json(given))
+            facts["assumptions"] = _text(assumptions_json(given))
         calibration = calibrate(promise)
         check_askable(calibration)
         engine = open_engine(source, schema)
@@ -180,6 +180,10 @@ class Database:
         """The questions that may be asked exactly: batches, of which one may be; None if none."""
         declared = self.ledger.declaration
         return None if declared is None else declared.menu
+
+    def quote_exactly(self, batch: object) -> ExactQuote:
+        """What an exact answer would be and do, free; `UnsafeExactly` if it would be refused."""
+        return self._exactly.quote(batch)
 
     def declare_exactly(self, *menu: object) -> Terms:
         """Fix what may be asked exactly: one batch, or several of which one may be asked. S1.14

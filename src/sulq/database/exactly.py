@@ -11,23 +11,47 @@ from typing import Any
 from sulq.accounting.calibration import Calibration
 from sulq.accounting.pricing import unit_cost
 from sulq.engines.engine import Engine, check_read, check_source
-from sulq.errors import InvalidQuery, UnsafeExactly
+from sulq.errors import InvalidQuery, Refused, UnsafeExactly
 from sulq.exact.domain import Assumptions
 from sulq.exact.release import Derived, Menu, planned, released_digest
-from sulq.exact.terms import Terms, promised
+from sulq.exact.terms import UNTIL_RELEASED, Terms, promised
 from sulq.ledger.budgets import OWNER
 from sulq.ledger.entries import Entry
 from sulq.ledger.journal import Journal
 from sulq.noise.samplers import perturb
-from sulq.oracle import Answer
+from sulq.oracle import Answer, decimal_text
 from sulq.query.sum_query import SumQuery
 from sulq.schema.binding import BoundQuery, bind
 from sulq.schema.bound import RowSums
 from sulq.schema.columns import Schema
 from sulq.schema.promise import Promise
 
+OFF = (
+    "exact release is off for this table; its owner turns it on when publishing, with"
+    " exactly=Assumptions(...), or exact.* in the policy"
+)
 AFTERWARDS = "calibrated noise, under assumptions"
 """What is said of noisy answers once something was released under assumptions."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExactQuote:
+    """What an exact answer would be, and what it does to noisy ones: their caps are divided."""
+
+    guarantee: str
+    terms: str
+    divisor: int
+    left: Fraction
+    left_after: Fraction
+
+    def __str__(self) -> str:
+        if self.divisor == 1:
+            return f"{self.guarantee}; credits left: {decimal_text(self.left)}, as before"
+        return (
+            f"{self.guarantee}; with it no worst-case promise is left, every cap is divided by"
+            f" {self.divisor}, and of {decimal_text(self.left)} credits"
+            f" {decimal_text(max(Fraction(0), self.left_after))} stay"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +76,21 @@ class Exactly:
         plan = planned(menu, self.ledger.released, asked, self.schema, self._sizes)
         entries = {bound.text: self._release(bound, menu.terms, analyst) for bound in plan.needed}
         return [self._derive(found, entries, menu.terms, analyst) for found in plan.answers]
+
+    def quote(self, batch: object) -> ExactQuote:
+        """What `ask` would do; nothing is declared or released."""
+        asked = self._bound(batch)
+        private = [bound for bound in asked if unit_cost(bound, self.calibration)]
+        left = self.ledger.remaining(OWNER).credits_fraction
+        if not private:
+            return ExactQuote("public: exact and free", "", 1, left, left)
+        menu = self._menu() or self._certified([private])
+        released = self.ledger.released
+        planned(menu, released, asked, self.schema, self._sizes)
+        divisor = 1 if released else menu.divisor(self.promise)
+        spent = self.promise.credits - left
+        after = left if released else Fraction(self.promise.credits, divisor) - spent
+        return ExactQuote(menu.terms.guarantee, str(menu.terms), divisor, left, after)
 
     def _release(self, bound: BoundQuery, terms: Terms, analyst: str) -> Entry:
         """One declared question: admitted and durable before a row is read; stored once."""
@@ -96,15 +135,18 @@ class Exactly:
 
     def declare(self, menu: Sequence[Sequence[BoundQuery]]) -> Menu:
         """Certify a menu and fix it in the ledger; a refusal declares nothing."""
-        if self.assumptions is None:
-            raise UnsafeExactly(
-                "exact release is off for this table; its owner turns it on when publishing, with"
-                " exactly=Assumptions(...) or [exact] in the policy"
-            )
-        check_source(self.engine)
-        found = Menu.certified(menu, self.schema, self._sizes, self.assumptions)
-        self.ledger.declare(found.texts, found.divisor(self.promise), found.terms.to_text())
+        found = self._certified(menu)
+        try:
+            self.ledger.declare(found.texts, found.divisor(self.promise), found.terms.to_text())
+        except Refused as late:
+            raise UnsafeExactly(str(late)) from None
         return found
+
+    def _certified(self, menu: Sequence[Sequence[BoundQuery]]) -> Menu:
+        if self.assumptions is None:
+            raise UnsafeExactly(OFF)
+        check_source(self.engine)
+        return Menu.certified(menu, self.schema, self._sizes, self.assumptions)
 
     def _declared_now(self, asked: Sequence[BoundQuery], analyst: str) -> Menu:
         """Nothing was declared: the owner's first batch on an untouched table declares itself."""
@@ -113,6 +155,10 @@ class Exactly:
         return self.declare([asked])
 
     def menu_of(self, batches: Sequence[object]) -> list[list[BoundQuery]]:
+        """Batches, each a question or a list of them; also as one list of lists."""
+        if len(batches) == 1 and isinstance(batches[0], list) and batches[0]:
+            inner = batches[0]
+            batches = inner if all(isinstance(batch, list) for batch in inner) else batches
         if not batches:
             raise InvalidQuery("declare at least one batch of questions")
         return [self._bound(batch) for batch in batches]
@@ -154,6 +200,8 @@ class Exactly:
     def said(self) -> dict[str, Any]:
         """What a noisy answer says of its guarantee."""
         terms = self.released_terms()
-        if terms is None:
+        if terms is not None:
+            return {"guarantee": AFTERWARDS, "terms": promised(self.promise, terms)}
+        if self.assumptions is None:
             return {"promise": self.promise}
-        return {"guarantee": AFTERWARDS, "terms": promised(self.promise, terms)}
+        return {"promise": self.promise, "terms": f"{self.promise}; {UNTIL_RELEASED}"}

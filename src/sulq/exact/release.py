@@ -15,7 +15,8 @@ from sulq.exact.consequences import consequence
 from sulq.exact.domain import Assumptions, Domain
 from sulq.exact.menu import certify_menu
 from sulq.exact.terms import Terms
-from sulq.exact.topup import top_up
+from sulq.exact.topup import TopUp, top_up
+from sulq.query.spelling import question_text
 from sulq.query.sum_query import digest_of
 from sulq.schema.binding import BoundQuery
 from sulq.schema.bound import RowSums
@@ -87,10 +88,10 @@ class Menu:
         sizes = [count(counting(domain)) for domain in domains]
         try:
             found = certify_menu(domains, sizes, given)
-        except UnsafeExactly:
-            if len(held) > 1:
-                raise
-            filled = top_up(domains[0], sizes[0], given)
+        except UnsafeExactly as short:
+            filled = _filled(domains[0], sizes[0], given) if len(held) == 1 else None
+            if filled is None:
+                raise short from None
             return cls(held, Terms(given, filled.factor, filled.reached, filled.sigma_squared))
         return cls(held, Terms(given, found.factor, found.reached))
 
@@ -101,6 +102,13 @@ class Menu:
     def divisor(self, promise: Promise) -> int:
         """What every cap is divided by: r^2 of Gaussian, r of Laplace noise. S1.12, M.9"""
         return self.terms.factor ** (2 if promise.noise == "gaussian" else 1)
+
+
+def _filled(domain: Domain, sizes: Sequence[int], given: Assumptions) -> TopUp | None:
+    try:
+        return top_up(domain, sizes, given)
+    except UnsafeExactly:
+        return None  # why the batch fell short says more
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,9 +172,14 @@ def planned(
             )
         sources = set().union(*(answer.sources for answer in answers))
         return Plan(tuple(bound for bound in path if bound.text in sources), answers)
+    declared = "; or ".join(
+        ", ".join(question_text(bound.text) for bound in path) for path in menu.batches
+    )
     raise UnsafeExactly(
-        "refused: this does not follow from one declared batch that also holds what was released,"
-        " and exact questions chosen after seeing answers are not covered; ask with noise instead"
+        f"refused: this does not follow from what was declared ({declared:.400})"
+        + (", together with what was released of it" if released else "")
+        + "; rows with a missing value count too, and exact questions chosen after seeing answers"
+        " are not covered; ask with noise instead"
     )
 
 

@@ -13,6 +13,10 @@ from sulq.schema.promise import Promise
 
 EXACT = "noiseless, under assumptions"
 TOPPED_UP = "a little noise, under assumptions"
+UNTIL_RELEASED = (
+    "exact release is on for this table: with the first exact answer this promise ends, and what"
+    " holds from then on rests on the owner's assumptions"
+)
 
 
 @dataclass(frozen=True, slots=True)
