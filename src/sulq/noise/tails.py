@@ -1,4 +1,4 @@
-"""How far off a sum of independent noisy draws may be, and a ratio of two such sums.
+"""How far off a sum of independent noisy draws may be.
 
 A draw is (scale, law): `scale` user units per grid step, with its sign. Floats, for error bars
 only. Proofs: docs/proofs/error-bars.md.
@@ -7,7 +7,6 @@ only. Proofs: docs/proofs/error-bars.md.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from functools import lru_cache
 
 import numpy as np
@@ -24,10 +23,11 @@ from sulq.noise.distributions import (
 Draw = tuple[float, Law]
 Draws = tuple[Draw, ...]
 
-POINTS = 1 << 13
+POINTS, COARSE_POINTS = 1 << 10, 1 << 13
+"""Where the inversion looks; a coarse law's waves fall more slowly."""
 FEWEST = 1e-4
 """Below this chance the inversion's own error counts; bounds are added up instead."""
-HALVINGS = 60
+HALVINGS = 30
 
 
 def spread(draws: Draws) -> float:
@@ -37,21 +37,21 @@ def spread(draws: Draws) -> float:
 
 def half_width(draws: Draws, confidence: float) -> float:
     """An h with P(|sum of draws| <= h) >= confidence; the smallest for one draw."""
-    draws = _noisy(draws)
+    draws = noisy(draws)
     if not draws:
         return 0.0
     if len(draws) == 1:
         scale, law = draws[0]
         return abs(scale) * law.half_width(confidence)
-    if _gaussian(draws):
-        return z_of(confidence) * _smeared_spread(draws) + _grain(draws) / 2
+    if gaussian(draws):
+        return z_of(confidence) * _smeared_spread(draws) + grain_of(draws) / 2
     if 1 - confidence < FEWEST:
         share = 1 - (1 - confidence) / len(draws)
         return sum(abs(scale) * law.half_width(share) for scale, law in draws)
     low, high = 0.0, spread(draws)
     while chance_beyond(draws, high) > 1 - confidence:
         low, high = high, 2 * high
-    for _ in range(HALVINGS // 2):
+    for _ in range(HALVINGS):
         middle = (low + high) / 2
         if chance_beyond(draws, middle) > 1 - confidence:
             low = middle
@@ -62,7 +62,7 @@ def half_width(draws: Draws, confidence: float) -> float:
 
 def chance_beyond(draws: Draws, distance: float) -> float:
     """P(|sum of draws| >= distance), or a little more."""
-    draws = _noisy(draws)
+    draws = noisy(draws)
     if distance <= 0:
         return 1.0
     if not draws:
@@ -70,11 +70,11 @@ def chance_beyond(draws: Draws, distance: float) -> float:
     if len(draws) == 1:
         scale, law = draws[0]
         return law.tail(math.ceil(distance / abs(scale) * (1 - 1e-12)) - 1)
-    grain = _grain(draws)
+    grain = grain_of(draws)
     if distance <= grain / 2:
         return 1.0
     distance -= grain / 2  # P(|S| > x + r/2) <= P(|S + rU| > x), U uniform on [-1/2, 1/2]
-    if _gaussian(draws):
+    if gaussian(draws):
         return math.erfc(distance / _smeared_spread(draws) / math.sqrt(2))
     return _inverted(draws, distance, grain)
 
@@ -89,20 +89,23 @@ def z_of(confidence: float) -> float:
     return high
 
 
-def _noisy(draws: Draws) -> Draws:
+def noisy(draws: Draws) -> Draws:
+    """The draws that have noise."""
     return tuple((scale, law) for scale, law in draws if scale and not isinstance(law, NoNoise))
 
 
-def _gaussian(draws: Draws) -> bool:
+def gaussian(draws: Draws) -> bool:
+    """Whether every draw is Gaussian and not coarser than its grid."""
     return all(isinstance(law, DiscreteGaussian) and law.sigma_squared >= 1 for _, law in draws)
 
 
-def _grain(draws: Draws) -> float:
+def grain_of(draws: Draws) -> float:
+    """The coarsest step."""
     return max(abs(scale) for scale, _ in draws)
 
 
 def _smeared_spread(draws: Draws) -> float:
-    return math.hypot(spread(draws), _grain(draws) / math.sqrt(12))
+    return math.hypot(spread(draws), grain_of(draws) / math.sqrt(12))
 
 
 def _inverted(draws: Draws, distance: float, grain: float) -> float:
@@ -112,7 +115,8 @@ def _inverted(draws: Draws, distance: float, grain: float) -> float:
     where the draws are coarse.
     """
     deviation = spread(draws)
-    places: NDArray[np.float64] = np.arange(POINTS, dtype=np.float64) + 0.5
+    points = POINTS if 64 * grain < deviation else COARSE_POINTS
+    places: NDArray[np.float64] = np.arange(points, dtype=np.float64) + 0.5
     turns = places * (2 * math.pi / (2 * distance + 20 * deviation + grain))
     phi = np.sinc(turns * (grain / 8 / math.pi)) ** 4
     for scale, law in draws:
@@ -151,62 +155,3 @@ def _wave_table(law: Law) -> tuple[float, ...]:
     for t in range(-reach, reach + 1):
         chances[t % size] += law.pmf(t)
     return tuple(np.fft.fft(chances).real.tolist())
-
-
-# --- ratios -------------------------------------------------------------------------------------
-
-Form = Mapping[object, Draw]
-"""Draws by name: the same name is the same draw."""
-
-
-def combined(first: Form, weight: float, second: Form) -> Draws:
-    """The draws of first + weight * second, shared draws added before they are squared."""
-    scales = {name: scale for name, (scale, _) in first.items()}
-    for name, (scale, _) in second.items():
-        scales[name] = scales.get(name, 0.0) + weight * scale
-    laws = {**first, **second}
-    return tuple((scale, laws[name][1]) for name, scale in scales.items())
-
-
-def ratio_interval(
-    top: float,
-    top_draws: Form,
-    bottom: float,
-    bottom_draws: Form,
-    confidence: float,
-    low: float = -math.inf,
-    high: float = math.inf,
-) -> tuple[float, float]:
-    """Fieller: every t for which top - t * bottom is no further from 0 than its noise goes.
-
-    At the true ratio top - t * bottom is noise alone, so the set covers it as often as it says,
-    at any count. [low, high] where the bottom's own noise could have made it.
-    """
-    if chance_beyond(combined({}, 1.0, bottom_draws), abs(bottom)) > 1 - confidence:
-        return low, high
-    middle = top / bottom
-
-    def outside(t: float) -> bool:
-        off = abs(top - t * bottom)
-        return chance_beyond(combined(top_draws, -t, bottom_draws), off) <= 1 - confidence
-
-    def end(limit: float, sign: float) -> float:
-        if math.isfinite(limit) and ((limit - middle) * sign <= 0 or not outside(limit)):
-            return limit
-        far = limit
-        if not math.isfinite(limit):
-            step = spread(combined(top_draws, -middle, bottom_draws)) / abs(bottom)
-            step = max(step, abs(middle) * 1e-12, 1e-300)
-            while not outside(middle + sign * step):
-                step *= 2
-                if step > 1e300:
-                    return limit
-            far = middle + sign * step
-        near = middle
-        for _ in range(HALVINGS):
-            between = (near + far) / 2
-            near, far = (near, between) if outside(between) else (between, far)
-        return far
-
-    lower, upper = end(low, -1.0), end(high, 1.0)
-    return min(max(lower, low), high), max(min(upper, high), low)

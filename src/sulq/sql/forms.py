@@ -1,0 +1,373 @@
+"""Linear forms over noisy draws, their ratios, and sums and functions of those.
+
+Post-processing of noisy answers only. A linear form knows which draws it rests on, so that what
+two forms share cancels: x - x is 0 without error. Proofs: docs/proofs/error-bars.md.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import ClassVar
+
+from sulq.errors import InvalidQuery
+from sulq.noise.distributions import Law
+from sulq.noise.ratios import Ends, Form, combined, draws_of, ratio_interval
+from sulq.noise.tails import Draw, half_width, spread
+from sulq.sql.bounds import ANYTHING, Quotient, cut, straight_ends
+
+UNKNOWN = "too few rows match to tell"
+
+
+class Estimate(ABC):
+    """A value, its standard error (None where it has no use), an interval, and a note."""
+
+    __slots__ = ()
+
+    combine: ClassVar[Callable[[str, Estimate, Estimate], Estimate]]
+    """The rules of + - * /, set where every kind of estimate is known (`arithmetic`)."""
+
+    @property
+    @abstractmethod
+    def value(self) -> float: ...
+
+    @property
+    def standard_error(self) -> float | None:
+        """About the spread of the value: half of the interval at 68.27 %; None where unbounded."""
+        low, high = self.interval(0.6827)
+        return (high - low) / 2 if math.isfinite(high - low) else None
+
+    @property
+    def note(self) -> str:
+        return ""
+
+    @property
+    @abstractmethod
+    def rests_on(self) -> frozenset[Hashable]:
+        """The names of the draws behind it."""
+
+    @property
+    @abstractmethod
+    def possible(self) -> Ends:
+        """Where the true value must lie, whatever the rows."""
+
+    @abstractmethod
+    def interval(self, confidence: float = 0.95) -> Ends:
+        """(low, high) that holds the true value this often or more."""
+
+    @property
+    def atoms(self) -> tuple[Estimate, ...]:
+        """The estimates whose intervals, holding together, make this one's hold."""
+        return (self,)
+
+    def ends(self, held: dict[int, Ends]) -> Ends:
+        """The interval given those of the atoms, by id."""
+        return held[id(self)]
+
+    def __add__(self, other: Estimate | float) -> Estimate:
+        return Estimate.combine("+", self, as_estimate(other))
+
+    def __radd__(self, other: float) -> Estimate:
+        return Estimate.combine("+", as_estimate(other), self)
+
+    def __sub__(self, other: Estimate | float) -> Estimate:
+        return Estimate.combine("-", self, as_estimate(other))
+
+    def __rsub__(self, other: float) -> Estimate:
+        return Estimate.combine("-", as_estimate(other), self)
+
+    def __mul__(self, other: Estimate | float) -> Estimate:
+        return Estimate.combine("*", self, as_estimate(other))
+
+    def __rmul__(self, other: float) -> Estimate:
+        return Estimate.combine("*", as_estimate(other), self)
+
+    def __truediv__(self, other: Estimate | float) -> Estimate:
+        return Estimate.combine("/", self, as_estimate(other))
+
+    def __rtruediv__(self, other: float) -> Estimate:
+        return Estimate.combine("/", as_estimate(other), self)
+
+    def __neg__(self) -> Estimate:
+        return self * -1.0
+
+    def __float__(self) -> float:
+        return self.value
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Noisy(Estimate):
+    """constant + sum of weight * draw: exact in its draws, however often they are used."""
+
+    number: float
+    draws: Form = field(default_factory=lambda: MappingProxyType({}))
+    limits: Ends = ANYTHING
+
+    @classmethod
+    def draw(
+        cls,
+        name: Hashable,
+        value: float,
+        law: Law,
+        step: object,
+        low: float = -math.inf,
+        high: float = math.inf,
+    ) -> Noisy:
+        """One noisy sum: `step` user units per step of the law; [low, high] is possible."""
+        return cls(float(value), MappingProxyType({name: (float(step), law)}), (low, high))  # type: ignore[arg-type]
+
+    @classmethod
+    def exact(cls, value: float) -> Noisy:
+        """A public number."""
+        return cls(float(value), limits=(float(value), float(value)))
+
+    @property
+    def value(self) -> float:
+        return self.number
+
+    @property
+    def standard_error(self) -> float:
+        return spread(draws_of(self.draws))
+
+    @property
+    def rests_on(self) -> frozenset[Hashable]:
+        return frozenset(self.draws)
+
+    @property
+    def possible(self) -> Ends:
+        return self.limits
+
+    def interval(self, confidence: float = 0.95) -> Ends:
+        """The law's own for one draw; for several the law of their sum (`noise.tails`)."""
+        check(confidence)
+        half = half_width(draws_of(self.draws), confidence)
+        return cut((self.number - half, self.number + half), self.limits)
+
+    def plus(self, other: Noisy, weight: float = 1.0) -> Noisy:
+        """self + weight * other."""
+        found = combined(self.draws, weight, other.draws)
+        draws: dict[object, Draw] = {name: draw for name, draw in found.items() if draw[0]}
+        low, high = sorted((weight * end if weight else 0.0) for end in other.limits)
+        limits = (self.limits[0] + low, self.limits[1] + high)
+        number = self.number + weight * other.number
+        if not draws:
+            limits = (number, number)
+        return Noisy(number, MappingProxyType(draws), limits)
+
+    def times(self, factor: float) -> Noisy:
+        return Noisy.exact(0.0).plus(self, factor)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ratio(Estimate):
+    """top / bottom with Fieller's interval, right at any count; see `ratio`."""
+
+    top: Noisy
+    bottom: Noisy
+    limits: Ends = ANYTHING
+
+    @property
+    def value(self) -> float:
+        low, high = self.limits
+        if self._known:
+            return min(max(self.top.number / self.bottom.number, low), high)
+        return (low + high) / 2 if math.isfinite(high - low) else math.nan
+
+    @property
+    def standard_error(self) -> float | None:
+        """First order: the spread of (top - value bottom) / bottom; None where unknown."""
+        if not self._known:
+            return None
+        at = self.top.number / self.bottom.number
+        error = spread(draws_of(combined(self.top.draws, -at, self.bottom.draws))) / abs(
+            self.bottom.number
+        )
+        return min(error, self.limits[1] - self.limits[0])
+
+    @property
+    def _known(self) -> bool:
+        number = self.bottom.number
+        return number != 0 and (number > 0 or self.bottom.limits[0] < 0)
+
+    @property
+    def note(self) -> str:
+        return UNKNOWN if self.interval() == self.limits else ""
+
+    @property
+    def rests_on(self) -> frozenset[Hashable]:
+        return self.top.rests_on | self.bottom.rests_on
+
+    @property
+    def possible(self) -> Ends:
+        return self.limits
+
+    def interval(self, confidence: float = 0.95) -> Ends:
+        check(confidence)
+        if not self._known:
+            return self.limits
+        return ratio_interval(
+            self.top.number,
+            self.top.draws,
+            self.bottom.number,
+            self.bottom.draws,
+            confidence,
+            *self.limits,
+        )
+
+
+class Compound(Estimate):
+    """An estimate made of others."""
+
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def made_of(self) -> tuple[Estimate, ...]: ...
+
+    @abstractmethod
+    def bounds(self, parts: list[Ends]) -> Ends:
+        """What it can be while its parts lie in these intervals."""
+
+    @property
+    def note(self) -> str:
+        return "; ".join(dict.fromkeys(part.note for part in self.made_of if part.note))
+
+    @property
+    def rests_on(self) -> frozenset[Hashable]:
+        return frozenset().union(*(part.rests_on for part in self.made_of))
+
+    @property
+    def possible(self) -> Ends:
+        return self.bounds([part.possible for part in self.made_of])
+
+    @property
+    def atoms(self) -> tuple[Estimate, ...]:
+        found = {id(atom): atom for part in self.made_of for atom in part.atoms}
+        return tuple(found.values())
+
+    def ends(self, held: dict[int, Ends]) -> Ends:
+        return self.bounds([part.ends(held) for part in self.made_of])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Made(Compound):
+    """A function of other estimates.
+
+    Its interval is what the function can take while every atom lies in its own interval, each at
+    1 - (1 - confidence) / atoms (Bonferroni), so it holds at least as often as it says.
+    """
+
+    parts: tuple[Estimate, ...]
+    function: Callable[..., float]
+    bounding: Callable[..., Ends]
+
+    @property
+    def value(self) -> float:
+        return self.function(*(part.value for part in self.parts))
+
+    @property
+    def made_of(self) -> tuple[Estimate, ...]:
+        return self.parts
+
+    def bounds(self, parts: list[Ends]) -> Ends:
+        return self.bounding(*parts)
+
+    def interval(self, confidence: float = 0.95) -> Ends:
+        check(confidence)
+        return cut(together(self, confidence), self.possible)
+
+
+def together(made: Estimate, confidence: float) -> Ends:
+    """Bonferroni: what follows while every atom lies in its own interval."""
+    atoms = [atom for atom in made.atoms if atom.rests_on]
+    each = 1 - (1 - confidence) / max(1, len(atoms))
+    return made.ends({id(atom): atom.interval(each) for atom in made.atoms})
+
+
+def as_estimate(number: Estimate | float) -> Estimate:
+    """A plain number as a public one."""
+    return number if isinstance(number, Estimate) else Noisy.exact(number)
+
+
+def ratio(
+    top: Noisy | float,
+    bottom: Noisy | float,
+    *,
+    low: float | None = None,
+    high: float | None = None,
+) -> Estimate:
+    """top / bottom. [low, high] is what is possible, and the interval where nothing is known."""
+    top, bottom = (x if isinstance(x, Noisy) else Noisy.exact(x) for x in (top, bottom))
+    limits = (-math.inf if low is None else low, math.inf if high is None else high)
+    if not bottom.draws and bottom.number:
+        scaled = top.times(1 / bottom.number)
+        return Noisy(scaled.number, scaled.draws, cut(scaled.limits, limits))
+    return Ratio(top, bottom, limits)
+
+
+def check(confidence: float) -> None:
+    """A share of 1, exclusive."""
+    if not 0 < confidence < 1:
+        raise InvalidQuery(f"confidence got {confidence!r}; want a number between 0 and 1")
+
+
+# --- sums of weighted ratios --------------------------------------------------------------------
+
+SIDE_SHARE = 1 / 10
+"""The part of the allowed misses that a sum of ratios spends on bounding its curvature."""
+
+Term = tuple[float, Estimate]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Mix(Compound):
+    """constant + sum of weight * atom, such as a difference of two means.
+
+    Its interval is the linear one with a bounded remainder (`bounds.straight_ends`), within
+    Bonferroni's.
+    """
+
+    number: float
+    terms: tuple[Term, ...]
+
+    @property
+    def value(self) -> float:
+        return self.number + sum(weight * atom.value for weight, atom in self.terms)
+
+    @property
+    def made_of(self) -> tuple[Estimate, ...]:
+        return tuple(atom for _, atom in self.terms)
+
+    def bounds(self, parts: list[Ends]) -> Ends:
+        low = high = self.number
+        for (weight, _), part in zip(self.terms, parts, strict=True):
+            first, last = sorted(weight * end for end in part)
+            low, high = low + first, high + last
+        return low, high
+
+    def interval(self, confidence: float = 0.95) -> Ends:
+        check(confidence)
+        if len(self.terms) == 1:
+            return self.bounds([self.terms[0][1].interval(confidence)])
+        if not all(isinstance(atom, Noisy | Ratio) for _, atom in self.terms):
+            return cut(together(self, confidence), self.possible)
+        side = (1 - confidence) * SIDE_SHARE / 2
+        safe = cut(together(self, 1 - side), self.possible)
+        straight = self._straight(confidence + 2 * side, side)
+        return safe if straight is None else cut(straight, safe)
+
+    def _straight(self, confidence: float, side: float) -> Ends | None:
+        linear, ratios = Noisy.exact(self.number), []
+        each = 1 - side / (2 * len(self.terms))
+        for weight, atom in self.terms:
+            if isinstance(atom, Noisy):
+                linear = linear.plus(atom, weight)
+            elif isinstance(atom, Ratio):
+                top, bottom = atom.top, atom.bottom
+                held = atom.interval(each), bottom.interval(each)
+                form = Quotient(weight, top.number, top.draws, bottom.number, bottom.draws, *held)
+                ratios.append(form)
+        return straight_ends(linear.number, linear.draws, ratios, confidence)
