@@ -5,6 +5,7 @@ Two answers with equal noise give their difference exactly.
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import select
@@ -89,6 +90,7 @@ def _in_child(oracle: Oracle, question: Statistic, share: Fraction) -> Values | 
 
 def _answer_and_end(oracle: Oracle, question: Statistic, share: Fraction, writing: int) -> None:
     """In the child: no tidying up, for the tables and files are the parent's."""
+    gc.disable()  # finalizers of the parent's connections do not survive a fork
     try:
         said: list[float] | None
         try:
