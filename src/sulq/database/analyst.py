@@ -11,7 +11,10 @@ from sulq.schema.columns import Schema
 from sulq.schema.promise import Promise
 
 if TYPE_CHECKING:
+    from sulq.database.alerts import Alert
+    from sulq.database.choosing import Top
     from sulq.database.database import Database
+    from sulq.database.keys import Keys, KeysQuote
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,3 +51,15 @@ class Analyst:
 
     def ask_exactly(self, batch: object) -> list[Answer]:
         return self.database.ask_exactly(batch, analyst=self.name)
+
+    def keys(self, column: object, **terms: Any) -> Keys:
+        return self.database.keys(column, analyst=self.name, **terms)
+
+    def quote_keys(self, column: object, **terms: Any) -> KeysQuote:
+        return self.database.quote_keys(column, **terms)
+
+    def top(self, of: Any, **terms: Any) -> Top:
+        return self.database.top(of, analyst=self.name, **terms)
+
+    def alert(self, question: object, **terms: Any) -> Alert:
+        return self.database.alert(question, analyst=self.name, **terms)

@@ -23,8 +23,11 @@ from sulq.accounting.pricing import (
     stored_price,
     unit_cost,
 )
+from sulq.database.alerts import Alert, arm
 from sulq.database.analyst import Analyst
+from sulq.database.choosing import Top, choose
 from sulq.database.exactly import Exactly, ExactQuote
+from sulq.database.keys import Keys, KeysQuote, ask_keys, quote_keys
 from sulq.dummies import dummy_rows
 from sulq.engines.engine import Engine, check_read, check_source, open_engine
 from sulq.errors import InvalidQuery
@@ -215,6 +218,22 @@ class Database:
         left = self.ledger.remaining(analyst, touched).credits_fraction
         bar = forecast(bound, cost.laws, rows, self.size)
         return Quote(due, left - due, bar, repeat, bound.notes)
+
+    def keys(self, column: object, **terms: Any) -> Keys:
+        """Counts by keys that nobody declared, of those that many rows share: `ask_keys`. M.1"""
+        return ask_keys(self, column, **terms)
+
+    def quote_keys(self, column: object, **terms: Any) -> KeysQuote:
+        """Price and threshold of `keys`; free, and no row is read."""
+        return quote_keys(self, column, **terms)
+
+    def top(self, of: Any, **terms: Any) -> Top:
+        """Which cells have the largest count or total, names only: `choose`. M.3"""
+        return choose(self, of, **terms)
+
+    def alert(self, question: object, **terms: Any) -> Alert:
+        """Tell when a count or total has reached a level; paid when armed: `arm`. M.2"""
+        return arm(self, question, **terms)
 
     def bind(self, query: object) -> BoundQuery:
         """Prove a question safe on this table."""

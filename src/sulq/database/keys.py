@@ -1,0 +1,233 @@
+"""The steps of an answer by keys that nobody declared, in order, in one place. M.1
+
+Noise is drawn for the keys that occur, and a key is shown if its noisy count reaches a threshold;
+how many were held back is never said. Proof: docs/proofs/keys.md.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from sulq.accounting.keys import KeysPrice, keys_price
+from sulq.accounting.losses import Loss
+from sulq.accounting.pricing import fine_bits, positive
+from sulq.engines.engine import check_read, check_source
+from sulq.errors import Refused
+from sulq.ledger.budgets import OWNER
+from sulq.noise.distributions import DiscreteGaussian
+from sulq.noise.samplers import perturb
+from sulq.oracle import check_confidence, credits_text
+from sulq.query.expressions import Expression
+from sulq.schema.keys import BoundKeys, bind_keys
+from sulq.schema.strata import accounts
+
+if TYPE_CHECKING:
+    from sulq.database.database import Database
+
+USUAL_MOST = 1_000
+Credits = Fraction | int | float
+
+
+@dataclass(frozen=True, slots=True)
+class KeysQuote:
+    """What a question for keys would cost, and which keys it could show. Free, and reads no data.
+
+    A key is shown if its noisy count reaches `threshold` rows.
+    """
+
+    credits: Fraction
+    delta: Fraction
+    threshold: float
+    standard_error: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Keys:
+    """Keys by falling noisy count, and what was held back: the noisy total less what is shown.
+
+    `delta` is the extra delta that the threshold cost. Bars are those of the noise alone: a key is
+    seen because its noisy count was large, so near the threshold counts tend to be too high.
+    """
+
+    column: str
+    keys: tuple[str, ...]
+    counts: tuple[float, ...]
+    total: float
+    threshold: float
+    credits: Fraction
+    delta: Fraction
+    receipt: Any
+    law: DiscreteGaussian
+    unit: int
+    note: str = ""
+
+    @property
+    def standard_error(self) -> float:
+        """Of each count, and of the total."""
+        return self.law.standard_deviation() / self.unit
+
+    @property
+    def held_back(self) -> float:
+        """Rows whose key is not shown: the noisy total less the noisy counts, so also negative."""
+        return self.total - sum(self.counts)
+
+    @property
+    def held_back_error(self) -> float:
+        return self.standard_error * math.sqrt(1 + len(self.counts))
+
+    def rows(self, confidence: float = 0.95) -> list[dict[str, Any]]:
+        """The keys as plain records."""
+        check_confidence(confidence)
+        half = self.law.half_width(confidence) / self.unit
+        return [
+            {self.column: key, "value": count, "low": max(0.0, count - half), "high": count + half}
+            for key, count in zip(self.keys, self.counts, strict=True)
+        ]
+
+    def to_pandas(self) -> Any:
+        """A data frame: the key, then value, low and high at 95 %."""
+        import pandas
+
+        return pandas.DataFrame(self.rows(), columns=[self.column, "value", "low", "high"])
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    def __iter__(self) -> Iterator[tuple[str, float]]:
+        return iter(zip(self.keys, self.counts, strict=True))
+
+    def __repr__(self) -> str:
+        return (
+            f"<Keys {len(self.keys)} of {self.column} from {self.threshold:,.4g} rows on,"
+            f" {self.held_back:,.6g} +-{1.96 * self.held_back_error:,.4g} held back,"
+            f" {credits_text(self.credits)}>"
+        )
+
+
+def quote_keys(
+    database: Database,
+    column: object,
+    *,
+    where: Expression | None = None,
+    credits: Credits | None = None,
+    delta: Credits | None = None,
+    most: int = USUAL_MOST,
+) -> KeysQuote:
+    """Price, threshold and standard error; free, and no row is read."""
+    bound, cost = _priced(database, column, where, credits, delta, most)
+    database.engine.prepare_keys(bound.program)  # what `ask_keys` would refuse
+    unit = bound.fine_unit
+    error = cost.law.standard_deviation() / unit
+    return KeysQuote(cost.loss.credits_fraction, cost.delta, cost.threshold / unit, error)
+
+
+def ask_keys(
+    database: Database,
+    column: object,
+    *,
+    where: Expression | None = None,
+    credits: Credits | None = None,
+    delta: Credits | None = None,
+    most: int = USUAL_MOST,
+    analyst: str = OWNER,
+    key: str | None = None,
+) -> Keys:
+    """The keys of an open text column that many rows share, with noisy counts.
+
+    `delta` is taken from what the promise sets aside; without it, a hundredth of that. At most
+    `most` keys are shown, those with the largest noisy counts.
+    """
+    bound, cost = _priced(database, column, where, credits, delta, most)  # no data
+    check_source(database.engine)
+    read = database.engine.prepare_keys(bound.program)  # may refuse, free
+    names = accounts(database.schema)
+    entry = database.ledger.charge(  # durable before any row is touched
+        question=bound.text,
+        digest=bound.digest,
+        noise=cost.noise,
+        charges={names[number]: cost.loss for number in bound.accounts},
+        share=cost.loss if bound.accounts else Loss.zero(),
+        analyst=analyst,
+        key=key,
+    )
+    if not entry.answered:
+        total, shown = _drawn(read(), bound, cost)  # reads rows and draws
+        check_read(database.engine)
+        entry = database.ledger.settle(entry, _packed(total, shown))  # stored, write-once
+    assert entry.values is not None  # noqa: S101
+    total, shown = _unpacked(entry.values)
+    unit = bound.fine_unit
+    return Keys(
+        bound.program.column,
+        tuple(text for text, _ in shown),
+        tuple(noisy / unit for _, noisy in shown),
+        total / unit,
+        cost.threshold / unit,
+        entry.share_charged.credits_fraction,
+        cost.delta if entry.share_charged.credits else Fraction(0),
+        entry.receipt,
+        cost.law,
+        unit,
+        "; ".join(bound.notes),
+    )
+
+
+def _priced(
+    database: Database,
+    column: object,
+    where: Expression | None,
+    credits: Credits | None,
+    delta: Credits | None,
+    most: int,
+) -> tuple[BoundKeys, KeysPrice]:
+    if (
+        database._exactly.assumptions is not None
+    ):  # M.9 divides the credits of such a table, not its delta
+        raise Refused(
+            "keys that nobody declared are not shown on a table with exact release: its extra delta"
+            " would not cover them; declare the values"
+        )
+    calibration, schema = database.calibration, database.schema
+    neighbours, fine = database.promise.neighbours, fine_bits(calibration)
+    bound = bind_keys(column, where, most, schema, neighbours, fine)
+    spend = None if credits is None else positive(credits, "credits")
+    extra = None if delta is None else positive(delta, "delta")
+    return bound, keys_price(calibration, schema.max_rows, bound.fine_unit, spend, extra)
+
+
+def _drawn(
+    batches: Iterator[list[tuple[str, int]]], bound: BoundKeys, cost: KeysPrice
+) -> tuple[int, list[tuple[str, int]]]:
+    """The noisy total, and what is shown; a batch of exact counts is held at a time."""
+    total = 0
+
+    def reaching() -> Iterator[tuple[int, str]]:
+        nonlocal total
+        for batch in batches:
+            counts = [count * bound.fine_unit for _, count in batch]
+            total += sum(counts)
+            noisy = perturb(counts, [cost.law] * len(counts))
+            for (text, _), value in zip(batch, noisy, strict=True):
+                if value >= cost.threshold:
+                    yield -value, text
+
+    first = heapq.nsmallest(bound.most, reaching())  # by count, then by key: the engine's order
+    return perturb([total], [cost.law])[0], [(text, -value) for value, text in first]
+
+
+def _packed(total: int, shown: list[tuple[str, int]]) -> list[int]:
+    """As the ledger stores it: integers. A key is the number that its UTF-8 bytes spell."""
+    pairs = [(int.from_bytes(b"\x01" + text.encode()), noisy) for text, noisy in shown]
+    return [total, *(number for pair in pairs for number in pair)]
+
+
+def _unpacked(values: tuple[int, ...]) -> tuple[int, list[tuple[str, int]]]:
+    texts = [
+        number.to_bytes((number.bit_length() + 7) // 8)[1:].decode() for number in values[1::2]
+    ]
+    return values[0], list(zip(texts, values[2::2], strict=True))
