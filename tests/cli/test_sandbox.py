@@ -21,3 +21,16 @@ def test_a_notebook_can_be_written_for_nothing(sulq):
 def test_json_names_the_policy(sulq):
     made = sulq("sandbox", "--json", "-d", "try").json
     assert Path(made["policy"]).exists()
+
+
+def test_init_takes_smartnoise_metadata(sulq):
+    Path("meta.yaml").write_text(
+        "a: {b: {folk: {age: {type: int, lower: 0, upper: 110}}}}", "utf-8"
+    )
+    reply = sulq("init", "people.parquet", "--smartnoise", "meta.yaml", "-o", "folk.toml")
+    assert reply.code == 0
+    assert sulq("ask", "folk", "mean", "age", "--policy", "folk.toml").code == 0
+    both = sulq(
+        "init", "people.parquet", "--smartnoise", "meta.yaml", "--from-data", "-o", "x.toml"
+    )
+    assert both.code == 2

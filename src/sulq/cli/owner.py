@@ -58,19 +58,33 @@ def init(
     ] = False,
     output: Annotated[Path, typer.Option("--output", "-o", help="The policy to write.")] = POLICY,
     name: Annotated[str | None, typer.Option(help="What to call the table.")] = None,
+    smartnoise: Annotated[
+        Path | None,
+        typer.Option(
+            help="Take the facts from SmartNoise SQL metadata (YAML).", show_default=False
+        ),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Write a policy to review. Reads types only: bounds and values are yours to declare."""
+    from sulq.errors import InvalidQuery
     from sulq.policy import write_policy
+    from sulq.policy.smartnoise import read_smartnoise
     from sulq.policy.survey import Survey
 
     called = name or re.sub(r"\W+", "_", file.name.split(".")[0]) or "table"
-    survey = Survey(file)
-    try:
-        source = os.path.relpath(file, output.parent)
-        drafted, notes = survey.policy(called, source, f"{called}.ledger", from_data=from_data)
-    finally:
-        survey.close()
+    source, ledger = os.path.relpath(file, output.parent), f"{called}.ledger"
+    if smartnoise is not None:
+        if from_data:
+            raise InvalidQuery("give --smartnoise or --from-data, not both")
+        drafted, notes = read_smartnoise(smartnoise, source, ledger, name)
+        called = drafted.name
+    else:
+        survey = Survey(file)
+        try:
+            drafted, notes = survey.policy(called, source, ledger, from_data=from_data)
+        finally:
+            survey.close()
     write_policy(output, [drafted], notes)
     if as_json:
         show_json({"policy": output, "table": called, "not_askable_yet": drafted.unready})
