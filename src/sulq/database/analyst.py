@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
     from sulq.database.choosing import Top
     from sulq.database.database import Database
     from sulq.database.keys import Keys, KeysQuote
+    from sulq.database.planning import Plan
+    from sulq.database.reserving import Reserved
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +51,12 @@ class Analyst:
 
     def ask(self, query: object, **terms: Any) -> Answer:
         return self.database.ask(query, analyst=self.name, **terms)
+
+    def plan(self, queries: Sequence[object], **terms: Any) -> Plan:
+        return self.database.plan(queries, analyst=self.name, **terms)
+
+    def reserve(self, credits: Fraction | int | float) -> Reserved:
+        return self.database.reserve(credits, analyst=self.name)
 
     def ask_exactly(self, batch: object) -> list[Answer]:
         return self.database.ask_exactly(batch, analyst=self.name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,8 @@ from sulq.database.analyst import Analyst
 from sulq.database.choosing import Top, choose
 from sulq.database.exactly import Exactly, ExactQuote
 from sulq.database.keys import Keys, KeysQuote, ask_keys, quote_keys
+from sulq.database.planning import Plan, plan
+from sulq.database.reserving import Reserved, reserve
 from sulq.dummies import dummy_rows
 from sulq.engines.engine import Engine, check_read, check_source, open_engine
 from sulq.errors import InvalidQuery
@@ -35,6 +38,7 @@ from sulq.exact.domain import Assumptions
 from sulq.exact.release import check_assumptions
 from sulq.exact.terms import Terms, assumptions_json
 from sulq.ledger.budgets import OWNER
+from sulq.ledger.entries import Entry
 from sulq.ledger.journal import Journal
 from sulq.ledger.receipts import Receipt
 from sulq.noise.samplers import perturb
@@ -158,9 +162,16 @@ class Database:
             check_read(self.engine)
             noisy = perturb(bound.lifted(sums), cost.coordinates(bound.cells))  # the only draw
             entry = self.ledger.settle(entry, noisy)  # stored, write-once
+        return self._answered(bound, entry, cost, within, confidence)
+
+    def _answered(
+        self, bound: BoundQuery, entry: Entry, cost: Price, within: float | None, confidence: float
+    ) -> Answer:
+        """User units, after the store."""
         assert entry.values is not None  # noqa: S101
-        charged = entry.share_charged if analyst != OWNER else _most(entry.charged.values())
-        return Answer.of(  # user units, after the store
+        mine = entry.analyst != OWNER
+        charged = entry.share_charged if mine else _most(entry.charged.values())
+        return Answer.of(
             bound,
             entry.values,
             cost.laws,
@@ -169,6 +180,17 @@ class Database:
             receipt=entry.receipt,
             **self._exactly.said(),
         ).judged(bound, within, confidence)
+
+    def plan(self, queries: Sequence[object], **terms: Any) -> Plan:
+        """Price several questions together, free; `plan.ask()` charges all of them or none.
+
+        `credits` are shared by unit price (all get the same noise) or by `weights`; or `within`.
+        """
+        return plan(self, queries, **terms)
+
+    def reserve(self, credits: Credits, *, analyst: str = OWNER) -> Reserved:
+        """Set credits aside: `with db.reserve(40) as reserved:`; the unspent go back at the end."""
+        return reserve(self, credits, analyst)
 
     def ask_exactly(self, batch: object, *, analyst: str = OWNER) -> list[Answer]:
         """Answer a batch without noise, under the owner's assumptions, or refuse. Duan, S1.15
