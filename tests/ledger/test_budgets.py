@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from sulq.accounting.losses import Loss
 from sulq.errors import BudgetSpent, Refused
-from sulq.ledger.budgets import NOTHING, Budgets, in_credits
+from sulq.ledger.budgets import Budgets, in_credits
 from sulq.ledger.charges import group
+from sulq.ledger.reservations import NOTHING
 
 ACCOUNTS = ("a", "b", "c")
 NUMBERS = {name: number for number, name in enumerate(ACCOUNTS)}
@@ -21,97 +22,166 @@ losses = st.builds(Loss, st.integers(0, 8), st.integers(0, 3))
 charges = st.dictionaries(st.sampled_from(ACCOUNTS), losses)
 everybody = losses.map(lambda loss: dict.fromkeys(ACCOUNTS, loss))
 analysts = st.sampled_from(["owner", "ann", "bob"])
+which = st.none() | st.integers(0, 5)
 acts = st.one_of(
     st.tuples(st.just("grant"), st.sampled_from(["ann", "bob"]), losses),
-    st.tuples(st.just("spend"), analysts, charges | everybody, losses),
+    st.tuples(st.just("spend"), analysts, charges | everybody, losses, which),
+    st.tuples(st.just("reserve"), analysts, losses),
+    st.tuples(st.just("return"), analysts, st.integers(0, 5)),
 )
 
 
 class Model:
-    """Each account and analyst by name, in plain dictionaries."""
+    """Each account, analyst and reservation by name, in plain dictionaries."""
 
     def __init__(self):
         self.spent = {name: [0, 0] for name in ACCOUNTS}
-        self.left = {}
+        self.left = {}  # of grants, what is held included
+        self.open = {}  # number -> [analyst, [credits, delta]]
+        self.made = 0
 
-    def reserved(self, part):
-        return sum(left[part] for left in self.left.values())
+    def kept(self, part):
+        """For analysts, and in the owner's reservations."""
+        own = sum(left[part] for who, left in self.open.values() if who == "owner")
+        return own + sum(left[part] for left in self.left.values())
+
+    def unheld(self, analyst, part):
+        """The most that this analyst may set aside."""
+        if analyst == "owner":
+            worst = max(spent[part] for spent in self.spent.values())
+            return (CAP.credits, CAP.delta)[part] - worst - self.kept(part)
+        held = sum(left[part] for who, left in self.open.values() if who == analyst)
+        return self.left[analyst][part] - held
+
+    def known(self, analyst):
+        return analyst == "owner" or analyst in self.left
 
     def grant(self, analyst, amount):
         pair = (amount.credits, amount.delta)
-        for part, cap in enumerate((CAP.credits, CAP.delta)):
-            worst = max(spent[part] for spent in self.spent.values())
-            if worst + self.reserved(part) + pair[part] > cap:
-                return False
+        if any(pair[part] > self.unheld("owner", part) for part in (0, 1)):
+            return False
         own = self.left.setdefault(analyst, [0, 0])
         own[0] += pair[0]
         own[1] += pair[1]
         return True
 
-    def spend(self, analyst, charges, share):
-        if analyst != "owner" and analyst not in self.left:
+    def reserve(self, analyst, amount):
+        if not self.known(analyst) or amount.credits > self.unheld(analyst, 0):
             return False
+        delta = min(amount.delta, self.unheld(analyst, 1))
+        self.open[self.made] = [analyst, [amount.credits, delta]]
+        self.made += 1
+        return True
+
+    def spend(self, analyst, charges, share, number):
+        if not self.known(analyst):
+            return False
+        if number is not None and (number not in self.open or self.open[number][0] != analyst):
+            return False
+        pair = (share.credits, share.delta)
+        pays = analyst != "owner" or number is not None
         for part, cap in enumerate((CAP.credits, CAP.delta)):
-            paid = (share.credits, share.delta)[part] if analyst != "owner" else 0
-            if analyst != "owner" and paid > self.left[analyst][part]:
+            limit = None if analyst == "owner" else self.unheld(analyst, part)
+            if number is not None:
+                limit = self.open[number][1][part]
+            if limit is not None and pair[part] > limit:
                 return False
             for name, loss in charges.items():
                 price = (loss.credits, loss.delta)[part]
-                if price and self.spent[name][part] + price + self.reserved(part) - paid > cap:
+                paid = pair[part] if pays else 0
+                if price and self.spent[name][part] + price + self.kept(part) - paid > cap:
                     return False
         for name, loss in charges.items():
             self.spent[name][0] += loss.credits
             self.spent[name][1] += loss.delta
-        if analyst != "owner":
-            self.left[analyst][0] -= share.credits
-            self.left[analyst][1] -= share.delta
+        for part in (0, 1):
+            if analyst != "owner":
+                self.left[analyst][part] -= pair[part]
+            if number is not None:
+                self.open[number][1][part] -= pair[part]
         return True
+
+    def act(self, kind, analyst, *rest):
+        if kind == "return":
+            return self.open.pop(rest[0], None) is not None
+        return getattr(self, kind)(analyst, *rest)
+
+
+def act(budgets, made, kind, analyst, *rest):
+    """One act by the rules; False if it was refused. Reservations are numbered from 0."""
+    try:
+        match kind:
+            case "grant":
+                budgets.admit_grant(analyst, rest[0])
+                budgets.grant(analyst, rest[0])
+            case "reserve":
+                amount = budgets.admit_reservation(analyst, rest[0])
+                budgets.reserve(len(made), analyst, amount, 0)
+                made.append(analyst)
+            case "return":
+                if rest[0] not in budgets.reservations:
+                    return False
+                budgets.give_back(rest[0])
+            case "spend":
+                parts = group(rest[0], NUMBERS)
+                budgets.admit(analyst, parts, rest[1], rest[2])
+                budgets.spend(analyst, parts, rest[1], rest[2])
+    except Refused:
+        return False
+    return True
 
 
 @given(st.lists(acts, max_size=30))
 def test_every_order_of_acts_agrees_with_the_slow_model_and_keeps_the_cap(history):
-    budgets, model = Budgets(ACCOUNTS, CAP), Model()
-    for kind, analyst, *rest in history:
-        try:
-            if kind == "grant":
-                budgets.admit_grant(analyst, rest[0])
-                budgets.grant(analyst, rest[0])
-            else:
-                parts = group(rest[0], NUMBERS)
-                budgets.admit(analyst, parts, rest[1])
-                budgets.spend(analyst, parts, rest[1])
-            admitted = True
-        except Refused:
-            admitted = False
-        expected = model.grant(analyst, *rest) if kind == "grant" else model.spend(analyst, *rest)
-        assert admitted == expected
+    budgets, model, made = Budgets(ACCOUNTS, CAP), Model(), []
+    for done in history:
+        twin = budgets.copy()
+        assert act(budgets, made, *done) == model.act(*done)
         for number, name in enumerate(ACCOUNTS):
             now = budgets.spent(number)
             assert [now.credits, now.delta] == model.spent[name]
             assert now.credits + budgets.reserved.credits <= CAP.credits
             assert now.delta + budgets.reserved.delta <= CAP.delta
         assert budgets.credits.most == max(spent[0] for spent in model.spent.values())
+        assert (budgets.reserved.credits, budgets.reserved.delta) == (model.kept(0), model.kept(1))
+        for number, found in budgets.reservations.items():
+            assert [found.left.credits, found.left.delta] == model.open[number][1]
+        act(twin, list(made), *done)  # a copy: what is tried on it changes nothing here
+        assert all(twin.spent(number) == budgets.spent(number) for number in range(3))
+    budgets.void()
+    granted = sum(left[0] for left in model.left.values())
+    assert budgets.reserved.credits == granted  # all that was set aside is free again
 
 
-@given(st.lists(acts, max_size=20), analysts, st.sets(st.sampled_from(ACCOUNTS), min_size=1))
-def test_what_remains_can_be_spent_and_one_step_more_cannot(history, analyst, names):
-    budgets = Budgets(ACCOUNTS, CAP)
-    for kind, who, *rest in history:
-        try:
-            if kind == "grant":
-                budgets.admit_grant(who, rest[0])
-                budgets.grant(who, rest[0])
-            else:
-                budgets.admit(who, group(rest[0], NUMBERS), rest[1])
-                budgets.spend(who, group(rest[0], NUMBERS), rest[1])
-        except Refused:
-            pass
-    left = budgets.remaining(analyst, [NUMBERS[name] for name in names])
+@given(
+    st.lists(acts, max_size=20),
+    analysts,
+    st.sets(st.sampled_from(ACCOUNTS), min_size=1),
+    st.booleans(),
+)
+def test_what_remains_can_be_spent_and_one_step_more_cannot(history, analyst, names, aside):
+    budgets, made = Budgets(ACCOUNTS, CAP), []
+    for done in history:
+        act(budgets, made, *done)
+    mine = [number for number, found in budgets.reservations.items() if found.analyst == analyst]
+    number = mine[0] if aside and mine else None
+    left = budgets.remaining(analyst, [NUMBERS[name] for name in names], number)
     more = Loss(left.credits + 1, left.delta)
     with pytest.raises(Refused):
-        budgets.admit(analyst, group(dict.fromkeys(names, more), NUMBERS), more)
+        budgets.admit(analyst, group(dict.fromkeys(names, more), NUMBERS), more, number)
     if analyst in budgets.shares:
-        budgets.admit(analyst, group(dict.fromkeys(names, left), NUMBERS), left)
+        budgets.admit(analyst, group(dict.fromkeys(names, left), NUMBERS), left, number)
+
+
+@given(st.lists(acts, max_size=20), analysts)
+def test_what_is_reserved_can_be_spent_whatever_others_do(history, analyst):
+    """And the worst account is enough: no stratum stands in the way."""
+    budgets, made = Budgets(ACCOUNTS, CAP), []
+    for done in history:
+        act(budgets, made, *done)
+    for number, found in budgets.reservations.items():
+        everything = group(dict.fromkeys(ACCOUNTS, found.left), NUMBERS)
+        budgets.admit(found.analyst, everything, found.left, number)
 
 
 def test_an_adaptive_filter_stops_at_the_cap_exactly():
@@ -173,6 +243,8 @@ def test_price_text_never_flatters(units):
 def test_burning_leaves_nothing_and_lowers_nothing(account):
     budgets = Budgets(ACCOUNTS, CAP)
     budgets.grant("ann", Loss(5, 1))
+    budgets.reserve(1, "ann", Loss(2, 0), 0)
+    budgets.reserve(2, "owner", Loss(2, 0), 0)
     budgets.spend("owner", group({ACCOUNTS[account]: Loss(3, 0)}, NUMBERS), NOTHING)
     budgets.burn()
     assert [budgets.spent(number) for number in range(3)] == [CAP] * 3

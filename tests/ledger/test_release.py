@@ -126,3 +126,52 @@ def test_an_unanswered_release_is_closed_by_a_recovery(path, tmp_path):
     with pytest.raises(Refused, match="lost when the ledger was recovered"):
         released(journal, "a")
     assert journal.statement().divisor == 4
+
+
+def lose(path, tmp_path, act):
+    """What `act` does to the ledger is lost, and the ledger recovered without receipts."""
+    shutil.copy(path, tmp_path / "backup")
+    journal = publish(path)
+    act(journal)
+    journal.close()
+    shutil.copy(tmp_path / "backup", path)
+    assert recover(path).burnt
+    return publish(path)
+
+
+def test_after_a_recovery_nothing_more_is_released(path, tmp_path):
+    """A second draw of a top-up, or another set of the menu: whatever was lost may be out."""
+    journal = declared(path)
+    first = journal.settle(released(journal, "b"), [41])
+    journal.close()
+    journal = lose(path, tmp_path, lambda j: j.settle(released(j, "a"), [7]))
+    for question in ("a", "c"):
+        with pytest.raises(Refused, match="exact release is closed"):
+            released(journal, question)
+    assert released(journal, "b").values == first.values  # a repeat says nothing new
+    assert journal.statement().released == 1
+
+
+def test_after_a_recovery_nothing_is_declared(path, tmp_path):
+    journal = publish(path)
+    journal.close()
+    journal = lose(path, tmp_path, lambda j: j.declare(MENU, 4, "terms"))
+    with pytest.raises(Refused, match="exact release is closed"):
+        journal.declare(MENU, 4, "terms")
+
+
+def test_a_statement_says_that_a_release_may_be_lost(path, tmp_path):
+    facts = {"schema": "{}", "promise": '{"epsilon":"1"}', "assumptions": "{}"}
+    with_assumptions = publish(path, facts=facts)
+    assert not with_assumptions.statement().maybe_released
+    ask(with_assumptions, "x")
+    with_assumptions.close()
+    shutil.copy(path, tmp_path / "backup")
+    with_assumptions = publish(path, facts=facts)
+    ask(with_assumptions, "y")
+    with_assumptions.close()
+    shutil.copy(tmp_path / "backup", path)
+    recover(path)
+    found = publish(path, facts=facts)
+    assert found.statement().maybe_released
+    found.close()
