@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import threading
 from fractions import Fraction
 
@@ -24,6 +25,7 @@ from sulq import (
 )
 from sulq.errors import BudgetSpent, InvalidQuery, Refused, UnsafeExactly
 from sulq.exact import Assumptions
+from sulq.ledger.recovery import recover
 
 N = 100_000
 SCHEMA = Schema(
@@ -302,3 +304,85 @@ def test_the_price_of_the_whole_stays_inside_the_cap():
     found = db.statement()
     assert found.statement.divisor * found.spent <= 100
     assert found.left == 0
+
+
+def test_what_follows_from_public_sizes_alone_is_exact_and_free():
+    """A condition over private columns that always holds."""
+    db = published(people(5_000), given=Assumptions(1, 1e-6, 0, {"ill": 0.1}))
+    always = count(where=col("ill").is_null() | ~col("ill").is_null())
+    db.declare_exactly(ILL)
+    everybody = db.ask_exactly(always)[0]
+    assert (everybody.value, everybody.credits) == (5_000, 0)
+    assert "public sizes alone" in everybody.note
+    assert db.remaining == 100
+    assert db.statement().statement.released == 0
+
+
+def test_a_refused_batch_declares_nothing():
+    """Also where a little noise would be needed and more than the declared is asked."""
+    db = published(people(600), given=Assumptions(1, 1e-6, 0, {"ill": 0.05}))
+    mixed = [ILL, count(where=~col("ill") | col("ill").is_null())]
+    quote = db.quote_exactly(ILL)
+    assert quote.guarantee == "a little noise, under assumptions"
+    assert db.declaration is None
+    with pytest.raises(UnsafeExactly):
+        db.ask_exactly([*mixed, total("pay")])
+    assert db.declaration is None
+    public = count(where=col("city") == "Oslo")
+    found = db.ask_exactly([ILL, public])
+    assert found[0].guarantee == "a little noise, under assumptions"
+    assert found[1].standard_error == 0
+
+
+def test_a_quote_says_what_a_release_would_do():
+    db = published()
+    quote = db.quote_exactly([ILL])
+    assert (quote.divisor, quote.left, quote.left_after) == (4, 100, 25)
+    assert "no worst-case promise is left" in str(quote)
+    assert db.remaining == 100
+    db.ask_exactly([ILL])
+    again = db.quote_exactly([ILL])
+    assert (again.divisor, again.left, again.left_after) == (1, 25, 25)
+
+
+def test_each_batch_of_a_menu_counts_noisy_deltas_once():
+    db = published()
+    db.declare_exactly([[ILL, ILL_SMOKERS], [ILL, count(where=col("smoker"))]])
+    assert len(db.declaration) == 2
+    db.ask_exactly(ILL)
+    assert "e^2 and 3e-06" in str(db.statement())
+
+
+def test_before_a_release_the_promise_is_said_to_end_with_one():
+    db = published()
+    assert "with the first exact answer this promise ends" in str(db.statement())
+    assert "unless sums are released exactly" in str(db.statement())
+    assert "with the first exact answer" in db.ask(ILL).explain()
+    assert "first exact answer" not in str(published(given=None).statement())
+
+
+def test_values_lie_on_the_lattice_that_is_summed():
+    schema = Schema(Number("x", 0.5, 1.5, step=1))
+    frame = pd.DataFrame({"x": [1.0] * 100})
+    with pytest.raises(InvalidQuery, match="multiples of 1"):
+        Database.open(
+            frame, schema, PROMISE, ":memory:", exactly=Assumptions(1, 1e-6, 0, {"x": 0.3})
+        )
+
+
+def test_after_a_lost_release_no_promise_is_stated(tmp_path):
+    frame, ledger = people(2_000), tmp_path / "people.ledger"
+    given = Assumptions(1, 1e-6, 0, {"ill": 0.2})
+    published(frame, ledger=ledger, given=given).close()
+    shutil.copy(ledger, tmp_path / "backup")
+    db = published(frame, ledger=ledger, given=given)
+    db.ask_exactly(ILL)
+    db.close()
+    shutil.copy(tmp_path / "backup", ledger)
+    recover(ledger)
+    db = published(frame, ledger=ledger, given=given)
+    assert "may have been released" in str(db.statement())
+    assert "believed" not in str(db.statement())
+    with pytest.raises(UnsafeExactly, match="closed"):
+        db.ask_exactly(ILL)
+    db.close()

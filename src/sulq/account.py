@@ -7,7 +7,7 @@ from fractions import Fraction
 
 from sulq.accounting.calibration import Meaning
 from sulq.accounting.confidence import worst, worst_so_far
-from sulq.exact.terms import UNTIL_RELEASED, Terms, promised
+from sulq.exact.terms import MAYBE_RELEASED, UNTIL_RELEASED, Terms, promised
 from sulq.ledger.statement import Statement
 from sulq.oracle import decimal_text
 from sulq.schema.promise import Promise
@@ -41,6 +41,8 @@ class Account:
         assumed = self.assumed
         if assumed is not None:
             return promised(self.promise, assumed)
+        if self.statement.maybe_released:
+            return MAYBE_RELEASED
         warned = f"\n{UNTIL_RELEASED}" if may_release(self.statement) else ""
         return f"promise: {self.promise}{warned}"
 
@@ -53,7 +55,7 @@ class Account:
             f" {decimal_text(self.left)} left",
             self.guarantee,
         ]
-        if self.assumed is None:
+        if self.assumed is None and not self.statement.maybe_released:
             tail = self.meaning.tail_any_belief or self.meaning.tail
             unless = " (unless sums are released exactly)" if may_release(self.statement) else ""
             lines += [

@@ -62,7 +62,7 @@ def test_a_batch_that_just_fails_needs_little_noise(questions, least, rows, long
     found = top_up(domain, sizes, assumptions)
     assert found.sigma_squared < share * plain(longest_squared, assumptions)
     assert found.reached <= assumptions.delta
-    assert found.guarantee == "noise topped up, under assumptions"
+    assert found.guarantee == "a little noise, under assumptions"
     assert found.unconditional_mu**2 == pytest.approx(longest_squared / found.sigma_squared)
 
 

@@ -138,6 +138,8 @@ class _Worlds:
 
 
 def _worlds(promise: Promise, about: str | None) -> _Worlds:
+    if not isinstance(promise, Promise):
+        raise InvalidQuery(f"want a Promise, got {type(promise).__name__}")
     added = promise.neighbours == "add-remove"
     if about not in (None, "value", "presence") or (about == "presence" and not added):
         raise InvalidQuery(

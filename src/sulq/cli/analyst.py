@@ -213,7 +213,7 @@ def ask(
             told.enter_context(stored(found.credits))
             seen_by = database if analyst is None else database.as_analyst(analyst)
             left = seen_by.remaining
-        if receipts is not None:
+        if receipts is not None and found.receipt is not None:
             with receipts.open("a", encoding="utf-8") as file:
                 file.write(found.receipt.to_json() + "\n")
             talk(f"receipt {found.receipt.seq} appended to {receipts}")
@@ -245,7 +245,7 @@ def _show_answer(found: Answer, confidence: float, left: Fraction, unit: str) ->
     cost = [
         ("cost", credits_text(found.credits) + ("" if found.credits else free)),
         ("left", credits_text(left)),
-        ("receipt", str(found.receipt.seq)),
+        ("receipt", "none" if found.receipt is None else str(found.receipt.seq)),
     ]
     if found.terms:
         cost.append(("guarantee", found.terms))
@@ -281,8 +281,8 @@ def _answer_json(name: str, found: Answer, confidence: float) -> dict[str, Any]:
         "credits": found.credits,
         "guarantee": found.guarantee,
         "terms": found.terms,
-        "receipt_number": found.receipt.seq,
-        "receipt": json.loads(found.receipt.to_json()),
+        "receipt_number": found.receipt and found.receipt.seq,
+        "receipt": found.receipt and json.loads(found.receipt.to_json()),
     }
 
 

@@ -122,15 +122,18 @@ def _guarantee(
 ) -> list[tuple[str, str]]:
     from sulq.account import released_terms
     from sulq.accounting.confidence import worst, worst_so_far
-    from sulq.exact.terms import promised
+    from sulq.exact.terms import MAYBE_RELEASED, promised
 
     assumed = released_terms(statement)
     if assumed is not None:
         return [
-            ("released", f"{statement.released} questions under assumptions"),
+            ("released", f"{statement.released} of the declared sums, under assumptions"),
+            *_declared(statement),
             ("guarantee", promised(promise, assumed)),
             ("caps", f"divided by {statement.divisor}"),
         ]
+    if statement.maybe_released:
+        return [("guarantee", MAYBE_RELEASED)]
     whom = "row" if unit == "row" else "person"
     return [
         ("promise", promise_text(promise, unit)),
@@ -142,6 +145,7 @@ def _guarantee(
         ),
         ("beliefs", str(worst(promise))),
         ("so far", str(worst_so_far(promise, statement.spent.credits_fraction))),
+        *_declared(statement),
     ]
 
 
@@ -156,18 +160,38 @@ def _analysts(statement: Statement) -> list[tuple[str, str, str]]:
     ]
 
 
+def _declared(statement: Statement) -> list[tuple[str, str]]:
+    """What may be asked exactly, if anything."""
+    from sulq.account import may_release
+    from sulq.exact.terms import UNTIL_RELEASED
+    from sulq.query.spelling import question_text
+
+    if not may_release(statement):
+        return []
+    batches = "; or ".join(", ".join(map(question_text, path)) for path in statement.menu)
+    lines = [("may be exact", batches or "nothing is declared yet")]
+    return lines if statement.released else [*lines, ("note", UNTIL_RELEASED)]
+
+
 def _guarantee_json(statement: Statement, promise: Promise, means: Meaning) -> dict[str, Any]:
     from sulq.account import released_terms
     from sulq.accounting.confidence import worst, worst_so_far
-    from sulq.exact.terms import promised
+    from sulq.exact.terms import MAYBE_RELEASED, promised
     from sulq.oracle import PRIVATE
 
     assumed = released_terms(statement)
     if assumed is not None:
-        return {"released": statement.released, "guarantee": promised(promise, assumed)}
+        return {
+            "released": statement.released,
+            "guarantee": promised(promise, assumed),
+            "may_be_exact": statement.menu,
+        }
+    if statement.maybe_released:
+        return {"released": None, "guarantee": MAYBE_RELEASED}
     return {
         "released": 0,
         "guarantee": PRIVATE,
+        "may_be_exact": statement.menu,
         "epsilon": means.epsilon,
         "delta": means.delta,
         "tail": means.tail,
@@ -182,7 +206,7 @@ def _statement_json(statement: Statement, promise: Promise, means: Meaning) -> d
     return {
         "table": statement.table,
         "version": statement.version,
-        "promise": promise.to_json(),
+        "noise_calibrated_for" if statement.terms else "promise": promise.to_json(),
         **_guarantee_json(statement, promise, means),
         "credits": cap,
         "spent": spent,

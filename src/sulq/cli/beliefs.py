@@ -128,7 +128,7 @@ def _said(source: TablePolicy) -> tuple[Promise, Fraction | None]:
     statement = inspect(source.ledger_path).statements.get(source.name)
     if statement is None:
         return source.promise, None
-    if statement.released:
+    if statement.released or statement.maybe_released:
         raise Refused(
             "sums were released under assumptions, so no worst-case promise is left for this"
             " table; `sulq ledger` says what holds instead"

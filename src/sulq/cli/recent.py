@@ -17,6 +17,8 @@ from sulq.ledger.charges import from_json
 from sulq.ledger.sqlite import SqliteStore
 from sulq.query.spelling import question_text
 
+LONGEST = 120
+
 
 def recent_questions(path: Path, table: str, most: int) -> list[dict[str, Any]]:
     """The newest charges, oldest first: who asked what, in canonical spelling, for how much."""
@@ -50,5 +52,10 @@ def _line(number: int, body: dict[str, Any]) -> dict[str, Any]:
         "credits": credits,
         "credits_text": credits_text(credits).split()[0],
         "question": body["question"],
-        "sql": question_text(body["question"]),
+        "sql": _short(question_text(body["question"])),
     }
+
+
+def _short(text: str) -> str:
+    """Matrices of a learner are long; the question is in the JSON and in the receipt whole."""
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]} ..."

@@ -14,10 +14,11 @@ from sulq.engines.engine import Engine, check_read, check_source
 from sulq.errors import InvalidQuery, Refused, UnsafeExactly
 from sulq.exact.domain import Assumptions
 from sulq.exact.release import Derived, Menu, planned, released_digest
-from sulq.exact.terms import UNTIL_RELEASED, Terms, promised
+from sulq.exact.terms import MAYBE_RELEASED, UNTIL_RELEASED, Terms, promised
 from sulq.ledger.budgets import OWNER
 from sulq.ledger.entries import Entry
 from sulq.ledger.journal import Journal
+from sulq.noise.distributions import NoNoise
 from sulq.noise.samplers import perturb
 from sulq.oracle import Answer, decimal_text
 from sulq.query.sum_query import SumQuery
@@ -72,8 +73,11 @@ class Exactly:
         private = [bound for bound in asked if unit_cost(bound, self.calibration)]
         if not private:  # public: exact and free, and no release
             return [self.ask_noisily(bound.statistic, analyst=analyst) for bound in asked]
-        menu = self._menu() or self._declared_now(private, analyst)  # durable; may refuse, free
+        declared = self._menu()
+        menu = declared or self._undeclared(private, analyst)  # may refuse, free
         plan = planned(menu, self.ledger.released, asked, self.schema, self._sizes)
+        if declared is None:
+            self._record(menu)  # durable before a row is read
         entries = {bound.text: self._release(bound, menu.terms, analyst) for bound in plan.needed}
         return [self._derive(found, entries, menu.terms, analyst) for found in plan.answers]
 
@@ -113,34 +117,38 @@ class Exactly:
     ) -> Answer:
         """Arithmetic on stored sums and public sizes."""
         bound = derived.bound
-        if not derived.sources:
-            return self.ask_noisily(bound.statistic, analyst=analyst)
+        if not derived.sources and not unit_cost(bound, self.calibration):
+            return self.ask_noisily(bound.statistic, analyst=analyst)  # public: exact and free
         sources = [entry for text, entry in entries.items() if text in derived.sources]
         answer = Answer.of(
             bound,
             derived.values({text: entry.values or () for text, entry in entries.items()}),
-            [terms.law] * len(bound.terms),
+            [terms.law if sources else NoNoise()] * len(bound.terms),
             most=self.engine.size(),
             credits=Fraction(0),
-            receipt=sources[0].receipt,
+            receipt=sources[0].receipt if sources else None,
             guarantee=terms.guarantee,
             terms=str(terms),
         )
         if derived.declared:
             return answer
         seen = ", ".join(str(entry.seq) for entry in sources)
-        return replace(answer, note=f"follows from what receipts {seen} released")
+        whence = f"what receipts {seen} released" if sources else "public sizes alone"
+        return replace(answer, note=f"follows from {whence}")
 
     # --- what may be asked ----------------------------------------------------------------------
 
     def declare(self, menu: Sequence[Sequence[BoundQuery]]) -> Menu:
         """Certify a menu and fix it in the ledger; a refusal declares nothing."""
         found = self._certified(menu)
+        self._record(found)
+        return found
+
+    def _record(self, menu: Menu) -> None:
         try:
-            self.ledger.declare(found.texts, found.divisor(self.promise), found.terms.to_text())
+            self.ledger.declare(menu.texts, menu.divisor(self.promise), menu.terms.to_text())
         except Refused as late:
             raise UnsafeExactly(str(late)) from None
-        return found
 
     def _certified(self, menu: Sequence[Sequence[BoundQuery]]) -> Menu:
         if self.assumptions is None:
@@ -148,11 +156,11 @@ class Exactly:
         check_source(self.engine)
         return Menu.certified(menu, self.schema, self._sizes, self.assumptions)
 
-    def _declared_now(self, asked: Sequence[BoundQuery], analyst: str) -> Menu:
+    def _undeclared(self, asked: Sequence[BoundQuery], analyst: str) -> Menu:
         """Nothing was declared: the owner's first batch on an untouched table declares itself."""
         if analyst != OWNER and self.assumptions is not None:
             raise UnsafeExactly("the owner has declared nothing for exact release on this table")
-        return self.declare([asked])
+        return self._certified([asked])
 
     def menu_of(self, batches: Sequence[object]) -> list[list[BoundQuery]]:
         """Batches, each a question or a list of them; also as one list of lists."""
@@ -204,4 +212,6 @@ class Exactly:
             return {"guarantee": AFTERWARDS, "terms": promised(self.promise, terms)}
         if self.assumptions is None:
             return {"promise": self.promise}
+        if self.ledger.recovered:
+            return {"guarantee": AFTERWARDS, "terms": MAYBE_RELEASED}
         return {"promise": self.promise, "terms": f"{self.promise}; {UNTIL_RELEASED}"}

@@ -92,9 +92,10 @@ def certify(domain: Domain, sizes: Sequence[int], assumptions: Assumptions) -> C
         return Certificate(epsilon, delta, (), (), (), 1, 0.0)
     tried = designs_for(views, changes, assumptions)
     if not tried:
+        known = f", {assumptions.known_rows:,} of them known" if assumptions.known_rows else ""
         raise UnsafeExactly(
-            "refused: no row's other values hide its own: nothing in the batch is uncertain;"
-            " ask with noise instead"
+            f"refused: too few other rows are uncertain in what the batch asks{known}, so nothing"
+            " hides a row; ask with noise instead"
         )
     whole = [design for design in tried if design.made]
     if not whole:

@@ -11,7 +11,7 @@ from itertools import product
 from sulq.errors import InvalidQuery, UnsafeExactly
 from sulq.exact.rows import Row, adds
 from sulq.schema.bound import Matches, RowSums
-from sulq.schema.columns import Category, Column, Flag, Schema
+from sulq.schema.columns import Category, Column, Flag, Number, Schema
 from sulq.schema.ranges import mentioned
 
 MOST_ROWS = 20_000
@@ -44,7 +44,9 @@ class Assumptions:
         if not 0 < self.delta < 1:
             raise InvalidQuery(f"delta must lie between 0 and 1, got {delta!r:.40}")
         if isinstance(known_rows, bool) or not isinstance(known_rows, int) or known_rows < 0:
-            raise InvalidQuery(f"known_rows must be a whole number, got {known_rows!r:.40}")
+            raise InvalidQuery(
+                f"known_rows must be a whole number, 0 or more; got {known_rows!r:.40}"
+            )
         put(self, "known_rows", known_rows)
         if not isinstance(least, Mapping) or not least:
             raise InvalidQuery("least must say which columns are uncertain: {'ill': 0.05}")
@@ -96,6 +98,7 @@ class Domain:
     ) -> Domain:
         """Refuse what has no natural lattice or could be singled out by text."""
         for name, share in least.items():
+            _check_on_lattice(schema[name])
             count = len(values_of(schema[name]))
             if schema[name].public:
                 raise InvalidQuery(f"{name} is public: nothing of it is uncertain")
@@ -175,6 +178,17 @@ class Additions:
 def columns_of(program: RowSums) -> tuple[str, ...]:
     """The columns a question reads, each once."""
     return tuple(dict.fromkeys(mentioned(program.rows, *program.terms, *program.groups)))
+
+
+def _check_on_lattice(column: Column) -> None:
+    """What is rounded to multiples of a step has its values there."""
+    if not isinstance(column, Number) or column.lattice is None:
+        return
+    if column.range[0] % column.lattice:
+        raise InvalidQuery(
+            f"{column.name}: its values are multiples of {column.lattice}, and low ="
+            f" {column.low} is none; declare a low that is, or leave it out of least"
+        )
 
 
 def values_of(column: Column) -> list[object]:

@@ -93,7 +93,7 @@ class Menu:
             if filled is None:
                 raise short from None
             return cls(held, Terms(given, filled.factor, filled.reached, filled.sigma_squared))
-        return cls(held, Terms(given, found.factor, found.reached))
+        return cls(held, Terms(given, found.factor, found.reached, batches=len(held)))
 
     @property
     def texts(self) -> list[list[str]]:
@@ -165,7 +165,7 @@ def planned(
         if None in derived:
             continue
         answers = tuple(answer for answer in derived if answer is not None)
-        if menu.terms.top_up and not all(answer.declared for answer in answers):
+        if menu.terms.top_up and not all(a.declared or not a.sources for a in answers):
             raise UnsafeExactly(
                 "refused: a little noise was needed here, so only the declared questions"
                 " themselves are answered; combine their answers yourself"

@@ -13,6 +13,10 @@ from sulq.schema.promise import Promise
 
 EXACT = "noiseless, under assumptions"
 TOPPED_UP = "a little noise, under assumptions"
+MAYBE_RELEASED = (
+    "events of this table were lost, and sums may have been released under assumptions: no"
+    " worst-case promise is left"
+)
 UNTIL_RELEASED = (
     "exact release is on for this table: with the first exact answer this promise ends, and what"
     " holds from then on rests on the owner's assumptions"
@@ -25,12 +29,14 @@ class Terms:
 
     `factor` is r of S1.12: what one row may change goes along with so many other rows at most.
     `top_up` is the variance of the noise that fills a deficit, in whole steps; 0 for exact sums.
+    `batches` is how many were declared, of which one may be released.
     """
 
     assumptions: Assumptions
     factor: int
     reached: float
     top_up: Fraction = Fraction(0)
+    batches: int = 1
 
     @property
     def guarantee(self) -> str:
@@ -53,6 +59,7 @@ class Terms:
                 "factor": self.factor,
                 "reached": self.reached,
                 "top_up": str(self.top_up),
+                "batches": self.batches,
             }
         )
 
@@ -64,6 +71,7 @@ class Terms:
             form["factor"],
             form["reached"],
             Fraction(form["top_up"]),
+            form["batches"],
         )
 
     def __str__(self) -> str:
@@ -75,14 +83,17 @@ class Terms:
             f" factor e^{float(given.epsilon):g} and {float(given.delta):g}, provided rows are"
             " independent given the public columns, every value keeps at least this probability"
             f" whatever else is known of its row ({least}), and at most {rows:,} other rows are"
-            " known"
+            " known, and nothing else is released about these rows"
         )
 
 
 def promised(promise: Promise, terms: Terms) -> str:
-    """What holds for every row once sums were released on such terms."""
+    """What holds for every row once sums were released on such terms.
+
+    The event splits by the batch that the answers led to: noisy answers count once for each.
+    """
     epsilon = float(promise.epsilon + terms.assumptions.epsilon)
-    delta = float(promise.delta + terms.assumptions.delta)
+    delta = float(terms.batches * promise.delta + terms.assumptions.delta)
     return (
         "sums were released under assumptions, so no worst-case promise is left.\n"
         f"{terms}.\n"

@@ -53,7 +53,7 @@ class TopUp:
 
     @property
     def guarantee(self) -> str:
-        return "noise topped up, under assumptions"
+        return "a little noise, under assumptions"
 
 
 @dataclass(frozen=True, slots=True)

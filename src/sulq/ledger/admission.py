@@ -21,6 +21,11 @@ from sulq.ledger.receipts import Proof
 from sulq.ledger.reservations import NOTHING
 from sulq.ledger.table import ATTEMPTS, Keyed, Record, Table
 
+CLOSED = (
+    "events of this ledger were lost, perhaps a release under assumptions among them: exact release"
+    " is closed for this table; ask with noise"
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Decision:
@@ -133,6 +138,8 @@ class Desk:
 
     def _admit_release(self, ask: Ask) -> None:
         declaration = self.table.declaration
+        if self.table.recovered:
+            raise Refused(CLOSED)
         if declaration is None or not declaration.allows({ask.question}):
             raise Refused("this was not declared for release before anything was answered")
         if not declaration.allows(self.table.released | {ask.question}):

@@ -122,6 +122,7 @@ class History:
             self.tables[lost["table"]].restore(lost)
         for table in self.tables.values():
             table.forget(answered=not body["genuine"])
+            table.recovered = True
             if body["burn"]:
                 table.budgets.burn()
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from sulq.accounting.losses import Loss
 from sulq.errors import Refused
 from sulq.ledger import answers, events, steps
-from sulq.ledger.admission import Desk
+from sulq.ledger.admission import CLOSED, Desk
 from sulq.ledger.book import MEMORY, Book, open_book
 from sulq.ledger.budgets import OWNER, ended
 from sulq.ledger.charges import by_name, from_json, group, loss_from_json
@@ -147,6 +147,8 @@ class Journal:
             check_text("declaration", text, TEXT)
 
         def work() -> None:
+            if self._table.recovered:
+                raise Refused(CLOSED)
             if self._table.declaration is not None:
                 raise Refused("this table has a declaration already; there can be one")
             if not self._table.budgets.untouched:
@@ -162,6 +164,11 @@ class Journal:
     def declaration(self) -> Declaration | None:
         """What may be released under assumptions; None if nothing was declared."""
         return self._book.read(lambda: self._table.declaration)
+
+    @property
+    def recovered(self) -> bool:
+        """True if events were lost since the table was published."""
+        return self._book.read(lambda: self._table.recovered)
 
     @property
     def released(self) -> frozenset[str]:

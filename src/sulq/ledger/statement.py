@@ -53,6 +53,8 @@ class Statement:
     released: int  # questions, under assumptions
     divisor: int  # by which every cap was divided with the first release
     terms: str  # of what was released; empty if nothing was
+    maybe_released: bool  # events were lost, and a release may have been among them
+    menu: tuple[tuple[str, ...], ...]  # sets of questions, of which one may be released
     recoveries: int
     seq: int  # of the chain's last event
     head: str  # its hash
@@ -99,6 +101,8 @@ def statement(history: History, name: str) -> Statement:
         len(table.released),
         budgets.divisor,
         table.declaration.terms if table.declaration and table.released else "",
+        table.recovered and "assumptions" in header.facts,
+        table.declaration.menu if table.declaration else (),
         len(history.gaps),
         history.mark.seq,
         history.mark.hash.hex(),

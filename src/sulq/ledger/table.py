@@ -73,6 +73,7 @@ class Table:
     declaration: Declaration | None = None
     charged: int = 0
     released: set[str] = field(default_factory=set)  # questions, under assumptions
+    recovered: bool = False  # a release may be among what was lost
     answered: int = 0
 
     def __post_init__(self) -> None:
@@ -84,15 +85,16 @@ class Table:
             case "charge":
                 self._charge(seq, body)
             case "declare":
-                if self.declaration is not None or not self.budgets.untouched:
+                if self.declaration is not None or self.recovered or not self.budgets.untouched:
                     raise ValueError("declared too late")
                 menu = tuple(tuple(path) for path in body["menu"])
                 self.declaration = Declaration(menu, int(body["divisor"]), body["terms"])
             case "release":
                 questions = self.released | {body["question"]}
-                if self.declaration is None or not self.declaration.allows(questions):
+                declared = self.declaration
+                if declared is None or self.recovered or not declared.allows(questions):
                     raise ValueError("released what was not declared")
-                self.budgets.divide(self.declaration.divisor)
+                self.budgets.divide(declared.divisor)
                 self._charge(seq, body).release = True
                 self.released = questions
             case "answer":

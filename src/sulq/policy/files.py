@@ -30,7 +30,12 @@ def read_policy(path: str | Path) -> dict[str, TablePolicy]:
             f"there is no policy file {path}; `sulq init FILE` writes one, --policy names another"
         ) from None
     except OSError:
-        raise InvalidQuery(f"the policy file {path} cannot be read; check its rights") from None
+        why = (
+            "is a directory; name the file in it"
+            if path.is_dir()
+            else "cannot be read; check its rights"
+        )
+        raise InvalidQuery(f"the policy file {path} {why}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         where = str(error) if isinstance(error, tomllib.TOMLDecodeError) else "not UTF-8 text"
         raise InvalidQuery(f"the policy file {path} is not valid TOML: {where}") from None
