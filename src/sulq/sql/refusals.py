@@ -15,7 +15,7 @@ KNOWN = (
 )
 
 _REMEDIES: dict[type[Node], str] = {
-    exp.Query: "an expression sees one row at a time; leave SELECT out",
+    exp.Query: "a row expression sees one row at a time; ask the inner SELECT first",
     exp.AggFunc: "the statistic is named before the expression: sulq ask people mean income",
     exp.Column: "name the column alone, without its table",
     exp.ILike: "use LIKE, which minds capitals",

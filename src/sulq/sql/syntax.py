@@ -1,8 +1,9 @@
-"""SQL text to sqlglot's syntax tree: one expression, no comments, bounded in length and depth."""
+"""SQL text to sqlglot's syntax tree: one statement, no comments, bounded in length and depth."""
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from collections.abc import Callable
+from typing import TypeAlias, TypeVar
 
 from sqlglot import Token, TokenType, exp
 from sqlglot.dialects.dialect import Dialect
@@ -14,6 +15,7 @@ from sulq.query.expressions import DEEPEST
 LONGEST = 10_000
 
 Node: TypeAlias = exp.Expr
+T = TypeVar("T")
 
 _OPENING = {TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE, TokenType.CASE}
 _CLOSING = {TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE, TokenType.END}
@@ -22,28 +24,40 @@ _PREFIX = {TokenType.NOT, TokenType.DASH, TokenType.PLUS, TokenType.TILDE}
 
 def syntax_tree(text: str, into: type[Node] = exp.Condition) -> Node:
     """sqlglot's tree of one `into`, or `InvalidQuery`; the tree may still hold anything."""
+    return tree_of(tokens_of(text), text, into)
+
+
+def tokens_of(text: str) -> list[Token]:
+    """The words of a text of bearable length."""
     if not isinstance(text, str):
         raise InvalidQuery(f"want SQL as a text, got {type(text).__name__}")
     if len(text) > LONGEST:
         raise InvalidQuery(f"SQL may have {LONGEST:,} characters, got {len(text):,}: shorten it")
     if "\x00" in text:
         raise InvalidQuery("SQL must not hold NUL characters")
+    return _guarded(text, lambda: Dialect.get_or_raise(None).tokenize(text))
+
+
+def tree_of(tokens: list[Token], text: str, into: type[Node]) -> Node:
+    """sqlglot's tree of words that `text` holds."""
+    _check_tokens(tokens)
     dialect = Dialect.get_or_raise(None)
+    trees = _guarded(text, lambda: dialect.parser().parse_into(into, tokens, text))
+    if len(trees) != 1 or trees[0] is None:
+        raise InvalidQuery("the SQL text is empty; write for instance age >= 65 AND smoker")
+    return trees[0]
+
+
+def _guarded(text: str, step: Callable[[], list[T]]) -> list[T]:
+    """A step of sqlglot's; whatever it makes of odd text, the refusal is ours."""
     try:
-        tokens = dialect.tokenize(text)
-        _check_tokens(tokens)
-        trees = dialect.parser().parse_into(into, tokens, text)
-    except InvalidQuery:
-        raise
+        return step()
     except RecursionError:
         raise too_deep() from None
     except SqlglotError as error:
         raise _malformed(error) from None
     except (AttributeError, LookupError, TypeError, ValueError):  # what odd text does to a parser
         raise InvalidQuery(f"{text!r:.80} cannot be read as SQL") from None
-    if len(trees) != 1 or trees[0] is None:
-        raise InvalidQuery("the SQL text is empty; write for instance age >= 65 AND smoker")
-    return trees[0]
 
 
 def _check_tokens(tokens: list[Token]) -> None:
@@ -52,7 +66,7 @@ def _check_tokens(tokens: list[Token]) -> None:
     for token in tokens:
         if token.token_type == TokenType.SEMICOLON:
             raise InvalidQuery(
-                f"a semicolon at character {token.start + 1}: write one expression, without `;`"
+                f"a semicolon at character {token.start + 1}: write one statement, without `;`"
             )
         if token.comments:
             raise InvalidQuery("a comment in the SQL text: leave comments out")

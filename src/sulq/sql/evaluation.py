@@ -1,0 +1,308 @@
+"""From noisy answers to the rows of a result. Post-processing only."""
+
+from __future__ import annotations
+
+import datetime
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from sulq.accounting.pricing import noise_text
+from sulq.oracle import Answer
+from sulq.sql.distributions import end_of, quantile_of
+from sulq.sql.estimates import Estimate, Made, Noisy, as_estimate, mean, root, variance
+from sulq.sql.planning import Mean, Plan, Public, Quantile, Recipe, Total, Variance
+from sulq.sql.select import (
+    Aggregate,
+    Calculation,
+    Constant,
+    IntervalEnd,
+    Key,
+    Ordering,
+    Output,
+    OverGroups,
+)
+
+Cell = tuple[int, ...]
+Value = Any
+"""An Estimate, or a public value: text, number, truth value, date or None."""
+
+
+@dataclass(slots=True)
+class Evaluation:
+    """The answers of a plan, read cell by cell."""
+
+    plan: Plan
+    answers: Sequence[Answer]
+    confidence: float
+    most: float = math.inf  # rows there can be
+    cells: list[Cell] = field(default_factory=list)
+    _read: dict[tuple[int, Cell], Estimate] = field(default_factory=dict)
+    _totals: dict[int, Estimate] = field(default_factory=dict)
+    _steps: dict[int, list[float]] = field(default_factory=dict)
+    _names: dict[int, str] = field(default_factory=dict)
+
+    def rows(self) -> list[tuple[Value, ...]]:
+        """The result: HAVING, then totals over what it left, ORDER BY, OFFSET and LIMIT."""
+        select = self.plan.select
+        self.cells = list(itertools.product(*(grouping.shown for grouping in select.groups)))
+        if select.having is not None:
+            self.cells = [c for c in self.cells if self.value(select.having, c) is True]
+        ordered = self.cells
+        for part in reversed(select.order):
+            ordered = self._sorted(ordered, part)
+        end = None if select.limit is None else select.offset + select.limit
+        return [
+            tuple(self.value(item.of, cell) for item in select.items)
+            for cell in ordered[select.offset : end]
+        ]
+
+    def _sorted(self, cells: list[Cell], part: Ordering) -> list[Cell]:
+        known: list[tuple[Value, Cell]] = []
+        unknown: list[Cell] = []
+        for cell in cells:
+            value = plain(self.value(part.of, cell))
+            if value is None or value != value:
+                unknown.append(cell)
+            else:
+                known.append((value, cell))
+        known.sort(key=lambda pair: _order(pair[0]), reverse=part.descending)
+        listed = [cell for _, cell in known]
+        return unknown + listed if part.nulls_first else listed + unknown
+
+    # --- outputs --------------------------------------------------------------------------------
+
+    def value(self, output: Output, cell: Cell) -> Value:
+        match output:
+            case Constant(value=value):
+                return float(value) if isinstance(value, Fraction) else value
+            case Key(place=place):
+                return self.plan.select.groups[place].labels[cell[place]]
+            case Aggregate():
+                return self._aggregate(output, cell)
+            case OverGroups(of=inner):
+                return self._over_groups(inner)
+            case IntervalEnd(of=inner, high=high):
+                found = as_estimate(self.value(inner, cell))
+                return Noisy.exact(found.interval(self.confidence)[high])
+            case Calculation(operator=operator, parts=parts):
+                return calculated(operator, [self.value(part, cell) for part in parts])
+
+    def _over_groups(self, inner: Output) -> Estimate:
+        if id(inner) not in self._totals:
+            waiting = [as_estimate(self.value(inner, cell)) for cell in self.cells]
+            waiting = waiting or [Noisy.exact(0.0)]
+            while len(waiting) > 1:  # in pairs: a long sum of long forms stays quick
+                pairs = itertools.zip_longest(waiting[::2], waiting[1::2])
+                waiting = [a if b is None else a + b for a, b in pairs]
+            self._totals[id(inner)] = waiting[0]
+        return self._totals[id(inner)]
+
+    # --- aggregates -----------------------------------------------------------------------------
+
+    def _aggregate(self, aggregate: Aggregate, cell: Cell) -> Estimate:
+        key = (id(aggregate), cell)
+        if key not in self._read:
+            self._read[key] = self._estimate(self.plan.recipes[id(aggregate)], cell)
+        return self._read[key]
+
+    def _estimate(self, recipe: Recipe, cell: Cell) -> Estimate:
+        match recipe:
+            case Public(value=value):
+                return Noisy.exact(value)
+            case Total(parts=parts, low=low, high=high):
+                limits = self._limits(low, high)
+                if len(parts) == 1:
+                    return self._draw(parts[0][0], cell, *limits).times(parts[0][1])
+                found = Noisy.exact(0.0)
+                for place, weight in parts:
+                    found = found.plus(self._draw(place, cell), weight)
+                return Noisy(found.number, found.draws, limits)
+            case Mean():
+                return self._mean(recipe, cell)
+            case Variance():
+                return self._variance(recipe, cell)
+            case Quantile():
+                return self._quantile(recipe, cell)
+
+    def _limits(self, low: float, high: float) -> tuple[float, float]:
+        if math.isinf(self.most):
+            return (0.0 if low >= 0 else -math.inf), (0.0 if high <= 0 else math.inf)
+        return self.most * min(low, 0.0), self.most * max(high, 0.0)
+
+    def _mean(self, recipe: Mean, cell: Cell) -> Estimate:
+        counted = self._draw(recipe.counted, cell, 0.0, self.most)
+        summed = self._draw(recipe.centred, cell)
+        return mean(counted, summed, recipe.middle, recipe.low, recipe.high)
+
+    def _variance(self, recipe: Variance, cell: Cell) -> Estimate:
+        of = recipe.mean
+        counted = self._draw(of.counted, cell, 0.0, self.most)
+        squares = self._draw(recipe.squared, cell).plus(counted, recipe.square_middle)
+        found = variance(counted, self._draw(of.centred, cell), squares, of.low, of.high, of.middle)
+        if recipe.sample and counted.number > 2:  # n / (n - 1): next to nothing where n is known
+            factor = counted.number / (counted.number - 1)
+            found = Made((found,), lambda x: x * factor, lambda e: (e[0] * factor, e[1] * factor))
+        return root(found) if recipe.root else found
+
+    def _draw(
+        self, place: int, cell: Cell, low: float = -math.inf, high: float = math.inf
+    ) -> Noisy:
+        """A term of the vector in a cell."""
+        answer = self.answers[0]
+        values = np.asarray(answer.value)
+        at = (*cell, place)
+        if 0 not in self._steps:
+            errors = np.asarray(answer.standard_error)[(0,) * len(cell)]
+            self._steps[0] = [
+                float(error) / deviation if (deviation := law.standard_deviation()) else 1.0
+                for error, law in zip(errors, answer.laws, strict=True)
+            ]
+        law = answer.laws[place]
+        if not law.standard_deviation():
+            return Noisy.exact(float(values[at]))
+        return Noisy.draw(
+            (self._name(0), *at), float(values[at]), law, self._steps[0][place], low, high
+        )
+
+    def _name(self, question: int) -> str:
+        """Equal names, equal draws: the question and its noise."""
+        if question not in self._names:
+            answer = self.answers[question]
+            self._names[question] = answer.question + noise_text(answer.laws)
+        return self._names[question]
+
+    def _quantile(self, recipe: Quantile, cell: Cell) -> Estimate:
+        answer = self.answers[recipe.question]
+        counts = np.asarray(answer.value, dtype=np.float64)[cell][:, 0]
+        axes = answer.keys if len(cell) else (answer.keys,)
+        bins: Any = axes[-1]
+        edges = np.array([bins[0][0], *(high for _, high in bins)], dtype=np.float64)
+        spread = float(np.asarray(answer.standard_error).flat[0])
+        name = (self._name(recipe.question), *cell)
+        if recipe.share is not None:
+            return quantile_of(counts, edges, spread, recipe.share, name)
+        deviation = answer.laws[0].standard_deviation()
+        step = spread / deviation if deviation else 1.0
+        return end_of(counts, edges, answer.laws[0], step, recipe.highest, recipe.step, name)
+
+
+def plain(value: Value) -> Value:
+    """What HAVING and ORDER BY see: the noisy value."""
+    return value.value if isinstance(value, Estimate) else value
+
+
+def _order(value: Value) -> tuple[int, Value]:
+    if isinstance(value, bool | int | float | Fraction):
+        return 0, float(value)
+    if isinstance(value, datetime.date):
+        return 1, value.isoformat()
+    return 2, str(value)
+
+
+def calculated(operator: str, parts: list[Value]) -> Value:
+    """An operation on estimates and public values; NULL in, NULL out."""
+    if operator in ("and", "or", "not", "null", "in"):
+        return _logic(operator, parts)
+    if any(part is None for part in parts):
+        return None
+    if operator in ("=", "<>", "<", "<=", ">", ">="):
+        return _compared(operator, *map(plain, parts))
+    if not any(isinstance(part, Estimate) for part in parts):
+        return _public(operator, [float(part) for part in parts])
+    match operator, parts:
+        case "+", [a, b]:
+            return a + b
+        case "-", [a, b]:
+            return a - b
+        case "*", [a, b]:
+            return a * b
+        case "/", [a, b]:
+            return as_estimate(a) / as_estimate(b)
+        case "negate", [a]:
+            return -a
+        case "abs", [a]:
+            return Made((a,), abs, _abs_ends)
+        case "sqrt", [a]:
+            return root(a)
+        case "round", [a, digits]:
+            return Made(
+                (a,),
+                lambda x: _rounded(x, digits),
+                lambda ends: (_rounded(ends[0], digits), _rounded(ends[1], digits)),
+            )
+    raise AssertionError(operator)
+
+
+def _rounded(x: float, digits: int) -> float:
+    return round(x, digits) if math.isfinite(x) else x
+
+
+def _abs_ends(ends: tuple[float, float]) -> tuple[float, float]:
+    low, high = ends
+    return (0.0 if low <= 0 <= high else min(abs(low), abs(high))), max(abs(low), abs(high))
+
+
+def _public(operator: str, parts: list[float]) -> float | None:
+    match operator, parts:
+        case "+", [a, b]:
+            return a + b
+        case "-", [a, b]:
+            return a - b
+        case "*", [a, b]:
+            return a * b
+        case "/", [a, b]:
+            return a / b if b else None
+        case "negate", [a]:
+            return -a
+        case "abs", [a]:
+            return abs(a)
+        case "sqrt", [a]:
+            return math.sqrt(a) if a >= 0 else None
+        case "round", [a, digits]:
+            return round(a, int(digits))
+    raise AssertionError(operator)
+
+
+def _compared(operator: str, a: Value, b: Value) -> bool | None:
+    if a != a or b != b:  # not a number: a ratio of nothing
+        return None
+    if operator in ("=", "<>"):
+        return bool(a == b) is (operator == "=")
+    left, right = _order(a), _order(b)
+    if left[0] != right[0]:
+        return None
+    return bool(
+        {
+            "<": left[1] < right[1],
+            "<=": left[1] <= right[1],
+            ">": left[1] > right[1],
+            ">=": left[1] >= right[1],
+        }[operator]
+    )
+
+
+def _logic(operator: str, parts: list[Value]) -> bool | None:
+    """SQL's three values."""
+    if operator == "null":
+        return parts[0] is None
+    if operator == "in":
+        found = [calculated("=", [parts[0], other]) for other in parts[1:]]
+        return _logic("or", found)
+    truths = [None if part is None else bool(plain(part)) for part in parts]
+    if operator == "not":
+        return None if truths[0] is None else not truths[0]
+    decisive = operator == "or"
+    if decisive in truths:
+        return decisive
+    return None if None in truths else not decisive
+
+
+def iterate(rows: list[tuple[Value, ...]]) -> Iterator[Estimate]:
+    """The estimates in a result."""
+    return (value for row in rows for value in row if isinstance(value, Estimate))

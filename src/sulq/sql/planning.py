@@ -1,0 +1,317 @@
+"""A Select as few questions as it takes, and recipes that read its aggregates off the answers.
+
+All counts, sums, means and variances are one vector of sums, priced together; quantiles and ends
+of one expression share one distribution. Nothing here reads data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+from sulq.errors import InvalidQuery
+from sulq.query import canonical
+from sulq.query.expressions import Column, Expression, Literal, Operation, lit, operation
+from sulq.query.statistics import CDF_BINS
+from sulq.query.sum_query import SumQuery, group
+from sulq.schema.columns import Schema
+from sulq.schema.rows import RowBinder
+from sulq.sql.select import Aggregate, Select, aggregates_of
+
+ONE = lit(1)
+VARIANCES = ("var_pop", "var_samp", "stddev_pop", "stddev_samp")
+
+
+@dataclass(frozen=True, slots=True)
+class Total:
+    """A sum of terms of the vector: place and weight."""
+
+    parts: tuple[tuple[int, float], ...]
+    low: float = 0.0
+    high: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Mean:
+    """A count, the total of (x - middle), and where x lies."""
+
+    counted: int
+    centred: int
+    middle: float
+    low: float
+    high: float
+    kind: str = "number"
+
+
+@dataclass(frozen=True, slots=True)
+class Variance:
+    """As `Mean`, with the total of (x - middle)^2 - square_middle."""
+
+    mean: Mean
+    squared: int
+    square_middle: float
+    sample: bool
+    root: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Quantile:
+    """A share of a distribution; without one, its lowest or highest end."""
+
+    question: int
+    share: float | None
+    highest: bool = False
+    kind: str = "number"
+    step: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Public:
+    """A number that everybody knows."""
+
+    value: int
+
+
+Recipe = Total | Mean | Variance | Quantile | Public
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Plan:
+    """The questions of a statement, the vector first, and a recipe for each aggregate by its id."""
+
+    select: Select
+    questions: tuple[SumQuery, ...]
+    recipes: dict[int, Recipe]
+    has_vector: bool
+    notes: tuple[str, ...] = ()
+
+
+def plan_of(select: Select, schema: Schema, size: int | None) -> Plan:
+    """What to ask. `size` is the public number of rows, where it is public."""
+    wanted: list[Aggregate] = []
+    outputs = [item.of for item in select.items] + [part.of for part in select.order]
+    outputs += [] if select.having is None else [select.having]
+    for output in outputs:
+        wanted += aggregates_of(output)
+    public = size if schema.unit == "row" else None
+    planner = _Planner(select, schema, public)
+    for aggregate in wanted:
+        planner.note_mean(aggregate)
+    for aggregate in wanted:
+        planner.add(aggregate)
+    if not wanted:  # SELECT city FROM people GROUP BY city: the keys are public
+        return Plan(select, (), {}, False, ("group keys are public; nothing was asked",))
+    return planner.plan()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Term:
+    """A summand where `where` holds; `needs` is an expression that must be there."""
+
+    value: Expression
+    where: Expression | None
+    needs: Expression | None
+    implied: bool = False  # where `needs` is missing the value is, too
+
+
+@dataclass(slots=True)
+class _Planner:
+    select: Select
+    schema: Schema
+    size: int | None
+    terms: dict[tuple[str, str, str], _Term] = field(default_factory=dict)
+    means: set[tuple[str, str]] = field(default_factory=set)
+    distributions: dict[tuple[str, str], SumQuery] = field(default_factory=dict)
+    recipes: dict[int, Recipe] = field(default_factory=dict)
+    quantiles: list[tuple[Aggregate, tuple[str, str]]] = field(default_factory=list)
+    notes: dict[str, None] = field(default_factory=dict)
+
+    def note_mean(self, aggregate: Aggregate) -> None:
+        """Where a mean is asked, a sum of the same is read off its parts."""
+        if aggregate.kind == "avg" or aggregate.kind in VARIANCES:
+            self.means.add(_spelled(aggregate))
+
+    def add(self, aggregate: Aggregate) -> None:
+        if id(aggregate) in self.recipes:
+            return
+        if aggregate.kind == "persons":
+            raise InvalidQuery(
+                "COUNT(DISTINCT person) is not available in SELECT yet; where all persons are"
+                " meant, their number is public"
+            )
+        if aggregate.kind in ("quantile", "min", "max"):
+            self._distribution(aggregate)
+        elif aggregate.kind == "count":
+            self.recipes[id(aggregate)] = self._count(aggregate)
+        elif aggregate.kind == "sum":
+            self.recipes[id(aggregate)] = self._sum(aggregate)
+        elif aggregate.kind == "avg":
+            self.recipes[id(aggregate)] = self._mean(aggregate)
+        else:
+            self.recipes[id(aggregate)] = self._variance(aggregate)
+
+    # --- the vector -----------------------------------------------------------------------------
+
+    def _place(
+        self,
+        value: Expression,
+        where: Expression | None,
+        needs: Expression | None = None,
+        implied: bool = False,
+    ) -> int:
+        key = (_text(value), _text(where), _text(needs))
+        if key not in self.terms:
+            self.terms[key] = _Term(value, where, needs, implied)
+        return list(self.terms).index(key)
+
+    def _count(self, aggregate: Aggregate) -> Recipe:
+        of = aggregate.of if aggregate.of is not None and nullable(aggregate.of) else None
+        all_rows = canonical.truth(self.select.rows) is canonical.TRUE and not self.select.groups
+        if of is None and aggregate.where is None and all_rows and self.size is not None:
+            self.notes["the number of rows is public"] = None
+            return Public(self.size)
+        return Total(((self._place(ONE, aggregate.where, of), 1.0),))
+
+    def _sum(self, aggregate: Aggregate) -> Recipe:
+        of = _argument(aggregate)
+        low, high, _ = self._range(of)
+        if _spelled(aggregate) in self.means:
+            mean = self._mean(aggregate)
+            parts = ((mean.centred, 1.0), (mean.counted, mean.middle))
+            return Total(parts if mean.middle else parts[:1], low, high)
+        return Total(((self._place(of, aggregate.where), 1.0),), low, high)
+
+    def _mean(self, aggregate: Aggregate) -> Mean:
+        of = _argument(aggregate)
+        needs = of if nullable(of) else None
+        low, high, kind = self._range(of)
+        centred = operation("centred", of)
+        middle = self._middle(centred)
+        counted = self._place(ONE, aggregate.where, needs)
+        summed = self._place(centred, aggregate.where, needs, implied=True)
+        return Mean(counted, summed, middle, low, high, kind)
+
+    def _variance(self, aggregate: Aggregate) -> Variance:
+        of = _argument(aggregate)
+        mean = self._mean(aggregate)
+        from_middle = operation("centred", of)
+        square = operation("centred", from_middle * from_middle)
+        needs = of if nullable(of) else None
+        squared = self._place(square, aggregate.where, needs, implied=True)
+        kind = aggregate.kind
+        return Variance(
+            mean, squared, self._middle(square), kind.endswith("samp"), kind.startswith("stddev")
+        )
+
+    def _range(self, of: Expression) -> tuple[float, float, str]:
+        value = RowBinder(self.schema).number(canonical.value(of))
+        return float(value.low * value.step), float(value.high * value.step), value.kind
+
+    def _middle(self, centred: Expression) -> float:
+        return float(RowBinder(self.schema).centred_number(canonical.value(centred))[1])
+
+    def _vector(self) -> SumQuery | None:
+        """One question: what all terms need goes into its rows, the rest into CASE."""
+        terms = list(self.terms.values())
+        if not terms:
+            return None
+        groups = tuple(grouping.group for grouping in self.select.groups)
+        same_where = len({_text(term.where) for term in terms}) == 1
+        same_needs = len({_text(term.needs) for term in terms}) == 1
+        hoisted: list[Expression] = []
+        if same_where and terms[0].where is not None:
+            hoisted.append(terms[0].where)
+        together = same_where and same_needs
+        if together and terms[0].needs is not None:
+            hoisted.append(terms[0].needs.is_not_null())
+        summands = [_summand(term, not same_where, not together) for term in terms]
+        return SumQuery(tuple(summands), self._rows(hoisted), groups)
+
+    def _rows(self, further: list[Expression]) -> Expression:
+        parts = [p for p in (self.select.rows, *further) if p is not canonical.TRUE]
+        if not parts:
+            return canonical.TRUE
+        return parts[0] if len(parts) == 1 else operation("and", *parts)
+
+    # --- distributions --------------------------------------------------------------------------
+
+    def _distribution(self, aggregate: Aggregate) -> None:
+        of = _argument(aggregate)
+        key = _spelled(aggregate)
+        if key not in self.distributions:
+            further = [] if aggregate.where is None else [aggregate.where]
+            groups = (*(g.group for g in self.select.groups), group(of, bins=CDF_BINS))
+            self.distributions[key] = SumQuery((ONE,), self._rows(further), groups)
+        self.quantiles.append((aggregate, key))
+        if aggregate.kind != "quantile":
+            self.notes[
+                "MIN and MAX are the ends of a noisy distribution: where clearly anybody is,"
+                " not the one most extreme row"
+            ] = None
+
+    def _quantile(self, aggregate: Aggregate, question: int) -> Quantile:
+        value = RowBinder(self.schema).number(canonical.value(_argument(aggregate)))
+        step = float(value.step) if value.exact else 0.0
+        if aggregate.kind == "quantile":
+            return Quantile(question, float(aggregate.share or 0), kind=value.kind, step=step)
+        return Quantile(question, None, aggregate.kind == "max", value.kind, step)
+
+    def plan(self) -> Plan:
+        vector = self._vector()
+        questions = [] if vector is None else [vector]
+        places = {key: len(questions) + at for at, key in enumerate(self.distributions)}
+        for aggregate, key in self.quantiles:
+            self.recipes[id(aggregate)] = self._quantile(aggregate, places[key])
+        questions += self.distributions.values()
+        return Plan(
+            self.select, tuple(questions), self.recipes, vector is not None, tuple(self.notes)
+        )
+
+
+def _summand(term: _Term, with_where: bool, with_needs: bool) -> Expression:
+    conditions: list[Expression] = []
+    if with_where and term.where is not None:
+        conditions.append(term.where)
+    if with_needs and term.needs is not None and not term.implied:
+        conditions.append(term.needs.is_not_null())
+    if not conditions:
+        return term.value
+    joined = conditions[0] if len(conditions) == 1 else operation("and", *conditions)
+    return operation("choose", joined, term.value, 0 if term.value is ONE else None)
+
+
+def _argument(aggregate: Aggregate) -> Expression:
+    if aggregate.of is None:
+        raise InvalidQuery(f"{aggregate.kind.upper()} of what? write {aggregate.kind.upper()}(x)")
+    return aggregate.of
+
+
+def _text(expression: Expression | None) -> str:
+    return "" if expression is None else canonical.spelling(expression)
+
+
+def _spelled(aggregate: Aggregate) -> tuple[str, str]:
+    return _text(aggregate.of), _text(aggregate.where)
+
+
+def nullable(expression: Expression) -> bool:
+    """Whether a value can be NULL in a row where nothing is known."""
+    match expression:
+        case Column():
+            return True
+        case Literal(value=value):
+            return value is None
+        case Operation(name="choose", operands=(_, then, otherwise)):
+            return nullable(then) or nullable(otherwise)
+        case Operation(name="coalesce", operands=(first, instead)):
+            return nullable(first) and nullable(instead)
+        case Operation(name="is_null" | "not_null"):
+            return False
+        case Operation(operands=operands):
+            return any(map(nullable, operands))
+    return True
+
+
+def total_of(prices: Iterable[Fraction]) -> Fraction:
+    return sum(prices, Fraction(0))

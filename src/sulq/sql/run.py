@@ -1,0 +1,296 @@
+"""ask_sql, quote_sql, explain_sql: a SELECT over any Oracle. Priced first, all or nothing."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from sulq.accounting.pricing import positive
+from sulq.errors import BudgetSpent, InvalidQuery
+from sulq.oracle import Oracle, Quote, check_confidence, credits_text
+from sulq.query.spelling import question_text
+from sulq.query.sum_query import text_of
+from sulq.sql.estimates import Estimate
+from sulq.sql.evaluation import Evaluation
+from sulq.sql.planning import Mean, Plan, Quantile, plan_of
+from sulq.sql.result import Column, Result
+from sulq.sql.select import Aggregate, Item, Output, Target, aggregates_of
+from sulq.sql.statements import read_statement
+from sulq.sql.targets import (
+    Forecasts,
+    intensity_for,
+    most_credits,
+    over,
+    shared_out,
+    unit_prices,
+)
+
+Lookups = Mapping[str, Mapping[str, Sequence[Any]]]
+UNITS = {"date": "days since 1970-01-01", "datetime": "seconds since 1970-01-01"}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SqlQuote:
+    """What a statement would cost, question by question, and how exact it would be."""
+
+    plan: Plan
+    quotes: tuple[Quote, ...]
+    amounts: tuple[Fraction | None, ...]
+    confidence: float
+    half_widths: tuple[tuple[str, float | None], ...]
+    left_before: Fraction
+    notes: tuple[str, ...] = ()
+
+    @property
+    def credits(self) -> Fraction:
+        return sum((quote.credits for quote in self.quotes), Fraction(0))
+
+    @property
+    def left_after(self) -> Fraction:
+        return self.left_before - self.credits
+
+    @property
+    def affordable(self) -> bool:
+        return self.left_after >= 0
+
+    @property
+    def note(self) -> str:
+        return "; ".join(self.notes)
+
+    def explain(self) -> str:
+        """In words: the questions behind the statement, their prices, and the error bars."""
+        said = []
+        for number, (question, quote) in enumerate(
+            zip(self.plan.questions, self.quotes, strict=True), 1
+        ):
+            stored = ", stored already" if quote.repeat else ""
+            asked = question_text(text_of(question.canonical()))
+            said.append(f"question {number}: {asked[:300]} ({credits_text(quote.credits)}{stored})")
+        for name, half in self.half_widths:
+            bar = "depends on the rows" if half is None else f"+-{half:,.4g}"
+            said.append(f"{name}: {bar} at {100 * self.confidence:g} %")
+        said.append(f"cost: {credits_text(self.credits)}, asked together or not at all")
+        said += [f"note: {note}" for note in self.notes]
+        return "\n".join(said)
+
+    def __repr__(self) -> str:
+        asked = len(self.quotes)
+        what = "1 question" if asked == 1 else f"{asked} questions"
+        return f"<SqlQuote {credits_text(self.credits)}, {what}>"
+
+
+def quote_sql(
+    oracle: Oracle,
+    text: str,
+    *,
+    credits: Fraction | int | float | None = None,
+    confidence: float = 0.95,
+    rows: int | None = None,
+    lookups: Lookups | None = None,
+    table: str | None = None,
+) -> SqlQuote:
+    """Price and error bars of a statement; free, and no row is read."""
+    return _quoted(oracle, text, credits, confidence, rows, lookups, table)
+
+
+def explain_sql(oracle: Oracle, text: str, **terms: Any) -> str:
+    """The questions behind a statement, in words; free."""
+    return quote_sql(oracle, text, **terms).explain()
+
+
+def ask_sql(
+    oracle: Oracle,
+    text: str,
+    *,
+    credits: Fraction | int | float | None = None,
+    confidence: float = 0.95,
+    rows: int | None = None,
+    key: str | None = None,
+    lookups: Lookups | None = None,
+    table: str | None = None,
+) -> Result:
+    """Answer a SELECT with noise.
+
+    `credits` is for the whole statement. `lookups` are public tables to join, by name. `rows` is
+    how many rows you expect to match. EXPLAIN SELECT is free and gives the plan.
+    """
+    quoted = _quoted(oracle, text, credits, confidence, rows, lookups, table)
+    if quoted.plan.select.explain:
+        lines = tuple((line,) for line in quoted.explain().split("\n"))
+        return Result((Column("plan", is_key=True),), lines, confidence=quoted.confidence)
+    if not quoted.affordable:
+        raise BudgetSpent(
+            f"this statement costs {credits_text(quoted.credits)},"
+            f" {credits_text(quoted.left_before)} are left; nothing was asked;"
+            " ask for less, or ask the owner for a larger grant"
+        )
+    return _asked(oracle, quoted, rows, key)
+
+
+def _quoted(
+    oracle: Oracle,
+    text: str,
+    credits: Fraction | int | float | None,
+    confidence: float,
+    rows: int | None,
+    lookups: Lookups | None,
+    table: str | None,
+) -> SqlQuote:
+    check_confidence(confidence)
+    schema = oracle.schema
+    select = read_statement(text, schema, table, lookups)
+    plan = plan_of(select, schema, oracle.size)
+    notes = list(plan.notes)
+    cap = most_credits(select.options, oracle.promise, schema.unit, schema.max_rows)
+    target = select.target
+    if target is not None and target.confidence is not None:
+        confidence = target.confidence
+    amounts: list[Fraction | None] = [None] * len(plan.questions)
+    quotes: tuple[Quote, ...] | None = None
+    if target is not None:
+        if credits is not None:
+            raise InvalidQuery("give WITHIN or credits, not both")
+        wanted = _wanted(oracle, plan, target, confidence, rows)
+        amounts, quotes = intensity_for(plan, oracle, wanted, confidence, rows)
+    elif credits is not None and plan.questions:
+        amounts = shared_out(positive(credits, "credits"), unit_prices(plan, oracle))
+    if cap is not None and plan.questions:
+        units = unit_prices(plan, oracle)
+        due = sum((a if a is not None else u for a, u in zip(amounts, units, strict=True)),
+                  Fraction(0))  # fmt: skip
+        if due > cap and (target is not None or credits is not None):
+            raise over(cap, due)
+        if due > cap:
+            amounts = shared_out(cap, units)
+            notes.append(
+                f"epsilon allows {credits_text(cap)} of {credits_text(due)}: more noise than usual"
+            )
+    if quotes is None:
+        quotes = tuple(
+            oracle.quote(question, credits=amount, confidence=confidence, rows=rows)
+            for question, amount in zip(plan.questions, amounts, strict=True)
+        )
+    for quote in quotes:
+        notes += [note for note in quote.notes if note not in notes]
+    new = [quote for quote in quotes if not quote.repeat]
+    left = min((quote.left_after + quote.credits for quote in new), default=oracle.remaining)
+    halves = _half_widths(plan, quotes, confidence, rows, oracle.size)
+    return SqlQuote(plan, quotes, tuple(amounts), confidence, halves, left, tuple(notes))
+
+
+def _half_widths(
+    plan: Plan, quotes: tuple[Quote, ...], confidence: float, rows: int | None, size: int | None
+) -> tuple[tuple[str, float | None], ...]:
+    matching = rows if rows is not None else (None if plan.select.groups else size)
+    forecasts = Forecasts(plan, quotes, confidence, matching)
+    return tuple(
+        (item.name, forecasts.half_width(item.of))
+        for item in plan.select.items
+        if aggregates_of(item.of)
+    )
+
+
+def _asked(oracle: Oracle, quoted: SqlQuote, rows: int | None, key: str | None) -> Result:
+    plan = quoted.plan
+    answers = []
+    for number, (question, amount) in enumerate(zip(plan.questions, quoted.amounts, strict=True)):
+        each = key if key is None or number == 0 else f"{key}/{number + 1}"
+        answers.append(
+            oracle.ask(question, credits=amount, confidence=quoted.confidence, rows=rows, key=each)
+        )
+    most = math.inf if oracle.size is None else oracle.size * oracle.schema.max_rows
+    found = Evaluation(plan, answers, quoted.confidence, most).rows()
+    select = plan.select
+    notes = list(quoted.notes)
+    if select.target is not None:
+        notes.append(_judged(select.items, found, select.target, quoted.confidence))
+    return Result(
+        tuple(_column(item, plan) for item in select.items),
+        tuple(found),
+        sum((answer.credits for answer in answers), Fraction(0)),
+        tuple(answer.receipt for answer in answers),
+        tuple(notes),
+        quoted.confidence,
+    )
+
+
+def _column(item: Item, plan: Plan) -> Column:
+    recipe = plan.recipes.get(id(item.of)) if isinstance(item.of, Aggregate) else None
+    kind = recipe.kind if isinstance(recipe, Mean | Quantile) else "number"
+    return Column(item.name, not aggregates_of(item.of), UNITS.get(kind, ""))
+
+
+# --- WITHIN ... ---------------------------------------------------------------------------------
+
+
+def _wanted(
+    oracle: Oracle, plan: Plan, target: Target, confidence: float, rows: int | None
+) -> dict[str, float]:
+    """The half-width that each aggregate of a statement shall have."""
+    items = [item for item in plan.select.items if aggregates_of(item.of)]
+    if not target.percent:
+        return {item.name: float(target.amount) for item in items}
+    share = float(target.amount / 100)
+    if rows is not None and not plan.select.groups and all(_is_count(item.of) for item in items):
+        return {item.name: share * rows for item in items}
+    sizes = _earlier(oracle, plan, confidence)
+    if sizes is None:
+        raise InvalidQuery(
+            "a percentage is priced from what is known already, never from the rows: ask once"
+            " without WITHIN, or for a count state rows=..., or say WITHIN 50 without PERCENT"
+        )
+    return {item.name: share * sizes[item.name] for item in items if item.name in sizes}
+
+
+def _is_count(output: Output) -> bool:
+    return isinstance(output, Aggregate) and output.kind == "count"
+
+
+def _earlier(oracle: Oracle, plan: Plan, confidence: float) -> dict[str, float] | None:
+    """The size of each aggregate by stored answers, which are free; of groups the smallest that
+    is clearly not 0."""
+    if not plan.questions or not all(oracle.quote(question).repeat for question in plan.questions):
+        return None
+    answers = [oracle.ask(question) for question in plan.questions]
+    found = Evaluation(plan, answers, confidence).rows()
+    sizes: dict[str, float] = {}
+    for place, item in enumerate(plan.select.items):
+        clear = []
+        for row in found:
+            value = row[place]
+            if isinstance(value, Estimate):
+                low, high = value.interval(confidence)
+                if low > 0 or high < 0:
+                    clear.append(abs(value.value))
+        if clear:
+            sizes[item.name] = min(clear)
+        elif aggregates_of(item.of):
+            return None
+    return sizes
+
+
+def _judged(
+    items: tuple[Item, ...], rows: list[tuple[Any, ...]], target: Target, confidence: float
+) -> str:
+    """Whether the target was met, judged from the noisy answer."""
+    asked = f"WITHIN {float(target.amount):g}{' PERCENT' if target.percent else ''}"
+    judged = met = 0
+    worst = 0.0
+    for row in rows:
+        for item, value in zip(items, row, strict=True):
+            if not isinstance(value, Estimate) or not aggregates_of(item.of):
+                continue
+            low, high = value.interval(confidence)
+            half = (high - low) / 2
+            share = half / abs(value.value) if value.value else math.inf
+            reached = 100 * share if target.percent else half
+            judged += 1
+            met += reached <= 1.01 * float(target.amount)
+            worst = max(worst, reached)
+    if met == judged:
+        return f"{asked}: met"
+    unit = " %" if target.percent else ""
+    return f"{asked}: met by {met} of {judged} values; the widest is +-{worst:.3g}{unit}"
