@@ -23,8 +23,8 @@ from sulq.noise.distributions import (
 Draw = tuple[float, Law]
 Draws = tuple[Draw, ...]
 
-POINTS, COARSE_POINTS = 1 << 10, 1 << 13
-"""Where the inversion looks; a coarse law's waves fall more slowly."""
+POINTS, COARSE_POINTS = 1 << 10, 1 << 11
+"""How many waves the inversion adds up; those of a coarse law come back at whole turns."""
 FEWEST = 1e-4
 """Below this chance the inversion's own error counts; bounds are added up instead."""
 HALVINGS = 30
@@ -35,6 +35,7 @@ def spread(draws: Draws) -> float:
     return math.sqrt(sum(scale * scale * law.variance() for scale, law in draws))
 
 
+@lru_cache(maxsize=4096)
 def half_width(draws: Draws, confidence: float) -> float:
     """An h with P(|sum of draws| <= h) >= confidence; the smallest for one draw."""
     draws = noisy(draws)
@@ -111,14 +112,14 @@ def _smeared_spread(draws: Draws) -> float:
 def _inverted(draws: Draws, distance: float, grain: float) -> float:
     """1 - (2/pi) sum of phi(u) sin(u x) / u at the middles of equal steps of u.
 
-    The sum's law is smeared over `grain` by four uniform laws, so that phi falls like u^-4 even
-    where the draws are coarse.
+    The sum is smeared by a uniform law as wide as `grain`, whose waves are 0 where those of draws
+    on one coarse grid come back.
     """
     deviation = spread(draws)
     points = POINTS if 64 * grain < deviation else COARSE_POINTS
     places: NDArray[np.float64] = np.arange(points, dtype=np.float64) + 0.5
     turns = places * (2 * math.pi / (2 * distance + 20 * deviation + grain))
-    phi = np.sinc(turns * (grain / 8 / math.pi)) ** 4
+    phi = np.sinc(turns * (grain / 2 / math.pi))
     for scale, law in draws:
         phi *= _wave(law, turns * abs(scale))
     inside = 2 / math.pi * float(np.sum(phi * np.sin(turns * distance) / places))
@@ -140,18 +141,18 @@ def _wave(law: Law, angles: NDArray[np.float64]) -> NDArray[np.float64]:
         case CentredBinomial(coins=coins):
             wave = np.exp(coins * np.log(np.maximum(np.abs(np.cos(angles / 2)), 1e-300)))
             return wave
-    table = _wave_table(law)
-    place = np.remainder(angles / (2 * math.pi), 1.0) * len(table)
-    read: NDArray[np.float64] = np.interp(place, np.arange(len(table) + 1), [*table, table[0]])
+    parts, waves = _wave_table(law)
+    read: NDArray[np.float64] = np.interp(np.remainder(angles, 2 * math.pi), parts, waves)
     return read
 
 
 @lru_cache(maxsize=16)
-def _wave_table(law: Law) -> tuple[float, ...]:
+def _wave_table(law: Law) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """The characteristic function at equal angles around the circle, from the law's chances."""
     reach = law.half_width(1 - 1e-9)
-    size = 1 << max(14, (8 * reach).bit_length())
+    size = 1 << max(16, (32 * reach).bit_length())
     chances = np.zeros(size)
     for t in range(-reach, reach + 1):
         chances[t % size] += law.pmf(t)
-    return tuple(np.fft.fft(chances).real.tolist())
+    waves = np.fft.fft(chances).real
+    return np.linspace(0.0, 2 * math.pi, size + 1), np.append(waves, waves[0])
