@@ -31,6 +31,10 @@ LONGEST = 300
 """A question is cut to so many letters where it is explained."""
 
 
+MOST_NAMED = 8
+"""Receipts that a note names."""
+
+
 def check_confidence(confidence: object) -> None:
     """A share of 1, exclusive."""
     if not isinstance(confidence, int | float) or not 0 < confidence < 1:
@@ -95,6 +99,7 @@ class Answer:
     promise: Promise | None = None
     guarantee: str = PRIVATE
     terms: str = ""
+    sources: tuple[int, ...] = ()  # numbers of the receipts that it was derived from, if it was
 
     @classmethod
     def of(
@@ -109,14 +114,19 @@ class Answer:
         promise: Promise | None = None,
         guarantee: str = PRIVATE,
         terms: str = "",
+        reading: Reading | None = None,
+        sources: tuple[int, ...] = (),
     ) -> Answer:
-        """Stored noisy integers as an answer; there are at most so many rows."""
+        """Stored noisy integers as an answer; there are at most so many rows.
+
+        `reading` says what derived ones mean, where sums share their noise.
+        """
         axes = tuple(group.name for group in bound.groups)
-        reading = read(bound, values, laws, most)
-        note = "; ".join(bound.notes)
+        found = reading or read(bound, values, laws, most)
+        note = "; ".join([*bound.notes, *([derived_note(sources)] if sources else [])])
         return cls(
-            reading, bound.statistic.kind, axes, credits, receipt, note,
-            bound.text, tuple(laws), promise, guarantee, terms,
+            found, bound.statistic.kind, axes, credits, receipt, note,
+            bound.text, tuple(laws), promise, guarantee, terms, sources,
         )  # fmt: skip
 
     def judged(self, bound: BoundQuery, within: float | None, confidence: float) -> Answer:
@@ -148,6 +158,12 @@ class Answer:
     def keys(self) -> tuple[Any, ...]:
         """What the cells are called: values, (low, high) bins, edges or shares."""
         return self.reading.keys
+
+    @property
+    def distribution(self) -> Any:
+        """The whole `Distribution`; per group, an array of them. None of other questions."""
+        found = self.reading.distributions
+        return found if found is None or found.shape else found.item()
 
     def interval(self, confidence: float = 0.95) -> Interval:
         """(low, high) at this confidence, cut to what is possible."""
@@ -231,6 +247,13 @@ class Answer:
             return f"<Answer {self.kind} of shape {self.value.shape}, {cost}>"
         low, high = self.interval()
         return f"<Answer {self.value:,.6g}, 95% in [{low:,.6g}, {high:,.6g}], {cost}>"
+
+
+def derived_note(sources: tuple[int, ...]) -> str:
+    """Which receipts a derived answer comes from, the first few by number."""
+    listed = ", ".join(map(str, sources[:MOST_NAMED]))
+    more = f" and {len(sources) - MOST_NAMED} more" if len(sources) > MOST_NAMED else ""
+    return f"derived from receipt{'s' if len(sources) > 1 else ''} {listed}{more}"
 
 
 def law_text(law: Law) -> str:

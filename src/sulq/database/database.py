@@ -21,16 +21,18 @@ from sulq.accounting.pricing import (
     grid_bits,
     positive,
     price,
-    stored_price,
     unit_cost,
 )
 from sulq.database.alerts import Alert, arm
 from sulq.database.analyst import Analyst
 from sulq.database.choosing import Top, choose
+from sulq.database.deriving import Asker, derived_answer, paid_by, recalled, topped_up
 from sulq.database.exactly import Exactly, ExactQuote
 from sulq.database.keys import Keys, KeysQuote, ask_keys, quote_keys
 from sulq.database.planning import Plan, plan
+from sulq.database.recall import Recall
 from sulq.database.reserving import Reserved, reserve
+from sulq.database.selecting import ask_select, quote_select
 from sulq.dummies import dummy_rows
 from sulq.engines.engine import Engine, check_read, check_source, open_engine
 from sulq.errors import InvalidQuery
@@ -72,6 +74,7 @@ class Database:
         self._accounts = accounts(schema)
         self._size = engine.size() if promise.neighbours == "replace" else None
         self._most = None if self._size is None else self._size * schema.max_rows
+        self._recall = Recall(schema, promise.neighbours, engine, ledger, calibration)
         self._exactly = Exactly(schema, promise, engine, ledger, calibration, assumptions, self.ask)
 
     @classmethod
@@ -145,7 +148,11 @@ class Database:
         """Answer `query` with noise. Blum et al. 2005, algorithm A(R)."""
         bound = self.bind(query)  # query and schema only; may refuse, free
         wanted = self.price(bound, within, confidence, credits, rows)  # no data
-        cost = self._stored(bound, wanted, analyst, key) or wanted  # noisy answers only
+        asker = Asker(analyst, key, within, confidence)
+        found = recalled(self, bound, wanted, asker)  # noisy answers only
+        if found.derived is not None:  # no row is touched
+            return derived_answer(self, bound, found.derived, asker, found.share)
+        cost = found.cost
         check_source(self.engine)
         read = self.engine.prepare(bound.sums)  # may refuse, free
         entry = self.ledger.charge(  # durable before any row is touched; a repeat comes answered
@@ -155,13 +162,15 @@ class Database:
             charges=self._charges(cost),
             share=cost.share,
             analyst=analyst,
-            key=key,
+            key=key if found.sources is None else None,  # else it stands for the whole, below
         )
         if not entry.answered:
             sums = read()  # the only line that reads rows
             check_read(self.engine)
             noisy = perturb(bound.lifted(sums), cost.coordinates(bound.cells))  # the only draw
             entry = self.ledger.settle(entry, noisy)  # stored, write-once
+        if found.sources is not None:  # the draw adds the precision that was missing, M.7
+            return topped_up(self, bound, found.sources, entry, asker)
         return self._answered(bound, entry, cost, within, confidence)
 
     def _answered(
@@ -169,14 +178,12 @@ class Database:
     ) -> Answer:
         """User units, after the store."""
         assert entry.values is not None  # noqa: S101
-        mine = entry.analyst != OWNER
-        charged = entry.share_charged if mine else _most(entry.charged.values())
         return Answer.of(
             bound,
             entry.values,
             cost.laws,
             most=self._most,
-            credits=charged.credits_fraction,
+            credits=paid_by(entry),
             receipt=entry.receipt,
             **self._exactly.said(),
         ).judged(bound, within, confidence)
@@ -231,14 +238,16 @@ class Database:
         bound = self.bind(query)
         wanted = self.price(bound, within, confidence, credits, rows)
         self.engine.prepare(bound.sums)  # what ask would refuse, a quote refuses too
-        cost = self._stored(bound, wanted, analyst)
-        if cost is None or not self.ledger.paid(analyst, bound.digest, cost.noise):
-            cost, due, repeat = wanted, wanted.share.credits_fraction, False
-        else:  # only one's own repeats show: a colleague's question is not for others to see
-            due, repeat = Fraction(0), True
+        cost, own = self._recall.quoted(bound, wanted, analyst, confidence)
+        stored = self._stored(bound, wanted, analyst)
+        paid = stored is not None and self.ledger.paid(analyst, bound.digest, stored.noise)
+        # only one's own answers show: a colleague's question is not for others to see
+        repeat = own is not None or paid
+        due = Fraction(0) if repeat else cost.share.credits_fraction
+        laws = (own.laws() or own.worst()) if own else stored.laws if paid and stored else None
         touched = None if repeat else list(self._charges(cost)) or None
         left = self.ledger.remaining(analyst, touched).credits_fraction
-        bar = forecast(bound, cost.laws, rows, self.size)
+        bar = forecast(bound, laws or wanted.laws, rows, self.size)
         return Quote(due, left - due, bar, repeat, bound.notes)
 
     def keys(self, column: object, **terms: Any) -> Keys:
@@ -256,6 +265,9 @@ class Database:
     def alert(self, question: object, **terms: Any) -> Alert:
         """Tell when a count or total has reached a level; paid when armed: `arm`. M.2"""
         return arm(self, question, **terms)
+
+    sql = ask_select
+    quote_sql = quote_select
 
     def bind(self, query: object) -> BoundQuery:
         """Prove a question safe on this table."""
@@ -290,15 +302,7 @@ class Database:
         self, bound: BoundQuery, wanted: Price, analyst: str, key: str | None = None
     ) -> Price | None:
         """An earlier answer that is at least as exact, first of all the one the key stands for."""
-        keyed = self.ledger.keyed(analyst, key)
-        noises = self.ledger.stored(bound.digest)
-        if keyed is not None and keyed[0] == bound.digest:
-            noises = (keyed[1], *noises)
-        for noise in noises:
-            found = stored_price(bound, self.calibration, wanted, noise)
-            if found is not None:
-                return found
-        return None
+        return self._recall.stored(bound, wanted, analyst, key)
 
     def _intensity(
         self, bound: BoundQuery, within: float, confidence: float, rows: int | None
@@ -382,8 +386,3 @@ def _name_of(source: object) -> str:
     if isinstance(source, str | Path):
         return Path(source).name.split(".")[0] or "table"
     return "table"
-
-
-def _most(losses: Any) -> Loss:
-    found = list(losses)
-    return max(found, key=lambda loss: loss.credits) if found else Loss(0, 0)

@@ -1,0 +1,93 @@
+"""The steps of an answer that follows from stored ones: no row is read, no account pays."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import TYPE_CHECKING, NamedTuple
+
+from sulq.accounting.losses import Loss
+from sulq.accounting.pricing import Price
+from sulq.database.recall import Found
+from sulq.derivation.combined import read_derived
+from sulq.derivation.estimates import Derivation
+from sulq.ledger.budgets import OWNER
+from sulq.ledger.entries import Entry
+from sulq.oracle import Answer
+from sulq.schema.binding import BoundQuery
+
+if TYPE_CHECKING:
+    from sulq.database.database import Database
+
+
+class Asker(NamedTuple):
+    """Who asks, under which key, and how exactly."""
+
+    analyst: str
+    key: str | None
+    within: float | None
+    confidence: float
+
+
+def recalled(database: Database, bound: BoundQuery, wanted: Price, asker: Asker) -> Found:
+    """How stored answers meet a question; a known key stands for the answer it got."""
+    ledger, recall, analyst, key = database.ledger, database._recall, asker.analyst, asker.key
+    keyed = ledger.keyed(analyst, key)
+    if keyed is None and ledger.planned(analyst, key) is None:
+        return recall.find(bound, wanted, analyst, asker.confidence)
+    cost = recall.stored(bound, wanted, analyst, key) or wanted
+    same = keyed is not None and keyed[0] == bound.digest
+    derived = recall.named(bound, keyed[1]) if keyed is not None and same else None
+    return Found(cost, cost.share, derived)
+
+
+def derived_answer(
+    database: Database,
+    bound: BoundQuery,
+    derived: Derivation,
+    asker: Asker,
+    share: Loss,
+    paid: Entry | None = None,
+) -> Answer:
+    """Stored under its own name, made of its sources'; `paid` is the draw that was added."""
+    ledger, recall = database.ledger, database._recall
+    entry = ledger.charge(
+        question=bound.text,
+        digest=bound.digest,
+        noise=derived.noise,
+        charges={},
+        share=share,
+        analyst=asker.analyst,
+        key=asker.key,
+    )
+    if not entry.answered:
+        sizes = recall.public_sums(derived.public)  # G.2.1
+        entry = ledger.settle(entry, derived.values(sizes))  # stored, write-once
+    assert entry.values is not None  # noqa: S101
+    laws = derived.laws()
+    return Answer.of(
+        bound,
+        entry.values,
+        laws or derived.worst(),
+        most=database._most,
+        credits=paid_by(paid or entry),
+        receipt=entry.receipt,
+        reading=None if laws else read_derived(derived, entry.values, database._most),
+        sources=derived.sources,
+        **database._exactly.said(),
+    ).judged(bound, asker.within, asker.confidence)
+
+
+def topped_up(
+    database: Database, bound: BoundQuery, sources: tuple[int, ...], drawn: Entry, asker: Asker
+) -> Answer:
+    """Earlier answers and a new draw together: law, bar and price of one answer. M.7"""
+    assert drawn.receipt is not None  # noqa: S101
+    derived = database._recall.after(bound, sources, int(drawn.receipt.body["origin"]))
+    return derived_answer(database, bound, derived, asker, Loss.zero(), drawn)
+
+
+def paid_by(entry: Entry) -> Fraction:
+    """What a call charged: to the share of an analyst, for the owner to the worst account."""
+    if entry.analyst != OWNER:
+        return entry.share_charged.credits_fraction
+    return max((loss.credits_fraction for loss in entry.charged.values()), default=Fraction(0))

@@ -1,0 +1,287 @@
+"""What stored answers already say to a question, and what is missing: decided before any charge.
+
+Reads the question, the noise of stored answers and who has them; never data. An analyst's share
+is judged by that analyst's own answers alone. Proof: docs/proofs/derivation.md.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+import numpy as np
+
+from sulq.accounting.calibration import Calibration
+from sulq.accounting.losses import Loss
+from sulq.accounting.pricing import COARSE, Price, fine_bits, laws_of, price, stored_price
+from sulq.derivation.estimates import Derivation, sources_of
+from sulq.derivation.store import AnswerStore
+from sulq.engines.engine import Engine, check_read, check_source
+from sulq.errors import InvalidQuery, Refused
+from sulq.ledger.budgets import OWNER
+from sulq.ledger.entries import Entry
+from sulq.ledger.journal import Journal
+from sulq.noise.distributions import DiscreteGaussian
+from sulq.query.sum_query import SumQuery
+from sulq.schema.binding import BoundQuery, bind
+from sulq.schema.bound import RowSums
+from sulq.schema.columns import Schema
+
+NOTHING = Loss.zero()
+CLOSE = 1 + Fraction(1, 10**9)
+"""A variance that is larger by less is as good."""
+APART = 1 + Fraction(1, 2**40)
+"""Two draws of one question at one size differ in name by so much."""
+SHORT = 256
+"""Bits of an exact precision; a longer one is rounded down."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Found:
+    """How a question is met: derived for nothing, or by a draw at `cost`.
+
+    `share` is what the analyst's share pays either way. With `sources` the draw only adds the
+    precision that they lack.
+    """
+
+    cost: Price
+    share: Loss
+    derived: Derivation | None = None
+    sources: tuple[int, ...] | None = None
+
+
+class Recall:
+    """One table's answer store, kept in step with its ledger."""
+
+    def __init__(
+        self, schema: Schema, neighbours: str, engine: Engine, ledger: Journal, terms: Calibration
+    ) -> None:
+        self.ledger, self.engine, self.calibration = ledger, engine, terms
+        self._noise = terms.promise.noise
+        sized = neighbours == "replace" and schema.unit == "row"  # G.2.1
+        self._store = AnswerStore(
+            bind=lambda text: bind(
+                SumQuery.from_json(json.loads(text)), schema, neighbours, fine=fine_bits(terms)
+            ),
+            is_public=(lambda name: schema[name].public) if sized else None,
+        )
+        self._lock = threading.RLock()
+        self._seen = 0
+        self._open: set[int] = set()  # charged and not yet answered
+        self._names: dict[tuple[str, str], int] = {}  # digest, noise -> number
+        self._noises: dict[int, str] = {}
+        self._mine: dict[str, set[int]] = {}  # analyst -> numbers of first charges
+        self._sizes: dict[RowSums, list[int]] = {}
+
+    # --- the decision ---------------------------------------------------------------------------
+
+    def find(self, bound: BoundQuery, wanted: Price, analyst: str, confidence: float) -> Found:
+        """The cheapest way to an answer at least as exact as wanted."""
+        if not wanted.losses or all(not loss.credits for loss, _ in wanted.losses):
+            return Found(wanted, wanted.share)  # public: exact and free
+        with self._lock:
+            self._follow()
+            own = self._own(bound, wanted, analyst, confidence)
+            if own is not None and self._enough(own, wanted, confidence):
+                return self._free(bound, wanted, own, NOTHING)
+            share = self._due(bound, wanted, own).worst
+            best = own if analyst == OWNER else self._store.derive(bound)
+            if best is not None and self._enough(best, wanted, confidence):
+                return self._free(bound, wanted, best, share)
+            waiting = self.stored(bound, wanted, analyst)
+            if waiting is not None:  # paid for, and not answered
+                return Found(replace(waiting, agreed=share), share)
+            if best is None or self._noise != "gaussian":
+                return Found(wanted, share)
+            cost = self._fresh(bound, self._lacking(bound, wanted, best))
+            return Found(replace(cost, agreed=share), share, sources=best.sources)
+
+    def quoted(
+        self, bound: BoundQuery, wanted: Price, analyst: str, confidence: float
+    ) -> tuple[Price, Derivation | None]:
+        """What this analyst has to pay, and what is already theirs: nobody else's answers show."""
+        if not wanted.losses:
+            return wanted, None
+        with self._lock:
+            self._follow()
+            own = self._own(bound, wanted, analyst, confidence)
+            if own is not None and self._enough(own, wanted, confidence):
+                return wanted, own
+            return self._due(bound, wanted, own), None
+
+    def stored(
+        self, bound: BoundQuery, wanted: Price, analyst: str, key: str | None = None
+    ) -> Price | None:
+        """An earlier answer that is at least as exact, first of all the one the key stands for."""
+        keyed = self.ledger.keyed(analyst, key)
+        noises = self.ledger.stored(bound.digest)
+        if keyed is not None and keyed[0] == bound.digest:
+            noises = (keyed[1], *noises)
+        for noise in noises:
+            if sources_of(noise) is None:
+                found = stored_price(bound, self.calibration, wanted, noise)
+                if found is not None:
+                    return found
+        return None
+
+    def named(self, bound: BoundQuery, noise: str) -> Derivation | None:
+        """The derivation that a name in the ledger stands for."""
+        sources = sources_of(noise)
+        if sources is None:
+            return None
+        with self._lock:
+            self._follow()
+            return self._store.derive(bound, frozenset(sources))
+
+    def after(self, bound: BoundQuery, sources: tuple[int, ...], drawn: int) -> Derivation:
+        """The estimate from earlier answers and a new draw."""
+        with self._lock:
+            self._follow()
+            found = self._store.derive(bound, frozenset((*sources, drawn)))
+        assert found is not None  # noqa: S101  (the draw alone answers it)
+        return found
+
+    def public_sums(self, program: RowSums | None) -> list[int]:
+        """Sums of public columns, the same for ever. G.2.1"""
+        if program is None:
+            return []
+        if program not in self._sizes:
+            check_source(self.engine)
+            self._sizes[program] = self.engine.exact_sums(program)
+            check_read(self.engine)
+        return self._sizes[program]
+
+    def _own(
+        self, bound: BoundQuery, wanted: Price, analyst: str, confidence: float
+    ) -> Derivation | None:
+        """The best that this analyst could work out; of the owner's, everything."""
+        if analyst == OWNER:
+            return self._store.derive(bound)
+        mine = self._mine.get(analyst)
+        if not mine:
+            return None
+        best = self._store.derive(bound, mine)
+        for noise in self.ledger.stored(bound.digest):
+            if sources_of(noise) is not None and self.ledger.paid(analyst, bound.digest, noise):
+                found = self._store.derive(bound, frozenset(sources_of(noise) or ()))
+                if found is not None and (best is None or _sharper(found, best)):
+                    best = found
+        return best
+
+    def _free(self, bound: BoundQuery, wanted: Price, found: Derivation, share: Loss) -> Found:
+        if found.repeat and found.sources:
+            noise = self._noises[found.sources[0]]
+            stored = stored_price(bound, self.calibration, wanted, noise)
+            if stored is not None:
+                return Found(replace(stored, agreed=share), share)
+        return Found(wanted, share, found)
+
+    def _enough(self, found: Derivation, wanted: Price, confidence: float) -> bool:
+        """Every sum at least as exact as asked; coarse laws only as they are."""
+        if self._noise in COARSE:
+            return found.laws() == wanted.laws
+        laws = wanted.laws
+        for place, variance in enumerate(found.variances()):
+            law = laws[place % len(laws)]
+            size = law.sigma_squared if isinstance(law, DiscreteGaussian) else law.variance()
+            if variance > Fraction(size) * CLOSE:
+                return False
+        if self._noise == "laplace":
+            return self._narrow(found, wanted, confidence)
+        return found.bound.statistic.kind != "cdf" or _rises(found, wanted)
+
+    def _narrow(self, found: Derivation, wanted: Price, confidence: float) -> bool:
+        """Sums of Laplace noises have other tails than one."""
+        terms = found.bound.terms
+        for place in range(len(found.estimates)):
+            term, law = terms[place % len(terms)], wanted.laws[place % len(terms)]
+            most = float(law.half_width(confidence) * term.fine_step)
+            if found.half_width(place, confidence) > most * (1 + 1e-6):
+                return False
+        return True
+
+    def _due(self, bound: BoundQuery, wanted: Price, found: Derivation | None) -> Price:
+        """The price of what is asked, less what these answers are worth."""
+        if found is None or self._noise != "gaussian":
+            return wanted
+        return price(bound, self.calibration, self._lacking(bound, wanted, found))
+
+    def _lacking(self, bound: BoundQuery, wanted: Price, found: Derivation) -> Fraction:
+        """The precision that stored answers lack, in unit prices: 1/R' - 1/V. M.7"""
+        units = [self.calibration.unit_variance * term.fine_unit**2 for term in bound.terms]
+        whole = next(
+            unit / law.sigma_squared
+            for unit, law in zip(units, wanted.laws, strict=True)
+            if isinstance(law, DiscreteGaussian)
+        )
+        variances = enumerate(found.variances())
+        held = min((units[i % len(units)] / v for i, v in variances if v), default=Fraction(0))
+        rest = whole - _short(held)
+        return rest if rest > 0 else whole  # each sum is exact enough, but not all together
+
+    def _fresh(self, bound: BoundQuery, intensity: Fraction) -> Price:
+        """A draw of its own: its size, and so its name, differs from that of earlier ones."""
+        cost = price(bound, self.calibration, intensity)
+        while (bound.digest, cost.noise) in self._names:
+            intensity *= APART
+            cost = price(bound, self.calibration, intensity)
+        return cost
+
+    # --- keeping in step ------------------------------------------------------------------------
+
+    def _follow(self) -> None:
+        """Take in what the ledger has stored since."""
+        for seq in sorted(self._open):
+            with suppress(Refused):
+                self.ledger.receipt(seq)  # refused while there is no answer
+                self._open.discard(seq)
+                self._take(next(self.ledger.entries(after=seq - 1)))
+        for entry in self.ledger.entries(after=self._seen):
+            self._seen = max(self._seen, entry.seq)
+            if entry.answered:
+                self._take(entry)
+            else:
+                self._open.add(entry.seq)
+
+    def _take(self, entry: Entry) -> None:
+        assert entry.values is not None and entry.receipt is not None  # noqa: S101
+        origin = int(entry.receipt.body["origin"])
+        self._mine.setdefault(entry.analyst, set()).add(origin)
+        name = (entry.digest, entry.noise)
+        if name in self._names or sources_of(entry.noise) is not None:
+            return
+        if entry.noise not in self.ledger.stored(entry.digest):
+            return  # lost at a recovery
+        try:
+            laws = laws_of(entry.noise)
+        except (InvalidQuery, TypeError, ValueError, AttributeError):
+            return  # a release under assumptions
+        self._names[name] = origin
+        self._noises[origin] = entry.noise
+        self._store.add(origin, entry.question, entry.digest, laws, entry.values)
+
+
+def _sharper(found: Derivation, than: Derivation) -> bool:
+    return sum(found.variances()) < sum(than.variances())
+
+
+def _short(precision: Fraction) -> Fraction:
+    """Rounded down where its spelling is long."""
+    if precision.denominator.bit_length() <= SHORT:
+        return precision
+    scale = Fraction(2) ** (
+        48 - precision.numerator.bit_length() + precision.denominator.bit_length()
+    )
+    return Fraction((precision * scale).__floor__()) / scale
+
+
+def _rises(found: Derivation, wanted: Price) -> bool:
+    """The sums below each edge too, where errors add up."""
+    below = np.tri(len(found.estimates))
+    term, law = found.bound.terms[0], wanted.laws[0]
+    each = (law.standard_deviation() * float(term.fine_step)) ** 2
+    spread = np.einsum("ij,jk,ik->i", below, found.covariance(), below)
+    return bool((spread <= each * np.arange(1, len(below) + 1) * (1 + 1e-9)).all())

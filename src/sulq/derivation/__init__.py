@@ -1,0 +1,1 @@
+"""What stored noisy answers already say: repeats, complements, unions, any linear combination."""

@@ -1,0 +1,152 @@
+"""Derived sums in user units: as `readings`, for sums that may share their noise."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sulq.derivation.estimates import Derivation
+from sulq.readings import (
+    Interval,
+    Reading,
+    Value,
+    _axes,
+    _below,
+    _edges,
+    _estimates,
+    _nearest,
+    _rising,
+    z_of,
+)
+
+Floats = NDArray[np.float64]
+
+
+def read_derived(found: Derivation, values: Sequence[int], size: int | None) -> Reading:
+    """What derived sums say; there are at most so many rows."""
+    match found.bound.statistic.kind:
+        case "count" | "total":
+            return _single(found, values, size)
+        case "mean":
+            return _mean(found, values)
+        case "variance":
+            return _variance(found, values)
+        case "cdf":
+            return _cdf(found, values, size)
+    return _many(found, values, size)
+
+
+def _single(found: Derivation, values: Sequence[int], size: int | None) -> Reading:
+    term = found.bound.terms[0]
+    counts = found.bound.statistic.kind == "count"
+    exact = values[0] * term.fine_step
+    estimate = float(exact)
+    least, most = -math.inf, math.inf
+    if counts:
+        least, most = 0.0, math.inf if size is None else float(size)
+    elif size is not None:
+        least, most = size * min(0.0, float(term.low)), size * max(0.0, float(term.high))
+
+    def interval(confidence: float) -> Interval:
+        half = found.half_width(0, confidence)
+        low, high = estimate - half, estimate + half
+        if counts:
+            low, high = float(math.floor(low)), float(math.ceil(high))
+        low, high = min(max(low, least), most), max(min(high, most), least)
+        return (int(low), int(high)) if counts else (low, high)
+
+    value: Value = _nearest(exact) if counts else estimate
+    return Reading(value, math.sqrt(found.covariance()[0, 0]), interval)
+
+
+def _many(found: Derivation, values: Sequence[int], size: int | None) -> Reading:
+    bound = found.bound
+    histogram = bound.statistic.kind == "histogram"
+    shape = bound.shape if histogram else (*bound.shape, len(bound.terms))
+    sums = _estimates(bound, values).reshape(shape)
+    errors = np.sqrt(np.diag(found.covariance())).reshape(shape)
+    least, most = -math.inf, math.inf
+    if histogram:
+        least, most = 0.0, math.inf if size is None else float(size)
+
+    def interval(confidence: float) -> Interval:
+        each = [found.half_width(place, confidence) for place in range(len(values))]
+        half = np.array(each).reshape(shape)
+        return np.clip(sums - half, least, most), np.clip(sums + half, least, most)
+
+    return Reading(sums, errors, interval, _axes(bound) if bound.groups else ())
+
+
+def _mean(found: Derivation, values: Sequence[int]) -> Reading:
+    bound = found.bound
+    counted, summed = _estimates(bound, values)[0].tolist()
+    v = found.covariance()
+    middle = float(bound.terms[1].middle)
+    low, high = (float(end) + middle for end in (bound.terms[1].low, bound.terms[1].high))
+
+    def cut(x: float) -> float:
+        return min(max(x, low), high)
+
+    def interval(confidence: float) -> Interval:
+        """Fieller: (sum - t count)^2 <= z^2 (var sum - 2 t cov + t^2 var count)."""
+        z2 = z_of(confidence) ** 2
+        a = counted**2 - z2 * v[0, 0]
+        b = counted * summed - z2 * v[0, 1]
+        c = summed**2 - z2 * v[1, 1]
+        if counted <= 0 or a <= 0 or b * b < a * c:
+            return low, high
+        root = math.sqrt(b * b - a * c)
+        return cut(middle + (b - root) / a), cut(middle + (b + root) / a)
+
+    if counted <= 0:
+        return Reading(cut(middle), high - low, interval)
+    slope = np.array([-summed / counted, 1.0]) / counted
+    error = math.sqrt(max(0.0, float(slope @ v @ slope)))
+    return Reading(cut(middle + summed / counted), min(error, high - low), interval)
+
+
+def _variance(found: Derivation, values: Sequence[int]) -> Reading:
+    bound = found.bound
+    counted, summed, squared = _estimates(bound, values)[0].tolist()
+    v = found.covariance()
+    most = float((bound.terms[1].high - bound.terms[1].low) / 2) ** 2
+    if counted <= 0:
+        return Reading(most / 2, most, lambda confidence: (0.0, most))
+    mean, square = summed / counted, squared / counted
+    second = square + float(bound.terms[2].middle)
+    bias = (v[1, 1] - 2 * mean * v[0, 1] + mean**2 * v[0, 0]) / counted**2  # S0.8
+    value = second - mean**2 + float(bias)
+    slope = np.array([2 * mean**2 - square, -2 * mean, 1.0]) / counted
+    error = math.sqrt(max(0.0, float(slope @ v @ slope)))
+
+    def interval(confidence: float) -> Interval:
+        z = z_of(confidence)
+        if counted <= z * math.sqrt(v[0, 0]):
+            return 0.0, most
+        return min(max(value - z * error, 0.0), most), max(min(value + z * error, most), 0.0)
+
+    return Reading(min(max(value, 0.0), most), min(error, most), interval)
+
+
+def _errors_of(sums: Floats, covariance: Floats) -> Floats:
+    """The standard error of each line's combination."""
+    found: Floats = np.sqrt(np.maximum(np.einsum("ij,jk,ik->i", sums, covariance, sums), 0.0))
+    return found
+
+
+def _cdf(found: Derivation, values: Sequence[int], size: int | None) -> Reading:
+    raw = _below(_estimates(found.bound, values)[:, 0])
+    below = np.tri(len(raw), len(raw) - 1, -1)
+    errors = _errors_of(below, found.covariance())
+    most = math.inf if size is None else size
+    rising = np.clip(_rising(raw), 0, most)
+
+    def interval(confidence: float) -> Interval:
+        z = z_of(confidence)
+        low, high = _rising(raw - z * errors), _rising(raw + z * errors)
+        return np.clip(np.minimum(low, rising), 0, most), np.clip(np.maximum(high, rising), 0, most)
+
+    return Reading(rising, errors, interval, _edges(found.bound))

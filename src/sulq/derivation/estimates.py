@@ -1,0 +1,185 @@
+"""A derived answer: weights of stored noisy integers, its variance, and where it comes from."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sulq.derivation.tails import laplace_half_width
+from sulq.noise.distributions import DiscreteGaussian, DiscreteLaplace, Law, NoNoise
+from sulq.readings import z_of
+from sulq.schema.binding import BoundQuery
+from sulq.schema.bound import RowSums
+
+SAME = 1e-9
+"""Variances that differ by less are one."""
+
+
+class Source(NamedTuple):
+    """One stored noisy integer, and its weight in an estimate."""
+
+    seq: int
+    place: int
+    weight: Fraction
+    value: int
+    law: Law
+
+
+def derived_text(sources: Sequence[int]) -> str:
+    """What stands in the ledger in place of a law of noise."""
+    return json.dumps({"derived": list(sources)}, separators=(",", ":"))
+
+
+def sources_of(noise: str) -> tuple[int, ...] | None:
+    """Read `derived_text` back; None if it is a law of noise."""
+    if not noise.startswith('{"derived":'):
+        return None
+    return tuple(json.loads(noise)["derived"])
+
+
+def exact_variance(law: Law) -> Fraction:
+    """Gaussian: its parameter; on the fine grid the law's variance is the same to 2^-40. TB.8"""
+    match law:
+        case NoNoise():
+            return Fraction(0)
+        case DiscreteGaussian(sigma_squared=size):
+            return size
+    return Fraction(law.variance())
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Derivation:
+    """Every sum asked, on its fine grid: weighted stored integers, plus public sums.
+
+    `public` is the program of the public sums, `constants` their factors (G.2.1). `exact`: the
+    weights are fractions that give the sum asked on every piece.
+    """
+
+    bound: BoundQuery
+    estimates: Sequence[Sequence[Source]]
+    constants: Sequence[dict[int, Fraction]]
+    public: RowSums | None
+    exact: bool
+
+    def values(self, public_sums: Sequence[int]) -> tuple[int, ...]:
+        """The estimates, rounded to the grid."""
+        found = []
+        for sources, constants in zip(self.estimates, self.constants, strict=True):
+            total = sum((s.weight * s.value for s in sources), Fraction(0))
+            total += sum((k * public_sums[i] for i, k in constants.items()), Fraction(0))
+            found.append(math.floor(total + Fraction(1, 2)))
+        return tuple(found)
+
+    @property
+    def sources(self) -> tuple[int, ...]:
+        """The numbers of the stored answers used."""
+        return tuple(sorted({s.seq for sources in self.estimates for s in sources}))
+
+    @property
+    def noise(self) -> str:
+        """Its name in the ledger: the answers it was made from."""
+        return derived_text(self.sources)
+
+    @property
+    def repeat(self) -> bool:
+        """True if this is one stored answer to the very question, as it is."""
+        return len(self.sources) <= 1 and all(
+            len(sources) == 1 and sources[0].place == place and sources[0].weight == 1
+            for place, sources in enumerate(self.estimates)
+        )
+
+    def variance(self, place: int) -> Fraction:
+        """Of one sum, in steps of its fine grid squared."""
+        found = sum(
+            (s.weight**2 * exact_variance(s.law) for s in self.estimates[place]), Fraction(0)
+        )
+        return found if self.exact else Fraction(float(found))
+
+    def variances(self) -> list[Fraction]:
+        return [self.variance(place) for place in range(len(self.estimates))]
+
+    def covariance(self) -> NDArray[np.float64]:
+        """Of all sums, in user units: two of them may share stored answers."""
+        steps = [float(term.fine_step) for term in self.bound.terms]
+        columns: dict[tuple[int, int], int] = {}
+        for sources in self.estimates:
+            for s in sources:
+                columns.setdefault((s.seq, s.place), len(columns))
+        spread = np.zeros((len(self.estimates), len(columns)))
+        for row, sources in enumerate(self.estimates):
+            for s in sources:
+                deviation = math.sqrt(exact_variance(s.law))
+                unit = steps[row % len(steps)]
+                spread[row, columns[s.seq, s.place]] = float(s.weight) * deviation * unit
+        found: NDArray[np.float64] = spread @ spread.T
+        return found
+
+    def half_width(self, place: int, confidence: float) -> float:
+        """Of one sum, in user units; Gaussian noises add up to a Gaussian, Laplace ones do not."""
+        step = float(self.bound.terms[place % len(self.bound.terms)].fine_step)
+        noisy = [s for s in self.estimates[place] if not isinstance(s.law, NoNoise)]
+        if all(isinstance(s.law, DiscreteLaplace) for s in noisy):
+            scales = [
+                abs(float(s.weight * s.law.scale))
+                for s in noisy
+                if isinstance(s.law, DiscreteLaplace)
+            ]
+            return laplace_half_width(tuple(sorted(scales)), confidence) * step
+        return z_of(confidence) * math.sqrt(self.variance(place)) * step
+
+    def laws(self) -> tuple[Law, ...] | None:
+        """One law for each term, if the sums are as independent and alike as fresh answers."""
+        used = [(s.seq, s.place) for sources in self.estimates for s in sources]
+        if len(set(used)) < len(used):
+            return None
+        found: list[Law] = []
+        count = len(self.bound.terms)
+        for term in range(count):
+            each = [self._law(place) for place in range(term, len(self.estimates), count)]
+            law = _one(each)
+            if law is None:
+                return None
+            found.append(law)
+        return tuple(found)
+
+    def _law(self, place: int) -> Law | None:
+        sources = self.estimates[place]
+        if not sources:
+            return NoNoise()
+        if all(isinstance(s.law, DiscreteGaussian) for s in sources):
+            return DiscreteGaussian(self.variance(place))
+        if len(sources) > 1:
+            return None
+        weight, law = abs(sources[0].weight), sources[0].law
+        if isinstance(law, DiscreteLaplace):
+            return DiscreteLaplace(law.scale * weight)
+        return law if weight == 1 else None
+
+    def worst(self) -> tuple[Law, ...]:
+        """For each term a Gaussian law as wide as its widest sum."""
+        count = len(self.bound.terms)
+        found: list[Law] = []
+        for term in range(count):
+            places = range(term, len(self.estimates), count)
+            widest = max(self.variance(place) for place in places)
+            found.append(DiscreteGaussian(widest) if widest else NoNoise())
+        return tuple(found)
+
+
+def _one(laws: Sequence[Law | None]) -> Law | None:
+    """Their common law."""
+    first = laws[0]
+    if first is None or all(law == first for law in laws):
+        return first
+    if all(isinstance(law, DiscreteGaussian) for law in laws):
+        sizes = [law.sigma_squared for law in laws if isinstance(law, DiscreteGaussian)]
+        if max(sizes) <= min(sizes) * (1 + Fraction(SAME)):
+            return DiscreteGaussian(max(sizes))
+    return None

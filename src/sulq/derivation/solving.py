@@ -1,0 +1,163 @@
+"""The best linear unbiased estimate of a sum from measured ones: w = c A, least c' V c.
+
+Whether w is a combination of rows is decided exactly: weights found in floating point are turned
+into fractions and checked on every piece in integers. Only what passes is ever derived. Where more
+rows than needed are measured, least squares shares the weight by precision.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+Integers = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+TOLERANCE = 1e-9
+LARGEST_DENOMINATOR = 10**6
+NEGLIGIBLE = 1e-11
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Weights:
+    """Rows and their weights; `exact` if they are fractions that give w on every piece."""
+
+    weights: dict[int, Fraction]
+    exact: bool
+
+
+def solve(rows: Integers, wanted: Integers, variances: Floats) -> list[Weights | None]:
+    """For each wanted vector its weights, or None if it is no combination of the rows."""
+    rows, wanted = _distinct(rows, wanted)
+    forced, kept, rest = _peeled(rows.astype(np.float64), wanted.astype(np.float64))
+    places, able, basic = _eliminated(rows[kept].astype(np.float64), rest)
+    basic_all = forced
+    basic_all[:, kept] = basic
+    better = None
+    if len(places) < len(kept) and len(places):
+        matrix = rows[kept][:, places].astype(np.float64)
+        better = forced.copy()
+        better[:, kept] = _least_squares(matrix, rest[:, places], variances[kept])
+    found: list[Weights | None] = []
+    for number, target in enumerate(wanted):
+        exact = _exactly(rows, target, basic_all[number]) if able[number] else None
+        shared = None
+        if exact is not None and better is not None:
+            shared = _shared(rows, target, better[number], variances, exact)
+        found.append(shared or exact)
+    return found
+
+
+def _distinct(rows: Integers, wanted: Integers) -> tuple[Integers, Integers]:
+    """Pieces on which all vectors agree, once."""
+    stacked = np.concatenate([rows, wanted])
+    keys = np.arange(1, len(stacked) + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    keys = (keys ^ (keys >> np.uint64(31))) * np.uint64(0xBF58476D1CE4E5B9)
+    hashed = keys.view(np.int64) @ stacked  # modulo 2^64
+    _, first, inverse = np.unique(hashed, return_index=True, return_inverse=True)
+    if not np.array_equal(stacked[:, first][:, inverse], stacked):
+        return rows, wanted  # two different pieces with one hash
+    zero = ~stacked[:, first].any(axis=0)
+    return rows[:, first[~zero]], wanted[:, first[~zero]]
+
+
+def _peeled(rows: Floats, wanted: Floats) -> tuple[Floats, Integers, Floats]:
+    """Weights that are forced: on some piece only one row is not 0. Then the rows left over."""
+    forced = np.zeros((len(wanted), len(rows)))
+    left = np.ones(len(rows), dtype=np.bool_)
+    rest = wanted.copy()
+    used = rows != 0
+    while left.any():
+        alone = np.flatnonzero(used[left].sum(axis=0) == 1)
+        if not len(alone):
+            break
+        live = np.flatnonzero(left)
+        owners = live[np.argmax(used[np.ix_(live, alone)], axis=0)]
+        peeled, first = np.unique(owners, return_index=True)
+        pieces = alone[first]
+        forced[:, peeled] = rest[:, pieces] / rows[peeled, pieces]
+        rest = rest - forced[:, peeled] @ rows[peeled]
+        left[peeled] = False
+    return forced, np.flatnonzero(left), rest
+
+
+def _eliminated(rows: Floats, wanted: Floats) -> tuple[list[int], NDArray[np.bool_], Floats]:
+    """Pieces that tell independent rows apart; which targets have weights; those of a basis."""
+    count = len(rows)
+    scale = max(1.0, float(np.abs(wanted).max(initial=0.0)))
+    work = np.concatenate([rows, wanted]).T.copy()  # pieces down; rows, then wanted across
+    basis: list[int] = []
+    places: list[int] = []
+    free = np.ones(len(work), dtype=np.bool_)
+    for column in range(count):
+        candidates = np.where(free, np.abs(work[:, column]), 0.0)
+        pivot = int(np.argmax(candidates)) if len(work) else 0
+        if not len(work) or candidates[pivot] <= TOLERANCE * max(1.0, np.abs(rows[column]).max()):
+            continue
+        work[pivot] /= work[pivot, column]
+        factors = work[:, column].copy()
+        factors[pivot] = 0.0
+        touched = np.flatnonzero(factors)
+        work[touched, column:] -= np.outer(factors[touched], work[pivot, column:])
+        free[pivot] = False
+        basis.append(column)
+        places.append(pivot)
+    left = np.abs(work[free][:, count:]).max(axis=0, initial=0.0)
+    weights = np.zeros((len(wanted), count))
+    if basis:
+        weights[:, basis] = work[places, count:].T
+    return places, left <= TOLERANCE * scale * 1e3, weights
+
+
+def _exactly(rows: Integers, target: Integers, weights: Floats) -> Weights | None:
+    """The weights as fractions, if they give the target on every piece."""
+    found = {
+        int(i): Fraction(float(weights[i])).limit_denominator(LARGEST_DENOMINATOR)
+        for i in np.flatnonzero(np.abs(weights) > TOLERANCE)
+    }
+    found = {i: weight for i, weight in found.items() if weight}
+    common = 1
+    for weight in found.values():
+        common = common * weight.denominator // _gcd(common, weight.denominator)
+    total = target.astype(object) * -common
+    for i, weight in found.items():
+        total = total + rows[i].astype(object) * int(weight * common)
+    return Weights(found, True) if not total.any() else None
+
+
+def _gcd(a: int, b: int) -> int:
+    while b:
+        a, b = b, a % b
+    return a
+
+
+def _least_squares(matrix: Floats, wanted: Floats, variances: Floats) -> Floats:
+    """c = V^-1 A (A' V^-1 A)^-1 w, by QR of V^-1/2 A."""
+    root = np.sqrt(variances)
+    q, r = np.linalg.qr(matrix / root[:, None])
+    try:
+        inner = np.linalg.solve(r.T, wanted.T)
+    except np.linalg.LinAlgError:
+        return np.full((len(wanted), len(matrix)), np.nan)
+    found: Floats = ((q @ inner) / root[:, None]).T
+    return found
+
+
+def _shared(
+    rows: Integers, target: Integers, weights: Floats, variances: Floats, exact: Weights
+) -> Weights | None:
+    """The least-squares weights, where they are sound and their variance is truly smaller."""
+    if not np.isfinite(weights).all():
+        return None
+    spreads = np.abs(weights) * np.sqrt(variances)
+    weights = np.where(spreads > NEGLIGIBLE * spreads.max(initial=0.0), weights, 0.0)
+    off = np.abs(weights @ rows - target).max(initial=0.0)
+    if off > TOLERANCE * max(1.0, float(np.abs(target).max(initial=0))):
+        return None
+    plain = sum(float(w) ** 2 * float(variances[i]) for i, w in exact.weights.items())
+    if float((weights**2) @ variances) >= plain * (1 - TOLERANCE):
+        return None
+    return Weights({int(i): Fraction(float(weights[i])) for i in np.flatnonzero(weights)}, False)

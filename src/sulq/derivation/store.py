@@ -1,0 +1,364 @@
+"""The answer store: stored noisy answers, and what follows from them for nothing.
+
+Every noisy integer is a linear functional of the table plus independent noise of known variance.
+A question that is a combination of stored ones, and of public sizes (G.2.1), gets the best linear
+unbiased estimate. Reads questions, noise and stored values, never data: docs/proofs/derivation.md.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import NamedTuple
+
+import numpy as np
+
+from sulq.derivation.estimates import Derivation, Source, exact_variance
+from sulq.derivation.index import Index, features_of
+from sulq.derivation.pieces import Marks, joined, marks_of, size_of
+from sulq.derivation.solving import Weights, solve
+from sulq.derivation.vectors import ONE, Grid, Integers, Unfit
+from sulq.errors import SulqError
+from sulq.noise.distributions import Law, NoNoise
+from sulq.schema.binding import BoundQuery
+from sulq.schema.bound import (
+    Added,
+    Always,
+    Chosen,
+    FirstOf,
+    Fixed,
+    FlagBit,
+    Integer,
+    Quantised,
+    RowSums,
+    Scaled,
+    cell_count,
+)
+
+MOST_PIECES = 4096
+"""Pieces that one search may tell apart."""
+MOST_SUMS = 1024
+"""Sums of stored answers that one search may combine."""
+MOST_QUESTIONS = 64
+"""Stored questions that one search may combine: those nearest to the one asked."""
+MOST_FOREIGN = 2
+"""Columns of a stored question that the asked one does not mention."""
+
+_COLUMN = re.compile(r'\["col","((?:[^"\\]|\\.)*)"\]')
+
+
+class Draw(NamedTuple):
+    """A stored noisy answer: its number in the ledger, its laws and its integers."""
+
+    seq: int
+    laws: tuple[Law, ...]
+    values: tuple[int, ...]
+
+
+@dataclass(slots=True, eq=False)
+class Known:
+    """A question that was answered, once or more often."""
+
+    text: str
+    draws: list[Draw] = field(default_factory=list)
+    line: int | None = None  # in the index
+    program: RowSums | None = None
+    lifts: tuple[int, ...] = ()
+
+
+class AnswerStore:
+    """Grows with every answer; one per table."""
+
+    def __init__(
+        self,
+        bind: Callable[[str], BoundQuery],
+        is_public: Callable[[str], bool] | None,
+    ) -> None:
+        """`bind` reads a question's text; `is_public` knows the public columns if sizes are."""
+        self._bind = bind
+        self._sizes_public = is_public is not None
+        self._is_public = is_public or (lambda name: False)
+        self._questions: dict[str, Known] = {}
+        self._asleep: dict[frozenset[str], list[str]] = {}  # not yet bound, by their columns
+        self._lines: list[str] = []
+        self._index = Index()
+        self._home: dict[int, str] = {}  # draw -> question
+
+    def add(
+        self, seq: int, question: str, digest: str, laws: tuple[Law, ...], values: tuple[int, ...]
+    ) -> None:
+        """A stored answer; what follows from it is worked out when a question needs it."""
+        known = self._questions.get(digest)
+        if known is None:
+            known = self._questions[digest] = Known(question)
+            if '"outer":' not in question:
+                columns = frozenset(_COLUMN.findall(question))
+                self._asleep.setdefault(columns, []).append(digest)
+        known.draws.append(Draw(seq, laws, values))
+        self._home[seq] = digest
+
+    def draws(self, digest: str) -> int:
+        """How often a question was answered."""
+        known = self._questions.get(digest)
+        return len(known.draws) if known is not None else 0
+
+    def derive(self, bound: BoundQuery, among: Collection[int] | None = None) -> Derivation | None:
+        """The best estimate of every sum asked, from these stored answers (None: all)."""
+        plain = type(bound.sums) is RowSums
+        if not plain and bound.outer is None:
+            return None
+        if isinstance(bound.sums, RowSums):
+            try:
+                found = self._combined(bound, bound.sums, among)
+            except Unfit:
+                found = None
+            if found is not None:
+                return found
+        return self._alike(bound, among)
+
+    # --- the same question ----------------------------------------------------------------------
+
+    def _alike(self, bound: BoundQuery, among: Collection[int] | None) -> Derivation | None:
+        """Its own draws, averaged by precision. M.7"""
+        known = self._questions.get(bound.digest)
+        sums = bound.cells * len(bound.terms)
+        draws = [draw for draw in _allowed(known, among) if len(draw.values) == sums]
+        if not draws:
+            return None
+        weights = [precisions(draws, place) for place in range(len(bound.terms))]
+        estimates = [
+            [
+                Source(draw.seq, place, share, draw.values[place], draw.laws[place % len(weights)])
+                for draw, share in zip(draws, weights[place % len(weights)], strict=True)
+                if share
+            ]
+            for place in range(sums)
+        ]
+        return Derivation(bound, estimates, [{} for _ in range(sums)], None, True)
+
+    # --- combinations ---------------------------------------------------------------------------
+
+    def _wake(self, columns: frozenset[str]) -> None:
+        """Bind the stored questions on these columns."""
+        for own in [own for own in self._asleep if len(own - columns) <= MOST_FOREIGN]:
+            for digest in self._asleep.pop(own):
+                self._take_in(digest)
+
+    def _take_in(self, digest: str) -> None:
+        known = self._questions[digest]
+        try:
+            bound = self._bind(known.text)
+        except SulqError:
+            return
+        if type(bound.sums) is not RowSums or _sums(bound.sums) > MOST_SUMS:
+            return
+        marks = marks_of(bound.sums)
+        features = features_of(marks, _atoms(bound.sums))
+        if any(
+            len(draw.values) != _sums(bound.sums) or len(draw.laws) != len(bound.terms)
+            for draw in known.draws
+        ):
+            return
+        known.line = self._index.add(features, _sums(bound.sums))
+        known.program = bound.sums
+        known.lifts = tuple(term.lift for term in bound.terms)
+        self._lines.append(digest)
+
+    def _combined(
+        self, bound: BoundQuery, program: RowSums, among: Collection[int] | None
+    ) -> Derivation | None:
+        marks = marks_of(program)
+        if _pieces(marks) > MOST_PIECES or _sums(program) > MOST_SUMS:
+            return None
+        self._wake(frozenset(_COLUMN.findall(bound.text)))
+        helpers, marks = self._helpers(bound, program, marks, among)
+        grid = Grid(marks, self._is_public)
+        asked = grid.vectors(program)
+        table = [(grid.vectors(known.program), known, draws) for known, draws in helpers]
+        atoms = list(dict.fromkeys([*asked, *(atom for rows, _, _ in table for atom in rows)]))
+        if len(atoms) * grid.cells > 4 * MOST_PIECES:
+            return None
+        wanted = _stacked(asked, atoms, _sums(program), grid)
+        rows, sources, variances = [], [], []
+        for vectors, known, draws in table:
+            block = _stacked(vectors, atoms, len(draws[0].values), grid)
+            for place, row in enumerate(block):
+                noisy = not isinstance(draws[0].laws[place % len(known.lifts)], NoNoise)
+                if noisy and row.any():
+                    rows.append(row)
+                    merged = _merged(draws, place, known.lifts)
+                    sources.append(merged)
+                    variances.append(float(_variance(merged)))
+        matrix = np.array(rows, dtype=np.int64).reshape(len(rows), len(atoms), grid.cells)
+        open_ = [self._sizes_public and grid.is_public(atom) for atom in atoms]
+        solved = solve(
+            _apart(matrix, open_, grid), _apart(wanted, open_, grid), np.array(variances)
+        )
+        if any(each is None for each in solved):
+            return None
+        weights = [each for each in solved if each is not None]
+        return _derivation(bound, weights, sources, matrix, wanted, atoms, open_, grid)
+
+    def _helpers(
+        self, bound: BoundQuery, program: RowSums, marks: Marks, among: Collection[int] | None
+    ) -> tuple[list[tuple[_Bound, list[Draw]]], Marks]:
+        """Stored questions near the one asked, as many as can be told apart together."""
+        features = features_of(marks, _atoms(program))
+        lines = None
+        if among is not None:
+            homes = {self._home[seq] for seq in among if seq in self._home}
+            found = (self._questions[digest].line for digest in homes)
+            lines = [line for line in found if line is not None]
+        chosen: list[tuple[_Bound, list[Draw]]] = []
+        sums = 0
+        for line in self._index.nearest(features, lines, MOST_QUESTIONS):
+            known = self._questions[self._lines[line]]
+            assert known.program is not None  # noqa: S101
+            draws = _allowed(known, among)
+            wider = joined([marks, marks_of(known.program)])
+            count = _sums(known.program)
+            if not draws or sums + count > MOST_SUMS or _pieces(wider) > MOST_PIECES:
+                continue
+            chosen.append((_Bound(known.program, known.lifts), draws))
+            marks, sums = wider, sums + count
+        return chosen, marks
+
+
+class _Bound(NamedTuple):
+    program: RowSums
+    lifts: tuple[int, ...]
+
+
+def _allowed(known: Known | None, among: Collection[int] | None) -> list[Draw]:
+    if known is None:
+        return []
+    return known.draws if among is None else [draw for draw in known.draws if draw.seq in among]
+
+
+def _sums(program: RowSums) -> int:
+    count = len(program.terms)
+    for group in program.groups:
+        count *= cell_count(group)
+    return count
+
+
+def _pieces(marks: Marks) -> int:
+    count = 1
+    for key, own in marks.items():
+        count *= size_of(key, len(own))
+    return count
+
+
+def _atoms(program: RowSums) -> set[Integer]:
+    """The summands a question may have, before it is cut into pieces."""
+    found: set[Integer] = set()
+    listed: list[Integer] = list(program.terms)
+    while listed:
+        node = listed.pop()
+        match node:
+            case Added(parts):
+                listed += parts
+            case Chosen(_, one, two) | FirstOf(one, two):
+                listed += (one, two)
+            case Scaled(value):
+                listed.append(value)
+            case Fixed() | FlagBit():
+                found.add(ONE)
+            case Quantised():
+                found |= {ONE, node}
+            case _:
+                found.add(node)
+    return found
+
+
+def precisions(draws: Sequence[Draw], term: int) -> list[Fraction]:
+    """The share of each draw of one sum: its precision, of all their precision."""
+    laws = [draw.laws[term] for draw in draws]
+    certain = [isinstance(law, NoNoise) for law in laws]
+    if any(certain):
+        first = certain.index(True)
+        return [Fraction(int(place == first)) for place in range(len(laws))]
+    if len(laws) == 1:
+        return [Fraction(1)]
+    each = [1 / exact_variance(law) for law in laws]
+    return [precision / sum(each) for precision in each]
+
+
+def _merged(draws: Sequence[Draw], place: int, lifts: tuple[int, ...]) -> list[Source]:
+    """One sum, from all draws of it, in steps before lifting."""
+    term = place % len(lifts)
+    return [
+        Source(draw.seq, place, share / lifts[term], draw.values[place], draw.laws[term])
+        for draw, share in zip(draws, precisions(draws, term), strict=True)
+        if share
+    ]
+
+
+def _variance(sources: Sequence[Source]) -> Fraction:
+    return sum((s.weight**2 * exact_variance(s.law) for s in sources), Fraction(0))
+
+
+def _stacked(
+    vectors: dict[Integer, Integers], atoms: Sequence[Integer], sums: int, grid: Grid
+) -> Integers:
+    """(sums, summands, pieces)"""
+    zero = np.zeros((sums, grid.cells), dtype=np.int64)
+    return np.stack([vectors.get(atom, zero) for atom in atoms], axis=1)
+
+
+def _apart(table: Integers, public: Sequence[bool], grid: Grid) -> Integers:
+    """Within a public piece a public summand's constant drops out of differences. G.2.1"""
+    inner = grid.cells // grid.public_cells
+    split = table.reshape(len(table), len(public), grid.public_cells, inner)
+    parts = []
+    for place, known in enumerate(public):
+        part = split[:, place]
+        part = part[:, :, 1:] - part[:, :, :1] if known else part
+        parts.append(part.reshape(len(table), part.shape[1] * part.shape[2]))
+    return np.concatenate(parts, axis=1)
+
+
+def _derivation(
+    bound: BoundQuery,
+    weights: Sequence[Weights],
+    sources: Sequence[Sequence[Source]],
+    matrix: Integers,
+    wanted: Integers,
+    atoms: Sequence[Integer],
+    public: Sequence[bool],
+    grid: Grid,
+) -> Derivation:
+    """Weights of noisy integers, and of public sums for what is left."""
+    estimates: list[list[Source]] = []
+    constants: list[dict[int, Fraction]] = []
+    needed: dict[tuple[int, int], int] = {}
+    origin = grid.cells // grid.public_cells
+    for number, found in enumerate(weights):
+        lift = bound.terms[number % len(bound.terms)].lift
+        estimates.append(
+            [
+                source._replace(weight=source.weight * weight * lift)
+                for row, weight in found.weights.items()
+                for source in sources[row]
+            ]
+        )
+        own: dict[int, Fraction] = {}
+        for place in (place for place, known in enumerate(public) if known):
+            for cell in range(grid.public_cells):
+                at = cell * origin
+                left = Fraction(int(wanted[number, place, at])) - sum(
+                    (w * int(matrix[row, place, at]) for row, w in found.weights.items()),
+                    Fraction(0),
+                )
+                if abs(left) > (0 if found.exact else 1e-9):
+                    own[needed.setdefault((place, cell), len(needed))] = left * lift
+        constants.append(own)
+    terms: list[Integer] = []
+    for place, cell in needed:
+        atom = atoms[place]
+        terms.append(Chosen(grid.public_condition(cell), atom, Fixed(0)) if grid.outer else atom)
+    program = RowSums(Always(), tuple(terms)) if terms else None
+    exact = all(found.exact for found in weights)
+    return Derivation(bound, estimates, constants, program, exact)

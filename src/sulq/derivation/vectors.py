@@ -1,0 +1,337 @@
+"""A question's sums as integer vectors over pieces: what each kind of row adds, symbolically."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sulq.derivation.pieces import (
+    FAR,
+    Key,
+    Marks,
+    atom_columns,
+    axis_of,
+    columns_of,
+    cut_of,
+    ends,
+    size_of,
+)
+from sulq.schema import bound as b
+
+Truths = NDArray[np.bool_]
+Integers = NDArray[np.int64]
+ONE = b.Fixed(1)
+"""The summand of a count."""
+LARGEST = 2**50
+"""Coefficients stay where products with weights are exact."""
+
+
+class Unfit(ValueError):
+    """A question that is not told apart by pieces: only its own repeats match."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Value:
+    """A value of the row on each piece: NULL, or a sum of integers times summands."""
+
+    null: Truths
+    parts: dict[b.Integer, Integers]
+
+
+class Grid:
+    """The product of some axes; public axes come first."""
+
+    def __init__(self, marks: Marks, is_public: Callable[[str], bool]) -> None:
+        self._is_public = is_public
+        public = {
+            key: key[0] in ("number", "text", "flag") and all(map(is_public, columns_of(key)))
+            for key in marks
+        }
+        self.keys = sorted(marks, key=lambda key: not public[key])
+        self.marks = {key: _ordered(marks[key]) for key in self.keys}
+        self.nodes = marks
+        self.shape = tuple(size_of(key, len(self.marks[key])) for key in self.keys)
+        self.outer = sum(public.values())
+        self._at = {key: place for place, key in enumerate(self.keys)}
+        self._places: dict[Key, dict[Any, int]] = {}
+
+    @property
+    def cells(self) -> int:
+        return math.prod(self.shape)
+
+    @property
+    def public_cells(self) -> int:
+        return math.prod(self.shape[: self.outer])
+
+    def is_public(self, atom: b.Integer) -> bool:
+        """A summand that everybody knows of every row."""
+        return all(map(self._is_public, atom_columns(atom)))
+
+    # --- arrays ---------------------------------------------------------------------------------
+
+    def _along(self, key: Key, values: NDArray[Any]) -> NDArray[Any]:
+        shape = [1] * len(self.keys)
+        shape[self._at[key]] = len(values)
+        return values.reshape(shape)
+
+    def _flat(self, array: NDArray[Any]) -> NDArray[Any]:
+        return np.broadcast_to(array, self.shape or (1,)).ravel()
+
+    def _piece(self, key: Key, number: int) -> Truths:
+        here = np.zeros(self.shape[self._at[key]], dtype=np.bool_)
+        here[number] = True
+        return self._along(key, here)
+
+    def _spans(self, key: Key) -> tuple[Integers, Integers]:
+        """The least and largest value of every piece of a number, NULL's place left out."""
+        steps = self.marks[key]
+        lows = np.array([-FAR, *steps], dtype=np.int64)
+        highs = np.array([*(step - 1 for step in steps), FAR], dtype=np.int64)
+        return lows, highs
+
+    def _listed(self, key: Key, values: tuple[Any, ...]) -> Truths:
+        if key not in self._places:
+            self._places[key] = {value: i + 1 for i, value in enumerate(self.marks[key])}
+        here = np.zeros(self.shape[self._at[key]], dtype=np.bool_)
+        here[[self._places[key][value] for value in values]] = True
+        return self._along(key, here)
+
+    # --- the program ----------------------------------------------------------------------------
+
+    def vectors(self, program: b.RowSums) -> dict[b.Integer, Integers]:
+        """Summand -> one vector over all pieces for each sum of the question."""
+        inside = self._flat(self._holds(program.rows))
+        count, cell = 1, np.zeros(1, dtype=np.int64)
+        for group in program.groups:
+            inner = b.cell_count(group)
+            own = self._cell(group, inner)
+            cell = np.where((cell < 0) | (own < 0), -1, cell * inner + own)
+            count *= inner
+        flat = np.where(inside, self._flat(cell), -1)
+        terms = len(program.terms)
+        found: dict[b.Integer, Integers] = {}
+        here = np.flatnonzero(flat >= 0)
+        for place, term in enumerate(program.terms):
+            value = self._integer(term)
+            for atom, part in value.parts.items():
+                per_piece = self._flat(np.where(value.null, 0, part))
+                if atom not in found:
+                    found[atom] = np.zeros((count * terms, self.cells), dtype=np.int64)
+                found[atom][flat[here] * terms + place, here] = per_piece[here]
+        return found
+
+    def _cell(self, group: b.Cells, inner: int) -> Integers:
+        """Each piece's cell; -1 for none."""
+        last = inner - 1 if group.other else -1
+        match group:
+            case b.CategoryCells(column, values):
+                key: Key = ("text", column)
+                at = {value: i for i, value in enumerate(values)}
+                own = [last, *(at.get(value, last) for value in self.marks[key]), last]
+                return self._along(key, np.array(own, dtype=np.int64))
+            case b.FlagCells(column):
+                return self._along(("flag", column), np.array([last, 0, 1], dtype=np.int64))
+            case b.BinCells(value, edges):
+                found = np.full((1,) * len(self.keys), last, dtype=np.int64)
+                for i in range(len(edges) - 1):
+                    high = edges[i + 1] + (i == len(edges) - 2)
+                    found = np.where(self._between(value, edges[i], high), i, found)
+                return found
+
+    def _between(self, value: b.Integer, low: int | None, high: int | None) -> Truths:
+        """low <= value < high, and not NULL."""
+        least, most = -FAR if low is None else low, FAR if high is None else high
+        match value:
+            case b.Fixed(None):
+                return np.zeros(1, dtype=np.bool_)
+            case b.Fixed(int(k)):
+                return np.array([least <= k < most])
+            case b.FlagBit(column):
+                own = np.array([False, least <= 0 < most, least <= 1 < most])
+                return self._along(("flag", column), own)
+            case b.Quantised():
+                key = axis_of(value)
+                lows, highs = (np.clip(end, *ends(value)) for end in self._spans(key))
+                return self._along(key, np.array([False, *((lows >= least) & (highs < most))]))
+        lows, highs = self._spans(axis_of(value))
+        inside = self._along(axis_of(value), (lows >= least) & (highs < most))
+        return inside & ~self._integer(value).null
+
+    def _holds(self, node: b.Condition) -> Truths:
+        match node:
+            case b.Always():
+                return np.ones(1, dtype=np.bool_)
+            case b.Never():
+                return np.zeros(1, dtype=np.bool_)
+            case b.AllOf(parts):
+                found = np.ones(1, dtype=np.bool_)
+                for part in parts:
+                    found = found & self._holds(part)
+                return found
+            case b.AnyOf(parts):
+                found = np.zeros(1, dtype=np.bool_)
+                for part in parts:
+                    found = found | self._holds(part)
+                return found
+            case b.Compared():
+                return self._compared(node)
+            case b.FlagIs(column, value):
+                return self._piece(("flag", column), 2 if value else 1)
+            case b.Among(column, values, negated):
+                key: Key = ("text", column)
+                among = self._listed(key, values)
+                return ~among & ~self._piece(key, 0) if negated else among
+            case b.Matches(column, pattern, negated):
+                return self._piece(("like", column, pattern), 1 if negated else 2)
+            case b.Missing(b.Text(column), negated):
+                null = self._piece(("text", column), 0)
+                return ~null if negated else null
+            case b.Missing(subject, negated):
+                assert not isinstance(subject, b.Text)  # noqa: S101
+                null = self._integer(subject).null
+                return ~null if negated else null
+
+    def _compared(self, node: b.Compared) -> Truths:
+        cut = cut_of(node)
+        if cut is not None:
+            value, low, high, outside = cut
+            inside = self._between(value, low, high)
+            return ~inside & ~self._integer(value).null if outside else inside
+        if isinstance(node.left, b.Fixed) and isinstance(node.right, b.Fixed):
+            v, w = node.left.value, node.right.value
+            if v is None or w is None:
+                return np.zeros(1, dtype=np.bool_)
+            true = {"<": v < w, "<=": v <= w, "=": v == w, "<>": v != w}[node.operator]
+            return np.array([true])
+        return self._piece(("leaf", node), 1)
+
+    def _integer(self, node: b.Integer) -> _Value:
+        never = np.zeros(1, dtype=np.bool_)
+        match node:
+            case b.Fixed(None):
+                return _Value(~never, {})
+            case b.Fixed(int(k)):
+                return _Value(never, {ONE: np.array([_small(k)], dtype=np.int64)})
+            case b.FlagBit(column):
+                key: Key = ("flag", column)
+                return _Value(self._piece(key, 0), {ONE: self._piece(key, 2).astype(np.int64)})
+            case b.Quantised():
+                return self._column(node)
+            case b.Added(parts):
+                values = [self._integer(part) for part in parts]
+                null = never
+                for value in values:
+                    null = null | value.null
+                return _Value(null, _summed([value.parts for value in values]))
+            case b.Scaled(value, factor):
+                inner = self._integer(value)
+                scaled = {atom: _times(part, factor) for atom, part in inner.parts.items()}
+                return _Value(inner.null, scaled)
+            case b.Chosen(condition, then, otherwise):
+                return _either(self._holds(condition), *map(self._integer, (then, otherwise)))
+            case b.FirstOf(first, instead):
+                value = self._integer(first)
+                return _either(~value.null, value, self._integer(instead))
+            case b.Multiplied(left, right) | b.Lesser(left, right) | b.Greater(left, right):
+                null = self._integer(left).null | self._integer(right).null
+            case b.Divided(left, right):
+                null = self._integer(left).null | self._integer(right).null
+            case b.Magnitude(value) | b.Shifted(value) | b.HashedBit(value):
+                null = self._integer(value).null
+        return _Value(null, {node: np.ones(1, dtype=np.int64)})
+
+    def _column(self, node: b.Quantised) -> _Value:
+        """A constant on pieces of one step, a summand of its own on the others."""
+        key = axis_of(node)
+        lows, highs = (np.clip(end, *ends(node)) for end in self._spans(key))
+        known = lows == highs
+        constant = self._along(key, np.array([0, *np.where(known, lows, 0)], dtype=np.int64))
+        free = self._along(key, np.array([0, *np.where(known, 0, 1)], dtype=np.int64))
+        return _Value(self._piece(key, 0), {ONE: constant, node: free})
+
+    # --- pieces as conditions -------------------------------------------------------------------
+
+    def public_condition(self, number: int) -> b.Condition:
+        """One public piece, for the engine: its size is public. G.2.1"""
+        places = np.unravel_index(number, self.shape[: self.outer])
+        parts = [
+            self._condition(key, int(place)) for key, place in zip(self.keys, places, strict=False)
+        ]
+        return b.AllOf(tuple(parts)) if len(parts) != 1 else parts[0]
+
+    def _condition(self, key: Key, place: int) -> b.Condition:
+        match key:
+            case ("flag", str(column)):
+                return (
+                    b.Missing(b.FlagBit(column), False)
+                    if not place
+                    else b.FlagIs(column, place == 2)
+                )
+            case ("text", str(column)):
+                values = self.marks[key]
+                if not place:
+                    return b.Missing(b.Text(column), False)
+                if place <= len(values):
+                    return b.Among(column, (values[place - 1],), False)
+                rest = b.Among(column, tuple(values), True)
+                return rest if values else b.Missing(b.Text(column), True)
+            case ("number", *_):
+                return self._interval(key, place - 1)
+        raise Unfit("no condition for this axis")
+
+    def _interval(self, key: Key, place: int) -> b.Condition:
+        column = b.Quantised(key[1], 0.0, 1.0, 1.0)  # NULL just where the column is
+        if place < 0:
+            return b.Missing(column, False)
+        steps = self.marks[key]
+        parts: list[b.Condition] = [b.Missing(column, True)]
+        if place:
+            parts.append(_from(self.nodes[key][steps[place - 1]], steps[place - 1]))
+        if place < len(steps):
+            node = self.nodes[key][steps[place]]
+            assert node is not None  # noqa: S101
+            parts.append(b.Compared("<", node, b.Fixed(steps[place])))
+        return b.AllOf(tuple(parts))
+
+
+def _from(node: b.Integer | None, step: int) -> b.Condition:
+    assert node is not None  # noqa: S101
+    return b.Compared("<=", b.Fixed(step), node)
+
+
+def _ordered(marks: Mapping[Any, object]) -> list[Any]:
+    return sorted(marks)
+
+
+def _small(k: int) -> int:
+    if abs(k) > LARGEST:
+        raise Unfit("coefficients too large")
+    return k
+
+
+def _times(part: Integers, factor: int) -> Integers:
+    if part.size and int(np.abs(part).max()) * abs(factor) > LARGEST:
+        raise Unfit("coefficients too large")
+    return part * np.int64(factor)
+
+
+def _summed(listed: list[dict[b.Integer, Integers]]) -> dict[b.Integer, Integers]:
+    found: dict[b.Integer, Integers] = {}
+    for parts in listed:
+        for atom, part in parts.items():
+            found[atom] = found[atom] + part if atom in found else part
+    return found
+
+
+def _either(first: Truths, one: _Value, two: _Value) -> _Value:
+    zero = np.zeros(1, dtype=np.int64)
+    parts = {
+        atom: np.where(first, one.parts.get(atom, zero), two.parts.get(atom, zero))
+        for atom in (*one.parts, *(atom for atom in two.parts if atom not in one.parts))
+    }
+    return _Value(np.where(first, one.null, two.null), parts)
