@@ -6,7 +6,17 @@ from typing import Annotated
 
 import typer
 
-from sulq.cli import analyst, attack, auditor, beliefs, explain_exact, learn, owner, sandbox
+from sulq.cli import (
+    analyst,
+    attack,
+    auditor,
+    beliefs,
+    derive,
+    explain_exact,
+    learn,
+    owner,
+    sandbox,
+)
 
 app = typer.Typer(
     name="sulq",
@@ -39,6 +49,7 @@ def options(
 
 for role, commands in (
     ("Owner", owner),
+    ("Owner", derive),
     ("Owner", beliefs),
     ("Owner", explain_exact),
     ("Owner", attack),
