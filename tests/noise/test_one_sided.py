@@ -1,0 +1,53 @@
+"""The one-sided law of a noisy choice. Statistical false alarms: 1e-6 per test."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from fractions import Fraction
+
+import pytest
+from scipy.stats import chi2
+
+from sulq.errors import InvalidQuery
+from sulq.noise.one_sided import Geometric
+from sulq.noise.samplers import draw_one_sided
+
+SCALES = [Fraction(1, 3), Fraction(1), Fraction(7, 3), Fraction(40)]
+
+
+@pytest.mark.parametrize("scale", SCALES, ids=str)
+def test_draws_follow_the_law(scale: Fraction) -> None:
+    law, n = Geometric(scale), 50_000
+    seen = Counter(draw_one_sided(law, n))
+    assert min(seen) >= 0
+    cells: list[tuple[int, float]] = []
+    hits, chance, t = 0, 0.0, 0
+    while n * law.at_least(t) >= 100:
+        hits, chance = hits + seen[t], chance + law.pmf(t)
+        if n * chance >= 50:
+            cells.append((hits, chance))
+            hits, chance = 0, 0.0
+        t += 1
+    cells.append((n - sum(hit for hit, _ in cells), 1 - sum(chance for _, chance in cells)))
+    statistic = sum((hit - n * chance) ** 2 / (n * chance) for hit, chance in cells)
+    assert statistic < chi2.isf(1e-6, len(cells) - 1)
+
+
+@pytest.mark.parametrize("scale", SCALES, ids=str)
+def test_the_law_falls_by_the_same_share_each_step(scale: Fraction) -> None:
+    law = Geometric(scale)
+    for t in range(20):
+        assert math.isclose(law.pmf(t + 1) / law.pmf(t), math.exp(-1 / scale), rel_tol=1e-12)
+        assert math.isclose(law.at_least(t) - law.at_least(t + 1), law.pmf(t), rel_tol=1e-9)
+    assert law.pmf(-1) == 0 and law.at_least(-5) == 1
+
+
+@pytest.mark.parametrize("scale", [0.5, Fraction(0), Fraction(-1), Fraction(2**129)])
+def test_scales_are_exact_and_positive(scale: Fraction) -> None:
+    with pytest.raises(InvalidQuery, match="scale"):
+        Geometric(scale)
+
+
+def test_the_law_is_spelled_exactly() -> None:
+    assert Geometric(Fraction(7, 3)).to_json() == {"law": "geometric", "scale": "7/3"}

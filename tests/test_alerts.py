@@ -1,0 +1,299 @@
+"""Alerts through the database: paid when armed, free until fired, nothing but verdicts."""
+
+from __future__ import annotations
+
+import copy
+import os
+import pickle
+import threading
+from collections.abc import Callable, Iterator
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.people import frame, publish
+
+import sulq.database.alerts
+from sulq import (
+    BudgetSpent,
+    Database,
+    EngineFailed,
+    InvalidQuery,
+    Promise,
+    Refused,
+    SumQuery,
+    col,
+    count,
+    histogram,
+    lit,
+    mean,
+    total,
+)
+
+LOUD = Promise(epsilon=400, queries=100)
+"""Laplace noise far below one row: verdicts are as good as certain."""
+OLD = count(where=col("age") >= 50)
+ROWS = 2_000
+TRUTH = int((frame(ROWS).age >= 50).sum())
+
+
+@pytest.fixture
+def db() -> Iterator[Database]:
+    with publish(promise=LOUD) as found:
+        yield found
+
+
+def scripted(monkeypatch: pytest.MonkeyPatch, *noise: int) -> list[Any]:
+    """The next draws, in order, in fine steps; and the laws they were asked of."""
+    asked: list[Any] = []
+    left = iter(noise)
+
+    def perturb(sums: list[int], laws: list[Any]) -> list[int]:
+        asked.extend(laws)
+        return [value + next(left) for value in sums]
+
+    monkeypatch.setattr(sulq.database.alerts, "perturb", perturb)
+    return asked
+
+
+def test_it_fires_above_and_not_below(db: Database) -> None:
+    below = db.alert(OLD, above=TRUTH + 200, credits=20)
+    assert below.margin(0.999999) < 200
+    assert not below.check() and not below.check() and below.left == 1
+    above = db.alert(OLD, above=TRUTH - 200, credits=20)
+    assert above.check() and above.left == 0
+    with pytest.raises(Refused, match="arm it again"):
+        above.check()
+
+
+def test_growing_questions(db: Database) -> None:
+    alert = db.alert(count(where=col("age") >= 99), above=1000, credits=20)
+    truth = frame(ROWS).age
+    fired = next(age for age in range(99, 0, -1) if alert.check(count(where=col("age") >= age)))
+    margin = alert.margin(0.999999, checks=99)
+    assert (truth >= fired).sum() > 1000 - margin
+    assert (truth >= fired + 1).sum() < 1000 + margin
+
+
+def test_charged_when_armed_and_checks_are_free(db: Database) -> None:
+    alert = db.alert(OLD, above=5000, credits=7)
+    assert (db.remaining, alert.credits) == (93, 7)
+    for age in range(50, 90):
+        alert.check(count(where=col("age") >= age))
+    assert db.remaining == 93
+    assert db.ledger.statement().accounts[0].spent.credits_fraction == 7
+    assert alert.receipt is not None
+
+
+def test_every_arming_pays_and_draws_anew(db: Database) -> None:
+    one, two = (db.alert(OLD, above=5000, credits=5) for _ in range(2))
+    assert db.remaining == 90
+    assert one.receipt.seq != two.receipt.seq
+
+
+def test_more_than_is_left_is_refused(db: Database) -> None:
+    with pytest.raises(BudgetSpent):
+        db.alert(OLD, above=5000, credits=101)
+    assert db.remaining == 100
+
+
+@pytest.mark.parametrize("firings", [1, 3])
+def test_noise_level_and_comparison(
+    db: Database, monkeypatch: pytest.MonkeyPatch, firings: int
+) -> None:
+    """Fires iff sum + fresh noise >= level + the level's noise, which is drawn once. M.2"""
+    step = 2**30
+    asked = scripted(monkeypatch, 3 * step, 2 * step, 3 * step, 3 * step - 1, 4 * step, 9 * step)
+    alert = db.alert(OLD, above=TRUTH, firings=firings, credits=10)
+    epsilon = Fraction(400, 100) * 10
+    assert alert.check(count(where=col("age") > 49.5)) is False  # another spelling of OLD
+    scales = [law.scale / step for law in asked]
+    assert 1 / scales[0] + 2 * firings / scales[1] == epsilon
+    other = count(where=(col("age") >= 50) & (col("income") >= 0))
+    assert alert.check(other) is True
+    if firings == 1:
+        return
+    assert alert.check(other) is False
+    assert alert.check(count(where=(col("age") >= 50) & (col("income") <= 500_000))) is True
+    assert alert.left == 1
+    assert len(set(asked[1:])) == 1 and asked[0] != asked[1]
+
+
+def test_a_question_found_below_is_not_drawn_again(
+    db: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = scripted(monkeypatch, 0, 0)
+    alert = db.alert(OLD, above=5000)
+    assert [alert.check(), alert.check(), alert.check(OLD)] == [False] * 3
+    assert len(asked) == 2
+
+
+def test_questions_that_reach_further_are_refused(db: Database) -> None:
+    alert = db.alert(count(where=(col("city") == "Oslo") & col("smoker")), above=5000)
+    assert not alert.check(count(where=(col("city") == "Oslo") & (col("age") > 20)))
+    with pytest.raises(InvalidQuery, match="further"):
+        alert.check(count(where=col("smoker")))  # Paris was not charged
+    with pytest.raises(InvalidQuery, match="further"):
+        alert.check(total(col("age"), where=col("city") == "Oslo"))
+    spent = {a.name: a.spent.credits_fraction for a in db.ledger.statement().accounts}
+    assert (spent["city=Oslo"], spent["city=Paris"]) == (1, 0)
+
+
+def test_totals_and_their_units(db: Database) -> None:
+    income = frame(ROWS).income.sum()
+    alert = db.alert(total("income"), above=1.2 * income, credits=20)
+    assert alert.margin(0.999999) < 0.2 * income
+    assert not alert.check()
+    assert not alert.check(total("income", where=col("smoker")))
+    with pytest.raises(InvalidQuery, match="other units"):
+        alert.check(total(col("income") * lit(Fraction(1, 3))))
+    assert db.alert(total("income"), above=0.8 * income, credits=20).check()
+
+
+@pytest.mark.parametrize(
+    ("question", "said"),
+    [
+        (histogram("blood"), "one count or total"),
+        (mean("age"), "one count or total"),
+        (SumQuery((lit(1), col("age"))), "one plain sum"),
+        (count(where=col("city") == "Oslo"), "public"),
+        (count(), "public"),
+    ],
+)
+def test_what_cannot_be_armed(db: Database, question: object, said: str) -> None:
+    with pytest.raises(InvalidQuery, match=said):
+        db.alert(question, above=10)
+    assert db.remaining == 100
+
+
+@pytest.mark.parametrize(
+    "terms",
+    [
+        {"above": "many"},
+        {"above": float("nan")},
+        {"above": True},
+        {"above": 1, "firings": 0},
+        {"above": 1, "firings": 1.5},
+        {"above": 1, "firings": True},
+        {"above": 1, "firings": 1001},
+        {"above": 1, "credits": 0},
+    ],
+    ids=str,
+)
+def test_wrong_terms_are_free(db: Database, terms: dict[str, Any]) -> None:
+    with pytest.raises(InvalidQuery):
+        db.alert(OLD, **terms)
+    assert db.remaining == 100
+
+
+def test_gaussian_promises_pay_the_pure_price() -> None:
+    with publish() as db:
+        alert = db.alert(OLD, above=TRUTH, credits=100)
+        first, fresh = alert._first.scale / 2**30, alert._fresh.scale / 2**30
+        assert float(1 / first + 2 / fresh) == pytest.approx(0.189, abs=5e-4)  # M.4
+        assert db.remaining == 0
+
+
+@pytest.mark.parametrize("noise", ["binomial", "huber"])
+def test_laws_of_fixed_blocks_have_no_alerts(noise: str) -> None:
+    with (
+        publish(promise=Promise(1, "1e-6", 10, noise)) as db,
+        pytest.raises(InvalidQuery, match="gaussian or laplace"),
+    ):
+        db.alert(OLD, above=10)
+
+
+def test_a_restart_voids_an_alert_and_refunds_nothing(tmp_path: Path) -> None:
+    data = frame(ROWS)
+    with publish(data, promise=LOUD, ledger=tmp_path / "ledger") as db:
+        db.alert(OLD, above=5000, credits=30).check()
+    with publish(data, promise=LOUD, ledger=tmp_path / "ledger") as db:
+        assert db.remaining == 70
+        db.alert(OLD, above=5000, credits=30)
+        assert db.remaining == 40
+        stored = [entry.values for entry in db.ledger.entries()]
+        assert stored == [(), ()]  # neither the level nor a verdict
+
+
+def test_an_alert_cannot_be_copied(db: Database) -> None:
+    alert = db.alert(OLD, above=5000)
+    for way in (copy.copy, copy.deepcopy, pickle.dumps):
+        with pytest.raises(TypeError, match="copied"):
+            way(alert)
+
+
+def test_a_forked_process_cannot_check(db: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    alert = db.alert(OLD, above=0)
+    here = os.getpid()
+    monkeypatch.setattr(os, "getpid", lambda: here + 1)
+    with pytest.raises(Refused, match="process that armed it"):
+        alert.check()
+    assert alert.left == 1
+
+
+def test_threads_never_fire_more_often_than_paid(db: Database) -> None:
+    alert = db.alert(OLD, above=0, firings=3, credits=50)
+    verdicts: list[bool] = []
+
+    def watch() -> None:
+        try:
+            for _ in range(5):
+                verdicts.append(alert.check())
+        except Refused:
+            pass
+
+    threads = [threading.Thread(target=watch) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sum(verdicts) == 3 and alert.left == 0
+
+
+def test_a_failed_reading_says_nothing_and_spends_no_firing(
+    db: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alert = db.alert(OLD, above=0, credits=50)
+    prepare = db.engine.prepare
+
+    def broken(program: Any) -> Callable[[], list[int]]:
+        def read() -> list[int]:
+            raise EngineFailed
+
+        return read
+
+    monkeypatch.setattr(db.engine, "prepare", broken)
+    with pytest.raises(EngineFailed):
+        alert.check()
+    monkeypatch.setattr(db.engine, "prepare", prepare)
+    assert alert.left == 1 and alert.check()
+
+
+def test_so_many_questions_at_most(db: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sulq.database.alerts, "MOST_CHECKS", 2)
+    alert = db.alert(OLD, above=50_000, credits=10)
+    for age in (50, 51):
+        assert not alert.check(count(where=col("age") >= age))
+    with pytest.raises(Refused, match="2 questions"):
+        alert.check(count(where=col("age") >= 52))
+    assert not alert.check()  # remembered
+
+
+def test_an_analyst_arms_out_of_the_own_share(db: Database) -> None:
+    db.grant("Ann", 10)
+    ann = db.as_analyst("Ann")
+    alert = ann.alert(OLD, above=5000, credits=4)
+    assert (ann.remaining, alert.credits) == (6, 4)
+    with pytest.raises(BudgetSpent):
+        ann.alert(OLD, above=5000, credits=7)
+
+
+def test_what_an_alert_shows_of_itself(db: Database) -> None:
+    alert = db.alert(OLD, above=5000, credits=2)
+    assert repr(alert) == "<Alert above 5,000, 1 of 1 firings left, 2 credits>"
+    assert not hasattr(alert, "level") and not hasattr(alert, "__dict__")
+    assert 0 < alert.margin(0.5) < alert.margin(0.95) < alert.margin(0.95, checks=100)
+    for wrong in ({"confidence": 1}, {"checks": 0}, {"checks": True}):
+        with pytest.raises(InvalidQuery):
+            alert.margin(**wrong)  # type: ignore[arg-type]
