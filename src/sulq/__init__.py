@@ -6,7 +6,7 @@ durable ledger that finally turns the table off.
 
 Publish:    Schema, Number, Category, Flag, Promise, Database
 Say what:   col, lit, when, hashed
-Ask:        count, total, mean, variance, histogram, cdf, quantiles, SumQuery, outer
+Ask:        count, total, mean, variance, histogram, cdf, quantiles, distribution, SumQuery, outer
 Receive:    Answer, Quote, Oracle
 Errors:     SulqError, InvalidQuery, Refused, BudgetSpent, UnsafeExactly, EngineFailed
 
@@ -28,7 +28,16 @@ if TYPE_CHECKING:
     )
     from sulq.oracle import Answer, Oracle, Quote
     from sulq.query.expressions import col, hashed, lit, when
-    from sulq.query.statistics import cdf, count, histogram, mean, quantiles, total, variance
+    from sulq.query.statistics import (
+        cdf,
+        count,
+        distribution,
+        histogram,
+        mean,
+        quantiles,
+        total,
+        variance,
+    )
     from sulq.query.sum_query import SumQuery, outer
     from sulq.schema.columns import Category, Flag, Number, Schema
     from sulq.schema.promise import Promise
@@ -40,7 +49,9 @@ _HOME = {
     ],
     "oracle": ["Answer", "Oracle", "Quote"],
     "query.expressions": ["col", "hashed", "lit", "when"],
-    "query.statistics": [*("cdf", "count", "histogram", "mean", "quantiles", "total", "variance")],
+    "query.statistics": [
+        *("cdf", "count", "distribution", "histogram", "mean", "quantiles", "total", "variance")
+    ],
     "query.sum_query": ["SumQuery", "outer"],
     "schema.columns": ["Category", "Flag", "Number", "Schema"],
     "schema.promise": ["Promise"],
@@ -67,6 +78,7 @@ __all__ = [
     "cdf",
     "col",
     "count",
+    "distribution",
     "hashed",
     "histogram",
     "lit",

@@ -7,57 +7,24 @@ quantiles of the discrete law) and Fieller's or the delta method where it is a r
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from fractions import Fraction
-from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sulq.bars import Forecast as Forecast
+from sulq.bars import Interval as Interval
+from sulq.bars import Reading as Reading
+from sulq.bars import Value as Value
+from sulq.bars import half_width, reach_of, spread_of
+from sulq.bars import z_of as z_of
+from sulq.distribution import rising
 from sulq.noise.distributions import DiscreteGaussian, Law
-from sulq.schema.binding import BoundQuery, BoundTerm
+from sulq.schema.binding import BoundQuery
+from sulq.tree_readings import tree_cdf, tree_distribution, tree_forecast, tree_quantiles
 
-Value = int | float | NDArray[np.float64]
-Interval = tuple[Value, Value]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Reading:
-    """A value with its standard error, and its interval at any confidence."""
-
-    value: Value
-    standard_error: float | NDArray[np.float64]
-    interval: Callable[[float], Interval]
-    keys: tuple[object, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Forecast:
-    """What is known of the error before asking: None where it depends on the data."""
-
-    standard_error: float | NDArray[np.float64] | None
-    half_width: Callable[[float], float | NDArray[np.float64] | None]
-    note: str = ""
-
-
-@lru_cache(maxsize=256)
-def z_of(confidence: float) -> float:
-    """The two-sided normal quantile: erfc(z / sqrt 2) = 1 - confidence, by halving."""
-    low, high = 0.0, 40.0
-    while low < (middle := (low + high) / 2) < high:
-        outside = math.erfc(middle / math.sqrt(2))
-        low, high = (middle, high) if outside > 1 - confidence else (low, middle)
-    return high
-
-
-def _spread(term: BoundTerm, law: Law) -> float:
-    """The standard deviation of one noisy sum in user units."""
-    return law.standard_deviation() * float(term.fine_step)
-
-
-def _half_width(term: BoundTerm, law: Law, confidence: float) -> float:
-    return float(law.half_width(confidence) * term.fine_step)
+_rising = rising
 
 
 def _estimates(bound: BoundQuery, values: Sequence[int]) -> NDArray[np.float64]:
@@ -83,9 +50,11 @@ def read(
         case "histogram":
             return _histogram(bound, values, laws[0], size)
         case "cdf":
-            return _cdf(bound, values, laws[0], size)
+            return _cdf(bound, values, laws, size)
         case "quantiles":
-            return _quantiles(bound, values, laws[0])
+            return tree_quantiles(bound, values, laws, size)
+        case "distribution":
+            return tree_distribution(bound, values, laws, size)
         case "outer":
             return _outer(bound, values, laws[0])
     return _sums(bound, values, laws)
@@ -101,7 +70,7 @@ def _count(bound: BoundQuery, value: int, law: Law, size: int | None) -> Reading
         low, high = math.floor(estimate - half), math.ceil(estimate + half)
         return int(min(max(low, 0), most)), int(max(min(high, most), 0))
 
-    return Reading(_nearest(estimate), _spread(term, law), interval)
+    return Reading(_nearest(estimate), spread_of(term, law), interval)
 
 
 def _nearest(number: Fraction) -> int:
@@ -116,15 +85,15 @@ def _total(bound: BoundQuery, value: int, law: Law, size: int | None) -> Reading
         least, most = size * min(0.0, float(term.low)), size * max(0.0, float(term.high))
 
     def interval(confidence: float) -> Interval:
-        half = _half_width(term, law, confidence)
+        half = half_width(term, law, confidence)
         return min(max(estimate - half, least), most), max(min(estimate + half, most), least)
 
-    return Reading(estimate, _spread(term, law), interval)
+    return Reading(estimate, spread_of(term, law), interval)
 
 
 def _mean(bound: BoundQuery, values: Sequence[int], laws: Sequence[Law]) -> Reading:
     counted, summed = _estimates(bound, values)[0].tolist()
-    errors = [_spread(term, law) for term, law in zip(bound.terms, laws, strict=True)]
+    errors = [spread_of(term, law) for term, law in zip(bound.terms, laws, strict=True)]
     middle = float(bound.terms[1].middle)
     low = float(bound.terms[1].low) + middle
     high = float(bound.terms[1].high) + middle
@@ -134,7 +103,7 @@ def _mean(bound: BoundQuery, values: Sequence[int], laws: Sequence[Law]) -> Read
 
     def interval(confidence: float) -> Interval:
         """Fieller: all t with (sum - t count)^2 <= z^2 (var(sum) + t^2 var(count))."""
-        z = z_of(confidence)
+        z = reach_of(laws, confidence)
         a = counted**2 - (z * errors[0]) ** 2
         b = counted * summed
         c = summed**2 - (z * errors[1]) ** 2
@@ -152,7 +121,7 @@ def _mean(bound: BoundQuery, values: Sequence[int], laws: Sequence[Law]) -> Read
 
 def _variance(bound: BoundQuery, values: Sequence[int], laws: Sequence[Law]) -> Reading:
     counted, summed, squared = _estimates(bound, values)[0].tolist()
-    e0, e1, e2 = (_spread(term, law) for term, law in zip(bound.terms, laws, strict=True))
+    e0, e1, e2 = (spread_of(term, law) for term, law in zip(bound.terms, laws, strict=True))
     most = float((bound.terms[1].high - bound.terms[1].low) / 2) ** 2
     if counted <= 0:
         return Reading(most / 2, most, lambda confidence: (0.0, most))
@@ -164,7 +133,7 @@ def _variance(bound: BoundQuery, values: Sequence[int], laws: Sequence[Law]) -> 
     error = math.hypot(e2, 2 * mean * e1, slope * e0) / counted
 
     def interval(confidence: float) -> Interval:
-        z = z_of(confidence)
+        z = reach_of(laws, confidence)
         if counted <= z * e0:
             return 0.0, most
         return min(max(value - z * error, 0.0), most), max(min(value + z * error, most), 0.0)
@@ -184,75 +153,37 @@ def _histogram(bound: BoundQuery, values: Sequence[int], law: Law, size: int | N
     most = math.inf if size is None else size
 
     def interval(confidence: float) -> Interval:
-        half = _half_width(term, law, confidence)
+        half = half_width(term, law, confidence)
         return np.clip(counts - half, 0, most), np.clip(counts + half, 0, most)
 
-    return Reading(counts, np.full(bound.shape, _spread(term, law)), interval, _axes(bound))
-
-
-def _edges(bound: BoundQuery) -> tuple[object, ...]:
-    bins = bound.groups[0].keys
-    return (bins[0][0], *(cell[1] for cell in bins))  # type: ignore[index]
+    return Reading(counts, np.full(bound.shape, spread_of(term, law)), interval, _axes(bound))
 
 
 def _below(counts: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.concatenate([[0.0], np.cumsum(counts)])
 
 
-def _cdf(bound: BoundQuery, values: Sequence[int], law: Law, size: int | None) -> Reading:
+def _cdf(
+    bound: BoundQuery, values: Sequence[int], laws: Sequence[Law], size: int | None
+) -> Reading:
+    if bound.tree is not None:
+        return tree_cdf(bound, values, laws, size)
     raw = _below(_estimates(bound, values)[:, 0])
-    errors = _spread(bound.terms[0], law) * np.sqrt(np.arange(len(raw)))
+    errors = spread_of(bound.terms[0], laws[0]) * np.sqrt(np.arange(len(raw)))
     most = math.inf if size is None else size
-    rising = np.clip(_rising(raw), 0, most)
+    value = np.clip(rising(raw), 0, most)
 
     def interval(confidence: float) -> Interval:
         z = z_of(confidence)
-        low, high = _rising(raw - z * errors), _rising(raw + z * errors)
-        return np.clip(np.minimum(low, rising), 0, most), np.clip(np.maximum(high, rising), 0, most)
+        low, high = rising(raw - z * errors), rising(raw + z * errors)
+        return np.clip(np.minimum(low, value), 0, most), np.clip(np.maximum(high, value), 0, most)
 
-    return Reading(rising, errors, interval, _edges(bound))
-
-
-def _rising(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The nearest non-decreasing sequence (pool adjacent violators)."""
-    means: list[float] = []
-    widths: list[int] = []
-    for value in values.tolist():
-        mean, width = value, 1
-        while means and means[-1] > mean:
-            mean = (mean * width + means[-1] * widths[-1]) / (width + widths[-1])
-            width += widths.pop()
-            means.pop()
-        means.append(mean)
-        widths.append(width)
-    return np.repeat(np.array(means), widths)
+    return Reading(value, errors, interval, _edges(bound))
 
 
-def _quantiles(bound: BoundQuery, values: Sequence[int], law: Law) -> Reading:
-    raw = _below(_estimates(bound, values)[:, 0])
-    rising = np.maximum(_rising(raw), 0.0)
-    numbers = np.array([_position(edge) for edge in _edges(bound)])
-    shares = np.array(bound.statistic.shares)
-    spread = _spread(bound.terms[0], law)
-    bins = len(raw) - 1
-
-    def interval(confidence: float) -> Interval:
-        z = z_of(confidence)
-        places = np.arange(bins + 1)
-        lows, highs = [], []
-        for share in shares:
-            # C(edge) - share N has variance i (1-share)^2 + (bins-i) share^2 units
-            error = z * spread * np.sqrt(places * (1 - share) ** 2 + (bins - places) * share**2)
-            gap = raw - share * raw[-1]
-            lows.append(numbers[max(0, int(np.argmax(gap + error >= 0)) - 1)])
-            beyond = np.nonzero(gap - error <= 0)[0]
-            highs.append(numbers[min(bins, int(beyond[-1]) + 1) if len(beyond) else bins])
-        return np.array(lows), np.array(highs)
-
-    value = _inverse(rising, numbers, shares)
-    low, high = interval(0.6827)
-    error = np.maximum(np.asarray(high) - np.asarray(low), np.diff(numbers).min()) / 2
-    return Reading(value, error, interval, tuple(shares.tolist()))
+def _edges(bound: BoundQuery) -> tuple[object, ...]:
+    bins = bound.groups[-1].keys
+    return (bins[0][0], *(cell[1] for cell in bins))  # type: ignore[index]
 
 
 def _position(edge: object) -> float:
@@ -278,10 +209,10 @@ def _sums(bound: BoundQuery, values: Sequence[int], laws: Sequence[Law]) -> Read
     shape = (*bound.shape, len(bound.terms))
     sums = _estimates(bound, values).reshape(shape)
     pairs = list(zip(bound.terms, laws, strict=True))
-    errors = np.broadcast_to([_spread(term, law) for term, law in pairs], shape)
+    errors = np.broadcast_to([spread_of(term, law) for term, law in pairs], shape)
 
     def interval(confidence: float) -> Interval:
-        half = np.array([_half_width(term, law, confidence) for term, law in pairs])
+        half = np.array([half_width(term, law, confidence) for term, law in pairs])
         return sums - half, sums + half
 
     return Reading(sums, errors, interval, _axes(bound) if bound.groups else ())
@@ -299,7 +230,7 @@ def _outer(bound: BoundQuery, values: Sequence[int], law: Law) -> Reading:
         half = _outer_half_width(bound, law, confidence)
         return sums - half, sums + half
 
-    return Reading(sums, _spread(term, law) * share, interval, _axes(bound))
+    return Reading(sums, spread_of(term, law) * share, interval, _axes(bound))
 
 
 def _symmetric(bound: BoundQuery) -> bool:
@@ -316,7 +247,7 @@ def _outer_shares(bound: BoundQuery) -> NDArray[np.float64]:
 
 def _outer_half_width(bound: BoundQuery, law: Law, confidence: float) -> NDArray[np.float64]:
     """Gaussian draws average to a Gaussian; any other mean is at least as close as one draw."""
-    half = _half_width(bound.terms[0], law, confidence)
+    half = half_width(bound.terms[0], law, confidence)
     if isinstance(law, DiscreteGaussian):
         return half * _outer_shares(bound)
     return np.full(bound.shape, half)
@@ -330,27 +261,24 @@ def forecast(
 ) -> Forecast:
     """The error bar a question will have, from public facts and what the asker states."""
     pairs = list(zip(bound.terms, laws, strict=True))
-    spreads = [_spread(term, law) for term, law in pairs]
+    spreads = [spread_of(term, law) for term, law in pairs]
     match bound.statistic.kind:
         case "count" | "total":
             term, law = pairs[0]
-            return Forecast(spreads[0], lambda c: _half_width(term, law, c))
+            return Forecast(spreads[0], lambda c: half_width(term, law, c))
         case "mean" | "variance":
             return _ratio_forecast(bound, spreads, rows, size)
         case "histogram":
             term, law = pairs[0]
             return Forecast(
                 np.full(bound.shape, spreads[0]),
-                lambda c: np.full(bound.shape, _half_width(term, law, c)),
+                lambda c: np.full(bound.shape, half_width(term, law, c)),
             )
+        case "cdf" | "distribution" | "quantiles" if bound.tree is not None:
+            return tree_forecast(bound, laws)
         case "cdf":
             errors = spreads[0] * np.sqrt(np.arange(bound.cells + 1))
             return Forecast(errors, lambda c: z_of(c) * errors)
-        case "quantiles":
-            rank = spreads[0] * math.sqrt(bound.cells) / 2
-            return Forecast(
-                None, lambda c: None, f"a median's rank is known to about {rank:,.0f} rows"
-            )
         case "outer":
             return Forecast(
                 spreads[0] * _outer_shares(bound),
@@ -360,7 +288,7 @@ def forecast(
     shape = (*bound.shape, len(bound.terms))
     return Forecast(
         np.broadcast_to(spreads, shape),
-        lambda c: np.broadcast_to([_half_width(t, law, c) for t, law in pairs], shape),
+        lambda c: np.broadcast_to([half_width(t, law, c) for t, law in pairs], shape),
     )
 
 

@@ -18,6 +18,7 @@ from sulq.errors import InvalidQuery
 from sulq.noise.distributions import DiscreteGaussian, DiscreteLaplace, Law, NoNoise, law_from_json
 from sulq.schema.binding import BoundQuery, BoundTerm
 from sulq.schema.sensitivity import Sensitivity
+from sulq.schema.trees import Tree
 
 _factor = lru_cache(maxsize=16)(coupling_factor)
 
@@ -75,6 +76,7 @@ class Price:
     laws: tuple[Law, ...]
     losses: tuple[tuple[Loss, tuple[int, ...]], ...]
     agreed: Loss | None = None
+    tree: Tree | None = None
 
     @property
     def share(self) -> Loss:
@@ -95,7 +97,12 @@ class Price:
         return noise_text(self.laws)
 
     def coordinates(self, cells: int) -> list[Law]:
-        """One law per coordinate of the answer: cells in order, terms within a cell."""
+        """One law per coordinate of the answer: cells in order, terms within a cell.
+
+        Of a distribution: the nodes of each tree, level by level.
+        """
+        if self.tree is not None:
+            return self.tree.along(self.laws) * (cells // self.tree.leaves)
         return list(self.laws) * cells
 
 
@@ -132,13 +139,13 @@ def price(bound: BoundQuery, calibration: Calibration, intensity: Fraction) -> P
     if noise in COARSE:
         _check_coarse(bound, noise, intensity)
     laws = tuple(_law(term, calibration, intensity) for term in bound.terms)
-    slack = _slack(laws, bound.cells, calibration) if noise == "gaussian" else Fraction(0)
+    slack = _slack(laws, bound, calibration) if noise == "gaussian" else Fraction(0)
     losses = []
     for sensitivity, accounts in bound.reach:
         cost = _cost(sensitivity, calibration)
         if cost:
             losses.append((Loss.of(cost * intensity, slack), accounts))
-    return Price(laws, tuple(losses))
+    return Price(laws, tuple(losses), tree=bound.tree)
 
 
 def stored_price(
@@ -178,10 +185,16 @@ def _law(term: BoundTerm, calibration: Calibration, intensity: Fraction) -> Law:
     return calibration.unit_law
 
 
-def _slack(laws: tuple[Law, ...], cells: int, calibration: Calibration) -> Fraction:
+def _slack(laws: tuple[Law, ...], bound: BoundQuery, calibration: Calibration) -> Fraction:
     """(1 + e^eps) times the total variation to rounded Gaussians, all coordinates. TB.8."""
-    variances = [law.sigma_squared for law in laws if isinstance(law, DiscreteGaussian)]
-    return cells * _factor(calibration.promise.epsilon) * sum(map(coupling_slack, variances))
+    factor = _factor(calibration.promise.epsilon)
+    sizes = bound.tree.sizes if bound.tree else (1,) * len(laws)
+    cells = bound.cells // bound.tree.leaves if bound.tree else bound.cells
+    return (cells * factor) * sum(
+        size * coupling_slack(law.sigma_squared)
+        for law, size in zip(laws, sizes, strict=True)
+        if isinstance(law, DiscreteGaussian)
+    )
 
 
 def _check_coarse(bound: BoundQuery, noise: str, intensity: Fraction) -> None:

@@ -28,6 +28,7 @@ from sulq.errors import EngineFailed, InvalidQuery
 from sulq.schema.bound import RowSums
 from sulq.schema.columns import Category, Schema
 from sulq.schema.keys import KeyCounts
+from sulq.schema.trees import TreeSums
 
 if TYPE_CHECKING:  # outer products load their part when first asked
     from sulq.schema.vectors import BlockSums
@@ -67,11 +68,11 @@ class DuckDBEngine:
         self._lock = threading.Lock()
         self._close = weakref.finalize(self, connection.close)  # an open one is noisy at exit
 
-    def exact_sums(self, program: RowSums | BlockSums) -> list[int]:
+    def exact_sums(self, program: RowSums | TreeSums | BlockSums) -> list[int]:
         """The program's integers, exactly."""
         return self.prepare(program)()
 
-    def prepare(self, program: RowSums | BlockSums) -> Callable[[], list[int]]:
+    def prepare(self, program: RowSums | TreeSums | BlockSums) -> Callable[[], list[int]]:
         """What will read the rows, once everything that may be refused was checked."""
         work = self._work(program)
 
@@ -93,8 +94,11 @@ class DuckDBEngine:
         return read
 
     def _work(
-        self, program: RowSums | BlockSums
+        self, program: RowSums | TreeSums | BlockSums
     ) -> Callable[[duckdb.DuckDBPyConnection], list[int]]:
+        if isinstance(program, TreeSums):
+            cells, counts = self._work(program.cells), program.tree.counts
+            return lambda cursor: counts(cells(cursor))
         if not isinstance(program, RowSums):
             from sulq.engines.arrow import blocks
             from sulq.engines.blocks import OuterSums

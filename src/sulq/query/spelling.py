@@ -141,4 +141,4 @@ def _group(group: Group) -> str:
         text += f" CUT AT ({', '.join(sql_text(edge) for edge in group.edges)})"
     elif group.bins is not None:
         text += f" IN {group.bins} BINS"
-    return text + (" WITH OTHER" if group.other else "")
+    return text + (" WITH OTHER" if group.other else "") + (" AND ALL PAIRS" if group.tree else "")

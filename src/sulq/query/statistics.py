@@ -1,4 +1,4 @@
-"""count, total, mean, variance, histogram, cdf, quantiles: sums, and what is made of them."""
+"""count, total, mean, variance, histogram, distribution: sums, and what is made of them."""
 
 from __future__ import annotations
 
@@ -15,10 +15,14 @@ from sulq.query.expressions import (
     lit,
     operation,
 )
-from sulq.query.sum_query import Group, SumQuery, group
+from sulq.query.sum_query import SumQuery, group
 
 CDF_BINS = 128
 MOST_SHARES = 1_000
+RESOLUTION = 1_024
+"""Cells of a distribution unless told, or unless its lattice has fewer points: the noise of a
+quantile grows with their logarithm only."""
+FINEST = 65_536
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -101,19 +105,44 @@ def _edges_for(
     return edges
 
 
+def distribution(
+    x: Expression | str,
+    where: Expression | None = None,
+    by: Expression | str | Sequence[Expression | str] | None = None,
+    resolution: int | None = None,
+) -> Statistic:
+    """The whole distribution of x, also per group: all quantiles for one histogram's price.
+
+    Asked as a tree of counts over `resolution` equal cells of x's range. The value is how many
+    rows lie below each edge; `Answer.distribution` has histogram, quantiles, median and ends.
+    """
+    cells = RESOLUTION if resolution is None else resolution
+    if isinstance(cells, bool) or not isinstance(cells, int) or not 2 <= cells <= FINEST:
+        raise InvalidQuery(f"resolution is a whole number from 2 to {FINEST}, got {cells!r:.60}")
+    groups = () if by is None else (by,) if isinstance(by, str | Expression) else tuple(by)
+    read = tuple(group(of) for of in groups)
+    tree = group(x, bins=cells, tree=True)
+    return Statistic("distribution", SumQuery((lit(1),), _rows(where), (*read, tree)))
+
+
 def cdf(
     x: Expression | str,
     edges: Sequence[object] | None = None,
     where: Expression | None = None,
 ) -> Statistic:
-    """How many rows lie below each edge: non-decreasing counts, one histogram's price."""
-    return Statistic("cdf", SumQuery((lit(1),), _rows(where), (_distribution(x, edges),)))
+    """How many rows lie below each edge: non-decreasing counts, one histogram's price.
+
+    Without edges: of `distribution(x)`, at up to 128 equal steps of the range.
+    """
+    if edges is None:
+        return Statistic("cdf", distribution(x, where).query)
+    return Statistic("cdf", SumQuery((lit(1),), _rows(where), (group(x, edges),)))
 
 
 def quantiles(
     x: Expression | str, shares: Iterable[float], where: Expression | None = None
 ) -> Statistic:
-    """The values below which the given shares of the rows lie; all for one histogram's price."""
+    """The values below which the given shares of the rows lie: read from `distribution(x)`."""
     if isinstance(shares, str) or not isinstance(shares, Iterable):
         raise InvalidQuery(f"shares must be a list of numbers in [0, 1], got {shares!r:.60}")
     read: list[float] = []
@@ -124,12 +153,7 @@ def quantiles(
         read.append(float(number))
     if not 1 <= len(read) <= MOST_SHARES:
         raise InvalidQuery(f"want 1 to {MOST_SHARES} shares, got {len(read)}")
-    query = SumQuery((lit(1),), _rows(where), (_distribution(x, None),))
-    return Statistic("quantiles", query, tuple(read))
-
-
-def _distribution(x: Expression | str, edges: Sequence[object] | None) -> Group:
-    return group(x, edges, bins=None if edges is not None else CDF_BINS)
+    return Statistic("quantiles", distribution(x, where).query, tuple(read))
 
 
 def as_statistic(question: object) -> Statistic:

@@ -24,22 +24,25 @@ FORMAT = 1
 class Group:
     """Cells by a column's declared values, by `edges`, or by so many equal `bins` of its range.
 
-    `other` adds one cell for NULL and whatever lies in no other cell.
+    `other` adds one cell for NULL and whatever lies in no other cell. `tree` asks for all sums of
+    neighbouring bins as well, pair by pair up to the halves, for the price of the bins.
     """
 
     of: Expression
     edges: tuple[Literal, ...] | None = None
     bins: int | None = None
     other: bool = False
+    tree: bool = False
 
     def to_json(self) -> dict[str, Any]:
         edges = None if self.edges is None else [canonical.to_json(edge) for edge in self.edges]
-        return {
+        form = {
             "of": canonical.to_json(self.of),
             "edges": edges,
             "bins": self.bins,
             "other": self.other,
         }
+        return {**form, "tree": True} if self.tree else form
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -72,7 +75,7 @@ class SumQuery:
             left, right = (canonical_vector(side) for side in self.outer)
             return SumQuery((), canonical.truth(self.rows), (), (left, right))
         groups = tuple(
-            Group(canonical.value(group.of), group.edges, group.bins, group.other)
+            Group(canonical.value(group.of), group.edges, group.bins, group.other, group.tree)
             for group in self.groups
         )
         terms = tuple(canonical.value(term) for term in self.terms)
@@ -153,12 +156,15 @@ def group(
     edges: Iterable[object] | None = None,
     bins: int | None = None,
     other: bool = False,
+    tree: bool = False,
 ) -> Group:
     """A group column, checked as far as it can be without a schema."""
     if bins is not None and (isinstance(bins, bool) or not isinstance(bins, int) or bins < 1):
         raise InvalidQuery(f"bins must be a whole number above 0, got {bins!r}")
+    if tree and (bins is None or edges is not None or other):
+        raise InvalidQuery("a tree is over equal bins, without other: say bins=...")
     if edges is None:
-        return Group(column_or_expression(of), None, bins, bool(other))
+        return Group(column_or_expression(of), None, bins, bool(other), bool(tree))
     if isinstance(edges, str) or not isinstance(edges, Iterable):
         raise InvalidQuery(f"edges must be a list of numbers, got {type(edges).__name__}")
     read = [as_expression(edge) for edge in edges]
@@ -169,11 +175,14 @@ def group(
 
 
 def _group_from_json(form: Any) -> Group:
-    if not isinstance(form, Mapping) or set(form) != {"of", "edges", "bins", "other"}:
+    keys = {"of", "edges", "bins", "other"}
+    tree = isinstance(form, Mapping) and form.get("tree") is True
+    if not isinstance(form, Mapping) or set(form) != (keys | {"tree"} if tree else keys):
         raise InvalidQuery("a group is an object with of, edges, bins and other")
     edges = form["edges"]
     if edges is not None:
         if not isinstance(edges, list):
             raise InvalidQuery("a group's edges are a list")
         edges = [canonical.from_json(edge) for edge in edges]
-    return group(canonical.from_json(form["of"]), edges, form["bins"], form["other"] is True)
+    of = canonical.from_json(form["of"])
+    return group(of, edges, form["bins"], form["other"] is True, tree)

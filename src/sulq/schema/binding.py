@@ -33,6 +33,7 @@ from sulq.schema.columns import Schema
 from sulq.schema.grid import Steps
 from sulq.schema.rows import RowBinder
 from sulq.schema.sensitivity import Sensitivity, sensitivities
+from sulq.schema.trees import Tree, TreeSums
 
 if TYPE_CHECKING:  # outer products load their part when first asked
     from sulq.schema.outer import BoundOuter
@@ -88,12 +89,18 @@ class BoundQuery:
     query: SumQuery
     text: str
     digest: str
-    sums: RowSums | BlockSums
+    sums: RowSums | TreeSums | BlockSums
     terms: tuple[BoundTerm, ...]
     groups: tuple[BoundGroup, ...]
     reach: tuple[tuple[Sensitivity, tuple[int, ...]], ...]
     outer: BoundOuter | None = None
     notes: tuple[str, ...] = ()
+    steps: bool = False  # the last group's cells are the points of a declared lattice
+
+    @property
+    def tree(self) -> Tree | None:
+        """The tree over the last group's cells; its terms are the levels, from the top."""
+        return self.sums.tree if isinstance(self.sums, TreeSums) else None
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -106,6 +113,8 @@ class BoundQuery:
     def lifted(self, sums: list[int]) -> list[int]:
         """The engine's sums on the fine grid where noise is added."""
         lifts = [term.lift for term in self.terms]
+        if self.tree is not None:
+            lifts = self.tree.along([lift * self.tree.scale for lift in lifts])
         return [value * lifts[place % len(lifts)] for place, value in enumerate(sums)]
 
 
@@ -144,6 +153,8 @@ def _bind_sums(
         raise InvalidQuery("the question is nested too deeply; flatten or shorten it")
     units, reach = sensitivities(program, schema, neighbours)
     text = text_of(query)
+    if any(group.tree for group in query.groups):
+        return _bind_tree(statistic, query, text, program, groups, units[0], reach, binder, fine)
     terms = tuple(
         _term(value, middle, unit, fine)
         for (value, middle), unit in zip(values, units, strict=True)
@@ -158,6 +169,43 @@ def _bind_sums(
         groups,
         tuple(reach),
         notes=tuple(dict.fromkeys(binder.notes)),
+    )
+
+
+def _bind_tree(
+    statistic: Statistic,
+    query: SumQuery,
+    text: str,
+    program: RowSums,
+    groups: tuple[BoundGroup, ...],
+    unit: int,
+    reach: list[tuple[Sensitivity, tuple[int, ...]]],
+    binder: RowBinder,
+    fine: int,
+) -> BoundQuery:
+    """A distribution: one term per level, of its own noise."""
+    last = query.groups[-1]
+    if not last.tree or any(group.tree for group in query.groups[:-1]):
+        raise InvalidQuery("a tree of counts is the last group of a question, and the only one")
+    if program.terms != (Fixed(1),):
+        raise InvalidQuery("a tree adds up rows: its only term is 1")
+    tree = Tree(len(groups[-1].keys), even=fine == 0)
+    cells = math.prod(len(group.keys) for group in groups)
+    if 2 * cells > MOST_CELLS:
+        raise InvalidQuery(f"at most {MOST_CELLS // 2} cells in one distribution; take fewer")
+    value = Steps(Fixed(1), 0, tree.scale, Fraction(1, tree.scale))
+    terms = tuple(_term(value, Fraction(0), own if unit else 0, fine) for own in tree.units)
+    return BoundQuery(
+        statistic,
+        query,
+        text,
+        digest_of(text),
+        TreeSums(program, tree),
+        terms,
+        groups,
+        tuple((tree.sensitivity(moved), accounts) for moved, accounts in reach),
+        notes=tuple(dict.fromkeys(binder.notes)),
+        steps=_on_points(last, binder.number(last.of)),
     )
 
 
@@ -261,10 +309,19 @@ def _edges(group: Group, value: Steps, binder: RowBinder) -> list[tuple[object, 
 
 def _equal_bins(group: Group, value: Steps) -> list[tuple[object, int]]:
     """So many equal bins of the range, fewer where the lattice has fewer points."""
+    if _on_points(group, value):
+        points = range(value.low, value.high + 2)
+        return [(_plain(step * value.step), step) for step in points]
     width = max(1, value.high - value.low)
     wanted = min(group.bins or 1, width, MOST_CELLS)
     steps = sorted({value.low + round(Fraction(width * i, wanted)) for i in range(wanted + 1)})
     return [(_plain(step * value.step), step) for step in steps]
+
+
+def _on_points(group: Group, value: Steps) -> bool:
+    """A tree with room for every point of a declared lattice has one cell for each."""
+    points = value.high - value.low + 1
+    return group.tree and value.exact and points <= (group.bins or 1)
 
 
 def _plain(value: object) -> object:

@@ -1,0 +1,72 @@
+"""A value with its standard error and its interval: what every reading is made of."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sulq.noise.distributions import DiscreteGaussian, Law
+from sulq.schema.binding import BoundTerm
+
+Value = int | float | NDArray[np.float64]
+Interval = tuple[Value, Value]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Reading:
+    """A value with its standard error, and its interval at any confidence."""
+
+    value: Value
+    standard_error: float | NDArray[np.float64]
+    interval: Callable[[float], Interval]
+    keys: tuple[object, ...] = ()
+    distributions: NDArray[Any] | None = None
+    """Of a tree: one `Distribution` per cell of the other groups."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Forecast:
+    """What is known of the error before asking: None where it depends on the data."""
+
+    standard_error: float | NDArray[np.float64] | None
+    half_width: Callable[[float], float | NDArray[np.float64] | None]
+    note: str = ""
+
+
+@lru_cache(maxsize=256)
+def z_of(confidence: float) -> float:
+    """The two-sided normal quantile: erfc(z / sqrt 2) = 1 - confidence, by halving."""
+    low, high = 0.0, 40.0
+    while low < (middle := (low + high) / 2) < high:
+        outside = math.erfc(middle / math.sqrt(2))
+        low, high = (middle, high) if outside > 1 - confidence else (low, middle)
+    return high
+
+
+def spread_of(term: BoundTerm, law: Law) -> float:
+    """The standard deviation of one noisy sum in user units."""
+    return law.standard_deviation() * float(term.fine_step)
+
+
+def half_width(term: BoundTerm, law: Law, confidence: float) -> float:
+    return float(law.half_width(confidence) * term.fine_step)
+
+
+def reach_of(laws: Sequence[Law], confidence: float) -> float:
+    """Standard errors to either side, for a mixture of draws: the normal's, or one draw's if more.
+
+    A sum of Laplace draws lies between the two; neither alone covers both.
+    """
+    single = [law for law in laws if law.standard_deviation()]
+    reaches = [
+        law.half_width(confidence) / law.standard_deviation()
+        for law in single
+        if not isinstance(law, DiscreteGaussian)
+    ]
+    return max([z_of(confidence), *reaches])

@@ -1,0 +1,294 @@
+"""Whole distributions: one tree of counts, read by least squares, with bars that hold.
+
+Statistical checks state their false-alarm rate: 1e-6 per test, from exact binomial tails.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+from collections import Counter
+from fractions import Fraction
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sulq import Category, Database, Flag, InvalidQuery, Number, Promise, Schema, SumQuery, col, lit
+from sulq.distribution import Fit
+from sulq.noise.samplers import perturb
+from sulq.query.statistics import cdf, distribution, histogram, quantiles
+from sulq.query.sum_query import group, text_of
+from sulq.readings import read
+from sulq.schema.binding import bind
+from sulq.schema.trees import Tree, TreeSums
+
+SCHEMA = Schema(
+    Number("age", 0, 9, step=1),
+    Number("income", 0, 1000),
+    Flag("ill"),
+    Category("city", ["Oslo", "Paris"]),
+)
+
+
+def levels_matrix(tree: Tree) -> np.ndarray:
+    """Nodes x cells: which cells a node adds up."""
+    depth = len(tree.sizes)
+    blocks = []
+    for level, size in enumerate(tree.sizes):
+        block = np.zeros((size, tree.leaves))
+        for leaf in range(tree.leaves):
+            block[leaf >> (depth - 1 - level), leaf] = 1
+        blocks.append(block)
+    return np.vstack(blocks)
+
+
+@given(st.integers(1, 40), st.integers(0, 10**6))
+@settings(max_examples=60, deadline=None)
+def test_two_passes_are_weighted_least_squares(leaves: int, seed: int) -> None:
+    tree = Tree(leaves)
+    random = np.random.default_rng(seed)
+    variances = random.uniform(0.3, 4, len(tree.sizes)).tolist()
+    matrix = levels_matrix(tree)
+    weights = 1 / np.repeat(variances, tree.sizes)
+    covariance = np.linalg.inv(matrix.T @ (weights[:, None] * matrix))
+    nodes = random.normal(size=len(matrix))
+    fit = Fit.of(tree.sizes, variances)
+    expected = covariance @ matrix.T @ (weights * nodes)
+    assert np.allclose(fit.cells(nodes, variances), expected)
+    below = np.tri(leaves + 1, leaves, -1)
+    joint = below @ covariance @ below.T
+    variance, with_total = fit.spreads()
+    assert np.allclose(variance, np.diag(joint))
+    assert np.allclose(with_total, joint[:, -1])
+
+
+@given(st.lists(st.integers(0, 50), min_size=1, max_size=40))
+def test_counts_of_a_tree_are_sums_of_its_cells(cells: list[int]) -> None:
+    tree = Tree(len(cells))
+    found = tree.counts(cells)
+    assert found == (levels_matrix(tree) @ cells).astype(int).tolist()
+    assert tree.counts(cells * 3) == found * 3
+
+
+def test_the_shape_is_part_of_the_format() -> None:
+    """Stored answers are read by it: these figures never change under format 1."""
+    assert Tree(10).sizes == (2, 3, 5, 10)
+    assert Tree(1024).sizes == (2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
+    assert Tree(10).units == (2258946, 2153820, 2053587, 1958018)
+    assert Tree(1).sizes == (1,) and Tree(2).sizes == (2,)
+    assert Tree(10, even=True).units == (1, 1, 1, 1)
+
+
+@pytest.mark.parametrize("neighbours", ["replace", "add-remove"])
+@pytest.mark.parametrize("leaves", [1, 2, 3, 5, 8, 13])
+def test_every_move_of_a_row_costs_at_most_what_is_charged(leaves: int, neighbours: str) -> None:
+    """Exhaustive: all pairs of cells (and no cell), in the units of every level. V.3"""
+    schema = Schema(Number("x", 0, leaves - 1, step=1) if leaves > 1 else Number("x", 0, 1, step=1))
+    bound = bind(distribution("x"), schema, neighbours)
+    tree = bound.tree
+    assert tree is not None
+    scale = np.array(tree.along([term.fine_unit for term in bound.terms]), dtype=float)
+    lifts = np.array(tree.along([term.lift * tree.scale for term in bound.terms]), dtype=float)
+    nodes = [levels_matrix(tree)[:, cell] * lifts / scale for cell in range(tree.leaves)]
+    nodes.append(np.zeros(len(scale)))  # NULL, or not there
+    pairs = itertools.combinations(nodes, 2)
+    if neighbours == "add-remove":
+        pairs = ((node, nodes[-1]) for node in nodes[:-1])
+    moves = [one - two for one, two in pairs]
+    [(charged, _)] = bound.reach
+    most = max(float(move @ move) for move in moves)
+    assert most <= charged.l2_squared
+    assert charged.l2_squared == (1 if neighbours == "add-remove" else 2)
+    assert most >= 0.999 * charged.l2_squared or tree.leaves < 3
+    assert max(np.abs(move).sum() for move in moves) <= charged.l1 + 1e-9
+    assert max(int((move != 0).sum()) for move in moves) <= charged.coordinates
+
+
+def test_a_person_of_several_rows_moves_the_tree_as_much_more() -> None:
+    schema = Schema(Number("x", 0, 9, step=1), unit="person", max_rows=3)
+    [(charged, _)] = bind(distribution("x"), schema).reach
+    assert charged.l2_squared == 2 * 9  # M.5
+
+
+def test_it_costs_what_one_histogram_costs_and_reads_the_same_sums() -> None:
+    frame = pd.DataFrame({"age": [1, 2, 3] * 100, "income": 5.0, "ill": True, "city": "Oslo"})
+    with Database.open(frame, SCHEMA, Promise(1, 1e-6, queries=100), ledger=":memory:") as db:
+        assert db.quote(distribution("age")).credits == db.quote(histogram("city")).credits == 2
+        answer = db.ask(distribution("age"))
+        assert answer.credits == 2
+        for other in (quantiles("age", [0.1, 0.9]), cdf("age"), distribution("age")):
+            assert db.ask(other).credits == 0  # the same sums, read otherwise
+        assert db.ask(distribution("age", resolution=4)).credits == 2
+
+
+@pytest.mark.parametrize("noise", ["laplace", "binomial"])
+def test_other_noise_prices_every_level(noise: str) -> None:
+    frame = pd.DataFrame({"age": [1, 2, 3] * 50, "income": 5.0, "ill": True, "city": "Oslo"})
+    promise = Promise(4, 0 if noise == "laplace" else 1e-6, queries=40, noise=noise)
+    with Database.open(frame, SCHEMA, promise, ledger=":memory:") as db:
+        answer = db.ask(distribution("age"))
+        if noise == "binomial":
+            assert answer.credits == 2 * 4  # one per coordinate: two cells on four levels
+        else:
+            assert 2 < answer.credits < 2 * 2  # 2 sum sqrt(w) <= 2 sqrt(levels)
+        low, high = answer.interval(0.99)
+        assert (low <= answer.value).all() and (answer.value <= high).all()
+
+
+def exact(question: object, cells: list[int]):
+    bound = bind(question, SCHEMA)
+    assert bound.tree is not None
+    from sulq.noise.distributions import NoNoise
+
+    laws = (NoNoise(),) * len(bound.terms)
+    return read(bound, bound.lifted(bound.tree.counts(cells)), laws, sum(cells))
+
+
+def test_without_noise_everything_is_what_numpy_says() -> None:
+    ages = np.repeat(np.arange(10), [5, 0, 3, 9, 9, 1, 0, 30, 2, 4])
+    cells = np.bincount(ages, minlength=10).tolist()
+    found = exact(distribution("age"), cells).distributions.item()
+    assert found.below.tolist() == [0, *np.cumsum(cells)]
+    assert found.histogram().tolist() == cells
+    shares = [0.01, 0.25, 0.5, 0.75, 0.9, 1.0]
+    assert [found.quantile(s) for s in shares] == np.quantile(
+        ages, shares, method="inverted_cdf"
+    ).tolist()
+    assert found.minimum() == (0, 0, 0) and found.maximum() == (9, 9, 9)
+    assert found.total == len(ages)
+
+
+def test_groups_have_a_distribution_each() -> None:
+    bound = bind(distribution("age", by="city"), SCHEMA)
+    assert bound.shape == (2, 10)
+    one, two = [1] * 10, [0] * 9 + [50]
+    reading = exact(distribution("age", by="city"), one + two)
+    assert reading.value.shape == (2, 11)
+    assert [found.median for found in reading.distributions] == [4, 9]
+    assert reading.keys == (("Oslo", "Paris"), tuple(range(11)))
+    three = bind(distribution("age", by=["city", "ill"]), SCHEMA)
+    assert three.shape == (2, 2, 10)
+
+
+def drawn(question: object, cells: list[int], sd: float, times: int):
+    """Readings of the same counts under fresh noise of the database's own law."""
+    from sulq.noise.distributions import DiscreteGaussian
+
+    bound = bind(question, SCHEMA)
+    assert bound.tree is not None
+    variance = Fraction(sd) ** 2
+    laws = tuple(DiscreteGaussian(variance * term.fine_unit**2) for term in bound.terms)
+    lifted = bound.lifted(bound.tree.counts(cells))
+    flat = perturb(lifted * times, bound.tree.along(laws) * (times * len(cells) // bound.cells))
+    width = len(lifted)
+    for place in range(times):
+        yield read(bound, flat[place * width : (place + 1) * width], laws, sum(cells))
+
+
+def least_hits(times: int, share: float) -> int:
+    """The largest h with P(Binomial(times, share) < h) <= 1e-6."""
+    total, hits = 0.0, 0
+    while True:
+        total += math.exp(
+            math.lgamma(times + 1)
+            - math.lgamma(hits + 1)
+            - math.lgamma(times - hits + 1)
+            + hits * math.log(share)
+            + (times - hits) * math.log1p(-share)
+        )
+        if total > 1e-6:
+            return hits
+        hits += 1
+
+
+@pytest.mark.parametrize("total", [40_000, 400])
+def test_bars_hold_as_often_as_they_say(total: int) -> None:
+    """2,000 answers: counts below, quantiles (also at small counts), ends, and the whole band."""
+    random = np.random.default_rng(5)
+    values = np.clip(random.lognormal(5, 0.6, total), 0, 1000)
+    question = distribution("income", resolution=64)
+    cells = np.histogram(values, np.linspace(0, 1000, 65))[0].tolist()
+    below = np.concatenate([[0], np.cumsum(cells)])
+    shares = (0.05, 0.25, 0.5, 0.9)
+    truth = np.quantile(values, shares, method="inverted_cdf")
+    hits: Counter[str] = Counter()
+    times = 2_000
+    for reading in drawn(question, cells, 8.0, times):
+        found = reading.distributions.item()
+        low, high = found.cdf()
+        hits["below 20"] += low[20] <= below[20] <= high[20]
+        low, high = found.cdf(simultaneous=True)
+        hits["band"] += bool((low <= below).all() and (below <= high).all())
+        for share, true in zip(shares, truth, strict=True):
+            low, high = found.quantile_interval(share)
+            hits[f"quantile {share}"] += low <= true <= high
+        _, low, high = found.minimum()
+        hits["min"] += low <= values.min() <= high
+        _, low, high = found.maximum()
+        hits["max"] += low <= values.max() <= high
+    assert len(hits) == 8
+    assert min(hits.values()) >= least_hits(times, 0.95), hits
+    assert hits["below 20"] <= times - least_hits(times, 0.05 * 0.7)  # nor much too wide
+
+
+def test_the_tree_beats_a_flat_histogram_and_meets_its_forecast() -> None:
+    """The standard error that is quoted is the one that is seen, and half a histogram's."""
+    cells = [100] * 64
+    truth = np.arange(65) * 100
+    gaps = np.array(
+        [
+            reading.distributions.item().raw - truth
+            for reading in drawn(distribution("income", resolution=64), cells, 10.0, 1_500)
+        ]
+    )
+    gap = gaps - 0.5 * gaps[:, -1:]
+    seen = np.sqrt((gap**2).mean(axis=0))
+    bound = bind(distribution("income", resolution=64), SCHEMA)
+    tree = bound.tree
+    assert tree is not None
+    fit = Fit.of(tree.sizes, [100 * float(Fraction(u, tree.scale)) ** 2 for u in tree.units])
+    variance, with_total = fit.spreads()
+    said = np.sqrt(variance - with_total + variance[-1] / 4)
+    # a sample deviation of 1,500 draws is within 5.2/sqrt(3,000) of 1, 65 times, at 1e-5
+    assert (np.abs(seen / said - 1) < 0.1).all()
+    assert said.max() < 0.63 * 10 * math.sqrt(64) / 2
+
+
+def test_json_keeps_the_tree_and_old_questions_their_text() -> None:
+    query = distribution("age", by="city").query.canonical()
+    text = text_of(query)
+    assert text_of(SumQuery.from_json(json.loads(text))) == text
+    assert '"tree":true' in text
+    assert "tree" not in text_of(histogram("city").query.canonical())
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda: distribution("age", resolution=1),
+        lambda: distribution("age", resolution=True),
+        lambda: distribution("age", resolution=10**6),
+        lambda: bind(distribution("city"), SCHEMA),
+        lambda: bind(distribution("age", by="income"), SCHEMA),
+        lambda: bind(
+            SumQuery((lit(1),), groups=(group("age", bins=4, tree=True), group("city"))), SCHEMA
+        ),
+        lambda: bind(SumQuery((col("age"),), groups=(group("age", bins=4, tree=True),)), SCHEMA),
+        lambda: bind(SumQuery((lit(1), lit(1)), groups=(group("age", bins=4, tree=True),)), SCHEMA),
+        lambda: group("age", edges=[0, 1], tree=True),
+        lambda: group("age", tree=True),
+        lambda: group("age", bins=3, other=True, tree=True),
+    ],
+)
+def test_what_makes_no_tree_is_refused(wrong) -> None:
+    with pytest.raises(InvalidQuery):
+        wrong()
+
+
+def test_a_tree_is_never_taken_for_plain_sums() -> None:
+    """Whoever knows only rows and cells must not read its values as cells."""
+    assert isinstance(bind(distribution("age"), SCHEMA).sums, TreeSums)
