@@ -17,7 +17,7 @@ STEPS = 60
 CLOSE = 1e-7
 """The ends are found to this share of the width, and rounded outwards."""
 MEANS = 9
-SIDE_SHARE = 1 / 20
+SIDE_SHARE = 1 / 10
 """The part of the allowed misses that a variance spends on where the mean lies."""
 
 

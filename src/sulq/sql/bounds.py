@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,6 +12,8 @@ from sulq.noise.ratios import Ends, Form, draws_of
 from sulq.noise.tails import half_width
 
 ANYTHING: Ends = (-math.inf, math.inf)
+MOST_CORNERS = 5
+"""Sums of more ratios than this have 2^n corners too many, and take the plain bound."""
 
 
 def cut(ends: Ends, limits: Ends) -> Ends:
@@ -45,39 +48,73 @@ class Quotient:
     ratio_ends: Ends
     bottom_ends: Ends
 
+    @property
+    def slack(self) -> Ends:
+        """How far the true term may be from the noisy one."""
+        at = self.top / self.bottom if self.bottom else 0.0
+        low, high = sorted(self.weight * (end - at) for end in self.ratio_ends)
+        return low, high
 
-def straight_ends(
-    number: float, linear: Form, ratios: Sequence[Quotient], confidence: float
-) -> Ends | None:
-    """number + linear + sum of w top / bottom, while each ratio and bottom is where it is said.
+    @property
+    def shrinks(self) -> Ends | None:
+        """What noisy bottom / true bottom may be; None where the true one may be 0."""
+        least, most = self.bottom_ends
+        if least <= 0 <= most:
+            return None
+        low, high = sorted((self.bottom / least, self.bottom / most))
+        return low, high
 
-    The sum of w (top - r bottom) / B, r the true ratio and B the true bottom, is noise alone and
-    linear in the draws. It differs from the error of the sum of ratios by the sum of
-    w (bottom / B - 1)(top / bottom - r), which is of second order and bounded.
+
+def straight_ends(parts: Sequence[Quotient], confidence: float) -> Ends:
+    """How far the true sum of w top / bottom may be from the noisy one: (below, above).
+
+    With r the true ratio, B the true bottom and g = bottom / B, the sum of w (top - r bottom) / B
+    is noise alone, linear in the draws: in size at most h(g). It is the sum of -g y, where y is
+    how far the true term is from the noisy one. So the sum of y is at most the largest with
+    sum of g y <= h(g) and each y within its slack, over all possible g. For a fixed g that is a
+    knapsack; over g the worst is at a corner or at g = 1 (docs/proofs/error-bars.md).
     """
+    slacks = [part.slack for part in parts]
+    most = sum(high for _, high in slacks)
+    least = sum(low for low, _ in slacks)
+    ranges = [part.shrinks for part in parts]
+    if len(parts) > MOST_CORNERS or not math.isfinite(most - least) or None in ranges:
+        return least, most
+    corners = {tuple(1.0 for _ in parts), *itertools.product(*(r for r in ranges if r))}
+    below = above = 0.0
+    for corner in corners:
+        half = _linear_half(parts, corner, confidence)
+        above = max(above, _knapsack(corner, slacks, half))
+        below = max(below, _knapsack(corner, [(-high, -low) for low, high in slacks], half))
+    return max(-below, least), min(above, most)
+
+
+def _linear_half(parts: Sequence[Quotient], shrinks: Sequence[float], confidence: float) -> float:
+    """The half-width of the sum of w (top - r bottom) / B, at the widest r allows (peakedness)."""
     reach: dict[object, Ends] = {}
     laws: dict[object, Law] = {}
-
-    def add(form: Form, weight: Ends) -> None:
-        for name, (scale, law) in form.items():
-            low, high = sorted(scale * end for end in weight)
-            before = reach.get(name, (0.0, 0.0))
-            reach[name], laws[name] = (before[0] + low, before[1] + high), law
-
-    add(linear, (1.0, 1.0))
-    rest = 0.0
-    for part in ratios:
-        (low, high), (least, most) = part.ratio_ends, part.bottom_ends
-        if least <= 0 <= most or not math.isfinite(high - low):
-            return None
-        at = part.top / part.bottom
-        number += part.weight * at
-        bent = max(abs(part.bottom / least - 1), abs(part.bottom / most - 1))
-        rest += abs(part.weight) * bent * max(abs(at - low), abs(high - at))
-        per = product_ends((part.weight, part.weight), (1 / most, 1 / least))
-        add(part.top_form, per)
-        add(part.bottom_form, product_ends(per, (-high, -low)))
-    # by peakedness the widest weights give the widest law
+    for part, shrink in zip(parts, shrinks, strict=True):
+        per = part.weight * shrink / part.bottom
+        low, high = part.ratio_ends
+        for form, ends in (
+            (part.top_form, (per, per)),
+            (part.bottom_form, (-low * per, -high * per)),
+        ):
+            for name, (scale, law) in form.items():
+                first, last = sorted(scale * end for end in ends)
+                before = reach.get(name, (0.0, 0.0))
+                reach[name], laws[name] = (before[0] + first, before[1] + last), law
     widest = {name: (max(abs(low), abs(high)), laws[name]) for name, (low, high) in reach.items()}
-    half = half_width(draws_of(widest), confidence) + rest
-    return number - half, number + half
+    return half_width(draws_of(widest), confidence)
+
+
+def _knapsack(costs: Sequence[float], slacks: Sequence[Ends], most: float) -> float:
+    """The largest sum of y in slacks with sum of cost * y <= most; costs are positive."""
+    total = sum(high for _, high in slacks)
+    excess = sum(cost * high for cost, (_, high) in zip(costs, slacks, strict=True)) - most
+    for cost, (low, high) in sorted(zip(costs, slacks, strict=True), reverse=True):
+        if excess <= 0:
+            break
+        less = min(high - low, excess / cost)
+        total, excess = total - less, excess - cost * less
+    return total

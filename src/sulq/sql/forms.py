@@ -326,8 +326,8 @@ Term = tuple[float, Estimate]
 class Mix(Compound):
     """constant + sum of weight * atom, such as a difference of two means.
 
-    Its interval is the linear one with a bounded remainder (`bounds.straight_ends`), within
-    Bonferroni's.
+    Its interval is the linear one with the curvature of the ratios bounded
+    (`bounds.straight_ends`); of other atoms Bonferroni's.
     """
 
     number: float
@@ -354,20 +354,18 @@ class Mix(Compound):
             return self.bounds([self.terms[0][1].interval(confidence)])
         if not all(isinstance(atom, Noisy | Ratio) for _, atom in self.terms):
             return cut(together(self, confidence), self.possible)
-        side = (1 - confidence) * SIDE_SHARE / 2
-        safe = cut(together(self, 1 - side), self.possible)
-        straight = self._straight(confidence + 2 * side, side)
-        return safe if straight is None else cut(straight, safe)
-
-    def _straight(self, confidence: float, side: float) -> Ends | None:
-        linear, ratios = Noisy.exact(self.number), []
+        side = (1 - confidence) * SIDE_SHARE
         each = 1 - side / (2 * len(self.terms))
+        one, parts = Noisy.exact(1.0), []
         for weight, atom in self.terms:
-            if isinstance(atom, Noisy):
-                linear = linear.plus(atom, weight)
-            elif isinstance(atom, Ratio):
-                top, bottom = atom.top, atom.bottom
-                held = atom.interval(each), bottom.interval(each)
-                form = Quotient(weight, top.number, top.draws, bottom.number, bottom.draws, *held)
-                ratios.append(form)
-        return straight_ends(linear.number, linear.draws, ratios, confidence)
+            top, bottom = (atom.top, atom.bottom) if isinstance(atom, Ratio) else (atom, one)
+            assert isinstance(top, Noisy)  # noqa: S101
+            held = atom.interval(each), bottom.interval(each)
+            parts.append(
+                Quotient(weight, top.number, top.draws, bottom.number, bottom.draws, *held)
+            )
+        if not all(part.bottom for part in parts):
+            return self.possible
+        number = self.number + sum(part.weight * part.top / part.bottom for part in parts)
+        low, high = straight_ends(parts, confidence + side)
+        return cut((number + low, number + high), self.possible)
