@@ -63,6 +63,9 @@ class Account:
                 f"so: {worst(self.promise)}{unless}",
                 f"so far: {worst_so_far(self.promise, self.spent)}",
             ]
+        for line in self.statement.reservations:
+            amount, left = (decimal_text(x.credits_fraction) for x in (line.amount, line.left))
+            lines.append(f"{amount} credits reserved, {left} left, by {line.analyst}")
         lines.append(
             f"{self.statement.entries} questions charged, {self.statement.answered} answered"
         )

@@ -1,11 +1,12 @@
 """Rounds of work that end in kill -9, run by test_kill.py in a process of its own.
 
-    python rounds.py <directory> <rounds> <first number> <honest|hasty>
+    python rounds.py <directory> <rounds> <first number> <honest|hasty|batches|piecemeal>
 
 Each round is a forked child that opens the ledger and asks, in four threads, until it is killed, at
 a named step or at a random moment. It notes every answer it releases in a file, by one unbuffered
 write, as a client would see it. Then the ledger is opened and compared with the notes. `hasty`
-releases before it settles: the control, which the comparison must catch.
+releases before it settles: the control, which the comparison must catch. `batches` asks three
+questions at a time, most of them from a reservation; `piecemeal`, its control, one after the other.
 """
 
 from __future__ import annotations
@@ -18,12 +19,17 @@ import signal
 import sys
 import threading
 import time
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from sulq.accounting.losses import Loss
 from sulq.errors import BudgetSpent, Refused
 from sulq.ledger import steps
+from sulq.ledger.entries import Priced
+from sulq.ledger.inspection import inspect
 from sulq.ledger.journal import Journal
+from sulq.ledger.reservations import NOTHING
 
 BIRTH = ["anchor made", "ledger made"]
 OPENING = ["published", "registered"]
@@ -46,11 +52,43 @@ def publish(path: Path) -> Journal:
     )
 
 
-def work(path: Path, notes: int, hasty: bool, number: int) -> None:
+def write(notes: int, name: str, values: Sequence[int]) -> None:
+    os.write(notes, json.dumps([name, list(values)]).encode() + b"\n")
+
+
+def batches(journal: Journal, notes: int, piecemeal: bool, number: int, me: int) -> None:
+    """Three questions at a time, two times of three from a reservation, sometimes left open."""
+    for turn in range(40):
+        names = [f"{number}-{me}-{turn}:{part}" for part in range(3)]
+        priced = [Priced(name, name, "n", {"": PRICE}, PRICE) for name in names]
+        try:
+            desk = journal.reserve("owner", Loss(12, 4)) if turn % 3 else journal
+        except BudgetSpent:
+            return
+        try:
+            key = names[0] if turn % 2 else None
+            if piecemeal:
+                entries = [desk.charge_all([one], analyst="owner")[0] for one in priced]
+            else:
+                entries = desk.charge_all(priced, analyst="owner", key=key)
+            stored = desk.settle_all([(entry, [secrets.randbits(40)]) for entry in entries])
+        except BudgetSpent:
+            return
+        finally:
+            if desk is not journal and turn % 5:
+                desk.close()
+        for entry in stored:
+            write(notes, entry.digest, entry.values or ())
+
+
+def work(path: Path, notes: int, mode: str, number: int) -> None:
     """Ask new questions, and sometimes an old one, until the budget ends."""
-    journal = publish(path)
+    journal, hasty = publish(path), mode == "hasty"
 
     def client(me: int) -> None:
+        if mode in ("batches", "piecemeal"):
+            batches(journal, notes, mode == "piecemeal", number, me)
+            return
         for turn in range(100):
             name = f"{number}-{me}-{turn}" if turn % 3 else f"old-{turn}"
             try:
@@ -66,7 +104,7 @@ def work(path: Path, notes: int, hasty: bool, number: int) -> None:
                 if not entry.answered:
                     drawn = [secrets.randbits(40)]
                     if hasty:
-                        os.write(notes, json.dumps([name, drawn]).encode() + b"\n")
+                        write(notes, name, drawn)
                     entry = journal.settle(entry, drawn)
             except BudgetSpent:
                 return
@@ -74,7 +112,7 @@ def work(path: Path, notes: int, hasty: bool, number: int) -> None:
                 if "attempts" not in str(refusal):
                     raise
                 continue
-            os.write(notes, json.dumps([name, list(entry.values or ())]).encode() + b"\n")
+            write(notes, name, entry.values or ())
 
     threads = [threading.Thread(target=client, args=(me,)) for me in range(THREADS)]
     for thread in threads:
@@ -84,7 +122,7 @@ def work(path: Path, notes: int, hasty: bool, number: int) -> None:
     journal.close()
 
 
-def run(path: Path, notes_path: Path, hasty: bool, number: int, dice: random.Random) -> str | None:
+def run(path: Path, notes_path: Path, mode: str, number: int, dice: random.Random) -> str | None:
     """One round; the step at which the child was killed, if it was."""
     step = dice.choice([*OPENING, *WORK * 3, *["any moment"] * 5])
     if number % ROUNDS_PER_LEDGER == 0:
@@ -103,7 +141,7 @@ def run(path: Path, notes_path: Path, hasty: bool, number: int, dice: random.Ran
         try:
             steps.on_step = die
             notes = os.open(notes_path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-            work(path, notes, hasty, number)
+            work(path, notes, mode, number)
             code = 0
         finally:
             os._exit(code)
@@ -120,14 +158,31 @@ def compare(path: Path, notes_path: Path) -> tuple[int, int, int]:
     """(charged, released, broken promises) after a restart."""
     lines = notes_path.read_bytes().splitlines() if notes_path.exists() else []
     released = [json.loads(line) for line in lines]
+    left_open = _reserved(path)
     journal = publish(path)
     kept = {entry.digest: entry.values for entry in journal.entries()}
-    statement = journal.statement()
+    statement, free = journal.statement(), journal.remaining("owner")
     journal.close()
     wrong = sum(kept.get(name) != tuple(values) for name, values in released)
     paid = Loss(3 * statement.entries, statement.entries)
     wrong += statement.spent != paid or not paid.within(cap_of(path))
+    wrong += statement.reserved != NOTHING or paid + free != cap_of(path)  # none lost, none twice
+    wrong += not (paid + left_open).within(cap_of(path))
+    wrong += sum(parts != 3 for parts in _parts(kept).values())
     return statement.entries, len({name for name, _ in released}), wrong
+
+
+def _reserved(path: Path) -> Loss:
+    """What the killed process had set aside, before anybody opens the ledger."""
+    try:
+        return inspect(path).statements["t"].reserved
+    except (Refused, KeyError):  # killed before there was a chain or a table
+        return NOTHING
+
+
+def _parts(kept: Iterable[str]) -> Counter[str]:
+    """How many questions of each batch were charged."""
+    return Counter(name.partition(":")[0] for name in kept if ":" in name)
 
 
 def main(directory: str, rounds: str, first: str, mode: str) -> None:
@@ -141,7 +196,7 @@ def main(directory: str, rounds: str, first: str, mode: str) -> None:
     for number in range(int(first), int(first) + int(rounds)):
         life = number // ROUNDS_PER_LEDGER
         path, notes = home / f"{life}.ledger", home / f"{life}.notes"
-        step = run(path, notes, mode == "hasty", number, dice)
+        step = run(path, notes, mode, number, dice)
         if step is not None:
             killed[step] = killed.get(step, 0) + 1
             kills[life] = kills.get(life, 0) + 1
@@ -149,7 +204,8 @@ def main(directory: str, rounds: str, first: str, mode: str) -> None:
         charged[life], released[life], bad = compare(path, notes)
         slowest = max(slowest, time.perf_counter() - start)
         wrong += bad
-    idle = max(charged[life] - released[life] - THREADS * kills.get(life, 0) for life in charged)
+    each = THREADS * (3 if mode in ("batches", "piecemeal") else 1)
+    idle = max(charged[life] - released[life] - each * kills.get(life, 0) for life in charged)
     print(
         json.dumps(
             {

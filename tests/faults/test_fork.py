@@ -17,10 +17,11 @@ from tests.ledger.publishing import *
 path, ending = sys.argv[1:]
 journal = publish(path)
 ask(journal, "before")
+aside = journal.reserve("owner", credits(4))
 child = os.fork()
 if child == 0:
     for use in (lambda: pay(journal, "child"), journal.statement, lambda: publish(path),
-                lambda: journal.grant("ann", ONE)):
+                lambda: journal.grant("ann", ONE), lambda: pay(aside, "child")):
         try:
             use()
         except Refused:
@@ -28,17 +29,20 @@ if child == 0:
         else:
             os._exit(9)
     if ending == "forgotten":
-        del journal
+        del journal, aside
         sys.exit(0)
     if ending == "destroyed":  # what a finalizer of the child's copy would do
         journal._shared._store._connection.close()
     if ending == "closed":
+        aside.close()
         journal.close()
     if ending == "abrupt":
         os._exit(0)
     sys.exit(0)
 _, status = os.waitpid(child, 0)
 assert status == 0, status
+assert journal.remaining("owner") == credits(5)  # the child's end is no end of the reservation
+ask(aside, "aside", price=credits(4))
 for number in range(3):
     ask(journal, f"after{number}")
 try:
@@ -60,6 +64,6 @@ def test_a_child_leaves_its_parent_s_ledger_alone(path, ending):
     assert run.returncode == 0, run.stderr
     check = (
         "import sys; from tests.ledger.publishing import *; journal = publish(sys.argv[1]); "
-        "assert journal.statement().answered == 4; journal.close()"
+        "assert journal.statement().answered == 5; journal.close()"
     )
     subprocess.run([sys.executable, "-c", check, str(path)], env=environment, cwd=root, check=True)

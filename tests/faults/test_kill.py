@@ -37,6 +37,20 @@ def test_the_comparison_catches_a_release_before_the_store(tmp_path):
     assert rounds(tmp_path, 25, 2000, "hasty")["wrong"] > 0
 
 
+def test_batches_are_whole_and_reservations_neither_lost_nor_counted_twice(tmp_path):
+    found = rounds(tmp_path, 100, 3000, "batches")
+    assert found["wrong"] == 0
+    assert sum(found["killed"].values()) > 70
+    assert set(found["killed"]) == STEPS
+    assert found["charged"] > found["released"] > 50
+    assert found["idle"] <= 0
+
+
+def test_the_comparison_catches_a_batch_charged_in_part(tmp_path):
+    assert rounds(tmp_path, 25, 4000, "piecemeal")["wrong"] > 0
+
+
 @pytest.mark.slow
-def test_a_thousand_rounds(tmp_path):
-    assert rounds(tmp_path, 1000, 10_000)["wrong"] == 0
+@pytest.mark.parametrize("mode", ["honest", "batches"])
+def test_a_thousand_rounds(tmp_path, mode):
+    assert rounds(tmp_path, 1000, 10_000, mode)["wrong"] == 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import subprocess
@@ -113,6 +114,40 @@ def test_shares_hold_under_racing_analysts(path):
 
     together(act)
     assert paid == {"ann": 15, "bob": 10, "owner": 15}
+
+
+@pytest.mark.parametrize("repetition", range(3))
+def test_reservations_hold_under_racing_threads(path, repetition):
+    """What one has set aside is there to the last credit, whatever the others take."""
+    journal = publish(path, cap=credits(40))
+    journal.grant("ann", credits(12))
+    paid = []
+
+    def act(me):
+        who, width = ("owner", "ann")[me % 2], 1 + me % 3
+        try:
+            aside = journal.reserve(who, credits(width))
+        except BudgetSpent:
+            with suppress(BudgetSpent):  # all is set aside or spent just now, or this fits
+                ask(journal, f"{me}", analyst=who)
+                paid.append(1)
+            return
+        for turn in range(width - me % 2):
+            ask(aside, f"{me}-{turn}", analyst=who)  # never refused
+            paid.append(1)
+        if me % 5:
+            aside.close()
+
+    together(act)
+    gc.collect()
+    pay(journal, "last", price=credits(0))  # in turn after what nobody holds any more
+    statement = journal.statement()
+    assert statement.spent == credits(len(paid))
+    assert statement.spent.within(credits(40))
+    kept = statement.granted_left
+    assert journal.remaining("owner") + statement.spent + kept == credits(40)
+    journal.close()
+    assert spent(publish(path, cap=credits(40))) == credits(len(paid))
 
 
 def start(*arguments):

@@ -115,7 +115,7 @@ def test_a_batch_is_admitted_exactly_when_its_questions_one_by_one_are(asked, be
     questions = [Priced(f"q{i}", f"q{i}", "n", charged, ONE) for i, charged in enumerate(asked)]
     try:
         for question in questions:
-            alone.charge(**question._asdict(), analyst="owner")
+            pay(alone, question.digest, question=question.question, charges=question.charges)
         fits = True
     except BudgetSpent:
         fits = False
@@ -135,7 +135,7 @@ def test_a_key_stands_for_the_whole(journal):
     stored = settled(journal, entries)
     again = batch(journal, "a", "b", key="k")
     assert [entry.values for entry in again] == [entry.values for entry in stored]
-    assert journal.planned("owner", "k") == (("a", "n"), ("b", "n"))
+    assert journal.planned("owner", "k") == (("a", "n", ()), ("b", "n", ()))
     for other in (("a",), ("a", "c"), ("b", "a"), ("a", "b", "c")):
         with pytest.raises(Refused, match="used for something else"):
             batch(journal, *other, key="k")

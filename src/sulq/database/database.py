@@ -29,7 +29,8 @@ from sulq.database.choosing import Top, choose
 from sulq.database.deriving import Asker, derived_answer, paid_by, recalled, topped_up
 from sulq.database.exactly import Exactly, ExactQuote
 from sulq.database.keys import Keys, KeysQuote, ask_keys, quote_keys
-from sulq.database.planning import Plan, plan
+from sulq.database.planning import plan
+from sulq.database.plans import Plan
 from sulq.database.recall import Recall
 from sulq.database.reserving import Reserved, reserve
 from sulq.database.selecting import ask_select, quote_select

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
+from sulq.engines.engine import Engine
 from sulq.query.sum_query import MOST_TERMS
 from sulq.schema.binding import MOST_CELLS, BoundQuery
 from sulq.schema.bound import RowSums
-
-if TYPE_CHECKING:
-    from sulq.schema.vectors import BlockSums
 
 
 def passes(bounds: Iterable[BoundQuery]) -> list[list[BoundQuery]]:
@@ -29,12 +26,16 @@ def passes(bounds: Iterable[BoundQuery]) -> list[list[BoundQuery]]:
     return [part for parts in together.values() for part in parts if part]
 
 
-def merged(bounds: Sequence[BoundQuery]) -> RowSums | BlockSums:
+def prepared(engine: Engine, bounds: Sequence[BoundQuery]) -> Callable[[], list[list[int]]]:
+    """What will read the rows once and give each question its own sums; may refuse."""
+    read = engine.prepare(bounds[0].sums if len(bounds) == 1 else merged(bounds))
+    return lambda: parted(read(), bounds)
+
+
+def merged(bounds: Sequence[BoundQuery]) -> RowSums:
     """One program that sums the terms of all of them."""
-    programs = [bound.sums for bound in bounds]
-    terms = [term for sums in programs if isinstance(sums, RowSums) for term in sums.terms]
-    first = programs[0]
-    return replace(first, terms=tuple(terms)) if isinstance(first, RowSums) else first
+    programs = [bound.sums for bound in bounds if isinstance(bound.sums, RowSums)]
+    return replace(programs[0], terms=tuple(term for sums in programs for term in sums.terms))
 
 
 def parted(sums: list[int], bounds: Sequence[BoundQuery]) -> list[list[int]]:

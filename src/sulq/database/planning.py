@@ -1,28 +1,19 @@
-"""Several questions as one: priced together first, charged together or not at all.
-
-Proof: docs/proofs/flow.md, section 5.
-"""
+"""Making a plan: every question priced, and credits shared out, before anything is charged."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, NamedTuple
 
-import numpy as np
-
-from sulq.accounting.losses import CREDIT, Loss
-from sulq.accounting.pricing import Price, positive, stored_price, unit_cost
-from sulq.database.passes import merged, parted, passes
-from sulq.engines.engine import check_read, check_source
-from sulq.errors import InvalidQuery, Refused
+from sulq.accounting.losses import CREDIT
+from sulq.accounting.pricing import Price, positive, unit_cost
+from sulq.database.plans import Line, Plan
+from sulq.errors import InvalidQuery
 from sulq.ledger.budgets import OWNER
-from sulq.ledger.entries import Entry, Priced
-from sulq.noise.samplers import perturb
-from sulq.oracle import Answer, check_confidence, credits_text, decimal_text
-from sulq.query.spelling import question_text
-from sulq.readings import Forecast, forecast
+from sulq.noise.distributions import Law
+from sulq.oracle import check_confidence, decimal_text
+from sulq.readings import forecast
 from sulq.schema.binding import BoundQuery
 
 if TYPE_CHECKING:
@@ -31,166 +22,6 @@ if TYPE_CHECKING:
 MOST_QUESTIONS = 1_000
 SIGNIFICANT = 32
 """Bits of a question's part of the credits: short prices."""
-WIDEST = 60
-"""A question is cut to so many letters where a plan is printed."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Line:
-    """One question of a plan: what it costs, and how exact it will be."""
-
-    bound: BoundQuery
-    price: Price
-    credits: Fraction  # 0 for a repeat, of an earlier answer or of an earlier line
-    repeat: bool
-    forecast: Forecast
-
-    @property
-    def question(self) -> str:
-        """In SQL spelling."""
-        return question_text(self.bound.text)
-
-    def half_width(self, confidence: float = 0.95) -> Any:
-        """How far off the answer may be at this confidence; None where it is unknown."""
-        check_confidence(confidence)
-        return self.forecast.half_width(confidence)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Plan:
-    """Questions with their prices. Making one is free and reads no row; `ask` pays for all."""
-
-    database: Database
-    analyst: str
-    lines: tuple[Line, ...]
-    within: tuple[float | None, ...]
-    confidence: float
-
-    @property
-    def credits(self) -> Fraction:
-        """What the whole plan costs: the shares add up; of strata it is the one that pays most."""
-        if self.analyst != OWNER or self.database.ledger.reservation is not None:
-            return sum((line.credits for line in self.lines), Fraction(0))
-        paid = self._charges()
-        return max((loss.credits_fraction for loss in paid.values()), default=Fraction(0))
-
-    @property
-    def left_after(self) -> Fraction:
-        """What will be left for one more such question; below 0: the plan will be refused,
-        unless its strata are unevenly spent."""
-        touched = list(self._charges()) or None
-        left = self.database.ledger.remaining(self.analyst, touched).credits_fraction
-        return left - self.credits
-
-    @property
-    def affordable(self) -> bool:
-        return self.left_after >= 0
-
-    def _charges(self) -> dict[str, Loss]:
-        """What the accounts pay, repeats left out."""
-        paid: dict[str, Loss] = {}
-        for line in self.lines:
-            if not line.repeat:
-                for account, loss in self.database._charges(line.price).items():
-                    paid[account] = paid.get(account, Loss.zero()) + loss
-        return paid
-
-    def rows(self) -> list[dict[str, Any]]:
-        """The plan as plain records, one per question."""
-        return [
-            {
-                "question": line.question,
-                "credits": line.credits,
-                "repeat": line.repeat,
-                "half_width": line.half_width(self.confidence),
-                "note": "; ".join(filter(None, (*line.bound.notes, line.forecast.note))),
-            }
-            for line in self.lines
-        ]
-
-    def __str__(self) -> str:
-        said = [_line_text(line, self.confidence) for line in self.lines]
-        left = credits_text(self.left_after) if self.affordable else "not affordable"
-        return "\n".join([*said, f"together {credits_text(self.credits)}; left after: {left}"])
-
-    def __repr__(self) -> str:
-        return f"<Plan of {len(self.lines)} questions, {credits_text(self.credits)}>"
-
-    # --- the flow, as in Database.ask -----------------------------------------------------------
-
-    def ask(self, key: str | None = None) -> list[Answer]:
-        """Ask all of it: one transaction charges every question, or none. Answers in order."""
-        db, ledger = self.database, self.database.ledger
-        costs = self._costs(key)  # noisy answers only
-        check_source(db.engine)
-        reads = [  # may refuse, free
-            (together, db.engine.prepare(merged(together)))
-            for together in passes({line.bound.digest: line.bound for line in self.lines}.values())
-        ]
-        entries = ledger.charge_all(  # durable before any row is touched; repeats come answered
-            [self._priced(line, cost) for line, cost in zip(self.lines, costs, strict=True)],
-            analyst=self.analyst,
-            key=key,
-        )
-        asked = list(zip(self.lines, costs, entries, strict=True))
-        paid = {line.bound.digest: (cost, entry) for line, cost, entry in asked}
-        stored: dict[str, Entry] = {}
-        for together, read in reads:
-            if any(not paid[bound.digest][1].answered for bound in together):
-                sums = parted(read(), together)  # the only line that reads rows
-                check_read(db.engine)
-                stored |= self._settled(together, sums, paid)
-        answers, seen = [], set()
-        for place, (line, cost, entry) in enumerate(asked):
-            found = stored.get(line.bound.digest, entry)
-            if line.bound.digest in seen:  # asked twice in one plan, paid once
-                found = replace(found, charged={}, share_charged=Loss.zero())
-            seen.add(line.bound.digest)
-            within = self.within[place]
-            answers.append(db._answered(line.bound, found, cost, within, self.confidence))
-        return answers
-
-    def _settled(
-        self,
-        together: Sequence[BoundQuery],
-        sums: Sequence[list[int]],
-        paid: Mapping[str, tuple[Price, Entry]],
-    ) -> dict[str, Entry]:
-        """Draw for each question that has no answer, store, and read back what was stored."""
-        noisy = []
-        for bound, mine in zip(together, sums, strict=True):
-            cost, entry = paid[bound.digest]
-            if not entry.answered:
-                drawn = perturb(bound.lifted(mine), cost.coordinates(bound.cells))  # its own draw
-                noisy.append((entry, drawn))
-        found = self.database.ledger.settle_all(noisy)  # stored, write-once
-        return {entry.digest: entry for entry in found}
-
-    def _costs(self, key: str | None) -> list[Price]:
-        """The price of each line, or of the earlier answer that meets it; a known key decides."""
-        db, known = self.database, self.database.ledger.planned(self.analyst, key)
-        if known is None:
-            best = {
-                line.bound.digest: db._stored(line.bound, line.price, self.analyst) or line.price
-                for line in self.lines
-            }
-            return [best[line.bound.digest] for line in self.lines]
-        costs = [
-            stored_price(line.bound, db.calibration, line.price, noise)
-            for line, (digest, noise) in zip(self.lines, known, strict=False)
-            if line.bound.digest == digest
-        ]
-        found = [cost for cost in costs if cost is not None]
-        if not len(known) == len(self.lines) == len(found):
-            raise Refused(f"the key {key!r} was used for another plan; use a new key")
-        return found
-
-    def _priced(self, line: Line, cost: Price) -> Priced:
-        bound, charges = line.bound, self.database._charges(cost)
-        return Priced(bound.text, bound.digest, cost.noise, charges, cost.share)
-
-
-# --- making a plan ------------------------------------------------------------------------------
 
 
 def plan(
@@ -225,8 +56,9 @@ def plan(
     if credits is None:
         prices = [priced(place, None) for place in range(count)]
     else:
-        prices = _shared(database, bounds, positive(credits, "credits"), weights, priced, analyst)
-    lines = _lines(database, bounds, prices, rows, analyst)
+        whole = positive(credits, "credits")
+        prices = _shared(database, bounds, whole, weights, priced, analyst, confidence)
+    lines = _lines(database, bounds, prices, rows, analyst, confidence)
     return Plan(database, analyst, lines, tuple(targets), confidence)
 
 
@@ -237,6 +69,7 @@ def _shared(
     weights: Sequence[Credits] | None,
     priced: Callable[[int, Fraction | None], Price],
     analyst: str,
+    confidence: float,
 ) -> list[Price]:
     """Credits by weight, or by unit price: then all have the same noise. What own repeats do not
     need goes to the others."""
@@ -253,7 +86,7 @@ def _shared(
     due = {
         digest: weight
         for digest, weight in parts.items()
-        if _repeat(database, bounds[first[digest]], prices[digest], analyst) is None
+        if not _told(database, bounds[first[digest]], prices[digest], analyst, confidence).repeat
     }
     if len(due) < len(parts):
         for digest, part in _divided(credits, due).items():
@@ -273,13 +106,24 @@ def _divided(credits: Fraction, weights: dict[str, Fraction]) -> dict[str, Fract
     return parts
 
 
-def _repeat(database: Database, bound: BoundQuery, price: Price, analyst: str) -> Price | None:
-    """What this analyst has been told already, if it is exact enough. A colleague's question is
-    not for others to see."""
-    found = database._stored(bound, price, analyst)
-    if found is None or not database.ledger.paid(analyst, bound.digest, found.noise):
-        return None
-    return found
+class Told(NamedTuple):
+    """What this analyst has been told already. A colleague's question is not for others to see."""
+
+    due: Price
+    repeat: bool
+    laws: Sequence[Law]
+
+
+def _told(
+    database: Database, bound: BoundQuery, wanted: Price, analyst: str, confidence: float
+) -> Told:
+    due, own = database._recall.quoted(bound, wanted, analyst, confidence)
+    if own is not None:
+        return Told(due, True, own.laws() or own.worst())
+    stored = database._stored(bound, wanted, analyst)
+    if stored is not None and database.ledger.paid(analyst, bound.digest, stored.noise):
+        return Told(due, True, stored.laws)
+    return Told(due, False, wanted.laws)
 
 
 def _lines(
@@ -288,6 +132,7 @@ def _lines(
     prices: Sequence[Price],
     rows: int | None,
     analyst: str,
+    confidence: float,
 ) -> tuple[Line, ...]:
     """A question that comes twice is paid once, at the price of the more exact one."""
     best: dict[str, Price] = {}
@@ -297,20 +142,9 @@ def _lines(
             best[bound.digest] = price
     lines, seen = [], set()
     for bound in bounds:
-        price = best[bound.digest]
-        found = _repeat(database, bound, price, analyst)
-        again = bound.digest in seen or found is not None
-        due = Fraction(0) if again else price.share.credits_fraction
-        bar = forecast(bound, (found or price).laws, rows, database.size)
-        lines.append(Line(bound, price, due, again, bar))
+        wanted = best[bound.digest]
+        told = _told(database, bound, wanted, analyst, confidence)
+        bar = forecast(bound, told.laws, rows, database.size)
+        lines.append(Line(bound, wanted, told.due, told.repeat or bound.digest in seen, bar))
         seen.add(bound.digest)
     return tuple(lines)
-
-
-def _line_text(line: Line, confidence: float) -> str:
-    asked = line.question
-    half = line.half_width(confidence)
-    bar = "" if half is None else f"+-{float(np.max(half)):,.6g}"
-    cost = "free, asked before" if line.repeat else credits_text(line.credits)
-    short = asked if len(asked) <= WIDEST else asked[: WIDEST - 4] + " ..."
-    return f"{short}: {cost} {bar}".rstrip()

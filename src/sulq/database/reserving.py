@@ -52,4 +52,5 @@ def reserve(database: Database, credits: Credits, analyst: str) -> Reserved:
         database.calibration,
         database._exactly.assumptions,
     )
+    view._recall = database._recall  # one answer store: what is asked here is known there
     return Reserved(view, analyst)

@@ -84,12 +84,12 @@ class Desk:
 
     def _plan(self, asks: Sequence[Ask], analyst: str, key: str) -> events.Body | None:
         """Another attempt at the batch that this key stands for, or the first one."""
-        questions = tuple(ask.name for ask in asks)
+        names = tuple(ask.name for ask in asks)
         known = self.table.plans.get((analyst, key))
-        if (analyst, key) in self.table.keys or (known and known.questions != questions):
+        if (analyst, key) in self.table.keys or (known and known.names != names):
             raise Refused(f"the key {key!r} was used for something else; use a new key")
         if known is not None:
-            records = [self.table.records.get(name) for name in questions]
+            records = [self.table.records.get(name) for name in names]
             found = [record for record in records if record is not None]
             if len(found) < len(records):
                 raise _lost(key)
@@ -97,7 +97,7 @@ class Desk:
                 return None
             if known.attempts >= ATTEMPTS:
                 raise _too_often(key)
-        return events.planned(self.name, analyst, key, questions)
+        return events.planned(self.name, analyst, key, asks)
 
     def _decide(self, ask: Ask, budgets: Budgets) -> Decision:
         """Refuse, or say what is to be done; changes nothing."""

@@ -23,6 +23,7 @@ class Ask(NamedTuple):
     key: str | None
     release: bool = False  # under assumptions: the accounts pay by their caps, once
     reservation: int | None = None  # which pays for it
+    sources: tuple[int, ...] = ()  # earlier answers that a draw is to be added to
 
     @property
     def name(self) -> tuple[str, str]:
@@ -37,6 +38,7 @@ class Priced(NamedTuple):
     noise: str
     charges: Mapping[str, Loss]
     share: Loss
+    sources: tuple[int, ...] = ()  # earlier answers that its draw is to be added to
 
 
 @dataclass(frozen=True, slots=True)

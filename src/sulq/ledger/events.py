@@ -71,9 +71,9 @@ def retried(table: str, entry: int, ask: Ask) -> Body:
     return {"kind": "retry", "table": table, "entry": entry, **who}
 
 
-def planned(table: str, analyst: str, key: str, questions: Sequence[tuple[str, str]]) -> Body:
+def planned(table: str, analyst: str, key: str, asks: Sequence[Ask]) -> Body:
     """An attempt at a whole batch under one key; its charges follow, or stand already."""
-    named = [list(name) for name in questions]
+    named = [[ask.digest, ask.noise, list(ask.sources)] for ask in asks]
     return {"kind": "plan", "table": table, "analyst": analyst, "key": key, "questions": named}
 
 

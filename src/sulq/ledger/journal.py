@@ -125,15 +125,14 @@ class Journal:
         return [self._signed(*handed) for handed in found]
 
     def _ask(self, priced: Priced, analyst: str, key: str | None) -> Ask:
-        question, digest, noise, charges, share = priced
+        question, digest, noise, charges, share, sources = priced
         _check_texts(question, digest, noise, analyst, key)
         check_loss("share", share)
         for loss in set(charges.values()):
             check_loss("price", loss)
         parts = group(charges, self._table.numbers)
-        return Ask(
-            question, digest, noise, parts, share, analyst, key, reservation=self.reservation
-        )
+        named = (question, digest, noise, parts, share, analyst, key)
+        return Ask(*named, reservation=self.reservation, sources=sources)
 
     def release(self, *, question: str, digest: str, noise: str, analyst: str) -> Entry:
         """Open a declared question for release under assumptions; a repeat comes answered. M.9"""
@@ -236,6 +235,11 @@ class Journal:
 
     # -- reading ----------------------------------------------------------------------------------
 
+    @property
+    def head(self) -> int:
+        """The number of the ledger's last event."""
+        return self._book.read(lambda: self._shared.history.mark.seq)
+
     def stored(self, digest: str) -> tuple[str, ...]:
         """The noises at which this question is already paid for."""
         return self._book.read(lambda: tuple(self._table.noises.get(digest, ())))
@@ -249,10 +253,13 @@ class Journal:
 
         return self._book.read(work)
 
-    def planned(self, analyst: str, key: str | None) -> tuple[tuple[str, str], ...] | None:
-        """The digests and noises of the batch that a known idempotency key stands for."""
+    def planned(
+        self, analyst: str, key: str | None
+    ) -> tuple[tuple[str, str, tuple[int, ...]], ...] | None:
+        """The batch that a known idempotency key stands for: digest, noise, and the earlier answers
+        to which a draw is added."""
 
-        def work() -> tuple[tuple[str, str], ...] | None:
+        def work() -> tuple[tuple[str, str, tuple[int, ...]], ...] | None:
             found = self._table.plans.get((analyst, key)) if key is not None else None
             return found.questions if found is not None else None
 

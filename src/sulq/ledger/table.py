@@ -54,8 +54,12 @@ class Keyed:
 class Planned:
     """What an idempotency key of a whole batch stands for."""
 
-    questions: tuple[tuple[str, str], ...]  # digest, noise
+    questions: tuple[tuple[str, str, tuple[int, ...]], ...]  # digest, noise, what it is added to
     attempts: int = 0
+
+    @property
+    def names(self) -> tuple[tuple[str, str], ...]:
+        return tuple((digest, noise) for digest, noise, _ in self.questions)
 
 
 @dataclass(slots=True)
@@ -112,9 +116,9 @@ class Table:
             case "grant":
                 self.budgets.grant(body["analyst"], loss_from_json(body["credits"]))
             case "plan":
-                batch = Planned(tuple((digest, noise) for digest, noise in body["questions"]))
+                batch = Planned(tuple((d, n, tuple(added)) for d, n, added in body["questions"]))
                 known = self.plans.setdefault((body["analyst"], body["key"]), batch)
-                if known.questions != batch.questions:
+                if known.names != batch.names:
                     raise ValueError("another batch under the same key")
                 known.attempts += 1
             case "reserve":
