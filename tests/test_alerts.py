@@ -12,16 +12,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.people import frame, publish
+from tests.people import SCHEMA, frame, publish
 
 import sulq.database.alerts
 from sulq import (
     BudgetSpent,
+    Category,
     Database,
     EngineFailed,
     InvalidQuery,
     Promise,
     Refused,
+    Schema,
     SumQuery,
     col,
     count,
@@ -297,3 +299,16 @@ def test_what_an_alert_shows_of_itself(db: Database) -> None:
     for wrong in ({"confidence": 1}, {"checks": 0}, {"checks": True}):
         with pytest.raises(InvalidQuery):
             alert.margin(**wrong)  # type: ignore[arg-type]
+
+
+def test_other_questions_go_on_beside_alerts_choices_and_keys() -> None:
+    """What an alert, a choice or keys left in the ledger is no answer to any other question."""
+    data = frame(ROWS).assign(note="x")
+    schema = Schema(*SCHEMA.columns, Category("note"))
+    with publish(data, schema=schema) as db:
+        db.alert(OLD, above=5000)
+        db.top("blood")
+        db.keys("note")
+        for question in (OLD, histogram("blood"), count("note"), OLD):
+            assert db.ask(question).receipt is not None
+        assert db.remaining == 100 - 1 - 1 - 2 - 1 - 2 - 1

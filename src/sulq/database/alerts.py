@@ -14,7 +14,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from sulq.accounting.losses import Loss
-from sulq.accounting.pricing import noise_text, positive
+from sulq.accounting.pricing import positive
 from sulq.accounting.pure import MOST_FIRINGS, above_threshold, epsilon_for, pure_losses
 from sulq.engines.engine import check_read, check_source
 from sulq.errors import InvalidQuery, Refused
@@ -156,7 +156,7 @@ def arm(
     entry = database.ledger.charge(  # durable before any row is touched
         question=text,
         digest=digest_of(text),
-        noise=noise_text(laws),
+        noise=_noise_text(*laws),
         charges={names[number]: loss for loss, numbers in losses for number in numbers},
         share=Loss.of(spend),
         analyst=analyst,
@@ -176,6 +176,12 @@ def _text(bound: BoundQuery, level: Fraction, firings: int) -> str:
         "arming": f"{OsBits().bits(128):032x}",
     }
     return json.dumps(form, ensure_ascii=False, separators=(",", ":"))
+
+
+def _noise_text(level: DiscreteLaplace, each: DiscreteLaplace) -> str:
+    """Unlike the noise of an answer: no stored value goes with it."""
+    form = {"level": level.to_json(), "each": each.to_json()}
+    return json.dumps(form, sort_keys=True, separators=(",", ":"))
 
 
 def _one_sum(bound: BoundQuery) -> BoundQuery:

@@ -185,9 +185,8 @@ def _priced(
     delta: Credits | None,
     most: int,
 ) -> tuple[BoundKeys, KeysPrice]:
-    if (
-        database._exactly.assumptions is not None
-    ):  # M.9 divides the credits of such a table, not its delta
+    # M.9 divides the credits of a table with exact release, but not its extra delta
+    if database._exactly.assumptions is not None:
         raise Refused(
             "keys that nobody declared are not shown on a table with exact release: its extra delta"
             " would not cover them; declare the values"
