@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sulq.noise.distributions import DiscreteGaussian, Law
+from sulq.noise.tails import z_of as z_of
 from sulq.schema.binding import BoundTerm
 
 Value = int | float | NDArray[np.float64]
@@ -37,16 +36,6 @@ class Forecast:
     standard_error: float | NDArray[np.float64] | None
     half_width: Callable[[float], float | NDArray[np.float64] | None]
     note: str = ""
-
-
-@lru_cache(maxsize=256)
-def z_of(confidence: float) -> float:
-    """The two-sided normal quantile: erfc(z / sqrt 2) = 1 - confidence, by halving."""
-    low, high = 0.0, 40.0
-    while low < (middle := (low + high) / 2) < high:
-        outside = math.erfc(middle / math.sqrt(2))
-        low, high = (middle, high) if outside > 1 - confidence else (low, middle)
-    return high
 
 
 def spread_of(term: BoundTerm, law: Law) -> float:

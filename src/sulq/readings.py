@@ -1,7 +1,7 @@
 """From noisy integers to user units: values, standard errors and intervals. Post-processing only.
 
 Floats start here. An interval states the noise's own law where the value is one sum (exact
-quantiles of the discrete law) and Fieller's or the delta method where it is a ratio.
+quantiles of the discrete law) and Fieller's where it is a ratio: right at any count.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from sulq.bars import half_width, reach_of, spread_of
 from sulq.bars import z_of as z_of
 from sulq.distribution import rising
 from sulq.noise.distributions import DiscreteGaussian, Law
+from sulq.noise.ratios import Form, combined, ratio_interval, variance_interval
 from sulq.schema.binding import BoundQuery
 from sulq.tree_readings import tree_cdf, tree_distribution, tree_forecast, tree_quantiles
 
@@ -101,16 +102,15 @@ def _mean(bound: BoundQuery, values: Sequence[int], laws: Sequence[Law]) -> Read
     def cut(x: float) -> float:
         return min(max(x, low), high)
 
+    forms = _forms(bound, laws)
+
     def interval(confidence: float) -> Interval:
-        """Fieller: all t with (sum - t count)^2 <= z^2 (var(sum) + t^2 var(count))."""
-        z = reach_of(laws, confidence)
-        a = counted**2 - (z * errors[0]) ** 2
-        b = counted * summed
-        c = summed**2 - (z * errors[1]) ** 2
-        if counted <= 0 or a <= 0 or b * b < a * c:
+        if counted <= 0:
             return low, high
-        root = math.sqrt(b * b - a * c)
-        return cut(middle + (b - root) / a), cut(middle + (b + root) / a)
+        found = ratio_interval(
+            summed, forms[1], counted, forms[0], confidence, low - middle, high - middle
+        )
+        return cut(middle + found[0]), cut(middle + found[1])
 
     if counted <= 0:
         return Reading(cut(middle), high - low, interval)
@@ -132,13 +132,24 @@ def _variance(bound: BoundQuery, values: Sequence[int], laws: Sequence[Law]) -> 
     slope = second - 2 * mean**2 - float(bound.terms[2].middle)
     error = math.hypot(e2, 2 * mean * e1, slope * e0) / counted
 
+    forms = _forms(bound, laws)
+    shift = float(bound.terms[2].middle)
+    whole = combined(forms[2], shift, forms[0])
+    ends = float(bound.terms[1].low), float(bound.terms[1].high)
+
     def interval(confidence: float) -> Interval:
-        z = reach_of(laws, confidence)
-        if counted <= z * e0:
-            return 0.0, most
-        return min(max(value - z * error, 0.0), most), max(min(value + z * error, most), 0.0)
+        sums = (counted, summed, squared + shift * counted)
+        return variance_interval(sums, (forms[0], forms[1], whole), confidence, *ends)
 
     return Reading(min(max(value, 0.0), most), min(error, most), interval)
+
+
+def _forms(bound: BoundQuery, laws: Sequence[Law]) -> list[Form]:
+    """Each noisy sum as a draw of its own."""
+    return [
+        {place: (float(term.fine_step), law)}
+        for place, (term, law) in enumerate(zip(bound.terms, laws, strict=True))
+    ]
 
 
 def _axes(bound: BoundQuery) -> tuple[object, ...]:
@@ -174,7 +185,7 @@ def _cdf(
     value = np.clip(rising(raw), 0, most)
 
     def interval(confidence: float) -> Interval:
-        z = z_of(confidence)
+        z = reach_of(laws, confidence)
         low, high = rising(raw - z * errors), rising(raw + z * errors)
         return np.clip(np.minimum(low, value), 0, most), np.clip(np.maximum(high, value), 0, most)
 
@@ -278,7 +289,7 @@ def forecast(
             return tree_forecast(bound, laws)
         case "cdf":
             errors = spreads[0] * np.sqrt(np.arange(bound.cells + 1))
-            return Forecast(errors, lambda c: z_of(c) * errors)
+            return Forecast(errors, lambda c: reach_of(laws, c) * errors)
         case "outer":
             return Forecast(
                 spreads[0] * _outer_shares(bound),

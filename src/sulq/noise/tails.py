@@ -77,6 +77,8 @@ def chance_beyond(draws: Draws, distance: float) -> float:
     distance -= grain / 2  # P(|S| > x + r/2) <= P(|S + rU| > x), U uniform on [-1/2, 1/2]
     if gaussian(draws):
         return math.erfc(distance / _smeared_spread(draws) / math.sqrt(2))
+    if (two := _two_laplaces(draws, distance, grain)) is not None:
+        return two
     return _inverted(draws, distance, grain)
 
 
@@ -107,6 +109,18 @@ def grain_of(draws: Draws) -> float:
 
 def _smeared_spread(draws: Draws) -> float:
     return math.hypot(spread(draws), grain_of(draws) / math.sqrt(12))
+
+
+def _two_laplaces(draws: Draws, distance: float, grain: float) -> float | None:
+    """(p^2 e^(-x/p) - q^2 e^(-x/q)) / (p^2 - q^2) for scales p >= q; None if not two fine ones."""
+    scales = [abs(s) * float(law.scale) for s, law in draws if isinstance(law, DiscreteLaplace)]
+    if len(draws) != 2 or len(scales) != 2 or min(scales) < 1e4 * grain:
+        return None
+    q, p = sorted(scales)
+    if p - q < 1e-9 * p:
+        return math.exp(-distance / p) * (1 + distance / (p + q))
+    late = -math.expm1(-distance * (p - q) / (p * q))
+    return min(1.0, math.exp(-distance / p) * (1 + q * q * late / ((p - q) * (p + q))))
 
 
 def _inverted(draws: Draws, distance: float, grain: float) -> float:
