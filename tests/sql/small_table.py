@@ -51,9 +51,7 @@ def rows(count: int = 400) -> pyarrow.Table:
                 [gap(FIRST + datetime.timedelta(days=draw.randint(0, 110))) for _ in range(count)],
                 pyarrow.date32(),
             ),
-            "Blood Pressure": pyarrow.array(
-                [draw.randint(80, 180) for _ in range(count)], "int64"
-            ),
+            "Blood Pressure": pyarrow.array([draw.randint(80, 180) for _ in range(count)], "int64"),
             "city": [gap(draw.choice(CITIES)) for _ in range(count)],
             "grade": pyarrow.array([gap(draw.randint(1, 3)) for _ in range(count)], "int64"),
             "comment": [gap(draw.choice(["fine", "bad", "a%b", "ünïcode"])) for _ in range(count)],
@@ -69,7 +67,9 @@ def duck(table: pyarrow.Table) -> duckdb.DuckDBPyConnection:
     made.register("people", table)
     for name, columns in LOOKUPS.items():
         made.register(name, pyarrow.table(columns))
-    made.execute("CREATE MACRO clamp(x, a, b) AS greatest(least(x, b), a)")
+    made.execute(
+        "CREATE MACRO clamp(x, a, b) AS CASE WHEN x < a THEN a WHEN x > b THEN b ELSE x END"
+    )
     made.execute(
         "CREATE MACRO width_bucket(x, a, b, n) AS CASE WHEN x < a THEN 0 WHEN x >= b THEN n + 1"
         " ELSE CAST(floor((x - a) * n / (b - a)) AS INT) + 1 END"

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from sulq.cli.columns import columns
 from sulq.cli.screen import (
     POLICY,
     Json,
@@ -32,14 +33,13 @@ if TYPE_CHECKING:
     from sulq.database.exactly import ExactQuote
     from sulq.oracle import Answer, Quote
     from sulq.policy import TablePolicy
-    from sulq.schema.columns import Column
 
 Words = Annotated[
     list[str],
     typer.Argument(
-        metavar="[TABLE] STATISTIC [VALUE]",
-        help="count, total, mean, variance, histogram, cdf or quantiles, and what of: a column"
-        " or a row expression in SQL spelling.",
+        metavar='"SELECT ..." | [TABLE] STATISTIC [VALUE]',
+        help="A SELECT; or count, total, mean, variance, histogram, cdf or quantiles, and what"
+        " of: a column or a row expression in SQL spelling.",
         show_default=False,
     ),
 ]
@@ -59,7 +59,11 @@ Exact = Annotated[
     bool,
     typer.Option("--exact", help="Without noise, if the owner's assumptions certify it."),
 ]
+Lookup = Annotated[
+    list[str] | None, typer.Option(help="A public table to join in SQL: regions=regions.csv.")
+]
 Receipts = Annotated[Path | None, typer.Option(help="Append the signed receipt to this file.")]
+SQL = (["SELECT"], ["WITH"], ["EXPLAIN"])
 
 
 def register(app: typer.Typer, role: str) -> None:
@@ -81,6 +85,7 @@ def quote(
     other: Other = False,
     analyst: Name = None,
     exact: Exact = False,
+    lookup: Lookup = None,
     policy: Policy = POLICY,
     as_json: Json = False,
 ) -> None:
@@ -89,6 +94,15 @@ def quote(
     from sulq.cli.questions import credits_of, edges_note, hinted, question
     from sulq.ledger.budgets import OWNER
 
+    if _is_sql(words):
+        from sulq.cli.sql import quote_statement
+
+        unused = _unused(where, within, edges, shares, other, exact)
+        quote_statement(
+            policy, words, analyst, as_json, lookup or (), unused,
+            confidence=confidence, credits=credits_of(credits), rows=rows,
+        )  # fmt: skip
+        return
     source, rest = asked_of(policy, words)
     schema = source.schema()
     asked = question(rest, where, edges or (), shares, other, schema)
@@ -113,6 +127,15 @@ def quote(
         )
         return
     show(facts(_quote_lines(found, confidence, _both(found, slip))))
+
+
+def _is_sql(words: list[str]) -> bool:
+    return any(word.upper().split()[:1] in SQL for word in words[:2])
+
+
+def _unused(*given: object) -> dict[str, object]:
+    names = ("--where", "--within", "--edges", "--shares", "--other", "--exact")
+    return dict(zip(names, given, strict=True))
 
 
 def _show_exact_quote(name: str, found: ExactQuote, as_json: bool) -> None:
@@ -174,6 +197,7 @@ def ask(
     analyst: Name = None,
     key: Key = None,
     exact: Exact = False,
+    lookup: Lookup = None,
     receipts: Receipts = None,
     policy: Policy = POLICY,
     as_json: Json = False,
@@ -186,6 +210,15 @@ def ask(
     from sulq.cli.questions import credits_of, edges_note, hinted, question, unit_of_value
     from sulq.ledger.budgets import OWNER
 
+    if _is_sql(words):
+        from sulq.cli.sql import ask_statement
+
+        unused = _unused(where, within, edges, shares, other, exact)
+        ask_statement(
+            policy, words, analyst, as_json, lookup or (), unused, receipts,
+            confidence=confidence, credits=credits_of(credits), rows=rows, key=key,
+        )  # fmt: skip
+        return
     source, rest = asked_of(policy, words)
     schema = source.schema()
     asked = question(rest, where, edges or (), shares, other, schema)
@@ -318,59 +351,3 @@ def _cell(value: object, count: bool) -> str:
     if count and isinstance(value, float):
         value = round(value)
     return "(other)" if value is None else number_text(value)
-
-
-@guarded
-def columns(
-    name: Annotated[str | None, typer.Argument(metavar="[TABLE]", show_default=False)] = None,
-    policy: Policy = POLICY,
-    as_json: Json = False,
-) -> None:
-    """What may be asked about: the columns, their bounds or values, and what is public."""
-    from sulq.cli.opening import named
-
-    source = named(policy, name)
-    found = [_column_facts(column, source.unit) for column in source.schema().columns]
-    if as_json:
-        show_json({"table": source.name, "unit": source.unit, "columns": found})
-        return
-    drawn = table(
-        ("column", "kind", "bounds or values", "public", "otherwise"),
-        [
-            (
-                line["name"],
-                line["kind"],
-                _known(line),
-                "yes" if line["public"] else "no",
-                line["otherwise"],
-            )
-            for line in found
-        ],
-    )
-    for column in drawn.columns:
-        column.justify = "left"
-    show(drawn)
-
-
-def _known(line: dict[str, Any]) -> str:
-    if "low" in line:
-        step = "" if line["step"] is None else f", step {number_text(line['step'])}"
-        return f"{number_text(line['low'])} to {number_text(line['high'])}{step}"
-    return ", ".join(map(str, line["values"] or ()))
-
-
-def _column_facts(column: Column, unit: str) -> dict[str, Any]:
-    """The public facts of a column. Where persons are protected, no column is public."""
-    from sulq.schema.columns import Category, Number
-
-    common = {"name": column.name, "public": column.public and unit == "row"}
-    if isinstance(column, Number):
-        bounds = {"low": column.low, "high": column.high, "step": column.step}
-        rule = "outside: moved to the bound; missing or NaN: NULL"
-        return {**common, "kind": column.kind, **bounds, "otherwise": rule}
-    if isinstance(column, Category):
-        kind = "text" if column.values is None else "category"
-        rule = "missing: NULL" if kind == "text" else "undeclared: in --other only; missing: NULL"
-        return {**common, "kind": kind, "values": column.values, "otherwise": rule}
-    rule = "neither true nor false: NULL"
-    return {**common, "kind": "flag", "values": [False, True], "otherwise": rule}

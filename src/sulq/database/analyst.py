@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+from sulq.database.selecting import ask_select, quote_select
 from sulq.oracle import Answer, Quote
 from sulq.schema.columns import Schema
 from sulq.schema.promise import Promise
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from sulq.database.choosing import Top
     from sulq.database.database import Database
     from sulq.database.keys import Keys, KeysQuote
-    from sulq.database.planning import Plan
+    from sulq.database.plans import Plan
     from sulq.database.reserving import Reserved
 
 
@@ -57,6 +58,9 @@ class Analyst:
 
     def reserve(self, credits: Fraction | int | float) -> Reserved:
         return self.database.reserve(credits, analyst=self.name)
+
+    sql = ask_select
+    quote_sql = quote_select
 
     def ask_exactly(self, batch: object) -> list[Answer]:
         return self.database.ask_exactly(batch, analyst=self.name)

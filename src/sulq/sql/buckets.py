@@ -20,10 +20,9 @@ from sulq.schema.columns import EPOCH, Category, Number, Schema
 from sulq.schema.grid import Steps
 from sulq.schema.ranges import Truth, World, mentioned, narrowed_by, range_of, truth_of
 from sulq.schema.rows import RowBinder
-from sulq.sql.allowed import BUCKETS, check_options
+from sulq.sql.allowed import BUCKETS, TESTS, check_options
 from sulq.sql.labels import bare, coded, is_chosen, value_of
 from sulq.sql.refusals import place
-from sulq.sql.rows import READERS, is_condition
 from sulq.sql.select import Grouping
 from sulq.sql.syntax import Node
 
@@ -86,8 +85,8 @@ def read_grouping(node: Node, rows: Rows, read: RowReader) -> Grouping:
     floors = list(node.find_all(exp.Floor))
     if len(floors) == 1:
         return _floored(node, floors[0], rows, read)
-    if type(node) in READERS and is_condition(found := read(node)):
-        return _condition(found, rows)
+    if type(node) in TESTS or isinstance(node, exp.Like):
+        return _condition(read(node), rows)
     raise InvalidQuery(f"no groups can be told from this{place(node)}; {WAYS}")
 
 

@@ -13,9 +13,19 @@ from typing import Any
 import numpy as np
 
 from sulq.accounting.pricing import noise_text
+from sulq.errors import InvalidQuery
 from sulq.oracle import Answer
-from sulq.sql.distributions import end_of, quantile_of
-from sulq.sql.estimates import Estimate, Made, Noisy, as_estimate, mean, root, variance
+from sulq.sql.estimates import (
+    Estimate,
+    Made,
+    Noisy,
+    Stated,
+    as_estimate,
+    mean,
+    power,
+    root,
+    variance,
+)
 from sulq.sql.planning import Mean, Plan, Public, Quantile, Recipe, Total, Variance
 from sulq.sql.select import (
     Aggregate,
@@ -118,11 +128,11 @@ class Evaluation:
             case Total(parts=parts, low=low, high=high):
                 limits = self._limits(low, high)
                 if len(parts) == 1:
-                    return self._draw(parts[0][0], cell, *limits).times(parts[0][1])
-                found = Noisy.exact(0.0)
+                    return self._draw(parts[0][0], cell, *limits) * parts[0][1]
+                found: Estimate = Noisy.exact(0.0)
                 for place, weight in parts:
-                    found = found.plus(self._draw(place, cell), weight)
-                return Noisy(found.number, found.draws, limits)
+                    found = found + self._draw(place, cell) * weight
+                return _cut(found, limits)
             case Mean():
                 return self._mean(recipe, cell)
             case Variance():
@@ -138,25 +148,39 @@ class Evaluation:
     def _mean(self, recipe: Mean, cell: Cell) -> Estimate:
         counted = self._draw(recipe.counted, cell, 0.0, self.most)
         summed = self._draw(recipe.centred, cell)
-        return mean(counted, summed, recipe.middle, recipe.low, recipe.high)
+        if isinstance(counted, Noisy) and isinstance(summed, Noisy):
+            return mean(counted, summed, recipe.middle, recipe.low, recipe.high)
+        return _cut(summed / counted + recipe.middle, (recipe.low, recipe.high))
 
     def _variance(self, recipe: Variance, cell: Cell) -> Estimate:
         of = recipe.mean
         counted = self._draw(of.counted, cell, 0.0, self.most)
-        squares = self._draw(recipe.squared, cell).plus(counted, recipe.square_middle)
-        found = variance(counted, self._draw(of.centred, cell), squares, of.low, of.high, of.middle)
-        if recipe.sample and counted.number > 2:  # n / (n - 1): next to nothing where n is known
-            factor = counted.number / (counted.number - 1)
+        summed = self._draw(of.centred, cell)
+        squares = self._draw(recipe.squared, cell) + counted * recipe.square_middle
+        if isinstance(counted, Noisy) and isinstance(summed, Noisy) and isinstance(squares, Noisy):
+            found = variance(counted, summed, squares, of.low, of.high, of.middle)
+        else:
+            widest = ((of.high - of.low) / 2) ** 2
+            found = _cut(squares / counted - power(summed / counted, 2), (0.0, widest))
+        if recipe.sample and counted.value > 2:  # n / (n - 1): next to nothing where n is known
+            factor = counted.value / (counted.value - 1)
             found = Made((found,), lambda x: x * factor, lambda e: (e[0] * factor, e[1] * factor))
         return root(found) if recipe.root else found
 
     def _draw(
         self, place: int, cell: Cell, low: float = -math.inf, high: float = math.inf
-    ) -> Noisy:
-        """A term of the vector in a cell."""
+    ) -> Estimate:
+        """A term of the vector in a cell.
+
+        Sums that follow from stored answers may share their noise: each then only states its own
+        interval, and what is made of several is bounded from theirs.
+        """
         answer = self.answers[0]
         values = np.asarray(answer.value)
         at = (*cell, place)
+        if answer.sources:
+            name = frozenset([(self._name(0), *at)])
+            return Stated(float(values[at]), lambda c: _ends_at(answer, c, at), (low, high), name)
         if 0 not in self._steps:
             errors = np.asarray(answer.standard_error)[(0,) * len(cell)]
             self._steps[0] = [
@@ -178,18 +202,35 @@ class Evaluation:
         return self._names[question]
 
     def _quantile(self, recipe: Quantile, cell: Cell) -> Estimate:
-        answer = self.answers[recipe.question]
-        counts = np.asarray(answer.value, dtype=np.float64)[cell][:, 0]
-        axes = answer.keys if len(cell) else (answer.keys,)
-        bins: Any = axes[-1]
-        edges = np.array([bins[0][0], *(high for _, high in bins)], dtype=np.float64)
-        spread = float(np.asarray(answer.standard_error).flat[0])
-        name = (self._name(recipe.question), *cell)
-        if recipe.share is not None:
-            return quantile_of(counts, edges, spread, recipe.share, name)
-        deviation = answer.laws[0].standard_deviation()
-        step = spread / deviation if deviation else 1.0
-        return end_of(counts, edges, answer.laws[0], step, recipe.highest, recipe.step, name)
+        found = self.answers[recipe.question].distribution
+        if found is None:
+            raise InvalidQuery(
+                "this distribution follows from stored answers, which do not tell its quantiles;"
+                " ask it by itself: MEDIAN(x) without other columns, or with credits="
+            )
+        of = found[cell] if cell else found
+        name = frozenset([(self._name(recipe.question), *cell)])
+        limits = (float(of.edges[0]), float(of.edges[-1]))
+        share = recipe.share
+        if share is not None:
+            return Stated(
+                of.quantile(share), lambda c: of.quantile_interval(share, c), limits, name
+            )
+        end = of.maximum if recipe.highest else of.minimum
+        return Stated(end()[0], lambda c: end(c)[1:], limits, name)
+
+
+def _ends_at(answer: Answer, confidence: float, at: Cell) -> tuple[float, float]:
+    low, high = answer.interval(confidence)
+    return float(np.asarray(low)[at]), float(np.asarray(high)[at])
+
+
+def _cut(found: Estimate, limits: tuple[float, float]) -> Estimate:
+    """The same within what is possible."""
+    if isinstance(found, Noisy):
+        return Noisy(found.number, found.draws, limits)
+    value = min(max(found.value, limits[0]), limits[1]) if found.value == found.value else math.nan
+    return Stated(value, found.interval, limits, found.rests_on, found.note)
 
 
 def plain(value: Value) -> Value:

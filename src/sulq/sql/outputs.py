@@ -11,7 +11,8 @@ from sqlglot import exp
 from sulq.errors import InvalidQuery
 from sulq.query.expressions import Expression, operation
 from sulq.sql.allowed import AGGREGATES, CALCULATIONS, STRUCTURE, TESTS, check_options
-from sulq.sql.labels import bare, coded, is_chosen, is_constant, leaves, value_of, without_texts
+from sulq.sql.labels import bare, is_chosen, is_constant, leaves, mapped, value_of, without_texts
+from sulq.sql.lookups import constant
 from sulq.sql.refusals import place, refused
 from sulq.sql.rows import is_condition, read_node
 from sulq.sql.scopes import Scope, find, resolved
@@ -89,10 +90,7 @@ class Reader:
     def _counted(self, node: Node) -> Expression:
         """COUNT(x) only asks whether x is there, so labels will do."""
         meant = resolved(node, self.scope)
-        labelled = coded(meant) if is_chosen(meant) else None
-        if labelled is not None and any(isinstance(label, str) for label in labelled[1]):
-            return plain_row(labelled[0])
-        return self._value(node)
+        return plain_row(mapped(meant, _is_there)) if is_chosen(meant) else self._value(node)
 
     # --- outputs --------------------------------------------------------------------------------
 
@@ -367,6 +365,14 @@ class Reader:
         if isinstance(value, bool) or not isinstance(value, int | Fraction) or not 0 <= value <= 1:
             raise InvalidQuery(f"a quantile wants a constant share from 0 to 1{place(whole)}")
         return Fraction(value)
+
+
+def _is_there(leaf: Node) -> Node:
+    """1 where a value is there, else NULL."""
+    if is_constant(leaf):
+        return exp.Null() if value_of(leaf) is None else constant(1)
+    there = exp.Not(this=exp.Paren(this=exp.Is(this=leaf.copy(), expression=exp.Null())))
+    return exp.Case(ifs=[exp.If(this=there, true=constant(1))])
 
 
 def plain_row(node: Node) -> Expression:

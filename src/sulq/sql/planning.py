@@ -13,7 +13,7 @@ from fractions import Fraction
 from sulq.errors import InvalidQuery
 from sulq.query import canonical
 from sulq.query.expressions import Column, Expression, Literal, Operation, lit, operation
-from sulq.query.statistics import CDF_BINS
+from sulq.query.statistics import RESOLUTION, Statistic
 from sulq.query.sum_query import SumQuery, group
 from sulq.schema.columns import Schema
 from sulq.schema.rows import RowBinder
@@ -63,7 +63,6 @@ class Quantile:
     share: float | None
     highest: bool = False
     kind: str = "number"
-    step: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,12 +75,15 @@ class Public:
 Recipe = Total | Mean | Variance | Quantile | Public
 
 
+Question = SumQuery | Statistic
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Plan:
     """The questions of a statement, the vector first, and a recipe for each aggregate by its id."""
 
     select: Select
-    questions: tuple[SumQuery, ...]
+    questions: tuple[Question, ...]
     recipes: dict[int, Recipe]
     has_vector: bool
     notes: tuple[str, ...] = ()
@@ -122,7 +124,7 @@ class _Planner:
     size: int | None
     terms: dict[tuple[str, str, str], _Term] = field(default_factory=dict)
     means: set[tuple[str, str]] = field(default_factory=set)
-    distributions: dict[tuple[str, str], SumQuery] = field(default_factory=dict)
+    distributions: dict[tuple[str, str], Statistic] = field(default_factory=dict)
     recipes: dict[int, Recipe] = field(default_factory=dict)
     quantiles: list[tuple[Aggregate, tuple[str, str]]] = field(default_factory=list)
     notes: dict[str, None] = field(default_factory=dict)
@@ -241,8 +243,10 @@ class _Planner:
         key = _spelled(aggregate)
         if key not in self.distributions:
             further = [] if aggregate.where is None else [aggregate.where]
-            groups = (*(g.group for g in self.select.groups), group(of, bins=CDF_BINS))
-            self.distributions[key] = SumQuery((ONE,), self._rows(further), groups)
+            tree = group(of, bins=RESOLUTION, tree=True)
+            groups = (*(grouping.group for grouping in self.select.groups), tree)
+            query = SumQuery((ONE,), self._rows(further), groups)
+            self.distributions[key] = Statistic("distribution", query)
         self.quantiles.append((aggregate, key))
         if aggregate.kind != "quantile":
             self.notes[
@@ -252,14 +256,13 @@ class _Planner:
 
     def _quantile(self, aggregate: Aggregate, question: int) -> Quantile:
         value = RowBinder(self.schema).number(canonical.value(_argument(aggregate)))
-        step = float(value.step) if value.exact else 0.0
         if aggregate.kind == "quantile":
-            return Quantile(question, float(aggregate.share or 0), kind=value.kind, step=step)
-        return Quantile(question, None, aggregate.kind == "max", value.kind, step)
+            return Quantile(question, float(aggregate.share or 0), kind=value.kind)
+        return Quantile(question, None, aggregate.kind == "max", value.kind)
 
     def plan(self) -> Plan:
         vector = self._vector()
-        questions = [] if vector is None else [vector]
+        questions: list[Question] = [] if vector is None else [vector]
         places = {key: len(questions) + at for at, key in enumerate(self.distributions)}
         for aggregate, key in self.quantiles:
             self.recipes[id(aggregate)] = self._quantile(aggregate, places[key])

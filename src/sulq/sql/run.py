@@ -12,6 +12,7 @@ from sulq.accounting.pricing import positive
 from sulq.errors import BudgetSpent, InvalidQuery
 from sulq.oracle import Oracle, Quote, check_confidence, credits_text
 from sulq.query.spelling import question_text
+from sulq.query.statistics import Statistic
 from sulq.query.sum_query import text_of
 from sulq.sql.estimates import Estimate
 from sulq.sql.evaluation import Evaluation
@@ -67,7 +68,8 @@ class SqlQuote:
             zip(self.plan.questions, self.quotes, strict=True), 1
         ):
             stored = ", stored already" if quote.repeat else ""
-            asked = question_text(text_of(question.canonical()))
+            sums = question.query if isinstance(question, Statistic) else question
+            asked = question_text(text_of(sums.canonical()))
             said.append(f"question {number}: {asked[:300]} ({credits_text(quote.credits)}{stored})")
         for name, half in self.half_widths:
             bar = "depends on the rows" if half is None else f"+-{half:,.4g}"

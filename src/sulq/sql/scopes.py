@@ -257,6 +257,8 @@ def find(column: exp.Column, scope: Scope) -> Definition | None:
 
 def resolved(node: Node, scope: Scope) -> Node:
     """A copy in which every column is an expression over declared columns."""
+    for inner in node.find_all(exp.Query):
+        raise refused(inner)
     node = node.copy()
     size = 0
     for column in list(node.find_all(exp.Column)):

@@ -51,6 +51,16 @@ def read_statement(
         raise too_deep() from None
 
 
+def table_of(text: str) -> str | None:
+    """The table that a statement is about: the one name in FROM that no CTE defines."""
+    tree = opened(text).tree
+    made = {cte.alias.casefold() for cte in tree.find_all(exp.CTE)}
+    for start in tree.find_all(exp.From):
+        if isinstance(start.this, exp.Table) and start.this.name.casefold() not in made:
+            return str(start.this.name)
+    return None
+
+
 def _read(
     text: str, schema: Schema, table: str | None, lookups: Mapping[str, Any] | None
 ) -> Select:
@@ -72,10 +82,10 @@ def _read(
         if shape(meant) not in keys:
             keys[shape(meant)] = len(groups)
             groups.append(read_grouping(meant, known, plain_row))
-    items = _items(raw, reader)
+    items = _items(raw, reader, not any(aliasing(node) for _, node in raw))
     named = replace(reader, aliases={item.name.casefold(): item.of for item in items})
     if len(items) < len(raw):  # DP_INTERVAL_LOW(alias) needs the aliases
-        items = _items(raw, named)
+        items = _items(raw, named, True)
     select = Select(
         items,
         rows,
@@ -161,13 +171,14 @@ def _spelled(node: Node) -> str:
     return "value"
 
 
-def _items(raw: list[tuple[str, Node]], reader: Reader) -> tuple[Item, ...]:
+def _items(raw: list[tuple[str, Node]], reader: Reader, strict: bool) -> tuple[Item, ...]:
+    """The columns of the result; unless strict, without those that need another's alias."""
     items = []
     for name, node in raw:
         try:
             items.append(Item(name, reader.output(node)))
         except InvalidQuery:
-            if reader.aliases or not any(aliasing(node) for _, node in raw):
+            if strict:
                 raise
     return tuple(items)
 
