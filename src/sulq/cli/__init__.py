@@ -13,8 +13,10 @@ from sulq.cli import (
     beliefs,
     derive,
     explain_exact,
+    finding,
     learn,
     owner,
+    plan,
     sandbox,
 )
 
@@ -54,6 +56,8 @@ for role, commands in (
     ("Owner", explain_exact),
     ("Owner", attack),
     ("Analyst", analyst),
+    ("Analyst", plan),
+    ("Analyst", finding),
     ("Analyst", learn),
     ("Analyst", sandbox),
     ("Auditor", auditor),

@@ -14,6 +14,7 @@ from sulq.cli.screen import (
     credits_text,
     facts,
     guarded,
+    moment_text,
     promise_text,
     show,
     show_json,
@@ -76,6 +77,9 @@ def ledger(
             print(f"... and {len(statement.accounts) - MOST_ACCOUNTS} more strata")
     print()
     show(table(("analyst", "spent", "granted"), _analysts(statement)))
+    if statement.reservations:
+        print()
+        show(table(("reserved by", "credits", "left", "since"), _reservations(statement)))
     if questions:
         print()
         listed = [
@@ -173,6 +177,19 @@ def _declared(statement: Statement) -> list[tuple[str, str]]:
     return lines if statement.released else [*lines, ("note", UNTIL_RELEASED)]
 
 
+def _reservations(statement: Statement) -> list[tuple[str, str, str, str]]:
+    """Open ones; of a process that is gone until the table is next opened."""
+    return [
+        (
+            line.analyst,
+            _credits(line.amount.credits_fraction),
+            _credits(line.left.credits_fraction),
+            moment_text(line.at, "datetime"),
+        )
+        for line in statement.reservations
+    ]
+
+
 def _guarantee_json(statement: Statement, promise: Promise, means: Meaning) -> dict[str, Any]:
     from sulq.account import released_terms
     from sulq.accounting.confidence import worst, worst_so_far
@@ -226,6 +243,16 @@ def _statement_json(statement: Statement, promise: Promise, means: Meaning) -> d
                 "granted": None if line.granted is None else line.granted.credits_fraction,
             }
             for line in statement.analysts
+        ],
+        "reservations": [
+            {
+                "number": line.number,
+                "analyst": line.analyst,
+                "credits": line.amount.credits_fraction,
+                "left": line.left.credits_fraction,
+                "since": line.at,
+            }
+            for line in statement.reservations
         ],
         "entries": statement.entries,
         "answered": statement.answered,

@@ -1,0 +1,189 @@
+"""`sulq plan`: several questions priced together; with --yes all of them are asked, or none."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from sulq.cli.analyst import Confidence, Credits, Key, Name, Receipts, Rows, Within
+from sulq.cli.screen import (
+    POLICY,
+    Json,
+    Policy,
+    charging,
+    credits_text,
+    facts,
+    guarded,
+    number_text,
+    percent,
+    show,
+    show_json,
+    stored,
+    table,
+    talk,
+)
+
+if TYPE_CHECKING:
+    from sulq.database.plans import Plan
+    from sulq.oracle import Answer
+
+Words = Annotated[
+    list[str],
+    typer.Argument(
+        metavar='[TABLE] "QUESTION" ...',
+        help='Each question in quotes: "count where smoker", "mean age", "histogram city".',
+        show_default=False,
+    ),
+]
+Yes = Annotated[bool, typer.Option("--yes", help="Ask: charge every question, or none.")]
+SHOWN = 60
+
+
+def register(app: typer.Typer, role: str) -> None:
+    app.command(rich_help_panel=role)(plan)
+
+
+@guarded
+def plan(
+    words: Words,
+    credits: Credits = None,
+    within: Within = None,
+    confidence: Confidence = 0.95,
+    rows: Rows = None,
+    yes: Yes = False,
+    analyst: Name = None,
+    key: Key = None,
+    receipts: Receipts = None,
+    policy: Policy = POLICY,
+    as_json: Json = False,
+) -> None:
+    """Price several questions as one: what each costs, and how exact it will be. Free.
+
+    --credits is shared so that all have the same noise. With --yes one transaction charges every
+    question, or none; what was asked before is free.
+    """
+    from fractions import Fraction
+
+    from sulq.cli.opening import chosen, opened, quoting
+    from sulq.cli.questions import credits_of, spelled
+    from sulq.errors import InvalidQuery
+    from sulq.ledger.budgets import OWNER
+
+    if not yes and (key is not None or receipts is not None):
+        raise InvalidQuery("--key and --receipts belong to asking: add --yes")
+    source, texts = chosen(policy, words)
+    if not texts:
+        raise InvalidQuery('name the questions: sulq plan "count where smoker" "mean age"')
+    asked = [spelled(text, source.schema()) for text in texts]
+    if receipts is not None:
+        receipts.open("a").close()  # found out before the charge
+    with ExitStack() as told:
+        with opened(source) if yes else quoting(source) as database:
+            found = database.plan(
+                asked,
+                credits=credits_of(credits),
+                within=within,
+                confidence=confidence,
+                rows=rows,
+                analyst=analyst or OWNER,
+            )
+            if not yes:
+                _show_plan(found, texts, source.name, as_json)
+                return
+            with charging():
+                answers = found.ask(key=key)
+            cost = sum((answer.credits for answer in answers), start=Fraction(0))
+            told.enter_context(stored(cost))
+            left = (database if analyst is None else database.as_analyst(analyst)).remaining
+        if receipts is not None:
+            with receipts.open("a", encoding="utf-8") as file:
+                file.writelines(answer.receipt.to_json() + "\n" for answer in answers)
+            talk(f"{len(answers)} receipts appended to {receipts}")
+        if as_json:
+            listed = [
+                _answer_json(text, answer, confidence)
+                for text, answer in zip(texts, answers, strict=True)
+            ]
+            show_json({"table": source.name, "answers": listed, "credits": cost, "left": left})
+            return
+        lines = [
+            line
+            for text, answer in zip(texts, answers, strict=True)
+            for line in _answer_lines(text, answer, confidence)
+        ]
+        show(table(("question", "value", "low", "high", "credits", "receipt"), lines))
+        show(facts([("cost", credits_text(cost)), ("left", credits_text(left))]))
+
+
+def _show_plan(found: Plan, texts: list[str], name: str, as_json: bool) -> None:
+    lines = found.rows()
+    if as_json:
+        listed = [{"asked": text, **line} for text, line in zip(texts, lines, strict=True)]
+        show_json(
+            {
+                "table": name,
+                "questions": listed,
+                "credits": found.credits,
+                "left_after": found.left_after,
+                "affordable": found.affordable,
+                "confidence": found.confidence,
+            }
+        )
+        return
+    shown = [
+        (
+            _short(text),
+            "free" if line["repeat"] else credits_text(line["credits"]).split()[0],
+            _bar(line["half_width"]),
+        )
+        for text, line in zip(texts, lines, strict=True)
+    ]
+    show(table(("question", "credits", f"{percent(found.confidence)} bar"), shown))
+    left = credits_text(found.left_after) if found.affordable else "not affordable"
+    show(facts([("together", credits_text(found.credits)), ("left after", left)]))
+    for text, line in zip(texts, lines, strict=True):
+        if line["note"]:
+            talk(f"note: {_short(text)}: {line['note'].replace('rows=...', '--rows N')}")
+    if found.affordable:
+        talk("nothing is charged yet; --yes asks all of it")
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= SHOWN else text[: SHOWN - 4] + " ..."
+
+
+def _bar(half: Any) -> str:
+    if half is None:
+        return "?"
+    return f"± {number_text(float(half.max()) if hasattr(half, 'max') else float(half))}"
+
+
+def _answer_json(text: str, answer: Answer, confidence: float) -> dict[str, Any]:
+    low, high = answer.interval(confidence)
+    return {
+        "asked": text,
+        "statistic": answer.kind,
+        "value": answer.value,
+        "low": low,
+        "high": high,
+        "keys": answer.keys,
+        "credits": answer.credits,
+        "receipt": answer.receipt.seq,
+        "note": answer.note,
+    }
+
+
+def _answer_lines(text: str, answer: Answer, confidence: float) -> list[tuple[str, ...]]:
+    """One line, or one for each cell below the question's own."""
+    cost = (credits_text(answer.credits).split()[0], str(answer.receipt.seq))
+    records = answer.rows(confidence)
+    if not answer.keys:
+        (one,) = records
+        return [(_short(text), *(number_text(one[end]) for end in ("value", "low", "high")), *cost)]
+    lines: list[tuple[str, ...]] = [(_short(text), "", "", "", *cost)]
+    for one in records:
+        ends = [number_text(one.pop(end)) for end in ("value", "low", "high")]
+        lines.append(("  " + ", ".join(map(str, one.values())), *ends, "", ""))
+    return lines
