@@ -195,6 +195,6 @@ def _number(text: str, what: str) -> Fraction:
     return Fraction(number)
 
 
-def credits_of(text: str | None) -> Fraction | None:
+def credits_of(text: str | None, what: str = "--credits") -> Fraction | None:
     """`--credits 2.5`, exactly."""
-    return None if text is None else _number(text, "--credits")
+    return None if text is None else _number(text, what)
