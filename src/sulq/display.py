@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import html
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 SURE = (0.5, 0.8, 0.9, 0.95, 0.99, 0.999, 0.9999, 0.999999)
 """The confidences tried, from below, to say how sure a difference is."""
@@ -34,10 +35,16 @@ def _plain(text: str, value: float) -> str:
 
 def bar(value: float, low: float, high: float, *, whole: bool = False) -> str:
     """ "1,234 [1,210, 1,260]": a value and its interval, with the digits that mean something."""
+    number, interval = bar_parts(value, low, high, whole=whole)
+    return number if low == high == value else f"{number} {interval}"
+
+
+def bar_parts(value: float, low: float, high: float, *, whole: bool = False) -> tuple[str, str]:
+    """The two parts of `bar`; whole numbers keep no digits after the point."""
+    error = max((high - low) / 4, 1.0 if whole else 0.0)
     if low == high == value:
-        return significant(value)
-    error = max(1.0, (high - low) / 4) if whole else (high - low) / 4
-    return f"{significant(value, error)} {ends(low, high, error)}"
+        return significant(value), f"[{significant(low)}, {significant(high)}]"
+    return significant(value, error), ends(low, high, error)
 
 
 def ends(low: float, high: float, error: float) -> str:
@@ -105,6 +112,31 @@ def compared(
                 break
             sure = level
     return Comparison(difference, interval(confidence), confidence, sure, first, second)
+
+
+def cell_text(key: object) -> str:
+    """A key of a table: NULL, a range, a number or a text."""
+    if key is None:
+        return "NULL"
+    if isinstance(key, float):
+        return significant(key)
+    if isinstance(key, tuple) and len(key) == 2:
+        return f"{key[0]} to {key[1]}"
+    return str(key)
+
+
+def cells_of(
+    records: Sequence[Mapping[str, Any]], head: str
+) -> tuple[list[str], list[list[str]], list[bool]]:
+    """Records with value, low and high as a table: heads, rows, which are numbers."""
+    own = ("value", "low", "high")
+    names = [name for name in records[0] if name not in own] if records else []
+    rows = [
+        [*(cell_text(record[name]) for name in names), bar(*(record[name] for name in own))]
+        for record in records[:MOST_ROWS]
+    ]
+    rows += [[""] * (len(names) + 1)] * (len(records) - len(rows))
+    return [*names, head], rows, [*([False] * len(names)), True]
 
 
 def percent(share: float) -> str:

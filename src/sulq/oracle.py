@@ -13,7 +13,9 @@ from typing import Any, Protocol
 import numpy as np
 
 from sulq.accounting.confidence import worst
+from sulq.display import Comparison, bar_parts, cells_of, compared, html_table, text_table
 from sulq.errors import InvalidQuery
+from sulq.explaining import bar_text, clipped_text, negative_text, protected_text
 from sulq.noise.distributions import (
     CentredBinomial,
     DiscreteGaussian,
@@ -21,6 +23,7 @@ from sulq.noise.distributions import (
     DiscreteLaplace,
     Law,
 )
+from sulq.noise.tails import half_width
 from sulq.query.spelling import question_text
 from sulq.readings import Forecast, Interval, Reading, Value, read
 from sulq.schema.binding import BoundQuery
@@ -100,6 +103,8 @@ class Answer:
     guarantee: str = PRIVATE
     terms: str = ""
     sources: tuple[int, ...] = ()  # numbers of the receipts that it was derived from, if it was
+    clipped: str = ""  # the bounds of the columns it reads
+    schema: Schema | None = None
 
     @classmethod
     def of(
@@ -127,6 +132,7 @@ class Answer:
         return cls(
             found, bound.statistic.kind, axes, credits, receipt, note,
             bound.text, tuple(laws), promise, guarantee, terms, sources,
+            clipped_text(bound), bound.schema,
         )  # fmt: skip
 
     def judged(self, bound: BoundQuery, within: float | None, confidence: float) -> Answer:
@@ -175,26 +181,80 @@ class Answer:
 
         `promise` is the table's, for an answer that does not carry it.
         """
-        said = [f"answer: {self._value_text()}", f"cost: {credits_text(self.credits)}"]
-        if self.question:
-            asked = question_text(self.question)
-            said.insert(0, f"asked: {asked if len(asked) < LONGEST else asked[:LONGEST] + ' ...'}")
-        if self.laws:
-            said.append(f"noise: {self._noise_text()}")
-        if self.note:
-            said.append(f"note: {self.note}")
+        asked = question_text(self.question) if self.question else ""
         promised = promise or self.promise
+        said = {
+            "asked": asked if len(asked) < LONGEST else asked[:LONGEST] + " ...",
+            "answer": self._value_text(),
+            "cost": credits_text(self.credits),
+            "noise": self._noise_text() if self.laws else "",
+            "the bar": bar_text() if np.any(self.standard_error) else "",
+            "clipped": self.clipped,
+            "negative": negative_text(self.kind, self.value),
+            "note": self.note,
+        }
         if self.terms:
-            said.append(f"guarantee: {self.terms}")
+            said["guarantee"] = self.terms
         elif promised is not None:
-            said += [f"promise: {promised}", f"so: {worst(promised)}"]
-        return "\n".join(said)
+            said["protected"] = protected_text(self.schema, promised.neighbours)
+            said |= {"promise": str(promised), "so": str(worst(promised))}
+        return "\n".join(f"{name}: {text}" for name, text in said.items() if text)
+
+    def compare(self, other: Answer, confidence: float = 0.95) -> Comparison:
+        """Which of two single values is larger and how sure that is, or "not distinguishable".
+
+        Counts and totals asked afresh have noise of their own: the law of the difference. Of other
+        answers each interval is taken at half the allowed misses, whatever they share.
+        """
+        check_confidence(confidence)
+        difference = float(self) - float(other)
+        if self.question and self.question == other.question and not difference:
+            return compared(0.0, lambda level: (0.0, 0.0), confidence)
+        if self._own_noise and other._own_noise and self.question != other.question:
+            draws = (self._draw, other._draw)
+
+            def interval(level: float) -> tuple[float, float]:
+                half = half_width(draws, level)
+                return difference - half, difference + half
+        else:
+
+            def interval(level: float) -> tuple[float, float]:
+                (low, high), (least, most) = (a.interval((1 + level) / 2) for a in (self, other))
+                return float(low) - float(most), float(high) - float(least)
+
+        return compared(difference, interval, confidence)
+
+    @property
+    def _own_noise(self) -> bool:
+        return self.kind in ("count", "total") and len(self.laws) == 1 and not self.sources
+
+    @property
+    def _draw(self) -> tuple[float, Law]:
+        spread = self.laws[0].standard_deviation()
+        return (float(self.standard_error) / spread if spread else 0.0), self.laws[0]
 
     def _value_text(self) -> str:
         if isinstance(self.value, np.ndarray):
             return f"{self.value.size} values of kind {self.kind}; rows() gives their intervals"
-        low, high = self.interval()
-        return f"{self.value:,.6g}; the true one is in [{low:,.6g}, {high:,.6g}], at 95 %"
+        number, ends = self._bar()
+        return f"{number}; the true one is in {ends}, at 95 %"
+
+    def _bar(self) -> tuple[str, str]:
+        """The value and its interval, with the digits that mean something."""
+        low, high = (float(end) for end in self.interval())
+        return bar_parts(float(self), low, high, whole=self.kind == "count")
+
+    def __str__(self) -> str:
+        if not isinstance(self.value, np.ndarray):
+            return repr(self)
+        return "\n".join([text_table(*cells_of(self.rows(), self.kind)), *self._foot()])
+
+    def _foot(self) -> list[str]:
+        said = f"[low, high] holds the true value at 95 %; {credits_text(self.credits)}"
+        return [part for part in (said, self.note) if part]
+
+    def _repr_html_(self) -> str:
+        return html_table(*cells_of(self.rows(), self.kind), self._foot())
 
     def _noise_text(self) -> str:
         law, error = law_text(self.laws[0]), float(np.max(self.standard_error))
@@ -245,8 +305,8 @@ class Answer:
         cost = said + credits_text(self.credits)
         if isinstance(self.value, np.ndarray):
             return f"<Answer {self.kind} of shape {self.value.shape}, {cost}>"
-        low, high = self.interval()
-        return f"<Answer {self.value:,.6g}, 95% in [{low:,.6g}, {high:,.6g}], {cost}>"
+        number, ends = self._bar()
+        return f"<Answer {number}, 95% in {ends}, {cost}>"
 
 
 def derived_note(sources: tuple[int, ...]) -> str:

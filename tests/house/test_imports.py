@@ -28,6 +28,7 @@ LAYERS = [
     {"account"},
     {"beliefs", "exact", "sql", "wire", "policy"},
     {"oracle", "ledger", "engines", "derivation"},
+    {"explaining"},
     {"readings", "dummies", "display"},
     {"tree_readings"},
     {"bars", "distribution"},

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
@@ -96,6 +96,7 @@ class BoundQuery:
     outer: BoundOuter | None = None
     notes: tuple[str, ...] = ()
     steps: bool = False  # the last group's cells are the points of a declared lattice
+    schema: Schema | None = None
 
     @property
     def tree(self) -> Tree | None:
@@ -129,8 +130,8 @@ def bind(
     try:
         query = statistic.query.canonical()
         if query.outer is not None:
-            return _bind_outer(query, schema, neighbours, fine)
-        return _bind_sums(statistic, query, schema, neighbours, fine)
+            return replace(_bind_outer(query, schema, neighbours, fine), schema=schema)
+        return replace(_bind_sums(statistic, query, schema, neighbours, fine), schema=schema)
     except RecursionError:
         raise InvalidQuery("the question is nested too deeply; flatten or shorten it") from None
 

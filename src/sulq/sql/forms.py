@@ -301,7 +301,8 @@ def ratio(
 ) -> Estimate:
     """top / bottom. [low, high] is what is possible, and the interval where nothing is known."""
     top, bottom = (x if isinstance(x, Noisy) else Noisy.exact(x) for x in (top, bottom))
-    limits = (-math.inf if low is None else low, math.inf if high is None else high)
+    least = 0.0 if top.limits[0] >= 0 <= bottom.limits[0] else -math.inf
+    limits = (least if low is None else low, math.inf if high is None else high)
     if not bottom.draws and bottom.number:
         scaled = top.times(1 / bottom.number)
         return Noisy(scaled.number, scaled.draws, cut(scaled.limits, limits))

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
-from sulq.display import Comparison, bar, compared, html_table, percent, significant, text_table
+from sulq.display import Comparison, bar, cell_text, compared, html_table, percent, text_table
 from sulq.errors import InvalidQuery
 from sulq.oracle import credits_text
 from sulq.sql.estimates import Estimate, as_estimate
@@ -232,12 +232,6 @@ def _order(cell: Cell) -> Any:
 
 def _text(cell: Cell, confidence: float) -> str:
     if not isinstance(cell, Estimate):
-        if cell is None:
-            return "NULL"
-        if isinstance(cell, float):
-            return significant(cell)
-        if isinstance(cell, tuple) and len(cell) == 2:
-            return f"{cell[0]} to {cell[1]}"
-        return str(cell)
+        return cell_text(cell)
     low, high = cell.interval(confidence)
     return bar(cell.value, low, high)
