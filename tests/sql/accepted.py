@@ -35,10 +35,10 @@ OTHERWISE = [
      "SELECT COUNT(*) FROM people WHERE smoker"),
     ("SELECT COUNT(*) FROM people WHERE smoker WITHIN 50 CONFIDENCE 95",
      "SELECT COUNT(*) FROM people WHERE smoker"),
-    ("SELECT COUNT(*) FROM people WHERE smoker WITHIN 5 CONFIDENCE 0.9;",
+    ("SELECT COUNT(*) FROM people WHERE smoker WITHIN 50 CONFIDENCE 0.9;",
      "SELECT COUNT(*) FROM people WHERE smoker"),
     ("SELECT age, COUNT(*) FROM people GROUP BY age HAVING COUNT(*) > 0 ORDER BY age LIMIT 3"
-     " WITHIN 5",
+     " WITHIN 100",
      "SELECT age, COUNT(*) FROM people GROUP BY age HAVING COUNT(*) > 0 ORDER BY age LIMIT 3"),
 ]  # fmt: skip
 

@@ -175,23 +175,29 @@ class Evaluation:
         Sums that follow from stored answers may share their noise: each then only states its own
         interval, and what is made of several is bounded from theirs.
         """
-        answer = self.answers[0]
+        question, position = self.plan.places[place]
+        answer = self.answers[question]
         values = np.asarray(answer.value)
-        at = (*cell, place)
+        at = (*cell, position)
         if answer.sources:
-            name = frozenset([(self._name(0), *at)])
+            name = frozenset([(self._name(question), *at)])
             return Stated(float(values[at]), lambda c: _ends_at(answer, c, at), (low, high), name)
-        if 0 not in self._steps:
+        if question not in self._steps:
             errors = np.asarray(answer.standard_error)[(0,) * len(cell)]
-            self._steps[0] = [
+            self._steps[question] = [
                 float(error) / deviation if (deviation := law.standard_deviation()) else 1.0
                 for error, law in zip(errors, answer.laws, strict=True)
             ]
-        law = answer.laws[place]
+        law = answer.laws[position]
         if not law.standard_deviation():
             return Noisy.exact(float(values[at]))
         return Noisy.draw(
-            (self._name(0), *at), float(values[at]), law, self._steps[0][place], low, high
+            (self._name(question), *at),
+            float(values[at]),
+            law,
+            self._steps[question][position],
+            low,
+            high,
         )
 
     def _name(self, question: int) -> str:

@@ -1,12 +1,13 @@
 """A Select as few questions as it takes, and recipes that read its aggregates off the answers.
 
-All counts, sums, means and variances are one vector of sums, priced together; quantiles and ends
-of one expression share one distribution. Nothing here reads data.
+All counts, sums, means and variances are one vector of sums, priced together, unless asking them
+apart by what they need is cheaper; quantiles and ends of one expression share one distribution.
+Nothing here reads data.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
 
@@ -80,16 +81,21 @@ Question = SumQuery | Statistic
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Plan:
-    """The questions of a statement, the vector first, and a recipe for each aggregate by its id."""
+    """The questions of a statement, vectors first, and a recipe for each aggregate by its id.
+
+    `places` says of each term which question holds it, and where.
+    """
 
     select: Select
     questions: tuple[Question, ...]
     recipes: dict[int, Recipe]
-    has_vector: bool
+    places: tuple[tuple[int, int], ...] = ()
     notes: tuple[str, ...] = ()
 
 
-def plan_of(select: Select, schema: Schema, size: int | None) -> Plan:
+def plan_of(
+    select: Select, schema: Schema, size: int | None, price: Callable[[Question], Fraction]
+) -> Plan:
     """What to ask. `size` is the public number of rows, where it is public."""
     wanted: list[Aggregate] = []
     outputs = [item.of for item in select.items] + [part.of for part in select.order]
@@ -103,8 +109,8 @@ def plan_of(select: Select, schema: Schema, size: int | None) -> Plan:
     for aggregate in wanted:
         planner.add(aggregate)
     if not wanted:  # SELECT city FROM people GROUP BY city: the keys are public
-        return Plan(select, (), {}, False, ("group keys are public; nothing was asked",))
-    return planner.plan()
+        return Plan(select, (), {}, (), ("group keys are public; nothing was asked",))
+    return planner.plan(price)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -213,11 +219,32 @@ class _Planner:
     def _middle(self, centred: Expression) -> float:
         return float(RowBinder(self.schema).centred_number(canonical.value(centred))[1])
 
-    def _vector(self) -> SumQuery | None:
-        """One question: what all terms need goes into its rows, the rest into CASE."""
-        terms = list(self.terms.values())
-        if not terms:
-            return None
+    def _vectors(self, price: Callable[[Question], Fraction]) -> list[tuple[SumQuery, list[int]]]:
+        """The terms by their conditions, together wherever that does not cost more."""
+        classes: dict[tuple[str, str], list[int]] = {}
+        for at, (_, where, needs) in enumerate(self.terms):
+            classes.setdefault((where, needs), []).append(at)
+        found: list[tuple[SumQuery, list[int]]] = []
+        costs: list[Fraction] = []
+        for part in classes.values():
+            alone = self._vector(part)
+            if len(classes) == 1:
+                return [(alone, part)]
+            cost = price(alone)
+            for at, (_, others) in enumerate(found):
+                joint = self._vector([*others, *part])
+                if price(joint) <= costs[at] + cost:
+                    found[at], costs[at] = (joint, [*others, *part]), price(joint)
+                    break
+            else:
+                found.append((alone, part))
+                costs.append(cost)
+        return found
+
+    def _vector(self, places: list[int]) -> SumQuery:
+        """One question: what all its terms need goes into its rows, the rest into CASE."""
+        listed = list(self.terms.values())
+        terms = [listed[place] for place in places]
         groups = tuple(grouping.group for grouping in self.select.groups)
         same_where = len({_text(term.where) for term in terms}) == 1
         same_needs = len({_text(term.needs) for term in terms}) == 1
@@ -260,15 +287,24 @@ class _Planner:
             return Quantile(question, float(aggregate.share or 0), kind=value.kind)
         return Quantile(question, None, aggregate.kind == "max", value.kind)
 
-    def plan(self) -> Plan:
-        vector = self._vector()
-        questions: list[Question] = [] if vector is None else [vector]
+    def plan(self, price: Callable[[Question], Fraction]) -> Plan:
+        vectors = self._vectors(price)
+        where = {
+            term: (question, at)
+            for question, (_, part) in enumerate(vectors)
+            for at, term in enumerate(part)
+        }
+        questions: list[Question] = [query for query, _ in vectors]
         places = {key: len(questions) + at for at, key in enumerate(self.distributions)}
         for aggregate, key in self.quantiles:
             self.recipes[id(aggregate)] = self._quantile(aggregate, places[key])
         questions += self.distributions.values()
         return Plan(
-            self.select, tuple(questions), self.recipes, vector is not None, tuple(self.notes)
+            self.select,
+            tuple(questions),
+            self.recipes,
+            tuple(where[term] for term in range(len(self.terms))),
+            tuple(self.notes),
         )
 
 
@@ -314,7 +350,3 @@ def nullable(expression: Expression) -> bool:
         case Operation(operands=operands):
             return any(map(nullable, operands))
     return True
-
-
-def total_of(prices: Iterable[Fraction]) -> Fraction:
-    return sum(prices, Fraction(0))

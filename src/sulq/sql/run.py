@@ -26,6 +26,7 @@ from sulq.sql.targets import (
     most_credits,
     over,
     shared_out,
+    unit_price,
     unit_prices,
 )
 
@@ -144,19 +145,18 @@ def _quoted(
     check_confidence(confidence)
     schema = oracle.schema
     select = read_statement(text, schema, table, lookups)
-    plan = plan_of(select, schema, oracle.size)
+    plan = plan_of(select, schema, oracle.size, lambda question: unit_price(question, oracle))
     notes = list(plan.notes)
     cap = most_credits(select.options, oracle.promise, schema.unit, schema.max_rows)
     target = select.target
     if target is not None and target.confidence is not None:
         confidence = target.confidence
     amounts: list[Fraction | None] = [None] * len(plan.questions)
-    quotes: tuple[Quote, ...] | None = None
     if target is not None:
         if credits is not None:
             raise InvalidQuery("give WITHIN or credits, not both")
         wanted = _wanted(oracle, plan, target, confidence, rows)
-        amounts, quotes = intensity_for(plan, oracle, wanted, confidence, rows)
+        amounts = intensity_for(plan, oracle, wanted, confidence, rows)
     elif credits is not None and plan.questions:
         amounts = shared_out(positive(credits, "credits"), unit_prices(plan, oracle))
     if cap is not None and plan.questions:
@@ -170,11 +170,10 @@ def _quoted(
             notes.append(
                 f"epsilon allows {credits_text(cap)} of {credits_text(due)}: more noise than usual"
             )
-    if quotes is None:
-        quotes = tuple(
-            oracle.quote(question, credits=amount, confidence=confidence, rows=rows)
-            for question, amount in zip(plan.questions, amounts, strict=True)
-        )
+    quotes = tuple(
+        oracle.quote(question, credits=amount, confidence=confidence, rows=rows)
+        for question, amount in zip(plan.questions, amounts, strict=True)
+    )
     for quote in quotes:
         notes += [note for note in quote.notes if note not in notes]
     new = [quote for quote in quotes if not quote.repeat]
@@ -187,7 +186,7 @@ def _half_widths(
     plan: Plan, quotes: tuple[Quote, ...], confidence: float, rows: int | None, size: int | None
 ) -> tuple[tuple[str, float | None], ...]:
     matching = rows if rows is not None else (None if plan.select.groups else size)
-    forecasts = Forecasts(plan, quotes, confidence, matching)
+    forecasts = Forecasts(plan, tuple(q.forecast for q in quotes), confidence, matching)
     return tuple(
         (item.name, forecasts.half_width(item.of))
         for item in plan.select.items

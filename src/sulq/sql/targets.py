@@ -15,24 +15,30 @@ import numpy as np
 
 from sulq.accounting.calibration import SET_ASIDE, calibrate
 from sulq.accounting.gaussian import gaussian_mu
-from sulq.accounting.pricing import COARSE, fine_bits, finer, unit_cost
+from sulq.accounting.pricing import COARSE, fine_bits, finer, price, unit_cost
 from sulq.errors import InvalidQuery
-from sulq.oracle import Oracle, Quote, credits_text
-from sulq.readings import z_of
-from sulq.schema.binding import bind
+from sulq.oracle import Oracle, credits_text
+from sulq.readings import Forecast, forecast, z_of
+from sulq.schema.binding import BoundQuery, bind
 from sulq.schema.promise import Promise
-from sulq.sql.planning import Mean, Plan, Public, Total, Variance
+from sulq.sql.planning import Mean, Plan, Public, Question, Total, Variance
 from sulq.sql.select import Aggregate, Calculation, Constant, Output, aggregates_of
+
+
+def bound_by(question: Question, oracle: Oracle) -> BoundQuery:
+    """A question as the oracle will bind it."""
+    fine = fine_bits(calibrate(oracle.promise))
+    return bind(question, oracle.schema, oracle.promise.neighbours, fine=fine)
+
+
+def unit_price(question: Question, oracle: Oracle) -> Fraction:
+    """What a question costs at unit noise."""
+    return unit_cost(bound_by(question, oracle), calibrate(oracle.promise))
 
 
 def unit_prices(plan: Plan, oracle: Oracle) -> list[Fraction]:
     """What each question costs at unit noise."""
-    calibration = calibrate(oracle.promise)
-    fine = fine_bits(calibration)
-    return [
-        unit_cost(bind(question, oracle.schema, oracle.promise.neighbours, fine=fine), calibration)
-        for question in plan.questions
-    ]
+    return [unit_price(question, oracle) for question in plan.questions]
 
 
 def shared_out(credits: Fraction, units: list[Fraction]) -> list[Fraction | None]:
@@ -98,10 +104,10 @@ def _check_unit(options: Mapping[str, Fraction | str], unit: str, max_rows: int)
 
 @dataclass(frozen=True, slots=True)
 class Forecasts:
-    """Error bars of outputs before anything is asked, from the quotes of a plan."""
+    """Error bars of outputs before anything is asked, from those of a plan's questions."""
 
     plan: Plan
-    quotes: tuple[Quote, ...]
+    bars: tuple[Forecast, ...]
     confidence: float
     matching: int | None  # rows expected to match
 
@@ -153,11 +159,21 @@ class Forecasts:
         return None
 
     def _terms(self) -> tuple[list[float], list[float]]:
-        quote = self.quotes[0]
-        halves = np.asarray(quote.forecast.half_width(self.confidence), dtype=np.float64)
-        errors = np.asarray(quote.standard_error, dtype=np.float64)
-        terms = halves.shape[-1]
-        return errors.reshape(-1, terms)[0].tolist(), halves.reshape(-1, terms)[0].tolist()
+        """Standard error and half-width of every term, the same in every cell."""
+        known: dict[int, tuple[list[float], list[float]]] = {}
+        for question in {question for question, _ in self.plan.places}:
+            bar = self.bars[question]
+            halves = np.asarray(bar.half_width(self.confidence), dtype=np.float64)
+            errors = np.asarray(bar.standard_error, dtype=np.float64)
+            terms = halves.shape[-1]
+            known[question] = (
+                errors.reshape(-1, terms).max(axis=0).tolist(),
+                halves.reshape(-1, terms).max(axis=0).tolist(),
+            )
+        return (
+            [known[question][0][at] for question, at in self.plan.places],
+            [known[question][1][at] for question, at in self.plan.places],
+        )
 
     def _linear(self, weights: dict[int, float]) -> float:
         used = {place: weight for place, weight in weights.items() if weight}
@@ -201,21 +217,20 @@ def intensity_for(
     wanted: Mapping[str, float],
     confidence: float,
     rows: int | None,
-) -> tuple[list[Fraction | None], tuple[Quote, ...]]:
-    """Credits that bring every named output down to its half-width, and the quotes at that."""
-    units = unit_prices(plan, oracle)
+) -> list[Fraction | None]:
+    """Credits that bring every named output down to its half-width."""
+    calibration = calibrate(oracle.promise)
+    bound = [bound_by(question, oracle) for question in plan.questions]
+    units = [unit_cost(each, calibration) for each in bound]
     matching = rows if rows is not None else (None if plan.select.groups else oracle.size)
     power = 1 if oracle.promise.noise == "laplace" else 2
     intensity = Fraction(1)
-    amounts: list[Fraction | None] = [unit or None for unit in units]
-    quotes: tuple[Quote, ...] = ()
     for _ in range(4):  # the law scales; one step is enough but for rounding
-        amounts = [unit * intensity if unit else None for unit in units]
-        quotes = tuple(
-            oracle.quote(question, credits=amount, confidence=confidence, rows=rows)
-            for question, amount in zip(plan.questions, amounts, strict=True)
+        bars = tuple(
+            forecast(each, price(each, calibration, intensity).laws, rows, oracle.size)
+            for each in bound
         )
-        forecasts = Forecasts(plan, quotes, confidence, matching)
+        forecasts = Forecasts(plan, bars, confidence, matching)
         ratio = 0.0
         for item in plan.select.items:
             if item.name not in wanted:
@@ -230,7 +245,7 @@ def intensity_for(
         if ratio == 0 or (ratio <= 1 and intensity != 1):
             break
         intensity = finer(intensity * Fraction(ratio) ** power)
-    return amounts, quotes
+    return [unit * intensity if unit else None for unit in units]
 
 
 def over(cap: Fraction, due: Fraction) -> InvalidQuery:
