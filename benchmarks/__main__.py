@@ -6,7 +6,7 @@ import argparse
 import importlib
 import os
 
-PARTS = ("engines", "blocks", "components", "clusters", "start", "noise", "ledger")
+PARTS = ("engines", "blocks", "components", "clusters", "start", "noise", "ledger", "derivation")
 
 
 def main() -> None:

@@ -28,12 +28,12 @@ def test_logic_in_other_words_is_one_answer() -> None:
         assert (found.credits, found.note) == (1, "1 different answers")
 
 
-def test_what_the_store_does_not_know_again_is_paid() -> None:
-    """A condition that always holds makes a new text: new noise, and a new price."""
+def test_conditions_that_always_hold_are_seen_through() -> None:
+    """A new text, but the same sums: the answer store knows them again, and there is one draw."""
     with sandbox(OPEN, 1000) as target:
         found = rewordings(target, 24)
-        assert found.credits > 4
-        assert found.note == f"{found.credits} different answers"
+        assert found.credits == 1
+        assert found.note == "1 different answers"
         assert within(found)
 
 

@@ -172,8 +172,9 @@ class Recall:
         return best
 
     def _free(self, bound: BoundQuery, wanted: Price, found: Derivation, share: Loss) -> Found:
-        if found.repeat and found.sources:
-            noise = self._noises[found.sources[0]]
+        number = found.sources[0] if found.repeat else 0
+        noise = self._noises.get(number, "")
+        if number and self._names.get((bound.digest, noise)) == number:
             stored = stored_price(bound, self.calibration, wanted, noise)
             if stored is not None:
                 return Found(replace(stored, agreed=share), share)
@@ -234,17 +235,22 @@ class Recall:
 
     def _follow(self) -> None:
         """Take in what the ledger has stored since."""
+        head = self.ledger.head
+        if head == self._seen:
+            return
         for seq in sorted(self._open):
             with suppress(Refused):
                 self.ledger.receipt(seq)  # refused while there is no answer
                 self._open.discard(seq)
                 self._take(next(self.ledger.entries(after=seq - 1)))
         for entry in self.ledger.entries(after=self._seen):
-            self._seen = max(self._seen, entry.seq)
+            if entry.seq > head:
+                break
             if entry.answered:
                 self._take(entry)
             else:
                 self._open.add(entry.seq)
+        self._seen = head
 
     def _take(self, entry: Entry) -> None:
         assert entry.values is not None and entry.receipt is not None  # noqa: S101

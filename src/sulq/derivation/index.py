@@ -31,7 +31,7 @@ class Index:
 
     def __init__(self) -> None:
         self._numbers: dict[Hashable, int] = {}
-        self._bits: Words = np.zeros((64, 4), dtype=np.uint64)
+        self._bits: Words = np.zeros((64, 4), dtype=np.uint64, order="F")  # read by word
         self._sums = np.ones(64)
         self._count = 0
 
@@ -42,7 +42,7 @@ class Index:
         if self._count == lines or len(self._numbers) > 64 * words:
             lines = 2 * lines if self._count == lines else lines
             words = max(words, 2 * (len(self._numbers) // 64 + 1))
-            grown = np.zeros((lines, words), dtype=np.uint64)
+            grown = np.zeros((lines, words), dtype=np.uint64, order="F")
             grown[: self._bits.shape[0], : self._bits.shape[1]] = self._bits
             more = np.ones(lines)
             more[: len(self._sums)] = self._sums
@@ -59,10 +59,14 @@ class Index:
         return line
 
     def nearest(
-        self, features: Collection[Hashable], lines: Collection[int] | None, most: int
+        self,
+        features: Collection[Hashable],
+        lines: Collection[int] | None,
+        near: int,
+        most: int,
     ) -> list[int]:
         """Lines (of those given) that share a summand, the fewest foreign features per sum first;
-        among equals the latest."""
+        among equals the latest. Of so many that are `near`, those that could cancel."""
         if not self._count:
             return []
         known = [self._numbers[each] for each in features if each in self._numbers]
@@ -72,15 +76,36 @@ class Index:
             if each in self._numbers and isinstance(each, tuple) and each[0] == "atom"
         ]
         own, summed = self._line(known), self._line(atoms)
-        at = (
-            np.arange(self._count)
-            if lines is None
-            else np.fromiter(lines, dtype=np.int64, count=len(lines))
-        )
-        at = np.sort(at)[::-1]
-        words = np.flatnonzero(summed)
-        share = (self._bits[np.ix_(at, words)] & summed[words]).any(axis=1)
-        at = at[share]
-        foreign = np.bitwise_count(self._bits[at] & ~own).sum(axis=1) / self._sums[at]
-        order = np.argsort(foreign, kind="stable")[:most]
-        return [int(line) for line in at[order]]
+        bits = self._bits[: self._count]
+        able = np.zeros(self._count, dtype=np.bool_)
+        for word in np.flatnonzero(summed):
+            able |= (bits[:, word] & summed[word]) != 0
+        if lines is not None:
+            given = np.zeros(self._count, dtype=np.bool_)
+            given[np.fromiter(lines, dtype=np.int64, count=len(lines))] = True
+            able &= given
+        score = np.zeros(self._count)
+        for place, mine in enumerate(~own):
+            score += np.bitwise_count(bits[:, place] & mine)
+        score = np.where(able, score / self._sums[: self._count], np.inf)
+        score -= np.arange(self._count) * (1e-9 / self._count)  # the latest first
+        at = np.argpartition(score, near)[:near] if self._count > near else np.arange(self._count)
+        at = at[np.argsort(score[at])]
+        at = at[able[at]]
+        foreign = bits[at] & ~own
+        kept = self._cancelling(foreign, self._sums[at])[:most]
+        kept = kept[self._cancelling(foreign[kept], self._sums[at[kept]])]
+        return [int(line) for line in at[kept]]
+
+    def _cancelling(self, foreign: Words, sums: NDArray[np.float64]) -> NDArray[np.int64]:
+        """Without single sums that tell apart what no other question does: nothing cancels that."""
+        told = np.unpackbits(np.ascontiguousarray(foreign).view(np.uint8), axis=1)
+        told = told[:, told.any(axis=0)].astype(np.float32)
+        left = np.arange(len(told))
+        while len(left):
+            times = np.minimum(sums[left], 2).astype(np.float32) @ told[left]
+            alone = (told[left] @ (times == 1).astype(np.float32)) > 0
+            if not (alone & (sums[left] == 1)).any():
+                break
+            left = left[~(alone & (sums[left] == 1))]
+        return left

@@ -19,6 +19,8 @@ Floats = NDArray[np.float64]
 TOLERANCE = 1e-9
 LARGEST_DENOMINATOR = 10**6
 NEGLIGIBLE = 1e-11
+SAFE = 2**62
+"""Below it integers of 64 bits do not overflow."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -122,9 +124,13 @@ def _exactly(rows: Integers, target: Integers, weights: Floats) -> Weights | Non
     common = 1
     for weight in found.values():
         common = common * weight.denominator // _gcd(common, weight.denominator)
-    total = target.astype(object) * -common
-    for i, weight in found.items():
-        total = total + rows[i].astype(object) * int(weight * common)
+    used = [(i, int(weight * common)) for i, weight in found.items()]
+    largest = int(np.abs(rows[[i for i, _ in used]]).max(initial=0))
+    most = common * int(np.abs(target).max(initial=0)) + largest * sum(abs(w) for _, w in used)
+    kind = np.int64 if most < SAFE else object
+    total = target.astype(kind) * -common
+    for i, times in used:
+        total = total + rows[i].astype(kind) * times
     return Weights(found, True) if not total.any() else None
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import NamedTuple
 
@@ -41,8 +41,13 @@ MOST_PIECES = 4096
 """Pieces that one search may tell apart."""
 MOST_SUMS = 1024
 """Sums of stored answers that one search may combine."""
-MOST_QUESTIONS = 64
-"""Stored questions that one search may combine: those nearest to the one asked."""
+MOST_QUESTIONS = 24
+"""Stored questions that one search may combine: those nearest to the one asked, of"""
+MOST_NEAR = 192
+"""which are looked at."""
+MOST_SIZES = 64
+"""Public sums that a derivation may need from the engine."""
+ROUNDING = 1e-9
 MOST_FOREIGN = 2
 """Columns of a stored question that the asked one does not mention."""
 
@@ -66,6 +71,7 @@ class Known:
     line: int | None = None  # in the index
     program: RowSums | None = None
     lifts: tuple[int, ...] = ()
+    marks: Marks = field(default_factory=dict)
 
 
 class AnswerStore:
@@ -85,6 +91,7 @@ class AnswerStore:
         self._lines: list[str] = []
         self._index = Index()
         self._home: dict[int, str] = {}  # draw -> question
+        self._found: dict[str, Derivation | None] = {}  # from all answers so far
 
     def add(
         self, seq: int, question: str, digest: str, laws: tuple[Law, ...], values: tuple[int, ...]
@@ -98,6 +105,7 @@ class AnswerStore:
                 self._asleep.setdefault(columns, []).append(digest)
         known.draws.append(Draw(seq, laws, values))
         self._home[seq] = digest
+        self._found.clear()
 
     def draws(self, digest: str) -> int:
         """How often a question was answered."""
@@ -106,17 +114,21 @@ class AnswerStore:
 
     def derive(self, bound: BoundQuery, among: Collection[int] | None = None) -> Derivation | None:
         """The best estimate of every sum asked, from these stored answers (None: all)."""
-        plain = type(bound.sums) is RowSums
-        if not plain and bound.outer is None:
-            return None
-        if isinstance(bound.sums, RowSums):
+        if among is not None:
+            return self._derive(bound, among)
+        if bound.digest not in self._found:
+            self._found[bound.digest] = self._derive(bound, None)
+        found = self._found[bound.digest]
+        return None if found is None else replace(found, bound=bound)
+
+    def _derive(self, bound: BoundQuery, among: Collection[int] | None) -> Derivation | None:
+        if type(bound.sums) is RowSums:
             try:
                 found = self._combined(bound, bound.sums, among)
             except Unfit:
                 found = None
-            if found is not None:
-                return found
-        return self._alike(bound, among)
+            return found or self._alike(bound, among)
+        return self._alike(bound, among) if bound.outer is not None else None
 
     # --- the same question ----------------------------------------------------------------------
 
@@ -162,7 +174,7 @@ class AnswerStore:
         ):
             return
         known.line = self._index.add(features, _sums(bound.sums))
-        known.program = bound.sums
+        known.program, known.marks = bound.sums, marks
         known.lifts = tuple(term.lift for term in bound.terms)
         self._lines.append(digest)
 
@@ -176,7 +188,11 @@ class AnswerStore:
         helpers, marks = self._helpers(bound, program, marks, among)
         grid = Grid(marks, self._is_public)
         asked = grid.vectors(program)
-        table = [(grid.vectors(known.program), known, draws) for known, draws in helpers]
+        table = [
+            (grid.vectors(known.program), known, draws)
+            for known, draws in helpers
+            if known.program is not None
+        ]
         atoms = list(dict.fromkeys([*asked, *(atom for rows, _, _ in table for atom in rows)]))
         if len(atoms) * grid.cells > 4 * MOST_PIECES:
             return None
@@ -203,7 +219,7 @@ class AnswerStore:
 
     def _helpers(
         self, bound: BoundQuery, program: RowSums, marks: Marks, among: Collection[int] | None
-    ) -> tuple[list[tuple[_Bound, list[Draw]]], Marks]:
+    ) -> tuple[list[tuple[Known, list[Draw]]], Marks]:
         """Stored questions near the one asked, as many as can be told apart together."""
         features = features_of(marks, _atoms(program))
         lines = None
@@ -211,24 +227,21 @@ class AnswerStore:
             homes = {self._home[seq] for seq in among if seq in self._home}
             found = (self._questions[digest].line for digest in homes)
             lines = [line for line in found if line is not None]
-        chosen: list[tuple[_Bound, list[Draw]]] = []
+        near = [
+            self._questions[self._lines[line]]
+            for line in self._index.nearest(features, lines, MOST_NEAR, MOST_QUESTIONS)
+        ]
+        chosen: list[tuple[Known, list[Draw]]] = []
         sums = 0
-        for line in self._index.nearest(features, lines, MOST_QUESTIONS):
-            known = self._questions[self._lines[line]]
+        for known in near:
             assert known.program is not None  # noqa: S101
             draws = _allowed(known, among)
-            wider = joined([marks, marks_of(known.program)])
+            wider = joined([marks, known.marks])
             count = _sums(known.program)
-            if not draws or sums + count > MOST_SUMS or _pieces(wider) > MOST_PIECES:
-                continue
-            chosen.append((_Bound(known.program, known.lifts), draws))
-            marks, sums = wider, sums + count
+            if draws and sums + count <= MOST_SUMS and _pieces(wider) <= MOST_PIECES:
+                chosen.append((known, draws))
+                marks, sums = wider, sums + count
         return chosen, marks
-
-
-class _Bound(NamedTuple):
-    program: RowSums
-    lifts: tuple[int, ...]
 
 
 def _allowed(known: Known | None, among: Collection[int] | None) -> list[Draw]:
@@ -329,7 +342,7 @@ def _derivation(
     atoms: Sequence[Integer],
     public: Sequence[bool],
     grid: Grid,
-) -> Derivation:
+) -> Derivation | None:
     """Weights of noisy integers, and of public sums for what is left."""
     estimates: list[list[Source]] = []
     constants: list[dict[int, Fraction]] = []
@@ -345,20 +358,28 @@ def _derivation(
             ]
         )
         own: dict[int, Fraction] = {}
+        rows = list(found.weights)
+        shares = np.array([float(weight) for weight in found.weights.values()])
         for place in (place for place, known in enumerate(public) if known):
-            for cell in range(grid.public_cells):
-                at = cell * origin
-                left = Fraction(int(wanted[number, place, at])) - sum(
-                    (w * int(matrix[row, place, at]) for row, w in found.weights.items()),
+            lines = matrix[rows, place, ::origin]
+            left = wanted[number, place, ::origin] - shares @ lines
+            largest = max(1.0, float(np.abs(lines).max(initial=0)))
+            for cell in np.flatnonzero(np.abs(left) > ROUNDING * largest).tolist():
+                exact = Fraction(int(wanted[number, place, cell * origin])) - sum(
+                    (
+                        w * int(matrix[row, place, cell * origin])
+                        for row, w in found.weights.items()
+                    ),
                     Fraction(0),
                 )
-                if abs(left) > (0 if found.exact else 1e-9):
-                    own[needed.setdefault((place, cell), len(needed))] = left * lift
+                own[needed.setdefault((place, cell), len(needed))] = exact * lift
         constants.append(own)
+    if len(needed) > MOST_SIZES:
+        return None
     terms: list[Integer] = []
     for place, cell in needed:
         atom = atoms[place]
         terms.append(Chosen(grid.public_condition(cell), atom, Fixed(0)) if grid.outer else atom)
     program = RowSums(Always(), tuple(terms)) if terms else None
-    exact = all(found.exact for found in weights)
-    return Derivation(bound, estimates, constants, program, exact)
+    every = all(found.exact for found in weights)
+    return Derivation(bound, estimates, constants, program, every)

@@ -18,6 +18,8 @@ def laplace_half_width(scales: tuple[float, ...], confidence: float) -> float:
     spread = math.sqrt(2 * math.fsum(b * b for b in scales))
     if not spread:
         return 0.0
+    if len(scales) == 1:
+        return -scales[0] * math.log1p(-confidence)
     unit = np.array(scales) / spread
     low, high = 0.0, _chernoff(unit, confidence)
     t = STEP * np.arange(1, POINTS)

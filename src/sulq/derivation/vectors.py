@@ -59,6 +59,8 @@ class Grid:
         self.outer = sum(public.values())
         self._at = {key: place for place, key in enumerate(self.keys)}
         self._places: dict[Key, dict[Any, int]] = {}
+        self._leaves: dict[b.Condition, Truths] = {}
+        self._columns: dict[b.Quantised, _Value] = {}
 
     @property
     def cells(self) -> int:
@@ -178,6 +180,12 @@ class Grid:
                 for part in parts:
                     found = found | self._holds(part)
                 return found
+        if node not in self._leaves:  # many questions share a condition
+            self._leaves[node] = self._leaf(node)
+        return self._leaves[node]
+
+    def _leaf(self, node: b.Condition) -> Truths:
+        match node:
             case b.Compared():
                 return self._compared(node)
             case b.FlagIs(column, value):
@@ -195,6 +203,7 @@ class Grid:
                 assert not isinstance(subject, b.Text)  # noqa: S101
                 null = self._integer(subject).null
                 return ~null if negated else null
+        raise TypeError(type(node).__name__)
 
     def _compared(self, node: b.Compared) -> Truths:
         cut = cut_of(node)
@@ -221,7 +230,9 @@ class Grid:
                 key: Key = ("flag", column)
                 return _Value(self._piece(key, 0), {ONE: self._piece(key, 2).astype(np.int64)})
             case b.Quantised():
-                return self._column(node)
+                if node not in self._columns:
+                    self._columns[node] = self._column(node)
+                return self._columns[node]
             case b.Added(parts):
                 values = [self._integer(part) for part in parts]
                 null = never
