@@ -114,6 +114,7 @@ def test_ratios_stay_one_ratio_where_they_can() -> None:
     assert (a / n - a / n).interval() == (0, 0)
     doubled = 100 * (a / n) + 1
     assert doubled.interval() == pytest.approx([100 * end + 1 for end in (a / n).interval()])
+    assert (0 * (a / n) + b / n).interval() == pytest.approx((b / n).interval())
     assert (a / 0.5).interval() == pytest.approx((2 * a).interval())
 
 

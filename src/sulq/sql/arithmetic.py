@@ -25,6 +25,8 @@ def mixed(number: float, terms: tuple[Term, ...]) -> Estimate:
     ratios: dict[object, list[tuple[float, Ratio]]] = {}
     others: dict[int, Term] = {}
     for weight, atom in terms:
+        if not weight:
+            continue
         if isinstance(atom, Noisy):
             linear = linear.plus(atom, weight)
         elif isinstance(atom, Ratio):

@@ -11,7 +11,16 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
-from sulq.display import Comparison, bar, cell_text, compared, html_table, percent, text_table
+from sulq.display import (
+    MOST_ROWS,
+    Comparison,
+    bar,
+    cell_text,
+    compared,
+    html_table,
+    percent,
+    text_table,
+)
 from sulq.errors import InvalidQuery
 from sulq.oracle import credits_text
 from sulq.sql.estimates import Estimate, as_estimate
@@ -183,13 +192,15 @@ class Result:
 
     def _texts(self) -> tuple[list[str], list[list[str]], list[bool]]:
         heads = [f"{c.name} ({c.unit})" if c.unit else c.name for c in self.columns]
-        rows = [[_text(cell, self.confidence) for cell in row] for row in self.rows]
+        rows = [[_text(cell, self.confidence) for cell in row] for row in self.rows[:MOST_ROWS]]
+        rows += [[""] * len(heads)] * (len(self.rows) - len(rows))  # counted, not shown
         return heads, rows, [not column.is_key for column in self.columns]
 
     def _foot(self) -> list[str]:
         said = [f"[low, high] holds the true value at {percent(self.confidence)}"]
         said.append(credits_text(self.credits))
-        cells = [cell for row in self.rows for cell in row if isinstance(cell, Estimate)]
+        shown = self.rows[:MOST_ROWS]
+        cells = [cell for row in shown for cell in row if isinstance(cell, Estimate)]
         told = dict.fromkeys(cell.note for cell in cells if cell.note)
         return ["; ".join(said), *dict.fromkeys([*self.notes, *told])]
 
