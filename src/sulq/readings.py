@@ -23,6 +23,7 @@ from sulq.distribution import rising
 from sulq.noise.distributions import DiscreteGaussian, Law
 from sulq.noise.ratios import Form, combined, ratio_interval, variance_interval
 from sulq.schema.binding import BoundQuery
+from sulq.schema.persons import PersonSums
 from sulq.tree_readings import tree_cdf, tree_distribution, tree_forecast, tree_quantiles
 
 _rising = rising
@@ -38,7 +39,9 @@ def _estimates(bound: BoundQuery, values: Sequence[int]) -> NDArray[np.float64]:
 def read(
     bound: BoundQuery, values: Sequence[int], laws: Sequence[Law], size: int | None
 ) -> Reading:
-    """What a question's noisy sums say, in user units."""
+    """What a question's noisy sums say, in user units; there are at most `size` rows."""
+    if size is not None and isinstance(bound.sums, PersonSums):
+        size //= bound.sums.rows_each  # what is counted is persons
     match bound.statistic.kind:
         case "count":
             return _count(bound, values[0], laws[0], size)

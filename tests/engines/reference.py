@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from sulq.schema import bound as b
+from sulq.schema.persons import PersonSums
 
 Row = dict[str, Any]
 
@@ -161,4 +162,20 @@ def exact_sums(program: b.RowSums, rows: Sequence[Row]) -> list[int]:
             continue
         for number, term in enumerate(program.terms):
             answer[at * len(program.terms) + number] += integer(term, row) or 0
+    return answer
+
+
+def person_sums(program: PersonSums, rows: Sequence[Row], person: str) -> list[int]:
+    """Per person and cell the sum over S, clipped; then over the persons."""
+    by_person: dict[Any, list[Row]] = {}
+    for row in rows:
+        by_person.setdefault(row[person], []).append(row)
+    plain = program.plain
+    answer = [0] * math.prod(b.cell_count(group) for group in program.groups)
+    for mine in by_person.values():
+        sums = exact_sums(plain, mine)
+        ones = b.RowSums(plain.rows, (b.Fixed(1),), plain.groups)
+        for place, (total, rows_here) in enumerate(zip(sums, exact_sums(ones, mine), strict=True)):
+            if rows_here:
+                answer[place] += min(max(total, program.low), program.high)
     return answer

@@ -21,6 +21,7 @@ from sulq.engines.csv_files import csv_reader
 from sulq.engines.dialect import Dialect
 from sulq.engines.keys import FETCHED, key_statements
 from sulq.engines.leaves import Place
+from sulq.engines.person_sums import PERSON, person_statement
 from sulq.engines.persons import kept_rows_sql
 from sulq.engines.physical import PERSON_TYPES, read_text, read_typed
 from sulq.engines.statement import TABLE, statement
@@ -28,10 +29,11 @@ from sulq.errors import EngineFailed, InvalidQuery
 from sulq.schema.bound import RowSums
 from sulq.schema.columns import Category, Schema
 from sulq.schema.keys import KeyCounts
+from sulq.schema.persons import PersonSums
 from sulq.schema.trees import TreeSums
 
 if TYPE_CHECKING:  # outer products load their part when first asked
-    from sulq.schema.vectors import BlockSums
+    from sulq.engines.engine import Program
 
 CLOSED: dict[str, str | bool | int | float | list[str]] = {
     "autoinstall_known_extensions": "false",
@@ -39,7 +41,7 @@ CLOSED: dict[str, str | bool | int | float | list[str]] = {
     "allow_community_extensions": "false",
     "allow_persistent_secrets": "false",
 }
-SOURCE, READ, FRAME, PERSON = "source", "read", "frame", "person"
+SOURCE, READ, FRAME = "source", "read", "frame"
 SPARE_KEYS = 1_000
 """Undeclared values a category may hold and still be grouped by as it is."""
 MEMORY_SHARE = 0.6
@@ -68,11 +70,11 @@ class DuckDBEngine:
         self._lock = threading.Lock()
         self._close = weakref.finalize(self, connection.close)  # an open one is noisy at exit
 
-    def exact_sums(self, program: RowSums | TreeSums | BlockSums) -> list[int]:
+    def exact_sums(self, program: Program) -> list[int]:
         """The program's integers, exactly."""
         return self.prepare(program)()
 
-    def prepare(self, program: RowSums | TreeSums | BlockSums) -> Callable[[], list[int]]:
+    def prepare(self, program: Program) -> Callable[[], list[int]]:
         """What will read the rows, once everything that may be refused was checked."""
         work = self._work(program)
 
@@ -93,12 +95,13 @@ class DuckDBEngine:
 
         return read
 
-    def _work(
-        self, program: RowSums | TreeSums | BlockSums
-    ) -> Callable[[duckdb.DuckDBPyConnection], list[int]]:
+    def _work(self, program: Program) -> Callable[[duckdb.DuckDBPyConnection], list[int]]:
         if isinstance(program, TreeSums):
             cells, counts = self._work(program.cells), program.tree.counts
             return lambda cursor: counts(cells(cursor))
+        if isinstance(program, PersonSums):
+            each = person_statement(program, self._places, self._rows)
+            return lambda cursor: each.decode(cursor.execute(each.sql).fetchall())
         if not isinstance(program, RowSums):
             from sulq.engines.arrow import blocks
             from sulq.engines.blocks import OuterSums

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from sulq.errors import EngineFailed, Refused
 from sulq.schema.bound import RowSums
 from sulq.schema.columns import Schema
 from sulq.schema.keys import KeyCounts
+from sulq.schema.persons import PersonSums
 from sulq.schema.trees import TreeSums
 
 if TYPE_CHECKING:  # outer products load their part when first asked
     from sulq.schema.vectors import BlockSums
+
+    Program: TypeAlias = RowSums | TreeSums | PersonSums | BlockSums
 
 NOT_HERE = {"postgresql": "PostgreSQL", "postgres": "PostgreSQL", "spark": "Spark"}
 
@@ -20,11 +23,11 @@ NOT_HERE = {"postgresql": "PostgreSQL", "postgres": "PostgreSQL", "spark": "Spar
 class Engine(Protocol):
     """Adds integers over rows. Bit-equal on every engine, in any row order."""
 
-    def exact_sums(self, program: RowSums | TreeSums | BlockSums) -> list[int]:
+    def exact_sums(self, program: Program) -> list[int]:
         """Cells in row-major order, within a cell the terms in order; a matrix row by row; trees
         one after the other, each from the top."""
 
-    def prepare(self, program: RowSums | TreeSums | BlockSums) -> Callable[[], list[int]]:
+    def prepare(self, program: Program) -> Callable[[], list[int]]:
         """The same, in two steps: this one may refuse and reads no row, the next one does."""
 
     def prepare_keys(self, program: KeyCounts) -> Callable[[], Iterator[list[tuple[str, int]]]]:

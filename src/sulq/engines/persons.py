@@ -56,7 +56,7 @@ def _tie_sql(column: Column, place: Place) -> str:
 
 
 def kept_rows_sql(schema: Schema, places: Mapping[str, Place], person: str, source: str) -> str:
-    """SELECT of the rows that count, with only the declared columns."""
+    """SELECT of the rows that count, with only the declared columns and whose they are."""
     columns = [(column, places[column.name]) for column in schema.columns]
     parts = [
         f"(({code_sql(column, place)}) * {pow(BASE, i + 1, PRIME)}) % {PRIME}"
@@ -66,7 +66,7 @@ def kept_rows_sql(schema: Schema, places: Mapping[str, Place], person: str, sour
     cubic = f"((((h + 7) * h) % {PRIME} + 5) * h) % {PRIME}"
     ties = ", ".join(_tie_sql(column, place) for column, place in columns)
     return (
-        f"SELECT {names} FROM (SELECT {names}, row_number() OVER"
+        f"SELECT {names}, {person} FROM (SELECT {names}, {person}, row_number() OVER"
         f" (PARTITION BY {person} ORDER BY {cubic}, {ties}) AS place_in_line"
         f" FROM (SELECT {names}, {person}, ({' + '.join(parts)}) % {PRIME} AS h"
         f" FROM {source} WHERE {person} IS NOT NULL) AS hashed) AS ordered"

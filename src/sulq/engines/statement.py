@@ -89,7 +89,7 @@ def statement(program: RowSums, places: Mapping[str, Place], most_rows: int) -> 
 def _select(program: RowSums, sums: Totals, emitter: Emitter, most_rows: int) -> str:
     keys = [key_sql(group, emitter, len(program.groups) == 1) for group in program.groups]
     wanted = [sql for sql, _ in keys]
-    wanted += [_aggregate(part, emitter, most_rows) for part in sums.aggregates]
+    wanted += [aggregate_sql(part, emitter, most_rows) for part in sums.aggregates]
     grouped = ", ".join(str(i + 1) for i in range(len(keys)))
     return (
         f"SELECT {', '.join(wanted) or 'count(*)'} {from_rows(sums.rows, emitter, TABLE)}"
@@ -97,7 +97,7 @@ def _select(program: RowSums, sums: Totals, emitter: Emitter, most_rows: int) ->
     )
 
 
-def _aggregate(part: Aggregate, emitter: Emitter, most_rows: int) -> str:
+def aggregate_sql(part: Aggregate, emitter: Emitter, most_rows: int) -> str:
     match part:
         case Rows(condition=Always()):
             return "count(*)"

@@ -124,6 +124,9 @@ def question_text(stored: str) -> str:
             return stored
         sums = ", ".join(_term(term) for term in query.terms)
         groups = ", ".join(_group(group) for group in query.groups)
+        if query.clip is not None:
+            low, high = (sql_text(end) for end in query.clip)
+            sums = f"SUM(CLAMP({sums} PER PERSON, {low}, {high}))"
         rows = "" if _literal(True) == (rows := sql_text(query.rows)) else f" WHERE {rows}"
     except (InvalidQuery, ValueError):
         return stored

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sulq.errors import InvalidQuery
 from sulq.query import canonical
@@ -15,7 +15,7 @@ from sulq.query.expressions import (
     lit,
     operation,
 )
-from sulq.query.sum_query import SumQuery, group
+from sulq.query.sum_query import SumQuery, clip_of, group
 
 CDF_BINS = 128
 MOST_SHARES = 1_000
@@ -71,6 +71,22 @@ def variance(x: Expression | str, where: Expression | None = None) -> Statistic:
     from_middle = operation("centred", value)
     terms = (lit(1), from_middle, operation("centred", from_middle * from_middle))
     return Statistic("variance", SumQuery(terms, _rows(where, value.is_not_null())))
+
+
+def per_person(of: Statistic, clip: tuple[object, object]) -> Statistic:
+    """A count, total or histogram per person: clipped to (low, high) for each, then added up.
+
+    On a table of persons. One person moves the answer by the clip, however many rows they have.
+    """
+    if not isinstance(of, Statistic) or of.kind not in ("count", "total", "histogram"):
+        raise InvalidQuery("per_person takes a count, a total or a histogram")
+    return replace(of, query=replace(of.query, clip=clip_of(clip)))
+
+
+def count_persons(where: Expression | None = None, by: Expression | str | None = None) -> Statistic:
+    """How many persons have a row that makes `where` true; with `by`, in each of its cells."""
+    rows = count(where=where) if by is None else histogram(by, where=where)
+    return per_person(rows, (0, 1))
 
 
 def histogram(

@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from sulq.errors import InvalidQuery
@@ -49,19 +50,23 @@ class Group:
 class SumQuery:
     """Sum `terms` over the rows where `rows` is true, once per cell of `groups`.
 
-    Or `outer`: all products of a coordinate of one vector with one of another.
+    Or `outer`: all products of a coordinate of one vector with one of another. With `clip`, the
+    sum is taken per person (and cell) first, cut to (low, high), and then over the persons.
     """
 
     terms: tuple[Expression, ...]
     rows: Expression = canonical.TRUE
     groups: tuple[Group, ...] = ()
     outer: tuple[Vector, Vector] | None = None
+    clip: tuple[Literal, Literal] | None = None
 
     def __post_init__(self) -> None:
         if self.outer is not None:
-            if self.terms or self.groups:
-                raise InvalidQuery("an outer product has neither terms nor groups")
+            if self.terms or self.groups or self.clip:
+                raise InvalidQuery("an outer product has neither terms, groups nor a clip")
             return
+        if self.clip is not None and len(self.terms) != 1:
+            raise InvalidQuery(f"a question per person sums 1 term, got {len(self.terms)}")
         if not 1 <= len(self.terms) <= MOST_TERMS:
             raise InvalidQuery(f"a question sums 1 to {MOST_TERMS} terms, got {len(self.terms)}")
         if len(self.groups) > MOST_GROUPS:
@@ -79,7 +84,7 @@ class SumQuery:
             for group in self.groups
         )
         terms = tuple(canonical.value(term) for term in self.terms)
-        return SumQuery(terms, canonical.truth(self.rows), groups)
+        return SumQuery(terms, canonical.truth(self.rows), groups, clip=self.clip)
 
     def to_json(self) -> dict[str, Any]:
         if self.outer is not None:
@@ -90,12 +95,15 @@ class SumQuery:
                 "rows": canonical.to_json(self.rows),
                 "outer": [vector_to_json(side) for side in self.outer],
             }
-        return {
+        form: dict[str, Any] = {
             "sulq": FORMAT,
             "rows": canonical.to_json(self.rows),
             "terms": [canonical.to_json(term) for term in self.terms],
             "groups": [group.to_json() for group in self.groups],
         }
+        if self.clip is not None:
+            form["clip"] = [canonical.to_json(end) for end in self.clip]
+        return form
 
     @classmethod
     def from_json(cls, form: Mapping[str, Any]) -> SumQuery:
@@ -103,7 +111,8 @@ class SumQuery:
         if isinstance(form, Mapping) and "outer" in form:
             return _outer_from_json(form)
         keys = {"sulq", "rows", "terms", "groups"}
-        if not isinstance(form, Mapping) or set(form) != keys or form["sulq"] != FORMAT:
+        known = isinstance(form, Mapping) and set(form) - {"clip"} == keys
+        if not known or form["sulq"] != FORMAT:
             raise InvalidQuery(f"a question is an object with {sorted(keys)}, format {FORMAT}")
         if not isinstance(form["terms"], list) or not isinstance(form["groups"], list):
             raise InvalidQuery("a question's terms and groups are lists")
@@ -111,6 +120,7 @@ class SumQuery:
             tuple(canonical.from_json(term) for term in form["terms"]),
             canonical.from_json(form["rows"]),
             tuple(_group_from_json(group) for group in form["groups"]),
+            clip=_clip_from_json(form["clip"]) if "clip" in form else None,
         )
 
 
@@ -139,6 +149,22 @@ def _outer_from_json(form: Mapping[str, Any]) -> SumQuery:
         raise InvalidQuery(f"an outer product has two sides, got {len(sides)}")
     left, right = (vector_from_json(side) for side in sides)
     return outer(left, right, canonical.from_json(form["rows"]))
+
+
+def clip_of(ends: object) -> tuple[Literal, Literal]:
+    """(low, high) of a clip, checked."""
+    read = [as_expression(end) for end in ends] if isinstance(ends, tuple | list) else []
+    numbers = [canonical._number(end) for end in read]
+    match numbers:
+        case [Fraction() as low, Fraction() as high] if low <= high:
+            return Literal(low), Literal(high)
+    raise InvalidQuery(f"a clip is (low, high), two numbers with low <= high, got {ends!r:.60}")
+
+
+def _clip_from_json(form: object) -> tuple[Literal, Literal]:
+    if not isinstance(form, list):
+        raise InvalidQuery("a question's clip is a list of two numbers")
+    return clip_of([canonical.from_json(end) for end in form])
 
 
 def text_of(query: SumQuery) -> str:

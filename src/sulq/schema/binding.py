@@ -31,6 +31,7 @@ from sulq.schema.bound import (
 )
 from sulq.schema.columns import Schema
 from sulq.schema.grid import Steps
+from sulq.schema.persons import PersonSums, check_person_unit, person_sensitivity, person_sums
 from sulq.schema.rows import RowBinder
 from sulq.schema.sensitivity import Sensitivity, sensitivities
 from sulq.schema.trees import Tree, TreeSums
@@ -89,7 +90,7 @@ class BoundQuery:
     query: SumQuery
     text: str
     digest: str
-    sums: RowSums | TreeSums | BlockSums
+    sums: RowSums | TreeSums | PersonSums | BlockSums
     terms: tuple[BoundTerm, ...]
     groups: tuple[BoundGroup, ...]
     reach: tuple[tuple[Sensitivity, tuple[int, ...]], ...]
@@ -139,6 +140,8 @@ def bind(
 def _bind_sums(
     statistic: Statistic, query: SumQuery, schema: Schema, neighbours: str, fine: int
 ) -> BoundQuery:
+    if query.clip is not None:
+        check_person_unit(schema)
     binder = RowBinder(schema)
     rows = binder.condition(query.rows)
     values = [binder.centred_number(term) for term in query.terms]
@@ -152,8 +155,12 @@ def _bind_sums(
     )
     if height(program) > TALLEST:
         raise InvalidQuery("the question is nested too deeply; flatten or shorten it")
-    units, reach = sensitivities(program, schema, neighbours)
     text = text_of(query)
+    if query.clip is not None:
+        return _bind_persons(
+            statistic, query, text, program, groups, values[0], binder, neighbours, fine
+        )
+    units, reach = sensitivities(program, schema, neighbours)
     if any(group.tree for group in query.groups):
         return _bind_tree(statistic, query, text, program, groups, units[0], reach, binder, fine)
     terms = tuple(
@@ -207,6 +214,39 @@ def _bind_tree(
         tuple((tree.sensitivity(moved), accounts) for moved, accounts in reach),
         notes=tuple(dict.fromkeys(binder.notes)),
         steps=_on_points(last, binder.number(last.of)),
+    )
+
+
+def _bind_persons(
+    statistic: Statistic,
+    query: SumQuery,
+    text: str,
+    program: RowSums,
+    groups: tuple[BoundGroup, ...],
+    term: tuple[Steps, Fraction],
+    binder: RowBinder,
+    neighbours: str,
+    fine: int,
+) -> BoundQuery:
+    """A sum per person, clipped, then added up."""
+    value, middle = term
+    if middle or any(group.tree for group in query.groups):
+        raise InvalidQuery("per person there are counts, totals and histograms of plain sums")
+    assert query.clip is not None  # noqa: S101
+    low, high = (binder.literal(end, value.kind) / value.step for end in query.clip)
+    clipped = person_sums(program, (low, high), binder.schema)
+    unit, reach = person_sensitivity(clipped, neighbours)
+    whole = Steps(value.node, clipped.low, clipped.high, value.step)
+    return BoundQuery(
+        statistic,
+        query,
+        text,
+        digest_of(text),
+        clipped,
+        (_term(whole, Fraction(0), unit, fine),),
+        groups,
+        ((reach, (0,)),),
+        notes=tuple(dict.fromkeys(binder.notes)),
     )
 
 

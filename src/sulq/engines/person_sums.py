@@ -1,0 +1,78 @@
+"""Sums per person: GROUP BY person inside, clip, then the sum.
+
+Keys of the inner SELECT stand for one cell each, so nobody is clipped twice within a cell.
+docs/proofs/engines.md, claim 7.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from sulq.engines.cells import cell_of, key_sql
+from sulq.engines.dialect import Dialect
+from sulq.engines.emitter import Emitter
+from sulq.engines.inner import from_rows
+from sulq.engines.leaves import Place
+from sulq.engines.statement import TABLE, Statement, aggregate_sql
+from sulq.engines.totals import Total, Totals, mixture
+from sulq.schema.bound import BinCells, CategoryCells
+from sulq.schema.persons import PersonSums
+
+PERSON = "person"
+"""The column of the kept rows that says whose they are; no question can name it."""
+
+
+def person_statement(program: PersonSums, places: Mapping[str, Place], most_rows: int) -> Statement:
+    """The program as one SELECT over the kept rows."""
+    plain = program.plain
+    sums = Totals(program.rows, (mixture(program.term),))  # also rows that only add 0 count
+    draft = Emitter(places)
+    _parts(program, sums, draft, most_rows)
+    shared = frozenset(node for node, uses in draft.uses.items() if uses > 1)
+    keys, aggregates, source = _parts(program, sums, Emitter(places, shared), most_rows)
+    held = dict(zip(sums.aggregates, aggregates, strict=True))
+    parts = [f"{weight} * {Dialect.wide(held[part])}" for weight, part in sums.terms[0]]
+    named = [
+        _one_key(key, group) if isinstance(group, BinCells) else key
+        for key, group in zip(keys, program.groups, strict=True)
+    ]
+    columns = [f"k{number}" for number in range(len(keys))]
+    inner = ", ".join(
+        [
+            PERSON,
+            *(f"{key} AS {name}" for key, name in zip(named, columns, strict=True)),
+            f"{' + '.join(parts) or Dialect.wide('0')} AS s",
+        ]
+    )
+    clipped = Dialect.bigint(
+        f"LEAST(GREATEST(s, {Dialect.wide(str(program.low))}), {Dialect.wide(str(program.high))})"
+    )
+    per_person = ", ".join(str(number + 1) for number in range(len(keys) + 1))
+    per_cell = ", ".join(str(number + 1) for number in range(len(keys)))
+    sql = (
+        f"SELECT {', '.join([*columns, f'COALESCE(sum({clipped}), 0)'])}"
+        f" FROM (SELECT {inner} {source} GROUP BY {per_person}) AS persons"
+        f"{f' GROUP BY {per_cell}' if per_cell else ''}"
+    )
+    cells = tuple(
+        cell_of(group, places[group.column] if isinstance(group, CategoryCells) else None, False)
+        for group in program.groups
+    )
+    whole = Total(program.term)
+    return Statement(sql, plain, Totals(program.rows, (((1, whole),),)), cells)
+
+
+def _parts(
+    program: PersonSums, sums: Totals, emitter: Emitter, most_rows: int
+) -> tuple[list[str], list[str], str]:
+    """Keys, aggregates, and FROM ... WHERE with the person still there."""
+    emitter.columns.add(PERSON)
+    keys = [key_sql(group, emitter, False)[0] for group in program.groups]
+    aggregates = [aggregate_sql(part, emitter, most_rows) for part in sums.aggregates]
+    return keys, aggregates, from_rows(sums.rows, emitter, TABLE)
+
+
+def _one_key(key: str, cells: BinCells) -> str:
+    """What lies on the last edge is in the last bin."""
+    last = len(cells.edges) - 2
+    return f"CASE WHEN {key} > {last} THEN {last} ELSE {key} END"
