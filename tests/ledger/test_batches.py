@@ -16,6 +16,7 @@ from tests.ledger.test_reservations import forget_process
 from sulq.errors import BudgetSpent, InvalidQuery, Refused
 from sulq.ledger.budgets import Budgets
 from sulq.ledger.entries import Priced
+from sulq.ledger.recovery import recover
 from sulq.ledger.reservations import NOTHING
 from sulq.ledger.sqlite import SqliteStore
 from sulq.ledger.table import ATTEMPTS
@@ -180,6 +181,22 @@ def test_it_replays(path):
     again.close()
     again = publish(path)
     assert [entry.values for entry in batch(again, "a", "b", key="k")] == [(5,), (7,)]
+
+
+def test_after_a_recovery_an_unanswered_batch_is_not_drawn_again_for_nothing(path, state):
+    """Its answers may have been released and lost. G.3.5"""
+    journal = publish(path)
+    settled(journal, batch(journal, "a"))
+    batch(journal, "a", "b", key="k")
+    journal.close()
+    next(state.glob("ledgers/*/anchor")).unlink()
+    recover(path)
+    again = publish(path)
+    with pytest.raises(Refused, match="lost when the ledger was recovered"):
+        batch(again, "a", "b", key="k")
+    before = spent(again)
+    batch(again, "a", "b", key="new")
+    assert spent(again) == before + ONE  # b, a second time
 
 
 def test_a_batch_is_one_transaction(path, monkeypatch):

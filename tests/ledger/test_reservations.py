@@ -273,6 +273,7 @@ def test_a_recovery_ends_reservations_and_counts_what_receipts_prove(path):
         shutil.copy(f"{path}.old{end}", f"{path}{end}")
     found = recover(path, receipts)
     assert (found.burnt, found.lost, found.proved) == (False, 4, 2)
+    assert inspect(path).statements["people"].reservations == ()  # before anybody opens it
     again = publish(path)
     assert again.statement().reservations == ()
     assert spent(again) == credits(4)
