@@ -87,6 +87,18 @@ def test_ratios_without_a_clear_denominator_are_the_possible_range() -> None:
     assert clear.standard_error == pytest.approx(20 * math.hypot(1, 0.5) / 1_000)
 
 
+def test_a_part_of_a_whole_is_between_nothing_and_all() -> None:
+    a, b = draw("a", 30, low=0), draw("b", 40, low=0)
+    assert (a / (a + b)).possible == (0, 1)
+    assert (a / (a + b + 5)).possible == (0, 1)
+    assert (a / b).possible == (0, math.inf)
+    assert (a / (a + b - 5)).possible == (-math.inf, math.inf)
+    assert (2 * a / (a + b)).possible == (0, math.inf)
+    assert (a / (a + draw("c", 9))).possible == (-math.inf, math.inf)
+    cut = Noisy((a + b - 5).number, (a + b - 5).draws, (0, math.inf))  # its constant is not known
+    assert (a / cut).possible == (0, math.inf)
+
+
 def test_fieller_by_hand() -> None:
     """(100 - t 200)^2 = z^2 20^2 (1 + t^2)."""
     low, high = ratio(draw("s", 100), draw("n", 200)).interval(0.95)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import ClassVar
@@ -105,6 +105,9 @@ class Noisy(Estimate):
     number: float
     draws: Form = field(default_factory=lambda: MappingProxyType({}))
     limits: Ends = ANYTHING
+    constant: float = math.nan
+    ranges: Mapping[object, Ends] = field(default_factory=lambda: MappingProxyType({}))
+    """What each true sum may be, in its steps; not known of a draw that is missing here."""
 
     @classmethod
     def draw(
@@ -117,12 +120,15 @@ class Noisy(Estimate):
         high: float = math.inf,
     ) -> Noisy:
         """One noisy sum: `step` user units per step of the law; [low, high] is possible."""
-        return cls(float(value), MappingProxyType({name: (float(step), law)}), (low, high))  # type: ignore[arg-type]
+        size = float(step)  # type: ignore[arg-type]
+        ranges = MappingProxyType({name: (low / size, high / size)})
+        return cls(float(value), MappingProxyType({name: (size, law)}), (low, high), 0.0, ranges)
 
     @classmethod
     def exact(cls, value: float) -> Noisy:
         """A public number."""
-        return cls(float(value), limits=(float(value), float(value)))
+        number = float(value)
+        return cls(number, limits=(number, number), constant=number)
 
     @property
     def value(self) -> float:
@@ -155,7 +161,17 @@ class Noisy(Estimate):
         number = self.number + weight * other.number
         if not draws:
             limits = (number, number)
-        return Noisy(number, MappingProxyType(draws), limits)
+        constant = self.constant + weight * other.constant
+        ranges = MappingProxyType({**self.ranges, **other.ranges})
+        return Noisy(number, MappingProxyType(draws), limits, constant, ranges)
+
+    @property
+    def least(self) -> float:
+        """The least the true value can be, draw by draw; not a number where that is not known."""
+        found = self.constant
+        for name, (scale, _) in self.draws.items():
+            found += min(scale * end for end in self.ranges.get(name, ANYTHING))
+        return found
 
     def times(self, factor: float) -> Noisy:
         return Noisy.exact(0.0).plus(self, factor)
@@ -302,7 +318,8 @@ def ratio(
     """top / bottom. [low, high] is what is possible, and the interval where nothing is known."""
     top, bottom = (x if isinstance(x, Noisy) else Noisy.exact(x) for x in (top, bottom))
     least = 0.0 if top.limits[0] >= 0 <= bottom.limits[0] else -math.inf
-    limits = (least if low is None else low, math.inf if high is None else high)
+    most = 1.0 if least == 0 and bottom.plus(top, -1.0).least >= 0 else math.inf  # a part of it
+    limits = (least if low is None else low, most if high is None else high)
     if not bottom.draws and bottom.number:
         scaled = top.times(1 / bottom.number)
         return Noisy(scaled.number, scaled.draws, cut(scaled.limits, limits))
