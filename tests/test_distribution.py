@@ -18,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sulq import Category, Database, Flag, InvalidQuery, Number, Promise, Schema, SumQuery, col, lit
-from sulq.distribution import Fit
+from sulq.cumulative import Fit
 from sulq.noise.samplers import perturb
 from sulq.query.statistics import cdf, distribution, histogram, quantiles
 from sulq.query.sum_query import group, text_of

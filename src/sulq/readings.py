@@ -19,7 +19,7 @@ from sulq.bars import Reading as Reading
 from sulq.bars import Value as Value
 from sulq.bars import half_width, reach_of, spread_of
 from sulq.bars import z_of as z_of
-from sulq.distribution import rising
+from sulq.cumulative import rising
 from sulq.noise.distributions import DiscreteGaussian, Law
 from sulq.noise.ratios import Form, combined, ratio_interval, variance_interval
 from sulq.schema.binding import BoundQuery

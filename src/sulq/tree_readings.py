@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sulq.bars import Forecast, Interval, Reading, reach_of, spread_of
-from sulq.distribution import Distribution, Fit
+from sulq.cumulative import Distribution, Fit
 from sulq.noise.distributions import Law
 from sulq.query.statistics import CDF_BINS
 from sulq.schema.binding import BoundQuery

@@ -31,7 +31,7 @@ LAYERS = [
     {"explaining"},
     {"readings", "dummies", "display"},
     {"tree_readings"},
-    {"bars", "distribution"},
+    {"bars", "cumulative"},
     {"accounting"},
     {"schema", "noise"},
     {"query"},

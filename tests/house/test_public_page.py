@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -41,3 +42,9 @@ def test_the_page_loads_no_engine_until_it_is_needed() -> None:
     code = f"import sys, sulq; print([m for m in {heavy} if m in sys.modules])"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stdout.strip() == "[]"
+
+
+def test_no_module_takes_a_name_of_the_page() -> None:
+    """Importing it would put the module where the name is."""
+    modules = {path.stem for path in Path(sulq.__file__ or "").parent.iterdir()}
+    assert not modules & set(PAGE)
