@@ -19,18 +19,21 @@ NUMBERS = {name: number for number, name in enumerate(ACCOUNTS)}
 CAP = Loss(20, 6)
 
 losses = st.builds(Loss, st.integers(0, 8), st.integers(0, 3))
-charges = st.dictionaries(st.sampled_from(ACCOUNTS), losses)
-everybody = losses.map(lambda loss: dict.fromkeys(ACCOUNTS, loss))
+prices = st.builds(Loss, st.integers(0, 2), st.integers(0, 1)) | losses
+charges = st.dictionaries(st.sampled_from(ACCOUNTS), prices)
+everybody = prices.map(lambda loss: dict.fromkeys(ACCOUNTS, loss))
 analysts = st.sampled_from(["owner", "ann", "bob"])
 which = st.none() | st.integers(0, 2)
 acts = st.one_of(
     st.tuples(st.just("grant"), st.sampled_from(["ann", "bob"]), losses),
-    st.tuples(st.just("spend"), analysts, charges | everybody, losses, which),
+    st.tuples(st.just("spend"), analysts, charges | everybody, prices, which),
     st.tuples(st.just("reserve"), analysts, losses),
     st.tuples(st.just("return"), analysts, st.integers(0, 2)),
 )
 GRANTED = ("grant", "ann", Loss(9, 3))  # else few analysts come to reserve anything
-histories = st.lists(acts, max_size=30) | st.lists(acts, max_size=30).map(lambda h: [GRANTED, *h])
+histories = st.lists(acts, max_size=30) | st.lists(acts, min_size=12, max_size=30).map(
+    lambda history: [GRANTED, *history]
+)
 
 
 class Model:
