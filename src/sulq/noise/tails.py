@@ -7,6 +7,7 @@ only. Proofs: docs/proofs/error-bars.md.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from functools import lru_cache
 
 import numpy as np
@@ -32,7 +33,11 @@ HALVINGS = 30
 
 def spread(draws: Draws) -> float:
     """The standard deviation of the sum of independent draws."""
-    return math.sqrt(sum(scale * scale * law.variance() for scale, law in draws))
+    squares: dict[int, float] = {}  # by law: many draws share one
+    for scale, law in draws:
+        squares[id(law)] = squares.get(id(law), 0.0) + scale * scale
+    laws = {id(law): law for _, law in draws}
+    return math.sqrt(sum(square * laws[own].variance() for own, square in squares.items()))
 
 
 @lru_cache(maxsize=4096)
@@ -134,8 +139,10 @@ def _inverted(draws: Draws, distance: float, grain: float) -> float:
     places: NDArray[np.float64] = np.arange(points, dtype=np.float64) + 0.5
     turns = places * (2 * math.pi / (2 * distance + 20 * deviation + grain))
     phi = np.sinc(turns * (grain / 2 / math.pi))
-    for scale, law in draws:
-        phi *= _wave(law, turns * abs(scale))
+    alike = Counter((abs(scale), id(law)) for scale, law in draws)
+    laws = {id(law): law for _, law in draws}
+    for (scale, own), times in alike.items():
+        phi *= _wave(laws[own], turns * scale) ** times
     inside = 2 / math.pi * float(np.sum(phi * np.sin(turns * distance) / places))
     return min(max(1 - inside, 0.0), 1.0)
 
