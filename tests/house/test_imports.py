@@ -26,7 +26,7 @@ LAYERS = [
     {"server", "report", "demo"},
     {"client", "database", "federation", "learn", "attacks"},
     {"account"},
-    {"beliefs", "exact", "sql", "wire", "policy"},
+    {"beliefs", "exact", "sql", "wire", "policy", "suggest"},
     {"oracle", "ledger", "engines", "derivation"},
     {"explaining"},
     {"readings", "dummies", "display"},

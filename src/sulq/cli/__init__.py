@@ -18,6 +18,7 @@ from sulq.cli import (
     owner,
     plan,
     sandbox,
+    suggest,
 )
 
 app = typer.Typer(
@@ -54,6 +55,7 @@ for role, commands in (
     ("Owner", derive),
     ("Owner", beliefs),
     ("Owner", explain_exact),
+    ("Owner", suggest),
     ("Owner", attack),
     ("Analyst", analyst),
     ("Analyst", plan),

@@ -1,0 +1,125 @@
+"""`sulq suggest`: tighter bounds, clips and max_rows, from priced noisy answers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from sulq.cli.screen import (
+    POLICY,
+    Json,
+    Policy,
+    charging,
+    credits_text,
+    facts,
+    guarded,
+    number_text,
+    show,
+    show_json,
+    stored,
+    table,
+    talk,
+)
+
+if TYPE_CHECKING:
+    from sulq.suggest import Suggestion
+
+Words = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="[TABLE] [COLUMN]...", help="Numbers; all of them if none is named."),
+]
+Keep = Annotated[float, typer.Option(help="Share of the rows that bounds leave as they are.")]
+Credits = Annotated[str | None, typer.Option(help="How much to spend instead of the plain price.")]
+Quoted = Annotated[bool, typer.Option("--quote", help="The price only: free.")]
+Name = Annotated[str | None, typer.Option("--as", metavar="ANALYST", help="Ask in this name.")]
+
+
+def register(app: typer.Typer, role: str) -> None:
+    """Add the command to the command line."""
+    app.command(rich_help_panel=role)(suggest)
+
+
+@guarded
+def suggest(
+    words: Words = None,
+    keep: Keep = 0.998,
+    credits: Credits = None,
+    quoted: Quoted = False,
+    analyst: Name = None,
+    policy: Policy = POLICY,
+    as_json: Json = False,
+) -> None:
+    """Propose bounds, and for persons max_rows and clips, from priced noisy answers.
+
+    The declared ranges should be generous; what is proposed can be used in questions at once.
+    """
+    from sulq.cli.opening import chosen, opened, quoting
+    from sulq.cli.questions import credits_of
+    from sulq.suggest import plan_of, price_of
+    from sulq.suggest import suggest as ask_for
+
+    source, columns = chosen(policy, words or [])
+    if quoted:
+        with quoting(source) as database:
+            plan = plan_of(database.schema, database.size, columns)
+            price = price_of(database, plan, credits_of(credits))
+        if as_json:
+            show_json({"table": source.name, "credits": price, "questions": len(plan.questions)})
+        else:
+            show(facts([("cost", f"{credits_text(price)}, {len(plan.questions)} questions")]))
+        return
+    with opened(source) as database:
+        oracle = database if analyst is None else database.as_analyst(analyst)
+        with charging():
+            found = ask_for(oracle, columns, keep=keep, credits=credits_of(credits))
+        left = oracle.remaining
+    with stored(found.credits):
+        if as_json:
+            show_json({"table": source.name, **_json(found), "left": left})
+        else:
+            _show(found)
+            show(facts([("cost", credits_text(found.credits)), ("left", credits_text(left))]))
+
+
+def _json(found: Suggestion) -> dict[str, object]:
+    from dataclasses import asdict
+
+    read = asdict(found)
+    if read["max_rows"] is not None:
+        read["max_rows"]["kept"] = {str(m): share for m, share in read["max_rows"]["kept"].items()}
+    return read
+
+
+def _show(found: Suggestion) -> None:
+    rows = [
+        [
+            one.column,
+            _range(one.declared),
+            _range(one.proposed),
+            f"{number_text(round(one.outside))} ± {number_text(round(1.96 * one.outside_error))}",
+            f"{one.error_now / one.error_then:.2g} times less" if one.error_then else "none",
+        ]
+        for one in found.bounds
+    ]
+    show(table(["column", "declared", "proposed", "rows outside", "noise of a total"], rows))
+    for one in found.bounds:
+        low, high = one.proposed
+        talk(f"sulq.toml: columns.{one.column} = {{number = [{low:.12g}, {high:.12g}]}}")
+        talk(f"in a question: col({one.column!r}).clip({low:.12g}, {high:.12g})")
+    for clip in found.clips:
+        cut = f"{number_text(clip.cut)} ± {number_text(1.96 * clip.cut_error)}"
+        talk(
+            f"per person: per_person(total({clip.column!r}), clip=(0, {clip.proposed:.12g})) cuts"
+            f" {cut} of about {number_text(clip.total)}"
+        )
+    if found.max_rows is not None:
+        most = found.max_rows
+        talk(
+            f"max_rows = {most.proposed} keeps {most.kept[most.proposed]:.0%} of the rows; a count"
+            f" of rows then costs {most.price_then} credits, now {most.price_now}"
+        )
+
+
+def _range(ends: tuple[float, float]) -> str:
+    return f"{number_text(ends[0])} to {number_text(ends[1])}"
