@@ -6,7 +6,17 @@ import argparse
 import importlib
 import os
 
-PARTS = ("engines", "blocks", "components", "clusters", "start", "noise", "ledger", "derivation")
+PARTS = (
+    "engines",
+    "blocks",
+    "components",
+    "clusters",
+    "start",
+    "noise",
+    "ledger",
+    "sql",
+    "derivation",
+)
 
 
 def main() -> None:

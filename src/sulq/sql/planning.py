@@ -134,6 +134,11 @@ class _Planner:
     recipes: dict[int, Recipe] = field(default_factory=dict)
     quantiles: list[tuple[Aggregate, tuple[str, str]]] = field(default_factory=list)
     notes: dict[str, None] = field(default_factory=dict)
+    ranges: dict[str, tuple[float, float, str]] = field(default_factory=dict)
+    binder: RowBinder = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.binder = RowBinder(self.schema)
 
     def note_mean(self, aggregate: Aggregate) -> None:
         """Where a mean is asked, a sum of the same is read off its parts."""
@@ -213,33 +218,53 @@ class _Planner:
         )
 
     def _range(self, of: Expression) -> tuple[float, float, str]:
-        value = RowBinder(self.schema).number(canonical.value(of))
-        return float(value.low * value.step), float(value.high * value.step), value.kind
+        key = canonical.spelling(of)
+        if key not in self.ranges:
+            value = self.binder.number(canonical.value(of))
+            low, high = float(value.low * value.step), float(value.high * value.step)
+            self.ranges[key] = (low, high, value.kind)
+        return self.ranges[key]
 
     def _middle(self, centred: Expression) -> float:
-        return float(RowBinder(self.schema).centred_number(canonical.value(centred))[1])
+        return float(self.binder.centred_number(canonical.value(centred))[1])
 
     def _vectors(self, price: Callable[[Question], Fraction]) -> list[tuple[SumQuery, list[int]]]:
         """The terms by their conditions, together wherever that does not cost more."""
         classes: dict[tuple[str, str], list[int]] = {}
         for at, (_, where, needs) in enumerate(self.terms):
             classes.setdefault((where, needs), []).append(at)
+        if len(classes) < 2 or self._never_dearer():
+            places = list(range(len(self.terms)))
+            return [(self._vector(places), places)] if places else []
         found: list[tuple[SumQuery, list[int]]] = []
         costs: list[Fraction] = []
         for part in classes.values():
             alone = self._vector(part)
-            if len(classes) == 1:
-                return [(alone, part)]
             cost = price(alone)
             for at, (_, others) in enumerate(found):
                 joint = self._vector([*others, *part])
-                if price(joint) <= costs[at] + cost:
-                    found[at], costs[at] = (joint, [*others, *part]), price(joint)
+                whole = price(joint)
+                if whole <= costs[at] + cost:
+                    found[at], costs[at] = (joint, [*others, *part]), whole
                     break
             else:
                 found.append((alone, part))
                 costs.append(cost)
         return found
+
+    def _never_dearer(self) -> bool:
+        """Without means, or where a row can change its cell, one vector costs no more than parts.
+
+        A mean's count and total move together only where both are in the rows of the question;
+        a change of cell costs twice the largest, which is more than that.
+        """
+        if not any(term.implied for term in self.terms.values()):
+            return True
+        public = {column.name for column in self.schema.columns if column.public}
+        grouped = {
+            name for grouping in self.select.groups for name in columns_of(grouping.group.of)
+        }
+        return self.schema.unit == "row" and not grouped <= public
 
     def _vector(self, places: list[int]) -> SumQuery:
         """One question: what all its terms need goes into its rows, the rest into CASE."""
@@ -282,10 +307,10 @@ class _Planner:
             ] = None
 
     def _quantile(self, aggregate: Aggregate, question: int) -> Quantile:
-        value = RowBinder(self.schema).number(canonical.value(_argument(aggregate)))
+        _, _, kind = self._range(_argument(aggregate))
         if aggregate.kind == "quantile":
-            return Quantile(question, float(aggregate.share or 0), kind=value.kind)
-        return Quantile(question, None, aggregate.kind == "max", value.kind)
+            return Quantile(question, float(aggregate.share or 0), kind=kind)
+        return Quantile(question, None, aggregate.kind == "max", kind)
 
     def plan(self, price: Callable[[Question], Fraction]) -> Plan:
         vectors = self._vectors(price)
@@ -332,6 +357,16 @@ def _text(expression: Expression | None) -> str:
 
 def _spelled(aggregate: Aggregate) -> tuple[str, str]:
     return _text(aggregate.of), _text(aggregate.where)
+
+
+def columns_of(expression: Expression) -> set[str]:
+    """The columns that an expression mentions."""
+    match expression:
+        case Column(name=name):
+            return {name}
+        case Operation(operands=operands):
+            return set().union(*map(columns_of, operands))
+    return set()
 
 
 def nullable(expression: Expression) -> bool:

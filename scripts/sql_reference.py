@@ -1,0 +1,231 @@
+# ruff: noqa: E501
+"""docs/reference/sql.md, written from the tables that decide what is in the language.
+
+`python scripts/sql_reference.py` writes the page; tests/sql/test_reference.py keeps it so.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from sqlglot import exp
+
+from sulq.sql.allowed import AGGREGATES, BUCKETS, CALCULATIONS, STRUCTURE, TESTS
+from sulq.sql.envelope import KNOWN_OPTIONS
+from sulq.sql.rows import READERS
+from sulq.sql.syntax import LONGEST, Node
+
+PAGE = Path(__file__).parents[1] / "docs" / "reference" / "sql.md"
+HIDDEN = ""
+"""A node that only carries another; it has no line of its own."""
+
+Lines = dict[type[Node], tuple[str, str]]
+
+STATEMENT: Lines = {
+    exp.Select: ("`SELECT a, b AS name`", "aggregates, group columns, arithmetic on them"),
+    exp.From: ("`FROM people`", "the one table; its name is the owner's"),
+    exp.Table: ("`people AS p`", "an alias; `p.age` names a column with it"),
+    exp.TableAlias: (HIDDEN, ""),
+    exp.Subquery: ("`FROM (SELECT ...) t`", "a subquery that only filters and computes rows"),
+    exp.With: ("`WITH a AS (SELECT ...)`", "CTEs of the same kind"),
+    exp.CTE: (HIDDEN, ""),
+    exp.Join: (
+        "`JOIN r ON city = r.key`, `LEFT JOIN`, `USING (key)`",
+        "a public lookup table, passed by the caller, on a column with declared values",
+    ),
+    exp.Where: ("`WHERE condition`", "which rows"),
+    exp.Group: (
+        "`GROUP BY a, 2, alias`, `GROUP BY ALL`",
+        "one cell per declared value or bucket, and one for NULL and undeclared values",
+    ),
+    exp.Having: ("`HAVING test`", "which groups, judged by the noisy values; free"),
+    exp.Order: ("`ORDER BY n DESC, 1`", "by noisy values or keys; free"),
+    exp.Ordered: ("`DESC`, `NULLS FIRST`", "NULL comes last unless told"),
+    exp.Limit: ("`LIMIT 10`", "the first groups"),
+    exp.Offset: ("`OFFSET 10`", "after so many"),
+    exp.Alias: ("`... AS name`", "a name; without one, columns are called `count`, `avg_age`, ..."),
+    exp.Star: ("`COUNT(*)`; `*` in a subquery", "never rows in the outer SELECT"),
+    exp.Column: ('`age`, `"Blood Pressure"`, `p.age`', "a declared column; case is ignored"),
+}
+STATISTICS: Lines = {
+    exp.Count: (
+        "`COUNT(*)`, `COUNT(x)`, `COUNT(DISTINCT person)`",
+        "rows; rows where x is there; persons, where persons are protected",
+    ),
+    exp.CountIf: ("`COUNT_IF(c)`, `COUNTIF(c)`", "rows where c is true"),
+    exp.Sum: ("`SUM(x)`", "NULL adds nothing; **of no rows it is 0**, not NULL"),
+    exp.Avg: ("`AVG(x)`", "NULL is skipped; of no rows the middle of the range, with a note"),
+    exp.Variance: ("`VARIANCE(x)`, `VAR_SAMP(x)`", "of a sample, n - 1"),
+    exp.VariancePop: ("`VAR_POP(x)`", "of the rows themselves"),
+    exp.Stddev: ("`STDDEV(x)`", "its root, of a sample"),
+    exp.StddevSamp: ("`STDDEV_SAMP(x)`", "the same"),
+    exp.StddevPop: ("`STDDEV_POP(x)`", "its root, of the rows themselves"),
+    exp.Median: ("`MEDIAN(x)`", "the quantile at 0.5"),
+    exp.Quantile: ("`QUANTILE(x, p)`", "read off one noisy distribution per x; see below"),
+    exp.PercentileCont: ("`PERCENTILE_CONT(x, p)`", "the same"),
+    exp.WithinGroup: (
+        "`PERCENTILE_CONT(p) WITHIN GROUP (ORDER BY x)`",
+        "the same; `DESC` is 1 - p",
+    ),
+    exp.Min: ("`MIN(x)`", "the lowest place where clearly anybody is; a note says so"),
+    exp.Max: ("`MAX(x)`", "the highest"),
+    exp.Filter: ("`SUM(x) FILTER (WHERE c)`", "of the rows where c is true"),
+    exp.Distinct: (HIDDEN, ""),
+}
+ARITHMETIC: Lines = {
+    exp.Add: ("`+ - * /`", "on aggregates, numbers and numeric keys; errors are carried through"),
+    exp.Sub: (HIDDEN, ""),
+    exp.Mul: (HIDDEN, ""),
+    exp.Div: (HIDDEN, ""),
+    exp.Neg: (HIDDEN, ""),
+    exp.Paren: (HIDDEN, ""),
+    exp.Literal: ("`7`, `'all'`", "constants"),
+    exp.Boolean: (HIDDEN, ""),
+    exp.Null: (HIDDEN, ""),
+    exp.Window: ("`SUM(COUNT(*)) OVER ()`", "the total over all groups: for shares of it"),
+    exp.Round: ("`ROUND(x, 2)`", "shown digits; the interval is rounded too"),
+    exp.Abs: ("`ABS(x)`", ""),
+    exp.Sqrt: ("`SQRT(x)`", ""),
+    exp.Nullif: ("`NULLIF(x, 0)`", "x: a ratio says by itself when its bottom may be 0"),
+    exp.SafeDivide: ("`SAFE_DIVIDE(x, y)`", "x / y"),
+    exp.Coalesce: ("`COALESCE(x, 0)`", "x: a noisy answer is never NULL"),
+    exp.Cast: ("`COUNT(*)::DOUBLE`", "x: answers are floating point already"),
+    exp.Anonymous: (
+        "`DP_INTERVAL_LOW(n)`, `DP_INTERVAL_HIGH(n)`",
+        "the ends of the interval of the column called n",
+    ),
+}
+HAVINGS: Lines = {
+    exp.EQ: ("`=`, `<>`, `<`, `<=`, `>`, `>=`", "of noisy values, keys and constants"),
+    exp.NEQ: (HIDDEN, ""),
+    exp.LT: (HIDDEN, ""),
+    exp.LTE: (HIDDEN, ""),
+    exp.GT: (HIDDEN, ""),
+    exp.GTE: (HIDDEN, ""),
+    exp.And: ("`AND`, `OR`, `NOT`", "with SQL's three values"),
+    exp.Or: (HIDDEN, ""),
+    exp.Not: (HIDDEN, ""),
+    exp.Between: ("`x BETWEEN a AND b`", ""),
+    exp.In: ("`key IN ('a', 'b')`", ""),
+    exp.Is: ("`key IS NULL`", "the group of missing and undeclared values"),
+}
+GROUPS: Lines = {
+    exp.Floor: ("`FLOOR(x / 10) * 10`", "and other + - * / with constants around one FLOOR"),
+    exp.WidthBucket: ("`WIDTH_BUCKET(x, low, high, n)`", "0 below low, n + 1 from high on"),
+    exp.DateTrunc: ("`DATE_TRUNC('month', day)`", "year, quarter, month, week, day"),
+    exp.Extract: ("`EXTRACT(YEAR FROM day)`", "years only"),
+    exp.Year: ("`YEAR(day)`", "the same"),
+}
+ROWS: Lines = {
+    exp.Column: ("`age`", "a column"),
+    exp.Literal: ("`3`, `-2.5`, `1e3`, `'it''s'`", "numbers, exactly as written; texts"),
+    exp.Boolean: ("`TRUE`, `FALSE`", ""),
+    exp.Null: ("`NULL`", ""),
+    exp.Cast: ("`DATE '2024-02-29'`, `TIMESTAMP '2024-02-29 12:30:00'`", "no other cast"),
+    exp.Paren: (HIDDEN, ""),
+    exp.Add: ("`+ - * /`", "division by something that can be 0 is refused; `CLAMP` it first"),
+    exp.Sub: (HIDDEN, ""),
+    exp.Mul: (HIDDEN, ""),
+    exp.Div: (HIDDEN, ""),
+    exp.Neg: (HIDDEN, ""),
+    exp.EQ: ("`=`, `<>`, `<`, `<=`, `>`, `>=`", "categories with `=` and `<>` only"),
+    exp.NEQ: (HIDDEN, ""),
+    exp.LT: (HIDDEN, ""),
+    exp.LTE: (HIDDEN, ""),
+    exp.GT: (HIDDEN, ""),
+    exp.GTE: (HIDDEN, ""),
+    exp.And: ("`AND`, `OR`, `NOT`", ""),
+    exp.Or: (HIDDEN, ""),
+    exp.Not: (HIDDEN, ""),
+    exp.Between: ("`x BETWEEN a AND b`", "also `NOT BETWEEN`"),
+    exp.In: ("`x IN (1, 2)`", "constants; also `NOT IN`"),
+    exp.Like: ("`city LIKE 'O%'`", "on categories; also `NOT LIKE`"),
+    exp.Is: ("`x IS NULL`", "also `IS NOT NULL`"),
+    exp.Case: ("`CASE WHEN c THEN a ELSE b END`", "numbers; texts where grouped by or compared"),
+    exp.Coalesce: ("`COALESCE(x, 0)`", ""),
+    exp.Abs: ("`ABS(x)`", ""),
+    exp.Least: ("`LEAST(x, y)`", "NULL if one is"),
+    exp.Greatest: ("`GREATEST(x, y)`", "NULL if one is"),
+    exp.Anonymous: ("`CLAMP(x, low, high)`", "moved into [low, high]: less noise"),
+}
+SECTIONS: list[tuple[str, str, Lines, set[type[Node]]]] = [
+    ("The statement", "", STATEMENT, set(STRUCTURE)),
+    ("Aggregates", "", STATISTICS, set(AGGREGATES)),
+    ("Arithmetic on aggregates", "", ARITHMETIC, set(CALCULATIONS)),
+    ("Tests in HAVING", "", HAVINGS, set(TESTS)),
+    (
+        "Groups",
+        "A Category or Flag; a Number or day with a declared step; a condition such as `age >= 65`;"
+        " `CASE WHEN ... THEN 'label' END`; a column of a lookup; and:",
+        GROUPS,
+        set(BUCKETS),
+    ),
+    ("Expressions of rows", "Inside aggregates, WHERE, FILTER and subqueries.", ROWS, set(READERS)),
+]
+
+HEAD = f"""\
+# SQL
+
+```text
+db.sql("SELECT city, COUNT(*) AS n, AVG(income) FROM people WHERE age >= 18 GROUP BY city")
+db.quote_sql(text)                       # price and error bars, free
+db.sql("EXPLAIN SELECT ...")             # the questions behind it, free
+db.sql(text, credits=5)                  # for the whole statement
+db.sql(text, lookups={{"regions": {{"key": ["Oslo"], "name": ["North"]}}}})
+```
+
+On the command line: `sulq ask "SELECT ..."`, `sulq quote "SELECT ..."`, `--lookup regions=regions.csv`.
+
+What is listed here is the whole language. Anything else is refused with the reason and the place, and costs
+nothing ([why was my question refused](../guides/refused.md)). A statement has at most {LONGEST:,} characters and
+no comments.
+
+All counts, sums, means and variances of a statement are one question, priced together; where asking them apart
+is cheaper, they are asked apart. Quantiles and ends of one expression share one question. Everything is priced
+first: if one question cannot be paid, none is asked. Values outside declared bounds are moved to them, as
+everywhere. The number of rows of the whole table is public where rows may be replaced but not added.
+
+Groups without rows are shown too: which groups have rows is private. `HAVING COUNT(*) > 100` hides what the
+noise hides anyway. A group that WHERE rules out is not shown. The group NULL holds missing and undeclared
+values; `WHERE city IS NOT NULL` leaves it out.
+"""
+TAIL = f"""\
+## Quantiles, MIN and MAX
+
+They are read off a noisy distribution: `QUANTILE(x, p)` is the place below which a share p of the rows lies, a
+point of the lattice where a step is declared, else between the edges of one of 1,024 cells. No answer can tell
+of one single row, so MIN and MAX are where *clearly* anybody is; their interval goes on to the declared bound.
+
+## How exact
+
+`... WITHIN 50 CONFIDENCE 95` after the statement asks for error bars of +-50, and pays what that takes.
+`... WITHIN 2 PERCENT CONFIDENCE 95` asks for 2 % of the value. That is priced from an earlier answer to the same
+question or, for counts, from `rows=`, never from the rows. The result says whether the target was met, judged
+from the noisy answer. Not for quantiles: their bars depend on the rows.
+
+## Differential privacy options
+
+`SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(epsilon=0.1) ...`: {", ".join(f"`{o}`" for o in KNOWN_OPTIONS)}.
+They may only tighten. `epsilon` and `delta` bound what this statement alone spends: credits are cut until it is
+(epsilon, delta)-private by itself. The owner's promise holds whatever stands there; more than the promise is
+refused. `max_groups_contributed` below what the owner declared, and another `privacy_unit_column`, are refused.
+"""
+
+
+def page() -> str:
+    """The whole page; every node of every table has its line, and no line is of another."""
+    said = [HEAD]
+    for title, words, lines, nodes in SECTIONS:
+        missing = {node.__name__ for node in nodes ^ set(lines)}
+        if missing:
+            raise SystemExit(f"{title}: say what {sorted(missing)} is, or take it out")
+        said.append(f"## {title}\n")
+        if words:
+            said.append(f"{words}\n")
+        table = [f"| {spelled} | {meaning} |" for spelled, meaning in lines.values() if spelled]
+        said.append("\n".join(["| | |", "|---|---|", *table]) + "\n")
+    return "\n".join([*said, TAIL])
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), "utf-8")
