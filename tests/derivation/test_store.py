@@ -194,6 +194,15 @@ def test_the_usual_ones_follow() -> None:
         assert len({(s.seq, s.place) for each in found.estimates for s in each}) == sources
 
 
+def test_those_who_are_missing_are_somebody() -> None:
+    stored = [bound(count(where=condition)) for condition in (col("job") == "a", col("age") < 2)]
+    store = store_of(stored, DOMAIN)
+    for condition in (~(col("job") == "a"), ~(col("age") < 2)):
+        assert store.derive(bound(count(where=condition))) is None
+    rest = bound(count(where=~(col("job") == "a") | col("job").is_null()))
+    assert store.derive(rest) is not None
+
+
 def test_sizes_are_no_facts_under_add_remove() -> None:
     stored = [bound(count(where=col("ill")), "add-remove")]
     rest = bound(count(where=~col("ill") | col("ill").is_null()), "add-remove")

@@ -128,7 +128,7 @@ class AnswerStore:
             except Unfit:
                 found = None
             return found or self._alike(bound, among)
-        return self._alike(bound, among) if bound.outer is not None else None
+        return self._alike(bound, among) if bound.tree is None else None
 
     # --- the same question ----------------------------------------------------------------------
 
