@@ -18,7 +18,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sulq import Category, Database, Flag, InvalidQuery, Number, Promise, Schema, SumQuery, col, lit
+from sulq.accounting.calibration import calibrate
+from sulq.accounting.losses import coupling_factor, coupling_slack
+from sulq.accounting.pricing import price
 from sulq.cumulative import Fit
+from sulq.noise.distributions import DiscreteGaussian, NoNoise
 from sulq.noise.samplers import perturb
 from sulq.query.statistics import cdf, distribution, histogram, quantiles
 from sulq.query.sum_query import group, text_of
@@ -83,12 +87,15 @@ def test_the_shape_is_part_of_the_format() -> None:
     assert Tree(10, even=True).units == (1, 1, 1, 1)
 
 
+@pytest.mark.parametrize("fine", [30, 0])
 @pytest.mark.parametrize("neighbours", ["replace", "add-remove"])
 @pytest.mark.parametrize("leaves", [1, 2, 3, 5, 8, 13])
-def test_every_move_of_a_row_costs_at_most_what_is_charged(leaves: int, neighbours: str) -> None:
+def test_every_move_of_a_row_costs_at_most_what_is_charged(
+    leaves: int, neighbours: str, fine: int
+) -> None:
     """Exhaustive: all pairs of cells (and no cell), in the units of every level. V.3"""
     schema = Schema(Number("x", 0, leaves - 1, step=1) if leaves > 1 else Number("x", 0, 1, step=1))
-    bound = bind(distribution("x"), schema, neighbours)
+    bound = bind(distribution("x"), schema, neighbours, fine=fine)
     tree = bound.tree
     assert tree is not None
     scale = np.array(tree.along([term.fine_unit for term in bound.terms]), dtype=float)
@@ -102,10 +109,35 @@ def test_every_move_of_a_row_costs_at_most_what_is_charged(leaves: int, neighbou
     [(charged, _)] = bound.reach
     most = max(float(move @ move) for move in moves)
     assert most <= charged.l2_squared
-    assert charged.l2_squared == (1 if neighbours == "add-remove" else 2)
+    levels = 1 if fine else len(tree.sizes)  # noise of one size pays for every level
+    assert charged.l2_squared == levels * (1 if neighbours == "add-remove" else 2)
     assert most >= 0.999 * charged.l2_squared or tree.leaves < 3
     assert max(np.abs(move).sum() for move in moves) <= charged.l1 + 1e-9
     assert max(int((move != 0).sum()) for move in moves) <= charged.coordinates
+
+
+def test_every_node_gets_its_levels_noise_and_pays_for_its_slack() -> None:
+    """TB.8 is paid per coordinate, and the levels' laws are those that were priced."""
+    calibration = calibrate(Promise(1, 1e-6, queries=100))
+    bound = bind(distribution("age", by="city"), SCHEMA)
+    cost = price(bound, calibration, Fraction(1))
+    tree = bound.tree
+    assert tree is not None
+    laws = cost.coordinates(bound.cells)
+    assert len(laws) == len(bound.lifted(tree.counts([0] * bound.cells))) == 2 * (2 + 3 + 5 + 10)
+    assert laws[:2] == [cost.laws[0]] * 2 and laws[2:5] == [cost.laws[1]] * 3
+    assert laws[10:20] == [cost.laws[3]] * 10 and laws[20:] == laws[:20]
+    sigmas = [law.sigma_squared for law in laws if isinstance(law, DiscreteGaussian)]
+    assert len(sigmas) == 40 and len(set(sigmas)) == 4
+    slack = coupling_factor(Fraction(1)) * sum(map(coupling_slack, sigmas))
+    assert 0 <= cost.worst.delta_fraction - slack <= Fraction(1, 2**100)
+    top, finest = (
+        float(law.sigma_squared * term.fine_step**2)  # type: ignore[union-attr]
+        for law, term in ((cost.laws[0], bound.terms[0]), (cost.laws[3], bound.terms[3]))
+    )
+    assert top / finest == pytest.approx(1.1**3, rel=1e-5)  # R / w_l
+    weight = 1 / sum(1.1**level for level in range(4))
+    assert top == pytest.approx(float(calibration.unit_variance) / weight, rel=1e-5)
 
 
 def test_a_person_of_several_rows_moves_the_tree_as_much_more() -> None:
@@ -142,8 +174,6 @@ def test_other_noise_prices_every_level(noise: str) -> None:
 def exact(question: object, cells: list[int]):
     bound = bind(question, SCHEMA)
     assert bound.tree is not None
-    from sulq.noise.distributions import NoNoise
-
     laws = (NoNoise(),) * len(bound.terms)
     return read(bound, bound.lifted(bound.tree.counts(cells)), laws, sum(cells))
 
@@ -176,8 +206,6 @@ def test_groups_have_a_distribution_each() -> None:
 
 def drawn(question: object, cells: list[int], sd: float, times: int):
     """Readings of the same counts under fresh noise of the database's own law."""
-    from sulq.noise.distributions import DiscreteGaussian
-
     bound = bind(question, SCHEMA)
     assert bound.tree is not None
     variance = Fraction(sd) ** 2

@@ -87,6 +87,25 @@ def test_no_person_moves_the_sums_further_than_charged(
         assert charged.l2_squared == charged.l1 == 1
 
 
+@pytest.mark.parametrize(
+    ("question", "ends"),
+    [
+        (per_person(total("x"), (-100, 100)), (-2, 4)),  # two rows of -1 to 2
+        (per_person(total("x"), (-1, 3)), (-1, 3)),
+        (per_person(total(col("x") + 2), (-9, 100)), (0, 8)),  # a missing value adds 0
+        (per_person(total(col("x") + 2, where=col("x").is_not_null()), (-9, 100)), (1, 8)),
+        (per_person(count(), (0, 100)), (1, 2)),
+        (per_person(total(col("x") - 3), (-100, 100)), (-8, 0)),
+    ],
+)
+def test_a_clip_is_only_narrowed_to_what_persons_can_reach(
+    question: Statistic, ends: tuple[int, int]
+) -> None:
+    sums = bind(question, SCHEMA).sums
+    assert isinstance(sums, PersonSums)
+    assert (sums.low, sums.high) == ends
+
+
 def test_the_price_is_the_clip_not_the_rows() -> None:
     """Golden, M.5: a person of m rows costs m^2 by rows, and 1 when clipped first."""
     wide = Schema(*COLUMNS, unit="who", max_rows=10)
@@ -116,6 +135,8 @@ def test_answers_come_through_the_database() -> None:
         assert ill.credits == 50
         low, high = ill.interval(0.999999)
         assert low <= 100 <= high <= 300
+        vague = db.ask(count_persons(~col("ill")), credits=0.001)
+        assert vague.interval()[1] <= 300  # persons, not their 600 rows
         costs = db.ask(per_person(total("x"), (0, 2)), credits=40)
         low, high = costs.interval(0.999999)
         assert low <= high <= 600
