@@ -140,6 +140,15 @@ def test_a_derived_estimate_counts_for_its_precision() -> None:
     assert part.credits == 0 and part.standard_error < 0.9 * unit
 
 
+def test_no_source_is_left_out_when_a_draw_is_added() -> None:
+    """24 parts have 24 times the variance: 23/24 of the price is missing, and then nothing is."""
+    db = publish()
+    parts = [db.ask(count(where=col("age") == k)) for k in range(24)]
+    whole = db.ask(count(where=(col("age") >= 0) & (col("age") < 24)))
+    assert abs(whole.credits - Fraction(23, 24)) < TINY and len(whole.sources) == 25
+    assert whole.standard_error == pytest.approx(parts[0].standard_error, rel=1e-9)
+
+
 def test_coarser_groups_and_parts_of_a_vector_are_free() -> None:
     db = publish()
     table = db.ask(histogram("blood", "smoker", other=True), credits=4)

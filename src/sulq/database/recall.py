@@ -134,13 +134,13 @@ class Recall:
             return None
         with self._lock:
             self._follow()
-            return self._store.derive(bound, frozenset(sources))
+            return self._store.derive(bound, frozenset(sources), every=True)
 
     def after(self, bound: BoundQuery, sources: tuple[int, ...], drawn: int) -> Derivation:
         """The estimate from earlier answers and a new draw."""
         with self._lock:
             self._follow()
-            found = self._store.derive(bound, frozenset((*sources, drawn)))
+            found = self._store.derive(bound, frozenset((*sources, drawn)), every=True)
         assert found is not None  # noqa: S101  (the draw alone answers it)
         return found
 
@@ -166,7 +166,7 @@ class Recall:
         best = self._store.derive(bound, mine)
         for noise in self.ledger.stored(bound.digest):
             if sources_of(noise) is not None and self.ledger.paid(analyst, bound.digest, noise):
-                found = self._store.derive(bound, frozenset(sources_of(noise) or ()))
+                found = self.named(bound, noise)
                 if found is not None and (best is None or _sharper(found, best)):
                     best = found
         return best

@@ -18,14 +18,14 @@ import numpy as np
 from sulq.derivation.estimates import Derivation, Source, exact_variance
 from sulq.derivation.index import Index, features_of
 from sulq.derivation.pieces import Marks, joined, marks_of, size_of
-from sulq.derivation.solving import Weights, solve
-from sulq.derivation.vectors import ONE, Grid, Integers, Unfit
+from sulq.derivation.solving import solve
+from sulq.derivation.tables import apart, derivation_of, stacked
+from sulq.derivation.vectors import ONE, Grid, Unfit
 from sulq.errors import SulqError
 from sulq.noise.distributions import Law, NoNoise
 from sulq.schema.binding import BoundQuery
 from sulq.schema.bound import (
     Added,
-    Always,
     Chosen,
     FirstOf,
     Fixed,
@@ -45,9 +45,6 @@ MOST_QUESTIONS = 24
 """Stored questions that one search may combine: those nearest to the one asked, of"""
 MOST_NEAR = 192
 """which are looked at."""
-MOST_SIZES = 64
-"""Public sums that a derivation may need from the engine."""
-ROUNDING = 1e-9
 MOST_FOREIGN = 2
 """Columns of a stored question that the asked one does not mention."""
 
@@ -112,19 +109,26 @@ class AnswerStore:
         known = self._questions.get(digest)
         return len(known.draws) if known is not None else 0
 
-    def derive(self, bound: BoundQuery, among: Collection[int] | None = None) -> Derivation | None:
-        """The best estimate of every sum asked, from these stored answers (None: all)."""
+    def derive(
+        self, bound: BoundQuery, among: Collection[int] | None = None, *, every: bool = False
+    ) -> Derivation | None:
+        """The best estimate of every sum asked, from these stored answers (None: all).
+
+        `every`: they are few, and none may be left out.
+        """
         if among is not None:
-            return self._derive(bound, among)
+            return self._derive(bound, among, len(among) if every else MOST_QUESTIONS)
         if bound.digest not in self._found:
-            self._found[bound.digest] = self._derive(bound, None)
+            self._found[bound.digest] = self._derive(bound, None, MOST_QUESTIONS)
         found = self._found[bound.digest]
         return None if found is None else replace(found, bound=bound)
 
-    def _derive(self, bound: BoundQuery, among: Collection[int] | None) -> Derivation | None:
-        if type(bound.sums) is RowSums:
+    def _derive(
+        self, bound: BoundQuery, among: Collection[int] | None, most: int
+    ) -> Derivation | None:
+        if type(bound.sums) is RowSums and bound.statistic.kind != "quantiles":
             try:
-                found = self._combined(bound, bound.sums, among)
+                found = self._combined(bound, bound.sums, among, most)
             except Unfit:
                 found = None
             return found or self._alike(bound, among)
@@ -179,13 +183,13 @@ class AnswerStore:
         self._lines.append(digest)
 
     def _combined(
-        self, bound: BoundQuery, program: RowSums, among: Collection[int] | None
+        self, bound: BoundQuery, program: RowSums, among: Collection[int] | None, most: int
     ) -> Derivation | None:
         marks = marks_of(program)
         if _pieces(marks) > MOST_PIECES or _sums(program) > MOST_SUMS:
             return None
         self._wake(frozenset(_COLUMN.findall(bound.text)))
-        helpers, marks = self._helpers(bound, program, marks, among)
+        helpers, marks = self._helpers(program, marks, among, most)
         grid = Grid(marks, self._is_public)
         asked = grid.vectors(program)
         table = [
@@ -196,10 +200,10 @@ class AnswerStore:
         atoms = list(dict.fromkeys([*asked, *(atom for rows, _, _ in table for atom in rows)]))
         if len(atoms) * grid.cells > 4 * MOST_PIECES:
             return None
-        wanted = _stacked(asked, atoms, _sums(program), grid)
+        wanted = stacked(asked, atoms, _sums(program), grid)
         rows, sources, variances = [], [], []
         for vectors, known, draws in table:
-            block = _stacked(vectors, atoms, len(draws[0].values), grid)
+            block = stacked(vectors, atoms, len(draws[0].values), grid)
             for place, row in enumerate(block):
                 noisy = not isinstance(draws[0].laws[place % len(known.lifts)], NoNoise)
                 if noisy and row.any():
@@ -209,16 +213,14 @@ class AnswerStore:
                     variances.append(float(_variance(merged)))
         matrix = np.array(rows, dtype=np.int64).reshape(len(rows), len(atoms), grid.cells)
         open_ = [self._sizes_public and grid.is_public(atom) for atom in atoms]
-        solved = solve(
-            _apart(matrix, open_, grid), _apart(wanted, open_, grid), np.array(variances)
-        )
+        solved = solve(apart(matrix, open_, grid), apart(wanted, open_, grid), np.array(variances))
         if any(each is None for each in solved):
             return None
         weights = [each for each in solved if each is not None]
-        return _derivation(bound, weights, sources, matrix, wanted, atoms, open_, grid)
+        return derivation_of(bound, weights, sources, matrix, wanted, atoms, open_, grid)
 
     def _helpers(
-        self, bound: BoundQuery, program: RowSums, marks: Marks, among: Collection[int] | None
+        self, program: RowSums, marks: Marks, among: Collection[int] | None, most: int
     ) -> tuple[list[tuple[Known, list[Draw]]], Marks]:
         """Stored questions near the one asked, as many as can be told apart together."""
         features = features_of(marks, _atoms(program))
@@ -229,10 +231,10 @@ class AnswerStore:
             lines = [line for line in found if line is not None]
         near = [
             self._questions[self._lines[line]]
-            for line in self._index.nearest(features, lines, MOST_NEAR, MOST_QUESTIONS)
+            for line in self._index.nearest(features, lines, max(MOST_NEAR, most), most)
         ]
         chosen: list[tuple[Known, list[Draw]]] = []
-        sums = 0
+        sums = -_sums(program)  # a draw of the question itself always has room
         for known in near:
             assert known.program is not None  # noqa: S101
             draws = _allowed(known, among)
@@ -311,75 +313,3 @@ def _merged(draws: Sequence[Draw], place: int, lifts: tuple[int, ...]) -> list[S
 
 def _variance(sources: Sequence[Source]) -> Fraction:
     return sum((s.weight**2 * exact_variance(s.law) for s in sources), Fraction(0))
-
-
-def _stacked(
-    vectors: dict[Integer, Integers], atoms: Sequence[Integer], sums: int, grid: Grid
-) -> Integers:
-    """(sums, summands, pieces)"""
-    zero = np.zeros((sums, grid.cells), dtype=np.int64)
-    return np.stack([vectors.get(atom, zero) for atom in atoms], axis=1)
-
-
-def _apart(table: Integers, public: Sequence[bool], grid: Grid) -> Integers:
-    """Within a public piece a public summand's constant drops out of differences. G.2.1"""
-    inner = grid.cells // grid.public_cells
-    split = table.reshape(len(table), len(public), grid.public_cells, inner)
-    parts = []
-    for place, known in enumerate(public):
-        part = split[:, place]
-        part = part[:, :, 1:] - part[:, :, :1] if known else part
-        parts.append(part.reshape(len(table), part.shape[1] * part.shape[2]))
-    return np.concatenate(parts, axis=1)
-
-
-def _derivation(
-    bound: BoundQuery,
-    weights: Sequence[Weights],
-    sources: Sequence[Sequence[Source]],
-    matrix: Integers,
-    wanted: Integers,
-    atoms: Sequence[Integer],
-    public: Sequence[bool],
-    grid: Grid,
-) -> Derivation | None:
-    """Weights of noisy integers, and of public sums for what is left."""
-    estimates: list[list[Source]] = []
-    constants: list[dict[int, Fraction]] = []
-    needed: dict[tuple[int, int], int] = {}
-    origin = grid.cells // grid.public_cells
-    for number, found in enumerate(weights):
-        lift = bound.terms[number % len(bound.terms)].lift
-        estimates.append(
-            [
-                source._replace(weight=source.weight * weight * lift)
-                for row, weight in found.weights.items()
-                for source in sources[row]
-            ]
-        )
-        own: dict[int, Fraction] = {}
-        rows = list(found.weights)
-        shares = np.array([float(weight) for weight in found.weights.values()])
-        for place in (place for place, known in enumerate(public) if known):
-            lines = matrix[rows, place, ::origin]
-            left = wanted[number, place, ::origin] - shares @ lines
-            largest = max(1.0, float(np.abs(lines).max(initial=0)))
-            for cell in np.flatnonzero(np.abs(left) > ROUNDING * largest).tolist():
-                exact = Fraction(int(wanted[number, place, cell * origin])) - sum(
-                    (
-                        w * int(matrix[row, place, cell * origin])
-                        for row, w in found.weights.items()
-                    ),
-                    Fraction(0),
-                )
-                own[needed.setdefault((place, cell), len(needed))] = exact * lift
-        constants.append(own)
-    if len(needed) > MOST_SIZES:
-        return None
-    terms: list[Integer] = []
-    for place, cell in needed:
-        atom = atoms[place]
-        terms.append(Chosen(grid.public_condition(cell), atom, Fixed(0)) if grid.outer else atom)
-    program = RowSums(Always(), tuple(terms)) if terms else None
-    every = all(found.exact for found in weights)
-    return Derivation(bound, estimates, constants, program, every)
