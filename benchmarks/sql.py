@@ -86,7 +86,8 @@ def figures(rows: int = 10_000_000, rounds: int = 100) -> list[tuple[str, float,
         path = Path(folder) / "people.parquet"
         duckdb.execute(
             "COPY (SELECT (hash(i) % 100)::INTEGER AS age,"
-            " (hash(i + 1) % 500000)::DOUBLE AS income, hash(i + 2) % 5 = 0 AS smoker, 'c' || (hash(i + 3) % 500) AS city"
+            " (hash(i + 1) % 500000)::DOUBLE AS income, hash(i + 2) % 5 = 0 AS smoker,"
+            " 'c' || (hash(i + 3) % 500) AS city"
             f" FROM range({rows}) t(i)) TO '{path}' (FORMAT parquet)"
         )
         promise = Promise(epsilon=1, delta=1e-6, queries=1000)

@@ -74,7 +74,7 @@ def test_receipts_are_appended(sulq):
         ([TEXT, "--lookup", "regions"], "NAME=FILE.csv"),
         ([TEXT, "--lookup", "regions=missing.csv"], "cannot be read as CSV"),
         (["SELECT COUNT(*) FROM people WHERE city = \"Oslo\""], "single quotes"),
-        (["SELECT COUNT(*) FROM people WHERE smoker WITHIN 0.1"], "nothing was asked"),
+        (["SELECT COUNT(*) FROM people WHERE smoker WITHIN 0.1"], "this costs"),
     ],
 )  # fmt: skip
 def test_refusals_cost_nothing(words, reason, sulq):

@@ -11,6 +11,7 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sulq.accounting.pricing import noise_text
 from sulq.errors import InvalidQuery
@@ -26,7 +27,7 @@ from sulq.sql.estimates import (
     root,
     variance,
 )
-from sulq.sql.planning import Mean, Plan, Public, Quantile, Recipe, Total, Variance
+from sulq.sql.recipes import Mean, Persons, Plan, Public, Quantile, Recipe, Total, Variance
 from sulq.sql.select import (
     Aggregate,
     Calculation,
@@ -51,10 +52,12 @@ class Evaluation:
     answers: Sequence[Answer]
     confidence: float
     most: float = math.inf  # rows there can be
+    persons: float = math.inf
     cells: list[Cell] = field(default_factory=list)
     _read: dict[tuple[int, Cell], Estimate] = field(default_factory=dict)
     _totals: dict[int, Estimate] = field(default_factory=dict)
     _steps: dict[int, list[float]] = field(default_factory=dict)
+    _values: dict[int, NDArray[Any]] = field(default_factory=dict)
     _names: dict[int, str] = field(default_factory=dict)
 
     def rows(self) -> list[tuple[Value, ...]]:
@@ -128,11 +131,15 @@ class Evaluation:
             case Total(parts=parts, low=low, high=high):
                 limits = self._limits(low, high)
                 if len(parts) == 1:
-                    return self._draw(parts[0][0], cell, *limits) * parts[0][1]
-                found: Estimate = Noisy.exact(0.0)
+                    ((place, weight),) = parts
+                    found: Estimate = self._draw(place, cell, *limits)
+                    return found if weight == 1 else found * weight
+                found = Noisy.exact(0.0)
                 for place, weight in parts:
                     found = found + self._draw(place, cell) * weight
                 return _cut(found, limits)
+            case Persons(question=question):
+                return self._sum(question, 0, cell, 0.0, self.persons)
             case Mean():
                 return self._mean(recipe, cell)
             case Variance():
@@ -175,30 +182,34 @@ class Evaluation:
         Sums that follow from stored answers may share their noise: each then only states its own
         interval, and what is made of several is bounded from theirs.
         """
-        question, position = self.plan.places[place]
-        answer = self.answers[question]
-        values = np.asarray(answer.value)
-        at = (*cell, position)
+        return self._sum(*self.plan.places[place], cell, low, high)
+
+    def _sum(self, question: int, position: int, cell: Cell, low: float, high: float) -> Estimate:
+        """One noisy sum of a question."""
+        if question not in self._steps:
+            self._open(question, len(cell))
+        answer, at = self.answers[question], (*cell, position)
+        value = float(self._values[question][at])
         if answer.sources:
             name = frozenset([(self._name(question), *at)])
-            return Stated(float(values[at]), lambda c: _ends_at(answer, c, at), (low, high), name)
-        if question not in self._steps:
-            errors = np.asarray(answer.standard_error)[(0,) * len(cell)]
-            self._steps[question] = [
-                float(error) / deviation if (deviation := law.standard_deviation()) else 1.0
-                for error, law in zip(errors, answer.laws, strict=True)
-            ]
-        law = answer.laws[position]
-        if not law.standard_deviation():
-            return Noisy.exact(float(values[at]))
+            return Stated(value, lambda c: _ends_at(answer, c, at), (low, high), name)
+        step = self._steps[question][position]
+        if not step:
+            return Noisy.exact(value)
         return Noisy.draw(
-            (self._name(question), *at),
-            float(values[at]),
-            law,
-            self._steps[question][position],
-            low,
-            high,
+            (self._name(question), *at), value, answer.laws[position], step, low, high
         )
+
+    def _open(self, question: int, axes: int) -> None:
+        """The sums of an answer, and the step of each term; 0 where it has no noise."""
+        answer = self.answers[question]
+        errors = np.asarray(answer.standard_error)[(0,) * axes]
+        deviations = [law.standard_deviation() for law in answer.laws]
+        self._values[question] = np.asarray(answer.value)
+        self._steps[question] = [
+            float(error) / deviation if deviation else 0.0
+            for error, deviation in zip(errors, deviations, strict=True)
+        ]
 
     def _name(self, question: int) -> str:
         """Equal names, equal draws: the question and its noise."""

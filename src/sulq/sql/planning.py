@@ -15,82 +15,24 @@ from sulq.errors import InvalidQuery
 from sulq.query import canonical
 from sulq.query.expressions import Column, Expression, Literal, Operation, lit, operation
 from sulq.query.statistics import RESOLUTION, Statistic
-from sulq.query.sum_query import SumQuery, group
+from sulq.query.sum_query import SumQuery, clip_of, group
 from sulq.schema.columns import Schema
 from sulq.schema.rows import RowBinder
+from sulq.sql.recipes import (
+    Mean,
+    Persons,
+    Plan,
+    Public,
+    Quantile,
+    Question,
+    Recipe,
+    Total,
+    Variance,
+)
 from sulq.sql.select import Aggregate, Select, aggregates_of
 
 ONE = lit(1)
 VARIANCES = ("var_pop", "var_samp", "stddev_pop", "stddev_samp")
-
-
-@dataclass(frozen=True, slots=True)
-class Total:
-    """A sum of terms of the vector: place and weight."""
-
-    parts: tuple[tuple[int, float], ...]
-    low: float = 0.0
-    high: float = 1.0
-
-
-@dataclass(frozen=True, slots=True)
-class Mean:
-    """A count, the total of (x - middle), and where x lies."""
-
-    counted: int
-    centred: int
-    middle: float
-    low: float
-    high: float
-    kind: str = "number"
-
-
-@dataclass(frozen=True, slots=True)
-class Variance:
-    """As `Mean`, with the total of (x - middle)^2 - square_middle."""
-
-    mean: Mean
-    squared: int
-    square_middle: float
-    sample: bool
-    root: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Quantile:
-    """A share of a distribution; without one, its lowest or highest end."""
-
-    question: int
-    share: float | None
-    highest: bool = False
-    kind: str = "number"
-
-
-@dataclass(frozen=True, slots=True)
-class Public:
-    """A number that everybody knows."""
-
-    value: int
-
-
-Recipe = Total | Mean | Variance | Quantile | Public
-
-
-Question = SumQuery | Statistic
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Plan:
-    """The questions of a statement, vectors first, and a recipe for each aggregate by its id.
-
-    `places` says of each term which question holds it, and where.
-    """
-
-    select: Select
-    questions: tuple[Question, ...]
-    recipes: dict[int, Recipe]
-    places: tuple[tuple[int, int], ...] = ()
-    notes: tuple[str, ...] = ()
 
 
 def plan_of(
@@ -103,7 +45,7 @@ def plan_of(
     for output in outputs:
         wanted += aggregates_of(output)
     public = size if schema.unit == "row" else None
-    planner = _Planner(select, schema, public)
+    planner = _Planner(select, schema, public, everybody=size)
     for aggregate in wanted:
         planner.note_mean(aggregate)
     for aggregate in wanted:
@@ -130,7 +72,10 @@ class _Planner:
     size: int | None
     terms: dict[tuple[str, str, str], _Term] = field(default_factory=dict)
     means: set[tuple[str, str]] = field(default_factory=set)
+    everybody: int | None = None
     distributions: dict[tuple[str, str], Statistic] = field(default_factory=dict)
+    persons: dict[str, SumQuery] = field(default_factory=dict)
+    counted: list[tuple[Aggregate, str]] = field(default_factory=list)
     recipes: dict[int, Recipe] = field(default_factory=dict)
     quantiles: list[tuple[Aggregate, tuple[str, str]]] = field(default_factory=list)
     notes: dict[str, None] = field(default_factory=dict)
@@ -149,11 +94,8 @@ class _Planner:
         if id(aggregate) in self.recipes:
             return
         if aggregate.kind == "persons":
-            raise InvalidQuery(
-                "COUNT(DISTINCT person) is not available in SELECT yet; where all persons are"
-                " meant, their number is public"
-            )
-        if aggregate.kind in ("quantile", "min", "max"):
+            self._person_count(aggregate)
+        elif aggregate.kind in ("quantile", "min", "max"):
             self._distribution(aggregate)
         elif aggregate.kind == "count":
             self.recipes[id(aggregate)] = self._count(aggregate)
@@ -180,8 +122,8 @@ class _Planner:
 
     def _count(self, aggregate: Aggregate) -> Recipe:
         of = aggregate.of if aggregate.of is not None and nullable(aggregate.of) else None
-        all_rows = canonical.truth(self.select.rows) is canonical.TRUE and not self.select.groups
-        if of is None and aggregate.where is None and all_rows and self.size is not None:
+        everything = of is None and aggregate.where is None and self._all_rows()
+        if everything and self.size is not None:
             self.notes["the number of rows is public"] = None
             return Public(self.size)
         return Total(((self._place(ONE, aggregate.where, of), 1.0),))
@@ -288,6 +230,24 @@ class _Planner:
             return canonical.TRUE
         return parts[0] if len(parts) == 1 else operation("and", *parts)
 
+    # --- persons --------------------------------------------------------------------------------
+
+    def _person_count(self, aggregate: Aggregate) -> None:
+        if self._all_rows() and aggregate.where is None and self.everybody is not None:
+            self.notes["the number of persons is public"] = None
+            self.recipes[id(aggregate)] = Public(self.everybody)
+            return
+        key = _text(aggregate.where)
+        if key not in self.persons:
+            further = [] if aggregate.where is None else [aggregate.where]
+            groups = tuple(grouping.group for grouping in self.select.groups)
+            once = clip_of((0, 1))
+            self.persons[key] = SumQuery((ONE,), self._rows(further), groups, clip=once)
+        self.counted.append((aggregate, key))
+
+    def _all_rows(self) -> bool:
+        return canonical.truth(self.select.rows) is canonical.TRUE and not self.select.groups
+
     # --- distributions --------------------------------------------------------------------------
 
     def _distribution(self, aggregate: Aggregate) -> None:
@@ -324,6 +284,10 @@ class _Planner:
         for aggregate, key in self.quantiles:
             self.recipes[id(aggregate)] = self._quantile(aggregate, places[key])
         questions += self.distributions.values()
+        for aggregate, counted in self.counted:
+            asked = len(questions) + list(self.persons).index(counted)
+            self.recipes[id(aggregate)] = Persons(asked)
+        questions += self.persons.values()
         return Plan(
             self.select,
             tuple(questions),

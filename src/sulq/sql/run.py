@@ -16,7 +16,8 @@ from sulq.query.statistics import Statistic
 from sulq.query.sum_query import text_of
 from sulq.sql.estimates import Estimate
 from sulq.sql.evaluation import Evaluation
-from sulq.sql.planning import Mean, Plan, Quantile, plan_of
+from sulq.sql.planning import plan_of
+from sulq.sql.recipes import Mean, Plan, Quantile
 from sulq.sql.result import Column, Result
 from sulq.sql.select import Aggregate, Item, Output, Target, aggregates_of
 from sulq.sql.statements import read_statement
@@ -96,7 +97,8 @@ def quote_sql(
     table: str | None = None,
 ) -> SqlQuote:
     """Price and error bars of a statement; free, and no row is read."""
-    return _quoted(oracle, text, credits, confidence, rows, lookups, table)
+    priced = _priced(oracle, text, credits, confidence, rows, lookups, table)
+    return _quoted(oracle, priced, rows)
 
 
 def explain_sql(oracle: Oracle, text: str, **terms: Any) -> str:
@@ -120,7 +122,10 @@ def ask_sql(
     `credits` is for the whole statement. `lookups` are public tables to join, by name. `rows` is
     how many rows you expect to match. EXPLAIN SELECT is free and gives the plan.
     """
-    quoted = _quoted(oracle, text, credits, confidence, rows, lookups, table)
+    priced = _priced(oracle, text, credits, confidence, rows, lookups, table)
+    if len(priced.plan.questions) == 1 and not priced.plan.select.explain:
+        return _asked(oracle, priced, rows, key)  # the oracle itself refuses it as a whole
+    quoted = _quoted(oracle, priced, rows)
     if quoted.plan.select.explain:
         lines = tuple((line,) for line in quoted.explain().split("\n"))
         return Result((Column("plan", is_key=True),), lines, confidence=quoted.confidence)
@@ -130,10 +135,20 @@ def ask_sql(
             f" {credits_text(quoted.left_before)} are left; nothing was asked;"
             " ask for less, or ask the owner for a larger grant"
         )
-    return _asked(oracle, quoted, rows, key)
+    return _asked(oracle, priced, rows, key)
 
 
-def _quoted(
+@dataclass(frozen=True, slots=True, eq=False)
+class _Priced:
+    """What to ask, and the credits for each question (None: the plain price)."""
+
+    plan: Plan
+    amounts: tuple[Fraction | None, ...]
+    confidence: float
+    notes: tuple[str, ...]
+
+
+def _priced(
     oracle: Oracle,
     text: str,
     credits: Fraction | int | float | None,
@@ -141,7 +156,7 @@ def _quoted(
     rows: int | None,
     lookups: Lookups | None,
     table: str | None,
-) -> SqlQuote:
+) -> _Priced:
     check_confidence(confidence)
     schema = oracle.schema
     select = read_statement(text, schema, table, lookups)
@@ -170,6 +185,12 @@ def _quoted(
             notes.append(
                 f"epsilon allows {credits_text(cap)} of {credits_text(due)}: more noise than usual"
             )
+    return _Priced(plan, tuple(amounts), confidence, tuple(notes))
+
+
+def _quoted(oracle: Oracle, priced: _Priced, rows: int | None) -> SqlQuote:
+    plan, amounts, confidence = priced.plan, priced.amounts, priced.confidence
+    notes = list(priced.notes)
     quotes = tuple(
         oracle.quote(question, credits=amount, confidence=confidence, rows=rows)
         for question, amount in zip(plan.questions, amounts, strict=True)
@@ -179,7 +200,7 @@ def _quoted(
     new = [quote for quote in quotes if not quote.repeat]
     left = min((quote.left_after + quote.credits for quote in new), default=oracle.remaining)
     halves = _half_widths(plan, quotes, confidence, rows, oracle.size)
-    return SqlQuote(plan, quotes, tuple(amounts), confidence, halves, left, tuple(notes))
+    return SqlQuote(plan, quotes, amounts, confidence, halves, left, tuple(notes))
 
 
 def _half_widths(
@@ -194,27 +215,28 @@ def _half_widths(
     )
 
 
-def _asked(oracle: Oracle, quoted: SqlQuote, rows: int | None, key: str | None) -> Result:
-    plan = quoted.plan
+def _asked(oracle: Oracle, priced: _Priced, rows: int | None, key: str | None) -> Result:
+    plan = priced.plan
     answers = []
-    for number, (question, amount) in enumerate(zip(plan.questions, quoted.amounts, strict=True)):
+    for number, (question, amount) in enumerate(zip(plan.questions, priced.amounts, strict=True)):
         each = key if key is None or number == 0 else f"{key}/{number + 1}"
         answers.append(
-            oracle.ask(question, credits=amount, confidence=quoted.confidence, rows=rows, key=each)
+            oracle.ask(question, credits=amount, confidence=priced.confidence, rows=rows, key=each)
         )
     most = math.inf if oracle.size is None else oracle.size * oracle.schema.max_rows
-    found = Evaluation(plan, answers, quoted.confidence, most).rows()
+    persons = math.inf if oracle.size is None else oracle.size
+    found = Evaluation(plan, answers, priced.confidence, most, persons).rows()
     select = plan.select
-    notes = list(quoted.notes)
+    notes = list(dict.fromkeys([*priced.notes, *(a.note for a in answers if a.note)]))
     if select.target is not None:
-        notes.append(_judged(select.items, found, select.target, quoted.confidence))
+        notes.append(_judged(select.items, found, select.target, priced.confidence))
     return Result(
         tuple(_column(item, plan) for item in select.items),
         tuple(found),
         sum((answer.credits for answer in answers), Fraction(0)),
         tuple(answer.receipt for answer in answers),
         tuple(notes),
-        quoted.confidence,
+        priced.confidence,
     )
 
 

@@ -21,7 +21,7 @@ from sulq.oracle import Oracle, credits_text
 from sulq.readings import Forecast, forecast, z_of
 from sulq.schema.binding import BoundQuery, bind
 from sulq.schema.promise import Promise
-from sulq.sql.planning import Mean, Plan, Public, Question, Total, Variance
+from sulq.sql.recipes import Mean, Plan, Public, Question, Total, Variance
 from sulq.sql.select import Aggregate, Calculation, Constant, Output, aggregates_of
 
 

@@ -1,0 +1,85 @@
+"""A plan: the questions of a statement, and how each aggregate is read off their answers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sulq.query.statistics import Statistic
+from sulq.query.sum_query import SumQuery
+from sulq.sql.select import Select
+
+
+@dataclass(frozen=True, slots=True)
+class Total:
+    """A sum of terms of the vector: place and weight."""
+
+    parts: tuple[tuple[int, float], ...]
+    low: float = 0.0
+    high: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Mean:
+    """A count, the total of (x - middle), and where x lies."""
+
+    counted: int
+    centred: int
+    middle: float
+    low: float
+    high: float
+    kind: str = "number"
+
+
+@dataclass(frozen=True, slots=True)
+class Variance:
+    """As `Mean`, with the total of (x - middle)^2 - square_middle."""
+
+    mean: Mean
+    squared: int
+    square_middle: float
+    sample: bool
+    root: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Quantile:
+    """A share of a distribution; without one, its lowest or highest end."""
+
+    question: int
+    share: float | None
+    highest: bool = False
+    kind: str = "number"
+
+
+@dataclass(frozen=True, slots=True)
+class Persons:
+    """How many persons have a row that counts: a question of its own, 0 or 1 per person."""
+
+    question: int
+
+
+@dataclass(frozen=True, slots=True)
+class Public:
+    """A number that everybody knows."""
+
+    value: int
+
+
+Recipe = Total | Mean | Variance | Quantile | Persons | Public
+
+
+Question = SumQuery | Statistic
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Plan:
+    """The questions of a statement, vectors first, and a recipe for each aggregate by its id.
+
+    `places` says of each term which question holds it, and where.
+    """
+
+    select: Select
+    questions: tuple[Question, ...]
+    recipes: dict[int, Recipe]
+    places: tuple[tuple[int, int], ...] = ()
+    notes: tuple[str, ...] = ()
