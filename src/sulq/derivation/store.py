@@ -128,7 +128,8 @@ class AnswerStore:
     ) -> Derivation | None:
         if type(bound.sums) is RowSums and bound.statistic.kind != "quantiles":
             try:
-                found = self._combined(bound, bound.sums, among, most)
+                with np.errstate(all="ignore"):  # floats propose, integers decide
+                    found = self._combined(bound, bound.sums, among, most)
             except Unfit:
                 found = None
             return found or self._alike(bound, among)
