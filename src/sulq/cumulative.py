@@ -40,17 +40,13 @@ class Distribution:
 
     edges: Floats
     raw: Floats
+    below: Floats
+    """How many rows lie below each edge: `raw`, made non-decreasing and possible."""
     variance: Floats
     with_total: Floats
     reach: Callable[[float], float]
     most: float
     steps: bool
-
-    @property
-    def below(self) -> Floats:
-        """How many rows lie below each edge: non-decreasing."""
-        found: Floats = np.clip(rising(self.raw), 0, self.most)
-        return found
 
     @property
     def total(self) -> float:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sulq.bars import Forecast, Interval, Reading, reach_of, spread_of
-from sulq.cumulative import Distribution, Fit
+from sulq.cumulative import Distribution, Fit, rising
 from sulq.noise.distributions import Law
 from sulq.query.statistics import CDF_BINS
 from sulq.schema.binding import BoundQuery
@@ -83,16 +83,18 @@ def _trees(
     fit = Fit.of(tree.sizes, variances)
     variance, with_total = fit.spreads()
     numbers = np.array([_position(edge) for edge in _edges(bound)])
+    most = math.inf if size is None else size
     found = np.empty(bound.shape[:-1], dtype=object)
     for place, own in zip(np.ndindex(found.shape), nodes.reshape(-1, len(steps)), strict=True):
         raw = np.concatenate([[0.0], np.cumsum(fit.cells(own, variances))])
         found[place] = Distribution(
             numbers,
             raw,
+            np.clip(rising(raw), 0, most),
             variance,
             with_total,
             lambda confidence: reach_of(laws, confidence),
-            math.inf if size is None else size,
+            most,
             bound.steps,
         )
     return found

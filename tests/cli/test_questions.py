@@ -267,3 +267,15 @@ def test_answers_about_days_are_days(sulq):
     out = sulq("ask", "quantiles", "seen", "--shares", "0.5,0.9").out
     assert found["date"]["low"][0] in out
     assert "date" not in sulq("ask", "variance", "seen", "--json").json
+
+
+def test_persons_are_counted_on_a_table_of_persons(sulq):
+    assert "knows no persons" in sulq("quote", "persons").err
+    assert sulq("quote", "persons", "age").code == 2
+    policy = Path("sulq.toml")
+    unit = 'unit = {column = "person_id", max_rows = 3}\ncolumns.age'
+    policy.write_text(policy.read_text().replace("columns.age", unit, 1), "utf-8")
+    found = sulq("ask", "persons", "--where", "smoker", "--json").json
+    assert abs(found["value"] - 5_000) < 150  # sigma 18.9, eight of them
+    assert found["credits"] == 1
+    assert sulq("quote", "count", "--where", "smoker", "--json").json["credits"] == 9

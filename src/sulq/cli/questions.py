@@ -17,6 +17,7 @@ from sulq.sql import parse_condition, parse_value
 
 FORMS = {
     "count": "count, or count VALUE (rows where it is there)",
+    "persons": "persons (of a table of persons, those who have such a row)",
     "total": "total VALUE",
     "mean": "mean VALUE",
     "variance": "variance VALUE",
@@ -57,7 +58,8 @@ def question(
         )
     if kind not in FORMS:
         raise InvalidQuery(f"no statistic {kind!r:.40}; there are {', '.join(FORMS)}")
-    if len(rest) > 1 or (not rest and kind != "count"):
+    least, most = (0, 1 if kind == "count" else 0) if kind in ("count", "persons") else (1, 1)
+    if not least <= len(rest) <= most:
         got = f"{len(rest)} values" if rest else "no value"
         raise InvalidQuery(f"want {FORMS[kind]}, got {got}; quote a value that has spaces")
     _check_options(kind, edges, shares, other)
@@ -65,6 +67,8 @@ def question(
     match kind:
         case "count":
             return statistics.count(parse_value(rest[0]) if rest else None, where=rows)
+        case "persons":
+            return statistics.count_persons(rows)
         case "total":
             return statistics.total(parse_value(rest[0]), where=rows)
         case "mean":
