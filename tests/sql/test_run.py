@@ -366,3 +366,15 @@ def test_lookup_merges_cells_before_the_noise(database):
     errors = {cell.standard_error for cell in (*merged.column("n"), *single.column("n"))}
     assert max(errors) == pytest.approx(min(errors))
     assert all(isinstance(cell, Estimate) for cell in merged.column("n"))
+
+
+def test_several_questions_are_one_transaction(database, monkeypatch):
+    """A statement whose second question fails after the first was charged cannot be."""
+
+    def never(*_args, **_terms):
+        raise AssertionError("asked one by one")
+
+    monkeypatch.setattr(database, "ask", never)
+    found = database.sql("SELECT COUNT(*) AS n, MEDIAN(age) AS m FROM people WHERE smoker")
+    assert len(found.receipts) == 2
+    assert found.credits == spent(database) > 1

@@ -10,7 +10,7 @@ from typing import Any
 
 from sulq.accounting.pricing import positive
 from sulq.errors import BudgetSpent, InvalidQuery
-from sulq.oracle import Oracle, Quote, check_confidence, credits_text
+from sulq.oracle import Answer, Oracle, Quote, check_confidence, credits_text
 from sulq.query.spelling import question_text
 from sulq.query.statistics import Statistic
 from sulq.query.sum_query import text_of
@@ -217,12 +217,7 @@ def _half_widths(
 
 def _asked(oracle: Oracle, priced: _Priced, rows: int | None, key: str | None) -> Result:
     plan = priced.plan
-    answers = []
-    for number, (question, amount) in enumerate(zip(plan.questions, priced.amounts, strict=True)):
-        each = key if key is None or number == 0 else f"{key}/{number + 1}"
-        answers.append(
-            oracle.ask(question, credits=amount, confidence=priced.confidence, rows=rows, key=each)
-        )
+    answers = _answers(oracle, priced, rows, key)
     most = math.inf if oracle.size is None else oracle.size * oracle.schema.max_rows
     persons = math.inf if oracle.size is None else oracle.size
     found = Evaluation(plan, answers, priced.confidence, most, persons).rows()
@@ -238,6 +233,20 @@ def _asked(oracle: Oracle, priced: _Priced, rows: int | None, key: str | None) -
         tuple(notes),
         priced.confidence,
     )
+
+
+def _answers(oracle: Oracle, priced: _Priced, rows: int | None, key: str | None) -> list[Answer]:
+    """All of them: in one transaction where the oracle has plans, else one after the other."""
+    questions, terms = priced.plan.questions, {"confidence": priced.confidence, "rows": rows}
+    batch = getattr(oracle, "plan", None)
+    if batch is not None and len(questions) > 1 and set(priced.amounts) == {None}:
+        found: list[Answer] = batch(list(questions), **terms).ask(key)
+        return found
+    keys = [key if key is None or not at else f"{key}/{at + 1}" for at in range(len(questions))]
+    return [
+        oracle.ask(question, credits=amount, key=each, **terms)  # type: ignore[arg-type]
+        for question, amount, each in zip(questions, priced.amounts, keys, strict=True)
+    ]
 
 
 def _column(item: Item, plan: Plan) -> Column:
@@ -275,7 +284,8 @@ def _is_count(output: Output) -> bool:
 def _earlier(oracle: Oracle, plan: Plan, confidence: float) -> dict[str, float] | None:
     """The size of each aggregate by stored answers, which are free; of groups the smallest that
     is clearly not 0."""
-    if not plan.questions or not all(oracle.quote(question).repeat for question in plan.questions):
+    quotes = [oracle.quote(question) for question in plan.questions]
+    if not quotes or not all(quote.repeat and not quote.credits for quote in quotes):
         return None
     answers = [oracle.ask(question) for question in plan.questions]
     found = Evaluation(plan, answers, confidence).rows()
