@@ -235,13 +235,12 @@ def published_table(promise: Promise) -> Database:
 
 
 def test_s416_a_row_pays_only_for_what_it_can_influence() -> None:
-    """3 questions on N, 2 of double price on S, 1 of fourfold price on both."""
-    hair = Fraction(1, 10**6)  # a little finer each time: the same question would be a repeat
+    """3 draws on N, 2 of double price on S, 1 of fourfold price on both."""
     with published_table(Promise(1, 1e-6, 100)) as db:
         for city, times, price in (("N", 3, 1), ("S", 2, 2)):
             for number in range(times):
                 asked = count(where=(col("city") == city) & col("ill"))
-                db.ask(asked, credits=price + number * hair)
+                db.ask(asked, credits=price * (number + 1))  # what is missing is drawn, M.7
         db.ask(count(where=col("ill")), credits=4)
         lines = db.statement().statement.accounts  # worst first; the last: of no known city
         spent = [float(line.spent.credits_fraction) for line in lines]
