@@ -100,7 +100,7 @@ def test_a_finer_answer_costs_the_missing_precision_only() -> None:
     assert finer.laws[0].sigma_squared == pytest.approx(alone.laws[0].sigma_squared, rel=1e-9)
     first, second, _ = db.ledger.entries()
     weighted = (first.values[0] + 2 * second.values[0]) / 3
-    assert first.receipt.seq == once.receipt.seq
+    assert (first.receipt.seq, second.receipt.seq) == (once.receipt.seq, finer.receipt.seq)
     assert finer.value == round(weighted / 2**30)
     assert db.quote(question, credits=3).repeat
     assert abs(db.quote(question, credits=4).credits - 1) < TINY

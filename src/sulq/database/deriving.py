@@ -70,7 +70,7 @@ def derived_answer(
         laws or derived.worst(),
         most=database._most,
         credits=paid_by(paid or entry),
-        receipt=entry.receipt,
+        receipt=recall.receipt(bound, derived, entry),
         reading=None if laws else read_derived(derived, entry.values, database._most),
         sources=derived.sources,
         **database._exactly.said(),

@@ -24,6 +24,7 @@ from sulq.errors import InvalidQuery, Refused
 from sulq.ledger.budgets import OWNER
 from sulq.ledger.entries import Entry
 from sulq.ledger.journal import Journal
+from sulq.ledger.receipts import Receipt
 from sulq.noise.distributions import DiscreteGaussian
 from sulq.query.sum_query import SumQuery
 from sulq.schema.binding import BoundQuery, bind
@@ -74,6 +75,7 @@ class Recall:
         self._names: dict[tuple[str, str], int] = {}  # digest, noise -> number
         self._noises: dict[int, str] = {}
         self._mine: dict[str, set[int]] = {}  # analyst -> numbers of first charges
+        self._payers: dict[int, str] = {}  # number of a first charge -> analyst
         self._sizes: dict[RowSums, list[int]] = {}
 
     # --- the decision ---------------------------------------------------------------------------
@@ -143,6 +145,14 @@ class Recall:
             found = self._store.derive(bound, frozenset((*sources, drawn)), every=True)
         assert found is not None  # noqa: S101  (the draw alone answers it)
         return found
+
+    def receipt(self, bound: BoundQuery, derived: Derivation, entry: Entry) -> Receipt | None:
+        """Of the draw by which this analyst topped the question up, else of what is derived."""
+        last = max(derived.sources, default=0)
+        same = self._names.get((bound.digest, self._noises.get(last, ""))) == last
+        if same and self._payers.get(last) == entry.analyst:
+            return self.ledger.receipt(last)
+        return entry.receipt
 
     def public_sums(self, program: RowSums | None) -> list[int]:
         """Sums of public columns, the same for ever. G.2.1"""
@@ -256,6 +266,8 @@ class Recall:
         assert entry.values is not None and entry.receipt is not None  # noqa: S101
         origin = int(entry.receipt.body["origin"])
         self._mine.setdefault(entry.analyst, set()).add(origin)
+        if entry.seq == origin:
+            self._payers[origin] = entry.analyst
         name = (entry.digest, entry.noise)
         if name in self._names or sources_of(entry.noise) is not None:
             return
