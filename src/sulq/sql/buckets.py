@@ -16,6 +16,7 @@ from sulq.errors import InvalidQuery
 from sulq.query import canonical
 from sulq.query.expressions import Expression, col, operation
 from sulq.query.sum_query import group
+from sulq.schema.bound import Condition
 from sulq.schema.columns import EPOCH, Category, Number, Schema
 from sulq.schema.grid import Steps
 from sulq.schema.ranges import Truth, World, mentioned, narrowed_by, range_of, truth_of
@@ -42,17 +43,17 @@ class Rows:
     schema: Schema
     binder: RowBinder
     truth: Truth
-    condition: object
+    condition: Condition
     inside: World
+    columns: frozenset[str]
 
     @classmethod
     def where(cls, rows: Expression, schema: Schema) -> Rows:
         binder = RowBinder(schema)
         condition = binder.condition(canonical.truth(rows))
         world = World(frozenset())
-        return cls(
-            schema, binder, truth_of(condition, world), condition, narrowed_by(condition, world)
-        )
+        inside, columns = narrowed_by(condition, world), frozenset(mentioned(condition))
+        return cls(schema, binder, truth_of(condition, world), condition, inside, columns)
 
     def range(self, value: Steps) -> tuple[Fraction, Fraction, bool]:
         """The least and the most a value can be, and whether it can be NULL."""
@@ -62,10 +63,10 @@ class Rows:
         return low * value.step, high * value.step, nullable
 
     def allows(self, column: str, value: object) -> bool:
-        if column not in set(mentioned(self.condition)):  # type: ignore[arg-type]
+        if column not in self.columns:
             return True
         world = World(frozenset([column]), {column: value})  # type: ignore[dict-item]
-        return truth_of(self.condition, world).verdict != "never"  # type: ignore[arg-type]
+        return truth_of(self.condition, world).verdict != "never"
 
 
 def read_grouping(node: Node, rows: Rows, read: RowReader) -> Grouping:
