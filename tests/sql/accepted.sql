@@ -147,3 +147,16 @@ SELECT SUM(age * r.cost) FROM people JOIN regions r ON city = key
 SELECT COALESCE(r.name, 'none') AS v, COUNT(*) FROM people LEFT JOIN regions r ON city = key GROUP BY v
 SELECT r.name, COUNT(*) FROM (SELECT city AS key, age FROM people WHERE age > 40) t JOIN regions r USING (key) GROUP BY r.name
 SELECT COUNT(*) FROM people;
+SELECT city, COUNT(*) FROM people GROUP BY city, city
+SELECT COUNT(*) FROM people WHERE city = 'Oslo' OR TRUE
+SELECT SUM(age) FILTER (WHERE city IS NULL) FROM people
+SELECT age, age + 1 AS next, COUNT(*) FROM people WHERE age < 3 GROUP BY age
+SELECT smoker OR member AS any, COUNT(*) FROM people GROUP BY smoker OR member
+SELECT NOT smoker AS no, COUNT(*) FROM people GROUP BY NOT smoker
+SELECT city, COUNT(*) FROM people GROUP BY (city)
+SELECT COUNT(*) FROM "people" "p" WHERE "p"."age" > 3
+SELECT AVG(age) FROM people WHERE age IS NULL
+SELECT MEDIAN(age) FROM people WHERE FALSE
+SELECT city, MAX(income) FROM people WHERE age > 200 GROUP BY city
+SELECT income > 500 AND smoker AS x, COUNT(*) FROM people GROUP BY 1
+SELECT COUNT(*) FROM people WHERE TIMESTAMP '2024-01-01 00:00:00' < seen

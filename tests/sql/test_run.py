@@ -378,3 +378,12 @@ def test_several_questions_are_one_transaction(database, monkeypatch):
     found = database.sql("SELECT COUNT(*) AS n, MEDIAN(age) AS m FROM people WHERE smoker")
     assert len(found.receipts) == 2
     assert found.credits == spent(database) > 1
+
+
+def test_mean_of_nothing_is_anything(database):
+    """Also where all can see that no row matches: then there is no noise, and no mean."""
+    found = database.sql("SELECT AVG(age) AS a, VAR_POP(age) AS v FROM people WHERE age IS NULL")
+    assert found.credits == 0
+    assert found.cell("a").interval() == (0, 120)
+    assert found.cell("v").interval() == (0, 3600)
+    assert found.cell("a").note == "no row matches"

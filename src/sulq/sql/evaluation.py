@@ -27,6 +27,7 @@ from sulq.sql.estimates import (
     root,
     variance,
 )
+from sulq.sql.forms import UNKNOWN
 from sulq.sql.recipes import Mean, Persons, Plan, Public, Quantile, Recipe, Total, Variance
 from sulq.sql.select import (
     Aggregate,
@@ -155,6 +156,8 @@ class Evaluation:
     def _mean(self, recipe: Mean, cell: Cell) -> Estimate:
         counted = self._draw(recipe.counted, cell, 0.0, self.most)
         summed = self._draw(recipe.centred, cell)
+        if _is_nothing(counted):
+            return _anything(recipe.low, recipe.high)
         if isinstance(counted, Noisy) and isinstance(summed, Noisy):
             return mean(counted, summed, recipe.middle, recipe.low, recipe.high)
         return _cut(summed / counted + recipe.middle, (recipe.low, recipe.high))
@@ -164,7 +167,11 @@ class Evaluation:
         counted = self._draw(of.counted, cell, 0.0, self.most)
         summed = self._draw(of.centred, cell)
         squares = self._draw(recipe.squared, cell) + counted * recipe.square_middle
-        if isinstance(counted, Noisy) and isinstance(summed, Noisy) and isinstance(squares, Noisy):
+        if _is_nothing(counted):
+            found = _anything(0.0, ((of.high - of.low) / 2) ** 2)
+        elif (
+            isinstance(counted, Noisy) and isinstance(summed, Noisy) and isinstance(squares, Noisy)
+        ):
             found = variance(counted, summed, squares, of.low, of.high, of.middle)
         else:
             widest = ((of.high - of.low) / 2) ** 2
@@ -229,12 +236,24 @@ class Evaluation:
         name = frozenset([(self._name(recipe.question), *cell)])
         limits = (float(of.edges[0]), float(of.edges[-1]))
         share = recipe.share
+        said = "" if of.cdf()[0][-1] > 0 else UNKNOWN  # perhaps there are no rows at all
         if share is not None:
-            return Stated(
-                of.quantile(share), lambda c: of.quantile_interval(share, c), limits, name
-            )
+            stated = of.quantile(share)
+            return Stated(stated, lambda c: of.quantile_interval(share, c), limits, name, said)
         end = of.maximum if recipe.highest else of.minimum
-        return Stated(end()[0], lambda c: end(c)[1:], limits, name)
+        return Stated(end()[0], lambda c: end(c)[1:], limits, name, said)
+
+
+def _is_nothing(counted: Estimate) -> bool:
+    """A count that is 0 for all to see."""
+    return not counted.rests_on and counted.value == 0
+
+
+def _anything(low: float, high: float) -> Estimate:
+    """What is said of no rows: all that is possible."""
+    return Stated(
+        (low + high) / 2, lambda c: (low, high), (low, high), frozenset(), "no row matches"
+    )
 
 
 def _ends_at(answer: Answer, confidence: float, at: Cell) -> tuple[float, float]:
