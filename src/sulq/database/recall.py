@@ -90,7 +90,7 @@ class Recall:
             if own is not None and self._enough(own, wanted, confidence):
                 return self._free(bound, wanted, own, NOTHING)
             share = self._due(bound, wanted, own).worst
-            best = own if analyst == OWNER else self._store.derive(bound)
+            best = own if analyst == OWNER else _sharper(own, self._best(bound))
             if best is not None and self._enough(best, wanted, confidence):
                 return self._free(bound, wanted, best, share)
             waiting = self.stored(bound, wanted, analyst)
@@ -169,17 +169,32 @@ class Recall:
     ) -> Derivation | None:
         """The best that this analyst could work out; of the owner's, everything."""
         if analyst == OWNER:
-            return self._store.derive(bound)
+            return self._best(bound)
         mine = self._mine.get(analyst)
         if not mine:
             return None
-        best = self._store.derive(bound, mine)
+        best = self._settled(bound, self._store.derive(bound, mine))
         for noise in self.ledger.stored(bound.digest):
             if sources_of(noise) is not None and self.ledger.paid(analyst, bound.digest, noise):
-                found = self.named(bound, noise)
-                if found is not None and (best is None or _sharper(found, best)):
-                    best = found
+                best = _sharper(best, self.named(bound, noise))
         return best
+
+    def _best(self, bound: BoundQuery) -> Derivation | None:
+        """The best of all answers; what was derived once stays, whatever was asked since."""
+        best = self._settled(bound, self._store.derive(bound))
+        for noise in self.ledger.stored(bound.digest):
+            if sources_of(noise) is not None:
+                best = _sharper(best, self.named(bound, noise))
+        return best
+
+    def _settled(self, bound: BoundQuery, found: Derivation | None) -> Derivation | None:
+        """The derivation that its own sources give: a retry, which knows those alone, finds it."""
+        while found is not None:
+            again = self._store.derive(bound, frozenset(found.sources), every=True)
+            if again is None or again.sources == found.sources:
+                return again
+            found = again
+        return None
 
     def _free(self, bound: BoundQuery, wanted: Price, found: Derivation, share: Loss) -> Found:
         number = found.sources[0] if found.repeat else 0
@@ -282,8 +297,11 @@ class Recall:
         self._store.add(origin, entry.question, entry.digest, laws, entry.values)
 
 
-def _sharper(found: Derivation, than: Derivation) -> bool:
-    return sum(found.variances()) < sum(than.variances())
+def _sharper(one: Derivation | None, other: Derivation | None) -> Derivation | None:
+    """Whichever tells more; the first if they tell the same."""
+    if one is None or other is None:
+        return one or other
+    return other if sum(other.variances()) < sum(one.variances()) else one
 
 
 def _short(precision: Fraction) -> Fraction:

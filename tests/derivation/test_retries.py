@@ -1,0 +1,91 @@
+"""A derived answer under a key is the same on every retry, whatever was asked since."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pandas as pd
+
+from sulq import (
+    Category,
+    Database,
+    Flag,
+    Number,
+    Promise,
+    Schema,
+    col,
+    count,
+    histogram,
+    mean,
+    total,
+)
+
+SCHEMA = Schema(
+    Number("age", 0, 120, step=1), Number("inc", 0, 1), Flag("ill"), Category("city", ["a", "b"])
+)
+
+
+def people() -> pd.DataFrame:
+    rng = np.random.default_rng(0)
+    return pd.DataFrame(
+        {
+            "age": rng.integers(0, 130, 2_000),
+            "inc": rng.random(2_000),
+            "ill": rng.random(2_000) < 0.5,
+            "city": rng.choice(["a", "b"], 2_000),
+        }
+    )
+
+
+def test_what_other_questions_helped_to_see_is_not_forgotten() -> None:
+    """A count that follows from a total only where other questions cut the ages."""
+    extra = [total("age"), mean("age"), count(where=col("age") >= 18)]
+    db = Database.open(people(), SCHEMA, Promise(1, 1e-6), ":memory:")
+    for question in extra:
+        db.ask(question, credits=0.1)
+    db.ask(total("age", where=col("age") >= 120), credits=1)
+    asked = count(where=col("age") == 120)
+    first = db.ask(asked, credits=0.1, key="k")
+    again = db.ask(asked, credits=0.1, key="k")
+    assert (again.value, again.credits) == (first.value, 0)
+
+
+def random_question(rng: random.Random) -> object:
+    age = rng.choice([0, 18, 30, 65, 120])
+    where = rng.choice(
+        [
+            col("age") >= age,
+            col("age") == age,
+            col("ill"),
+            col("ill") & (col("age") < age),
+            ~col("ill"),
+            col("city") == "a",
+            (col("city") == "b") | col("ill"),
+        ]
+    )
+    kind = rng.randrange(5)
+    if kind < 2:
+        return count(where=where)
+    if kind == 2:
+        return total("age", where=where)
+    if kind == 3:
+        return histogram("city", where=where)
+    return histogram("age", edges=[0, 18, 30, 65, 120], where=where)
+
+
+def test_retries_repeats_and_later_questions() -> None:
+    rng = random.Random(5)
+    for _ in range(3):
+        db = Database.open(people(), SCHEMA, Promise(1, 1e-6), ":memory:")
+        kept = []
+        for number in range(25):
+            question, credits = random_question(rng), rng.choice([0.05, 0.1])
+            answer = db.ask(question, credits=credits, key=f"k{number}")
+            kept.append((question, credits, f"k{number}", answer))
+        before = db.remaining
+        for question, credits, key, answer in kept:
+            again = db.ask(question, credits=credits, key=key)
+            assert np.array_equal(again.value, answer.value)
+            db.ask(question, credits=credits)
+        assert db.remaining == before  # what was had is free for ever
