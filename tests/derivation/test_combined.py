@@ -16,6 +16,7 @@ from sulq.noise.distributions import DiscreteGaussian
 
 TIMES = 4_000
 ILL = col("ill")
+OLD = col("age") >= 3
 REST = ~ILL | ILL.is_null()
 BELOW = [count(where=(col("age") >= 0) & (col("age") < k)) for k in (1, 3)]
 PEOPLE = [row for row in DOMAIN if row["age"] is not None] * 30
@@ -61,7 +62,7 @@ def derived(stored: list[Any], asked: Any, spread: float) -> Derivation:
 @pytest.mark.parametrize(
     ("stored", "asked", "spread"),
     [
-        ([total("age"), count("age")], mean("age"), 300.0),
+        ([total("age", where=OLD), count(where=OLD)], mean("age", where=OLD), 100.0),
         ([variance("age"), variance("age", where=ILL)], variance("age", where=REST), 10.0),
         ([mean("age"), mean("age", where=ILL)], mean("age", where=REST), 200.0),
         ([count("age"), count(where=col("age") >= 2)], histogram("age", edges=[0, 2, 4]), 50.0),
@@ -77,3 +78,10 @@ def test_the_stated_confidence_holds(stored: list[Any], asked: Any, spread: floa
     assert np.all(held > 0.95 - five)
     if asked.kind in ("mean", "histogram", "count"):
         assert np.all(held < 0.95 + five)
+
+
+def test_errors_below_an_edge_are_those_of_the_answer_behind_it() -> None:
+    """Counts below 1, below 3 and of all were asked: differences, which add up to them again."""
+    found = derived([*BELOW, count("age")], cdf("age", [0, 1, 3, 4]), 50.0)
+    reading = read_derived(found, found.bound.lifted(sums(found.bound, PEOPLE)), None)
+    assert reading.standard_error == pytest.approx(np.array([0, 50, 50, 50]))

@@ -59,6 +59,7 @@ def test_it_is_found_just_where_the_rank_does_not_grow(
 def test_what_is_nearly_a_combination_is_none() -> None:
     """Floating point alone would take the one for the other."""
     assert solve(ints([2**45, 1]), ints([2**45, 2]), np.ones(1)) == [None]
+    assert solve(ints([2**45, 1], [2**45, 1]), ints([2**45, 2]), np.ones(2)) == [None]
     rows = ints([2**40, 1, 0], [0, 1, 2**40])
     assert solve(rows, ints([2**40, 3, 2**40]), np.ones(2)) == [None]
     [found] = solve(rows, ints([2**40, 2, 2**40]), np.ones(2))
