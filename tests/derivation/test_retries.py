@@ -6,6 +6,7 @@ import random
 
 import numpy as np
 import pandas as pd
+import pytest
 
 from sulq import (
     Category,
@@ -89,3 +90,20 @@ def test_retries_repeats_and_later_questions() -> None:
             assert np.array_equal(again.value, answer.value)
             db.ask(question, credits=credits)
         assert db.remaining == before  # what was had is free for ever
+
+
+def test_wide_answers_are_repeated_and_topped_up_but_not_searched_for() -> None:
+    """A search for hundreds of sums among hundreds would cost seconds; their own draws are near."""
+    wide = [f"c{i}" for i in range(300)]
+    rng = np.random.default_rng(1)
+    table = pd.DataFrame({"c": rng.choice(wide, 5_000), "ill": rng.random(5_000) < 0.5})
+    schema = Schema(Category("c", wide), Flag("ill"))
+    db = Database.open(table, schema, Promise(1, 1e-6), ":memory:")
+    first = db.ask(histogram("c"), credits=1)
+    assert db.ask(histogram("c"), credits=1).credits == 0
+    finer = db.ask(histogram("c"), credits=3)
+    assert float(finer.credits) == pytest.approx(2, rel=1e-6)
+    assert finer.standard_error.max() < first.standard_error.max()
+    db.ask(histogram("c", where=col("ill")), credits=1)
+    some = count(where=col("ill") & col("c").isin(wide[:20]))  # few sums, of many: still free
+    assert db.ask(some, credits=0.01).credits == 0

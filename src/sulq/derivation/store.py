@@ -41,6 +41,8 @@ MOST_PIECES = 4096
 """Pieces that one search may tell apart."""
 MOST_SUMS = 1024
 """Sums of stored answers that one search may combine."""
+MOST_ASKED = 128
+"""Sums of a question that are combined from others; of a larger one only its own draws count."""
 MOST_QUESTIONS = 24
 """Stored questions that one search may combine: those nearest to the one asked, of"""
 MOST_NEAR = 192
@@ -126,7 +128,8 @@ class AnswerStore:
     def _derive(
         self, bound: BoundQuery, among: Collection[int] | None, most: int
     ) -> Derivation | None:
-        if type(bound.sums) is RowSums and bound.statistic.kind != "quantiles":
+        small = type(bound.sums) is RowSums and _sums(bound.sums) <= MOST_ASKED
+        if small and isinstance(bound.sums, RowSums) and bound.statistic.kind != "quantiles":
             try:
                 with np.errstate(all="ignore"):  # floats propose, integers decide
                     found = self._combined(bound, bound.sums, among, most)
