@@ -144,8 +144,8 @@ ROWS: Lines = {
     exp.Case: ("`CASE WHEN c THEN a ELSE b END`", "numbers; texts where grouped by or compared"),
     exp.Coalesce: ("`COALESCE(x, 0)`", ""),
     exp.Abs: ("`ABS(x)`", ""),
-    exp.Least: ("`LEAST(x, y)`", "NULL if one is"),
-    exp.Greatest: ("`GREATEST(x, y)`", "NULL if one is"),
+    exp.Least: ("`LEAST(x, y)`", "NULL if one is, as in BigQuery (DuckDB skips them)"),
+    exp.Greatest: ("`GREATEST(x, y)`", "NULL if one is, as in BigQuery (DuckDB skips them)"),
     exp.Anonymous: ("`CLAMP(x, low, high)`", "moved into [low, high]: less noise"),
 }
 SECTIONS: list[tuple[str, str, Lines, set[type[Node]]]] = [
