@@ -187,7 +187,8 @@ everywhere. The number of rows of the whole table is public where rows may be re
 
 Groups without rows are shown too: which groups have rows is private. `HAVING COUNT(*) > 100` hides what the
 noise hides anyway. A group that WHERE rules out is not shown. The group NULL holds missing and undeclared
-values; `WHERE city IS NOT NULL` leaves it out.
+values; `WHERE city IS NOT NULL` leaves it out, and with it the rows of undeclared values, which an ungrouped
+COUNT(*) with that WHERE has. LIKE looks at declared values only. An owner who declares all values has neither.
 """
 TAIL = f"""\
 ## Quantiles, MIN and MAX

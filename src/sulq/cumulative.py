@@ -12,6 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from sulq.errors import InvalidQuery
+
 Floats = NDArray[np.float64]
 
 
@@ -28,6 +30,18 @@ def rising(values: Floats) -> Floats:
         means.append(mean)
         widths.append(width)
     return np.repeat(np.array(means), widths)
+
+
+def check_level(confidence: object) -> None:
+    """A confidence."""
+    if not isinstance(confidence, int | float) or not 0 < confidence < 1:
+        raise InvalidQuery(f"confidence must lie between 0 and 1, got {confidence!r:.40}")
+
+
+def check_share(share: object) -> None:
+    """A share of the rows."""
+    if not isinstance(share, int | float) or not 0 <= share <= 1:
+        raise InvalidQuery(f"a share must lie between 0 and 1, got {share!r:.40}")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -55,6 +69,7 @@ class Distribution:
 
     def cdf(self, confidence: float = 0.95, *, simultaneous: bool = False) -> tuple[Floats, Floats]:
         """(low, high) of `below`; simultaneous: all of them hold at once (a union bound)."""
+        check_level(confidence)
         each = self._each(confidence) if simultaneous else confidence
         half = self.reach(each) * np.sqrt(self.variance)
         value = self.below
@@ -66,6 +81,7 @@ class Distribution:
 
     def quantile(self, share: float) -> float:
         """The value below which a share of the rows lies."""
+        check_share(share)
         below = self.below
         wanted = share * below[-1]
         place = int(np.clip(np.searchsorted(below, wanted, side="left"), 1, len(below) - 1))
@@ -77,6 +93,8 @@ class Distribution:
 
     def quantile_interval(self, share: float, confidence: float = 0.95) -> tuple[float, float]:
         """Where that quantile lies, at this confidence: whole cells that cannot be ruled out."""
+        check_share(share)
+        check_level(confidence)
         last = len(self.edges) - 1
         gap = self.raw - share * self.raw[-1]
         spread = self.variance - 2 * share * self.with_total + share**2 * self.variance[-1]

@@ -207,6 +207,8 @@ class Answer:
         answers each interval is taken at half the allowed misses, whatever they share.
         """
         check_confidence(confidence)
+        if not isinstance(other, Answer):
+            raise InvalidQuery(f"compare takes another answer, got {type(other).__name__}")
         difference = float(self) - float(other)
         if self.question and self.question == other.question and not difference:
             return compared(0.0, lambda level: (0.0, 0.0), confidence)

@@ -107,3 +107,25 @@ def test_wide_answers_are_repeated_and_topped_up_but_not_searched_for() -> None:
     db.ask(histogram("c", where=col("ill")), credits=1)
     some = count(where=col("ill") & col("c").isin(wide[:20]))  # few sums, of many: still free
     assert db.ask(some, credits=0.01).credits == 0
+
+
+def test_a_stored_mean_stays_the_answer_when_more_is_bought() -> None:
+    db = Database.open(people(), SCHEMA, Promise(1, 1e-6), ":memory:")
+    first = db.ask(mean("age"))
+    db.ask(total("age"), credits=2)
+    again = db.ask(mean("age"))
+    assert (again.value, again.interval()) == (first.value, first.interval())
+    assert again.credits == 0
+
+
+def test_wide_questions_do_not_crowd_out_a_narrow_one() -> None:
+    """A count that is part of a stored vector stays free after many groups by other columns."""
+    rng = np.random.default_rng(2)
+    table = people().assign(x=rng.integers(0, 1000, 2_000), y=rng.integers(0, 1000, 2_000))
+    schema = Schema(*SCHEMA.columns, Number("x", 0, 1000, step=1), Number("y", 0, 1000, step=1))
+    db = Database.open(table, schema, Promise(1, 1e-6, 1000), ":memory:")
+    db.sql("SELECT COUNT(*), COUNT(age), COUNT_IF(ill) FROM people")
+    for name in ("x", "y"):
+        db.ask(histogram(name, edges=range(0, 1001, 10)))
+    db.ask(histogram("x", "city", edges={"x": range(0, 1001, 20)}))
+    assert db.ask(count(where=col("ill"))).credits == 0

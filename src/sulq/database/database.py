@@ -287,12 +287,15 @@ class Database:
             raise InvalidQuery("give within or credits, not both")
         if rows is not None and (isinstance(rows, bool) or not isinstance(rows, int) or rows < 1):
             raise InvalidQuery(f"rows must be a whole number above 0, got {rows!r}")
+        if rows is not None and self._most is not None and rows > self._most:
+            raise InvalidQuery(f"rows = {rows:,} is more than the {self._most:,} of this table")
         check_confidence(confidence)
+        asked = None if credits is None else positive(credits, "credits")
         cost = unit_cost(bound, self.calibration)
         if cost == 0:
             return price(bound, self.calibration, Fraction(1))  # public: exact and free, G.2.1
-        if credits is not None:
-            intensity = positive(credits, "credits") / cost
+        if asked is not None:
+            intensity = asked / cost
         elif within is not None:
             intensity = self._intensity(bound, within, confidence, rows)
         else:

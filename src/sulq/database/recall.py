@@ -86,6 +86,8 @@ class Recall:
             return Found(wanted, wanted.share)  # public: exact and free
         with self._lock:
             self._follow()
+            if (repeated := self._itself(bound, wanted, analyst)) is not None:
+                return repeated
             own = self._own(bound, wanted, analyst, confidence)
             if own is not None and self._enough(own, wanted, confidence):
                 return self._free(bound, wanted, own, NOTHING)
@@ -195,6 +197,17 @@ class Recall:
                 return again
             found = again
         return None
+
+    def _itself(self, bound: BoundQuery, wanted: Price, analyst: str) -> Found | None:
+        """A stored answer of several sums stays the answer: what others add is bounded loosely."""
+        if len(bound.terms) < 2 or bound.tree is not None:
+            return None
+        stored = self.stored(bound, wanted, analyst)
+        if stored is None or not self.ledger.paid(analyst, bound.digest, stored.noise):
+            return None
+        if (bound.digest, stored.noise) not in self._names:
+            return None  # paid for, and not answered
+        return Found(replace(stored, agreed=NOTHING), NOTHING)
 
     def _free(self, bound: BoundQuery, wanted: Price, found: Derivation, share: Loss) -> Found:
         number = found.sources[0] if found.repeat else 0

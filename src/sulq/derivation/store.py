@@ -237,6 +237,9 @@ class AnswerStore:
             self._questions[self._lines[line]]
             for line in self._index.nearest(features, lines, max(MOST_NEAR, most), most)
         ]
+        # what tells little apart first: one wide question must not crowd the narrow ones out
+        own = marks
+        near.sort(key=lambda it: (it.program != program, _pieces(joined([own, it.marks]))))
         chosen: list[tuple[Known, list[Draw]]] = []
         sums = -_sums(program)  # a draw of the question itself always has room
         for known in near:

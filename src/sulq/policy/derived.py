@@ -22,6 +22,8 @@ def derive_columns(source: Path, columns: Sequence[tuple[str, str]], output: Pat
         raise InvalidQuery(f"{output} exists and is not overwritten; name another with -o")
     if output.suffix != ".parquet":
         raise InvalidQuery(f"{output} must end in .parquet")
+    if not output.parent.is_dir():
+        raise InvalidQuery(f"there is no directory {output.parent} to write into")
     if not source.is_file():
         raise InvalidQuery(f"there is no file {source}")
     names = [name for name, _ in columns]

@@ -335,6 +335,9 @@ class RowBinder:
             raise InvalidQuery(f"a pattern has at most {LONGEST_PATTERN} characters")
         if column.values is None:
             return bound.Matches(column.name, text, negated)
+        self.notes.append(
+            f"LIKE looks at the declared values of {column.name}; undeclared ones match no pattern"
+        )
         matching = [value for value in column.values if like(text, str(value))]
         return category_member(column, negated, matching)
 
