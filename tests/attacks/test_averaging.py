@@ -30,10 +30,18 @@ def test_logic_in_other_words_is_one_answer() -> None:
 
 def test_conditions_that_always_hold_are_seen_through() -> None:
     """A new text, but the same sums: the answer store knows them again, and there is one draw."""
-    with sandbox(OPEN, 1000) as target:
+    with sandbox(OPEN, 100) as target:
         found = rewordings(target, 24)
         assert found.credits == 1
         assert found.note == "1 different answers"
+        assert within(found)
+
+
+def test_wide_rewordings_are_paid_for_and_stay_within_the_bound() -> None:
+    """Answers of hundreds of sums are not searched for: each new text is a new draw, and paid."""
+    with sandbox(OPEN, 1000) as target:
+        found = rewordings(target, 24)
+        assert found.credits > 1
         assert within(found)
 
 

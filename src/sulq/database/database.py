@@ -287,8 +287,6 @@ class Database:
             raise InvalidQuery("give within or credits, not both")
         if rows is not None and (isinstance(rows, bool) or not isinstance(rows, int) or rows < 1):
             raise InvalidQuery(f"rows must be a whole number above 0, got {rows!r}")
-        if rows is not None and self._most is not None and rows > self._most:
-            raise InvalidQuery(f"rows = {rows:,} is more than the {self._most:,} of this table")
         check_confidence(confidence)
         asked = None if credits is None else positive(credits, "credits")
         cost = unit_cost(bound, self.calibration)
