@@ -165,7 +165,7 @@ def test_a_released_projection_serves_as_features() -> None:
     ids=["add-remove", "replace", "laplace", "laplace-replace"],
 )
 def test_groups_are_found_under_every_promise(promise: dict[str, Any]) -> None:
-    frame = blobs(8_000, 3, 3)
+    frame = blobs(30_000, 3, 3)
     model = KMeans(3, random_state=0).fit(opened(frame, **promise), list(frame.columns))
     best = PlainKMeans(3, n_init=5, random_state=0).fit(frame.to_numpy()).inertia_
     assert inertia(frame.to_numpy(), model.cluster_centers_) < 1.1 * best
