@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from sulq.cli.columns import columns
+from sulq.cli.options import Confidence, Credits, Key, Name, Receipts, Rows, Where, Within
 from sulq.cli.screen import (
     POLICY,
     Json,
@@ -43,18 +43,11 @@ Words = Annotated[
         show_default=False,
     ),
 ]
-Where = Annotated[str | None, typer.Option(help='Which rows: "age >= 65 AND smoker".')]
-Within = Annotated[float | None, typer.Option(help="Wanted half-width of the error bar.")]
-Confidence = Annotated[float, typer.Option(help="Of error bars.")]
-Credits = Annotated[str | None, typer.Option(help="How much to spend instead of the plain price.")]
-Rows = Annotated[int | None, typer.Option(help="How many rows you expect to match.")]
 Edges = Annotated[
     list[str] | None, typer.Option(help="Cell edges: 0,18,65,120 or age=0,18,65,120.")
 ]
 Shares = Annotated[str | None, typer.Option(help="Shares for quantiles: 0.25,0.5,0.75.")]
 Other = Annotated[bool, typer.Option("--other", help="A cell for missing and undeclared values.")]
-Name = Annotated[str | None, typer.Option("--as", metavar="ANALYST", help="Ask in this name.")]
-Key = Annotated[str | None, typer.Option(help="Idempotency key: a retry is free.")]
 Exact = Annotated[
     bool,
     typer.Option("--exact", help="Without noise, if the owner's assumptions certify it."),
@@ -62,7 +55,6 @@ Exact = Annotated[
 Lookup = Annotated[
     list[str] | None, typer.Option(help="A public table to join in SQL: regions=regions.csv.")
 ]
-Receipts = Annotated[Path | None, typer.Option(help="Append the signed receipt to this file.")]
 SQL = (["SELECT"], ["WITH"], ["EXPLAIN"])
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from sulq.cli.options import TableName
 from sulq.cli.screen import (
     POLICY,
     Json,
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from sulq.schema.promise import Promise
 
 MOST_ACCOUNTS = 12
-TableName = Annotated[str | None, typer.Argument(metavar="[TABLE]", show_default=False)]
 Receipts = Annotated[Path | None, typer.Option(help="A file with one receipt to a line.")]
 
 

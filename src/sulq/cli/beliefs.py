@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from sulq.cli.options import TableName
 from sulq.cli.screen import POLICY, Json, Policy, guarded, show, show_json, table, talk
 
 if TYPE_CHECKING:
     from sulq.policy import TablePolicy
     from sulq.schema.promise import Promise
 
-TableName = Annotated[str | None, typer.Argument(metavar="[TABLE]", show_default=False)]
 PRIORS = (0.01, 0.1, 0.25, 0.4, 0.5, 0.75, 0.9, 0.99)
 
 

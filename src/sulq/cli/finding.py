@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from sulq.cli.options import Credits, Name, Where
 from sulq.cli.screen import (
     POLICY,
     Json,
@@ -39,13 +40,10 @@ TopWords = Annotated[
         show_default=False,
     ),
 ]
-Where = Annotated[str | None, typer.Option(help='Which rows: "age >= 65 AND smoker".')]
-Credits = Annotated[str | None, typer.Option(help="How much to spend instead of the plain price.")]
 Delta = Annotated[str | None, typer.Option(help="Extra delta to pay for the threshold.")]
 Most = Annotated[int, typer.Option(help="Show so many keys at most.")]
 Quoted = Annotated[bool, typer.Option("--quote", help="Price and threshold only: free.")]
 Places = Annotated[int, typer.Option("-k", help="How many places.")]
-Name = Annotated[str | None, typer.Option("--as", metavar="ANALYST", help="Ask in this name.")]
 
 
 def register(app: typer.Typer, role: str) -> None:

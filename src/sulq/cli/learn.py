@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sulq.cli.analyst import Credits, Name, Receipts, Where
+from sulq.cli.options import Credits, Name, Receipts, Where
 from sulq.cli.screen import (
     POLICY,
     Json,

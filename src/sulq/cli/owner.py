@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+from sulq.cli.options import TableName
 from sulq.cli.screen import (
     POLICY,
     Json,
@@ -21,8 +22,6 @@ from sulq.cli.screen import (
     table,
     talk,
 )
-
-TableName = Annotated[str | None, typer.Argument(metavar="[TABLE]", show_default=False)]
 
 
 def register(app: typer.Typer, role: str) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sulq.cli.analyst import Confidence, Credits, Key, Name, Receipts, Rows, Within
+from sulq.cli.options import Confidence, Credits, Key, Name, Receipts, Rows, Within
 from sulq.cli.screen import (
     POLICY,
     Json,

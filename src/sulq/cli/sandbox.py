@@ -7,9 +7,8 @@ from typing import Annotated
 
 import typer
 
+from sulq.cli.options import TableName
 from sulq.cli.screen import POLICY, Json, Policy, guarded, show_json, talk
-
-TableName = Annotated[str | None, typer.Argument(metavar="[TABLE]", show_default=False)]
 
 
 def register(app: typer.Typer, role: str) -> None:

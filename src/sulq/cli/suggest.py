@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from sulq.cli.options import Credits, Name
 from sulq.cli.screen import (
     POLICY,
     Json,
@@ -30,9 +31,7 @@ Words = Annotated[
     typer.Argument(metavar="[TABLE] [COLUMN]...", help="Numbers; all of them if none is named."),
 ]
 Keep = Annotated[float, typer.Option(help="Share of the rows that bounds leave as they are.")]
-Credits = Annotated[str | None, typer.Option(help="How much to spend instead of the plain price.")]
 Quoted = Annotated[bool, typer.Option("--quote", help="The price only: free.")]
-Name = Annotated[str | None, typer.Option("--as", metavar="ANALYST", help="Ask in this name.")]
 
 
 def register(app: typer.Typer, role: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -76,7 +77,7 @@ class Database:
         self._size = engine.size() if promise.neighbours == "replace" else None
         self._most = None if self._size is None else self._size * schema.max_rows
         self._recall = Recall(schema, promise.neighbours, engine, ledger, calibration)
-        self._exactly = Exactly(schema, promise, engine, ledger, calibration, assumptions, self.ask)
+        self._exactly = Exactly(schema, promise, engine, ledger, calibration, assumptions)
 
     @classmethod
     def open(
@@ -206,7 +207,7 @@ class Database:
         What may be asked was declared before anything was answered; on an untouched table the
         first batch declares itself.
         """
-        return self._exactly.ask(batch, analyst)
+        return self._exactly.ask(batch, analyst, partial(self.ask, analyst=analyst))
 
     @property
     def declaration(self) -> tuple[tuple[str, ...], ...] | None:

@@ -27,6 +27,7 @@ from sulq.schema.bound import RowSums
 from sulq.schema.columns import Schema
 from sulq.schema.promise import Promise
 
+Plainly = Callable[[object], Answer]
 OFF = (
     "exact release is off for this table; its owner turns it on when publishing, with"
     " exactly=Assumptions(...), or exact.* in the policy"
@@ -65,21 +66,20 @@ class Exactly:
     ledger: Journal
     calibration: Calibration
     assumptions: Assumptions | None
-    ask_noisily: Callable[..., Answer]
 
-    def ask(self, batch: object, analyst: str) -> list[Answer]:
-        """Answer a batch without noise, or refuse."""
+    def ask(self, batch: object, analyst: str, plainly: Plainly) -> list[Answer]:
+        """Answer a batch without noise, or refuse; what is public is asked `plainly`."""
         asked = self._bound(batch)  # question and schema only; may refuse, free
         private = [bound for bound in asked if unit_cost(bound, self.calibration)]
         if not private:  # public: exact and free, and no release
-            return [self.ask_noisily(bound.statistic, analyst=analyst) for bound in asked]
+            return [plainly(bound.statistic) for bound in asked]
         declared = self._menu()
         menu = declared or self._undeclared(private, analyst)  # may refuse, free
         plan = planned(menu, self.ledger.released, asked, self.schema, self._sizes)
         if declared is None:
             self._record(menu)  # durable before a row is read
         entries = {bound.text: self._release(bound, menu.terms, analyst) for bound in plan.needed}
-        return [self._derive(found, entries, menu.terms, analyst) for found in plan.answers]
+        return [self._derive(found, entries, menu.terms, plainly) for found in plan.answers]
 
     def quote(self, batch: object) -> ExactQuote:
         """What `ask` would do; nothing is declared or released."""
@@ -113,12 +113,12 @@ class Exactly:
         return self.ledger.settle(entry, perturb(sums, [terms.law] * len(sums)))
 
     def _derive(
-        self, derived: Derived, entries: Mapping[str, Entry], terms: Terms, analyst: str
+        self, derived: Derived, entries: Mapping[str, Entry], terms: Terms, plainly: Plainly
     ) -> Answer:
         """Arithmetic on stored sums and public sizes."""
         bound = derived.bound
         if not derived.sources and not unit_cost(bound, self.calibration):
-            return self.ask_noisily(bound.statistic, analyst=analyst)  # public: exact and free
+            return plainly(bound.statistic)  # public: exact and free
         sources = [entry for text, entry in entries.items() if text in derived.sources]
         answer = Answer.of(
             bound,
