@@ -1,0 +1,1 @@
+"""The service: one process that answers questions about tables over HTTP."""
