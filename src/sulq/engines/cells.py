@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
-from sulq.engines.dialect import Dialect
 from sulq.engines.emitter import Emitter
 from sulq.engines.leaves import Place, as_leaf, at_least, below
 from sulq.errors import InvalidQuery
@@ -25,7 +24,7 @@ def key_sql(cells: Cells, emitter: Emitter, alone: bool) -> tuple[str, int]:
         case CategoryCells(column=column, values=values):
             place = emitter.place(column)
             raw = place.few and alone
-            return (place.sql if raw else Dialect.declared_only(place.sql, values)), 0
+            return (place.sql if raw else emitter.dialect.declared_only(place.sql, values)), 0
         case FlagCells(column=column):
             return emitter.place(column).sql, 0
         case BinCells():
@@ -60,8 +59,8 @@ def _bin_sql(cells: BinCells, emitter: Emitter) -> tuple[str, int]:
     inside = f"{x} >= {edges[0]} AND {x} <= {edges[-1]}"
     width = edges[1] - edges[0]
     if width and all(b - a == width for a, b in pairwise(edges)):
-        shift = Dialect.integer(edges[0])
-        inner = Dialect.truncated_division(f"({x} - {shift})", str(width))
+        shift = emitter.dialect.integer(edges[0])
+        inner = emitter.dialect.truncated_division(f"({x} - {shift})", str(width))
     else:
         inner = _tree([f"{x} < {edge}" for edge in edges[1:-1]], 0)
     return f"CASE WHEN {inside} THEN {inner} END", value.level

@@ -42,7 +42,27 @@ class Dialect:
         return f"CAST({sql} AS DOUBLE)"
 
     @staticmethod
+    def flag_bit(flag: str) -> str:
+        """A BOOLEAN as 0 or 1."""
+        return f"CAST({flag} AS BIGINT)"
+
+    @staticmethod
+    def rounded(x: str, per_unit: float) -> str:
+        """floor(x * per_unit + 1/2) in binary64, for an x that is a leaf's own or NULL."""
+        return f"FLOOR({x} * {Dialect.real(per_unit)} + {Dialect.real(0.5)})"
+
+    @staticmethod
+    def real_sum(value: str) -> str:
+        """The sum of integer-valued DOUBLEs that is known to stay within 2^53."""
+        return f"sum({value})"
+
+    @staticmethod
     def truncated_division(over: str, under: str) -> str:
+        return f"({over} // {under})"
+
+    @staticmethod
+    def wide_division(over: str, under: str) -> str:
+        """The same for the wide type."""
         return f"({over} // {under})"
 
     @staticmethod
@@ -61,9 +81,20 @@ class Dialect:
         return f"TRY_CAST(CAST({column} AS VARCHAR) AS ENUM({names}))"
 
     @staticmethod
+    def place_among(column: str, values: Sequence[str] | Sequence[int]) -> str:
+        """The value's place in `values` as a BIGINT, -1 where it is none of them."""
+        declared = Dialect.declared_only(column, values)
+        return f"COALESCE(CAST(enum_code({declared}) AS BIGINT), CAST(-1 AS BIGINT))"
+
+    @staticmethod
     def text_hash(column: str) -> str:
         """The first 28 bits of MD5 as an integer."""
         return f"CAST('0x' || substr(md5({column}), 1, 7) AS BIGINT)"
 
+    @staticmethod
+    def part_of(key: str, parts: int) -> str:
+        """Which of so many parts a text is in: 0 to parts - 1, by any hash."""
+        return f"hash({key}) % {parts}"
 
-INFINITY = Dialect.real(float("inf"))
+    fence = ""
+    """What ends an inner SELECT so that its names are worked out once per row."""

@@ -113,6 +113,11 @@ class Emitter:
     _known: dict[Integer, Value] = field(default_factory=dict)
     _names: int = 0
 
+    @property
+    def dialect(self) -> type[Dialect]:
+        """How the engine of this table spells SQL; a table has at least one column."""
+        return next(iter(self.places.values())).dialect
+
     def place(self, column: str) -> Place:
         place = self.places.get(column)
         if place is None:
@@ -156,7 +161,7 @@ class Emitter:
             case Fixed(value=int(constant)):
                 return Value(Dialect.integer(constant), constant, constant, False, bare=True)
             case FlagBit(column=column):
-                return Value(f"CAST({self.place(column).sql} AS BIGINT)", 0, 1, True, bare=True)
+                return Value(self.dialect.flag_bit(self.place(column).sql), 0, 1, True, bare=True)
             case Added(parts=parts):
                 return self._added(parts)
             case Scaled(value=inner, factor=factor):
@@ -218,7 +223,7 @@ class Emitter:
         if bits == 0:
             return v
         half = 1 << (bits - 1)
-        sql = Dialect.floor_shift(f"({v.sql} + {half})", bits)
+        sql = self.dialect.floor_shift(f"({v.sql} + {half})", bits)
         return Value(sql, (v.low + half) >> bits, (v.high + half) >> bits, v.nullable, v.level)
 
     def _divided(self, v: Value, w: Value) -> Value:
@@ -230,16 +235,17 @@ class Emitter:
         wide = max(abs(low), abs(high), 2 * w.high) > LARGEST
         w = self.named(w)
         over = Value(
-            f"(2 * {Dialect.wide(v.sql)} + {w.sql})" if wide else f"(2 * {v.sql} + {w.sql})",
+            f"(2 * {self.dialect.wide(v.sql)} + {w.sql})" if wide else f"(2 * {v.sql} + {w.sql})",
             low,
             high,
             v.nullable or w.nullable,
             max(v.level, w.level),
         )
-        under = f"(2 * {Dialect.wide(w.sql)})" if wide else f"(2 * {w.sql})"
+        under = f"(2 * {self.dialect.wide(w.sql)})" if wide else f"(2 * {w.sql})"
         if low < 0:
             over = self.named(over)
-        sql = Dialect.truncated_division(over.sql, under)
+        divided = self.dialect.wide_division if wide else self.dialect.truncated_division
+        sql = divided(over.sql, under)
         if low < 0:
             sql = f"({sql} - CASE WHEN {over.sql} % {under} < 0 THEN 1 ELSE 0 END)"
         sql = Dialect.bigint(sql) if wide else sql
@@ -301,7 +307,7 @@ class Emitter:
             case Among():
                 return self._among(node)
             case Matches(column=column, pattern=pattern, negated=negated):
-                like = Dialect.like(self.place(column).sql, pattern)
+                like = self.dialect.like(self.place(column).sql, pattern)
                 return Test(f"(NOT ({like}))" if negated else f"({like})")
             case Missing(subject=subject, negated=negated):
                 return self._missing(subject, negated)

@@ -17,7 +17,7 @@ def from_rows(rows: Condition, emitter: Emitter, table: str) -> str:
         kept = ["*"] if level else sorted(emitter.columns)
         inner = ", ".join(kept + [f"{sql} AS {name}" for name, sql in layer])
         here = [test.sql for test in tests if test.level == level]
-        source = f"(SELECT {inner} FROM {source}{_where(here)}) AS t{level}"
+        source = f"(SELECT {inner} FROM {source}{_where(here)}{emitter.dialect.fence}) AS t{level}"
     return f"FROM {source}{_where([t.sql for t in tests if t.level >= len(emitter.layers)])}"
 
 

@@ -24,8 +24,9 @@ def key_statements(program: KeyCounts, places: Mapping[str, Place], rows: int) -
     parts = -(-rows // ROWS_EACH)
     if parts <= 1:
         return [f"SELECT v0, count(*) FROM ({keys}) AS keyed GROUP BY v0"]
+    part_of = next(iter(places.values())).dialect.part_of("v0", parts)
     return [
-        f"SELECT v0, count(*) FROM ({keys}) AS keyed WHERE hash(v0) % {parts} = {part} GROUP BY v0"
+        f"SELECT v0, count(*) FROM ({keys}) AS keyed WHERE {part_of} = {part} GROUP BY v0"
         for part in range(parts)
     ]
 

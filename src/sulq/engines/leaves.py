@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Literal
 
-from sulq.engines.dialect import INFINITY, Dialect
+from sulq.engines.dialect import Dialect
 from sulq.errors import InvalidQuery
 from sulq.schema.bound import Fixed, Greater, Integer, Lesser, Quantised
 from sulq.schema.columns import LARGEST_BOUND
@@ -29,6 +29,12 @@ class Place:
     kind: Literal["real", "whole", "text", "code", "flag"]
     few: bool = False
     """A category whose column is known to hold few distinct values."""
+    dialect: type[Dialect] = Dialect
+    """How its engine spells SQL."""
+
+    @property
+    def infinity(self) -> str:
+        return self.dialect.real(math.inf)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +121,9 @@ def inner_range(leaf: Leaf) -> tuple[float, float]:
 
 def is_number(place: Place) -> str:
     """Neither NULL nor NaN."""
-    return f"{place.sql} <= {INFINITY}" if place.kind == "real" else f"{place.sql} IS NOT NULL"
+    return (
+        f"{place.sql} <= {place.infinity}" if place.kind == "real" else f"{place.sql} IS NOT NULL"
+    )
 
 
 def is_no_number(place: Place) -> str:
@@ -134,7 +142,7 @@ def at_least(leaf: Leaf, place: Place, reached: int) -> str:
     first = threshold(leaf.value, reached)
     if place.kind == "whole":
         return f"{place.sql} >= {math.ceil(first)}"
-    return f"({place.sql} >= {Dialect.real(first)} AND {is_number(place)})"
+    return f"({place.sql} >= {place.dialect.real(first)} AND {is_number(place)})"
 
 
 def below(leaf: Leaf, place: Place, reached: int) -> str:
@@ -146,7 +154,7 @@ def below(leaf: Leaf, place: Place, reached: int) -> str:
     first = threshold(leaf.value, reached)
     if place.kind == "whole":
         return f"{place.sql} < {math.ceil(first)}"
-    return f"{place.sql} < {Dialect.real(first)}"
+    return f"{place.sql} < {place.dialect.real(first)}"
 
 
 def leaf_sql(leaf: Leaf, place: Place) -> tuple[str, bool]:
@@ -155,16 +163,12 @@ def leaf_sql(leaf: Leaf, place: Place) -> tuple[str, bool]:
         return f"CASE WHEN {is_number(place)} THEN {Dialect.integer(leaf.least)} END", False
     first, last = inner_range(leaf)
     if place.kind == "whole":
-        return _whole_leaf(leaf, place.sql, math.ceil(first), math.floor(last))
-    return _real_leaf(leaf, place.sql, first, last), True
+        return _whole_leaf(leaf, place, math.ceil(first), math.floor(last))
+    return _real_leaf(leaf, place, first, last), True
 
 
-def _rounded(x: str, per_unit: float) -> str:
-    return f"FLOOR({x} * {Dialect.real(per_unit)} + {Dialect.real(0.5)})"
-
-
-def _whole_leaf(leaf: Leaf, x: str, first: int, last: int) -> tuple[str, bool]:
-    per_unit = leaf.value.per_unit
+def _whole_leaf(leaf: Leaf, place: Place, first: int, last: int) -> tuple[str, bool]:
+    x, speak, per_unit = place.sql, place.dialect, leaf.value.per_unit
     exact = per_unit.is_integer() and max(abs(leaf.least), abs(leaf.most)) <= EXACT
     if exact:
         factor = "" if per_unit == 1.0 else f" * {int(per_unit)}"
@@ -174,22 +178,23 @@ def _whole_leaf(leaf: Leaf, x: str, first: int, last: int) -> tuple[str, bool]:
             Dialect.integer(leaf.most),
         )
     else:
-        inner = _rounded(Dialect.double(x), per_unit)
-        least, most = Dialect.real(float(leaf.least)), Dialect.real(float(leaf.most))
+        inner = speak.rounded(speak.double(x), per_unit)
+        least, most = speak.real(float(leaf.least)), speak.real(float(leaf.most))
     sql = f"CASE WHEN {x} > {last} THEN {most} WHEN {x} < {first} THEN {least} ELSE {inner} END"
     return sql, not exact
 
 
-def _real_leaf(leaf: Leaf, x: str, first: float, last: float) -> str:
+def _real_leaf(leaf: Leaf, place: Place, first: float, last: float) -> str:
     """Rare values first: one test sends everything outside, and NaN, to the exact branch."""
+    x, speak = place.sql, place.dialect
     middle = first + (last - first) / 2
     reach = min(math.nextafter(last, math.inf) - middle, middle - math.nextafter(first, -math.inf))
     near = math.nextafter(reach, -math.inf)
-    inner = _rounded(x, leaf.value.per_unit)
-    least, most = Dialect.real(float(leaf.least)), Dialect.real(float(leaf.most))
+    inner = speak.rounded(x, leaf.value.per_unit)
+    least, most = speak.real(float(leaf.least)), speak.real(float(leaf.most))
     return (
-        f"CASE WHEN abs({x} - {Dialect.real(middle)}) > {Dialect.real(near)} THEN"
-        f" CASE WHEN {x} < {Dialect.real(first)} THEN {least}"
-        f" WHEN {x} <= {Dialect.real(last)} THEN {inner}"
-        f" WHEN {x} <= {INFINITY} THEN {most} END ELSE {inner} END"
+        f"CASE WHEN abs({x} - {speak.real(middle)}) > {speak.real(near)} THEN"
+        f" CASE WHEN {x} < {speak.real(first)} THEN {least}"
+        f" WHEN {x} <= {speak.real(last)} THEN {inner}"
+        f" WHEN {x} <= {place.infinity} THEN {most} END ELSE {inner} END"
     )

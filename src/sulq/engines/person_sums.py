@@ -31,7 +31,8 @@ def person_statement(program: PersonSums, places: Mapping[str, Place], most_rows
     shared = frozenset(node for node, uses in draft.uses.items() if uses > 1)
     keys, aggregates, source = _parts(program, sums, Emitter(places, shared), most_rows)
     held = dict(zip(sums.aggregates, aggregates, strict=True))
-    parts = [f"{weight} * {Dialect.wide(held[part])}" for weight, part in sums.terms[0]]
+    wide = next(iter(places.values())).dialect.wide
+    parts = [f"{weight} * {wide(held[part])}" for weight, part in sums.terms[0]]
     named = [
         _one_key(key, group) if isinstance(group, BinCells) else key
         for key, group in zip(keys, program.groups, strict=True)
@@ -41,11 +42,11 @@ def person_statement(program: PersonSums, places: Mapping[str, Place], most_rows
         [
             PERSON,
             *(f"{key} AS {name}" for key, name in zip(named, columns, strict=True)),
-            f"{' + '.join(parts) or Dialect.wide('0')} AS s",
+            f"{' + '.join(parts) or wide('0')} AS s",
         ]
     )
     clipped = Dialect.bigint(
-        f"LEAST(GREATEST(s, {Dialect.wide(str(program.low))}), {Dialect.wide(str(program.high))})"
+        f"LEAST(GREATEST(s, {wide(str(program.low))}), {wide(str(program.high))})"
     )
     per_person = ", ".join(str(number + 1) for number in range(len(keys) + 1))
     per_cell = ", ".join(str(number + 1) for number in range(len(keys)))

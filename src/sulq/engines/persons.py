@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from sulq.engines.dialect import INFINITY, Dialect
+from sulq.engines.dialect import Dialect
 from sulq.engines.leaves import Place, column_leaf, leaf_sql
 from sulq.schema.bound import PRIME, Quantised
 from sulq.schema.columns import Category, Column, Flag, Number, Schema
@@ -33,24 +33,24 @@ def code_sql(column: Column, place: Place) -> str:
             leaf = column_leaf(hash_grid(column))
             code = f"{Dialect.bigint(leaf_sql(leaf, place)[0])} - {Dialect.integer(leaf.least)}"
         case Category() if place.kind == "text":
-            code = Dialect.text_hash(place.sql)
+            code = place.dialect.text_hash(place.sql)
         case Category():
             code = f"{Dialect.bigint(f'(({place.sql} % {PRIME}) + {PRIME}) % {PRIME}')}"
         case Flag():
-            code = Dialect.bigint(place.sql)
+            code = place.dialect.flag_bit(place.sql)
     return f"COALESCE({code} + 1, 0)"
 
 
 def _tie_sql(column: Column, place: Place) -> str:
     """The value as far as any question can tell it, NULL first."""
-    x = place.sql
+    x, speak = place.sql, place.dialect
     if isinstance(column, Number):
         low, high = (float(bound) for bound in column.range)
-        inside = Dialect.double(x)
+        inside = speak.double(x)
         x = (
-            f"CASE WHEN {inside} < {Dialect.real(low)} THEN {Dialect.real(low)}"
-            f" WHEN {inside} <= {Dialect.real(high)} THEN {inside}"
-            f" WHEN {inside} <= {INFINITY} THEN {Dialect.real(high)} END"
+            f"CASE WHEN {inside} < {speak.real(low)} THEN {speak.real(low)}"
+            f" WHEN {inside} <= {speak.real(high)} THEN {inside}"
+            f" WHEN {inside} <= {place.infinity} THEN {speak.real(high)} END"
         )
     return f"{x} ASC NULLS FIRST"
 

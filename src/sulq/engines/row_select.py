@@ -43,8 +43,7 @@ def _leaf_sql(leaf: Leaf, emitter: Emitter) -> str:
             flag = emitter.place(column).sql
             return f"CAST(CASE WHEN {flag} THEN 1 WHEN NOT {flag} THEN 0 ELSE -1 END AS BIGINT)"
         case CategoryCells(column=column, values=values):
-            declared = Dialect.declared_only(emitter.place(column).sql, values)
-            return f"COALESCE(CAST(enum_code({declared}) AS BIGINT), CAST(-1 AS BIGINT))"
+            return emitter.dialect.place_among(emitter.place(column).sql, values)
         case UnitLeaf(value=value):
-            return Dialect.double(emitter.place(value.column).sql)
+            return emitter.dialect.double(emitter.place(value.column).sql)
     return Dialect.bigint(emitter.integer(leaf).sql)

@@ -110,5 +110,8 @@ def aggregate_sql(part: Aggregate, emitter: Emitter, most_rows: int) -> str:
             return f"count(*) FILTER (WHERE {emitter.condition(condition).sql})"
         case Total(value=node):
             value = emitter.integer(node)
-            exact = value.real is not None and value.largest * most_rows <= EXACT_SUM
-            return f"COALESCE(sum({value.real if exact else value.sql}), 0)"
+            exact = value.largest * most_rows <= EXACT_SUM
+            summed = f"sum({value.sql})"
+            if value.real is not None and exact:
+                summed = emitter.dialect.real_sum(value.real)
+            return f"COALESCE({summed}, 0)"
