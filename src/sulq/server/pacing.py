@@ -1,0 +1,190 @@
+"""Replies on a clock: when one leaves is decided by public facts alone. S4.5
+
+Public are the bound on the rows, the number of columns and the question's program. A machine's
+speed is measured once, on rows that were made up. Proof: docs/proofs/timing.md.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Protocol
+
+import numpy as np
+
+from sulq.database import Database
+from sulq.query.expressions import col
+from sulq.query.statistics import count, histogram
+from sulq.schema.binding import BoundQuery
+from sulq.schema.columns import Number, Schema
+from sulq.schema.promise import Promise
+from sulq.schema.vectors import BlockSums
+from sulq.server.departures import Departures
+
+SHORTEST = 0.05
+"""Seconds of the shortest tick: a durable write, a thread's turn and a small table fit in."""
+MARGIN = 4.0
+"""A tick is so many times what its question takes on this machine at leisure."""
+GUARD = 0.002
+"""What is done later than this before its tick takes the next one: it could be seen to hurry."""
+LIGHT = 8
+"""Parts of the program that a tick is long enough for."""
+MADE_UP = 200_000
+CELLS = 500
+LEAST_STEP = 5e-10
+"""Seconds that a row's step is taken to need at least: what is too short to measure here."""
+
+
+class Pace(Protocol):
+    """When replies leave. One per table."""
+
+    overruns: int
+    """Replies that missed their tick. For the owner only: it is a fact about running times."""
+
+    def ticks(self, *asked: BoundQuery | None) -> int:
+        """How long a reply to these questions takes, from public facts; 1 for a refusal."""
+
+    async def leave(self, arrived: float, ticks: int) -> None:
+        """Return when a reply to what `arrived` then (monotonic) may leave."""
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """Seconds of this machine, on made-up rows: a question, a row's step, a coordinate."""
+
+    question: float
+    step: float
+    coordinate: float
+
+    @classmethod
+    @lru_cache(maxsize=1)
+    def measured(cls) -> Machine:
+        """Three questions to a made-up table, through the whole flow; never the real one."""
+        schema = Schema(Number("a", 0, CELLS, step=1), Number("b", 0, 1))
+        random = np.random.default_rng()
+        made = {"a": random.integers(0, CELLS, MADE_UP), "b": random.random(MADE_UP)}
+        few = {name: values[:CELLS] for name, values in made.items()}
+        promise = Promise(1, "1e-6", 1_000)
+        small = count(where=col("a") < 7)
+        with (
+            Database.open(few, schema, promise, ":memory:", name="few") as short,
+            Database.open(made, schema, promise, ":memory:", name="many") as long,
+        ):
+            question = _seconds(lambda turn: short.ask(small, credits=1 + turn / 8))
+            many = _seconds(lambda turn: long.ask(small, credits=1 + turn / 8))
+            wide = _seconds(
+                lambda turn: short.ask(histogram("a", edges=range(CELLS + 1)), credits=2 + turn / 8)
+            )
+            steps = MADE_UP * weight(long.bind(small), schema)
+        return cls(
+            question,
+            max((many - question) / steps, LEAST_STEP),
+            max((wide - question) / CELLS, LEAST_STEP),
+        )
+
+    def seconds(self, steps: int, coordinates: int) -> float:
+        """A question of so many steps over all rows, and so many coordinates."""
+        return self.question + steps * self.step + coordinates * self.coordinate
+
+
+def _seconds(work: Callable[[int], object]) -> float:
+    """The best of four: what the machine can do, not what else it had to do."""
+    found = []
+    for turn in range(4):
+        start = time.perf_counter()
+        work(turn)
+        found.append(time.perf_counter() - start)
+    return min(found)
+
+
+def weight(bound: BoundQuery, schema: Schema) -> int:
+    """Steps of work for one row: columns that may be read, and parts of the program."""
+    sums = bound.sums
+    inner = math.prod(sums.shape) + sums.width if isinstance(sums, BlockSums) else 0
+    return len(schema.columns) + _parts(sums) + inner
+
+
+def coordinates(bound: BoundQuery) -> int:
+    """How many numbers are drawn for, stored and sent."""
+    sums = bound.sums
+    return math.prod(sums.shape) if isinstance(sums, BlockSums) else bound.cells * len(bound.terms)
+
+
+def _parts(node: object) -> int:
+    """How many nodes a program has; a list of values is one."""
+    if isinstance(node, tuple):
+        return sum(map(_parts, node))
+    names = getattr(type(node), "__match_args__", ())
+    return 1 + sum(_parts(getattr(node, name)) for name in names) if names else 0
+
+
+def public_rows(database: Database) -> int:
+    """A bound on the rows that everybody may know: n under replace, else what is declared."""
+    schema, size = database.schema, database.size
+    return schema.at_most if size is None else size * schema.max_rows
+
+
+class Clock:
+    """Whole ticks from the arrival: neither a row, nor the noise, nor a stored answer shows."""
+
+    def __init__(self, tick: float, work: Callable[[BoundQuery], float]) -> None:
+        """`work`: ticks that a question needs, from public facts."""
+        self.tick, self.overruns, self._work = tick, 0, work
+        self._counting, self._departures = threading.Lock(), Departures()
+
+    @classmethod
+    def of(
+        cls, database: Database, *, tick: float | None = None, machine: Machine | None = None
+    ) -> Clock:
+        """The clock of a table; fixed from here on.
+
+        A tick is the margin times a light question, rounded up to 1, 2 or 5 times a power of ten;
+        or the owner's own choice, in seconds, for such a question.
+        """
+        schema, rows, known = database.schema, public_rows(database), machine or Machine.measured()
+        light = known.seconds(rows * (len(schema.columns) + LIGHT), 1)
+        usual = rounded(max(SHORTEST, MARGIN * light))
+
+        def work(bound: BoundQuery) -> float:
+            return MARGIN * known.seconds(rows * weight(bound, schema), coordinates(bound)) / usual
+
+        return cls(tick or usual, work)
+
+    def ticks(self, *asked: BoundQuery | None) -> int:
+        """Their work one after the other, in whole ticks."""
+        return max(1, math.ceil(sum(self._work(bound) for bound in asked if bound is not None)))
+
+    def departure(self, arrived: float, ticks: int, now: float) -> float:
+        """The moment `ticks` after the arrival, or the first whole tick that is not too near."""
+        needed = math.ceil((now + GUARD - arrived) / self.tick)
+        return arrived + max(ticks, needed) * self.tick
+
+    async def leave(self, arrived: float, ticks: int) -> None:
+        moment = self.departure(arrived, ticks, time.monotonic())
+        if moment > arrived + (ticks + 0.5) * self.tick:
+            with self._counting:
+                self.overruns += 1
+        await self._departures.until(moment)
+
+
+class Unpaced:
+    """Replies leave when they are ready: for an owner alone with the table, and for tests."""
+
+    overruns = 0
+
+    def ticks(self, *asked: BoundQuery | None) -> int:
+        return 1
+
+    async def leave(self, arrived: float, ticks: int) -> None:
+        """At once."""
+
+
+def rounded(seconds: float) -> float:
+    """Up to 1, 2 or 5 times a power of ten: a coarse fact about the machine."""
+    power = 10.0 ** math.floor(math.log10(seconds) + 1e-9)
+    step = next(step for step in (1, 2, 5, 10) if seconds <= step * power * (1 + 1e-9))
+    return float(f"{step * power:.6g}")

@@ -1,0 +1,190 @@
+"""The clock: departures follow from public facts, and whoever is late takes the next tick."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+from functools import reduce
+from operator import or_
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.people import SCHEMA, frame, publish
+
+from sulq import Promise, Schema, col, count, histogram, outer, total
+from sulq.query.vectors import columns
+from sulq.server import pacing
+from sulq.server.departures import Departures
+from sulq.server.pacing import GUARD, Clock, Machine, Unpaced, public_rows, rounded
+
+MACHINE = Machine(question=0.002, step=1e-9, coordinate=1e-5)
+
+
+def clock(tick: float = 0.05) -> Clock:
+    return Clock(tick, lambda bound: 1.0)
+
+
+@given(
+    st.floats(0, 1e6),
+    st.integers(1, 50),
+    st.floats(0, 20),
+    st.sampled_from([0.05, 0.2, 1.0]),
+)
+def test_departures_are_whole_ticks_after_the_arrival(arrived, ticks, taken, tick):
+    """No sooner than the public time, no sooner than the work is done, at most one tick later."""
+    now = arrived + taken
+    moment = clock(tick).departure(arrived, ticks, now)
+    whole = (moment - arrived) / tick
+    assert abs(whole - round(whole)) < 1e-6
+    assert round(whole) >= ticks
+    assert moment >= now + GUARD - 1e-6
+    assert round(whole) == ticks or moment < now + GUARD + tick + 1e-6
+
+
+def test_what_is_done_in_time_leaves_at_the_same_moment_whenever_it_was_done():
+    assert {clock().departure(10.0, 1, 10.0 + taken) for taken in (0, 1e-4, 0.03, 0.0479)} == {
+        10.05
+    }
+    assert clock().departure(10.0, 1, 10.0485) == 10.1  # too near: it could be seen to hurry
+
+
+def test_an_overrun_leaves_at_the_next_tick_and_is_counted():
+    async def late() -> float:
+        arrived = time.monotonic()
+        await asyncio.sleep(0.06)
+        await paced.leave(arrived, 1)
+        return time.monotonic() - arrived
+
+    async def prompt() -> float:
+        arrived = time.monotonic()
+        await paced.leave(arrived, 1)
+        return time.monotonic() - arrived
+
+    paced = clock()
+    assert asyncio.run(prompt()) >= 0.05
+    assert paced.overruns == 0
+    taken = asyncio.run(late())
+    assert taken >= 0.1 and paced.overruns == 1
+
+
+def test_many_replies_wait_side_by_side():
+    async def one(number: int) -> None:
+        await paced.leave(time.monotonic(), 1 + number % 3)
+
+    async def many() -> float:
+        start = time.monotonic()
+        await asyncio.gather(*(one(number) for number in range(500)))
+        return time.monotonic() - start
+
+    paced = clock()
+    assert asyncio.run(many()) < 3  # one after the other: 50 s
+
+
+def test_a_waiter_that_goes_away_disturbs_nobody():
+    async def scene() -> None:
+        departures = Departures()
+        gone = asyncio.create_task(departures.until(time.monotonic() + 0.02))
+        stays = asyncio.create_task(departures.until(time.monotonic() + 0.04))
+        sooner = asyncio.create_task(departures.until(time.monotonic() + 0.01))
+        await sooner
+        gone.cancel()
+        await stays
+        assert gone.cancelled()
+
+    asyncio.run(asyncio.wait_for(scene(), 5))
+
+
+def test_the_clock_knows_no_row():
+    """Two tables of one size, wholly different: one clock. Under add-remove not even the size."""
+    questions = [count(), total("income", where=col("age") > 40), histogram("blood", "city")]
+    with publish(frame(500, seed=1)) as one, publish(frame(500, seed=2)) as other:
+        clocks = [Clock.of(table, machine=MACHINE) for table in (one, other)]
+        assert clocks[0].tick == clocks[1].tick
+        for question in questions:
+            assert clocks[0].ticks(one.bind(question)) == clocks[1].ticks(other.bind(question))
+    promise = Promise(1, "1e-6", 100, neighbours="add-remove")
+    known = Schema(*SCHEMA.columns, at_most=10**7)
+    with publish(frame(50), known, promise) as few, publish(frame(5_000), known, promise) as many:
+        assert public_rows(few) == public_rows(many) == 10**7
+        assert Clock.of(few, machine=MACHINE).tick == Clock.of(many, machine=MACHINE).tick
+
+
+def test_more_work_takes_more_ticks():
+    """Public costs count: parts of the program, cells, questions together."""
+    with publish() as table:
+        paced = Clock.of(table, machine=Machine(0.002, 5e-6, 1e-3))
+        light, wide = count(), histogram("age", "blood", edges={"age": range(101)})
+        heavy = count(where=reduce(or_, (col("age") * n < col("income") for n in range(2, 30))))
+        bound = [table.bind(question) for question in (light, heavy, wide)]
+        ticks = [paced.ticks(one) for one in bound]
+        assert ticks[0] == 1 and min(ticks[1:]) > 1
+        assert paced.ticks(*bound) > max(ticks)
+        assert paced.ticks(None) == paced.ticks() == 1
+        chosen = Clock.of(table, tick=9, machine=Machine(0.002, 5e-6, 1e-3))
+        assert chosen.tick == 9 and [chosen.ticks(one) for one in bound] == ticks  # in proportion
+
+
+def test_outer_products_count_their_width():
+    with publish() as table:
+        paced = Clock.of(table, machine=Machine(0.002, 5e-6, 1e-3))
+        small = table.bind(outer(columns(["age"]), columns(["age"])))
+        large = table.bind(outer(columns(["age", "income"]), columns(["age", "income"])))
+        assert pacing.coordinates(small) == 1 and pacing.coordinates(large) == 4
+        assert paced.ticks(large) >= paced.ticks(small)
+        assert pacing.weight(large, SCHEMA) > pacing.weight(small, SCHEMA)
+
+
+def test_the_machine_is_measured_on_made_up_rows(monkeypatch):
+    """No table is at hand when it is measured, and what was measured is kept."""
+    opened = []
+    original = pacing.Database.open
+
+    def watched(source, *given, **more):
+        opened.append(source)
+        return original(source, *given, **more)
+
+    monkeypatch.setattr(pacing.Database, "open", watched)
+    Machine.measured.cache_clear()
+    found = Machine.measured()
+    assert found.question > 0 and found.step > 0 and found.coordinate > 0
+    assert len(opened) == 2 and all(set(source) == {"a", "b"} for source in opened)
+    assert Machine.measured() is found and len(opened) == 2
+
+
+@pytest.mark.parametrize(
+    ("seconds", "tick"), [(0.05, 0.05), (0.051, 0.1), (0.12, 0.2), (0.3, 0.5), (1, 1), (3.2, 5)]
+)
+def test_ticks_are_round(seconds, tick):
+    assert rounded(seconds) == tick
+
+
+def test_unpaced_replies_leave_at_once():
+    async def leave() -> float:
+        start = time.monotonic()
+        await Unpaced().leave(start, 40)
+        return time.monotonic() - start
+
+    assert asyncio.run(leave()) < 1 and Unpaced().ticks(None) == 1
+
+
+@pytest.mark.slow
+def test_when_the_work_was_done_leaves_no_phase():
+    """Work that ends at two phases of a millisecond leaves alike. False alarm 1e-6."""
+
+    async def taken(work: float) -> float:
+        arrived = time.monotonic()
+        loop = asyncio.get_running_loop()
+        await loop.run_in_executor(None, time.sleep, work)
+        await paced.leave(arrived, 1)
+        return time.monotonic() - arrived
+
+    async def measured() -> float:
+        found = np.array([[await taken(0.0101), await taken(0.0106)] for _ in range(600)])
+        return float(np.mean(found[:, 0] < found[:, 1]))
+
+    paced = clock(0.02)
+    share = asyncio.run(measured())
+    assert abs(share - 0.5) < 4.9 * math.sqrt(0.25 / 600)
