@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from fractions import Fraction
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +16,15 @@ from sulq.schema.binding import BoundTerm
 
 Value = int | float | NDArray[np.float64]
 Interval = tuple[Value, Value]
+Draw = tuple[int, int, Fraction, Law]
+"""A stored noisy integer, by its receipt and place, its weight in a sum, and its law."""
+
+
+class Mixture(NamedTuple):
+    """What every derived sum is made of, where sums share their noise; `exact`: see Derivation."""
+
+    sums: tuple[tuple[Draw, ...], ...]
+    exact: bool
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -27,6 +37,7 @@ class Reading:
     keys: tuple[object, ...] = ()
     distributions: NDArray[Any] | None = None
     """Of a tree: one `Distribution` per cell of the other groups."""
+    mixture: Mixture | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -36,6 +47,7 @@ class Forecast:
     standard_error: float | NDArray[np.float64] | None
     half_width: Callable[[float], float | NDArray[np.float64] | None]
     note: str = ""
+    laws: tuple[Law, ...] = ()
 
 
 def spread_of(term: BoundTerm, law: Law) -> float:

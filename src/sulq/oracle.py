@@ -105,6 +105,8 @@ class Answer:
     sources: tuple[int, ...] = ()  # numbers of the receipts that it was derived from, if it was
     clipped: str = ""  # the bounds of the columns it reads
     schema: Schema | None = None
+    bound: BoundQuery | None = None
+    values: tuple[int, ...] = ()  # the noisy integers that it was read from
 
     @classmethod
     def of(
@@ -132,7 +134,7 @@ class Answer:
         return cls(
             found, bound.statistic.kind, axes, credits, receipt, note,
             bound.text, tuple(laws), promise, guarantee, terms, sources,
-            clipped_text(bound), bound.schema,
+            clipped_text(bound), bound.schema, bound, tuple(values),
         )  # fmt: skip
 
     def judged(self, bound: BoundQuery, within: float | None, confidence: float) -> Answer:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -274,6 +275,12 @@ def forecast(
     bound: BoundQuery, laws: Sequence[Law], rows: int | None, size: int | None
 ) -> Forecast:
     """The error bar a question will have, from public facts and what the asker states."""
+    return replace(_forecast(bound, laws, rows, size), laws=tuple(laws))
+
+
+def _forecast(
+    bound: BoundQuery, laws: Sequence[Law], rows: int | None, size: int | None
+) -> Forecast:
     pairs = list(zip(bound.terms, laws, strict=True))
     spreads = [spread_of(term, law) for term, law in pairs]
     match bound.statistic.kind:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sulq.bars import Mixture
 from sulq.derivation.estimates import Derivation
 from sulq.readings import (
     Interval,
@@ -27,6 +29,13 @@ Floats = NDArray[np.float64]
 
 def read_derived(found: Derivation, values: Sequence[int], size: int | None) -> Reading:
     """What derived sums say; there are at most so many rows."""
+    sums = tuple(
+        tuple((s.seq, s.place, s.weight, s.law) for s in sources) for sources in found.estimates
+    )
+    return replace(_read(found, values, size), mixture=Mixture(sums, found.exact))
+
+
+def _read(found: Derivation, values: Sequence[int], size: int | None) -> Reading:
     match found.bound.statistic.kind:
         case "count" | "total":
             return _single(found, values, size)

@@ -1,0 +1,349 @@
+"""Answers and quotes as replies, and back.
+
+A reply carries noisy integers and the laws of their noise; who has the public facts reads from
+them the very answer that the server read. Post-processing only.
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from sulq.accounting.calibration import calibrate
+from sulq.accounting.pricing import fine_bits
+from sulq.bars import Mixture
+from sulq.derivation.combined import read_derived
+from sulq.derivation.estimates import Derivation, Source
+from sulq.errors import InvalidQuery
+from sulq.noise.distributions import Law, law_from_json
+from sulq.oracle import Answer, Quote
+from sulq.query.spelling import question_text
+from sulq.query.statistics import as_statistic
+from sulq.query.sum_query import text_of
+from sulq.readings import Reading, forecast
+from sulq.schema.binding import BoundQuery, bind
+from sulq.schema.columns import Schema
+from sulq.schema.promise import Promise
+from sulq.wire.bodies import fraction_text, read_fraction
+from sulq.wire.questions import question_json
+from sulq.wire.replies import (
+    AnswerReply,
+    ExactQuoteReply,
+    LawJson,
+    MixtureJson,
+    Nested,
+    PlanLine,
+    PlanReply,
+    QuoteColumn,
+    QuoteQuestion,
+    QuoteReply,
+    ReceiptJson,
+    SqlCell,
+    SqlColumn,
+    SqlReply,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Paper:
+    """A receipt as it came: the same text, verified with the ledger's public key."""
+
+    body: dict[str, Any]
+    signature: str
+
+    @property
+    def seq(self) -> int:
+        return int(self.body["seq"])
+
+    def to_json(self) -> str:
+        """The text that was signed, and its signature."""
+        form = {"receipt": self.body, "signature": self.signature}
+        return json.dumps(form, sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+# --- answers ------------------------------------------------------------------------------------
+
+
+def answer_reply(answer: Answer, confidence: float = 0.95, *, figures: bool = True) -> AnswerReply:
+    """Everything a client needs to rebuild the answer; `figures`: the numbers in user units too."""
+    bound = answer.bound
+    if bound is None:
+        raise InvalidQuery("only an answer that a table gave can be sent")
+    shown: dict[str, Any] = {}
+    if figures:
+        low, high = answer.interval(confidence)
+        shown = {
+            "value": nested(answer.value),
+            "standard_error": nested(answer.standard_error),
+            "low": nested(low),
+            "high": nested(high),
+            "keys": [plain_key(key) for key in answer.keys],
+        }
+    receipt = answer.receipt
+    return AnswerReply(
+        kind=answer.kind,
+        confidence=confidence,
+        axes=list(answer.axes),
+        credits=float(answer.credits),
+        credits_exact=answer.credits,
+        receipt=None
+        if receipt is None
+        else ReceiptJson(receipt=dict(receipt.body), signature=receipt.signature),
+        note=answer.note,
+        question=answer.question,
+        noise=[law.to_json() for law in answer.laws],
+        values=[str(value) for value in answer.values],
+        sources=list(answer.sources),
+        guarantee=answer.guarantee,
+        terms=answer.terms,
+        promised=answer.promise is not None,
+        whole=_whole(bound),
+        mixture=None if answer.reading.mixture is None else _mixture_json(answer.reading.mixture),
+        **shown,
+    )
+
+
+def answer_of(
+    reply: AnswerReply, question: object, schema: Schema, promise: Promise, size: int | None
+) -> Answer:
+    """The answer that the server sent: the same values, bars, notes and words."""
+    bound = bind_public(question, schema, promise, whole=reply.whole)
+    values = [int(value) for value in reply.values]
+    laws = tuple(law_from_json(law) for law in reply.noise)
+    most = None if size is None else size * schema.max_rows
+    receipt = reply.receipt
+    answer = Answer.of(
+        bound,
+        values,
+        laws,
+        most=most,
+        credits=reply.credits_exact,
+        receipt=None if receipt is None else Paper(receipt.receipt, receipt.signature),
+        promise=promise if reply.promised else None,
+        guarantee=reply.guarantee,
+        terms=reply.terms,
+        reading=None
+        if reply.mixture is None
+        else _derived_reading(reply.mixture, bound, values, most),
+        sources=tuple(reply.sources),
+    )
+    return replace(answer, note=reply.note)
+
+
+@lru_cache(maxsize=16)
+def _fine(promise: Promise) -> int:
+    return fine_bits(calibrate(promise))
+
+
+def bind_public(
+    question: object, schema: Schema, promise: Promise, *, whole: bool = False
+) -> BoundQuery:
+    """As the server binds it: the question and the public facts decide."""
+    fine = 0 if whole else _fine(promise)
+    return bind(question, schema, promise.neighbours, fine=fine)
+
+
+def _whole(bound: BoundQuery) -> bool:
+    """Whether the sums are as a binding without finer steps leaves them."""
+    if bound.tree is not None:
+        return bound.tree.even
+    return all(term.lift == 1 for term in bound.terms)
+
+
+def _mixture_json(mixture: Mixture) -> MixtureJson:
+    laws: dict[Law, int] = {}
+    sums = [
+        [
+            (seq, place, fraction_text(weight), laws.setdefault(law, len(laws)))
+            for seq, place, weight, law in draws
+        ]
+        for draws in mixture.sums
+    ]
+    return MixtureJson(laws=[law.to_json() for law in laws], sums=sums, exact=mixture.exact)
+
+
+def _derived_reading(
+    form: MixtureJson, bound: BoundQuery, values: Sequence[int], most: int | None
+) -> Reading:
+    """Only weights and laws make the bars: the stored integers themselves stay where they are."""
+    laws = [law_from_json(law) for law in form.laws]
+    estimates = [
+        [Source(seq, place, read_fraction(w), 0, laws[law]) for seq, place, w, law in draws]
+        for draws in form.sums
+    ]
+    none: list[dict[int, Fraction]] = [{} for _ in estimates]
+    return read_derived(Derivation(bound, estimates, none, None, form.exact), values, most)
+
+
+# --- quotes and plans ---------------------------------------------------------------------------
+
+
+def quote_reply(quote: Quote, confidence: float = 0.95) -> QuoteReply:
+    return QuoteReply(
+        credits=float(quote.credits),
+        credits_exact=quote.credits,
+        left_after=float(quote.left_after),
+        left_after_exact=quote.left_after,
+        affordable=quote.affordable,
+        repeat=quote.repeat,
+        half_width=nested(quote.interval(confidence)[1]),
+        standard_error=nested(quote.standard_error),
+        confidence=confidence,
+        note=quote.note,
+        notes=list(quote.notes),
+        noise=_laws_json(quote.forecast.laws),
+    )
+
+
+def quote_of(
+    reply: QuoteReply,
+    question: object,
+    schema: Schema,
+    promise: Promise,
+    size: int | None,
+    rows: int | None,
+) -> Quote:
+    """The quote that the server made."""
+    bound = bind_public(question, schema, promise)
+    laws = [law_from_json(law) for law in reply.noise]
+    return Quote(
+        reply.credits_exact,
+        reply.left_after_exact,
+        forecast(bound, laws, rows, size),
+        reply.repeat,
+        tuple(reply.notes),
+    )
+
+
+def sql_quote_reply(quote: Any) -> QuoteReply:
+    """Of a `SqlQuote`: the statement as a whole, its columns, and the questions behind it."""
+    asked = zip(quote.plan.questions, quote.quotes, strict=True)
+    return QuoteReply(
+        credits=float(quote.credits),
+        credits_exact=quote.credits,
+        left_after=float(quote.left_after),
+        left_after_exact=quote.left_after,
+        affordable=quote.affordable,
+        repeat=bool(quote.quotes) and all(one.repeat for one in quote.quotes),
+        confidence=quote.confidence,
+        note=quote.note,
+        notes=list(quote.notes),
+        columns=[QuoteColumn(name=n, half_width=_number(half)) for n, half in quote.half_widths],
+        questions=[_sql_question(question, one) for question, one in asked],
+    )
+
+
+def _sql_question(question: object, quote: Quote) -> QuoteQuestion:
+    form = question_json(question)
+    sums = as_statistic(question).query
+    return QuoteQuestion(
+        question=question_text(text_of(sums.canonical())),
+        credits=float(quote.credits),
+        credits_exact=quote.credits,
+        repeat=quote.repeat,
+        question_json=form,
+    )
+
+
+def plan_reply(plan: Any) -> PlanReply:
+    """Of a `Plan`: its lines and what they cost together."""
+    return PlanReply(
+        credits=float(plan.credits),
+        credits_exact=plan.credits,
+        left_after=float(plan.left_after),
+        left_after_exact=plan.left_after,
+        affordable=plan.affordable,
+        confidence=plan.confidence,
+        lines=[
+            PlanLine(
+                question=line.question,
+                credits=float(line.credits),
+                credits_exact=line.credits,
+                repeat=line.repeat,
+                half_width=nested(line.half_width(plan.confidence)),
+                note=record["note"],
+                noise=_laws_json(line.forecast.laws),
+            )
+            for line, record in zip(plan.lines, plan.rows(), strict=True)
+        ],
+    )
+
+
+def exact_quote_reply(quote: Any) -> ExactQuoteReply:
+    return ExactQuoteReply(
+        guarantee=quote.guarantee,
+        terms=quote.terms,
+        divisor=quote.divisor,
+        left=float(quote.left),
+        left_exact=quote.left,
+        left_after=float(quote.left_after),
+        left_after_exact=quote.left_after,
+    )
+
+
+def sql_reply(result: Any) -> SqlReply:
+    """Of a `Result`: keys as they are, aggregates with their intervals."""
+    return SqlReply(
+        columns=[SqlColumn(name=c.name, is_key=c.is_key, unit=c.unit) for c in result.columns],
+        rows=[[_cell(cell, result.confidence) for cell in row] for row in result.rows],
+        credits=float(result.credits),
+        credits_exact=result.credits,
+        receipts=[receipt.seq for receipt in result.receipts if receipt is not None],
+        notes=list(result.notes),
+        confidence=result.confidence,
+    )
+
+
+def _cell(cell: Any, confidence: float) -> Any:
+    if not hasattr(cell, "interval"):
+        return plain_key(cell)
+    low, high = cell.interval(confidence)
+    return SqlCell(value=_number(cell.value), low=_number(low), high=_number(high))
+
+
+# --- numbers and keys ---------------------------------------------------------------------------
+
+
+def _laws_json(laws: Sequence[Law]) -> list[LawJson]:
+    return [law.to_json() for law in laws]
+
+
+def _number(value: Any) -> Any:
+    """JSON has no infinity: None where it is not finite."""
+    if value is None or isinstance(value, bool | int):
+        return value
+    number = float(value)
+    return number if math.isfinite(number) else None
+
+
+def nested(value: Any) -> Nested:
+    """A number, or an array as nested lists."""
+    if not isinstance(value, np.ndarray):
+        found: Nested = _number(value)
+        return found
+    if np.isfinite(value).all():
+        listed: list[Any] = value.tolist()
+        return listed
+    return [nested(part) if isinstance(part, np.ndarray) else _number(part) for part in value]
+
+
+def plain_key(key: object) -> Any:
+    """A key of a cell as JSON: dates as ISO text, bins as [low, high]."""
+    match key:
+        case tuple():
+            return [plain_key(part) for part in key]
+        case datetime.date():
+            return key.isoformat()
+        case Fraction():
+            return key.numerator if key.denominator == 1 else float(key)
+        case np.generic():
+            return key.item()
+    return key

@@ -1,0 +1,167 @@
+"""What a client sends. Unknown fields, infinite numbers and endless texts are refused."""
+
+from __future__ import annotations
+
+import math
+import re
+from fractions import Fraction
+from typing import Annotated, Any, Literal
+
+from pydantic import (
+    AfterValidator,
+    AliasChoices,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    StringConstraints,
+    WithJsonSchema,
+    model_validator,
+)
+
+VERSION = 1
+MOST_LETTERS = 100_000
+"""Of a statement in SQL."""
+MOST_QUESTIONS = 1_000
+MOST_SHARES = 1_000
+MOST_ROWS = 2**53
+
+_RATIO = re.compile(r"-?[0-9]{1,400}(/[0-9]{1,400})?")
+
+
+def fraction_text(number: Fraction | int) -> str:
+    """ "3/2"; whole numbers without a denominator."""
+    return str(Fraction(number))
+
+
+def read_fraction(given: object) -> Fraction:
+    """A ratio as text, or a finite JSON number as it is spelled."""
+    if isinstance(given, Fraction):
+        return given
+    if isinstance(given, str) and _RATIO.fullmatch(given):
+        over, _, under = given.partition("/")
+        if under and not int(under):
+            raise ValueError("the denominator is 0")
+        return Fraction(int(over), int(under or 1))
+    if isinstance(given, bool) or not isinstance(given, int | float) or not math.isfinite(given):
+        raise ValueError("want a finite number, or a ratio as text such as '3/2'")
+    if isinstance(given, int) and given.bit_length() > 1024:
+        raise ValueError("the number is too long")
+    return Fraction(repr(given))
+
+
+def _above_zero(number: Fraction) -> Fraction:
+    if number <= 0:
+        raise ValueError("want a number above 0")
+    return number
+
+
+Exact = Annotated[
+    Fraction,
+    BeforeValidator(read_fraction),
+    PlainSerializer(fraction_text, return_type=str),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "number"},
+                {"type": "string", "pattern": "^-?[0-9]{1,400}(/[0-9]{1,400})?$"},
+            ]
+        }
+    ),
+]
+"""A number sent without rounding: '3/2', 1.5 or 2."""
+Amount = Annotated[Exact, AfterValidator(_above_zero)]
+"""Credits or a weight: above 0."""
+Confidence = Annotated[float, Field(gt=0, lt=1)]
+Rows = Annotated[int, Field(ge=1, le=MOST_ROWS)]
+Within = Annotated[float, Field(gt=0)]
+Share = Annotated[float, Field(ge=0, le=1)]
+Statement = Annotated[str, StringConstraints(min_length=1, max_length=MOST_LETTERS)]
+Name = Annotated[str, StringConstraints(min_length=1, max_length=200)]
+Plain = str | int | float | bool | None
+Lookup = dict[Name, Annotated[list[Plain], Field(max_length=10_000)]]
+Lookups = Annotated[dict[Name, Annotated[Lookup, Field(max_length=100)]], Field(max_length=20)]
+
+
+class Body(BaseModel):
+    """Everything sent states its version; version 1 is all there is."""
+
+    model_config = ConfigDict(
+        extra="forbid", strict=True, allow_inf_nan=False, frozen=True, populate_by_name=True
+    )
+    version: Literal[1] = 1
+
+
+class QuestionBody(BaseModel):
+    """A statistic: its kind, its sums as `SumQuery.to_json` writes them; shares of quantiles."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False, frozen=True)
+    kind: Literal[
+        "sums", "outer", "count", "total", "mean", "variance",
+        "histogram", "cdf", "quantiles", "distribution",
+    ]  # fmt: skip
+    query: dict[str, Any]
+    shares: Annotated[list[Share], Field(max_length=MOST_SHARES)] = []
+
+
+class Terms(Body):
+    """How exactly to answer, and who pays: of every question."""
+
+    confidence: Confidence = 0.95
+    rows: Annotated[Rows | None, Field(validation_alias=AliasChoices("rows", "size"))] = None
+    reservation: Annotated[Name | None, Field(description="pays from credits set aside")] = None
+
+
+class QuoteBody(Terms):
+    """Price and error bar of a question or of a statement."""
+
+    question: QuestionBody | None = None
+    sql: Statement | None = None
+    within: Within | None = None
+    credits: Amount | None = None
+    lookups: Lookups | None = None
+
+    @model_validator(mode="after")
+    def one_of_both(self) -> QuoteBody:
+        if (self.question is None) == (self.sql is None):
+            raise ValueError("give question or sql, one of both")
+        return self
+
+
+class AskBody(Terms):
+    """`figures` false leaves out what can be worked out from `values` and `noise`."""
+
+    question: QuestionBody
+    within: Within | None = None
+    credits: Amount | None = None
+    max_credits: Annotated[Exact | None, Field(description="refuse, free, if it costs more")] = None
+    figures: bool = True
+
+
+class SqlBody(Terms):
+    sql: Statement
+    credits: Amount | None = None
+    lookups: Lookups | None = None
+    max_credits: Exact | None = None
+    dummy: Annotated[bool, Field(description="answer from made-up rows, free")] = False
+
+
+class PlanBody(Terms):
+    """Several questions, charged together or not at all; `within` for all or for each."""
+
+    questions: Annotated[list[QuestionBody], Field(min_length=1, max_length=MOST_QUESTIONS)]
+    within: Within | Annotated[list[Within | None], Field(max_length=MOST_QUESTIONS)] | None = None
+    credits: Amount | None = None
+    weights: Annotated[list[Amount], Field(max_length=MOST_QUESTIONS)] | None = None
+    max_credits: Exact | None = None
+    figures: bool = True
+
+
+class ReserveBody(Body):
+    credits: Amount
+
+
+class ExactBody(Body):
+    questions: Annotated[list[QuestionBody], Field(min_length=1, max_length=MOST_QUESTIONS)]
+    figures: bool = True
