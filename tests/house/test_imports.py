@@ -31,7 +31,7 @@ LAYERS = [
     {"explaining"},
     {"readings", "dummies", "display"},
     {"tree_readings"},
-    {"bars", "cumulative"},
+    {"bars", "cumulative", "shown"},
     {"accounting"},
     {"schema", "noise"},
     {"query"},

@@ -1,0 +1,23 @@
+"""The console: pages rendered on the server, in front of the same Service as /v1.
+
+How a page is added: see `sulq.server.console.pages`.
+"""
+
+from __future__ import annotations
+
+from fastapi import FastAPI
+
+from sulq.server.console import pages, shell
+from sulq.server.service import Service
+
+ROUTERS = (
+    shell.router,
+    pages.router,
+)
+
+
+def mount_console(app: FastAPI, service: Service) -> None:
+    """Add every page to the application; they reach the service by `app.state.service`."""
+    app.state.service = service
+    for router in ROUTERS:
+        app.include_router(router)

@@ -1,0 +1,151 @@
+"""How pages are made and sent.
+
+A page is added in four steps:
+1. `x_page.py`: a frozen dataclass `XView` of finished texts, a pure function
+   `x_view(service, caller, table) -> XView`, and
+       router = APIRouter()
+       @router.get("/console/{table}/x")
+       async def x(request: Request, table: str, caller: Anybody) -> Response:
+           return await fragment(request, "x.html", x_view, caller, table)
+   `fragment` runs the view in the thread pool, renders templates/x.html with it as `v`, and turns
+   refusals into a card of the same status. Use `Anybody`, `Asker` or `Owner` for the caller.
+2. `templates/x.html`: one root `<div data-page data-title="X · {{ v.table }} · sulq"
+   data-module="{{ asset('x.js') }}">` (data-module only if there is script). No logic beyond loops
+   and ifs on ready texts; no style attributes (CSP). parts.html has the macros note, icon, cell.
+   Charts and gauges are Markup from `charts.py`. The classes are in static/sulq.css.
+3. `static/x.js`: `export function start(root, app)`; app has
+   send(path, {method, body, key, signal}) (bearer added), html(reply), say(text, loudly),
+   go(href), refreshHead(), copied(button, text). It may return a function that stops what runs.
+   `data-copy="#id"` on a button copies that element's text without script of your own.
+4. Add the router to ROUTERS in `__init__.py`, and the tab (if new) to TABS in `shell.py`.
+The address of page x is /t/{table}/x (the shell), its content /console/{table}/x (the fragment).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping
+from functools import cache
+from importlib.resources import files
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Request
+from fastapi.responses import HTMLResponse, Response
+from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
+
+from sulq.errors import SulqError
+from sulq.server.access import Caller, Role, require
+from sulq.server.problems import Problem, not_found, problem_of
+from sulq.server.routes_ask import in_thread, service_of
+
+Anybody = Annotated[Caller, Depends(require(*Role))]
+Asker = Annotated[Caller, Depends(require(Role.OWNER, Role.ANALYST))]
+Owner = Annotated[Caller, Depends(require(Role.OWNER))]
+
+CSP = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:;"
+    " connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+HEADERS = {
+    "Content-Security-Policy": CSP,
+    "Cache-Control": "no-store",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+MEDIA = {"css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
+STATIC = files("sulq.server.console") / "static"
+
+router = APIRouter(include_in_schema=False)
+
+
+@cache
+def static_file(name: str) -> bytes | None:
+    """A file of ours; None for any other name."""
+    known = {entry.name: entry for entry in STATIC.iterdir()}
+    return known[name].read_bytes() if name in known else None
+
+
+@cache
+def asset(name: str) -> str:
+    """The address of a static file: a changed file has another one."""
+    body = static_file(name)
+    if body is None:
+        raise LookupError(f"no static file {name}")
+    return f"/static/{name}?v={hashlib.sha256(body).hexdigest()[:12]}"
+
+
+def _environment() -> Environment:
+    made = Environment(
+        loader=PackageLoader("sulq.server.console", "templates"),
+        autoescape=select_autoescape(default=True, default_for_string=True),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.globals["asset"] = asset
+    return made
+
+
+templates = _environment()
+
+
+def rendered(template: str, view: object = None) -> str:
+    return templates.get_template(template).render(v=view)
+
+
+def page(
+    template: str, view: object = None, status: int = 200, more: Mapping[str, str] | None = None
+) -> HTMLResponse:
+    """A template with its view, under the console's headers."""
+    return HTMLResponse(rendered(template, view), status, headers={**HEADERS, **(more or {})})
+
+
+async def fragment(
+    request: Request, template: str, view: Callable[..., object], *given: Any
+) -> Response:
+    """The view of a page, made off the event loop; a refusal keeps its status."""
+    try:
+        made = await in_thread(request, view, service_of(request), *given)
+    except Problem as problem:
+        return problem_card(problem)
+    except SulqError as error:
+        return problem_card(problem_of(error))
+    return page(template, made)
+
+
+def problem_card(problem: Problem) -> HTMLResponse:
+    """A refusal that is not about a question's text."""
+    return page("problem.html", problem, problem.status, problem.headers)
+
+
+# --- documents: the frame only, no data, no token ---
+
+
+@router.get("/")
+@router.get("/t/{table}/{page_name}")
+@router.get("/t/{table}/{page_name}/{part}")
+async def document() -> Response:
+    return page("shell.html")
+
+
+@router.get("/enter")
+async def enter() -> Response:
+    return page("enter.html")
+
+
+@router.get("/static/{name}")
+async def static(name: str) -> Response:
+    body = static_file(name)
+    if body is None:
+        raise not_found("there is no such file")
+    kind = MEDIA.get(name.rpartition(".")[2], "application/octet-stream")
+    kept = {"Cache-Control": "public, max-age=31536000, immutable"}
+    return Response(body, media_type=kind, headers={**HEADERS, **kept})
+
+
+@router.get("/favicon.ico")
+async def favicon() -> Response:
+    return await static("favicon.svg")

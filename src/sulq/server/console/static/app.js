@@ -1,0 +1,206 @@
+// The console's frame: token, navigation, fragments, theme. Pages bring their own module:
+// <div data-page data-title="..." data-module="/static/ask.js?v=..."> exports start(root, app),
+// which may return a function to call when the page is left.
+const TOKEN = "sulq.token", BACK = "sulq.back", THEME = "sulq.theme";
+const find = (what, within = document) => within.querySelector(what);
+const main = find("#main"), top_ = find("#top");
+let leaving = null, journey = 0;
+
+const token = () => sessionStorage.getItem(TOKEN);
+
+function where() {
+  const [, t, table, page] = location.pathname.split("/");
+  return t === "t" ? { table: decodeURIComponent(table || ""), page: page || "table" } : { table: "", page: "" };
+}
+
+// Every request carries the token as a bearer; a token that has ended leads to the door.
+async function send(path, { method = "GET", body, key, signal, accept } = {}) {
+  const headers = { Authorization: `Bearer ${token() || ""}` };
+  if (body !== undefined) headers["Content-Type"] = "application/json";
+  if (key) headers["Idempotency-Key"] = key;
+  if (accept) headers.Accept = accept;
+  const sent = body === undefined ? undefined : JSON.stringify(body);
+  const reply = await fetch(path, { method, headers, body: sent, signal, cache: "no-store", credentials: "omit" });
+  find("#offline").hidden = true;
+  if (reply.status === 401) toTheDoor();
+  return reply;
+}
+
+function toTheDoor() {
+  sessionStorage.removeItem(TOKEN);
+  if (location.pathname === "/enter") return;
+  sessionStorage.setItem(BACK, location.pathname + location.search);
+  location.replace("/enter");
+}
+
+// What a reply says, as HTML: fragments as they are, problems as a note.
+async function html(reply) {
+  const kind = reply.headers.get("content-type") || "";
+  const text = await reply.text();
+  return kind.startsWith("text/html") ? text : problem(text, reply.status);
+}
+
+function problem(text, status) {
+  let said = {};
+  try { said = JSON.parse(text); } catch { /* not ours */ }
+  const note = document.createElement("div"), words = document.createElement("div"), bold = document.createElement("b");
+  note.className = status >= 500 ? "note bad" : "note warn";
+  note.setAttribute("role", "alert");
+  bold.textContent = status >= 500 ? "The table cannot be read just now." : sentence(said.detail || "This was refused");
+  words.append(bold, ` ${status >= 500 ? "Nothing was charged." : sentence(said.hint || "")}`);
+  note.append(words);
+  return note.outerHTML;
+}
+const sentence = (text) => text && text[0].toUpperCase() + text.slice(1) + (/[.!?]$/.test(text) ? "" : ".");
+
+function say(text, loudly = false) {
+  const region = find(loudly ? "#cried" : "#said");
+  region.textContent = "";
+  setTimeout(() => { region.textContent = text; }, 30);
+}
+
+async function refreshHead() {
+  const { table, page } = where();
+  try {
+    const reply = await send(`/console/head?table=${encodeURIComponent(table)}&page=${page}`);
+    if (reply.ok) { top_.innerHTML = await reply.text(); keepTabInView(); }
+  } catch (error) { unreachable(error); }
+}
+
+function keepTabInView() {
+  const tabs = find(".tabs"), current = find(".tab[aria-current]");
+  if (tabs && current) tabs.scrollLeft = current.offsetLeft - (tabs.clientWidth - current.offsetWidth) / 2;
+}
+
+function unreachable(error) {
+  if (error.name !== "AbortError") find("#offline").hidden = false;
+}
+
+// The page of the address, put into <main>. Focus goes to its heading when it was walked to.
+async function load(walked = false) {
+  if (leaving) { leaving(); leaving = null; }
+  const trip = ++journey, { table, page } = where();
+  find("#leave").hidden = !token();
+  find("#stripe").hidden = true;
+  const path = table ? `/console/${encodeURIComponent(table)}/${page}${location.search}` : "/console/home";
+  const head = refreshHead();
+  try {
+    const reply = await send(path);
+    if (trip !== journey || reply.status === 401) return;
+    main.innerHTML = await html(reply);
+  } catch (error) { return unreachable(error); }
+  const root = find("[data-page]", main);
+  if (root?.dataset.only) return go(root.dataset.only, true);
+  document.title = root?.dataset.title || "sulq";
+  fold(main);
+  if (walked) { scrollTo(0, 0); (find("h1", main) || main).setAttribute("tabindex", "-1"); (find("h1", main) || main).focus(); }
+  await head;
+  if (root?.dataset.module) {
+    const module = await import(root.dataset.module);
+    if (trip === journey) leaving = module.start(root, app) || null;
+  }
+  if (trip === journey) document.documentElement.dataset.ready = `${table}/${page}`;
+}
+
+// Rails are closed lists on small screens.
+function fold(within) {
+  if (matchMedia("(max-width: 900px)").matches) for (const rail of within.querySelectorAll("details.rail")) rail.open = false;
+}
+
+function go(href, instead = false) {
+  delete document.documentElement.dataset.ready;
+  history[instead ? "replaceState" : "pushState"](null, "", href);
+  return load(!instead);
+}
+
+const app = { send, html, say, go, load, refreshHead, fold, find, unreachable, problem, where };
+
+document.addEventListener("click", (event) => {
+  const link = event.target.closest("a[href]");
+  for (const menu of document.querySelectorAll("details.menu[open]")) if (!menu.contains(event.target) || link) menu.open = false;
+  if (link && !event.defaultPrevented && event.button === 0 && !(event.metaKey || event.ctrlKey || event.shiftKey)) {
+    const to = new URL(link.href);
+    if (to.origin === location.origin && (to.pathname.startsWith("/t/") || to.pathname === "/") && !link.target) {
+      event.preventDefault();
+      go(to.pathname + to.search);
+    }
+  }
+  const copy = event.target.closest("[data-copy]");
+  if (copy) copied(copy, find(copy.dataset.copy).textContent);
+});
+
+async function copied(button, text) {
+  const before = button.textContent;
+  try { await navigator.clipboard.writeText(text); button.textContent = "Copied"; }
+  catch { button.textContent = "Not allowed by the browser"; }
+  say(button.textContent);
+  setTimeout(() => { button.textContent = before; }, 1600);
+}
+app.copied = copied;
+
+document.addEventListener("keydown", (event) => {
+  if (event.key !== "Escape") return;
+  const menu = event.target.closest?.("details.menu[open]");
+  if (menu) { menu.open = false; find("summary", menu).focus(); }
+});
+
+find("#theme").addEventListener("change", (event) => {
+  const chosen = event.target.value, root = document.documentElement;
+  if (chosen === "system") { delete root.dataset.theme; localStorage.removeItem(THEME); }
+  else { root.dataset.theme = chosen; localStorage.setItem(THEME, chosen); }
+});
+const kept = document.documentElement.dataset.theme;
+if (kept) find(`#theme [value=${kept}]`).checked = true;
+
+find("#leave").addEventListener("click", () => { sessionStorage.clear(); location.assign("/enter"); });
+addEventListener("popstate", () => load(true));
+addEventListener("offline", () => { find("#offline").hidden = false; });
+addEventListener("online", () => { find("#offline").hidden = true; });
+
+// --- the door: a typed token, or a one-time code in the address, which is wiped at once ---
+function enter() {
+  const form = find("#enter"), field = find("#token"), help = find("#token-help");
+  const refuse = (text) => {
+    help.textContent = text; help.classList.add("bad");
+    field.setAttribute("aria-invalid", "true"); field.focus();
+  };
+  const inside = (held) => {
+    sessionStorage.setItem(TOKEN, held);
+    const back = sessionStorage.getItem(BACK) || "/";
+    sessionStorage.removeItem(BACK);
+    location.replace(back);
+  };
+  const code = location.hash.slice(1);
+  if (code) {
+    history.replaceState(null, "", "/enter");
+    redeem(code).then((held) => held ? inside(held) : refuse("This link has been used, or has ended. Type your token, or ask for a new link."))
+      .catch(() => refuse("The server cannot be reached just now."));
+  } else if (token()) find("#already").hidden = false;
+  find("#show").addEventListener("click", (event) => {
+    const shown = field.type === "text";
+    field.type = shown ? "password" : "text";
+    event.target.textContent = shown ? "Show" : "Hide";
+    event.target.setAttribute("aria-pressed", String(!shown));
+  });
+  form.addEventListener("submit", async (event) => {
+    event.preventDefault();
+    const held = field.value.trim();
+    if (!held) return refuse("Type the token you were given.");
+    try {
+      const reply = await fetch("/v1/me", { headers: { Authorization: `Bearer ${held}` }, credentials: "omit" });
+      if (reply.ok) inside(held);
+      else refuse("This token is not known here, or has ended.");
+    } catch { refuse("The server cannot be reached just now."); }
+  });
+}
+
+async function redeem(code) {
+  const reply = await fetch("/v1/enter", {
+    method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ code }), credentials: "omit",
+  });
+  return reply.ok ? (await reply.json()).token : null;
+}
+
+if (location.pathname === "/enter") enter();
+else if (!token()) toTheDoor();
+else load();

@@ -1,0 +1,132 @@
+"""Numbers as they stand on a screen: one rule for pages, terminal and report.
+
+Digits end where the noise begins. Bars and prices round up, what is left rounds down, and a range
+is the value and its shown bar, so that table, chart and sentence agree.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from fractions import Fraction
+
+MINUS = "−"
+NEAR = 1e-9
+"""A bar that already has its digits stays: binary fractions lie a hair above them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A value and its bar in the same decimals; `low` and `high` are value -+ the shown bar."""
+
+    value: str
+    bar: str
+    low: str
+    high: str
+    places: int
+    number: float
+    half: float
+
+    @property
+    def weak(self) -> bool:
+        """True if the range contains 0."""
+        return bool(self.bar) and abs(self.number) <= self.half
+
+    @property
+    def range(self) -> str:
+        return f"{self.low} to {self.high}" if self.bar else self.value
+
+    def __str__(self) -> str:
+        return f"{self.value} ± {self.bar}" if self.bar else self.value
+
+
+def show(value: float, bar: float) -> Shown:
+    """`8.9 ± 1.2`: bars from 10 on in whole units, below in two digits, always rounded up."""
+    if not math.isfinite(value) or not math.isfinite(bar):
+        return Shown("no reading", "", "", "", 0, value, bar)
+    if bar <= 0:
+        said = spelled(value, None)
+        return Shown(said, "", said, said, 0, value, 0.0)
+    half, places = bar_up(bar)
+    number = round(value, places) + 0.0
+    low, high = number - half, number + half
+    said, bar_said, low_said, high_said = (spelled(x, places) for x in (number, half, low, high))
+    return Shown(said, bar_said, low_said, high_said, places, number, half)
+
+
+def bar_up(bar: float) -> tuple[float, int]:
+    """A bar as it is shown, and its decimals."""
+    if bar >= 10:
+        return float(math.ceil(bar * (1 - NEAR))), 0
+    places = 1 - math.floor(math.log10(bar))
+    half = math.ceil(bar * (1 - NEAR) * 10**places) / 10**places
+    return bar_up(half) if half >= 10 else (half, _digits(half))
+
+
+def bar_text(bar: float) -> str:
+    """A bar alone, without its ±."""
+    half, places = bar_up(bar) if bar > 0 else (0.0, 0)
+    return spelled(half, places)
+
+
+def _digits(half: float) -> int:
+    """Decimals of two significant digits; 0.995 rounded up to 1.0 has one."""
+    return max(0, 1 - math.floor(math.log10(half) + NEAR))
+
+
+def spelled(number: float, places: int | None) -> str:
+    """Thousands with a comma, a true minus sign; `None` keeps up to six digits."""
+    if places is None:
+        text = f"{number:,.0f}" if float(number).is_integer() else f"{number:,.6g}"
+    else:
+        text = f"{number:,.{places}f}"
+    if text.startswith("-"):
+        text = text[1:] if not text.strip("-0.,") else MINUS + text[1:]
+    return text
+
+
+def about(value: float, bar: float) -> str:
+    """`about 14,200`: rounded to the bar's leading digit."""
+    if bar <= 0 or not math.isfinite(bar):
+        return spelled(value, None)
+    place = math.floor(math.log10(bar) + NEAR)
+    return spelled(round(value, -place) + 0.0, max(0, -place))
+
+
+def price_text(credits: Fraction) -> str:
+    """Credits to pay: whole, 1/2, or rounded up to three digits."""
+    return _three(credits, ROUND_CEILING)
+
+
+def left_text(credits: Fraction) -> str:
+    """Credits left: the same, rounded down."""
+    return _three(credits, ROUND_FLOOR)
+
+
+def credits_word(credits: Fraction) -> str:
+    """ "2 credits", "1 credit", "½ credit"."""
+    return f"{price_text(credits)} {'credit' if 0 < credits <= 1 else 'credits'}"
+
+
+def _three(credits: Fraction, way: str) -> str:
+    if credits == Fraction(1, 2):
+        return "½"
+    if credits.denominator == 1:
+        return spelled(float(credits), 0)
+    context = Context(prec=40, rounding=way)
+    exact = context.divide(Decimal(credits.numerator), Decimal(credits.denominator))
+    if abs(exact) >= 100:
+        return spelled(float(exact.quantize(Decimal(1), rounding=way)), 0)
+    short = Context(prec=3, rounding=way).plus(exact)
+    return f"{short:f}".rstrip("0").rstrip(".") if "." in f"{short:f}" else f"{short:f}"
+
+
+def belief_up(p: float) -> int:
+    """Whole percent, rounded up: a bound stays one."""
+    return min(100, math.ceil(100 * p * (1 - 1e-12)))
+
+
+def ordinal(number: int) -> str:
+    """A receipt's number: "#0252"."""
+    return f"#{number:04d}"
