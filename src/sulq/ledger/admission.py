@@ -14,11 +14,13 @@ from sulq.accounting.losses import Loss
 from sulq.errors import Refused, SulqError
 from sulq.ledger import answers, events
 from sulq.ledger.book import Book
-from sulq.ledger.budgets import OWNER, Budgets
-from sulq.ledger.charges import by_name
+from sulq.ledger.budgets import OWNER, Budgets, ended
+from sulq.ledger.changes import no_more, unfinished
+from sulq.ledger.charges import by_name, from_json, loss_from_json
 from sulq.ledger.entries import Ask, Entry
 from sulq.ledger.receipts import Proof
 from sulq.ledger.reservations import NOTHING
+from sulq.ledger.store import Row
 from sulq.ledger.table import ATTEMPTS, Keyed, Record, Table
 
 CLOSED = (
@@ -47,6 +49,16 @@ class Desk:
     @property
     def name(self) -> str:
         return self.table.header.name
+
+    def check_open(self) -> None:
+        """`Refused` if the table was closed for good."""
+        if self.table.closed is not None:
+            raise no_more(self.table.closed)
+
+    def check_asker(self, analyst: str) -> None:
+        """`Refused` for somebody who may not ask any more; free."""
+        self.check_open()
+        self.table.budgets.known(analyst)
 
     def admit(self, ask: Ask) -> tuple[Entry, Proof | None]:
         """One question."""
@@ -89,6 +101,8 @@ class Desk:
         if (analyst, key) in self.table.keys or (known and known.names != names):
             raise Refused(f"the key {key!r} was used for something else; use a new key")
         if known is not None:
+            if known.old:
+                raise _before(key)
             records = [self.table.records.get(name) for name in names]
             found = [record for record in records if record is not None]
             if len(found) < len(records):
@@ -97,11 +111,16 @@ class Desk:
                 return None
             if known.attempts >= ATTEMPTS:
                 raise _too_often(key)
+        if self.table.closed is not None:
+            return None  # each question is decided alone
         return events.planned(self.name, analyst, key, asks)
 
     def _decide(self, ask: Ask, budgets: Budgets) -> Decision:
         """Refuse, or say what is to be done; changes nothing."""
         table, analyst = self.table, ask.analyst
+        budgets.known(analyst)
+        if table.closed is not None:
+            return self._kept(ask)
         if ask.key is not None:
             if (analyst, ask.key) in table.plans:
                 raise Refused(f"the key {ask.key!r} was used for a plan; use a new key")
@@ -122,9 +141,23 @@ class Desk:
         event = events.repeated(self.name, record.seq, ask, due)
         return Decision(ask, record, due, event if first or ask.key is not None else None)
 
+    def _kept(self, ask: Ask) -> Decision:
+        """Of a closed table: what this analyst has got before; no event is left to write."""
+        record = self.table.records.get(ask.name)
+        if record is None or record.answer is None or ask.analyst not in record.got:
+            self.check_open()
+        if ask.reservation is not None:
+            raise ended()
+        assert record is not None  # noqa: S101
+        self._check_question(record, ask)
+        keyed = self.table.keys.get((ask.analyst, ask.key)) if ask.key is not None else None
+        return Decision(ask, record, NOTHING, None) if keyed is None else self._again(keyed, ask)
+
     def _again(self, keyed: Keyed, ask: Ask) -> Decision:
         """A retry under a known key: the stored answer, or another attempt at the same charge."""
         record = keyed.record
+        if record.old:
+            raise _before(ask.key)
         if record.name != ask.name:
             raise Refused(f"the key {ask.key!r} was used for another question; use a new key")
         self._check_question(record, ask)
@@ -167,6 +200,19 @@ class Desk:
         named = (ledger, seq, self.name, ask.analyst, ask.key, ask.question, ask.digest, ask.noise)
         return Entry(*named, dict(charged), share)
 
+    def recorded(self, row: Row, analyst: str | None) -> tuple[Entry | None, Proof | None]:
+        """The charge or repeat in a row, if it is this table's and analyst's (None: anybody's)."""
+        body = json.loads(row.body)
+        mine = body["kind"] in ("charge", "release", "repeat") and body["table"] == self.name
+        if not mine or analyst not in (None, body["analyst"]):
+            return None, None
+        record = self.table.by_seq[row.seq]
+        asked = body if row.seq == record.seq else json.loads(self.book.row(record.seq).body)
+        share, parts = loss_from_json(body["share"]), from_json(body.get("charges", ()))
+        ask = Ask(asked["question"], *record.name, parts, share, body["analyst"], body["key"])
+        charged = by_name(parts, self.table.header.accounts)
+        return self.entry(row.seq, ask, charged, share), self.proof(row.seq, record)
+
     def store(self, entry: Entry, noisy: str) -> Proof | None:
         """Store an answer unless there is one: compare-and-set. G.3.4"""
         record = self.open_record(entry)
@@ -182,6 +228,10 @@ class Desk:
         here = (entry.ledger, entry.table) == (self.book.history.ledger, self.name)
         if record is None or not known or record.lost or not here:
             raise Refused(f"entry {entry.seq} is not open in this ledger; charge it first")
+        try:
+            self.check_asker(entry.analyst)
+        except Refused as late:
+            raise unfinished(late) from None
         return record
 
     def proof(self, seq: int, record: Record) -> Proof | None:
@@ -205,6 +255,13 @@ def _lost(key: str | None) -> Refused:
     return Refused(
         f"the answer under key {key!r} was lost when the ledger was recovered; "
         "ask with a new key, at full price"
+    )
+
+
+def _before(key: str | None) -> Refused:
+    return Refused(
+        f"the key {key!r} was used before the table was amended, and the question means something "
+        "else now; use a new key"
     )
 
 

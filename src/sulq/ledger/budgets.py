@@ -13,60 +13,16 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 
 from sulq.accounting.losses import Loss
 from sulq.errors import BudgetSpent, Refused
+from sulq.ledger.changes import Ended
 from sulq.ledger.charges import Part
 from sulq.ledger.reservations import NOTHING, Reservation, less
+from sulq.ledger.tally import Tally, rounded_up
 
 OWNER = "owner"
-
-
-class Tally:
-    """One integer per account, kept as a common part and what each has on top.
-
-    A question that touches everybody then costs one addition, however many accounts there are.
-    Amounts only grow, so the largest needs no search.
-    """
-
-    __slots__ = ("common", "extra", "top")
-
-    def __init__(self, size: int) -> None:
-        self.common, self.extra, self.top = 0, [0] * size, 0
-
-    def _everybody(self, part: Part) -> bool:
-        return part.ranges == ((0, len(self.extra) - 1),)
-
-    @property
-    def most(self) -> int:
-        return self.common + self.top
-
-    def worst(self, part: Part) -> int:
-        """The most that any account of `part` has."""
-        if self._everybody(part):
-            return self.most
-        return self.common + max(self.extra[number] for number in part.accounts())
-
-    def add(self, part: Part, amount: int) -> None:
-        if self._everybody(part):
-            self.common += amount
-            return
-        for number in part.accounts():
-            self.extra[number] += amount
-            self.top = max(self.top, self.extra[number])
-
-    def fill(self, least: int) -> None:
-        """Raise every account to `least`."""
-        self.extra = [max(extra, least - self.common) for extra in self.extra]
-        self.top = max(self.extra)
-
-    def __getitem__(self, number: int) -> int:
-        return self.common + self.extra[number]
-
-    def copy(self) -> Tally:
-        twin = Tally(0)
-        twin.common, twin.extra, twin.top = self.common, list(self.extra), self.top
-        return twin
 
 
 @dataclass(slots=True)
@@ -76,6 +32,7 @@ class Share:
     granted: Loss | None
     spent: Loss = NOTHING
     held: Loss = NOTHING  # in open reservations
+    revoked: Ended | None = None  # then nothing is for this analyst until a new grant
 
     @property
     def left(self) -> Loss:
@@ -117,7 +74,7 @@ class Budgets:
         self, analyst: str, parts: Iterable[Part], share: Loss, reservation: int | None = None
     ) -> None:
         """Raise `Refused` or `BudgetSpent` unless all of it fits; changes nothing."""
-        own = self._known(analyst)
+        own = self.known(analyst)
         limit = self._limit(own, analyst, reservation)
         if limit is not None and not share.within(limit):
             raise self._short(analyst, share, limit, reservation)
@@ -133,11 +90,17 @@ class Budgets:
             ):
                 self._overdrawn(part, held)
 
-    def _known(self, analyst: str) -> Share:
+    def known(self, analyst: str) -> Share:
+        """The share of somebody who may ask."""
         own = self.shares.get(analyst)
         if own is None:
             raise Refused(
                 f"{analyst!r} has no grant on this table; the owner can give one "
+                f"(`sulq grant {analyst}`)"
+            )
+        if own.revoked is not None:
+            raise Refused(
+                f"{analyst!r} was revoked on this table ({own.revoked}); the owner can grant anew "
                 f"(`sulq grant {analyst}`)"
             )
         return own
@@ -198,7 +161,7 @@ class Budgets:
 
     def admit_reservation(self, analyst: str, wanted: Loss) -> Loss:
         """What may be set aside: the credits, and of delta what there is, at most as wanted."""
-        self._known(analyst)
+        self.known(analyst)
         left = self.remaining(analyst)
         if wanted.credits > left.credits:
             raise BudgetSpent(
@@ -236,9 +199,52 @@ class Budgets:
 
     def grant(self, analyst: str, amount: Loss) -> Share:
         own = self.shares.setdefault(analyst, Share(NOTHING))
-        own.granted = (own.granted or NOTHING) + amount
+        own.granted, own.revoked = (own.granted or NOTHING) + amount, None
         self.reserved += amount
         return own
+
+    def revoke(self, analyst: str, ended: Ended) -> None:
+        """What is unspent returns to what nobody was granted; what is spent stays."""
+        own = self.shares[analyst]
+        for seq in [seq for seq, held in self.reservations.items() if held.analyst == analyst]:
+            self.give_back(seq)
+        self.reserved = less(self.reserved, own.left)
+        own.granted, own.revoked = own.spent, ended
+
+    def admit_amend(self, cap: Loss, credits: Fraction, delta: Fraction) -> None:
+        """Refuse a cap that is smaller than what is spent and kept, in its own currency."""
+        after = self.copy()
+        after.amend(cap, credits, delta)
+        if not after.held.within(cap):
+            wanted, most = in_credits(after.held.credits, up=True), in_credits(cap.credits)
+            raise Refused(
+                f"{wanted} credits are spent or granted, counted as the new promise counts them,"
+                f" and it has {most} (or too little delta); promise more, or revoke grants first"
+            )
+
+    def amend(self, cap: Loss, credits: Fraction, delta: Fraction) -> None:
+        """Another cap in another currency. Spending rounds up, what analysts have left down. G.1
+
+        Reservations end. Shares of delta stay as they are: they only keep analysts apart.
+        """
+        self.void()
+        self.credits.scale(credits)
+        self.delta.scale(delta)
+        self.cap, self.reserved = cap, NOTHING
+        for own in self.shares.values():
+            left = Loss(own.left.credits * credits // 1, own.left.delta)
+            own.spent = Loss(
+                rounded_up(own.spent.credits * credits), rounded_up(own.spent.delta * delta)
+            )
+            if own.granted is not None:
+                own.granted = own.spent + left
+                self.reserved += left
+
+    @property
+    def held(self) -> Loss:
+        """Spent by the worst account, or kept for somebody."""
+        kept = self.reserved
+        return Loss(self.credits.most + kept.credits, self.delta.most + kept.delta)
 
     def remaining(
         self,

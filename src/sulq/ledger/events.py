@@ -1,6 +1,6 @@
 """The events of a chain, as JSON objects. Integers are decimal text; `table` names the table.
 
-Besides these: `table` (header.py) publishes one.
+Besides these: `table` (header.py) publishes one, `amend` (changes.py) changes what is promised.
 """
 
 from __future__ import annotations
@@ -90,6 +90,16 @@ def returned(table: str, reservation: int, *, void: bool) -> Body:
 
 def granted(table: str, analyst: str, credits: Loss) -> Body:
     return {"kind": "grant", "table": table, "analyst": analyst, "credits": loss_to_json(credits)}
+
+
+def revoked(table: str, analyst: str, reason: str) -> Body:
+    """What is unspent of an analyst's grants goes back; the next one ends this."""
+    return {"kind": "revoke", "table": table, "analyst": analyst, "reason": reason}
+
+
+def closed(table: str, reason: str) -> Body:
+    """The last event of a table."""
+    return {"kind": "close", "table": table, "reason": reason}
 
 
 def recovered(

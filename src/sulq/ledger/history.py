@@ -125,6 +125,7 @@ class History:
             table.recovered = True
             if body["burn"]:
                 table.budgets.burn()
+                table.burnt = True
 
 
 def unverified(seq: int) -> Refused:

@@ -5,45 +5,49 @@ Proof that released <= charged <= cap at every crash: docs/proofs/ledger.md.
 
 from __future__ import annotations
 
-import json
 import secrets
 import weakref
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 from sulq.accounting.losses import Loss
 from sulq.errors import Refused
-from sulq.ledger import answers, events, steps
+from sulq.ledger import answers, changing, events, steps
 from sulq.ledger.admission import CLOSED, Desk
 from sulq.ledger.book import MEMORY, Book, open_book
-from sulq.ledger.budgets import OWNER, ended
-from sulq.ledger.charges import by_name, from_json, group, loss_from_json
+from sulq.ledger.budgets import ended
+from sulq.ledger.changes import Amendment, Ended, check_reason, stale, too_late
+from sulq.ledger.charges import group
 from sulq.ledger.entries import Ask, Entry, Grant, Priced
 from sulq.ledger.header import TableHeader
-from sulq.ledger.limits import NAME, TEXT, check_loss, check_text
+from sulq.ledger.limits import TEXT, check_loss, check_text, check_texts
+from sulq.ledger.publishing import note_if_closed, published
 from sulq.ledger.receipts import Proof, Receipt, receipt_body, sign_receipt
-from sulq.ledger.register import check_data, register_data, was_published
+from sulq.ledger.register import check_data, register_data
 from sulq.ledger.reservations import NOTHING
 from sulq.ledger.state import identity
 from sulq.ledger.statement import Statement, statement
-from sulq.ledger.store import Row
 from sulq.ledger.table import Declaration
 from sulq.ledger.writer import closed
 
 PAGE = 256
+T = TypeVar("T")
 
 
 class Journal:
     """One table's view of an open ledger. Thread-safe. Made by `Journal.open`."""
 
-    def __init__(self, book: Book, name: str, reservation: int | None = None) -> None:
-        """With a reservation: what is asked here is paid from it."""
+    def __init__(
+        self, book: Book, name: str, reservation: int | None = None, generation: int = 0
+    ) -> None:
+        """With a reservation: what is asked here is paid from it. `generation`: by which facts."""
         self._shared, self._name, self.reservation = book, name, reservation
         self._table = book.history.tables[name]
-        self._desk = Desk(book, self._table)
+        self._desk, self._generation = Desk(book, self._table), generation
         self._forgotten = weakref.finalize(self, _forget, book, self._desk, reservation)
         self._forgotten.atexit = False  # the book sees to that
 
@@ -68,26 +72,42 @@ class Journal:
         try:
             if str(path) != MEMORY:
                 check_data(fingerprint, book.history.ledger, name)
-            header = book.submit(lambda: _published(book, wanted, create))
-            if differences := header.differences(wanted):
-                raise Refused(
-                    f"table {name!r} was published with other {', '.join(differences)}; "
-                    "open it as it was published"
-                )
+            generation = book.submit(lambda: published(book, wanted, create))
             steps.on_step("published")
             if str(path) != MEMORY:
                 register_data(fingerprint, book.history.ledger, name)
             steps.on_step("registered")
-            return cls(book, name)
+            return cls(book, name, None, generation)
         except BaseException:
             book.leave(wait=True)
             raise
 
     @property
     def _book(self) -> Book:
+        if self._amended:
+            raise stale()
+        return self._held
+
+    @property
+    def _held(self) -> Book:
         if not self._forgotten.alive:
             raise closed() if self.reservation is None else ended()
         return self._shared
+
+    @property
+    def _amended(self) -> bool:
+        """True if the table goes by other facts than whoever uses this."""
+        return self._table.generation != self._generation
+
+    def _submit(self, work: Callable[[], T], late: Callable[[], Refused] = stale) -> T:
+        """Work that writes, unless the table was amended before its turn came."""
+
+        def checked() -> T:
+            if self._amended:
+                raise late()
+            return work()
+
+        return self._held.submit(checked)
 
     @property
     def header(self) -> TableHeader:
@@ -112,7 +132,7 @@ class Journal:
     ) -> Entry:
         """Pay for a question, all accounts or none; durable when it returns. Never refunded."""
         ask = self._ask(Priced(question, digest, noise, charges, share), analyst, key)
-        return self._signed(*self._book.submit(lambda: self._desk.admit(ask)))
+        return self._signed(*self._submit(lambda: self._desk.admit(ask)))
 
     def charge_all(
         self, questions: Sequence[Priced], *, analyst: str, key: str | None = None
@@ -121,12 +141,12 @@ class Journal:
         check_text("analyst's name", analyst)
         check_text("key", "" if key is None else key)
         asks = [self._ask(priced, analyst, None) for priced in questions]
-        found = self._book.submit(lambda: self._desk.admit_all(asks, analyst, key))
+        found = self._submit(lambda: self._desk.admit_all(asks, analyst, key))
         return [self._signed(*handed) for handed in found]
 
     def _ask(self, priced: Priced, analyst: str, key: str | None) -> Ask:
         question, digest, noise, charges, share, sources = priced
-        _check_texts(question, digest, noise, analyst, key)
+        check_texts(question, digest, noise, analyst, key)
         check_loss("share", share)
         for loss in set(charges.values()):
             check_loss("price", loss)
@@ -136,9 +156,9 @@ class Journal:
 
     def release(self, *, question: str, digest: str, noise: str, analyst: str) -> Entry:
         """Open a declared question for release under assumptions; a repeat comes answered. M.9"""
-        _check_texts(question, digest, noise, analyst, None)
+        check_texts(question, digest, noise, analyst, None)
         ask = Ask(question, digest, noise, (), NOTHING, analyst, None, release=True)
-        return self._signed(*self._book.submit(lambda: self._desk.admit(ask)))
+        return self._signed(*self._submit(lambda: self._desk.admit(ask)))
 
     def declare(self, menu: Sequence[Sequence[str]], divisor: int, terms: str) -> None:
         """Fix, before anything is answered, what may be released under assumptions. S1.14"""
@@ -146,6 +166,7 @@ class Journal:
             check_text("declaration", text, TEXT)
 
         def work() -> None:
+            self._desk.check_open()
             if self._table.recovered:
                 raise Refused(CLOSED)
             if self._table.declaration is not None:
@@ -157,7 +178,7 @@ class Journal:
                 )
             self._book.add(events.declared(self._name, menu, divisor, terms))
 
-        self._book.submit(work)
+        self._submit(work)
 
     @property
     def declaration(self) -> Declaration | None:
@@ -177,7 +198,8 @@ class Journal:
     def settle(self, entry: Entry, values: Sequence[int]) -> Entry:
         """Store the noisy integers, once; whoever comes second gets the first one's values."""
         noisy = answers.to_text(values)
-        return self._signed(entry, self._book.submit(lambda: self._desk.store(entry, noisy)))
+        work = partial(self._desk.store, entry, noisy)
+        return self._signed(entry, self._submit(work, late=too_late))
 
     def settle_all(self, answered: Sequence[tuple[Entry, Sequence[int]]]) -> list[Entry]:
         """As `settle`, for several in one transaction."""
@@ -188,7 +210,7 @@ class Journal:
                 self._desk.open_record(entry)  # refused before anything is stored
             return [self._desk.store(entry, text) for entry, text in noisy]
 
-        proofs = self._book.submit(work)
+        proofs = self._submit(work, late=too_late)
         return [self._signed(entry, proof) for (entry, _), proof in zip(noisy, proofs, strict=True)]
 
     def _signed(self, entry: Entry, proof: Proof | None) -> Entry:
@@ -208,12 +230,34 @@ class Journal:
         check_loss("grant", credits)
 
         def work() -> Grant:
+            self._desk.check_open()
             self._table.budgets.admit_grant(analyst, credits)
             row = self._book.add(events.granted(self._name, analyst, credits))
             own = self._table.budgets.shares[analyst]
             return Grant(row.seq, analyst, own.granted or NOTHING, own.spent)
 
-        return self._book.submit(work)
+        return self._submit(work)
+
+    def revoke(self, analyst: str, reason: str = "") -> Grant:
+        """What is unspent of a share goes back; nothing more is for this name until a new grant."""
+        check_text("analyst's name", analyst)
+        check_reason(reason)
+        return self._submit(lambda: changing.revoke(self._desk, analyst, reason))
+
+    def close_for_good(self, reason: str = "") -> Ended:
+        """The table's last event. What was paid for stays readable by whoever paid."""
+        check_reason(reason)
+        ended = self._submit(lambda: changing.close(self._desk, reason))
+        note_if_closed(self._shared, self._table)
+        return ended
+
+    def amend(self, wanted: Amendment) -> Journal:
+        """Other facts and another cap; the journal that comes back goes by them, this one ends."""
+        book = self._book
+        generation = self._submit(lambda: changing.amend(self._desk, wanted))
+        if not book.enter():
+            raise closed()
+        return Journal(book, self._name, None, generation)
 
     def reserve(self, analyst: str, amount: Loss) -> Journal:
         """Set credits aside; the journal that comes back spends from them and is closed by whoever
@@ -224,16 +268,33 @@ class Journal:
             raise Refused("this is spent from a reservation already; reserve outside it")
 
         def work() -> int:
+            self._desk.check_open()
             allowed = self._table.budgets.admit_reservation(analyst, amount)
             return self._book.add(events.reserved(self._name, analyst, allowed)).seq
 
         book = self._book
-        seq = book.submit(work)
+        seq = self._submit(work)
         if not book.enter():
             raise closed()  # the next opening ends the reservation
-        return Journal(book, self._name, seq)
+        return Journal(book, self._name, seq, self._generation)
 
     # -- reading ----------------------------------------------------------------------------------
+
+    @property
+    def closed(self) -> Ended | None:
+        """When and why the table was closed for good; None while it is open."""
+        return self._book.read(lambda: self._table.closed)
+
+    def check_asker(self, analyst: str) -> None:
+        """`Refused` if this analyst gets nothing new: the table is closed, or amended since this
+        was opened, or the name is revoked. Holds for what is watched after a reservation too."""
+        if self._amended:
+            raise stale()
+        self._shared.read(lambda: self._desk.check_asker(analyst))
+
+    def stands(self, seq: int) -> bool:
+        """True if this entry's answer is what its question gets today."""
+        return self._book.read(lambda: self._table.stands(seq))
 
     @property
     def head(self) -> int:
@@ -267,12 +328,7 @@ class Journal:
 
     def paid(self, analyst: str, digest: str, noise: str) -> bool:
         """True if asking again would cost this analyst nothing at all."""
-
-        def work() -> bool:
-            record = self._table.records.get((digest, noise))
-            return record is not None and (analyst == OWNER or analyst in record.got)
-
-        return self._book.read(work)
+        return self._book.read(lambda: self._table.paid(analyst, (digest, noise)))
 
     def remaining(self, analyst: str, accounts: Iterable[str] | None = None) -> Loss:
         """The most that one question on `accounts` (None: all) may cost this analyst."""
@@ -284,7 +340,13 @@ class Journal:
             ]
         )
         budgets, paid_from = self._table.budgets, self.reservation
-        return self._book.read(lambda: budgets.remaining(analyst, numbers, paid_from))
+
+        def work() -> Loss:
+            if self._table.closed is not None:
+                return NOTHING
+            return budgets.remaining(analyst, numbers, paid_from)
+
+        return self._book.read(work)
 
     def statement(self) -> Statement:
         return self._book.read(lambda: statement(self._book.history, self._name))
@@ -312,19 +374,8 @@ class Journal:
     def _page(
         self, analyst: str | None, after: int
     ) -> list[tuple[int, Entry | None, Proof | None]]:
-        return [(row.seq, *self._recorded(row, analyst)) for row in self._book.page(after, PAGE)]
-
-    def _recorded(self, row: Row, analyst: str | None) -> tuple[Entry | None, Proof | None]:
-        body = json.loads(row.body)
-        mine = body["kind"] in ("charge", "release", "repeat") and body["table"] == self._name
-        if not mine or analyst not in (None, body["analyst"]):
-            return None, None
-        record = self._table.by_seq[row.seq]
-        asked = body if row.seq == record.seq else json.loads(self._book.row(record.seq).body)
-        share, parts = loss_from_json(body["share"]), from_json(body.get("charges", ()))
-        ask = Ask(asked["question"], *record.name, parts, share, body["analyst"], body["key"])
-        entry = self._desk.entry(row.seq, ask, by_name(parts, self.header.accounts), share)
-        return entry, self._desk.proof(row.seq, record)
+        rows = self._book.page(after, PAGE)
+        return [(row.seq, *self._desk.recorded(row, analyst)) for row in rows]
 
     def close(self) -> None:
         """Let go; the last view of a file closes it. A reservation ends: what is left goes back."""
@@ -342,34 +393,3 @@ def _forget(book: Book, desk: Desk, reservation: int | None) -> None:
     if reservation is not None:
         book.later(lambda: desk.give_back(reservation))
     book.leave(wait=False)
-
-
-def _check_texts(question: str, digest: str, noise: str, analyst: str, key: str | None) -> None:
-    for what, text, most in (
-        ("question", question, TEXT),
-        ("digest", digest, NAME),
-        ("noise", noise, TEXT),
-        ("analyst's name", analyst, NAME),
-        ("key", "" if key is None else key, NAME),
-    ):
-        check_text(what, text, most)
-
-
-def _published(book: Book, wanted: TableHeader, create: bool) -> TableHeader:
-    for name, reservation in book.left_open:  # by a process that is gone
-        Desk(book, book.history.tables[name]).give_back(reservation, void=True)
-    book.left_open.clear()
-    table = book.history.tables.get(wanted.name)
-    if table is not None:
-        return table.header
-    if not create:
-        raise Refused(
-            f"the ledger has no table {wanted.name!r}; it has {sorted(book.history.tables)}"
-        )
-    if was_published(book.history.ledger, wanted.name):
-        raise Refused(
-            f"table {wanted.name!r} was published before, and the ledger has lost all its events; "
-            "restore a newer backup: without it everything of this table counts as spent"
-        )
-    book.add(wanted.to_body())
-    return wanted

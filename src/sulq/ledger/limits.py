@@ -31,3 +31,15 @@ def check_loss(what: str, value: object) -> None:
         raise InvalidQuery(f"the {what} must be a Loss, got {type(value).__name__}")
     if max(value.credits, value.delta) >= AMOUNT:
         raise InvalidQuery(f"the {what} is larger than any budget; ask for less")
+
+
+def check_texts(question: str, digest: str, noise: str, analyst: str, key: str | None) -> None:
+    """`InvalidQuery` unless all that a question is stored with is text that can be."""
+    for what, text, most in (
+        ("question", question, TEXT),
+        ("digest", digest, NAME),
+        ("noise", noise, TEXT),
+        ("analyst's name", analyst, NAME),
+        ("key", "" if key is None else key, NAME),
+    ):
+        check_text(what, text, most)

@@ -48,6 +48,15 @@ def was_published(ledger: str, table: str) -> bool:
     return read_private(_bound(ledger, table)) is not None
 
 
+def note_closed(ledger: str, table: str) -> None:
+    """Remember beside the anchor that a table was closed for good: no rollback opens it again."""
+    write_private(_closed(ledger, table), b"closed", replace=False)
+
+
+def was_closed(ledger: str, table: str) -> bool:
+    return read_private(_closed(ledger, table)) is not None
+
+
 def fingerprint_cache(path: str | Path, size: int, mtime_ns: int) -> str | None:
     """The fingerprint computed earlier for this file, if size and time are the same."""
     try:
@@ -71,6 +80,10 @@ def _cache_file(path: str | Path) -> Path:
 
 def _bound(ledger: str, table: str) -> Path:
     return private_path("ledgers", ledger, f"data-{named(table)}")
+
+
+def _closed(ledger: str, table: str) -> Path:
+    return private_path("ledgers", ledger, f"closed-{named(table)}")
 
 
 def _read(content: bytes) -> object:

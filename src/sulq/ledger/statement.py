@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from sulq.accounting.losses import Loss
+from sulq.ledger.changes import Amended, Ended
 from sulq.ledger.history import History
 from sulq.ledger.reservations import NOTHING, less
 
@@ -22,6 +23,7 @@ class AnalystLine:
     name: str
     granted: Loss | None  # None: the owner
     spent: Loss
+    revoked: Ended | None = None  # None: may ask
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +61,9 @@ class Statement:
     seq: int  # of the chain's last event
     head: str  # its hash
     public_key: str
+    closed: Ended | None = None  # for good: when and why
+    amended: tuple[Amended, ...] = ()  # what was promised before, oldest first
+    burnt: bool = False  # events were lost, so all counts as spent; they may have promised more
 
     @property
     def reserved(self) -> Loss:
@@ -89,7 +94,8 @@ def statement(history: History, name: str) -> Statement:
         budgets.cap,
         tuple(lines),
         tuple(
-            AnalystLine(analyst, own.granted, own.spent) for analyst, own in budgets.shares.items()
+            AnalystLine(analyst, own.granted, own.spent, own.revoked)
+            for analyst, own in budgets.shares.items()
         ),
         budgets.granted_left,
         tuple(
@@ -107,4 +113,7 @@ def statement(history: History, name: str) -> Statement:
         history.mark.seq,
         history.mark.hash.hex(),
         history.public,
+        table.closed,
+        tuple(table.amended),
+        table.burnt,
     )

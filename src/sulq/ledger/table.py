@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from sulq.accounting.losses import Loss
+from sulq.errors import Refused
 from sulq.ledger.budgets import OWNER, Budgets
+from sulq.ledger.changes import Amended, Amendment, Ended
 from sulq.ledger.charges import from_json, loss_from_json
 from sulq.ledger.header import TableHeader
 
 ATTEMPTS = 3  # G.3.6
+ASKING = ("charge", "release", "repeat", "retry", "plan", "reserve")
+"""Events by somebody who may ask."""
 
 
 @dataclass(slots=True)
@@ -24,6 +27,7 @@ class Record:
     answer: int | None = None  # the answer's event
     lost: bool = False  # an answer may have been released that the ledger no longer has
     release: bool = False  # under assumptions
+    old: bool = False  # from before an amendment by which its question means something else
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +60,7 @@ class Planned:
 
     questions: tuple[tuple[str, str, tuple[int, ...]], ...]  # digest, noise, what it is added to
     attempts: int = 0
+    old: bool = False  # as of a record
 
     @property
     def names(self) -> tuple[tuple[str, str], ...]:
@@ -77,14 +82,26 @@ class Table:
     declaration: Declaration | None = None
     charged: int = 0
     released: set[str] = field(default_factory=set)  # questions, under assumptions
-    recovered: bool = False  # a release may be among what was lost
+    recovered: bool = False  # a release or an amendment may be among what was lost
+    burnt: bool = False  # everything counts as spent, because events were lost
     answered: int = 0
+    closed: Ended | None = None  # for good
+    amended: list[Amended] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.numbers = {name: number for number, name in enumerate(self.header.accounts)}
         self.budgets = Budgets(self.header.accounts, self.header.cap)
 
+    @property
+    def generation(self) -> int:
+        """Counts amendments: what was opened before one is priced by other rules."""
+        return len(self.amended)
+
     def apply(self, seq: int, body: Mapping[str, Any]) -> None:
+        if self.closed is not None:
+            raise ValueError("an event after the last one")
+        if body["kind"] in ASKING and self.budgets.shares[body["analyst"]].revoked is not None:
+            raise ValueError("asked by somebody who was revoked")
         match body["kind"]:
             case "charge":
                 self._charge(seq, body)
@@ -126,8 +143,34 @@ class Table:
                 self.budgets.reserve(seq, body["analyst"], amount, body.get("at", 0))
             case "return":
                 self.budgets.give_back(body["reservation"])
+            case "revoke":
+                if body["analyst"] == OWNER:
+                    raise ValueError("the owner was revoked")
+                self.budgets.revoke(body["analyst"], Ended.from_body(body))
+            case "amend":
+                self._amend(seq, body)
+            case "close":
+                self.budgets.void()
+                self.closed = Ended.from_body(body)
             case kind:
-                raise ValueError(f"unknown event {kind!r}")
+                raise Refused(f"the ledger has an event {kind!r:.40}; use a newer sulq")
+
+    def _amend(self, seq: int, body: Mapping[str, Any]) -> None:
+        """The accounts stay the same; so does the version, which names the data."""
+        if self.declaration is not None or self.recovered:
+            raise ValueError("amended too late")
+        header, wanted = self.header, Amendment.from_body(body)
+        before = Amended(seq, body.get("at", 0), wanted.reason, header.facts, header.cap)
+        self.budgets.amend(wanted.cap, wanted.credits, wanted.delta)
+        self.header = replace(header, facts=wanted.facts, cap=wanted.cap)
+        self.amended.append(before)
+        if not wanted.keeps:
+            for record in self.records.values():
+                record.old = True
+            for batch in self.plans.values():
+                batch.old = True
+            self.records.clear()
+            self.noises.clear()
 
     def _charge(self, seq: int, body: Mapping[str, Any]) -> Record:
         name = (body["digest"], body["noise"])
@@ -168,15 +211,25 @@ class Table:
         """Book a lost event that a receipt proves; only its price is known, not its answer."""
         self._pay(lost)
 
+    def stands(self, seq: int) -> bool:
+        """True if the record of this event is what its question finds today."""
+        record = self.by_seq.get(seq)
+        return record is not None and self.records.get(record.name) is record
+
+    def paid(self, analyst: str, name: tuple[str, str]) -> bool:
+        """True if this analyst may have it for nothing; of a closed table, what they got."""
+        record = self.records.get(name)
+        if record is None or self.closed is None:
+            return record is not None and (analyst == OWNER or analyst in record.got)
+        return record.answer is not None and analyst in record.got
+
     @property
     def open_reservations(self) -> list[int]:
         return list(self.budgets.reservations)
 
     def overdrawn(self) -> bool:
         """True for a chain that no honest writer makes."""
-        spent, kept, cap = self.budgets, self.budgets.reserved, self.budgets.cap
-        most = Loss(spent.credits.most + kept.credits, spent.delta.most + kept.delta)
-        over = not most.within(cap)
+        over = not self.budgets.held.within(self.budgets.cap)
         return over or any(
             own.granted is not None
             and (own.spent.credits > own.granted.credits or own.spent.delta > own.granted.delta)

@@ -1,0 +1,116 @@
+"""What the owner changes after publication, as values: an end, and an amendment."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from fractions import Fraction
+from typing import Any
+
+from sulq.accounting.losses import Loss
+from sulq.errors import InvalidQuery, Refused
+from sulq.ledger.charges import loss_from_json, loss_to_json
+from sulq.ledger.limits import TEXT, check_loss, check_text
+
+REASON = 1000
+"""Characters of a reason."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """When and why somebody may ask no more, or a table was closed; `at` is for display only."""
+
+    at: int  # seconds since 1970
+    reason: str
+
+    def __str__(self) -> str:
+        said = f"{datetime.fromtimestamp(self.at, UTC):%Y-%m-%d %H:%M} UTC"
+        return f"{said}: {self.reason}" if self.reason else said
+
+    @classmethod
+    def from_body(cls, body: Mapping[str, Any]) -> Ended:
+        return cls(body.get("at", 0), body["reason"])
+
+
+@dataclass(frozen=True, slots=True)
+class Amendment:
+    """New facts and a new cap. What is spent stays spent: multiplied, and rounded up. G.1
+
+    One old credit is `credits` new ones; a delta counts `delta` times. With `keeps` every stored
+    answer means the same under the new facts; else none is found again.
+    """
+
+    facts: Mapping[str, str]
+    cap: Loss
+    credits: Fraction
+    delta: Fraction
+    keeps: bool
+    reason: str = ""
+
+    def __post_init__(self) -> None:
+        check_loss("cap", self.cap)
+        check_reason(self.reason)
+        for fact in self.facts.values():
+            check_text("fact", fact, TEXT)
+        if self.credits <= 0 or self.delta < 1:
+            raise InvalidQuery("an amendment never makes what is spent smaller")
+
+    def to_body(self, table: str) -> dict[str, Any]:
+        return {
+            "kind": "amend",
+            "table": table,
+            "facts": dict(self.facts),
+            "cap": loss_to_json(self.cap),
+            "scale": [str(self.credits), str(self.delta)],
+            "keeps": self.keeps,
+            "reason": self.reason,
+        }
+
+    @classmethod
+    def from_body(cls, body: Mapping[str, Any]) -> Amendment:
+        credits, delta = (Fraction(factor) for factor in body["scale"])
+        cap = loss_from_json(body["cap"])
+        return cls(body["facts"], cap, credits, delta, bool(body["keeps"]), body["reason"])
+
+
+@dataclass(frozen=True, slots=True)
+class Amended:
+    """What was true until one amendment."""
+
+    seq: int  # of its event
+    at: int
+    reason: str
+    facts: Mapping[str, str]
+    cap: Loss
+
+
+def check_reason(reason: object) -> None:
+    check_text("reason", reason, REASON)
+
+
+def no_more(ended: Ended) -> Refused:
+    """Of a closed table."""
+    return Refused(
+        f"this table was closed for good ({ended}): nothing new is answered, granted or reserved;"
+        " repeat a question you have paid for, which stays free"
+    )
+
+
+def stale() -> Refused:
+    return Refused(
+        "this table was amended since it was opened here; open it again with the amended schema"
+        " and promise"
+    )
+
+
+def too_late() -> Refused:
+    """As `stale`, for an answer."""
+    return unfinished(stale())
+
+
+def unfinished(why: Refused) -> Refused:
+    """A refusal after the charge: nobody may say that it cost nothing."""
+    refusal = Refused(f"{why}; what was charged stands, and its answer is not released")
+    vars(refusal)["charged_unknown"] = True
+    return refusal

@@ -1,0 +1,55 @@
+"""The owner's changes, decided on the writer's thread: revoke, amend, close for good.
+
+Each is one event. Proof that none undoes spending: docs/proofs/ledger.md, sections 10 to 12.
+"""
+
+from __future__ import annotations
+
+from sulq.errors import Refused
+from sulq.ledger import events
+from sulq.ledger.admission import Desk
+from sulq.ledger.budgets import OWNER
+from sulq.ledger.changes import Amendment, Ended
+from sulq.ledger.entries import Grant
+from sulq.ledger.reservations import NOTHING
+
+
+def revoke(desk: Desk, analyst: str, reason: str) -> Grant:
+    """What is unspent goes back, what was spent stays; a second time changes nothing."""
+    desk.check_open()
+    own = desk.table.budgets.shares.get(analyst)
+    if analyst == OWNER:
+        raise Refused("the owner has no share to revoke; `sulq close` turns the table off")
+    if own is None:
+        raise Refused(f"{analyst!r} has no grant on this table, so there is nothing to revoke")
+    seq = desk.book.history.mark.seq
+    if own.revoked is None:
+        seq = desk.book.add(events.revoked(desk.name, analyst, reason)).seq
+    return Grant(seq, analyst, own.granted or NOTHING, own.spent)
+
+
+def close(desk: Desk, reason: str) -> Ended:
+    """For good. A second time changes nothing: the first reason stands."""
+    if desk.table.closed is None:
+        desk.book.add(events.closed(desk.name, reason))
+    assert desk.table.closed is not None  # noqa: S101
+    return desk.table.closed
+
+
+def amend(desk: Desk, wanted: Amendment) -> int:
+    """New facts and cap, if what is spent and kept fits; the table's new generation."""
+    desk.check_open()
+    table = desk.table
+    if table.recovered:
+        raise Refused(
+            "events of this ledger were lost, perhaps an amendment among them: the promise and the"
+            " columns stay as they are; publish the data anew if you must, with its own ledger"
+        )
+    if table.declaration is not None:
+        raise Refused(
+            "questions were declared for exact release, certified for the table as it is; it"
+            " cannot be amended any more"
+        )
+    table.budgets.admit_amend(wanted.cap, wanted.credits, wanted.delta)
+    desk.book.add(wanted.to_body(desk.name))
+    return table.generation

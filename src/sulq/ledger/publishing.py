@@ -1,0 +1,54 @@
+"""A table in an open book: published now, or found as it is."""
+
+from __future__ import annotations
+
+from sulq.errors import Refused
+from sulq.ledger.admission import Desk
+from sulq.ledger.book import Book
+from sulq.ledger.header import TableHeader
+from sulq.ledger.register import note_closed, was_closed, was_published
+from sulq.ledger.table import Table
+
+
+def published(book: Book, wanted: TableHeader, create: bool) -> int:
+    """The table's generation, on the writer's thread; `Refused` if it has other facts."""
+    for name, reservation in book.left_open:  # by a process that is gone
+        Desk(book, book.history.tables[name]).give_back(reservation, void=True)
+    book.left_open.clear()
+    table = book.history.tables.get(wanted.name)
+    if table is not None:
+        _check(book, table, wanted)
+        return table.generation
+    if not create:
+        raise Refused(
+            f"the ledger has no table {wanted.name!r}; it has {sorted(book.history.tables)}"
+        )
+    if was_published(book.history.ledger, wanted.name):
+        raise Refused(
+            f"table {wanted.name!r} was published before, and the ledger has lost all its events; "
+            "restore a newer backup: without it everything of this table counts as spent"
+        )
+    book.add(wanted.to_body())
+    return 0
+
+
+def _check(book: Book, table: Table, wanted: TableHeader) -> None:
+    if differences := table.header.differences(wanted):
+        since = "amended: it has" if table.amended else "published with"
+        how = "as it was amended" if table.amended else "as it was published, or `sulq amend` it"
+        raise Refused(
+            f"table {wanted.name!r} was {since} other {', '.join(differences)}; open it {how}"
+        )
+    note_if_closed(book, table)
+    noted = book.file is not None and was_closed(book.history.ledger, wanted.name)
+    if noted and table.closed is None:
+        raise Refused(
+            f"table {wanted.name!r} was closed for good, and the ledger has lost that event; "
+            "it stays closed: restore a newer backup to read what was paid for"
+        )
+
+
+def note_if_closed(book: Book, table: Table) -> None:
+    """In the state directory too; again at each opening, should a crash have come between."""
+    if table.closed is not None and book.file is not None:
+        note_closed(book.history.ledger, table.header.name)
