@@ -3,49 +3,53 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 
 from fastapi import FastAPI
 
-from sulq.server import routes_ask, routes_tables
+from sulq.server import routes_about, routes_ask, routes_tables
 from sulq.server.access import Access
+from sulq.server.edge import Edge
+from sulq.server.limits import Settings
+from sulq.server.logs import Log
+from sulq.server.metrics import Metrics
+from sulq.server.openapi import describe
 from sulq.server.problems import handle_problems
+from sulq.server.replies import Replies
+from sulq.server.running import Workers
 from sulq.server.service import Service
 from sulq.server.tables import Tables
 
+__all__ = ["Settings", "create_app"]
 
-@dataclass(frozen=True, slots=True)
-class Settings:
-    """What an operator may choose."""
-
-    threads: int = 8
-    most_bytes: int = 1_000_000
-    most_depth: int = 64
-    most_waiting: int = 1_000
-    reservation_idle: float = 3_600.0
-    pacing: bool = True
+ROUTERS = (routes_about.router, routes_tables.router, routes_ask.router)
 
 
-def create_app(tables: Tables, access: Access, *, settings: Settings = Settings()) -> FastAPI:  # noqa: B008
-    """The application; who starts it opens and closes the tables."""
+def create_app(
+    tables: Tables,
+    access: Access,
+    *,
+    settings: Settings = Settings(),  # noqa: B008 - a frozen value
+    log: Log | None = None,
+    replies: Replies | None = None,
+) -> FastAPI:
+    """The application. Who starts it opens the tables, and closes them after it has stopped."""
+    service = Service(tables, access, replies or Replies.open(days=settings.reply_days), settings)
+    workers, counts = Workers(settings.threads, settings.most_waiting), Metrics()
 
     @asynccontextmanager
-    async def living(app: FastAPI) -> AsyncIterator[None]:
+    async def living(_: FastAPI) -> AsyncIterator[None]:
+        await workers.run(lambda: service.clocks)  # measured before anybody waits
         yield
-        app.state.executor.shutdown(wait=True)
+        workers.close()  # what has begun is charged, answered and stored
+        service.close()
 
-    app = FastAPI(title="sulq", docs_url=None, redoc_url=None, lifespan=living)
-    app.state.settings, app.state.access = settings, access
-    app.state.executor = ThreadPoolExecutor(settings.threads, "ask")
-    app.state.service = Service(tables, access)
+    app = FastAPI(title="sulq", version="1", docs_url=None, redoc_url=None, lifespan=living)
+    app.state.settings, app.state.access, app.state.service = settings, access, service
+    app.state.workers, app.state.metrics = workers, counts
     handle_problems(app)
-    app.include_router(routes_tables.router)
-    app.include_router(routes_ask.router)
-
-    @app.get("/healthz")
-    async def healthz() -> dict[str, str]:
-        return {"status": "ok"}
-
+    for router in ROUTERS:
+        app.include_router(router)
+    describe(app)
+    app.add_middleware(Edge, settings=settings, log=log or Log(), metrics=counts)
     return app

@@ -30,6 +30,7 @@ TITLES = {
     403: "Refused",
     404: "Not found",
     405: "Method not allowed",
+    408: "Too slow",
     409: "Conflict",
     413: "Too large",
     422: "Not understood",
@@ -43,6 +44,7 @@ CODES = {
     403: "refused",
     404: "not_found",
     405: "method_not_allowed",
+    408: "too_slow",
     413: "too_large",
     422: "invalid_query",
     429: "too_many",
@@ -60,7 +62,7 @@ KINDS: tuple[tuple[type[SulqError], int, str, str], ...] = (
 )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(eq=False)  # not frozen: raising sets its traceback
 class Problem(Exception):
     """A reply that is an error."""
 
@@ -132,7 +134,7 @@ def reply_of(problem: Problem) -> Response:
 
 
 def handle_problems(app: FastAPI) -> None:
-    """Every error leaves as problem+json; what was not foreseen says one constant sentence."""
+    """Every error leaves as problem+json; what was not foreseen is left to the edge."""
 
     async def known(_: Request, error: Exception) -> Response:
         assert isinstance(error, Problem)  # noqa: S101
@@ -154,14 +156,10 @@ def handle_problems(app: FastAPI) -> None:
             Problem(status, code, str(error.detail), "see /docs", headers=error.headers or {})
         )
 
-    async def unforeseen(_: Request, error: Exception) -> Response:
-        return reply_of(Problem(500, "internal", INTERNAL))
-
     app.add_exception_handler(Problem, known)
     app.add_exception_handler(SulqError, refused)
     app.add_exception_handler(RequestValidationError, malformed)
     app.add_exception_handler(HTTPException, routing)
-    app.add_exception_handler(Exception, unforeseen)
 
 
 def _said(error: RequestValidationError) -> str:

@@ -1,49 +1,117 @@
-"""Questions over HTTP: quote, ask, sql."""
+"""Questions over HTTP: quote, ask, sql, plan, exact batches, and credits set aside."""
 
 from __future__ import annotations
 
-import asyncio
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Depends, Header, Request
+from fastapi.responses import Response
 
 from sulq.server.access import Caller, Role, require
-from sulq.server.bodies import AskBody, QuoteBody, SqlBody
-from sulq.server.service import Service
+from sulq.server.running import charged, in_thread, service_of
+from sulq.wire import (
+    AnswerReply,
+    AnswersReply,
+    AskBody,
+    ExactBody,
+    ExactQuoteReply,
+    PlanBody,
+    PlanReply,
+    QuoteBody,
+    QuoteReply,
+    ReservationReply,
+    ReserveBody,
+    SqlBody,
+    SqlReply,
+)
 
-router = APIRouter(prefix="/v1/tables/{table}")
+__all__ = ["Asker", "Key", "in_thread", "router", "service_of"]
+
+router = APIRouter(prefix="/v1/tables/{table}", tags=["questions"])
 Asker = Annotated[Caller, Depends(require(Role.OWNER, Role.ANALYST))]
 Key = Annotated[
     str,
-    Header(alias="Idempotency-Key", min_length=8, max_length=128, pattern="^[A-Za-z0-9._~-]+$"),
+    Header(
+        alias="Idempotency-Key",
+        min_length=8,
+        max_length=128,
+        pattern="^[A-Za-z0-9._~-]+$",
+        description="Of your choice, new for every new question: a retry with it is free.",
+    ),
 ]
 
 
-def service_of(request: Request) -> Service:
-    found: Service = request.app.state.service
-    return found
-
-
-async def in_thread(request: Request, work: Any, *given: Any) -> Any:
-    """Blocking work, off the event loop."""
-    loop = asyncio.get_running_loop()
-    return await loop.run_in_executor(request.app.state.executor, work, *given)
+def _json(content: bytes) -> Response:
+    return Response(content, media_type="application/json")
 
 
 @router.post("/quote")
-async def quote(request: Request, table: str, body: QuoteBody, caller: Asker) -> dict[str, Any]:
-    return dict(await in_thread(request, service_of(request).quote, caller, table, body))
+async def quote(request: Request, table: str, body: QuoteBody, caller: Asker) -> QuoteReply:
+    """Price and error bar of a question or a statement; free, and no row is read."""
+    return await in_thread(request, service_of(request).quote, caller, table, body)
 
 
-@router.post("/ask")
-async def ask(
-    request: Request, table: str, body: AskBody, caller: Asker, key: Key
-) -> dict[str, Any]:
-    return dict(await in_thread(request, service_of(request).ask, caller, table, body, key))
+@router.post("/ask", response_model=AnswerReply)
+async def ask(request: Request, table: str, body: AskBody, caller: Asker, key: Key) -> Response:
+    """A noisy answer, charged."""
+    asked = service_of(request).asked
+    return _json(
+        await charged(request, caller, table, key, lambda: asked(caller, table, body, key))
+    )
 
 
-@router.post("/sql")
-async def sql(
-    request: Request, table: str, body: SqlBody, caller: Asker, key: Key
-) -> dict[str, Any]:
-    return dict(await in_thread(request, service_of(request).sql, caller, table, body, key))
+@router.post("/sql", response_model=SqlReply)
+async def sql(request: Request, table: str, body: SqlBody, caller: Asker, key: Key) -> Response:
+    """A SELECT, answered with noise and charged; `dummy`: from made-up rows, free."""
+    asked = service_of(request).asked_sql
+    return _json(
+        await charged(request, caller, table, key, lambda: asked(caller, table, body, key))
+    )
+
+
+@router.post("/plan")
+async def plan(request: Request, table: str, body: PlanBody, caller: Asker) -> PlanReply:
+    """Prices of several questions together; free."""
+    return await in_thread(request, service_of(request).plan, caller, table, body)
+
+
+@router.post("/plan/ask", response_model=AnswersReply)
+async def ask_plan(
+    request: Request, table: str, body: PlanBody, caller: Asker, key: Key
+) -> Response:
+    """All of a plan, charged together or not at all."""
+    asked = service_of(request).asked_plan
+    return _json(
+        await charged(request, caller, table, key, lambda: asked(caller, table, body, key))
+    )
+
+
+@router.post("/exact/quote")
+async def quote_exactly(
+    request: Request, table: str, body: ExactBody, caller: Asker
+) -> ExactQuoteReply:
+    """What an exact answer would be and do; free."""
+    return await in_thread(request, service_of(request).quote_exactly, caller, table, body)
+
+
+@router.post("/exact", response_model=AnswersReply)
+async def exact(request: Request, table: str, body: ExactBody, caller: Asker, key: Key) -> Response:
+    """A declared batch without noise, under the owner's assumptions."""
+    asked = service_of(request).asked_exactly
+    return _json(
+        await charged(request, caller, table, key, lambda: asked(caller, table, body, key))
+    )
+
+
+@router.post("/reservations", status_code=201)
+async def reserve(
+    request: Request, table: str, body: ReserveBody, caller: Asker
+) -> ReservationReply:
+    """Set credits aside; what is not spent goes back when it ends or lies idle."""
+    return await in_thread(request, service_of(request).reserve, caller, table, body)
+
+
+@router.delete("/reservations/{reservation}", status_code=204)
+async def release(request: Request, table: str, reservation: str, caller: Asker) -> None:
+    """Give back what is left of a reservation."""
+    await in_thread(request, service_of(request).release_reservation, caller, table, reservation)

@@ -1,34 +1,84 @@
-"""What is public about a table, and what it has spent."""
+"""What is public about a table, and what the caller may read of its books."""
 
 from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, Request
+from fastapi import APIRouter, Depends, Path, Query, Request
 
 from sulq.server.access import Caller, Role, require
-from sulq.server.routes_ask import in_thread, service_of
+from sulq.server.running import in_thread, service_of
+from sulq.wire import LedgerReply, MeReply, SchemaReply, StatementReply, TablesReply
 
-router = APIRouter(prefix="/v1")
+router = APIRouter(prefix="/v1", tags=["tables"])
 Anybody = Annotated[Caller, Depends(require(*Role))]
+After = Annotated[int, Query(ge=0, le=2**62)]
 
 
 @router.get("/me")
-async def me(request: Request, caller: Anybody) -> dict[str, Any]:
-    names = [line["name"] for line in service_of(request).listed(caller)]
-    return {"name": caller.name, "role": str(caller.role), "tables": names}
+async def me(request: Request, caller: Anybody) -> MeReply:
+    """Whose token this is, and which tables it reaches."""
+    found = await in_thread(request, service_of(request).listed, caller)
+    names = [line.name for line in found.tables]
+    return MeReply(name=caller.name, role=str(caller.role), tables=names)
 
 
 @router.get("/tables")
-async def tables(request: Request, caller: Anybody) -> dict[str, Any]:
-    return {"tables": await in_thread(request, service_of(request).listed, caller)}
+async def tables(request: Request, caller: Anybody) -> TablesReply:
+    """The tables that the caller may see."""
+    return await in_thread(request, service_of(request).listed, caller)
 
 
-@router.get("/tables/{table}/schema")
-async def schema(request: Request, table: str, caller: Anybody) -> dict[str, Any]:
-    return dict(await in_thread(request, service_of(request).schema, caller, table))
+@router.get("/tables/{table}/schema", response_model_by_alias=True)
+async def schema(request: Request, table: str, caller: Anybody) -> SchemaReply:
+    """The public facts: columns, promise, size."""
+    return await in_thread(request, service_of(request).schema, caller, table)
 
 
 @router.get("/tables/{table}/statement")
-async def statement(request: Request, table: str, caller: Anybody) -> dict[str, Any]:
-    return dict(await in_thread(request, service_of(request).statement, caller, table))
+async def statement(request: Request, table: str, caller: Anybody) -> StatementReply:
+    """What is spent and left."""
+    return await in_thread(request, service_of(request).statement, caller, table)
+
+
+@router.get("/tables/{table}/ledger")
+async def ledger(
+    request: Request,
+    table: str,
+    caller: Anybody,
+    after: After = 0,
+    limit: Annotated[int, Query(ge=1, le=1_000)] = 500,
+) -> LedgerReply:
+    """The chain of events: an analyst's own in full, others' as prices and hashes."""
+    return await in_thread(request, service_of(request).ledger, caller, table, after, limit)
+
+
+@router.get("/tables/{table}/receipts/{number}")
+async def receipt(
+    request: Request, table: str, number: Annotated[int, Path(ge=0, le=2**62)], caller: Anybody
+) -> dict[str, Any]:
+    """A signed receipt."""
+    return await in_thread(request, service_of(request).receipt, caller, table, number)
+
+
+@router.get("/tables/{table}/answers")
+async def answers(
+    request: Request,
+    table: str,
+    caller: Anybody,
+    after: After = 0,
+    limit: Annotated[int, Query(ge=1, le=500)] = 100,
+) -> LedgerReply:
+    """Answers that the caller has paid for and may read again for nothing."""
+    return await in_thread(request, service_of(request).answers, caller, table, after, limit)
+
+
+@router.get("/tables/{table}/dummy")
+async def dummy(
+    request: Request,
+    table: str,
+    caller: Anybody,
+    rows: Annotated[int, Query(ge=1, le=10_000)] = 100,
+) -> dict[str, list[Any]]:
+    """Made-up rows of this schema, by column; they belong to nobody."""
+    return await in_thread(request, service_of(request).dummy, caller, table, rows)

@@ -2,30 +2,90 @@
 
 from __future__ import annotations
 
-import json
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-import numpy as np
-
 from sulq.database import Analyst, Database
-from sulq.errors import InvalidQuery
-from sulq.oracle import Answer
+from sulq.dummies import dummy_rows
+from sulq.ledger.budgets import OWNER
 from sulq.query.statistics import Statistic
-from sulq.query.sum_query import SumQuery
+from sulq.schema.binding import BoundQuery
 from sulq.server.access import Access, Caller, Role
-from sulq.server.bodies import AskBody, QuestionBody, QuoteBody, SqlBody
+from sulq.server.books import answer_lines, event_lines, receipt_json
+from sulq.server.limits import Settings, check_width
+from sulq.server.once import Charged, once
+from sulq.server.pacing import Clock, Pace, Unpaced
 from sulq.server.problems import Problem, not_for_this_role, not_found
+from sulq.server.replies import Name, Replies
+from sulq.server.reserved import Reservations
 from sulq.server.tables import Tables
-from sulq.sql.estimates import Estimate
-from sulq.sql.result import Result
+from sulq.wire import (
+    AnswerReply,
+    AnswersReply,
+    AskBody,
+    ExactBody,
+    ExactQuoteReply,
+    LedgerReply,
+    PlanBody,
+    PlanReply,
+    QuestionBody,
+    QuoteBody,
+    QuoteReply,
+    ReservationReply,
+    ReserveBody,
+    SchemaReply,
+    SqlBody,
+    SqlReply,
+    StatementReply,
+    TableLine,
+    TablesReply,
+    answer_reply,
+    exact_quote_reply,
+    plan_reply,
+    question_of,
+    quote_reply,
+    sql_quote_reply,
+    sql_reply,
+)
+
+MADE_UP = 10_000
+"""Rows of a made-up table."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A request that is understood: what it asks, and how to answer it."""
+
+    bounds: Sequence[BoundQuery]
+    work: Callable[[], Charged]
+
+    @property
+    def digests(self) -> frozenset[str]:
+        return frozenset(bound.digest for bound in self.bounds)
 
 
 class Service:
     """What a caller may do with the tables. Sync; raises SulqError or Problem."""
 
-    def __init__(self, tables: Tables, access: Access) -> None:
-        self.tables, self.access = tables, access
+    def __init__(
+        self, tables: Tables, access: Access, replies: Replies, settings: Settings
+    ) -> None:
+        self.tables, self.access, self.replies, self.settings = tables, access, replies, settings
+        self.reservations = Reservations(settings.reservation_idle)
+        self._clocks: dict[str, Pace] = {}
+        self._made_up: dict[str, Database] = {}
+        self._lock = threading.RLock()
+
+    def close(self) -> None:
+        self.reservations.close()
+        self.replies.close()
+        for made_up in self._made_up.values():
+            made_up.close()
+
+    # --- who, and on what -----------------------------------------------------------------------
 
     def database(self, caller: Caller, table: str) -> Database:
         """The table, if this token reaches it; else as if it were not there."""
@@ -33,187 +93,317 @@ class Service:
             raise not_found("there is no table of this name here, or it is not for this token")
         return self.tables[table]
 
-    def oracle(self, caller: Caller, table: str) -> Database | Analyst:
+    def oracle(
+        self, caller: Caller, table: str, reservation: str | None = None
+    ) -> Database | Analyst:
         """What the caller asks through: the owner, or an analyst in the own name."""
         database = self.database(caller, table)
-        if caller.role == Role.OWNER:
-            return database
-        if caller.role == Role.ANALYST:
-            return database.as_analyst(caller.name)
-        raise not_for_this_role(str(caller.role))
+        if caller.role == Role.AUDITOR:
+            raise not_for_this_role(str(caller.role))
+        if reservation is not None:
+            return self.reservations.get(reservation, table, ledger_name(caller))
+        return database if caller.role == Role.OWNER else database.as_analyst(caller.name)
 
-    def quote(self, caller: Caller, table: str, body: QuoteBody) -> dict[str, Any]:
-        oracle = self.oracle(caller, table)
-        terms: dict[str, Any] = {
-            "confidence": body.confidence,
-            "rows": body.rows,
-            "credits": exact(body.credits),
-        }
-        if (body.question is None) == (body.sql is None):
-            raise InvalidQuery("a quote is for a question or for sql: give one of them")
+    def clock(self, table: str) -> Pace:
+        """When replies about a table leave."""
+        with self._lock:
+            if table not in self._clocks:
+                database = self.tables[table]
+                self._clocks[table] = Clock.of(database) if self.settings.pacing else Unpaced()
+            return self._clocks[table]
+
+    @property
+    def clocks(self) -> Mapping[str, Pace]:
+        return {name: self.clock(name) for name in self.tables.names()}
+
+    # --- prices: free ---------------------------------------------------------------------------
+
+    def quote(self, caller: Caller, table: str, body: QuoteBody) -> QuoteReply:
+        oracle = self.oracle(caller, table, body.reservation)
+        terms: dict[str, Any] = {"confidence": body.confidence, "rows": body.rows}
         if body.sql is not None:
-            found = oracle.quote_sql(body.sql, table=table, lookups=body.lookups, **terms)
-            bars = [{"name": name, "half_width": half} for name, half in found.half_widths]
-            more: dict[str, Any] = {"columns": bars, "questions": len(found.quotes)}
-            repeat = all(quote.repeat for quote in found.quotes)
-            left, note = found.left_after, found.note
-            price = found.credits
-        else:
-            assert body.question is not None  # noqa: S101
-            quote = oracle.quote(question_of(body.question), within=body.within, **terms)
-            price, left, note, repeat = quote.credits, quote.left_after, quote.note, quote.repeat
-            half = quote.interval(body.confidence)[1]
-            more = {"half_width": plain(half), "standard_error": plain(quote.standard_error)}
-        return {
-            **both("credits", price),
-            **both("left_after", left),
-            "affordable": left >= 0,
-            "repeat": repeat,
-            "confidence": body.confidence,
-            "note": note,
-            **more,
-        }
+            return sql_quote_reply(
+                oracle.quote_sql(
+                    body.sql, table=table, lookups=body.lookups, credits=body.credits, **terms
+                )
+            )
+        question = self._question(body.question)
+        self._bound(caller, table, question)
+        quote = oracle.quote(question, within=body.within, credits=body.credits, **terms)
+        return quote_reply(quote, body.confidence)
 
-    def ask(self, caller: Caller, table: str, body: AskBody, key: str) -> dict[str, Any]:
-        oracle = self.oracle(caller, table)
-        question = question_of(body.question)
+    def plan(self, caller: Caller, table: str, body: PlanBody) -> PlanReply:
+        return plan_reply(self._plan(caller, table, body))
+
+    def quote_exactly(self, caller: Caller, table: str, body: ExactBody) -> ExactQuoteReply:
+        database = self.database(caller, table)
+        batch = [self._question(one) for one in body.questions]
+        return exact_quote_reply(database.quote_exactly(batch))
+
+    # --- questions: charged, once per key -------------------------------------------------------
+
+    def asked(self, caller: Caller, table: str, body: AskBody, key: str) -> Asked:
+        """One question. What is refused here is refused free."""
+        oracle = self.oracle(caller, table, body.reservation)
+        question = self._question(body.question)
+        bound = self._bound(caller, table, question)
         terms: dict[str, Any] = {
             "within": body.within,
             "confidence": body.confidence,
-            "credits": exact(body.credits),
+            "credits": body.credits,
             "rows": body.rows,
         }
-        if body.max_credits is not None:
-            check_price(oracle.quote(question, **terms).credits, body.max_credits)
-        return answer_json(oracle.ask(question, key=key, **terms), body.confidence)
 
-    def sql(self, caller: Caller, table: str, body: SqlBody, key: str) -> dict[str, Any]:
-        oracle = self.oracle(caller, table)
+        def work() -> AnswerReply:
+            if body.max_credits is not None:
+                check_price(oracle.quote(question, **terms).credits, body.max_credits)
+            answer = oracle.ask(question, key=key, **terms)
+            return answer_reply(answer, body.confidence, figures=body.figures)
+
+        return Asked([bound], work)
+
+    def asked_sql(self, caller: Caller, table: str, body: SqlBody, key: str) -> Asked:
+        """A statement; with `dummy`, of made-up rows and free."""
+        real = self.oracle(caller, table, body.reservation)
+        oracle = self.made_up(table) if body.dummy else real
         terms: dict[str, Any] = {
             "confidence": body.confidence,
-            "credits": exact(body.credits),
+            "credits": body.credits,
             "rows": body.rows,
             "lookups": body.lookups,
             "table": table,
         }
-        if body.max_credits is not None:
-            check_price(oracle.quote_sql(body.sql, **terms).credits, body.max_credits)
-        return result_json(oracle.sql(body.sql, key=key, **terms))
+        quote = real.quote_sql(body.sql, **terms)
+        bounds = [self._bound(caller, table, question) for question in quote.plan.questions]
 
-    def schema(self, caller: Caller, table: str) -> dict[str, Any]:
-        database = self.database(caller, table)
-        left = database.remaining
-        if caller.role == Role.ANALYST:
-            left = database.left_for(caller.name)
-        return {
-            "table": table,
-            "schema": database.schema.to_json(),
-            "promise": database.promise.to_json(),
-            "size": database.size,
-            "who": database.schema.who,
-            "neighbours": database.promise.neighbours,
-            "remaining": float(left),
-            "remaining_exact": str(left),
-        }
+        def work() -> SqlReply:
+            if body.dummy:
+                made_up = sql_reply(oracle.sql(body.sql, **terms))
+                note = "made-up rows: no number here means anything"
+                free = {"credits": 0.0, "credits_exact": Fraction(0), "receipts": []}
+                return made_up.model_copy(update={**free, "notes": [note, *made_up.notes]})
+            if body.max_credits is not None:
+                check_price(quote.credits, body.max_credits)
+            return sql_reply(oracle.sql(body.sql, key=key, **terms))
 
-    def listed(self, caller: Caller) -> list[dict[str, Any]]:
+        return Asked([] if body.dummy else bounds, work)
+
+    def asked_plan(self, caller: Caller, table: str, body: PlanBody, key: str) -> Asked:
+        """Several questions, charged together or not at all."""
+        plan = self._plan(caller, table, body)
+
+        def work() -> AnswersReply:
+            if body.max_credits is not None:
+                check_price(plan.credits, body.max_credits)
+            answers = plan.ask(key)
+            paid = sum((answer.credits for answer in answers), Fraction(0))
+            return AnswersReply(
+                answers=[answer_reply(a, body.confidence, figures=body.figures) for a in answers],
+                credits=float(paid),
+                credits_exact=paid,
+            )
+
+        return Asked([line.bound for line in plan.lines], work)
+
+    def asked_exactly(self, caller: Caller, table: str, body: ExactBody, key: str) -> Asked:
+        """A declared batch without noise; it has no price of its own."""
+        oracle = self.oracle(caller, table)
+        batch = [self._question(one) for one in body.questions]
+        bounds = [self._bound(caller, table, question) for question in batch]
+
+        def work() -> AnswersReply:
+            answers = oracle.ask_exactly(batch)
+            return AnswersReply(
+                answers=[answer_reply(answer, figures=body.figures) for answer in answers],
+                credits=0.0,
+                credits_exact=Fraction(0),
+            )
+
+        return Asked(bounds, work)
+
+    def kept(self, caller: Caller, table: str, key: str, digest: bytes) -> bytes | None:
+        """The reply that this key has got already."""
+        return self.replies.find(Name(table, ledger_name(caller), key), digest)
+
+    def once(self, caller: Caller, table: str, key: str, digest: bytes, asked: Asked) -> bytes:
+        """The reply's bytes, the same for every request under this key."""
+        analyst = ledger_name(caller)
+        name, database = Name(table, analyst, key), self.database(caller, table)
+        return once(self.replies, database, analyst, name, digest, asked.digests, asked.work)
+
+    def reserve(self, caller: Caller, table: str, body: ReserveBody) -> ReservationReply:
+        reserved = self.oracle(caller, table).reserve(body.credits)
+        name = self.reservations.add(table, ledger_name(caller), reserved)
+        left = reserved.remaining
+        return ReservationReply(id=name, left=float(left), left_exact=left)
+
+    def release_reservation(self, caller: Caller, table: str, name: str) -> None:
+        self.database(caller, table)
+        self.reservations.end(name, table, ledger_name(caller))
+
+    # --- books ----------------------------------------------------------------------------------
+
+    def listed(self, caller: Caller) -> TablesReply:
+        """The tables that the caller may see."""
         names = [n for n in self.tables.names() if caller.tables is None or n in caller.tables]
-        return [self._line(caller, name) for name in names]
+        return TablesReply(tables=[self._line(caller, name) for name in names])
 
-    def _line(self, caller: Caller, name: str) -> dict[str, Any]:
+    def _line(self, caller: Caller, name: str) -> TableLine:
         database = self.tables[name]
-        analyst = caller.role == Role.ANALYST
-        left = database.left_for(caller.name) if analyst else database.remaining
-        return {
-            "name": name,
-            "state": "open",
-            "size": database.size,
-            **both("credits", Fraction(database.promise.credits)),
-            **both("left", left),
-        }
+        return TableLine(
+            name=name,
+            state="closed" if closed(database) else "open",
+            size=database.size,
+            credits=float(database.promise.credits),
+            left=float(self.left(caller, name)),
+        )
 
-    def statement(self, caller: Caller, table: str) -> dict[str, Any]:
+    def left(self, caller: Caller, table: str) -> Fraction:
+        """Credits left: of the own share, for others than analysts of the table."""
         database = self.database(caller, table)
-        found = database.statement()
-        return {
-            "table": table,
-            **both("spent", found.spent),
-            **both("left", found.left),
-            "guarantee": found.guarantee,
-            "text": str(found),
-        }
+        if caller.role == Role.ANALYST:
+            return database.left_for(caller.name)
+        return database.remaining
+
+    def schema(self, caller: Caller, table: str) -> SchemaReply:
+        database, left = self.database(caller, table), self.left(caller, table)
+        return SchemaReply(
+            table=table,
+            facts=database.schema.to_json(),
+            promise=database.promise.to_json(),
+            size=database.size,
+            who=database.schema.who,
+            neighbours=database.promise.neighbours,
+            remaining=float(left),
+            remaining_exact=left,
+        )
+
+    def statement(self, caller: Caller, table: str) -> StatementReply:
+        """The table's totals, the own share; every analyst's only for owner and auditor."""
+        database = self.database(caller, table)
+        found, mine = database.statement(), self.left(caller, table)
+        book = found.statement
+        analysts = None
+        if caller.role != Role.ANALYST:
+            analysts = [_analyst_line(line) for line in book.analysts]
+        cap = book.cap.credits_fraction
+        return StatementReply(
+            table=table,
+            credits=float(cap),
+            credits_exact=cap,
+            spent=float(found.spent),
+            spent_exact=found.spent,
+            left=float(found.left),
+            left_exact=found.left,
+            mine=float(mine),
+            mine_exact=mine,
+            guarantee=found.guarantee,
+            questions=book.entries,
+            answered=book.answered,
+            ledger=book.ledger,
+            seq=book.seq,
+            head=book.head,
+            public_key=book.public_key,
+            text=str(found) if analysts is not None else "",
+            analysts=analysts,
+        )
+
+    def overruns(self, table: str) -> int:
+        """Replies that missed their tick: a fact about running times, for the owner only."""
+        return self.clock(table).overruns
+
+    def ledger(self, caller: Caller, table: str, after: int = 0, limit: int = 500) -> LedgerReply:
+        """A page of the chain: own entries in full, others as "another account"."""
+        lines = event_lines(self.database(caller, table), reader(caller), after, limit)
+        return LedgerReply(entries=lines, next=lines[-1]["seq"] if len(lines) == limit else None)
+
+    def answers(self, caller: Caller, table: str, after: int = 0, limit: int = 100) -> LedgerReply:
+        """Answers that may be read again for nothing."""
+        lines = answer_lines(self.database(caller, table), reader(caller), after, limit)
+        return LedgerReply(entries=lines, next=lines[-1]["seq"] if len(lines) == limit else None)
+
+    def receipt(self, caller: Caller, table: str, number: int) -> dict[str, Any]:
+        return receipt_json(self.database(caller, table), number, reader(caller))
+
+    def dummy(self, caller: Caller, table: str, rows: int = 100) -> dict[str, list[Any]]:
+        """Made-up rows of this schema, by column."""
+        made = self.database(caller, table).sample_dummy(rows)
+        return {name: [_plain(value) for value in values] for name, values in made.items()}
+
+    def made_up(self, table: str) -> Database:
+        """A table of made-up rows under the same schema and promise; a new one when it is spent."""
+        with self._lock:
+            held = self._made_up.get(table)
+            if held is None or held.remaining < held.promise.credits / 2:
+                real = self.tables[table]
+                rows = dummy_rows(real.schema, min(real.size or MADE_UP, MADE_UP))
+                held = Database.open(rows, real.schema, real.promise, ":memory:", name=table)
+                self._made_up[table] = held
+            return held
+
+    # --- reading requests -----------------------------------------------------------------------
+
+    def _question(self, body: QuestionBody | None) -> Statistic:
+        return question_of({} if body is None else body.model_dump())
+
+    def _bound(self, caller: Caller, table: str, question: object) -> BoundQuery:
+        bound = self.database(caller, table).bind(question)
+        check_width(bound, self.settings)
+        return bound
+
+    def _plan(self, caller: Caller, table: str, body: PlanBody) -> Any:
+        oracle = self.oracle(caller, table, body.reservation)
+        questions = [self._question(one) for one in body.questions]
+        plan = oracle.plan(
+            questions,
+            credits=body.credits,
+            within=body.within,
+            weights=body.weights,
+            confidence=body.confidence,
+            rows=body.rows,
+        )
+        for line in plan.lines:
+            check_width(line.bound, self.settings)
+        return plan
 
 
-def exact(credits: float | str | None) -> Fraction | None:
-    """Credits as sent: a number, or "3/2" as text."""
-    if credits is None:
-        return None
-    try:
-        return Fraction(credits)
-    except (ValueError, ZeroDivisionError, OverflowError):
-        raise InvalidQuery('credits are a number, or a fraction as text: "3/2"') from None
+def ledger_name(caller: Caller) -> str:
+    """Under which name the ledger knows a caller."""
+    return OWNER if caller.role == Role.OWNER else caller.name
 
 
-def both(name: str, credits: Fraction) -> dict[str, Any]:
-    """An exact number for programs, and a plain one for people."""
-    return {name: float(credits), f"{name}_exact": str(credits)}
+def reader(caller: Caller) -> str | None:
+    """Whose entries a caller may read in full; None: everybody's."""
+    return caller.name if caller.role == Role.ANALYST else None
 
 
-def check_price(price: Fraction, most: float | str) -> None:
-    allowed = exact(most)
-    if allowed is not None and price > allowed:
+def closed(database: Database) -> bool:
+    """True if nothing can be asked any more."""
+    return database.remaining <= 0
+
+
+def check_price(price: Fraction, most: Fraction) -> None:
+    """Refuse, free, what costs more than the caller has seen."""
+    if price > most:
         raise Problem(
             409,
             "price_changed",
-            f"this costs {float(price):g} credits now, more than max_credits = {float(allowed):g}",
-            "look at the price again: POST quote; nothing was charged",
+            f"this costs {float(price):g} credits now, more than max_credits = {float(most):g}",
+            "look at the price again with POST quote; nothing was charged",
         )
 
 
-def question_of(body: QuestionBody) -> Statistic | SumQuery:
-    query = SumQuery.from_json(body.query)
-    return Statistic(body.kind, query, tuple(body.shares))
-
-
-def plain(value: Any) -> Any:
-    """Arrays as nested lists."""
-    if value is None:
-        return None
-    return np.asarray(value).tolist()
-
-
-def answer_json(answer: Answer, confidence: float) -> dict[str, Any]:
-    low, high = answer.interval(confidence)
+def _analyst_line(line: Any) -> dict[str, Any]:
+    granted = None if line.granted is None else line.granted.credits_fraction
+    spent = line.spent.credits_fraction
     return {
-        "kind": answer.kind,
-        "value": plain(answer.value),
-        "standard_error": plain(answer.standard_error),
-        "low": plain(low),
-        "high": plain(high),
-        "keys": json.loads(json.dumps(answer.keys, default=str)),
-        "axes": list(answer.axes),
-        **both("credits", answer.credits),
-        "receipt": None if answer.receipt is None else json.loads(answer.receipt.to_json()),
-        "note": answer.note,
-        "question": answer.question,
-        "guarantee": answer.guarantee,
-        "terms": answer.terms,
-        "sources": list(answer.sources),
+        "name": line.name,
+        "granted": None if granted is None else float(granted),
+        "granted_exact": None if granted is None else str(granted),
+        "spent": float(spent),
+        "spent_exact": str(spent),
     }
 
 
-def result_json(result: Result) -> dict[str, Any]:
-    def cell(value: Any) -> Any:
-        if not isinstance(value, Estimate):
-            return str(value) if isinstance(value, tuple) else value
-        low, high = value.interval(result.confidence)
-        return {"value": value.value, "low": low, "high": high}
-
-    return {
-        "columns": [{"name": c.name, "is_key": c.is_key, "unit": c.unit} for c in result.columns],
-        "rows": [[cell(value) for value in row] for row in result.rows],
-        **both("credits", result.credits),
-        "receipts": [receipt.seq for receipt in result.receipts if receipt is not None],
-        "notes": list(result.notes),
-        "confidence": result.confidence,
-    }
+def _plain(value: Any) -> Any:
+    return value if value is None or isinstance(value, bool | int | float | str) else str(value)

@@ -1,0 +1,99 @@
+"""What a caller may read of a table's books: the own entries in full, of others only the prices."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Any
+
+from sulq.accounting.losses import Loss
+from sulq.database import Database
+from sulq.ledger.charges import from_json, loss_from_json
+from sulq.ledger.entries import Entry
+from sulq.ledger.store import Row
+from sulq.query.spelling import question_text
+from sulq.server.problems import not_found
+
+ANOTHER = "another account"
+PUBLIC = {"ledger", "table", "declare", "amend", "close"}
+"""Kinds of events that belong to nobody."""
+
+
+def event_lines(
+    database: Database, analyst: str | None, after: int, most: int
+) -> list[dict[str, Any]]:
+    """Events of the chain after that number; `analyst` None: all of this table in full.
+
+    Of events that are not the reader's, only number, kind, price and hash.
+    """
+    book = database.ledger._book
+    rows: list[Row] = book.read(lambda: book.page(after, most))
+    return [_line(row, database.ledger.header.name, analyst) for row in rows]
+
+
+def _line(row: Row, table: str, analyst: str | None) -> dict[str, Any]:
+    body = json.loads(row.body)
+    line: dict[str, Any] = {"seq": row.seq, "kind": body["kind"], "hash": row.hash.hex()}
+    if body.get("table", table) != table:
+        return {**line, "kind": "another table"}
+    who = body.get("analyst")
+    line["at"] = body.get("at")
+    if analyst is not None and who != analyst and body["kind"] not in PUBLIC:
+        return {**line, **_prices(body), **({} if who is None else {"analyst": ANOTHER})}
+    shown = {**line, **_prices(body), "body": row.body}
+    if who is not None:
+        shown["analyst"] = who
+    if "question" in body:
+        shown["question"] = question_text(body["question"])
+    return shown
+
+
+def _prices(body: Mapping[str, Any]) -> dict[str, Any]:
+    """What an event charged: to the account that paid most, and to a share."""
+    if body["kind"] not in ("charge", "release", "repeat"):
+        return {}
+    parts = from_json(body.get("charges", ()))
+    paid = max((part.loss.credits_fraction for part in parts), default=Fraction(0))
+    share: Loss = loss_from_json(body["share"])
+    return {
+        "credits": float(paid),
+        "credits_exact": str(paid),
+        "share": float(share.credits_fraction),
+        "share_exact": str(share.credits_fraction),
+    }
+
+
+def answer_lines(
+    database: Database, analyst: str | None, after: int, most: int
+) -> list[dict[str, Any]]:
+    """Answers that a caller has paid for, and may read again for nothing."""
+    found: list[dict[str, Any]] = []
+    for entry in database.ledger.entries(analyst, after):
+        if len(found) == most:
+            break
+        if entry.answered and entry.values is not None:
+            found.append(_answered(entry))
+    return found
+
+
+def _answered(entry: Entry) -> dict[str, Any]:
+    receipt = None if entry.receipt is None else json.loads(entry.receipt.to_json())
+    return {
+        "seq": entry.seq,
+        "analyst": entry.analyst,
+        "question": question_text(entry.question),
+        "question_text": entry.question,
+        "noise": entry.noise,
+        "values": [str(value) for value in entry.values or ()],
+        "receipt": receipt,
+    }
+
+
+def receipt_json(database: Database, number: int, analyst: str | None) -> dict[str, Any]:
+    """A signed receipt; somebody else's is as if there were none."""
+    receipt = database.receipt(number)
+    if analyst not in (None, receipt.body["analyst"]):
+        raise not_found("there is no receipt of this number for this token")
+    found: dict[str, Any] = json.loads(receipt.to_json())
+    return found

@@ -1,0 +1,65 @@
+"""What a request may be, by public rules alone: its bytes, its nesting, and how wide its answer."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from sulq.errors import InvalidQuery
+from sulq.schema.binding import BoundQuery
+from sulq.server.problems import Problem
+
+_TEXTS = re.compile(rb'"(?:[^"\\]|\\.)*+"?', re.DOTALL)
+_BRACKETS = re.compile(rb"[\[\]{}]")
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What an operator may choose."""
+
+    threads: int = 8
+    most_bytes: int = 1_000_000
+    most_depth: int = 256
+    most_sums: int = 200_000
+    most_waiting: int = 1_000
+    body_seconds: float = 30.0
+    reservation_idle: float = 3_600.0
+    reply_days: int = 30
+    pacing: bool = True
+
+
+def check_length(length: int, settings: Settings) -> None:
+    if length > settings.most_bytes:
+        raise Problem(
+            413,
+            "too_large",
+            f"the request has more than {settings.most_bytes:,} bytes",
+            "ask in several requests",
+        )
+
+
+def check_depth(body: bytes, settings: Settings) -> None:
+    """Refuse what is nested too deeply, before anything tries to read it."""
+    most = settings.most_depth
+    if body.count(b"[") + body.count(b"{") <= most:
+        return
+    depth = 0
+    for bracket in _BRACKETS.finditer(_TEXTS.sub(b"", body)):
+        depth += 1 if bracket.group() in b"[{" else -1
+        if depth > most:
+            raise Problem(
+                413,
+                "too_large",
+                f"the request is nested deeper than {most}",
+                "flatten the question",
+            )
+
+
+def check_width(bound: BoundQuery, settings: Settings) -> None:
+    """Refuse an answer too wide to send; the question and the schema decide."""
+    sums = bound.cells * max(1, len(bound.terms))
+    if sums > settings.most_sums:
+        raise InvalidQuery(
+            f"this answer has {sums:,} sums, more than the {settings.most_sums:,} that are sent"
+            " over HTTP; group by fewer columns, or by coarser bins"
+        )

@@ -1,0 +1,135 @@
+"""Replies that are kept: a retry gets the same bytes. Killed in between, the ledger's key answers.
+
+A note is made before the work, with the ledger's head: after a crash it says from where on to look
+for what a key has paid.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+import time
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import apsw
+
+from sulq.ledger.state import private_directory
+from sulq.server.problems import Problem
+
+PER_CALLER = 20_000
+"""Replies kept for one caller and table; older ones are forgotten, the ledger still knows them."""
+SWEEP = 500  # writes between two sweeps
+_FIND = "SELECT digest, head, body FROM replies WHERE place = ? AND caller = ? AND key = ?"
+
+
+class Name(NamedTuple):
+    """What a reply is kept under."""
+
+    table: str
+    caller: str
+    key: str
+
+
+class Kept(NamedTuple):
+    """A note or a whole reply; `body` is None while the work has not ended."""
+
+    head: int  # of the ledger, when the work first began
+    body: bytes | None
+    again: bool  # the note was there already: an earlier attempt did not end
+
+
+class Replies:
+    """SQLite in the state directory; thread-safe."""
+
+    def __init__(self, connection: apsw.Connection, days: int) -> None:
+        self._connection, self._days = connection, days
+        self._lock, self._written = threading.Lock(), 0
+
+    @classmethod
+    def open(cls, path: Path | None = None, *, days: int = 30) -> Replies:
+        """`path` None: replies.sqlite in the state directory."""
+        where = path or private_directory() / "replies.sqlite"
+        where.touch(0o600)
+        connection = apsw.Connection(str(where))
+        connection.set_busy_timeout(5_000)
+        connection.execute("PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL")
+        connection.execute(
+            "CREATE TABLE IF NOT EXISTS replies (place TEXT, caller TEXT, key TEXT, digest BLOB,"
+            " head INTEGER, body BLOB, at INTEGER, PRIMARY KEY (place, caller, key)) WITHOUT ROWID"
+        )
+        found = cls(connection, days)
+        found._sweep()
+        return found
+
+    def find(self, name: Name, digest: bytes) -> bytes | None:
+        """A whole reply; None if there is none yet."""
+        with self._lock:
+            row: Any = self._connection.execute(_FIND, name).fetchone()
+        return None if row is None else _checked(row, digest)[2]
+
+    def begin(self, name: Name, digest: bytes, head: int) -> Kept:
+        """Note that work begins, or find what there is; 409 if the key stands for something else.
+
+        The head that comes back is the first one noted.
+        """
+        with self._lock:
+            self._connection.execute(
+                "INSERT OR IGNORE INTO replies VALUES (?, ?, ?, ?, ?, NULL, ?)",
+                (*name, digest, head, int(time.time())),
+            )
+            again = self._connection.changes() == 0
+            row: Any = self._connection.execute(_FIND, name).fetchone()
+        _, first, body = _checked(row, digest)
+        return Kept(first, body, again)
+
+    def finish(self, name: Name, body: bytes) -> None:
+        """Before a byte of it leaves."""
+        with self._lock:
+            self._connection.execute(
+                "UPDATE replies SET body = ? WHERE place = ? AND caller = ? AND key = ?",
+                (body, *name),
+            )
+            self._written += 1
+        if self._written % SWEEP == 0:
+            self._sweep(name.table, name.caller)
+
+    def forget(self, name: Name) -> None:
+        """The work was refused, free: the key stands for nothing."""
+        with self._lock:
+            self._connection.execute(
+                "DELETE FROM replies WHERE place = ? AND caller = ? AND key = ? AND body IS NULL",
+                name,
+            )
+
+    def _sweep(self, table: str = "", caller: str = "") -> None:
+        with self._lock:
+            self._connection.execute(
+                "DELETE FROM replies WHERE at < ?", (int(time.time()) - 86_400 * self._days,)
+            )
+            self._connection.execute(
+                "DELETE FROM replies WHERE place = ?1 AND caller = ?2 AND key IN (SELECT key FROM"
+                " replies WHERE place = ?1 AND caller = ?2 ORDER BY at DESC LIMIT -1 OFFSET ?3)",
+                (table, caller, PER_CALLER),
+            )
+
+    def close(self) -> None:
+        with self._lock:
+            self._connection.close()
+
+
+def _checked(row: Any, digest: bytes) -> Any:
+    """The row, if the key stands for this request; 409 if for another one."""
+    if row[0] != digest:
+        raise Problem(
+            409,
+            "key_reused",
+            "this Idempotency-Key was used for another request",
+            "use a new key for a new request; nothing was charged",
+        )
+    return row
+
+
+def digest_of(method: str, path: str, body: bytes) -> bytes:
+    """What a key stands for."""
+    return hashlib.sha256(b"\n".join([method.encode(), path.encode(), body])).digest()
