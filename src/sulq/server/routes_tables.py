@@ -8,7 +8,7 @@ from fastapi import APIRouter, Depends, Path, Query, Request
 
 from sulq.server.access import Caller, Role, require
 from sulq.server.running import in_thread, service_of
-from sulq.wire import LedgerReply, MeReply, SchemaReply, StatementReply, TablesReply
+from sulq.wire import LedgerReply, MeReply, SchemaReply, StatementReply, TableLine, TablesReply
 
 router = APIRouter(prefix="/v1", tags=["tables"])
 Anybody = Annotated[Caller, Depends(require(*Role))]
@@ -19,14 +19,15 @@ After = Annotated[int, Query(ge=0, le=2**62)]
 async def me(request: Request, caller: Anybody) -> MeReply:
     """Whose token this is, and which tables it reaches."""
     found = await in_thread(request, service_of(request).listed, caller)
-    names = [line.name for line in found.tables]
+    names = [line["name"] for line in found]
     return MeReply(name=caller.name, role=str(caller.role), tables=names)
 
 
 @router.get("/tables")
 async def tables(request: Request, caller: Anybody) -> TablesReply:
     """The tables that the caller may see."""
-    return await in_thread(request, service_of(request).listed, caller)
+    found = await in_thread(request, service_of(request).listed, caller)
+    return TablesReply(tables=[TableLine.model_validate(line) for line in found])
 
 
 @router.get("/tables/{table}/schema", response_model_by_alias=True)

@@ -40,8 +40,6 @@ from sulq.wire import (
     SqlBody,
     SqlReply,
     StatementReply,
-    TableLine,
-    TablesReply,
     answer_reply,
     exact_quote_reply,
     plan_reply,
@@ -243,20 +241,21 @@ class Service:
 
     # --- books ----------------------------------------------------------------------------------
 
-    def listed(self, caller: Caller) -> TablesReply:
+    def listed(self, caller: Caller) -> list[dict[str, Any]]:
         """The tables that the caller may see."""
         names = [n for n in self.tables.names() if caller.tables is None or n in caller.tables]
-        return TablesReply(tables=[self._line(caller, name) for name in names])
+        return [self._line(caller, name) for name in names]
 
-    def _line(self, caller: Caller, name: str) -> TableLine:
-        database = self.tables[name]
-        return TableLine(
-            name=name,
-            state="closed" if closed(database) else "open",
-            size=database.size,
-            credits=float(database.promise.credits),
-            left=float(self.left(caller, name)),
-        )
+    def _line(self, caller: Caller, name: str) -> dict[str, Any]:
+        database, left = self.tables[name], self.left(caller, name)
+        return {
+            "name": name,
+            "state": "closed" if closed(database) else "open",
+            "size": database.size,
+            "credits": float(database.promise.credits),
+            "left": float(left),
+            "left_exact": str(left),
+        }
 
     def left(self, caller: Caller, table: str) -> Fraction:
         """Credits left: of the own share, for others than analysts of the table."""
