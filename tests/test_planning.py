@@ -300,13 +300,13 @@ def test_every_question_has_draws_of_its_own(data, monkeypatch):
     """Two questions with the same sums, merged into one program, must not share noise."""
     db = publish(data)
     drawn = []
-    perturb = sulq.database.plans.perturb
+    draw = sulq.database.plans.drawn
 
-    def noted(sums, laws):
-        drawn.append(list(sums))
-        return perturb(sums, laws)
+    def noted(laws):
+        drawn.append(draw(laws))
+        return drawn[-1]
 
-    monkeypatch.setattr(sulq.database.plans, "perturb", noted)
+    monkeypatch.setattr(sulq.database.plans, "drawn", noted)
     first, second = db.plan(
         [total("age", where=col("smoker")), total(col("age") * 2, where=col("smoker"))], credits=20
     ).ask()

@@ -45,7 +45,7 @@ from sulq.ledger.budgets import OWNER
 from sulq.ledger.entries import Entry
 from sulq.ledger.journal import Journal
 from sulq.ledger.receipts import Receipt
-from sulq.noise.samplers import perturb
+from sulq.noise.samplers import added, drawn
 from sulq.oracle import Answer, Quote, check_confidence
 from sulq.readings import forecast
 from sulq.schema.binding import BoundQuery, bind
@@ -167,10 +167,10 @@ class Database:
             key=key if found.sources is None else None,  # else it stands for the whole, below
         )
         if not entry.answered:
+            noise = drawn(cost.coordinates(bound.cells))  # the only draw, before a row is read
             sums = read()  # the only line that reads rows
             check_read(self.engine)
-            noisy = perturb(bound.lifted(sums), cost.coordinates(bound.cells))  # the only draw
-            entry = self.ledger.settle(entry, noisy)  # stored, write-once
+            entry = self.ledger.settle(entry, added(bound.lifted(sums), noise))  # write-once
         if found.sources is not None:  # the draw adds the precision that was missing, M.7
             return topped_up(self, bound, found.sources, entry, asker)
         return self._answered(bound, entry, cost, within, confidence)

@@ -22,7 +22,7 @@ from sulq.engines.engine import check_read, check_source
 from sulq.errors import Refused
 from sulq.ledger.budgets import OWNER
 from sulq.ledger.entries import Entry, Priced
-from sulq.noise.samplers import perturb
+from sulq.noise.samplers import added, drawn
 from sulq.oracle import Answer, check_confidence, credits_text
 from sulq.query.spelling import question_text
 from sulq.readings import Forecast
@@ -127,13 +127,13 @@ class Plan:
         db = self.database
         met = self._met(key)  # noisy answers only
         check_source(db.engine)
-        drawn = {
+        fresh = {
             line.bound.digest: line.bound
             for line in self.lines
             if met[line.bound.digest].derived is None
         }
         reads = [  # may refuse, free
-            (together, prepared(db.engine, together)) for together in passes(drawn.values())
+            (together, prepared(db.engine, together)) for together in passes(fresh.values())
         ]
         entries = db.ledger.charge_all(  # durable before any row is touched; repeats come answered
             [self._priced(line.bound, met[line.bound.digest]) for line in self.lines],
@@ -143,9 +143,14 @@ class Plan:
         paid = {entry.digest: entry for entry in entries}
         for together, read in reads:
             if any(not paid[bound.digest].answered for bound in together):
+                noise = {  # each its own draw, before a row is read
+                    bound.digest: drawn(met[bound.digest].cost.coordinates(bound.cells))
+                    for bound in together
+                    if not paid[bound.digest].answered
+                }
                 sums = read()  # the only line that reads rows
                 check_read(db.engine)
-                paid |= self._settled(together, sums, met, paid)
+                paid |= self._settled(together, sums, noise, paid)
         answers = []
         for place, line in enumerate(self.lines):
             entry = paid[line.bound.digest]
@@ -158,15 +163,15 @@ class Plan:
         self,
         together: Sequence[BoundQuery],
         sums: Sequence[list[int]],
-        met: Mapping[str, Found],
+        noise: Mapping[str, list[int]],
         paid: Mapping[str, Entry],
     ) -> dict[str, Entry]:
-        """Draw for each question that has no answer, store, and read back what was stored."""
-        noisy = []
-        for bound, mine in zip(together, sums, strict=True):
-            if not (entry := paid[bound.digest]).answered:
-                laws = met[bound.digest].cost.coordinates(bound.cells)
-                noisy.append((entry, perturb(bound.lifted(mine), laws)))  # each its own draw
+        """Add its noise to each question that has no answer, store, read back what was stored."""
+        noisy = [
+            (paid[bound.digest], added(bound.lifted(mine), noise[bound.digest]))
+            for bound, mine in zip(together, sums, strict=True)
+            if bound.digest in noise
+        ]
         found = self.database.ledger.settle_all(noisy)  # stored, write-once
         return {entry.digest: entry for entry in found}
 

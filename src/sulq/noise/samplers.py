@@ -27,8 +27,18 @@ TOSSED_AT_ONCE = 1 << 20  # bytes
 
 def perturb(sums: Sequence[int], laws: Sequence[Law]) -> list[int]:
     """Each sum plus one independent draw of its law."""
-    if len(sums) != len(laws):
-        raise ValueError(f"got {len(sums)} sums and {len(laws)} laws; want one law for each sum")
+    return added(sums, drawn(laws))
+
+
+def added(sums: Sequence[int], noise: Sequence[int]) -> list[int]:
+    """Each sum plus what was drawn for it."""
+    if len(sums) != len(noise):
+        raise ValueError(f"got {len(sums)} sums and {len(noise)} laws; want one law for each sum")
+    return [value + extra for value, extra in zip(sums, noise, strict=True)]
+
+
+def drawn(laws: Sequence[Law]) -> list[int]:
+    """One independent draw of each law: before rows are read, it cannot wait for them."""
     places: dict[Law, list[int]] = {}
     known: dict[int, list[int]] = {}  # by identity: hashing long fractions is slow
     for place, law in enumerate(laws):
@@ -36,11 +46,11 @@ def perturb(sums: Sequence[int], laws: Sequence[Law]) -> list[int]:
         if group is None:
             group = known[id(law)] = places.setdefault(law, [])
         group.append(place)
-    noisy = list(sums)
+    noise = [0] * len(laws)
     for law, group in places.items():
-        for place, noise in zip(group, draw(law, len(group)), strict=True):
-            noisy[place] += noise
-    return noisy
+        for place, value in zip(group, draw(law, len(group)), strict=True):
+            noise[place] = value
+    return noise
 
 
 def draw(law: Law, count: int) -> list[int]:
