@@ -85,6 +85,7 @@ class Alert:
                 return False
             if len(self._below) >= MOST_CHECKS:
                 raise Refused(f"an alert compares {MOST_CHECKS} questions at most; arm a new one")
+            self._database.ledger.check_asker(self.receipt.body["analyst"])
             check_source(self._database.engine)
             total = self._database.engine.prepare(bound.sums)()[0]
             check_read(self._database.engine)

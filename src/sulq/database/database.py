@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from fractions import Fraction
 from functools import partial
@@ -25,10 +24,12 @@ from sulq.accounting.pricing import (
     unit_cost,
 )
 from sulq.database.alerts import Alert, arm
+from sulq.database.amending import amend, close_for_good, revoke
 from sulq.database.analyst import Analyst
 from sulq.database.choosing import Top, choose
 from sulq.database.deriving import Asker, derived_answer, paid_by, recalled, topped_up
 from sulq.database.exactly import Exactly, ExactQuote
+from sulq.database.facts import facts_text, most_rows, name_of, table_facts
 from sulq.database.keys import Keys, KeysQuote, ask_keys, quote_keys
 from sulq.database.planning import plan
 from sulq.database.plans import Plan
@@ -73,6 +74,7 @@ class Database:
         self.engine = engine
         self.ledger = ledger
         self.calibration = calibration
+        self._source: str | Path | None = None  # of a file, to read it again
         self._accounts = accounts(schema)
         self._size = engine.size() if promise.neighbours == "replace" else None
         self._most = None if self._size is None else self._size * schema.max_rows
@@ -97,19 +99,19 @@ class Database:
         """
         if not isinstance(schema, Schema) or not isinstance(promise, Promise):
             raise InvalidQuery("open takes a source, a Schema, a Promise and a ledger")
-        facts = {"promise": _text(promise.to_json())}
+        more = {}
         if exactly is not None:
             given = check_assumptions(exactly, schema, promise)
-            facts["assumptions"] = _text(assumptions_json(given))
+            more["assumptions"] = facts_text(assumptions_json(given))
         calibration = calibrate(promise)
         check_askable(calibration)
         engine = open_engine(source, schema)
         try:
-            gridded = schema.on_grid(grid_bits(_most_rows(schema, promise, engine), calibration))
+            gridded = schema.on_grid(grid_bits(most_rows(schema, promise, engine), calibration))
             journal = Journal.open(
                 ledger,
-                name=name or _name_of(source),
-                facts={"schema": _text(gridded.to_json()), **facts},
+                name=name or name_of(source),
+                facts=table_facts(gridded, promise) | more,
                 accounts=accounts(gridded),
                 cap=Loss.cap(calibration.credits, calibration.slack_cap),
                 fingerprint=engine.fingerprint(),
@@ -117,7 +119,9 @@ class Database:
         except BaseException:
             engine.close()
             raise
-        return cls(gridded, promise, engine, journal, calibration, exactly)
+        found = cls(gridded, promise, engine, journal, calibration, exactly)
+        found._source = source if isinstance(source, str | Path) else None
+        return found
 
     def close(self) -> None:
         """Release the ledger and the engine."""
@@ -369,23 +373,10 @@ class Database:
         slack = self.calibration.slack_cap * amount / (2 * self.calibration.credits)
         self.ledger.grant(analyst, Loss.cap(amount, slack))
 
+    revoke, amend, close_for_good = revoke, amend, close_for_good
+
     def as_analyst(self, name: str) -> Analyst:
         """An Oracle in an analyst's name."""
         if not isinstance(name, str) or not name or name == OWNER:
             raise InvalidQuery(f"an analyst has a name other than {OWNER!r}, got {name!r:.60}")
         return Analyst(self, name)
-
-
-def _most_rows(schema: Schema, promise: Promise, engine: Engine) -> int:
-    """A public bound on the rows: n under replace (each person's most), else what is declared."""
-    return schema.at_most if promise.neighbours == "add-remove" else engine.size() * schema.max_rows
-
-
-def _text(facts: object) -> str:
-    return json.dumps(facts, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
-
-
-def _name_of(source: object) -> str:
-    if isinstance(source, str | Path):
-        return Path(source).name.split(".")[0] or "table"
-    return "table"

@@ -86,6 +86,8 @@ class Recall:
             return Found(wanted, wanted.share)  # public: exact and free
         with self._lock:
             self._follow()
+            if self.ledger.closed is not None:
+                return self._kept(bound, wanted, analyst, confidence)
             if (repeated := self._itself(bound, wanted, analyst)) is not None:
                 return repeated
             own = self._own(bound, wanted, analyst, confidence)
@@ -111,6 +113,8 @@ class Recall:
             return wanted, None
         with self._lock:
             self._follow()
+            if self.ledger.closed is not None:
+                return wanted, self._kept(bound, wanted, analyst, confidence).derived
             own = self._own(bound, wanted, analyst, confidence)
             if own is not None and self._enough(own, wanted, confidence):
                 return wanted, own
@@ -197,6 +201,20 @@ class Recall:
                 return again
             found = again
         return None
+
+    def _kept(self, bound: BoundQuery, wanted: Price, analyst: str, confidence: float) -> Found:
+        """Of a closed table: an answer that this analyst was given, as it was; else `Refused`."""
+        for noise in self.ledger.stored(bound.digest):
+            if not self.ledger.paid(analyst, bound.digest, noise):
+                continue
+            if sources_of(noise) is None:
+                cost = stored_price(bound, self.calibration, wanted, noise)
+                if cost is not None:
+                    return Found(replace(cost, agreed=NOTHING), NOTHING)
+            elif (named := self.named(bound, noise)) and self._enough(named, wanted, confidence):
+                return Found(wanted, NOTHING, named)
+        self.ledger.check_asker(analyst)
+        return Found(wanted, wanted.share)
 
     def _itself(self, bound: BoundQuery, wanted: Price, analyst: str) -> Found | None:
         """A stored answer of several sums stays the answer: what others add is bounded loosely."""
@@ -299,8 +317,8 @@ class Recall:
         name = (entry.digest, entry.noise)
         if name in self._names or sources_of(entry.noise) is not None:
             return
-        if entry.noise not in self.ledger.stored(entry.digest):
-            return  # lost at a recovery
+        if not self.ledger.stands(entry.seq):
+            return  # lost at a recovery, or it means something else since an amendment
         try:
             laws = laws_of(entry.noise)
         except (InvalidQuery, TypeError, ValueError, AttributeError):

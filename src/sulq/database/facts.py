@@ -1,0 +1,29 @@
+"""What the ledger keeps of a table's schema and promise, and how many rows they allow."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from sulq.engines.engine import Engine
+from sulq.schema.columns import Schema
+from sulq.schema.promise import Promise
+
+
+def most_rows(schema: Schema, promise: Promise, engine: Engine) -> int:
+    """A public bound on the rows: n under replace (each person's most), else what is declared."""
+    return schema.at_most if promise.neighbours == "add-remove" else engine.size() * schema.max_rows
+
+
+def facts_text(facts: object) -> str:
+    return json.dumps(facts, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+
+
+def table_facts(schema: Schema, promise: Promise) -> dict[str, str]:
+    return {"schema": facts_text(schema.to_json()), "promise": facts_text(promise.to_json())}
+
+
+def name_of(source: object) -> str:
+    if isinstance(source, str | Path):
+        return Path(source).name.split(".")[0] or "table"
+    return "table"
