@@ -11,9 +11,11 @@ from sulq.accounting.losses import Loss
 from sulq.database import Database
 from sulq.ledger.charges import from_json, loss_from_json
 from sulq.ledger.entries import Entry
+from sulq.ledger.statement import AnalystLine
 from sulq.ledger.store import Row
 from sulq.query.spelling import question_text
 from sulq.server.problems import not_found
+from sulq.wire import StatementReply
 
 ANOTHER = "another account"
 PUBLIC = {"ledger", "table", "declare", "amend", "close"}
@@ -97,3 +99,44 @@ def receipt_json(database: Database, number: int, analyst: str | None) -> dict[s
         raise not_found("there is no receipt of this number for this token")
     found: dict[str, Any] = json.loads(receipt.to_json())
     return found
+
+
+def statement_reply(
+    database: Database, table: str, mine: Fraction, *, full: bool
+) -> StatementReply:
+    """Spent and left; `full`: with every analyst's share."""
+    found = database.statement()
+    book = found.statement
+    cap = book.cap.credits_fraction
+    return StatementReply(
+        table=table,
+        credits=float(cap),
+        credits_exact=cap,
+        spent=float(found.spent),
+        spent_exact=found.spent,
+        left=float(found.left),
+        left_exact=found.left,
+        mine=float(mine),
+        mine_exact=mine,
+        guarantee=found.guarantee,
+        questions=book.entries,
+        answered=book.answered,
+        ledger=book.ledger,
+        seq=book.seq,
+        head=book.head,
+        public_key=book.public_key,
+        text=str(found) if full else "",
+        analysts=[_analyst_line(line) for line in book.analysts] if full else None,
+    )
+
+
+def _analyst_line(line: AnalystLine) -> dict[str, Any]:
+    granted = None if line.granted is None else line.granted.credits_fraction
+    spent = line.spent.credits_fraction
+    return {
+        "name": line.name,
+        "granted": None if granted is None else float(granted),
+        "granted_exact": None if granted is None else str(granted),
+        "spent": float(spent),
+        "spent_exact": str(spent),
+    }

@@ -14,7 +14,7 @@ from sulq.ledger.budgets import OWNER
 from sulq.query.statistics import Statistic
 from sulq.schema.binding import BoundQuery
 from sulq.server.access import Access, Caller, Role
-from sulq.server.books import answer_lines, event_lines, receipt_json
+from sulq.server.books import answer_lines, event_lines, receipt_json, statement_reply
 from sulq.server.limits import Settings, check_width
 from sulq.server.once import Charged, once
 from sulq.server.pacing import Clock, Pace, Unpaced
@@ -279,33 +279,8 @@ class Service:
 
     def statement(self, caller: Caller, table: str) -> StatementReply:
         """The table's totals, the own share; every analyst's only for owner and auditor."""
-        database = self.database(caller, table)
-        found, mine = database.statement(), self.left(caller, table)
-        book = found.statement
-        analysts = None
-        if caller.role != Role.ANALYST:
-            analysts = [_analyst_line(line) for line in book.analysts]
-        cap = book.cap.credits_fraction
-        return StatementReply(
-            table=table,
-            credits=float(cap),
-            credits_exact=cap,
-            spent=float(found.spent),
-            spent_exact=found.spent,
-            left=float(found.left),
-            left_exact=found.left,
-            mine=float(mine),
-            mine_exact=mine,
-            guarantee=found.guarantee,
-            questions=book.entries,
-            answered=book.answered,
-            ledger=book.ledger,
-            seq=book.seq,
-            head=book.head,
-            public_key=book.public_key,
-            text=str(found) if analysts is not None else "",
-            analysts=analysts,
-        )
+        database, mine = self.database(caller, table), self.left(caller, table)
+        return statement_reply(database, table, mine, full=caller.role != Role.ANALYST)
 
     def overruns(self, table: str) -> int:
         """Replies that missed their tick: a fact about running times, for the owner only."""
@@ -390,18 +365,6 @@ def check_price(price: Fraction, most: Fraction) -> None:
             f"this costs {float(price):g} credits now, more than max_credits = {float(most):g}",
             "look at the price again with POST quote; nothing was charged",
         )
-
-
-def _analyst_line(line: Any) -> dict[str, Any]:
-    granted = None if line.granted is None else line.granted.credits_fraction
-    spent = line.spent.credits_fraction
-    return {
-        "name": line.name,
-        "granted": None if granted is None else float(granted),
-        "granted_exact": None if granted is None else str(granted),
-        "spent": float(spent),
-        "spent_exact": str(spent),
-    }
 
 
 def _plain(value: Any) -> Any:
