@@ -1,0 +1,204 @@
+"""What the clock of a remote client tells of one planted row: nothing, when replies are paced.
+
+The engine is made 20 ms slower where a planted row is in the table. Guesses are judged on replies
+that the threshold was not chosen on.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import math
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.server.serving import serving
+
+from sulq import Database, Flag, Number, Promise, Schema, col, count
+from sulq.attacks.timing import rank_correlation
+from sulq.server.access import Access, Role
+from sulq.server.app import create_app
+from sulq.server.pacing import Clock, Machine, Unpaced
+from sulq.server.tables import Tables
+from sulq.wire.questions import question_json
+
+SLOWER = 0.02
+TICK = 0.25
+"""Seconds. Longer than a table of this size would need: the machine that tests is shared."""
+LINES = 12
+"""Connections of paced clients: each waits most of the time."""
+ROWS = 1_000
+SCHEMA = Schema(Number("number", 0, 10**9, step=1), Flag("planted"))
+MACHINE = Machine(0.001, 1e-9, 1e-6)
+
+
+class Slower:
+    """An engine that dawdles over a planted row: what no engine should do, but might."""
+
+    def __init__(self, engine: Any, planted: bool) -> None:
+        self._engine, self._planted = engine, planted
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._engine, name)
+
+    def prepare(self, program: Any) -> Callable[[], list[int]]:
+        read = self._engine.prepare(program)
+
+        def slower() -> list[int]:
+            if self._planted:
+                time.sleep(SLOWER)
+            return read()
+
+        return slower
+
+
+def table(planted: bool) -> Database:
+    """Two tables of one size that differ in their last row."""
+    rows = {"number": np.arange(ROWS), "planted": np.arange(ROWS) == (ROWS - 1 if planted else -1)}
+    promise = Promise(1, "1e-6", 10**6)
+    found = Database.open(rows, SCHEMA, promise, ":memory:", name=f"table{planted:d}")
+    found.engine = Slower(found.engine, planted)  # type: ignore[assignment]
+    return found
+
+
+@contextmanager
+def served(paced: bool) -> Iterator[tuple[int, str, list[Clock | Unpaced]]]:
+    databases = {f"table{planted:d}": table(planted) for planted in (False, True)}
+    tables, access = Tables(databases), Access.open()
+    token = access.issue("owner", Role.OWNER)
+    app = create_app(tables, access)
+    clocks: list[Clock | Unpaced] = [
+        Clock.of(database, tick=TICK, machine=MACHINE) if paced else Unpaced()
+        for database in databases.values()
+    ]
+    app.state.service._clocks = dict(zip(databases, clocks, strict=True))
+    with serving(app) as port:
+        yield port, token, clocks
+    tables.close()
+    access.close()
+
+
+def ask(line: http.client.HTTPConnection, token: str, place: int, number: int) -> tuple[float, Any]:
+    """Seconds of one fresh question's reply, and the reply."""
+    question = question_json(count(where=col("number") == number))
+    headers = {
+        "Authorization": f"Bearer {token}",
+        "Content-Type": "application/json",
+        "Idempotency-Key": f"key-{place}-{number}-{id(line)}",
+    }
+    body = json.dumps({"question": question, "credits": 1})
+    start = time.perf_counter()
+    line.request("POST", f"/v1/tables/table{place}/ask", body, headers)
+    reply = line.getresponse()
+    content = reply.read()
+    taken = time.perf_counter() - start
+    assert reply.status == 200, content[:300]
+    return taken, json.loads(content)
+
+
+def replies(port: int, token: str, each: int, lines: int) -> tuple[Any, Any, Any]:
+    """Times of fresh replies, which table they came from, and how large their noise was."""
+    found: list[tuple[float, int, float]] = []
+
+    def one(number: int) -> None:
+        coins = np.random.default_rng([each, number])
+        time.sleep(TICK * number / lines)
+        with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=60)) as line:
+            for turn in range(each + 1):
+                place, asked = int(coins.integers(2)), 10**6 + number * 100_000 + turn
+                taken, reply = ask(line, token, place, asked)  # so high is nobody: all noise
+                if turn:
+                    found.append((taken, place, abs(reply["value"])))
+
+    threads = [threading.Thread(target=one, args=(number,)) for number in range(lines)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    coins = np.random.default_rng(0).permutation(len(found))
+    times, places, sizes = map(np.array, zip(*(found[place] for place in coins), strict=True))
+    return times, places, sizes
+
+
+def best_threshold(times: Any, places: Any) -> tuple[float, bool]:
+    """Where to cut, and which side is called slow: the best on these."""
+    order = np.argsort(times)
+    right = np.cumsum(np.where(places[order] == 0, 1, -1))
+    cut = int(np.argmax(np.abs(right)))
+    return float(times[order][cut]), bool(right[cut] > 0)
+
+
+def accuracy(times: Any, places: Any, train: int) -> tuple[float, float]:
+    """The share of right guesses on replies that the threshold has not seen; standard error."""
+    cut, above = best_threshold(times[:train], places[:train])
+    guessed = (times[train:] > cut) == above
+    tested = len(times) - train
+    return float(np.mean(guessed == (places[train:] == 1))), math.sqrt(0.25 / tested)
+
+
+def told_apart(paced: bool, tested: int, train: int) -> tuple[float, float, float]:
+    lines = LINES if paced else 1
+    with served(paced) as (port, token, _):
+        times, places, sizes = replies(port, token, -(-(tested + train) // lines), lines)
+    share, error = accuracy(times, places, train)
+    return share, error, rank_correlation(times, sizes)
+
+
+def test_an_unpaced_reply_tells_of_the_row():
+    """The test has power: 20 ms are seen at once."""
+    share, error, _ = told_apart(False, 200, 100)
+    assert share > 0.5 + 3 * error
+
+
+def test_a_paced_reply_does_not():
+    """300 replies. By chance alone 1 in 700 fails once, so one in 500,000 fails twice."""
+    for _ in range(2):
+        share, error, _ = told_apart(True, 300, 150)
+        if share <= 0.5 + 3 * error:
+            return
+    pytest.fail(f"{share:.3f} of the guesses were right, standard error {error:.3f}")
+
+
+@pytest.mark.slow
+def test_neither_row_nor_noise_shows_in_two_thousand_paced_replies():
+    for _ in range(2):
+        share, error, correlation = told_apart(True, 2_400, 800)
+        if share <= 0.5 + 3 * error and abs(correlation) < 4 / math.sqrt(3_200):
+            return
+    pytest.fail(f"{share:.4f} right (error {error:.4f}), correlation {correlation:.4f}")
+
+
+def test_refusals_and_retries_leave_on_the_clock_too():
+    with (
+        served(True) as (port, token, clocks),
+        closing(http.client.HTTPConnection("127.0.0.1", port, timeout=60)) as line,
+    ):
+        headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+
+        def sent(body: object, key: str) -> tuple[int, float, bytes]:
+            start = time.perf_counter()
+            named = {**headers, "Idempotency-Key": key}
+            line.request("POST", "/v1/tables/table1/sql", json.dumps(body), named)
+            reply = line.getresponse()
+            return reply.status, time.perf_counter() - start, reply.read()
+
+        for body, key, status in (
+            ({"sql": "SELECT count(*) FROM table1"}, "retried-key", 200),
+            ({"sql": "SELECT count(*) FROM table1"}, "retried-key", 200),
+            ({"sql": "SELECT count(*) FROM table1"}, "another-key", 200),  # a repeat: nothing read
+            ({"sql": "SELECT nobody FROM table1"}, "refused-key", 422),
+            (
+                {"sql": "SELECT count(*) FROM table1 WHERE number > 3", "max_credits": 1e-9},
+                "d" * 9,
+                409,
+            ),
+        ):
+            found, taken, content = sent(body, key)
+            assert found == status, content[:300]
+            ticks = taken / TICK
+            assert ticks >= 1 and (ticks - math.floor(ticks) < 0.4 or clocks[1].overruns)
