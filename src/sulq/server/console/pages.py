@@ -36,25 +36,12 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescap
 from sulq.errors import SulqError
 from sulq.server.access import Caller, Role, require
 from sulq.server.problems import Problem, not_found, problem_of
-from sulq.server.routes_ask import in_thread, service_of
+from sulq.server.running import in_thread, service_of
 
 Anybody = Annotated[Caller, Depends(require(*Role))]
 Asker = Annotated[Caller, Depends(require(Role.OWNER, Role.ANALYST))]
 Owner = Annotated[Caller, Depends(require(Role.OWNER))]
 
-CSP = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:;"
-    " connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
-)
-HEADERS = {
-    "Content-Security-Policy": CSP,
-    "Cache-Control": "no-store",
-    "Referrer-Policy": "no-referrer",
-    "X-Content-Type-Options": "nosniff",
-    "X-Frame-Options": "DENY",
-    "Cross-Origin-Opener-Policy": "same-origin",
-    "Cross-Origin-Resource-Policy": "same-origin",
-}
 MEDIA = {"css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
 STATIC = files("sulq.server.console") / "static"
 
@@ -99,8 +86,8 @@ def rendered(template: str, view: object = None) -> str:
 def page(
     template: str, view: object = None, status: int = 200, more: Mapping[str, str] | None = None
 ) -> HTMLResponse:
-    """A template with its view, under the console's headers."""
-    return HTMLResponse(rendered(template, view), status, headers={**HEADERS, **(more or {})})
+    """A template with its view."""
+    return HTMLResponse(rendered(template, view), status, headers=dict(more or {}))
 
 
 async def fragment(
@@ -143,7 +130,7 @@ async def static(name: str) -> Response:
         raise not_found("there is no such file")
     kind = MEDIA.get(name.rpartition(".")[2], "application/octet-stream")
     kept = {"Cache-Control": "public, max-age=31536000, immutable"}
-    return Response(body, media_type=kind, headers={**HEADERS, **kept})
+    return Response(body, media_type=kind, headers=kept)
 
 
 @router.get("/favicon.ico")

@@ -122,7 +122,7 @@ document.addEventListener("click", (event) => {
     const to = new URL(link.href);
     if (to.origin === location.origin && (to.pathname.startsWith("/t/") || to.pathname === "/") && !link.target) {
       event.preventDefault();
-      go(to.pathname + to.search);
+      go(to.pathname + to.search + to.hash);
     }
   }
   const copy = event.target.closest("[data-copy]");
