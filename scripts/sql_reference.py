@@ -73,7 +73,11 @@ STATISTICS: Lines = {
     exp.Distinct: (HIDDEN, ""),
 }
 ARITHMETIC: Lines = {
-    exp.Add: ("`+ - * /`", "on aggregates, numbers and numeric keys; errors are carried through"),
+    exp.Add: (
+        "`+ - * /`",
+        "on aggregates, numbers and numeric keys; errors are carried through; `/ 0` is refused, by a key"
+        " that is 0 or a count that may be 0 it is unknown; noisy days may differ and be shifted",
+    ),
     exp.Sub: (HIDDEN, ""),
     exp.Mul: (HIDDEN, ""),
     exp.Div: (HIDDEN, ""),
@@ -85,7 +89,10 @@ ARITHMETIC: Lines = {
     exp.Window: ("`SUM(COUNT(*)) OVER ()`", "the total over all groups: for shares of it"),
     exp.Round: ("`ROUND(x, 2)`", "shown digits; the interval is rounded too"),
     exp.Abs: ("`ABS(x)`", ""),
-    exp.Sqrt: ("`SQRT(x)`", ""),
+    exp.Sqrt: (
+        "`SQRT(x)`",
+        "of a noisy value below 0 it is 0; of what is never above 0 it is refused",
+    ),
     exp.Nullif: ("`NULLIF(x, 0)`", "x: a ratio says by itself when its bottom may be 0"),
     exp.SafeDivide: ("`SAFE_DIVIDE(x, y)`", "x / y"),
     exp.Coalesce: ("`COALESCE(x, 0)`", "x: a noisy answer is never NULL"),
@@ -96,7 +103,10 @@ ARITHMETIC: Lines = {
     ),
 }
 HAVINGS: Lines = {
-    exp.EQ: ("`=`, `<>`, `<`, `<=`, `>`, `>=`", "of noisy values, keys and constants"),
+    exp.EQ: (
+        "`=`, `<>`, `<`, `<=`, `>`, `>=`",
+        "of noisy values, keys and constants; texts with texts, days with days",
+    ),
     exp.NEQ: (HIDDEN, ""),
     exp.LT: (HIDDEN, ""),
     exp.LTE: (HIDDEN, ""),
@@ -177,7 +187,8 @@ db.sql(text, lookups={{"regions": {{"key": ["Oslo"], "name": ["North"]}}}})
 On the command line: `sulq ask "SELECT ..."`, `sulq quote "SELECT ..."`, `--lookup regions=regions.csv`.
 
 What is listed here is the whole language. Anything else is refused with the reason and the place, and costs
-nothing ([why was my question refused](../guides/refused.md)). A statement has at most {LONGEST:,} characters and
+nothing ([why was my question refused](../guides/refused.md)). The refusal (`InvalidQuery`) has the characters
+meant, `start` to `end`, and in `alternatives` up to three statements near it that would be answered. A statement has at most {LONGEST:,} characters and
 no comments.
 
 All counts, sums, means and variances of a statement are one question, priced together; where asking them apart

@@ -17,7 +17,21 @@ class SulqError(Exception):
 
 
 class InvalidQuery(SulqError, ValueError):
-    """The question, schema, promise or policy is wrong; says what was got and the remedy."""
+    """The question, schema, promise or policy is wrong; says what was got and the remedy.
+
+    Of a statement in SQL: characters `start` to `end` of the text are meant, None where that is not
+    known, and `alternatives` are statements near it that would be answered.
+    """
+
+    def __init__(
+        self,
+        *said: object,
+        start: int | None = None,
+        end: int | None = None,
+        alternatives: tuple[str, ...] = (),
+    ) -> None:
+        super().__init__(*said)
+        self.start, self.end, self.alternatives = start, end, alternatives
 
 
 class Refused(SulqError):

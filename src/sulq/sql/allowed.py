@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from sulq.errors import InvalidQuery
-from sulq.sql.refusals import place, spoken
+from sulq.sql.refusals import place, spoken, wrong
 from sulq.sql.syntax import Node
 
 STRUCTURE: dict[type[Node], tuple[str, ...]] = {
@@ -111,7 +111,7 @@ REMEDIES = {
 
 def outside(node: Node, what: str | None = None, remedy: str = STATEMENT) -> InvalidQuery:
     """The refusal of something that no statement holds."""
-    return InvalidQuery(f"{what or spoken(node)} is not in the language{place(node)}; {remedy}")
+    return wrong(node, f"{what or spoken(node)} is not in the language{place(node)}; {remedy}")
 
 
 def check_options(node: Node, table: dict[type[Node], tuple[str, ...]] = STRUCTURE) -> None:

@@ -14,7 +14,7 @@ from sqlglot import exp
 
 from sulq.errors import InvalidQuery
 from sulq.query import canonical
-from sulq.query.expressions import Expression, col, operation
+from sulq.query.expressions import Column, Expression, Operation, col, operation
 from sulq.query.sum_query import group
 from sulq.schema.bound import Condition
 from sulq.schema.columns import EPOCH, Category, Number, Schema
@@ -23,7 +23,7 @@ from sulq.schema.ranges import Truth, World, mentioned, narrowed_by, range_of, t
 from sulq.schema.rows import RowBinder
 from sulq.sql.allowed import BUCKETS, TESTS, check_options
 from sulq.sql.labels import bare, coded, is_chosen, value_of
-from sulq.sql.refusals import place
+from sulq.sql.refusals import place, wrong
 from sulq.sql.select import Grouping
 from sulq.sql.syntax import Node
 
@@ -62,11 +62,33 @@ class Rows:
         low, high = (found.low, found.high) if found.low <= found.high else (value.low, value.high)
         return low * value.step, high * value.step, nullable
 
+    def kind(self, of: Expression) -> str:
+        """date, datetime or number; only what mentions a moment needs a look."""
+        if not any(
+            name in self.schema and _is_moment(self.schema[name]) for name in columns_of(of)
+        ):
+            return "number"
+        return self.binder.number(canonical.value(of)).kind
+
     def allows(self, column: str, value: object) -> bool:
         if column not in self.columns:
             return True
         world = World(frozenset([column]), {column: value})  # type: ignore[dict-item]
         return truth_of(self.condition, world).verdict != "never"
+
+
+def _is_moment(column: object) -> bool:
+    return isinstance(column, Number) and column.kind != "number"
+
+
+def columns_of(expression: Expression) -> set[str]:
+    """The columns that an expression mentions."""
+    match expression:
+        case Column(name=name):
+            return {name}
+        case Operation(operands=operands):
+            return set().union(*map(columns_of, operands))
+    return set()
 
 
 def read_grouping(node: Node, rows: Rows, read: RowReader) -> Grouping:
@@ -77,7 +99,7 @@ def read_grouping(node: Node, rows: Rows, read: RowReader) -> Grouping:
     if is_chosen(node):
         labelled = coded(node)
         if labelled is None:
-            raise InvalidQuery(f"a CASE to group by gives constants{place(node)}; {WAYS}")
+            raise wrong(node, f"a CASE to group by gives constants{place(node)}; {WAYS}")
         return _labelled(*labelled, rows, read)
     if isinstance(node, exp.WidthBucket):
         return _width_bucket(node, rows, read)
@@ -88,7 +110,7 @@ def read_grouping(node: Node, rows: Rows, read: RowReader) -> Grouping:
         return _floored(node, floors[0], rows, read)
     if type(node) in TESTS or isinstance(node, exp.Like):
         return _condition(read(node), rows)
-    raise InvalidQuery(f"no groups can be told from this{place(node)}; {WAYS}")
+    raise wrong(node, f"no groups can be told from this{place(node)}; {WAYS}")
 
 
 def _column(node: Node, rows: Rows) -> Grouping:
@@ -99,9 +121,10 @@ def _column(node: Node, rows: Rows) -> Grouping:
     values: tuple[object, ...] = (False, True)
     if isinstance(column, Category):
         if column.values is None:
-            raise InvalidQuery(
+            raise wrong(
+                node,
                 f"{name} is open text{place(node)}: it can be compared but not grouped by;"
-                " ask the owner to declare its values"
+                " ask the owner to declare its values",
             )
         values = tuple(column.values)
     other = name not in rows.truth.present
@@ -180,7 +203,7 @@ def _floored(node: Node, floor: Node, rows: Rows, read: RowReader) -> Grouping:
     whole = _within(math.floor(low), math.floor(high) + 2)
     labels = [_evaluated(node, floor, Fraction(at)) for at in whole[:-1]]
     if len(set(labels)) != len(labels):
-        raise InvalidQuery(f"FLOOR times 0 makes no groups{place(node)}; {WAYS}")
+        raise wrong(node, f"FLOOR times 0 makes no groups{place(node)}; {WAYS}")
     return _binned(of, [Fraction(at) for at in whole], [_moment(x, "") for x in labels], rows)
 
 
@@ -205,7 +228,7 @@ def _evaluated(node: Node, floor: Node, whole: Fraction) -> Fraction:
         value = value_of(node)
         if isinstance(value, int | Fraction):
             return Fraction(value)
-    raise InvalidQuery(f"around FLOOR only constants and + - * /{place(node)}; {WAYS}")
+    raise wrong(node, f"around FLOOR only constants and + - * /{place(node)}; {WAYS}")
 
 
 def _number(node: object, what: str) -> Fraction:
@@ -224,7 +247,7 @@ def _width_bucket(node: Node, rows: Rows, read: RowReader) -> Grouping:
         for name, what in (("min_value", "low"), ("max_value", "high"), ("num_buckets", "number"))
     )
     if not start < stop or parts < 1 or parts.denominator != 1:
-        raise InvalidQuery(f"WIDTH_BUCKET wants low < high and a whole number{place(node)}")
+        raise wrong(node, f"WIDTH_BUCKET wants low < high and a whole number{place(node)}")
     width = (stop - start) / parts
     inner = [start + width * at for at in _within(0, int(parts) + 1)]
     low, high, _ = rows.range(rows.binder.number(canonical.value(of)))
@@ -251,10 +274,10 @@ def _calendar(node: Node, rows: Rows, read: RowReader) -> Grouping:
         unit, of = str(node.this.name).casefold(), node.expression
     if unit not in UNITS or (years and unit != "year"):
         known = "YEAR" if years else ", ".join(UNITS)
-        raise InvalidQuery(f"the unit {unit!r:.40} makes no groups{place(node)}; there is {known}")
+        raise wrong(node, f"the unit {unit!r:.40} makes no groups{place(node)}; there is {known}")
     value = rows.binder.number(canonical.value(read(of)))
     if value.kind == "number":
-        raise InvalidQuery(f"a day or time is wanted{place(node)}, got a number")
+        raise wrong(node, f"a day or time is wanted{place(node)}, got a number")
     second = 86_400 if value.kind == "datetime" else 1
     low, high, _ = rows.range(value)
     first, last = (

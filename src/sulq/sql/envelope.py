@@ -28,6 +28,7 @@ class Envelope:
     options: dict[str, Fraction | str] = field(default_factory=dict)
     target: Target | None = None
     nulls: bool = False  # ORDER BY says where NULLs go; unless it does, last
+    spans: dict[str, tuple[int, int]] = field(default_factory=dict)  # of OPTIONS and of WITHIN
 
 
 def opened(text: str) -> Envelope:
@@ -38,12 +39,14 @@ def opened(text: str) -> Envelope:
     tokens = tokens_of(text)
     if tokens and tokens[-1].token_type == TokenType.SEMICOLON and not tokens[-1].comments:
         tokens = tokens[:-1]
-    tokens, options = _without_options(tokens)
-    tokens, target = _without_target(tokens)
+    spans: dict[str, tuple[int, int]] = {}
+    tokens, options = _without_options(tokens, spans)
+    tokens, target = _without_target(tokens, spans)
     if not tokens:
         raise InvalidQuery("the SQL text is empty; write for instance SELECT COUNT(*) FROM people")
     nulls = any(_is(token, "NULLS") for token in tokens)
-    return Envelope(tree_of(tokens, text, exp.Select), bool(explain), options, target, nulls)
+    tree = tree_of(tokens, text, exp.Select)
+    return Envelope(tree, bool(explain), options, target, nulls, spans)
 
 
 def _is(token: Token, word: str) -> bool:
@@ -54,7 +57,17 @@ def _at(token: Token) -> str:
     return f" (near character {token.start + 1})"
 
 
-def _without_options(tokens: list[Token]) -> tuple[list[Token], dict[str, Fraction | str]]:
+def _wrong(token: Token, said: str) -> InvalidQuery:
+    return InvalidQuery(said, start=token.start, end=token.end + 1)
+
+
+def _reach(tokens: list[Token]) -> tuple[int, int]:
+    return tokens[0].start, tokens[-1].end + 1
+
+
+def _without_options(
+    tokens: list[Token], spans: dict[str, tuple[int, int]]
+) -> tuple[list[Token], dict[str, Fraction | str]]:
     for place in range(len(tokens) - 2):
         words = zip(tokens[place:], ("SELECT", "WITH", "DIFFERENTIAL_PRIVACY"), strict=False)
         if all(_is(token, word) for token, word in words):
@@ -63,14 +76,16 @@ def _without_options(tokens: list[Token]) -> tuple[list[Token], dict[str, Fracti
         return tokens, {}
     if sum((t.token_type == TokenType.L_PAREN) - (t.token_type == TokenType.R_PAREN)
            for t in tokens[:place]):  # fmt: skip
-        raise InvalidQuery(
+        raise _wrong(
+            tokens[place + 1],
             f"WITH DIFFERENTIAL_PRIVACY inside brackets{_at(tokens[place + 1])};"
-            " it belongs to the outer SELECT"
+            " it belongs to the outer SELECT",
         )
     end = place + 3
     options: dict[str, Fraction | str] = {}
     if end < len(tokens) and _is(tokens[end], "OPTIONS"):
         options, end = _options(tokens, end + 1)
+        spans["options"] = _reach(tokens[place + 1 : end])
     return tokens[: place + 1] + tokens[end:], options
 
 
@@ -84,16 +99,17 @@ def _options(tokens: list[Token], place: int) -> tuple[dict[str, Fraction | str]
             break
         name = part[0].text.casefold()
         if name not in KNOWN_OPTIONS:
-            raise InvalidQuery(
-                f"no option {name!r:.40}{_at(part[0])}; there are {', '.join(KNOWN_OPTIONS)}"
+            raise _wrong(
+                part[0],
+                f"no option {name!r:.40}{_at(part[0])}; there are {', '.join(KNOWN_OPTIONS)}",
             )
         if name in found:
-            raise InvalidQuery(f"the option {name} stands twice{_at(part[0])}; say it once")
+            raise _wrong(part[0], f"the option {name} stands twice{_at(part[0])}; say it once")
         found[name] = _value(name, part[2])
         place, separator = place + 4, TokenType.COMMA
     if place >= len(tokens) or tokens[place].token_type != TokenType.R_PAREN or not found:
-        where = _at(tokens[min(place, len(tokens) - 1)])
-        raise InvalidQuery(f"OPTIONS cannot be read{where}; {OPTIONS_LIKE_THIS}")
+        near = tokens[min(place, len(tokens) - 1)]
+        raise _wrong(near, f"OPTIONS cannot be read{_at(near)}; {OPTIONS_LIKE_THIS}")
     return found, place + 1
 
 
@@ -106,7 +122,7 @@ def _value(name: str, token: Token) -> Fraction | str:
 def _number(token: Token, what: str) -> Fraction:
     text = token.text
     if token.token_type != TokenType.NUMBER or len(text) > 40 or not _plain(text):
-        raise InvalidQuery(f"{what} wants a number{_at(token)}, got {text!r:.40}")
+        raise _wrong(token, f"{what} wants a number{_at(token)}, got {text!r:.40}")
     return Fraction(Decimal(text))
 
 
@@ -120,12 +136,15 @@ def _plain(text: str) -> bool:
     )
 
 
-def _without_target(tokens: list[Token]) -> tuple[list[Token], Target | None]:
+def _without_target(
+    tokens: list[Token], spans: dict[str, tuple[int, int]]
+) -> tuple[list[Token], Target | None]:
     depth = 0
     for place, token in enumerate(tokens):
         depth += (token.token_type == TokenType.L_PAREN) - (token.token_type == TokenType.R_PAREN)
         after = tokens[place + 1] if place + 1 < len(tokens) else None
         if depth == 0 and _is(token, "WITHIN") and not (after and _is(after, "GROUP")):
+            spans["target"] = _reach(tokens[place:])
             return tokens[:place], _target(tokens[place:])
     return tokens, None
 
@@ -133,22 +152,22 @@ def _without_target(tokens: list[Token]) -> tuple[list[Token], Target | None]:
 def _target(tokens: list[Token]) -> Target:
     rest = list(tokens[1:])
     if not rest:
-        raise InvalidQuery(f"WITHIN what?{_at(tokens[0])} {LIKE_THIS}")
+        raise _wrong(tokens[0], f"WITHIN what?{_at(tokens[0])} {LIKE_THIS}")
     amount = _number(rest.pop(0), "WITHIN")
     percent = bool(rest) and (_is(rest[0], "PERCENT") or rest[0].text == "%")
     rest = rest[percent:]
     confidence = None
     if rest and _is(rest[0], "CONFIDENCE"):
         if len(rest) < 2:
-            raise InvalidQuery(f"CONFIDENCE wants a number{_at(rest[0])}; {LIKE_THIS}")
+            raise _wrong(rest[0], f"CONFIDENCE wants a number{_at(rest[0])}; {LIKE_THIS}")
         confidence = _confidence(rest[1])
         rest = rest[2:]
         if rest and (_is(rest[0], "PERCENT") or rest[0].text == "%"):
             rest = rest[1:]
     if rest:
-        raise InvalidQuery(f"{rest[0].text!r:.40} after WITHIN{_at(rest[0])}; {LIKE_THIS}")
+        raise _wrong(rest[0], f"{rest[0].text!r:.40} after WITHIN{_at(rest[0])}; {LIKE_THIS}")
     if amount <= 0:
-        raise InvalidQuery(f"WITHIN wants a number above 0{_at(tokens[1])}, got {amount}")
+        raise _wrong(tokens[1], f"WITHIN wants a number above 0{_at(tokens[1])}, got {amount}")
     return Target(amount, percent, confidence)
 
 
@@ -157,5 +176,5 @@ def _confidence(token: Token) -> float:
     if 0 < number < 1:
         return float(number)
     if not 1 < number < 100:
-        raise InvalidQuery(f"CONFIDENCE wants a number like 95{_at(token)}, got {token.text}")
+        raise _wrong(token, f"CONFIDENCE wants a number like 95{_at(token)}, got {token.text}")
     return float(number / 100)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import datetime
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
@@ -16,6 +15,7 @@ from numpy.typing import NDArray
 from sulq.accounting.pricing import noise_text
 from sulq.errors import InvalidQuery
 from sulq.oracle import Answer
+from sulq.sql.calculating import Value, calculated, order_of, plain
 from sulq.sql.estimates import (
     Estimate,
     Made,
@@ -41,8 +41,6 @@ from sulq.sql.select import (
 )
 
 Cell = tuple[int, ...]
-Value = Any
-"""An Estimate, or a public value: text, number, truth value, date or None."""
 
 
 @dataclass(slots=True)
@@ -85,7 +83,7 @@ class Evaluation:
                 unknown.append(cell)
             else:
                 known.append((value, cell))
-        known.sort(key=lambda pair: _order(pair[0]), reverse=part.descending)
+        known.sort(key=lambda pair: order_of(pair[0]), reverse=part.descending)
         listed = [cell for _, cell in known]
         return unknown + listed if part.nulls_first else listed + unknown
 
@@ -267,119 +265,3 @@ def _cut(found: Estimate, limits: tuple[float, float]) -> Estimate:
         return Noisy(found.number, found.draws, limits)
     value = min(max(found.value, limits[0]), limits[1]) if found.value == found.value else math.nan
     return Stated(value, found.interval, limits, found.rests_on, found.note)
-
-
-def plain(value: Value) -> Value:
-    """What HAVING and ORDER BY see: the noisy value."""
-    return value.value if isinstance(value, Estimate) else value
-
-
-def _order(value: Value) -> tuple[int, Value]:
-    if isinstance(value, bool | int | float | Fraction):
-        return 0, float(value)
-    if isinstance(value, datetime.date):
-        return 1, value.isoformat()
-    return 2, str(value)
-
-
-def calculated(operator: str, parts: list[Value]) -> Value:
-    """An operation on estimates and public values; NULL in, NULL out."""
-    if operator in ("and", "or", "not", "null", "in"):
-        return _logic(operator, parts)
-    if any(part is None for part in parts):
-        return None
-    if operator in ("=", "<>", "<", "<=", ">", ">="):
-        return _compared(operator, *map(plain, parts))
-    if not any(isinstance(part, Estimate) for part in parts):
-        return _public(operator, [float(part) for part in parts])
-    match operator, parts:
-        case "+", [a, b]:
-            return a + b
-        case "-", [a, b]:
-            return a - b
-        case "*", [a, b]:
-            return a * b
-        case "/", [a, b]:
-            return as_estimate(a) / as_estimate(b)
-        case "negate", [a]:
-            return -a
-        case "abs", [a]:
-            return Made((a,), abs, _abs_ends)
-        case "sqrt", [a]:
-            return root(a)
-        case "round", [a, digits]:
-            return Made(
-                (a,),
-                lambda x: _rounded(x, digits),
-                lambda ends: (_rounded(ends[0], digits), _rounded(ends[1], digits)),
-            )
-    raise AssertionError(operator)
-
-
-def _rounded(x: float, digits: int) -> float:
-    return round(x, digits) if math.isfinite(x) else x
-
-
-def _abs_ends(ends: tuple[float, float]) -> tuple[float, float]:
-    low, high = ends
-    return (0.0 if low <= 0 <= high else min(abs(low), abs(high))), max(abs(low), abs(high))
-
-
-def _public(operator: str, parts: list[float]) -> float | None:
-    match operator, parts:
-        case "+", [a, b]:
-            return a + b
-        case "-", [a, b]:
-            return a - b
-        case "*", [a, b]:
-            return a * b
-        case "/", [a, b]:
-            return a / b if b else None
-        case "negate", [a]:
-            return -a
-        case "abs", [a]:
-            return abs(a)
-        case "sqrt", [a]:
-            return math.sqrt(a) if a >= 0 else None
-        case "round", [a, digits]:
-            return round(a, int(digits))
-    raise AssertionError(operator)
-
-
-def _compared(operator: str, a: Value, b: Value) -> bool | None:
-    if a != a or b != b:  # not a number: a ratio of nothing
-        return None
-    if operator in ("=", "<>"):
-        return bool(a == b) is (operator == "=")
-    left, right = _order(a), _order(b)
-    if left[0] != right[0]:
-        return None
-    return bool(
-        {
-            "<": left[1] < right[1],
-            "<=": left[1] <= right[1],
-            ">": left[1] > right[1],
-            ">=": left[1] >= right[1],
-        }[operator]
-    )
-
-
-def _logic(operator: str, parts: list[Value]) -> bool | None:
-    """SQL's three values."""
-    if operator == "null":
-        return parts[0] is None
-    if operator == "in":
-        found = [calculated("=", [parts[0], other]) for other in parts[1:]]
-        return _logic("or", found)
-    truths = [None if part is None else bool(plain(part)) for part in parts]
-    if operator == "not":
-        return None if truths[0] is None else not truths[0]
-    decisive = operator == "or"
-    if decisive in truths:
-        return decisive
-    return None if None in truths else not decisive
-
-
-def iterate(rows: list[tuple[Value, ...]]) -> Iterator[Estimate]:
-    """The estimates in a result."""
-    return (value for row in rows for value in row if isinstance(value, Estimate))

@@ -1,4 +1,7 @@
-"""CASE expressions whose values are public labels: group keys, and comparisons with texts."""
+"""CASE expressions whose values are public labels: group keys, and comparisons with texts.
+
+Also what a tree of row expressions means, and when two mean the same.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +10,10 @@ from fractions import Fraction
 
 from sqlglot import exp
 
-from sulq.errors import InvalidQuery
+from sulq.query.expressions import Expression
 from sulq.schema.members import like
 from sulq.sql.lookups import constant
-from sulq.sql.refusals import place
+from sulq.sql.refusals import place, wrong
 from sulq.sql.rows import read_node
 from sulq.sql.syntax import Node
 
@@ -51,7 +54,7 @@ def mapped(node: Node, change: Callable[[Node], Node]) -> Node:
     if isinstance(node, exp.Coalesce) and is_chosen(node):
         instead = bare(node.expressions[0]) if len(node.expressions) == 1 else None
         if instead is None or not is_constant(instead):
-            raise InvalidQuery(f"COALESCE of a CASE wants one constant{place(node)}")
+            raise wrong(node, f"COALESCE of a CASE wants one constant{place(node)}")
         return mapped(node.this, lambda leaf: change(instead if _is_null(leaf) else leaf))
     if not is_chosen(node):
         return change(node)
@@ -156,18 +159,18 @@ def _truth(node: Node, value: object, other: object) -> bool | None:
     """`value = other` and the like, with SQL's three values."""
     if isinstance(node, exp.Is):
         if not isinstance(other, exp.Null):
-            raise InvalidQuery(f"IS knows only NULL{place(node)}; write x IS NULL")
+            raise wrong(node, f"IS knows only NULL{place(node)}; write x IS NULL")
         return value is None
     listed = [value_of(item) for item in _constants(node, other)]
     if value is None:
         return None
     if isinstance(node, exp.Like):
         if not isinstance(listed[0], str):
-            raise InvalidQuery(f"LIKE wants a text{place(node)}: name LIKE 'A%'")
+            raise wrong(node, f"LIKE wants a text{place(node)}: name LIKE 'A%'")
         return like(listed[0], str(value)) is not bool(node.args.get("negate"))
     for one in listed:
         if one is not None and isinstance(one, str) is not isinstance(value, str):
-            raise InvalidQuery(f"a text is compared with a number{place(node)}; quote texts: 'a'")
+            raise wrong(node, f"a text is compared with a number{place(node)}; quote texts: 'a'")
     if value in [one for one in listed if one is not None]:
         return not isinstance(node, exp.NEQ)
     if None in listed:
@@ -178,5 +181,39 @@ def _truth(node: Node, value: object, other: object) -> bool | None:
 def _constants(node: Node, other: object) -> list[Node]:
     listed = node.expressions if isinstance(node, exp.In) else [other]
     if not listed or not all(isinstance(x, exp.Expr) and is_constant(x) for x in listed):
-        raise InvalidQuery(f"a CASE of texts compares with constants only{place(node)}")
+        raise wrong(node, f"a CASE of texts compares with constants only{place(node)}")
     return list(listed)
+
+
+def shape(node: Node) -> object:
+    """The tree as nested tuples, without brackets and positions: equal shapes, equal meaning."""
+    node = bare(node)
+    parts: list[object] = [type(node).__name__]
+    for name, given in sorted(node.args.items()):
+        if given in (None, False, [], "") or name in ("quoted", "typed", "safe"):
+            continue
+        listed = given if isinstance(given, list) else [given]
+        parts.append((name, *(shape(x) if isinstance(x, exp.Expr) else x for x in listed)))
+    return tuple(parts)
+
+
+def is_there(leaf: Node) -> Node:
+    """1 where a value is there, else NULL."""
+    if is_constant(leaf):
+        return exp.Null() if value_of(leaf) is None else constant(1)
+    there = exp.Not(this=exp.Paren(this=exp.Is(this=leaf.copy(), expression=exp.Null())))
+    return exp.Case(ifs=[exp.If(this=there, true=constant(1))])
+
+
+def plain_row(node: Node) -> Expression:
+    """A node over declared columns as our expression."""
+    found = without_texts(node)
+    if is_chosen(found) and any(
+        isinstance(leaf, exp.Literal) and leaf.is_string for leaf in leaves(found)
+    ):
+        raise wrong(
+            node,
+            f"a CASE of texts stands where a number or condition is wanted{place(node)};"
+            " group by it or compare it",
+        )
+    return read_node(found)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
@@ -11,21 +11,32 @@ from sqlglot import exp
 from sulq.errors import InvalidQuery
 from sulq.query.expressions import Expression, operation
 from sulq.sql.allowed import AGGREGATES, CALCULATIONS, STRUCTURE, TESTS, check_options
-from sulq.sql.labels import bare, is_chosen, is_constant, leaves, mapped, value_of, without_texts
-from sulq.sql.lookups import constant
-from sulq.sql.refusals import place, refused
+from sulq.sql.buckets import Rows
+from sulq.sql.labels import (
+    bare,
+    is_chosen,
+    is_constant,
+    is_there,
+    mapped,
+    plain_row,
+    shape,
+    value_of,
+)
+from sulq.sql.refusals import located, place, refused, span, wrong
 from sulq.sql.rows import is_condition, read_node
 from sulq.sql.scopes import Scope, find, resolved
 from sulq.sql.select import (
     Aggregate,
     Calculation,
     Constant,
+    Grouping,
     IntervalEnd,
     Key,
     Output,
     OverGroups,
     aggregates_of,
 )
+from sulq.sql.sense import checked
 from sulq.sql.syntax import Node
 
 MEANT = (
@@ -48,21 +59,10 @@ SIGNS: dict[type[Node], str] = {
     exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">=", exp.And: "and",
     exp.Or: "or",
 }  # fmt: skip
+FUNCTIONS: dict[type[Node], str] = {exp.Neg: "negate", exp.Abs: "abs", exp.Sqrt: "sqrt"}
 NUMERIC_CASTS = {
     exp.DType.DOUBLE, exp.DType.FLOAT, exp.DType.DECIMAL, exp.DType.INT, exp.DType.BIGINT,
 }  # fmt: skip
-
-
-def shape(node: Node) -> object:
-    """The tree as nested tuples, without brackets and positions: equal shapes, equal meaning."""
-    node = bare(node)
-    parts: list[object] = [type(node).__name__]
-    for name, given in sorted(node.args.items()):
-        if given in (None, False, [], "") or name in ("quoted", "typed", "safe"):
-            continue
-        listed = given if isinstance(given, list) else [given]
-        parts.append((name, *(shape(x) if isinstance(x, exp.Expr) else x for x in listed)))
-    return tuple(parts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,9 +70,10 @@ class Reader:
     """Reads expressions of one SELECT."""
 
     scope: Scope
-    keys: Mapping[object, int] = field(default_factory=dict)  # shape of a group column -> place
+    rows: Rows
+    keys: Mapping[object, int]  # shape of a group column -> place
+    groups: Sequence[Grouping]
     aliases: Mapping[str, Output] = field(default_factory=dict)
-    unit: str = "row"
 
     # --- rows -----------------------------------------------------------------------------------
 
@@ -90,28 +91,34 @@ class Reader:
     def _counted(self, node: Node) -> Expression:
         """COUNT(x) only asks whether x is there, so labels will do."""
         meant = resolved(node, self.scope)
-        return plain_row(mapped(meant, _is_there)) if is_chosen(meant) else self._value(node)
+        return plain_row(mapped(meant, is_there)) if is_chosen(meant) else self._value(node)
 
     # --- outputs --------------------------------------------------------------------------------
 
     def output(self, node: Node, aliases_first: bool = False) -> Output:
         """An output, or a refusal that says where."""
-        node = bare(node)
+        try:
+            return self._output(bare(node), aliases_first)
+        except InvalidQuery as error:
+            raise located(error, span(node)) from None
+
+    def _output(self, node: Node, aliases_first: bool) -> Output:
         if aliases_first and (named := self._alias(node)) is not None:
             return named
         key = self._key(node)
         if key is not None:
             return Key(key)
         if type(node) in AGGREGATES:
-            return self.aggregate(node)
+            return self._told(self.aggregate(node), node)
         if isinstance(node, exp.Column):
             named = self._alias(node)
             if named is not None:
                 return named
             resolved(node, self.scope)  # an unknown name is refused as one
-            raise InvalidQuery(
+            raise wrong(
+                node,
                 f"{node.name!r:.60} is neither grouped by nor inside an aggregate{place(node)};"
-                f" write GROUP BY {node.name:.60} or, for instance, AVG({node.name:.60})"
+                f" write GROUP BY {node.name:.60} or, for instance, AVG({node.name:.60})",
             )
         return self._calculation(node, aliases_first)
 
@@ -138,7 +145,7 @@ class Reader:
             return self._test(node, aliases_first)
         if kind not in CALCULATIONS:
             said = refused(node)
-            raise InvalidQuery(f"{str(said).partition(';')[0]}; {MEANT}")
+            raise wrong(node, f"{str(said).partition(';')[0]}; {MEANT}")
         check_options(node, CALCULATIONS)
 
         def part(name: str = "this") -> Output:
@@ -150,16 +157,12 @@ class Reader:
         if is_constant(node):
             return Constant(value_of(node))  # type: ignore[arg-type]
         if kind in SIGNS:
-            return Calculation(SIGNS[kind], (part(), part("expression")))
+            return self._made(SIGNS[kind], (part(), part("expression")), node)
+        if kind in FUNCTIONS:
+            return self._made(FUNCTIONS[kind], (part(),), node)
         match node:
-            case exp.Neg():
-                return Calculation("negate", (part(),))
-            case exp.Abs():
-                return Calculation("abs", (part(),))
-            case exp.Sqrt():
-                return Calculation("sqrt", (part(),))
             case exp.Round():
-                return Calculation("round", (part(), self._digits(node)))
+                return self._made("round", (part(), self._digits(node)), node)
             case exp.Nullif():
                 return self._nullif(node, part)
             case exp.Coalesce() if isinstance(node.this, exp.Expr):
@@ -175,53 +178,57 @@ class Reader:
                 return self._over(node)
             case exp.Anonymous():
                 return self._interval_end(node)
-        raise InvalidQuery(f"{str(refused(node)).partition(';')[0]}; {MEANT}")
+        raise wrong(node, f"{str(refused(node)).partition(';')[0]}; {MEANT}")
+
+    def _made(self, operator: str, parts: tuple[Output, ...], node: Node) -> Calculation:
+        return checked(operator, parts, self.groups, node)
 
     def _digits(self, node: Node) -> Constant:
         given = node.args.get("decimals")
         value = 0 if given is None else value_of(given) if is_constant(given) else None
         if isinstance(value, bool) or not isinstance(value, int) or abs(value) > 15:
-            raise InvalidQuery(f"ROUND wants a whole number of digits{place(node)}: ROUND(x, 2)")
+            raise wrong(node, f"ROUND wants a whole number of digits{place(node)}: ROUND(x, 2)")
         return Constant(value)
 
     def _nullif(self, node: Node, part: Callable[[], Output]) -> Output:
         """NULLIF(x, 0) under a division: a ratio says by itself when nothing is known."""
         if not is_constant(node.expression) or value_of(node.expression) != 0:
-            raise InvalidQuery(f"NULLIF knows only NULLIF(x, 0) here{place(node)}")
+            raise wrong(node, f"NULLIF knows only NULLIF(x, 0) here{place(node)}")
         return part()
 
     def _noted_coalesce(self, node: Node, part: Callable[[], Output]) -> Output:
         """Noisy answers are never NULL."""
         found = part()
         if not aggregates_of(found):
-            raise InvalidQuery(f"COALESCE of a group column{place(node)}; group by the COALESCE")
+            raise wrong(node, f"COALESCE of a group column{place(node)}; group by the COALESCE")
         return found
 
     def _over(self, node: Node) -> Output:
         inner = node.this
         if type(inner) is not exp.Sum or node.args.get("over") != "OVER":
-            raise InvalidQuery(
+            raise wrong(
+                node,
                 f"a window{place(node)}; there is only SUM(...) OVER () of an aggregate,"
-                " the total over all groups"
+                " the total over all groups",
             )
         check_options(inner, AGGREGATES)
         found = self.output(inner.this)
         if not aggregates_of(found):
-            raise InvalidQuery(f"SUM(...) OVER () wants an aggregate inside{place(node)}")
+            raise wrong(node, f"SUM(...) OVER () wants an aggregate inside{place(node)}")
         return OverGroups(found)
 
     def _interval_end(self, node: Node) -> Output:
         name = str(node.this).upper()
         if name not in ("DP_INTERVAL_LOW", "DP_INTERVAL_HIGH"):
-            raise InvalidQuery(f"{str(refused(node)).partition(';')[0]}; {MEANT}")
+            raise wrong(node, f"{str(refused(node)).partition(';')[0]}; {MEANT}")
         if len(node.expressions) != 1:
-            raise InvalidQuery(f"{name} wants one alias{place(node)}: {name}(n)")
+            raise wrong(node, f"{name} wants one alias{place(node)}: {name}(n)")
         inner = node.expressions[0]
         found = self._alias(inner)
         if found is None:
             found = self.output(inner)
         if not aggregates_of(found):
-            raise InvalidQuery(f"{name} wants the alias of an aggregate{place(node)}")
+            raise wrong(node, f"{name} wants the alias of an aggregate{place(node)}")
         return IntervalEnd(found, name.endswith("HIGH"))
 
     # --- tests on noisy values ------------------------------------------------------------------
@@ -234,23 +241,32 @@ class Reader:
 
         match node:
             case exp.Not():
-                return Calculation("not", (read(node.this),))
+                return self._made("not", (read(node.this),), node)
             case exp.Between():
                 x, low, high = (read(node.args.get(name)) for name in ("this", "low", "high"))
-                return Calculation(
-                    "and", (Calculation("<=", (low, x)), Calculation("<=", (x, high)))
-                )
+                above, below = (self._made("<=", pair, node) for pair in ((low, x), (x, high)))
+                return self._made("and", (above, below), node)
             case exp.In():
                 if not node.expressions:
-                    raise InvalidQuery(f"IN wants a list of constants{place(node)}")
-                return Calculation("in", (read(node.this), *map(read, node.expressions)))
+                    raise wrong(node, f"IN wants a list of constants{place(node)}")
+                return self._made("in", (read(node.this), *map(read, node.expressions)), node)
             case exp.Is():
                 if not isinstance(node.expression, exp.Null):
-                    raise InvalidQuery(f"IS knows only NULL{place(node)}; write x IS NULL")
+                    raise wrong(node, f"IS knows only NULL{place(node)}; write x IS NULL")
                 return Calculation("null", (read(node.this),))
-        return Calculation(SIGNS[type(node)], (read(node.this), read(node.args.get("expression"))))
+        parts = (read(node.this), read(node.args.get("expression")))
+        return self._made(SIGNS[type(node)], parts, node)
 
     # --- aggregates -----------------------------------------------------------------------------
+
+    def _told(self, found: Aggregate, node: Node) -> Aggregate:
+        """With its place, and whether it is a day or a time."""
+        kind = "number" if found.of is None else self.rows.kind(found.of)
+        if kind == "number" or found.kind not in ("sum", "avg", "quantile", "min", "max"):
+            return replace(found, span=span(node))
+        if found.kind == "sum":
+            raise wrong(node, f"a sum of days or times{place(node)}; take AVG, MIN, MAX or MEDIAN")
+        return replace(found, span=span(node), moment=kind)
 
     def aggregate(self, node: Node) -> Aggregate:
         """An aggregate over rows."""
@@ -273,9 +289,10 @@ class Reader:
                 share = self._share(node.expression, node)
                 return Aggregate("quantile", self._inner(node), share=share)
             case exp.PercentileCont():
-                raise InvalidQuery(
+                raise wrong(
+                    node,
                     f"PERCENTILE_CONT of what{place(node)}? write PERCENTILE_CONT(0.5)"
-                    " WITHIN GROUP (ORDER BY x)"
+                    " WITHIN GROUP (ORDER BY x)",
                 )
             case exp.Distinct():
                 raise refused(node)
@@ -284,20 +301,20 @@ class Reader:
     def _inner(self, node: Node) -> Expression:
         inner = node.this
         if isinstance(inner, exp.Distinct):
-            raise InvalidQuery(
-                f"DISTINCT in an aggregate{place(node)}; there is only COUNT(DISTINCT person)"
+            raise wrong(
+                node, f"DISTINCT in an aggregate{place(node)}; there is only COUNT(DISTINCT person)"
             )
         if not isinstance(inner, exp.Expr):
             raise refused(node)
         for part in inner.find_all(exp.AggFunc, exp.Window):
-            raise InvalidQuery(f"an aggregate inside an aggregate{place(part)}; {MEANT}")
+            raise wrong(part, f"an aggregate inside an aggregate{place(part)}; {MEANT}")
         return self._value(inner)
 
     def _condition(self, node: object, whole: Node) -> Expression:
         if not isinstance(node, exp.Expr):
             raise refused(whole)
         for part in node.find_all(exp.AggFunc, exp.Window):
-            raise InvalidQuery(f"an aggregate inside a condition on rows{place(part)}; use HAVING")
+            raise wrong(part, f"an aggregate inside a condition on rows{place(part)}; use HAVING")
         return self.row(node)
 
     def _count(self, node: Node) -> Aggregate:
@@ -313,24 +330,26 @@ class Reader:
         if not isinstance(inner, exp.Expr):
             raise refused(node)
         for part in inner.find_all(exp.AggFunc, exp.Window):
-            raise InvalidQuery(f"an aggregate inside an aggregate{place(part)}; {MEANT}")
+            raise wrong(part, f"an aggregate inside an aggregate{place(part)}; {MEANT}")
         return Aggregate("count", self._counted(inner))
 
     def _persons(self, node: Node, distinct: Node) -> Aggregate:
         check_options(distinct, AGGREGATES)
         named = [bare(x) for x in distinct.expressions]
         one = named[0] if len(named) == 1 else None
-        if self.unit == "row" or not isinstance(one, exp.Column):
-            raise InvalidQuery(
+        if self.rows.schema.unit == "row" or not isinstance(one, exp.Column):
+            raise wrong(
+                node,
                 f"COUNT(DISTINCT ...){place(node)} counts persons only, on a table that protects"
                 " persons (its owner declares unit = the person column); count groups from"
-                " the rows of GROUP BY instead"
+                " the rows of GROUP BY instead",
             )
         meant = resolved(one, self.scope)
-        if not isinstance(meant, exp.Column) or meant.name != self.unit:
-            raise InvalidQuery(
+        if not isinstance(meant, exp.Column) or meant.name != self.rows.schema.unit:
+            raise wrong(
+                node,
                 f"COUNT(DISTINCT {one.name:.60}){place(node)}; only the person column"
-                f" {self.unit!r:.60} can be counted so"
+                f" {self.rows.schema.unit!r:.60} can be counted so",
             )
         return Aggregate("persons")
 
@@ -363,26 +382,5 @@ class Reader:
     def _share(self, node: object, whole: Node) -> Fraction:
         value = value_of(node) if isinstance(node, exp.Expr) and is_constant(node) else None
         if isinstance(value, bool) or not isinstance(value, int | Fraction) or not 0 <= value <= 1:
-            raise InvalidQuery(f"a quantile wants a constant share from 0 to 1{place(whole)}")
+            raise wrong(whole, f"a quantile wants a constant share from 0 to 1{place(whole)}")
         return Fraction(value)
-
-
-def _is_there(leaf: Node) -> Node:
-    """1 where a value is there, else NULL."""
-    if is_constant(leaf):
-        return exp.Null() if value_of(leaf) is None else constant(1)
-    there = exp.Not(this=exp.Paren(this=exp.Is(this=leaf.copy(), expression=exp.Null())))
-    return exp.Case(ifs=[exp.If(this=there, true=constant(1))])
-
-
-def plain_row(node: Node) -> Expression:
-    """A node over declared columns as our expression."""
-    found = without_texts(node)
-    if is_chosen(found) and any(
-        isinstance(leaf, exp.Literal) and leaf.is_string for leaf in leaves(found)
-    ):
-        raise InvalidQuery(
-            f"a CASE of texts stands where a number or condition is wanted{place(node)};"
-            " group by it or compare it"
-        )
-    return read_node(found)

@@ -18,6 +18,8 @@ from sulq.query.statistics import RESOLUTION, Statistic
 from sulq.query.sum_query import SumQuery, clip_of, group
 from sulq.schema.columns import Schema
 from sulq.schema.rows import RowBinder
+from sulq.sql.buckets import columns_of
+from sulq.sql.pointing import outputs_of
 from sulq.sql.recipes import (
     Mean,
     Persons,
@@ -29,7 +31,8 @@ from sulq.sql.recipes import (
     Total,
     Variance,
 )
-from sulq.sql.select import Aggregate, Select, aggregates_of
+from sulq.sql.refusals import located
+from sulq.sql.select import Aggregate, Select
 
 ONE = lit(1)
 VARIANCES = ("var_pop", "var_samp", "stddev_pop", "stddev_samp")
@@ -39,17 +42,16 @@ def plan_of(
     select: Select, schema: Schema, size: int | None, price: Callable[[Question], Fraction]
 ) -> Plan:
     """What to ask. `size` is the public number of rows, where it is public."""
-    wanted: list[Aggregate] = []
-    outputs = [item.of for item in select.items] + [part.of for part in select.order]
-    outputs += [] if select.having is None else [select.having]
-    for output in outputs:
-        wanted += aggregates_of(output)
+    wanted = outputs_of(select)
     public = size if schema.unit == "row" else None
     planner = _Planner(select, schema, public, everybody=size)
     for aggregate in wanted:
         planner.note_mean(aggregate)
     for aggregate in wanted:
-        planner.add(aggregate)
+        try:
+            planner.add(aggregate)
+        except InvalidQuery as error:
+            raise located(error, aggregate.span) from None
     if not wanted:  # SELECT city FROM people GROUP BY city: the keys are public
         return Plan(select, (), {}, (), ("group keys are public; nothing was asked",))
     return planner.plan(price)
@@ -321,16 +323,6 @@ def _text(expression: Expression | None) -> str:
 
 def _spelled(aggregate: Aggregate) -> tuple[str, str]:
     return _text(aggregate.of), _text(aggregate.where)
-
-
-def columns_of(expression: Expression) -> set[str]:
-    """The columns that an expression mentions."""
-    match expression:
-        case Column(name=name):
-            return {name}
-        case Operation(operands=operands):
-            return set().union(*map(columns_of, operands))
-    return set()
 
 
 def nullable(expression: Expression) -> bool:

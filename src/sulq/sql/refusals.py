@@ -44,7 +44,7 @@ _NAMES: dict[type[Node], str] = {
 def refused(node: Node, what: str | None = None) -> InvalidQuery:
     found = (remedy for kind, remedy in _REMEDIES.items() if isinstance(node, kind))
     remedy = next(found, f"there are {KNOWN}")
-    return InvalidQuery(f"{what or spoken(node)} is not in the language{place(node)}; {remedy}")
+    return wrong(node, f"{what or spoken(node)} is not in the language{place(node)}; {remedy}")
 
 
 def spoken(node: Node) -> str:
@@ -62,3 +62,23 @@ def place(node: Node) -> str:
     """Where it stands, as far as the parser has noted that."""
     starts = [part.meta["start"] for part in node.walk() if "start" in part.meta]
     return f" (near character {min(starts) + 1})" if starts else ""
+
+
+def span(node: Node) -> tuple[int, int] | None:
+    """The first character of a node and the one after its last, as far as the parser noted them."""
+    marks = [part.meta for part in node.walk() if "start" in part.meta]
+    if not marks:
+        return None
+    return min(mark["start"] for mark in marks), max(mark["end"] for mark in marks) + 1
+
+
+def wrong(node: Node, said: str) -> InvalidQuery:
+    """The refusal of a node."""
+    return located(InvalidQuery(said), span(node))
+
+
+def located(error: InvalidQuery, where: tuple[int, int] | None) -> InvalidQuery:
+    """The same refusal, which says where; who knew it before knew better."""
+    if error.start is None and where is not None:
+        error.start, error.end = where
+    return error

@@ -21,7 +21,7 @@ from sulq.query.expressions import (
     col,
     operation,
 )
-from sulq.sql.refusals import place, refused, spoken
+from sulq.sql.refusals import located, place, refused, span, spoken, wrong
 from sulq.sql.syntax import Node
 
 Reader: TypeAlias = Callable[[Node], Expression]
@@ -41,7 +41,10 @@ def read_node(node: Node) -> Expression:
     if known is None:
         raise refused(node)
     _check_options(node)
-    return known[0](node)
+    try:
+        return known[0](node)
+    except InvalidQuery as error:
+        raise located(error, span(node)) from None
 
 
 def _check_options(node: Node) -> None:
@@ -74,9 +77,10 @@ def _literal(node: Node) -> Expression:
     if node.args["is_string"]:
         return as_expression(text)
     if not _NUMBER.fullmatch(text) or len(text) > 100:
-        raise InvalidQuery(
+        raise wrong(
+            node,
             f"{text!r:.40} is not a number this language has{place(node)};"
-            " write digits, a point and an exponent of at most two digits"
+            " write digits, a point and an exponent of at most two digits",
         )
     exact = Fraction(Decimal(text))
     return as_expression(exact.numerator if exact.denominator == 1 else exact)
@@ -96,9 +100,10 @@ def _moment(node: Node) -> Expression:
     except ValueError:
         pass
     if kind.this in (exp.DType.DATE, exp.DType.TIMESTAMP):
-        raise InvalidQuery(
+        raise wrong(
+            node,
             f"{spelled!r:.40} is not a day or time that exists{place(node)};"
-            " write DATE '2024-02-29' or TIMESTAMP '2024-02-29 12:30:00'"
+            " write DATE '2024-02-29' or TIMESTAMP '2024-02-29 12:30:00'",
         )
     raise refused(node)
 
@@ -162,8 +167,8 @@ def _compared(name: str, flipped: bool = False) -> Reader:
     def reader(node: Node) -> Expression:
         left, right = _part(node), _part(node, "expression")
         if is_condition(left) and name in ("lt", "le"):
-            raise InvalidQuery(
-                f"a comparison of a comparison{place(node)}; write low < x AND x < high"
+            raise wrong(
+                node, f"a comparison of a comparison{place(node)}; write low < x AND x < high"
             )
         return operation(name, right, left) if flipped else operation(name, left, right)
 
@@ -177,22 +182,23 @@ def _between(node: Node) -> Expression:
 def _among(node: Node) -> Expression:
     listed = [read_node(item) for item in node.args.get("expressions") or ()]
     if not listed or not all(isinstance(item, Literal) for item in listed):
-        raise InvalidQuery(f"IN wants a list of constants{place(node)}: x IN (1, 2, 3)")
+        raise wrong(node, f"IN wants a list of constants{place(node)}: x IN (1, 2, 3)")
     return _part(node).isin(listed)
 
 
 def _like(node: Node) -> Expression:
     pattern = _part(node, "expression")
     if not isinstance(pattern, Literal) or not isinstance(pattern.value, str):
-        raise InvalidQuery(f"LIKE wants a text{place(node)}: name LIKE 'A%'")
+        raise wrong(node, f"LIKE wants a text{place(node)}: name LIKE 'A%'")
     found = _part(node).like(pattern.value)
     return ~found if node.args.get("negate") else found
 
 
 def _is(node: Node) -> Expression:
     if not isinstance(node.args.get("expression"), exp.Null):
-        raise InvalidQuery(
-            f"IS knows only NULL{place(node)}; write x IS NULL, x IS NOT NULL, or smoker = TRUE"
+        raise wrong(
+            node,
+            f"IS knows only NULL{place(node)}; write x IS NULL, x IS NOT NULL, or smoker = TRUE",
         )
     return _part(node).is_null()
 
@@ -230,13 +236,13 @@ def _function(node: Node) -> Expression:
         raise refused(node)
     parts = [read_node(item) for item in node.expressions]
     if len(parts) != 3:
-        raise InvalidQuery(f"CLAMP wants three values{place(node)}: CLAMP(x, low, high)")
+        raise wrong(node, f"CLAMP wants three values{place(node)}: CLAMP(x, low, high)")
     return operation("clip", *parts)
 
 
 def _wanted(node: Node, parts: list[Expression], least: int, spelled: str) -> list[Expression]:
     if len(parts) < least:
-        raise InvalidQuery(f"{spelled} wants at least {least} values{place(node)}")
+        raise wrong(node, f"{spelled} wants at least {least} values{place(node)}")
     return parts
 
 

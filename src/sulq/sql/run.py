@@ -3,35 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from sulq.accounting.pricing import positive
 from sulq.errors import BudgetSpent, InvalidQuery
-from sulq.oracle import Answer, Oracle, Quote, check_confidence, credits_text
+from sulq.oracle import Answer, Oracle, Quote, credits_text
 from sulq.query.spelling import question_text
 from sulq.query.statistics import Statistic
 from sulq.query.sum_query import text_of
+from sulq.sql.amounts import Lookups, Priced, explained, priced_statement
 from sulq.sql.estimates import Estimate
 from sulq.sql.evaluation import Evaluation
-from sulq.sql.planning import plan_of
 from sulq.sql.recipes import Mean, Plan, Quantile
 from sulq.sql.result import Column, Result
-from sulq.sql.select import Aggregate, Item, Output, Target, aggregates_of
-from sulq.sql.statements import read_statement
-from sulq.sql.targets import (
-    Forecasts,
-    intensity_for,
-    most_credits,
-    over,
-    shared_out,
-    unit_price,
-    unit_prices,
-)
+from sulq.sql.select import Aggregate, Item, Target, aggregates_of
+from sulq.sql.targets import Forecasts
 
-Lookups = Mapping[str, Mapping[str, Sequence[Any]]]
 UNITS = {"date": "days since 1970-01-01", "datetime": "seconds since 1970-01-01"}
 
 
@@ -97,8 +85,11 @@ def quote_sql(
     table: str | None = None,
 ) -> SqlQuote:
     """Price and error bars of a statement; free, and no row is read."""
-    priced = _priced(oracle, text, credits, confidence, rows, lookups, table)
-    return _quoted(oracle, priced, rows)
+    try:
+        priced = priced_statement(oracle, text, credits, confidence, rows, lookups, table)
+        return _quoted(oracle, priced, rows)
+    except InvalidQuery as error:
+        raise explained(error, oracle, text, rows, lookups, table) from None
 
 
 def explain_sql(oracle: Oracle, text: str, **terms: Any) -> str:
@@ -122,7 +113,14 @@ def ask_sql(
     `credits` is for the whole statement. `lookups` are public tables to join, by name. `rows` is
     how many rows you expect to match. EXPLAIN SELECT is free and gives the plan.
     """
-    priced = _priced(oracle, text, credits, confidence, rows, lookups, table)
+    try:
+        priced = priced_statement(oracle, text, credits, confidence, rows, lookups, table)
+        return _answered(oracle, priced, rows, key)
+    except InvalidQuery as error:
+        raise explained(error, oracle, text, rows, lookups, table) from None
+
+
+def _answered(oracle: Oracle, priced: Priced, rows: int | None, key: str | None) -> Result:
     if len(priced.plan.questions) == 1 and not priced.plan.select.explain:
         return _asked(oracle, priced, rows, key)  # the oracle itself refuses it as a whole
     quoted = _quoted(oracle, priced, rows)
@@ -138,57 +136,7 @@ def ask_sql(
     return _asked(oracle, priced, rows, key)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Priced:
-    """What to ask, and the credits for each question (None: the plain price)."""
-
-    plan: Plan
-    amounts: tuple[Fraction | None, ...]
-    confidence: float
-    notes: tuple[str, ...]
-
-
-def _priced(
-    oracle: Oracle,
-    text: str,
-    credits: Fraction | int | float | None,
-    confidence: float,
-    rows: int | None,
-    lookups: Lookups | None,
-    table: str | None,
-) -> _Priced:
-    check_confidence(confidence)
-    schema = oracle.schema
-    select = read_statement(text, schema, table, lookups)
-    plan = plan_of(select, schema, oracle.size, lambda question: unit_price(question, oracle))
-    notes = list(plan.notes)
-    cap = most_credits(select.options, oracle.promise, schema.unit, schema.max_rows)
-    target = select.target
-    if target is not None and target.confidence is not None:
-        confidence = target.confidence
-    amounts: list[Fraction | None] = [None] * len(plan.questions)
-    if target is not None:
-        if credits is not None:
-            raise InvalidQuery("give WITHIN or credits, not both")
-        wanted = _wanted(oracle, plan, target, confidence, rows)
-        amounts = intensity_for(plan, oracle, wanted, confidence, rows)
-    elif credits is not None and plan.questions:
-        amounts = shared_out(positive(credits, "credits"), unit_prices(plan, oracle))
-    if cap is not None and plan.questions:
-        units = unit_prices(plan, oracle)
-        due = sum((a if a is not None else u for a, u in zip(amounts, units, strict=True)),
-                  Fraction(0))  # fmt: skip
-        if due > cap and (target is not None or credits is not None):
-            raise over(cap, due)
-        if due > cap:
-            amounts = shared_out(cap, units)
-            notes.append(
-                f"epsilon allows {credits_text(cap)} of {credits_text(due)}: more noise than usual"
-            )
-    return _Priced(plan, tuple(amounts), confidence, tuple(notes))
-
-
-def _quoted(oracle: Oracle, priced: _Priced, rows: int | None) -> SqlQuote:
+def _quoted(oracle: Oracle, priced: Priced, rows: int | None) -> SqlQuote:
     plan, amounts, confidence = priced.plan, priced.amounts, priced.confidence
     notes = list(priced.notes)
     quotes = tuple(
@@ -215,7 +163,7 @@ def _half_widths(
     )
 
 
-def _asked(oracle: Oracle, priced: _Priced, rows: int | None, key: str | None) -> Result:
+def _asked(oracle: Oracle, priced: Priced, rows: int | None, key: str | None) -> Result:
     plan = priced.plan
     answers = _answers(oracle, priced, rows, key)
     most = math.inf if oracle.size is None else oracle.size * oracle.schema.max_rows
@@ -235,7 +183,7 @@ def _asked(oracle: Oracle, priced: _Priced, rows: int | None, key: str | None) -
     )
 
 
-def _answers(oracle: Oracle, priced: _Priced, rows: int | None, key: str | None) -> list[Answer]:
+def _answers(oracle: Oracle, priced: Priced, rows: int | None, key: str | None) -> list[Answer]:
     """All of them: in one transaction where the oracle has plans, else one after the other."""
     questions, terms = priced.plan.questions, {"confidence": priced.confidence, "rows": rows}
     batch = getattr(oracle, "plan", None)
@@ -253,56 +201,6 @@ def _column(item: Item, plan: Plan) -> Column:
     recipe = plan.recipes.get(id(item.of)) if isinstance(item.of, Aggregate) else None
     kind = recipe.kind if isinstance(recipe, Mean | Quantile) else "number"
     return Column(item.name, not aggregates_of(item.of), UNITS.get(kind, ""))
-
-
-# --- WITHIN ... ---------------------------------------------------------------------------------
-
-
-def _wanted(
-    oracle: Oracle, plan: Plan, target: Target, confidence: float, rows: int | None
-) -> dict[str, float]:
-    """The half-width that each aggregate of a statement shall have."""
-    items = [item for item in plan.select.items if aggregates_of(item.of)]
-    if not target.percent:
-        return {item.name: float(target.amount) for item in items}
-    share = float(target.amount / 100)
-    if rows is not None and not plan.select.groups and all(_is_count(item.of) for item in items):
-        return {item.name: share * rows for item in items}
-    sizes = _earlier(oracle, plan, confidence)
-    if sizes is None:
-        raise InvalidQuery(
-            "a percentage is priced from what is known already, never from the rows: ask once"
-            " without WITHIN, or for a count state rows=..., or say WITHIN 50 without PERCENT"
-        )
-    return {item.name: share * sizes[item.name] for item in items if item.name in sizes}
-
-
-def _is_count(output: Output) -> bool:
-    return isinstance(output, Aggregate) and output.kind == "count"
-
-
-def _earlier(oracle: Oracle, plan: Plan, confidence: float) -> dict[str, float] | None:
-    """The size of each aggregate by stored answers, which are free; of groups the smallest that
-    is clearly not 0."""
-    quotes = [oracle.quote(question) for question in plan.questions]
-    if not quotes or not all(quote.repeat and not quote.credits for quote in quotes):
-        return None
-    answers = [oracle.ask(question) for question in plan.questions]
-    found = Evaluation(plan, answers, confidence).rows()
-    sizes: dict[str, float] = {}
-    for place, item in enumerate(plan.select.items):
-        clear = []
-        for row in found:
-            value = row[place]
-            if isinstance(value, Estimate):
-                low, high = value.interval(confidence)
-                if low > 0 or high < 0:
-                    clear.append(abs(value.value))
-        if clear:
-            sizes[item.name] = min(clear)
-        elif aggregates_of(item.of):
-            return None
-    return sizes
 
 
 def _judged(

@@ -16,7 +16,7 @@ from sulq.query.expressions import MOST_NODES
 from sulq.schema.columns import Category, Flag, Schema
 from sulq.sql.allowed import check_options, outside
 from sulq.sql.lookups import Lookup, keys_in, label_tree, read_lookups
-from sulq.sql.refusals import place, refused
+from sulq.sql.refusals import place, refused, wrong
 from sulq.sql.syntax import Node
 
 Definition: TypeAlias = Callable[[], Node]
@@ -59,7 +59,8 @@ def scope_of(select: Node, tables: Tables) -> Scope:
     tables = _with_ctes(select, tables)
     start = select.args.get("from_")
     if start is None:
-        raise InvalidQuery("a SELECT without FROM asks nothing; write SELECT ... FROM the table")
+        said = "a SELECT without FROM asks nothing; write SELECT ... FROM the table"
+        raise wrong(select, said)
     check_options(start)
     scope = _source(start.this, tables)
     for join in select.args.get("joins") or ():
@@ -104,9 +105,9 @@ def _source(node: Node, tables: Tables) -> Scope:
         made = tables.ctes[name]
         return replace(made, sources=tuple(replace(s, name=alias) for s in made.sources))
     if name in tables.lookups:
-        raise InvalidQuery(f"{name} is a public lookup{place(node)}; JOIN it to the table")
+        raise wrong(node, f"{name} is a public lookup{place(node)}; JOIN it to the table")
     if tables.table is not None and name != tables.table.casefold():
-        raise InvalidQuery(f"no table {name!r:.60}{place(node)}; there is {tables.table!r:.60}")
+        raise wrong(node, f"no table {name!r:.60}{place(node)}; there is {tables.table!r:.60}")
     columns = {c.name.casefold(): _base(c.name) for c in tables.schema.columns}
     if tables.schema.unit != "row":  # known by name only: COUNT(DISTINCT person)
         columns[tables.schema.unit.casefold()] = _base(tables.schema.unit)
@@ -129,14 +130,14 @@ def _inner(select: Node, alias: str, tables: Tables) -> Scope:
         raise outside(select)
     for name in ("group", "having", "order", "limit", "offset", "distinct"):
         if select.args.get(name):
-            raise InvalidQuery(f"{name.upper()} inside{place(select)}: {ROWS_ONLY}")
+            raise wrong(select, f"{name.upper()} inside{place(select)}: {ROWS_ONLY}")
     check_options(select)
     scope = scope_of(select, tables)
     columns: dict[str, Definition] = {}
     for item in select.expressions:
         for name, found in _item(item, scope):
             if name in columns and not isinstance(item, exp.Star):
-                raise InvalidQuery(f"two columns called {name!r:.60}{place(item)}; rename one")
+                raise wrong(item, f"two columns called {name!r:.60}{place(item)}; rename one")
             columns.setdefault(name, found)
     return Scope((Source(alias, columns),), scope.rows)
 
@@ -150,13 +151,13 @@ def _item(item: Node, scope: Scope) -> list[tuple[str, Definition]]:
         wanted = item.table.casefold()
         return [p for s in scope.sources if s.name == wanted for p in s.columns.items()]
     if next(item.find_all(exp.AggFunc, exp.Window), None) is not None:
-        raise InvalidQuery(f"an aggregate inside{place(item)}: {ROWS_ONLY}; aggregate outside")
+        raise wrong(item, f"an aggregate inside{place(item)}: {ROWS_ONLY}; aggregate outside")
     name, value = item.alias_or_name, item
     if isinstance(item, exp.Alias):
         check_options(item)
         value = item.this
     if not name:
-        raise InvalidQuery(f"a computed column needs a name{place(item)}: write ... AS name")
+        raise wrong(item, f"a computed column needs a name{place(item)}: write ... AS name")
     found = resolved(value, scope)
     return [(name.casefold(), lambda: found)]
 
@@ -166,14 +167,15 @@ def _joined(scope: Scope, join: Node, tables: Tables) -> Scope:
     table = join.this
     name = _table_name(table) if isinstance(table, exp.Table) else ""
     if name not in tables.lookups:
-        raise InvalidQuery(
+        raise wrong(
+            join,
             f"a join{place(join)}; joins go to public lookup tables only:"
-            " pass lookups={'regions': {'key': [...], 'name': [...]}}"
+            " pass lookups={'regions': {'key': [...], 'name': [...]}}",
         )
     check_options(table)
     side, kind = str(join.args.get("side") or ""), str(join.args.get("kind") or "")
     if side not in ("", "LEFT") or kind not in ("", "INNER", "OUTER"):
-        raise InvalidQuery(f"{side} {kind}".strip() + f" JOIN{place(join)}; use JOIN or LEFT JOIN")
+        raise wrong(join, f"{side} {kind}".strip() + f" JOIN{place(join)}; use JOIN or LEFT JOIN")
     lookup, alias = tables.lookups[name], _alias(table) or name
     key, column, hidden = _join_key(scope, join, lookup, alias)
     declared = _declared(column, tables.schema, join)
@@ -210,9 +212,10 @@ def _join_key(
                 continue
             if theirs.table.casefold() == alias or (not theirs.table and not _known(theirs, scope)):
                 return theirs.name.casefold(), resolved(ours, scope), frozenset()
-    raise InvalidQuery(
+    raise wrong(
+        join,
         f"a join on anything but one equality{place(join)}; write JOIN regions ON"
-        " city = regions.key"
+        " city = regions.key",
     )
 
 
@@ -224,8 +227,8 @@ def _declared(column: Node, schema: Schema, join: Node) -> frozenset[object]:
         return frozenset(found.values)
     if isinstance(found, Flag):
         return frozenset([False, True])
-    raise InvalidQuery(
-        f"a lookup is joined on a Category with declared values, or a Flag{place(join)}"
+    raise wrong(
+        join, f"a lookup is joined on a Category with declared values, or a Flag{place(join)}"
     )
 
 
@@ -251,7 +254,7 @@ def find(column: exp.Column, scope: Scope) -> Definition | None:
         if name in source.columns and (source.name == table if table else name not in source.hidden)
     ]
     if len(found) > 1:
-        raise InvalidQuery(f"{name!r:.60} is in two tables{place(column)}; write table.{name:.60}")
+        raise wrong(column, f"{name!r:.60} is in two tables{place(column)}; write table.{name:.60}")
     return found[0] if found else None
 
 
@@ -265,8 +268,9 @@ def resolved(node: Node, scope: Scope) -> Node:
         found = find(column, scope)
         if found is None:
             shown = f"{column.table}.{column.name}" if column.table else column.name
-            raise InvalidQuery(
-                f"no column {shown!r:.80}{place(column)}; there are {', '.join(names_of(scope))}"
+            raise wrong(
+                column,
+                f"no column {shown!r:.80}{place(column)}; there are {', '.join(names_of(scope))}",
             )
         meaning = found()
         if type(meaning) is exp.Column:

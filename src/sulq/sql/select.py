@@ -36,11 +36,16 @@ class Aggregate:
     of: Expression | None = None
     where: Expression | None = None
     share: Fraction | None = None
+    moment: str = ""  # date or datetime, where it is a day or a time
+    span: tuple[int, int] | None = None  # where it stands in the text
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Calculation:
-    """+ - * / negate abs round sqrt of outputs; = <> < <= and or not in null of them."""
+    """+ - * / negate abs round sqrt of outputs; = <> < <= and or not in null of them.
+
+    date and datetime make a number of a public day or time.
+    """
 
     operator: str
     parts: tuple[Output, ...]
@@ -112,6 +117,7 @@ class Select:
     options: dict[str, Fraction | str] = field(default_factory=dict)
     target: Target | None = None
     explain: bool = False
+    spans: dict[str, tuple[int, int]] = field(default_factory=dict)
 
 
 def parts_of(output: Output) -> tuple[Output, ...]:

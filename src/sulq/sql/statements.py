@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -16,26 +15,23 @@ from sulq.schema.columns import Schema
 from sulq.sql.allowed import check_options, outside
 from sulq.sql.buckets import Rows, read_grouping
 from sulq.sql.envelope import opened
-from sulq.sql.labels import bare, is_constant, value_of
-from sulq.sql.outputs import KINDS, Reader, plain_row, shape
-from sulq.sql.refusals import place
+from sulq.sql.labels import bare, is_constant, plain_row, shape, value_of
+from sulq.sql.outputs import KINDS, Reader
+from sulq.sql.pointing import blamed_rows, closed
+from sulq.sql.refusals import located, place, span, wrong
 from sulq.sql.scopes import Tables, find, resolved, scope_of
 from sulq.sql.select import (
-    Calculation,
-    Constant,
     Grouping,
     Item,
-    Key,
     Ordering,
     Output,
     Select,
     aggregates_of,
-    parts_of,
 )
+from sulq.sql.sense import kind_of
 from sulq.sql.syntax import Node, too_deep
 
 MOST_ITEMS = 200
-ARITHMETIC = ("+", "-", "*", "/", "negate", "abs", "round", "sqrt")
 
 
 def read_statement(
@@ -49,6 +45,8 @@ def read_statement(
         return _read(text, schema, table, lookups)
     except RecursionError:
         raise too_deep() from None
+    except InvalidQuery as error:
+        raise closed(error, text) from None
 
 
 def table_of(text: str) -> str | None:
@@ -73,15 +71,18 @@ def _read(
     scope = scope_of(tree, tables)
     rows = _all_of([plain_row(node) for node in scope.rows])
     raw = _raw_items(tree)
-    known = Rows.where(rows, schema)
+    try:
+        known = Rows.where(rows, schema)
+    except InvalidQuery as error:
+        raise blamed_rows(error, scope.rows, schema) from None
     keys: dict[object, int] = {}
     groups: list[Grouping] = []
-    reader = Reader(scope, keys, unit=schema.unit)
+    reader = Reader(scope, known, keys, groups)
     for node in _group_nodes(tree, raw, reader):
         meant = resolved(node, scope)
         if shape(meant) not in keys:
             keys[shape(meant)] = len(groups)
-            groups.append(read_grouping(meant, known, plain_row))
+            groups.append(_grouping(meant, known))
     items = _items(raw, reader, not any(aliasing(node) for _, node in raw))
     named = replace(reader, aliases={item.name.casefold(): item.of for item in items})
     if len(items) < len(raw):  # DP_INTERVAL_LOW(alias) needs the aliases
@@ -97,32 +98,19 @@ def _read(
         envelope.options,
         envelope.target,
         envelope.explain,
+        envelope.spans,
     )
-    for output in [item.of for item in items] + [part.of for part in select.order]:
-        _check_arithmetic(output, groups)
-    if select.having is not None:
-        _check_arithmetic(select.having, groups)
     if not groups and not any(aggregates_of(item.of) for item in items):
-        raise InvalidQuery(
-            "a SELECT of rows; rows are never shown: ask for COUNT(*), SUM, AVG, ... of them"
-        )
+        said = "a SELECT of rows; rows are never shown: ask for COUNT(*), SUM, AVG, ... of them"
+        raise wrong(tree.expressions[0], said)
     return select
 
 
-def _check_arithmetic(output: Output, groups: list[Grouping]) -> None:
-    """No arithmetic on texts and days: found out before anything is asked."""
-    parts = parts_of(output)
-    if isinstance(output, Calculation) and output.operator in ARITHMETIC:
-        for part in parts:
-            known: tuple[object, ...] = ()
-            if isinstance(part, Key):
-                known = groups[part.place].labels
-            elif isinstance(part, Constant):
-                known = (part.value,)
-            if any(isinstance(value, str | datetime.date) for value in known):
-                raise InvalidQuery("arithmetic on a text or a day; only numbers can be computed")
-    for part in parts:
-        _check_arithmetic(part, groups)
+def _grouping(node: Node, known: Rows) -> Grouping:
+    try:
+        return read_grouping(node, known, plain_row)
+    except InvalidQuery as error:
+        raise located(error, span(node)) from None
 
 
 def _all_of(conditions: list[Expression]) -> Expression:
@@ -141,18 +129,19 @@ def _raw_items(tree: Node) -> list[tuple[str, Node]]:
         if isinstance(node, exp.Star) or (
             isinstance(node, exp.Column) and isinstance(node.this, exp.Star)
         ):
-            raise InvalidQuery(
+            raise wrong(
+                node,
                 f"*{place(node)} would show rows; rows are never shown: ask for COUNT(*), SUM,"
-                " AVG, ... of them"
+                " AVG, ... of them",
             )
         name = node.name if isinstance(node, exp.Column) else ""
         if isinstance(node, exp.Alias):
             check_options(node)
             name, node = node.alias, node.this
         name = name or _spelled(node)
-        unique, at = name, 2
+        unique, number = name, 2
         while unique.casefold() in taken:
-            unique, at = f"{name}_{at}", at + 1
+            unique, number = f"{name}_{number}", number + 1
         taken.add(unique.casefold())
         found.append((unique, node))
     return found
@@ -211,14 +200,14 @@ def _group_node(node: Node, raw: list[tuple[str, Node]], reader: Reader) -> Node
         by_name = {name.casefold(): item for name, item in raw}
         inner = by_name.get(inner.name.casefold(), inner)
     for part in inner.find_all(exp.AggFunc, exp.Window):
-        raise InvalidQuery(f"GROUP BY an aggregate{place(part)}; group by columns")
+        raise wrong(part, f"GROUP BY an aggregate{place(part)}; group by columns")
     return inner
 
 
 def _position(node: Node, raw: list[tuple[str, Node]]) -> int:
     at = value_of(node)
     if not isinstance(at, int) or not 1 <= at <= len(raw):
-        raise InvalidQuery(f"there is no column number {node.name:.20}{place(node)}")
+        raise wrong(node, f"there is no column number {node.name:.20}{place(node)}")
     return at - 1
 
 
@@ -227,7 +216,10 @@ def _having(tree: Node, reader: Reader) -> Output | None:
     if given is None:
         return None
     check_options(given)
-    return reader.output(given.this, aliases_first=True)
+    found = reader.output(given.this, aliases_first=True)
+    if kind_of(found, reader.groups) not in ("truth", ""):
+        raise wrong(given, f"HAVING wants a test{place(given)}; write for instance COUNT(*) > 100")
+    return found
 
 
 def _order(
@@ -260,5 +252,5 @@ def _whole(tree: Node, name: str) -> int | None:
     inner = given.expression
     value = value_of(inner) if is_constant(inner) else None
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 2**31:
-        raise InvalidQuery(f"{name.upper()} wants a whole number{place(given)}")
+        raise wrong(given, f"{name.upper()} wants a whole number{place(given)}")
     return value

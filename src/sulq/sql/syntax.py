@@ -34,7 +34,8 @@ def tokens_of(text: str) -> list[Token]:
     if len(text) > LONGEST:
         raise InvalidQuery(f"SQL may have {LONGEST:,} characters, got {len(text):,}: shorten it")
     if "\x00" in text:
-        raise InvalidQuery("SQL must not hold NUL characters")
+        nul = text.index("\x00")
+        raise InvalidQuery("SQL must not hold NUL characters", start=nul, end=nul + 1)
     return _guarded(text, lambda: Dialect.get_or_raise(None).tokenize(text))
 
 
@@ -55,7 +56,7 @@ def _guarded(text: str, step: Callable[[], list[T]]) -> list[T]:
     except RecursionError:
         raise too_deep() from None
     except SqlglotError as error:
-        raise _malformed(error) from None
+        raise _malformed(error, text) from None
     except (AttributeError, LookupError, TypeError, ValueError):  # what odd text does to a parser
         raise InvalidQuery(f"{text!r:.80} cannot be read as SQL") from None
 
@@ -66,10 +67,16 @@ def _check_tokens(tokens: list[Token]) -> None:
     for token in tokens:
         if token.token_type == TokenType.SEMICOLON:
             raise InvalidQuery(
-                f"a semicolon at character {token.start + 1}: write one statement, without `;`"
+                f"a semicolon at character {token.start + 1}: write one statement, without `;`",
+                start=token.start,
+                end=token.end + 1,
             )
         if token.comments:
-            raise InvalidQuery("a comment in the SQL text: leave comments out")
+            raise InvalidQuery(
+                "a comment in the SQL text: leave comments out",
+                start=token.start,
+                end=token.end + 1,
+            )
         depth += (token.token_type in _OPENING) - (token.token_type in _CLOSING)
         run = run + 1 if token.token_type in _PREFIX else 0
         if max(depth, run) > DEEPEST:
@@ -80,15 +87,23 @@ def too_deep() -> InvalidQuery:
     return InvalidQuery(f"the SQL text is nested more than {DEEPEST} levels deep: flatten it")
 
 
-def _malformed(error: SqlglotError) -> InvalidQuery:
+def _malformed(error: SqlglotError, text: str) -> InvalidQuery:
     found = (getattr(error, "errors", None) or [{}])[0]
     near = str(found.get("highlight") or "")
     if not near:
+        quotes = [place for place, sign in enumerate(text) if sign in "'\""]
         return InvalidQuery(
-            "the SQL text cannot be read: a text, a name or a bracket is not closed"
+            "the SQL text cannot be read: a text, a name or a bracket is not closed",
+            start=quotes[-1] if quotes else None,
+            end=len(text) if quotes else None,
         )
     missing = "missing" in str(found.get("description"))
+    line, column = int(found.get("line") or 1), int(found.get("col") or 0)
+    end = sum(len(each) + 1 for each in text.split("\n")[: line - 1]) + column
+    known = text[end - len(near) : end] == near
     return InvalidQuery(
-        f"the SQL text cannot be read at {near!r:.40} (line {found.get('line')}, column"
-        f" {found.get('col')}): {'something is missing' if missing else 'not expected here'}"
+        f"the SQL text cannot be read at {near!r:.40} (line {line}, column"
+        f" {column}): {'something is missing' if missing else 'not expected here'}",
+        start=end - len(near) if known else None,
+        end=end if known else None,
     )

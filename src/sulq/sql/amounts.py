@@ -1,0 +1,185 @@
+"""What each question of a statement gets: its plain price, a part of credits, or what WITHIN takes.
+
+Nothing here reads data: sizes come from what the asker states or has been answered before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from sulq.accounting.pricing import positive
+from sulq.errors import InvalidQuery
+from sulq.oracle import Oracle, check_confidence, credits_text
+from sulq.sql.estimates import Estimate
+from sulq.sql.evaluation import Evaluation
+from sulq.sql.planning import plan_of
+from sulq.sql.pointing import blamed_aggregates, closed
+from sulq.sql.recipes import Plan
+from sulq.sql.refusals import located
+from sulq.sql.rewrites import offered
+from sulq.sql.select import Aggregate, Output, Target, aggregates_of
+from sulq.sql.statements import read_statement
+from sulq.sql.targets import (
+    intensity_for,
+    most_credits,
+    over,
+    shared_out,
+    unit_price,
+    unit_prices,
+)
+
+Lookups = Mapping[str, Mapping[str, Sequence[Any]]]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Priced:
+    """What to ask, and the credits for each question (None: the plain price)."""
+
+    plan: Plan
+    amounts: tuple[Fraction | None, ...]
+    confidence: float
+    notes: tuple[str, ...]
+
+
+def priced_statement(
+    oracle: Oracle,
+    text: str,
+    credits: Fraction | int | float | None,
+    confidence: float,
+    rows: int | None,
+    lookups: Lookups | None,
+    table: str | None,
+) -> Priced:
+    check_confidence(confidence)
+    schema = oracle.schema
+    select = read_statement(text, schema, table, lookups)
+    plan = plan_of(select, schema, oracle.size, lambda question: unit_price(question, oracle))
+    try:
+        cap = most_credits(select.options, oracle.promise, schema.unit, schema.max_rows)
+    except InvalidQuery as error:
+        raise located(error, select.spans.get("options")) from None
+    try:
+        return _amounts(oracle, plan, cap, credits, confidence, rows)
+    except InvalidQuery as error:
+        raise located(error, select.spans.get("target")) from None
+
+
+def _amounts(
+    oracle: Oracle,
+    plan: Plan,
+    cap: Fraction | None,
+    credits: Fraction | int | float | None,
+    confidence: float,
+    rows: int | None,
+) -> Priced:
+    notes = list(plan.notes)
+    target = plan.select.target
+    if target is not None and target.confidence is not None:
+        confidence = target.confidence
+    amounts: list[Fraction | None] = [None] * len(plan.questions)
+    if target is not None:
+        if credits is not None:
+            raise InvalidQuery("give WITHIN or credits, not both")
+        wanted = _wanted(oracle, plan, target, confidence, rows)
+        amounts = intensity_for(plan, oracle, wanted, confidence, rows)
+    elif credits is not None and plan.questions:
+        amounts = shared_out(positive(credits, "credits"), unit_prices(plan, oracle))
+    if cap is not None and plan.questions:
+        units = unit_prices(plan, oracle)
+        due = sum((a if a is not None else u for a, u in zip(amounts, units, strict=True)),
+                  Fraction(0))  # fmt: skip
+        if due > cap and (target is not None or credits is not None):
+            raise over(cap, due)
+        if due > cap:
+            amounts = shared_out(cap, units)
+            notes.append(
+                f"epsilon allows {credits_text(cap)} of {credits_text(due)}: more noise than usual"
+            )
+    return Priced(plan, tuple(amounts), confidence, tuple(notes))
+
+
+def _wanted(
+    oracle: Oracle, plan: Plan, target: Target, confidence: float, rows: int | None
+) -> dict[str, float]:
+    """The half-width that each aggregate of a statement shall have."""
+    items = [item for item in plan.select.items if aggregates_of(item.of)]
+    if not target.percent:
+        return {item.name: float(target.amount) for item in items}
+    share = float(target.amount / 100)
+    if rows is not None and not plan.select.groups and all(_is_count(item.of) for item in items):
+        return {item.name: share * rows for item in items}
+    sizes = _earlier(oracle, plan, confidence)
+    if sizes is None:
+        raise InvalidQuery(
+            "a percentage is priced from what is known already, never from the rows: ask once"
+            " without WITHIN, or for a count state rows=..., or say WITHIN 50 without PERCENT"
+        )
+    return {item.name: share * sizes[item.name] for item in items if item.name in sizes}
+
+
+def _is_count(output: Output) -> bool:
+    return isinstance(output, Aggregate) and output.kind == "count"
+
+
+def _earlier(oracle: Oracle, plan: Plan, confidence: float) -> dict[str, float] | None:
+    """The size of each aggregate by stored answers, which are free; of groups the smallest that
+    is clearly not 0."""
+    quotes = [oracle.quote(question) for question in plan.questions]
+    if not quotes or not all(quote.repeat and not quote.credits for quote in quotes):
+        return None
+    answers = [oracle.ask(question) for question in plan.questions]
+    found = Evaluation(plan, answers, confidence).rows()
+    sizes: dict[str, float] = {}
+    for place, item in enumerate(plan.select.items):
+        clear = []
+        for row in found:
+            value = row[place]
+            if isinstance(value, Estimate):
+                low, high = value.interval(confidence)
+                if low > 0 or high < 0:
+                    clear.append(abs(value.value))
+        if clear:
+            sizes[item.name] = min(clear)
+        elif aggregates_of(item.of):
+            return None
+    return sizes
+
+
+def explained(
+    error: InvalidQuery,
+    oracle: Oracle,
+    text: str,
+    rows: int | None,
+    lookups: Lookups | None,
+    table: str | None,
+) -> InvalidQuery:
+    """A refusal with its place in the text, and with rewrites that would be answered. Free."""
+    if not isinstance(text, str):
+        return error
+
+    def answered(near: str) -> bool:
+        try:
+            found = priced_statement(oracle, near, None, 0.95, rows, lookups, table)
+            unit_prices(found.plan, oracle)
+        except InvalidQuery:
+            return False
+        return True
+
+    if error.start is None:
+        error = _blamed(error, oracle, text, lookups, table)
+    error = closed(error, text)
+    error.alternatives = error.alternatives or offered(error, text, oracle.schema, answered)
+    return error
+
+
+def _blamed(
+    error: InvalidQuery, oracle: Oracle, text: str, lookups: Lookups | None, table: str | None
+) -> InvalidQuery:
+    try:
+        select = read_statement(text, oracle.schema, table, lookups)
+    except InvalidQuery:
+        return error
+    return blamed_aggregates(error, select, oracle.schema)
