@@ -13,7 +13,7 @@ export PYTHON
 help:            ## this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## /  make \1	/p' Makefile | expand -t 20
 
-demo: .venv/.base  ## the tour, in the terminal
+demo: .venv/.base  ## the tour in the terminal, then the console
 	$(BIN)/sulq demo
 
 test: .venv/.test  ## all tests but the slow ones

@@ -18,6 +18,7 @@ from sulq.cli import (
     owner,
     plan,
     sandbox,
+    serve,
     suggest,
 )
 
@@ -52,6 +53,7 @@ def options(
 
 for role, commands in (
     ("Owner", owner),
+    ("Owner", serve),
     ("Owner", derive),
     ("Owner", beliefs),
     ("Owner", explain_exact),

@@ -39,12 +39,24 @@ def demo(
         Path, typer.Option("--directory", "-d", help="Where the fictional register is made.")
     ] = Path(".sulq-demo"),
     people: Annotated[int, typer.Option(help="How many fictional people.")] = 200_000,
+    serve: Annotated[
+        bool, typer.Option("--serve/--no-serve", help="End with the console in the browser.")
+    ] = True,
+    host: Annotated[str, typer.Option(help="Where the console listens.")] = "127.0.0.1",
+    port: Annotated[
+        int | None,
+        typer.Option(min=0, max=65_535, help="Its port.", show_default="8765, or one that is free"),
+    ] = None,
     as_json: Json = False,
 ) -> None:
-    """A tour in the terminal: a fictional health register, published and asked."""
+    """A tour: a fictional health register, published, asked, and served with its console."""
     from sulq.cli.tour import tour
 
     steps = tour(directory, people, quiet=as_json)
+    if serve:
+        from sulq.cli.demo_server import serve_demo
+
+        steps.append(serve_demo(directory, host, port, quiet=as_json))
     if as_json:
         show_json(steps)
 

@@ -1,0 +1,152 @@
+"""`sulq serve`: the tables of a policy over HTTP, with the console."""
+
+from __future__ import annotations
+
+import sys
+import webbrowser
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from sulq.cli.screen import POLICY, Json, Policy, guarded, show_json, talk
+
+if TYPE_CHECKING:
+    from sulq.cli.serving import Started, Where
+    from sulq.policy import TablePolicy
+
+Host = Annotated[str, typer.Option(help="Where to listen; the default is this machine only.")]
+
+
+def register(app: typer.Typer, role: str) -> None:
+    app.command(rich_help_panel=role)(serve)
+
+
+@guarded
+def serve(
+    file: Annotated[
+        Path | None,
+        typer.Argument(help="A Parquet or CSV file with its policy beside it.", show_default=False),
+    ] = None,
+    policy: Policy = POLICY,
+    host: Host = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65_535, help="0: any that is free.")] = 8765,
+    tls_cert: Annotated[
+        Path | None, typer.Option(help="Certificate chain (PEM).", show_default=False)
+    ] = None,
+    tls_key: Annotated[Path | None, typer.Option(help="Its key (PEM).", show_default=False)] = None,
+    pacing: Annotated[
+        bool,
+        typer.Option("--pacing/--no-pacing", help="Replies on a public clock; off only locally."),
+    ] = True,
+    open_browser: Annotated[
+        bool | None,
+        typer.Option("--open/--no-open", help="Open the console; the default: on a terminal."),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Serve every table of the policy over HTTP, until Ctrl-C. Prints a one-time link."""
+    from sulq.cli.serving import Where
+
+    where = Where(host, port, tls_cert, tls_key)
+    where.check()
+    check_pacing(where, pacing)
+    tables = chosen_tables(file, policy)
+    if not where.local and not where.encrypted:
+        talk(
+            f"warning: {host} may be reached from other machines, and without TLS anybody on the"
+            " way reads tokens and answers: give --tls-cert and --tls-key, or listen on 127.0.0.1"
+            " behind a proxy that has TLS"
+        )
+    run(tables, where, pacing=pacing, open_browser=open_browser, as_json=as_json)
+    talk("stopped; every answer that was charged is stored")
+
+
+def run(
+    policies: list[TablePolicy],
+    where: Where,
+    *,
+    pacing: bool,
+    open_browser: bool | None,
+    as_json: bool,
+) -> None:
+    """Listen, open the tables, serve, close the tables."""
+    from sulq.cli.opening import opened
+    from sulq.cli.serving import serve_tables
+    from sulq.database import Database
+    from sulq.server.app import Settings
+    from sulq.server.logs import Log
+    from sulq.server.tables import Tables
+
+    with where.listen() as listening, ExitStack() as stack:
+
+        def published(table: TablePolicy) -> Database:
+            return stack.enter_context(opened(table))
+
+        tables = Tables({table.name: published(table) for table in policies}, published)
+
+        def told(now: Started) -> None:
+            if as_json:
+                names = [table.name for table in policies]
+                show_json({"address": now.address, "link": now.link, "tables": names})
+            else:
+                print(f"serving {', '.join(table.name for table in policies)} at {now.address}")
+                print(f"owner's console, once within 10 minutes: {now.link}")
+                print("stop with Ctrl-C")
+            sys.stdout.flush()
+            if sys.stdout.isatty() if open_browser is None else open_browser:
+                webbrowser.open(now.link)
+
+        serve_tables(
+            tables,
+            where,
+            listening,
+            settings=Settings(pacing=pacing),
+            log=Log(),
+            started=told,
+        )
+
+
+def check_pacing(where: Where, pacing: bool) -> None:
+    """Without the clock a reply's time tells of rows: only who has the rows may turn it off."""
+    from sulq.errors import InvalidQuery
+
+    if not pacing and not where.local:
+        raise InvalidQuery(
+            f"--no-pacing is for this machine only, and {where.host} is not: the time of a reply"
+            " would tell of rows; leave it out, or listen on 127.0.0.1"
+        )
+
+
+def chosen_tables(file: Path | None, policy: Path) -> list[TablePolicy]:
+    """The tables of the policy; with a file, those of the policy beside it that read it."""
+    from sulq.errors import InvalidQuery, Refused
+    from sulq.policy import read_policy
+
+    if file is not None and file.suffix == ".toml":
+        return chosen_tables(None, file)
+    if file is not None and policy == POLICY:
+        policy = file.parent / POLICY
+    if not policy.is_file():
+        what = "FILE" if file is None else str(file)
+        raise InvalidQuery(
+            f"there is no policy {policy}: it says what is public and what is promised. Write one"
+            f" with `sulq init {what} --output {policy}`, review it with `sulq check`, then serve"
+        )
+    tables = list(read_policy(policy).values())
+    if file is not None:
+        mine = [table for table in tables if Path(table.source_path).resolve() == file.resolve()]
+        if not mine:
+            raise InvalidQuery(
+                f"{policy} declares no table of {file}; add one with `sulq init {file}"
+                f" --output OTHER.toml`, or serve what it has with `sulq serve --policy {policy}`"
+            )
+        tables = mine
+    for table in tables:
+        if table.ledger == ":memory:":
+            raise Refused(
+                f"[{table.name}] has its ledger in memory: what was spent would be forgotten with"
+                f" the server; give it a file, such as ledger = '{table.name}.ledger'"
+            )
+    return tables
