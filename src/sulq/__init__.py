@@ -8,6 +8,7 @@ Publish:    Schema, Number, Category, Flag, Promise, Database
 Say what:   col, lit, when, hashed
 Ask:        count, total, mean, variance, histogram, cdf, quantiles, distribution, SumQuery, outer
 Receive:    Answer, Quote, Oracle
+From afar:  connect
 Errors:     SulqError, InvalidQuery, Refused, BudgetSpent, UnsafeExactly, EngineFailed
 
 Names are loaded when they are first used, so that `sulq --help` needs no engine.
@@ -17,6 +18,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from sulq.client import connect
     from sulq.database import Database
     from sulq.errors import (
         BudgetSpent,
@@ -43,6 +45,7 @@ if TYPE_CHECKING:
     from sulq.schema.promise import Promise
 
 _HOME = {
+    "client": ["connect"],
     "database": ["Database"],
     "errors": [
         *("SulqError", "InvalidQuery", "Refused", "BudgetSpent", "UnsafeExactly", "EngineFailed")
@@ -77,6 +80,7 @@ __all__ = [
     "UnsafeExactly",
     "cdf",
     "col",
+    "connect",
     "count",
     "distribution",
     "hashed",

@@ -24,7 +24,7 @@ from sulq.wire.bodies import (
     SqlBody,
     fraction_text,
 )
-from sulq.wire.problems import STATUS, Problem, Unreachable, error_of, problem_of
+from sulq.wire.problems import Problem, Unreachable, error_of
 from sulq.wire.questions import question_json, question_of
 from sulq.wire.replies import (
     AnswerReply,
@@ -47,7 +47,6 @@ from sulq.wire.replies import (
 )
 
 __all__ = [
-    "STATUS",
     "AnswerReply",
     "AnswersReply",
     "AskBody",
@@ -81,7 +80,6 @@ __all__ = [
     "exact_quote_reply",
     "fraction_text",
     "plan_reply",
-    "problem_of",
     "question_json",
     "question_of",
     "quote_of",

@@ -111,14 +111,15 @@ def answer_reply(answer: Answer, confidence: float = 0.95, *, figures: bool = Tr
     )
 
 
-def answer_of(
-    reply: AnswerReply, question: object, schema: Schema, promise: Promise, size: int | None
-) -> Answer:
-    """The answer that the server sent: the same values, bars, notes and words."""
-    bound = bind_public(question, schema, promise, whole=reply.whole)
+def answer_of(reply: AnswerReply, bound: BoundQuery, promise: Promise, size: int | None) -> Answer:
+    """The answer that the server sent: the same values, bars, notes and words.
+
+    `bound` is `bind_public` of the question, `whole` as the reply says.
+    """
     values = [int(value) for value in reply.values]
     laws = tuple(law_from_json(law) for law in reply.noise)
-    most = None if size is None else size * schema.max_rows
+    rows_each = 1 if bound.schema is None else bound.schema.max_rows
+    most = None if size is None else size * rows_each
     receipt = reply.receipt
     answer = Answer.of(
         bound,
@@ -203,16 +204,8 @@ def quote_reply(quote: Quote, confidence: float = 0.95) -> QuoteReply:
     )
 
 
-def quote_of(
-    reply: QuoteReply,
-    question: object,
-    schema: Schema,
-    promise: Promise,
-    size: int | None,
-    rows: int | None,
-) -> Quote:
+def quote_of(reply: QuoteReply, bound: BoundQuery, size: int | None, rows: int | None) -> Quote:
     """The quote that the server made."""
-    bound = bind_public(question, schema, promise)
     laws = [law_from_json(law) for law in reply.noise]
     return Quote(
         reply.credits_exact,

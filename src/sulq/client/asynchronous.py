@@ -1,0 +1,200 @@
+"""`await connect_async(url)`: the same table for an event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, TypeVar
+
+import httpx
+
+from sulq.client.addresses import Address, address_of, bearer
+from sulq.client.calls import Calls, Credits, facts_call, tables_call
+from sulq.client.plans import Priced, RemotePlan
+from sulq.client.remote import only_table
+from sulq.client.sending import AsyncLine, Sender, options
+from sulq.client.values import Statement
+from sulq.oracle import Answer, Quote
+from sulq.schema.columns import Schema
+from sulq.schema.promise import Promise
+from sulq.sql.result import Result
+from sulq.sql.run import SqlQuote, ask_sql, quote_sql
+
+T = TypeVar("T")
+
+
+async def connect_async(
+    url: str,
+    *,
+    token: str | None = None,
+    timeout: float = 60.0,
+    retries: int = 4,
+    verify: ssl.SSLContext | str | Path | bool = True,
+    insecure: bool = False,
+) -> AsyncRemote:
+    """As `connect`; `quote`, `ask` and `plan` are awaited and never block the loop."""
+    address = address_of(url)
+    carried = bearer(address, token, insecure)
+    sender = Sender(address, retries)
+    client = httpx.AsyncClient(**options(address, timeout, verify, insecure))  # type: ignore[arg-type]
+    try:
+        line = AsyncLine(client, carried, sender)
+        table = address.table or only_table(await line.send(tables_call()))
+        facts = await line.send(facts_call(address.path(table, "schema")))
+    except BaseException:
+        await client.aclose()
+        raise
+    return AsyncRemote(line, address, Calls(facts, lambda rest: address.path(table, rest)))
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class AsyncPlan(Priced):
+    """`await plan.ask()` pays for all of it, or for none."""
+
+    _ask: Callable[[str | None], Awaitable[list[Answer]]] = field(repr=False)
+
+    async def ask(self, key: str | None = None) -> list[Answer]:
+        return await self._ask(key)
+
+
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class AsyncRemote:
+    """A published table behind a server, for an event loop."""
+
+    _line: AsyncLine
+    _address: Address
+    _calls: Calls
+
+    @property
+    def schema(self) -> Schema:
+        return self._calls.facts.schema
+
+    @property
+    def promise(self) -> Promise:
+        return self._calls.facts.promise
+
+    @property
+    def size(self) -> int | None:
+        return self._calls.facts.size
+
+    def __repr__(self) -> str:
+        return f"<AsyncRemote {self._calls.facts.table!r} at {self._address.base}>"
+
+    async def remaining(self) -> Fraction:
+        """Credits left for a question that touches everybody."""
+        return await self._line.send(self._calls.remaining())
+
+    async def statement(self) -> Statement:
+        return await self._line.send(self._calls.statement())
+
+    async def quote(
+        self,
+        query: object,
+        *,
+        within: float | None = None,
+        confidence: float = 0.95,
+        credits: Credits | None = None,
+        rows: int | None = None,
+    ) -> Quote:
+        """Price and error bar of a question; free, and no row is read."""
+        return await self._line.send(self._calls.price(query, within, confidence, credits, rows))
+
+    async def ask(
+        self,
+        query: object,
+        *,
+        within: float | None = None,
+        confidence: float = 0.95,
+        credits: Credits | None = None,
+        rows: int | None = None,
+        key: str | None = None,
+        max_credits: Credits | None = None,
+    ) -> Answer:
+        """A noisy answer, charged."""
+        return await self._line.send(
+            self._calls.ask(query, within, confidence, credits, rows, key, max_credits)
+        )
+
+    async def plan(
+        self,
+        queries: Sequence[object],
+        *,
+        credits: Credits | None = None,
+        within: float | Sequence[float | None] | None = None,
+        weights: Sequence[Credits] | None = None,
+        confidence: float = 0.95,
+        rows: int | None = None,
+    ) -> AsyncPlan:
+        """Price several questions together, free."""
+        body, bounds, call = self._calls.plan(queries, credits, within, weights, confidence, rows)
+        reply, lines = await self._line.send(call)
+        most = reply.credits_exact
+
+        async def ask(key: str | None) -> list[Answer]:
+            return await self._line.send(self._calls.ask_plan(body, bounds, most, key))
+
+        return AsyncPlan(lines, most, reply.left_after_exact, reply.confidence, ask)
+
+    async def sql(self, text: str, **terms: Any) -> Result:
+        """Answer a SELECT: planned in a thread, which asks through this loop."""
+        return await asyncio.to_thread(ask_sql, self._bridge(), text, **terms)
+
+    async def quote_sql(self, text: str, **terms: Any) -> SqlQuote:
+        return await asyncio.to_thread(quote_sql, self._bridge(), text, **terms)
+
+    def _bridge(self) -> Bridge:
+        return Bridge(self, asyncio.get_running_loop())
+
+    async def close(self) -> None:
+        await self._line.client.aclose()
+
+    async def __aenter__(self) -> AsyncRemote:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+
+@dataclass(frozen=True, slots=True)
+class Bridge:
+    """The Oracle that a thread sees: each question is asked on the loop, and waited for."""
+
+    remote: AsyncRemote
+    loop: asyncio.AbstractEventLoop
+
+    @property
+    def schema(self) -> Schema:
+        return self.remote.schema
+
+    @property
+    def promise(self) -> Promise:
+        return self.remote.promise
+
+    @property
+    def size(self) -> int | None:
+        return self.remote.size
+
+    @property
+    def remaining(self) -> Fraction:
+        return self._wait(self.remote.remaining())
+
+    def quote(self, query: object, **terms: Any) -> Quote:
+        return self._wait(self.remote.quote(query, **terms))
+
+    def ask(self, query: object, **terms: Any) -> Answer:
+        return self._wait(self.remote.ask(query, **terms))
+
+    def plan(self, queries: Sequence[object], **terms: Any) -> RemotePlan:
+        found = self._wait(self.remote.plan(queries, **terms))
+
+        def ask(key: str | None) -> list[Answer]:
+            return self._wait(found.ask(key))
+
+        return RemotePlan(found.lines, found.credits, found.left_after, found.confidence, ask)
+
+    def _wait(self, work: Coroutine[Any, Any, T]) -> T:
+        return asyncio.run_coroutine_threadsafe(work, self.loop).result()

@@ -1,0 +1,310 @@
+"""Requests as values: what is sent, and how its reply is read. Nothing here touches a network."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import secrets
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Generic, TypeVar
+from urllib.parse import quote
+
+from pydantic import BaseModel, ValidationError
+
+from sulq.accounting.pricing import positive
+from sulq.client.plans import RemoteLine, lines_of
+from sulq.client.values import ExactQuote, Granted, Statement
+from sulq.errors import InvalidQuery
+from sulq.oracle import Answer, Quote, check_confidence
+from sulq.query.statistics import as_statistic
+from sulq.schema.binding import BoundQuery
+from sulq.schema.columns import Schema
+from sulq.schema.promise import Promise
+from sulq.wire import (
+    AnswerReply,
+    AnswersReply,
+    AskBody,
+    ExactBody,
+    ExactQuoteReply,
+    LedgerReply,
+    PlanBody,
+    PlanReply,
+    QuoteBody,
+    QuoteReply,
+    ReceiptJson,
+    ReservationReply,
+    ReserveBody,
+    SchemaReply,
+    StatementReply,
+    TablesReply,
+    answer_of,
+    bind_public,
+    question_json,
+    quote_of,
+)
+from sulq.wire.answers import Paper
+
+Credits = Fraction | int | float
+T = TypeVar("T")
+M = TypeVar("M", bound=BaseModel)
+
+_KEY = re.compile(r"[A-Za-z0-9._~-]{8,128}")
+
+
+@dataclass(frozen=True, slots=True)
+class Call(Generic[T]):
+    """One request. `again`: sending it twice does no more than sending it once."""
+
+    method: str
+    path: str
+    read: Callable[[bytes], T]
+    body: BaseModel | Mapping[str, Any] | None = None
+    params: Mapping[str, str | int] | None = None
+    key: str | None = None
+    again: bool = True
+
+    @property
+    def content(self) -> bytes | None:
+        match self.body:
+            case None:
+                return None
+            case BaseModel():
+                return self.body.model_dump_json(exclude_defaults=True).encode()
+        return json.dumps(self.body, allow_nan=False).encode()
+
+
+def key_of(given: str | None) -> str:
+    """A new key, or one made of whatever text was given: the same for the same text."""
+    if given is None:
+        return secrets.token_urlsafe(24)
+    if not isinstance(given, str) or not given:
+        raise InvalidQuery(f"a key is a text, got {given!r:.60}")
+    if _KEY.fullmatch(given):
+        return given
+    return "key-" + hashlib.sha256(given.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What is public of a table: enough to bind questions and to read replies."""
+
+    table: str
+    schema: Schema
+    promise: Promise
+    size: int | None
+
+    def bind(self, question: object, *, whole: bool = False) -> BoundQuery:
+        return bind_public(question, self.schema, self.promise, whole=whole)
+
+
+@dataclass(frozen=True, slots=True)
+class Calls:
+    """The verbs of one table, and perhaps of credits set aside there."""
+
+    facts: Facts
+    path: Callable[[str], str]
+    reservation: str | None = None
+
+    def price(
+        self,
+        question: object,
+        within: float | None,
+        confidence: float,
+        credits: Credits | None,
+        rows: int | None,
+    ) -> Call[Quote]:
+        bound = self.facts.bind(question)
+        body = _checked(
+            QuoteBody, question=question_json(question), within=within,
+            confidence=_level(confidence), credits=_amount(credits), rows=rows,
+            reservation=self.reservation,
+        )  # fmt: skip
+
+        def read(text: bytes) -> Quote:
+            return quote_of(_parsed(QuoteReply, text), bound, self.facts.size, rows)
+
+        return Call("POST", self.path("quote"), read, body)
+
+    def ask(
+        self,
+        question: object,
+        within: float | None,
+        confidence: float,
+        credits: Credits | None,
+        rows: int | None,
+        key: str | None,
+        max_credits: Credits | None,
+    ) -> Call[Answer]:
+        bound = self.facts.bind(question)
+        body = _checked(
+            AskBody, question=question_json(question), within=within,
+            confidence=_level(confidence), credits=_amount(credits), rows=rows,
+            max_credits=_most(max_credits), reservation=self.reservation, figures=False,
+        )  # fmt: skip
+
+        def read(text: bytes) -> Answer:
+            return self._answer(_parsed(AnswerReply, text), bound)
+
+        return Call("POST", self.path("ask"), read, body, key=key_of(key))
+
+    def _answer(self, reply: AnswerReply, bound: BoundQuery) -> Answer:
+        return answer_of(reply, bound, self.facts.promise, self.facts.size)
+
+    def plan(
+        self,
+        questions: Sequence[object],
+        credits: Credits | None,
+        within: float | Sequence[float | None] | None,
+        weights: Sequence[Credits] | None,
+        confidence: float,
+        rows: int | None,
+    ) -> tuple[PlanBody, list[BoundQuery], Call[tuple[PlanReply, tuple[RemoteLine, ...]]]]:
+        if not isinstance(questions, list | tuple) or not questions:
+            raise InvalidQuery("a plan is a list of at least one question")
+        bounds = [self.facts.bind(question) for question in questions]
+        body = _checked(
+            PlanBody,
+            questions=[question_json(question) for question in questions],
+            within=list(within) if isinstance(within, tuple) else within,
+            credits=_amount(credits),
+            weights=None if weights is None else [positive(w, "a weight") for w in weights],
+            confidence=_level(confidence), rows=rows, reservation=self.reservation, figures=False,
+        )  # fmt: skip
+
+        def read(text: bytes) -> tuple[PlanReply, tuple[RemoteLine, ...]]:
+            reply = _parsed(PlanReply, text)
+            return reply, lines_of(reply, bounds, rows, self.facts.size)
+
+        return body, bounds, Call("POST", self.path("plan"), read, body)
+
+    def ask_plan(
+        self, body: PlanBody, bounds: Sequence[BoundQuery], most: Fraction, key: str | None
+    ) -> Call[list[Answer]]:
+        """Refused, free, if the plan costs more by now than it said."""
+
+        def read(text: bytes) -> list[Answer]:
+            replies = _parsed(AnswersReply, text).answers
+            return [self._answer(one, bound) for one, bound in zip(replies, bounds, strict=True)]
+
+        asked = body.model_copy(update={"max_credits": most})
+        return Call("POST", self.path("plan/ask"), read, asked, key=key_of(key))
+
+    def quote_exactly(self, batch: object) -> Call[ExactQuote]:
+        listed = batch if isinstance(batch, list | tuple) else [batch]
+        body = _checked(ExactBody, questions=[question_json(one) for one in listed])
+
+        def read(text: bytes) -> ExactQuote:
+            return ExactQuote.of(_parsed(ExactQuoteReply, text))
+
+        return Call("POST", self.path("exact/quote"), read, body)
+
+    def ask_exactly(self, batch: object, key: str | None) -> Call[list[Answer]]:
+        listed = [as_statistic(one) for one in batch] if isinstance(batch, list | tuple) else None
+        asked = [as_statistic(batch)] if listed is None else listed
+        body = _checked(ExactBody, questions=[question_json(one) for one in asked], figures=False)
+
+        def read(text: bytes) -> list[Answer]:
+            replies = _parsed(AnswersReply, text).answers
+            return [
+                self._answer(one, self.facts.bind(question, whole=one.whole))
+                for one, question in zip(replies, asked, strict=True)
+            ]
+
+        return Call("POST", self.path("exact"), read, body, key=key_of(key))
+
+    def reserve(self, credits: Credits) -> Call[ReservationReply]:
+        body = _checked(ReserveBody, credits=positive(credits, "credits"))
+        read = lambda text: _parsed(ReservationReply, text)  # noqa: E731
+        return Call("POST", self.path("reservations"), read, body, key=key_of(None), again=False)
+
+    def give_back(self, reservation: str) -> Call[None]:
+        return Call("DELETE", self.path(f"reservations/{reservation}"), _nothing)
+
+    def statement(self) -> Call[Statement]:
+        return Call(
+            "GET", self.path("statement"), lambda text: Statement.of(_parsed(StatementReply, text))
+        )
+
+    def ledger(self, after: int, limit: int) -> Call[LedgerReply]:
+        params = {"after": after, "limit": limit}
+        return Call(
+            "GET", self.path("ledger"), lambda text: _parsed(LedgerReply, text), params=params
+        )
+
+    def receipt(self, number: int) -> Call[Paper]:
+        if isinstance(number, bool) or not isinstance(number, int) or number < 1:
+            raise InvalidQuery(f"a receipt has a number from 1, got {number!r:.40}")
+
+        def read(text: bytes) -> Paper:
+            found = _parsed(ReceiptJson, text)
+            return Paper(found.receipt, found.signature)
+
+        return Call("GET", self.path(f"receipts/{number}"), read)
+
+    def remaining(self) -> Call[Fraction]:
+        return Call(
+            "GET", self.path("schema"), lambda text: _parsed(SchemaReply, text).remaining_exact
+        )
+
+    def grant(self, form: Mapping[str, Any]) -> Call[Granted]:
+        return Call("POST", self.path("grants"), Granted.read, form, key=key_of(None), again=False)
+
+    def revoke(self, name: str) -> Call[None]:
+        return Call("DELETE", self.path(f"grants/{quote(name, safe='')}"), _nothing)
+
+
+def facts_call(path: str) -> Call[Facts]:
+    def read(text: bytes) -> Facts:
+        found = _parsed(SchemaReply, text)
+        schema, promise = Schema.from_json(found.facts), Promise.from_json(found.promise)
+        return Facts(found.table, schema, promise, found.size)
+
+    return Call("GET", path, read)
+
+
+def tables_call() -> Call[list[str]]:
+    def read(text: bytes) -> list[str]:
+        return [line.name for line in _parsed(TablesReply, text).tables]
+
+    return Call("GET", "/v1/tables", read)
+
+
+def _nothing(text: bytes) -> None:
+    return None
+
+
+def _level(confidence: float) -> float:
+    check_confidence(confidence)
+    return confidence
+
+
+def _amount(credits: Credits | None) -> Fraction | None:
+    return None if credits is None else positive(credits, "credits")
+
+
+def _most(credits: Credits | None) -> Fraction | None:
+    return Fraction(0) if credits == 0 else _amount(credits)
+
+
+def _checked(kind: type[M], **fields: Any) -> M:
+    """A body, or what is wrong with it as local code says it."""
+    try:
+        return kind(**fields)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        where = ".".join(str(part) for part in first["loc"]) or "the question"
+        raise InvalidQuery(f"{where}: {first['msg']}") from None
+
+
+class Garbled(Exception):
+    """A reply that is none of ours."""
+
+
+def _parsed(kind: type[M], text: bytes) -> M:
+    try:
+        return kind.model_validate_json(text)
+    except ValidationError:
+        raise Garbled(f"no {kind.__name__}") from None

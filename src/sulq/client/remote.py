@@ -1,0 +1,256 @@
+"""`connect(url)`: a table behind a server as an Oracle. Local code works with it unchanged."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from sulq.accounting.pricing import positive
+from sulq.client.addresses import Address, address_of, bearer
+from sulq.client.calls import Calls, Credits, facts_call, tables_call
+from sulq.client.plans import RemotePlan
+from sulq.client.sending import Line, Sender, options
+from sulq.client.values import ExactQuote, Granted, Statement
+from sulq.dummies import dummy_rows
+from sulq.errors import InvalidQuery
+from sulq.oracle import Answer, Quote, credits_text
+from sulq.query.statistics import count
+from sulq.schema.columns import Schema
+from sulq.schema.promise import Promise
+from sulq.sql.result import Result
+from sulq.sql.run import SqlQuote, ask_sql, quote_sql
+from sulq.wire import fraction_text
+from sulq.wire.answers import Paper
+
+PAGE = 500
+"""Events of a ledger that are fetched at once."""
+
+
+def connect(
+    url: str,
+    *,
+    token: str | None = None,
+    timeout: float = 60.0,
+    retries: int = 4,
+    verify: ssl.SSLContext | str | Path | bool = True,
+    insecure: bool = False,
+) -> Remote:
+    """The table at `https://host/people`, asked in the token's name (else that of SULQ_TOKEN).
+
+    Every ask has a key: after a lost reply it is sent again, and charged once. `verify` is a file
+    with the server's own certificate authority. `insecure=True` lets the token go in the clear.
+    """
+    address = address_of(url)
+    carried = bearer(address, token, insecure)
+    sender = Sender(address, retries)
+    client = httpx.Client(**options(address, timeout, verify, insecure))  # type: ignore[arg-type]
+    try:
+        line = Line(client, carried, sender)
+        table = address.table or only_table(line.send(tables_call()))
+        facts = line.send(facts_call(address.path(table, "schema")))
+    except BaseException:
+        client.close()
+        raise
+    return Remote(line, address, Calls(facts, lambda rest: address.path(table, rest)))
+
+
+def only_table(names: list[str]) -> str:
+    """The table meant by an address that names none."""
+    if len(names) != 1:
+        raise InvalidQuery(f"say which table, as in https://host/{names[0] if names else 'people'};"
+                           f" this token may see {sorted(names)}")  # fmt: skip
+    return names[0]
+
+
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class Remote:
+    """A published table behind a server. Has no row, no noise and no ledger."""
+
+    _line: Line
+    _address: Address
+    _calls: Calls
+
+    # --- what is public -------------------------------------------------------------------------
+
+    @property
+    def table(self) -> str:
+        return self._calls.facts.table
+
+    @property
+    def schema(self) -> Schema:
+        return self._calls.facts.schema
+
+    @property
+    def promise(self) -> Promise:
+        return self._calls.facts.promise
+
+    @property
+    def size(self) -> int | None:
+        """The public number of rows (persons); None under add-remove."""
+        return self._calls.facts.size
+
+    @property
+    def remaining(self) -> Fraction:
+        """Credits left for a question that touches everybody."""
+        return self._line.send(self._calls.remaining())
+
+    def sample_dummy(self, rows: int = 100) -> dict[str, Any]:
+        """Made-up rows of this schema, by column; made here, free."""
+        return dict(dummy_rows(self.schema, rows))
+
+    def __repr__(self) -> str:
+        size = "" if self.size is None else f", {self.size:,} {self.schema.who}"
+        return f"<Remote {self.table!r} at {self._address.base}{size}, {self.promise}>"
+
+    # --- questions ------------------------------------------------------------------------------
+
+    def quote(
+        self,
+        query: object,
+        *,
+        within: float | None = None,
+        confidence: float = 0.95,
+        credits: Credits | None = None,
+        rows: int | None = None,
+    ) -> Quote:
+        """Price and error bar of a question; free, and no row is read."""
+        return self._line.send(self._calls.price(query, within, confidence, credits, rows))
+
+    def ask(
+        self,
+        query: object,
+        *,
+        within: float | None = None,
+        confidence: float = 0.95,
+        credits: Credits | None = None,
+        rows: int | None = None,
+        key: str | None = None,
+        max_credits: Credits | None = None,
+    ) -> Answer:
+        """A noisy answer, charged; refused, free, if it costs more than `max_credits`."""
+        return self._line.send(
+            self._calls.ask(query, within, confidence, credits, rows, key, max_credits)
+        )
+
+    def plan(
+        self,
+        queries: Sequence[object],
+        *,
+        credits: Credits | None = None,
+        within: float | Sequence[float | None] | None = None,
+        weights: Sequence[Credits] | None = None,
+        confidence: float = 0.95,
+        rows: int | None = None,
+    ) -> RemotePlan:
+        """Price several questions together, free; `plan.ask()` charges all of them or none."""
+        body, bounds, call = self._calls.plan(queries, credits, within, weights, confidence, rows)
+        reply, lines = self._line.send(call)
+        most = reply.credits_exact
+
+        def ask(key: str | None) -> list[Answer]:
+            return self._line.send(self._calls.ask_plan(body, bounds, most, key))
+
+        return RemotePlan(lines, most, reply.left_after_exact, reply.confidence, ask)
+
+    def sql(self, text: str, **terms: Any) -> Result:
+        """Answer a SELECT with noise; planned here, asked there, as `Database.sql`."""
+        return ask_sql(self, text, **terms)
+
+    def quote_sql(self, text: str, **terms: Any) -> SqlQuote:
+        """Price and error bars of a SELECT; free, and no row is read."""
+        return quote_sql(self, text, **terms)
+
+    def ask_exactly(self, batch: object, *, key: str | None = None) -> list[Answer]:
+        """Answer a batch without noise, under the owner's assumptions, or refuse."""
+        return self._line.send(self._calls.ask_exactly(batch, key))
+
+    def quote_exactly(self, batch: object) -> ExactQuote:
+        """What an exact answer would be and do, free; `UnsafeExactly` if it would be refused."""
+        return self._line.send(self._calls.quote_exactly(batch))
+
+    def reserve(self, credits: Credits) -> RemoteReserved:
+        """Set credits aside: `with db.reserve(40) as reserved:`; the unspent go back at the end."""
+        found = self._line.send(self._calls.reserve(credits))
+        calls = Calls(self._calls.facts, self._calls.path, found.id)
+        return RemoteReserved(self._line, self._address, calls)
+
+    # --- the books ------------------------------------------------------------------------------
+
+    def statement(self) -> Statement:
+        """Spent, left, and what the promise means."""
+        return self._line.send(self._calls.statement())
+
+    def receipt(self, number: int) -> Paper:
+        """The signed receipt of an earlier answer."""
+        return self._line.send(self._calls.receipt(number))
+
+    def entries(self, after: int = 0) -> Iterator[dict[str, Any]]:
+        """The ledger's events after this number, oldest first; others' questions are not told."""
+        upto: int | None = after
+        while upto is not None:
+            page = self._line.send(self._calls.ledger(upto, PAGE))
+            yield from page.entries
+            upto = page.next if page.entries else None
+
+    # --- the owner's ----------------------------------------------------------------------------
+
+    def grant(
+        self,
+        analyst: str,
+        credits: Credits | None = None,
+        *,
+        role: str = "analyst",
+        expires: int | str | None = None,
+        rate: Any = None,
+    ) -> Granted:
+        """Give somebody a share and a token; the token is told once."""
+        form = {
+            "name": analyst,
+            "role": role,
+            "credits": None if credits is None else fraction_text(positive(credits, "credits")),
+            "expires": expires,
+            "rate": rate,
+        }
+        told = {name: value for name, value in form.items() if value is not None}
+        return self._line.send(self._calls.grant(told))
+
+    def revoke(self, analyst: str) -> None:
+        """End somebody's tokens for this table."""
+        self._line.send(self._calls.revoke(analyst))
+
+    def close(self) -> None:
+        """Close the connections; nothing on the server changes."""
+        self._line.client.close()
+
+    def __enter__(self) -> Remote:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class RemoteReserved(Remote):
+    """An Oracle that spends from credits set aside; after an idle hour the server ends it."""
+
+    @property
+    def remaining(self) -> Fraction:
+        found = self.quote(count())
+        return found.left_after + found.credits
+
+    def close(self) -> None:
+        """Give back what is left; asking through this is refused from now on."""
+        if self._calls.reservation is not None:
+            self._line.send(self._calls.give_back(self._calls.reservation))
+
+    def __enter__(self) -> RemoteReserved:
+        return self
+
+    def __repr__(self) -> str:
+        return f"<RemoteReserved {credits_text(self.remaining)} at {self._address.base}>"
