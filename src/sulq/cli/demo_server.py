@@ -70,7 +70,7 @@ def serve_demo(directory: Path, host: str, port: int | None, *, quiet: bool) -> 
         )
     if not lively and not quiet:
         print(f"The console answered at {found['address']}. On a terminal it stays until Ctrl-C;")
-        print(f"here it was stopped. Again:")
+        print("here it was stopped. Again:")
         print(f"  cd {directory} && SULQ_STATE=$PWD/state sulq serve")
     if not lively and not found["healthy"]:
         raise Refused(f"the console at {found.get('address')} did not answer /healthz")

@@ -7,8 +7,9 @@ from contextlib import asynccontextmanager
 
 from fastapi import FastAPI
 
-from sulq.server import routes_about, routes_ask, routes_tables
+from sulq.server import routes_about, routes_ask, routes_grants, routes_tables
 from sulq.server.access import Access
+from sulq.server.console import mount_console
 from sulq.server.edge import Edge
 from sulq.server.limits import Settings
 from sulq.server.logs import Log
@@ -22,7 +23,7 @@ from sulq.server.tables import Tables
 
 __all__ = ["Settings", "create_app"]
 
-ROUTERS = (routes_about.router, routes_tables.router, routes_ask.router)
+ROUTERS = (routes_about.router, routes_tables.router, routes_ask.router, routes_grants.router)
 
 
 def create_app(
@@ -50,6 +51,7 @@ def create_app(
     handle_problems(app)
     for router in ROUTERS:
         app.include_router(router)
+    mount_console(app, service)
     describe(app)
     app.add_middleware(Edge, settings=settings, log=log or Log(), metrics=counts)
     return app

@@ -15,6 +15,8 @@ ANY_PROBLEM = {
     "content": {"application/problem+json": {"schema": PROBLEM}},
 }
 OPEN = ("/healthz", "/v1/enter")
+OFFERED = ("/v1/", "/healthz", "/metrics")
+"""The rest is the console's own."""
 ABOUT = (
     "Statistics about tables of people. Every answer is noisy, has an error bar and a price, and is"
     " charged to a lifetime budget. Credits are sent twice: as a number for people, and exactly as"
@@ -37,6 +39,9 @@ def describe(app: FastAPI) -> None:
         for name in ("HTTPValidationError", "ValidationError"):
             schemas.pop(name, None)
         schemas["Problem"] = Problem.model_json_schema(mode="serialization")
+        found["paths"] = {
+            path: verbs for path, verbs in found["paths"].items() if path.startswith(OFFERED)
+        }
         for path, verbs in found["paths"].items():
             for verb in verbs.values():
                 verb["responses"].pop("422", None)
