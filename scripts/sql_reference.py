@@ -87,7 +87,10 @@ ARITHMETIC: Lines = {
     exp.Boolean: (HIDDEN, ""),
     exp.Null: (HIDDEN, ""),
     exp.Window: ("`SUM(COUNT(*)) OVER ()`", "the total over all groups: for shares of it"),
-    exp.Round: ("`ROUND(x, 2)`", "shown digits; the interval is rounded too"),
+    exp.Round: (
+        "`ROUND(x, 2)`",
+        "digits of the value; the interval is widened to the same digits, away from it",
+    ),
     exp.Abs: ("`ABS(x)`", ""),
     exp.Sqrt: (
         "`SQRT(x)`",
@@ -202,6 +205,12 @@ values; `WHERE city IS NOT NULL` leaves it out, and with it the rows of undeclar
 COUNT(*) with that WHERE has. LIKE looks at declared values only. An owner who declares all values has neither.
 """
 TAIL = f"""\
+## Days and times
+
+AVG, MEDIAN, QUANTILE, MIN and MAX of a day are days, as are the ends of their intervals, rounded away from the
+value; group keys are days too. Error bars are in days (of a time, in seconds). `MAX(seen) - MIN(seen)` is a number
+of days, `MAX(seen) > DATE '2024-01-01'` a test; a sum of days is refused.
+
 ## Quantiles, MIN and MAX
 
 They are read off a noisy distribution: `QUANTILE(x, p)` is the place below which a share p of the rows lies, a

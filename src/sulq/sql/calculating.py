@@ -55,11 +55,7 @@ def calculated(operator: str, parts: list[Value]) -> Value:
         case "sqrt", [a]:
             return root(a)
         case "round", [a, digits]:
-            return Made(
-                (a,),
-                lambda x: _rounded(x, digits),
-                lambda ends: (_rounded(ends[0], digits), _rounded(ends[1], digits)),
-            )
+            return Made((a,), lambda x: _rounded(x, digits), lambda e: _outwards(e, digits))
     raise AssertionError(operator)
 
 
@@ -73,6 +69,19 @@ def moment_number(moment: datetime.date, kind: str) -> float:
 
 def _rounded(x: float, digits: int) -> float:
     return round(x, digits) if math.isfinite(x) else x
+
+
+def _outwards(ends: tuple[float, float], digits: int) -> tuple[float, float]:
+    """To the last digit, away from each other: it holds the value, and the value rounded.
+
+    A half unit at most lies between the two. What has these digits already stays.
+    """
+    low, high = (_rounded(end, digits) for end in ends)
+    unit = 10.0**-digits
+    near = 1e-9 * unit
+    low = _rounded(low - unit, digits) if low > ends[0] + near else low
+    high = _rounded(high + unit, digits) if high < ends[1] - near else high
+    return low, high
 
 
 def _abs_ends(ends: tuple[float, float]) -> tuple[float, float]:

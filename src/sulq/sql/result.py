@@ -5,6 +5,7 @@ Sorting, filtering and cutting work on the noisy values and are free: post-proce
 
 from __future__ import annotations
 
+import datetime
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -23,8 +24,11 @@ from sulq.display import (
 )
 from sulq.errors import InvalidQuery
 from sulq.oracle import credits_text
+from sulq.schema.columns import EPOCH
 from sulq.sql.estimates import Estimate, as_estimate
 
+OUTWARDS = (math.floor, math.ceil)
+"""An interval's ends are rounded away from each other, so that it holds at least as often."""
 Cell = object
 """A key as the schema spells it, or an Estimate."""
 
@@ -36,6 +40,7 @@ class Column:
     name: str
     is_key: bool = False
     unit: str = ""
+    kind: str = "number"  # or date, datetime: its numbers are shown as days or times
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -180,19 +185,25 @@ class Result:
                 continue
             estimates = [as_estimate(cell) for cell in cells]  # type: ignore[arg-type]
             ends = [estimate.interval(level) for estimate in estimates]
-            flat[column.name] = [estimate.value for estimate in estimates]
+            flat[column.name] = [told(estimate.value, column.kind) for estimate in estimates]
             for suffix, side in (("_low", 0), ("_high", 1)):
                 name = column.name + suffix
                 while name in taken:
                     name += "_"
-                flat[name] = [end[side] for end in ends]
+                flat[name] = [told(end[side], column.kind, OUTWARDS[side]) for end in ends]
         return flat
 
     # --- showing it ---
 
     def _texts(self) -> tuple[list[str], list[list[str]], list[bool]]:
         heads = [f"{c.name} ({c.unit})" if c.unit else c.name for c in self.columns]
-        rows = [[_text(cell, self.confidence) for cell in row] for row in self.rows[:MOST_ROWS]]
+        rows = [
+            [
+                _text(cell, self.confidence, column.kind)
+                for cell, column in zip(row, self.columns, strict=True)
+            ]
+            for row in self.rows[:MOST_ROWS]
+        ]
         rows += [[""] * len(heads)] * (len(self.rows) - len(rows))  # counted, not shown
         return heads, rows, [not column.is_key for column in self.columns]
 
@@ -241,8 +252,27 @@ def _order(cell: Cell) -> Any:
     return (2, 0, str(value))
 
 
-def _text(cell: Cell, confidence: float) -> str:
+def _text(cell: Cell, confidence: float, kind: str) -> str:
     if not isinstance(cell, Estimate):
         return cell_text(cell)
     low, high = cell.interval(confidence)
-    return bar(cell.value, low, high)
+    if kind == "number":
+        return bar(cell.value, low, high)
+    value = _moment_text(told(cell.value, kind), "unknown")
+    ends = (_moment_text(told(e, kind, r), "unbounded") for e, r in zip((low, high), OUTWARDS))  # noqa: B905
+    return f"{value} [{', '.join(ends)}]"
+
+
+def _moment_text(moment: Any, otherwise: str) -> str:
+    return otherwise if moment is None else str(moment)
+
+
+def told(number: float, kind: str, whole: Callable[[float], int] = round) -> Any:
+    """Days or seconds since 1970 as a day or a time, to the whole one; None where unknown."""
+    if kind == "number":
+        return number
+    try:
+        step = datetime.timedelta(**{"days" if kind == "date" else "seconds": whole(number)})
+        return EPOCH.date() + step if kind == "date" else EPOCH + step
+    except (ValueError, OverflowError):
+        return None

@@ -15,12 +15,13 @@ from sulq.query.sum_query import text_of
 from sulq.sql.amounts import Lookups, Priced, explained, priced_statement
 from sulq.sql.estimates import Estimate
 from sulq.sql.evaluation import Evaluation
-from sulq.sql.recipes import Mean, Plan, Quantile
+from sulq.sql.recipes import Plan
 from sulq.sql.result import Column, Result
-from sulq.sql.select import Aggregate, Item, Target, aggregates_of
+from sulq.sql.select import Item, Target, aggregates_of
+from sulq.sql.sense import MOMENTS, kind_of
 from sulq.sql.targets import Forecasts
 
-UNITS = {"date": "days since 1970-01-01", "datetime": "seconds since 1970-01-01"}
+BAR_UNITS = {"date": " days", "datetime": " seconds"}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -61,8 +62,12 @@ class SqlQuote:
             sums = question.query if isinstance(question, Statistic) else question
             asked = question_text(text_of(sums.canonical()))
             said.append(f"question {number}: {asked[:300]} ({credits_text(quote.credits)}{stored})")
+        units = {
+            item.name: BAR_UNITS.get(kind_of(item.of, self.plan.select.groups), "")
+            for item in self.plan.select.items
+        }
         for name, half in self.half_widths:
-            bar = "depends on the rows" if half is None else f"+-{half:,.4g}"
+            bar = "depends on the rows" if half is None else f"+-{half:,.4g}{units[name]}"
             said.append(f"{name}: {bar} at {100 * self.confidence:g} %")
         said.append(f"cost: {credits_text(self.credits)}, asked together or not at all")
         said += [f"note: {note}" for note in self.notes]
@@ -198,9 +203,9 @@ def _answers(oracle: Oracle, priced: Priced, rows: int | None, key: str | None) 
 
 
 def _column(item: Item, plan: Plan) -> Column:
-    recipe = plan.recipes.get(id(item.of)) if isinstance(item.of, Aggregate) else None
-    kind = recipe.kind if isinstance(recipe, Mean | Quantile) else "number"
-    return Column(item.name, not aggregates_of(item.of), UNITS.get(kind, ""))
+    kind = kind_of(item.of, plan.select.groups)
+    noisy = bool(aggregates_of(item.of))
+    return Column(item.name, not noisy, kind=kind if noisy and kind in MOMENTS else "number")
 
 
 def _judged(

@@ -40,6 +40,10 @@ def kind_of(output: Output, groups: Sequence[Grouping]) -> str:
             return moment or "number"
         case OverGroups(of=inner) | IntervalEnd(of=inner):
             return kind_of(inner, groups)
+        case Calculation(operator="-", parts=(_, Calculation(operator="date" | "datetime"))):
+            return "number"
+        case Calculation(operator="-", parts=(Calculation(operator="date" | "datetime"), _)):
+            return "number"
         case Calculation(operator="+" | "-" | "round" as sign, parts=parts):
             moments = [k for k in (kind_of(part, groups) for part in parts) if k in MOMENTS]
             return moments[0] if moments and not (sign == "-" and len(moments) == 2) else "number"
