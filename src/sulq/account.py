@@ -12,6 +12,8 @@ from sulq.ledger.statement import Statement
 from sulq.oracle import decimal_text
 from sulq.schema.promise import Promise
 
+BURNT = "events were lost, so everything counts as spent; a larger promise may have been among them"
+
 
 @dataclass(frozen=True, slots=True)
 class Account:
@@ -28,6 +30,8 @@ class Account:
 
     @property
     def left(self) -> Fraction:
+        if self.statement.closed is not None:
+            return Fraction(0)
         return self.statement.cap.credits_fraction - self.spent
 
     @property
@@ -63,6 +67,12 @@ class Account:
                 f"so: {worst(self.promise)}{unless}",
                 f"so far: {worst_so_far(self.promise, self.spent)}",
             ]
+        if self.statement.closed is not None:
+            lines.append(f"closed for good, {self.statement.closed}")
+        if self.statement.amended:
+            lines.append(f"amended {len(self.statement.amended)} times; this is what holds now")
+        if self.statement.burnt:
+            lines.append(BURNT)
         for line in self.statement.reservations:
             amount, left = (decimal_text(x.credits_fraction) for x in (line.amount, line.left))
             lines.append(f"{amount} credits reserved, {left} left, by {line.analyst}")

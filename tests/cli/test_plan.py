@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from sulq import mean
-from sulq.cli.opening import _database, named
+from sulq.cli.opening import database_of, named
 
 QUESTIONS = ("count where smoker", "mean age", "histogram city where smoker")
 
@@ -90,7 +90,7 @@ def test_the_ledger_lists_open_reservations(sulq):
     """Those of a process at work; the next opening ends what a dead one left."""
     sulq("ask", "count", "--where", "smoker")
     assert "reserved" not in sulq("ledger").out
-    with _database(named(Path("sulq.toml"), None), Path("people.ledger")) as database:
+    with database_of(named(Path("sulq.toml"), None), Path("people.ledger")) as database:
         with database.reserve(5) as reserved:
             reserved.ask(mean("age"))
             shown = sulq("ledger")

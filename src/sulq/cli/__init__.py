@@ -11,6 +11,7 @@ from sulq.cli import (
     attack,
     auditor,
     beliefs,
+    changes,
     derive,
     explain_exact,
     finding,
@@ -54,6 +55,7 @@ def options(
 for role, commands in (
     ("Owner", owner),
     ("Owner", serve),
+    ("Owner", changes),
     ("Owner", derive),
     ("Owner", beliefs),
     ("Owner", explain_exact),

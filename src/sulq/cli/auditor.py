@@ -25,7 +25,8 @@ from sulq.cli.screen import (
 
 if TYPE_CHECKING:
     from sulq.accounting.calibration import Meaning
-    from sulq.ledger.statement import Statement
+    from sulq.ledger.changes import Ended
+    from sulq.ledger.statement import AnalystLine, Statement
     from sulq.schema.promise import Promise
 
 MOST_ACCOUNTS = 12
@@ -105,19 +106,31 @@ def _credits(credits: Any) -> str:
 def _summary(
     statement: Statement, promise: Promise, unit: str, means: Meaning
 ) -> list[tuple[str, str]]:
+    import json
+
+    from sulq.account import BURNT
+    from sulq.schema.promise import Promise
+
     spent, cap = statement.spent.credits_fraction, statement.cap.credits_fraction
     lines = [
         ("table", f"{statement.table} (version {statement.version[:8]})"),
         *_guarantee(statement, promise, unit, means),
         ("spent", f"{_credits(spent)} of {credits_text(cap)}"),
-        ("left", credits_text(cap - spent)),
+        ("left", "nothing: closed for good" if statement.closed else credits_text(cap - spent)),
         ("questions", f"{statement.entries:,} charged, {statement.answered:,} answered"),
         ("chain", f"{statement.seq:,} events, head {statement.head}"),
     ]
     if len(statement.accounts) > 1:
         lines.insert(5, ("strata", f"{len(statement.accounts)}; spent is that of the worst"))
+    if statement.closed is not None:
+        lines.insert(1, ("closed for good", str(statement.closed)))
+    for line in statement.amended:
+        was = promise_text(Promise.from_json(json.loads(line.facts["promise"])), unit)
+        lines.append((f"until event {line.seq}", was))
     if statement.recoveries:
         lines.append(("recoveries", str(statement.recoveries)))
+    if statement.burnt:
+        lines.append(("note", BURNT))
     return lines
 
 
@@ -158,10 +171,16 @@ def _analysts(statement: Statement) -> list[tuple[str, str, str]]:
         (
             line.name,
             _credits(line.spent.credits_fraction),
-            "" if line.granted is None else _credits(line.granted.credits_fraction),
+            _granted(line),
         )
         for line in statement.analysts
     ]
+
+
+def _granted(line: AnalystLine) -> str:
+    if line.revoked is not None:
+        return "revoked"
+    return "" if line.granted is None else _credits(line.granted.credits_fraction)
 
 
 def _declared(statement: Statement) -> list[tuple[str, str]]:
@@ -227,7 +246,12 @@ def _statement_json(statement: Statement, promise: Promise, means: Meaning) -> d
         **_guarantee_json(statement, promise, means),
         "credits": cap,
         "spent": spent,
-        "left": cap - spent,
+        "left": 0 if statement.closed else cap - spent,
+        "closed": _ended_json(statement.closed),
+        "amended": [
+            {"event": line.seq, "at": line.at, "reason": line.reason, "facts_before": line.facts}
+            for line in statement.amended
+        ],
         "accounts": [
             {
                 "name": line.name,
@@ -241,6 +265,7 @@ def _statement_json(statement: Statement, promise: Promise, means: Meaning) -> d
                 "name": line.name,
                 "spent": line.spent.credits_fraction,
                 "granted": None if line.granted is None else line.granted.credits_fraction,
+                "revoked": _ended_json(line.revoked),
             }
             for line in statement.analysts
         ],
@@ -257,10 +282,15 @@ def _statement_json(statement: Statement, promise: Promise, means: Meaning) -> d
         "entries": statement.entries,
         "answered": statement.answered,
         "recoveries": statement.recoveries,
+        "everything_burnt": statement.burnt,
         "seq": statement.seq,
         "head": statement.head,
         "public_key": statement.public_key,
     }
+
+
+def _ended_json(ended: Ended | None) -> dict[str, Any] | None:
+    return None if ended is None else {"at": ended.at, "reason": ended.reason}
 
 
 @guarded

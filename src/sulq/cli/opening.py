@@ -14,6 +14,8 @@ from sulq.errors import InvalidQuery, Refused, UnsafeExactly
 from sulq.exact import Assumptions
 from sulq.policy import TablePolicy, read_policy
 from sulq.query.statistics import Statistic
+from sulq.schema.columns import Schema
+from sulq.schema.promise import Promise
 
 
 def chosen(policy: Path, words: Sequence[str]) -> tuple[TablePolicy, list[str]]:
@@ -54,30 +56,37 @@ def opened(table: TablePolicy) -> Iterator[Database]:
     new, path = not table.ledger_path.exists(), table.ledger_path
     menu = _menu(table)
     if new and menu:
-        with _database(table, ":memory:") as trial:
+        with database_of(table, ":memory:") as trial:
             trial.declare_exactly(*menu)  # refused before anything is published
-    with _database(table, path) as database:
+    with database_of(table, path) as database:
         if new:
             promised = promise_text(table.promise, table.unit)
             talk(f"published {table.name}: {promised} (ledger {path})")
-        if menu and database.declaration is None:
+        if menu and database.declaration is None and database.ledger.closed is None:
             _declare(database, menu)
-        known = {line.name for line in database.statement().statement.analysts}
+        now = database.statement().statement
+        known = {line.name for line in now.analysts}  # who was revoked stays so
         for analyst, credits in table.grants.items():
-            if analyst not in known:
+            if analyst not in known and now.closed is None:
                 database.grant(analyst, credits)
         yield database
 
 
-def _database(table: TablePolicy, ledger: Path | str) -> Database:
+def database_of(
+    table: TablePolicy,
+    ledger: Path | str,
+    schema: Schema | None = None,
+    promise: Promise | None = None,
+) -> Database:
+    """The table on that ledger, by the policy unless told otherwise; nothing is granted."""
     facts = table.exact
     exactly = None
     if facts is not None:
         exactly = Assumptions(facts.epsilon, facts.delta, facts.known_rows, facts.least)
     return Database.open(
         table.source_path,
-        table.schema(),
-        table.promise,
+        schema or table.schema(),
+        promise or table.promise,
         ledger,
         name=table.name,
         exactly=exactly,
@@ -94,7 +103,7 @@ def exact_outlook(table: TablePolicy) -> dict[str, object]:
             with opened(table) as database:
                 said = _exactly_said(database, menu)
         else:
-            with _database(table, ":memory:") as trial:
+            with database_of(table, ":memory:") as trial:
                 if menu:
                     trial.declare_exactly(*menu)
                 said = _exactly_said(trial, menu)
@@ -135,7 +144,7 @@ def quoting(table: TablePolicy) -> Iterator[Database]:
             yield database
         return
     try:
-        found = _database(table, ":memory:")
+        found = database_of(table, ":memory:")
     except Refused as error:
         raise Refused(
             f"{error}; this data was published with another ledger than {table.ledger_path}"

@@ -1,0 +1,152 @@
+"""The owner's changes to a published table: amend what is promised, or close it for good."""
+
+from __future__ import annotations
+
+import json
+import sys
+from fractions import Fraction
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from sulq.cli.options import TableName
+from sulq.cli.screen import (
+    POLICY,
+    Json,
+    Policy,
+    credits_text,
+    facts,
+    guarded,
+    promise_text,
+    show,
+    show_json,
+    table,
+    talk,
+)
+
+if TYPE_CHECKING:
+    from sulq.ledger.statement import Statement
+    from sulq.policy import TablePolicy
+
+Reason = Annotated[str, typer.Option(help="Kept in the ledger, where everybody reads it.")]
+Yes = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
+
+
+def register(app: typer.Typer, role: str) -> None:
+    app.command(rich_help_panel=role)(amend)
+    app.command(rich_help_panel=role)(close)
+
+
+@guarded
+def amend(
+    name: TableName = None,
+    reason: Reason = "",
+    yes: Yes = False,
+    policy: Policy = POLICY,
+    as_json: Json = False,
+) -> None:
+    """Compare the policy with the ledger, and record what is new.
+
+    A larger promise, new columns, tighter bounds. What is spent stays spent.
+    """
+    from sulq.accounting.calibration import calibrate
+    from sulq.cli.opening import database_of, named
+    from sulq.database.amendments import changes, scale
+    from sulq.schema.columns import Schema
+    from sulq.schema.promise import Promise
+
+    source = named(policy, name)
+    before = _published(source)
+    schema = Schema.from_json(json.loads(before.facts["schema"]))
+    promise = Promise.from_json(json.loads(before.facts["promise"]))
+    found = changes(schema, source.schema(), promise, source.promise)  # may refuse
+    if not found:
+        if as_json:
+            show_json({"table": source.name, "changes": []})
+        talk("nothing to amend: the policy says what the ledger has")
+        return
+    worth, _ = scale(calibrate(promise), calibrate(source.promise))
+    spent = before.spent.credits_fraction
+    report: dict[str, Any] = {
+        "table": source.name,
+        "changes": [{"what": one.what, "was": one.was, "now": one.now} for one in found],
+        "promise": {"was": promise.to_json(), "now": source.promise.to_json()},
+        "spent": {"was": spent, "now": spent * worth},
+        "credits": {"was": promise.credits, "now": source.promise.credits},
+    }
+    if not as_json:
+        drawn = table(("what", "was", "now"), [(one.what, one.was, one.now) for one in found])
+        drawn.columns[1].justify = drawn.columns[2].justify = "left"
+        show(drawn)
+        show(
+            facts(
+                [
+                    ("promise was", promise_text(promise, source.unit)),
+                    ("promise now", promise_text(source.promise, source.unit)),
+                    ("spent was", _part(spent, promise.credits)),
+                    ("spent now", _part(spent * worth, source.promise.credits)),
+                ]
+            )
+        )
+    _confirm("A promise is never taken back, and this is recorded for good.", yes)
+    with database_of(source, source.ledger_path, schema, promise) as database:
+        amended = database.amend(source.schema(), source.promise, reason=reason)
+        left = amended.remaining
+        amended.close()
+    talk(f"amended {source.name}; the old policy does not open it any more")
+    if as_json:
+        show_json({**report, "left": left})
+
+
+@guarded
+def close(
+    name: TableName = None,
+    reason: Reason = "",
+    yes: Yes = False,
+    policy: Policy = POLICY,
+    as_json: Json = False,
+) -> None:
+    """Turn a table off for good. What was paid for stays readable by whoever paid."""
+    from sulq.cli.opening import database_of, named
+
+    source = named(policy, name)
+    before = _published(source)
+    if before.closed is None:
+        left = before.cap.credits_fraction - before.spent.credits_fraction
+        _confirm(
+            f"{source.name} will never answer anything new; {credits_text(left)} are left.", yes
+        )
+        with database_of(source, source.ledger_path) as database:
+            database.close_for_good(reason)
+    closed = _published(source).closed
+    assert closed is not None  # noqa: S101
+    if as_json:
+        show_json({"table": source.name, "closed": closed.at, "reason": closed.reason})
+        return
+    show(facts([("table", source.name), ("closed for good", str(closed))]))
+
+
+def _published(source: TablePolicy) -> Statement:
+    from sulq.errors import Refused
+    from sulq.ledger.inspection import inspect
+
+    if not source.ledger_path.exists():
+        raise Refused(f"{source.name} is not published yet: change the policy itself")
+    found = inspect(source.ledger_path).statements.get(source.name)
+    if found is None:
+        raise Refused(f"the ledger {source.ledger_path} has no table {source.name!r}")
+    return found
+
+
+def _part(spent: Fraction, credits: int) -> str:
+    return f"{credits_text(spent).split()[0]} of {credits_text(Fraction(credits))}"
+
+
+def _confirm(what: str, yes: bool) -> None:
+    from sulq.errors import InvalidQuery
+
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise InvalidQuery(f"{what} Look, then add --yes; nothing was changed")
+    typer.confirm(f"{what} Go on?", abort=True, err=True)
