@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -14,8 +14,6 @@ from sulq.cli.screen import (
     POLICY,
     Json,
     Policy,
-    credits_text,
-    facts,
     guarded,
     show,
     show_json,
@@ -29,7 +27,6 @@ def register(app: typer.Typer, role: str) -> None:
     app.command(rich_help_panel=role)(init)
     app.command(rich_help_panel=role)(check)
     app.command("explain-noise", rich_help_panel=role)(explain_noise)
-    app.command(rich_help_panel=role)(grant)
     app.command(rich_help_panel=role)(recover)
 
 
@@ -164,53 +161,6 @@ def explain_noise(
     drawn.columns[3].justify = "left"
     show(drawn)
     talk(f"for {queries:,} unit questions at epsilon = {epsilon}, delta = {delta} in all")
-
-
-@guarded
-def grant(
-    words: Annotated[
-        list[str],
-        typer.Argument(metavar="[TABLE] ANALYST CREDITS", show_default=False),
-    ],
-    policy: Policy = POLICY,
-    as_json: Json = False,
-) -> None:
-    """Give an analyst a share of the lifetime budget. Grants add up and cannot be taken back."""
-    from sulq.cli.opening import chosen, opened
-    from sulq.cli.questions import credits_of
-    from sulq.errors import InvalidQuery
-
-    source, rest = chosen(policy, words)
-    credits = credits_of(rest[1]) if len(rest) == 2 else None
-    if credits is None:
-        raise InvalidQuery(f"want [TABLE] ANALYST CREDITS, got {' '.join(words)!r:.60}")
-    with opened(source) as database:
-        database.grant(rest[0], credits)
-        line = next(
-            line for line in database.statement().statement.analysts if line.name == rest[0]
-        )
-        left = database.remaining
-    assert line.granted is not None  # noqa: S101
-    found: dict[str, Any] = {
-        "table": source.name,
-        "analyst": rest[0],
-        "granted": line.granted.credits_fraction,
-        "spent": line.spent.credits_fraction,
-        "left_to_grant": left,
-    }
-    if as_json:
-        show_json(found)
-        return
-    show(
-        facts(
-            [
-                ("analyst", rest[0]),
-                ("granted", credits_text(line.granted.credits_fraction)),
-                ("spent", credits_text(line.spent.credits_fraction)),
-                ("left to grant", credits_text(left)),
-            ]
-        )
-    )
 
 
 @guarded

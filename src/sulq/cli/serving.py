@@ -9,7 +9,7 @@ import ssl
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from sulq.errors import InvalidQuery, Refused
 from sulq.server.access import Access, Role
 from sulq.server.app import Settings, create_app
 from sulq.server.logs import Log
+from sulq.server.presence import announced
 from sulq.server.tables import Tables
 
 PORT = 8765
@@ -137,7 +138,7 @@ def serve_tables(
 ) -> None:
     """Serve until somebody stops it; then everything that has begun is finished and stored."""
     no_core_files()
-    with open_access() as access:
+    with open_access() as access, ExitStack() as stack:
         token = access.issue("owner", Role.OWNER, expires=int(time.time()) + 3_600 * OWNER_HOURS)
         app = create_app(tables, access, settings=settings, log=log)
         if extra is not None:
@@ -146,6 +147,7 @@ def serve_tables(
         server: list[_Server] = []
 
         def told() -> None:
+            stack.enter_context(announced(tables, access, address, where.certificate))
             link = f"{address}/enter#{access.link_code(token)}"
             started(Started(address, link, lambda: setattr(server[0], "should_exit", True)))
 

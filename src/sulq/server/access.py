@@ -1,13 +1,21 @@
-"""Who may do what: bearer tokens, roles, and the one place that judges them."""
+"""Who may do what: bearer tokens, roles, and the one place that judges them.
+
+A token is 256 bits of the operating system; only its SHA-256 is kept, in one SQLite file that
+server and command line use at once. Guide: docs/guides/access.md.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import hmac
+import json
+import re
 import secrets
 import threading
 import time
+import unicodedata
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -16,8 +24,17 @@ from typing import Any
 import apsw
 from fastapi import Request
 
+from sulq.errors import InvalidQuery, Refused
 from sulq.ledger.state import private_directory
 from sulq.server.problems import not_for_this_role, unknown_token
+from sulq.server.rates import Buckets, Rate, too_often
+
+APPLICATION = 0x73756C61  # "sula"
+FORMAT = 1
+LINK_SECONDS = 600.0
+MOST_LINKS = 1_000
+_NAME = re.compile(r"[\w.@+-](?:[\w .@+-]{0,62}[\w.@+-])?")
+_COLUMNS = "id, hash, name, role, tables, created, expires, rate, revoked"
 
 
 class Role(StrEnum):
@@ -35,31 +52,76 @@ class Caller:
     tables: frozenset[str] | None  # None: all
     token_id: str
     expires: int | None = None
-    rate: Any = None
+    rate: Rate | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TokenLine:
+    """What is told of a token; nobody can make one of it."""
+
+    token_id: str
+    name: str
+    role: Role
+    tables: frozenset[str] | None
+    created: int
+    expires: int | None
+    rate: Rate | None
+    state: str  # good, ended, revoked
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "id": self.token_id,
+            "name": self.name,
+            "role": str(self.role),
+            "tables": None if self.tables is None else sorted(self.tables),
+            "created": self.created,
+            "expires": self.expires,
+            "rate": None if self.rate is None else str(self.rate),
+            "state": self.state,
+        }
+
+
+def check_name(name: object) -> str:
+    """A name that people can read, type and put into an address."""
+    if isinstance(name, str):
+        spelled = unicodedata.normalize("NFC", name)
+        if _NAME.fullmatch(spelled):
+            return spelled
+    raise InvalidQuery(
+        f"got the name {name!r:.40}, wanted 1 to 64 letters, digits, blanks inside, or . _ @ + -"
+    )
 
 
 class Access:
-    """Tokens by their hashes; CLI and server may use the file at once."""
+    """Tokens by their hashes. Thread-safe; CLI and server may use the file at once."""
 
-    def __init__(self, connection: apsw.Connection) -> None:
-        self._connection, self._lock = connection, threading.Lock()
-        self._codes: dict[str, tuple[str, float]] = {}
+    def __init__(self, path: Path) -> None:
+        # two: who asks must not wait for a writer
+        self._reader, self._writer = _connected(path), _connected(path)
+        self._reading, self._writing = threading.Lock(), threading.Lock()
+        self._links: dict[bytes, tuple[str, float]] = {}
+        self._lent: dict[bytes, Caller] = {}
+        self._buckets = Buckets()
 
     @classmethod
     def open(cls, path: Path | None = None) -> Access:
+        """The file of this machine's state directory, or another; made if missing, 0600."""
         where = path or private_directory() / "access.sqlite"
-        where.touch(0o600)
-        connection = apsw.Connection(str(where))
-        connection.set_busy_timeout(5_000)
-        connection.execute("PRAGMA journal_mode=WAL")
-        connection.execute(
-            "CREATE TABLE IF NOT EXISTS tokens (id TEXT PRIMARY KEY, hash BLOB, name TEXT,"
-            " role TEXT, tables TEXT, expires INTEGER, revoked INTEGER DEFAULT 0)"
-        )
-        return cls(connection)
+        try:
+            where.touch(0o600)
+            where.chmod(0o600)
+            return cls(where)
+        except (OSError, apsw.Error):
+            raise Refused(f"{where} cannot be opened; check path and rights") from None
 
     def close(self) -> None:
-        self._connection.close()
+        with self._reading, self._writing:
+            self._reader.close()
+            self._writer.close()
+            self._links.clear()
+            self._lent.clear()
+
+    # --- giving and taking ----------------------------------------------------------------------
 
     def issue(
         self,
@@ -67,67 +129,189 @@ class Access:
         role: Role,
         tables: frozenset[str] | None = None,
         expires: int | None = None,
-        rate: Any = None,
+        rate: Rate | None = None,
     ) -> str:
-        """A new token; only its hash is kept."""
-        token = "sulq_" + secrets.token_urlsafe(32)
-        held = None if tables is None else "\n".join(sorted(tables))
-        with self._lock:
-            self._connection.execute(
-                "INSERT INTO tokens VALUES (?, ?, ?, ?, ?, ?, 0)",
-                (secrets.token_hex(8), _hash(token), name, str(role), held, expires),
-            )
+        """A new token; only its hash is kept. `expires`: seconds since 1970."""
+        spelled = check_name(name)
+        if role == Role.ANALYST and spelled == Role.OWNER:
+            raise InvalidQuery("an analyst has a name other than 'owner'")
+        if expires is not None and expires <= time.time():
+            raise InvalidQuery("a token must end in the future")
+        token = _new_token()
+        held = None if tables is None else json.dumps(sorted(tables))
+        kept = (str(role), held, int(time.time()), expires, None if rate is None else str(rate))
+        self._write(
+            f"INSERT INTO tokens ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, NULL)",  # noqa: S608
+            (secrets.token_hex(8), _hash(token), spelled, *kept),
+        )
         return token
 
-    def caller(self, token: str) -> Caller | None:
-        """Who holds this token; None for unknown, ended and revoked alike."""
-        wanted, found = _hash(token), None
-        with self._lock:
-            rows: list[Any] = self._connection.execute(
-                "SELECT hash, name, role, tables, id, expires, revoked FROM tokens"
+    def lend(self, name: str, role: Role) -> str:
+        """A token that is good in this process only, and written nowhere."""
+        token = _new_token()
+        with self._reading:
+            self._lent[_hash(token)] = Caller(name, role, None, secrets.token_hex(8))
+        return token
+
+    def revoke(self, name: str, table: str | None = None) -> int:
+        """End the tokens of a name at once, or their reach into one table; how many it met."""
+        spelled, now, met = check_name(name), int(time.time()), 0
+        for line in self.list():
+            if line.name != spelled or line.state != "good" or not _reaches(line, table):
+                continue
+            left = set() if table is None or line.tables is None else line.tables - {table}
+            if left:
+                self._write(
+                    "UPDATE tokens SET tables = ? WHERE id = ?",
+                    (json.dumps(sorted(left)), line.token_id),
+                )
+            else:
+                self._write("UPDATE tokens SET revoked = ? WHERE id = ?", (now, line.token_id))
+            met += 1
+        return met
+
+    def change(
+        self,
+        name: str,
+        table: str | None = None,
+        *,
+        expires: int | None = None,
+        rate: Rate | None = None,
+    ) -> int:
+        """Another end or rate for the good tokens of a name; how many it met."""
+        spelled = check_name(name)
+        if expires is not None and expires <= time.time():
+            raise InvalidQuery("a token must end in the future; to end it now, revoke it")
+        met = [
+            line.token_id
+            for line in self.list()
+            if line.name == spelled and line.state == "good" and _reaches(line, table)
+        ]
+        for token_id in met:
+            if expires is not None:
+                self._write("UPDATE tokens SET expires = ? WHERE id = ?", (expires, token_id))
+            if rate is not None:
+                self._write("UPDATE tokens SET rate = ? WHERE id = ?", (str(rate), token_id))
+        return len(met)
+
+    def list(self) -> list[TokenLine]:
+        """Every token that was given out, the latest last; no secrets."""
+        with self._reading:
+            rows = self._reader.execute(
+                f"SELECT {_COLUMNS} FROM tokens ORDER BY created, rowid"  # noqa: S608
             ).fetchall()
-        for held, name, role, tables, number, expires, revoked in rows:
-            good = not revoked and (expires is None or expires > time.time())
-            if hmac.compare_digest(held, wanted) and good:
-                scope = None if tables is None else frozenset(tables.split("\n"))
-                found = Caller(name, Role(role), scope, number, expires)
-        return found
+        return [_line(row) for row in rows]
+
+    # --- asking ---------------------------------------------------------------------------------
+
+    def caller(self, token: str) -> Caller | None:
+        """Who holds this token; None for unknown, ended and revoked alike.
+
+        What is looked up and compared is a hash: how far it agrees tells nobody how to go on.
+        """
+        wanted = _hash(token)
+        with self._reading:
+            if (lent := self._lent.get(wanted)) is not None:
+                return lent
+            query = f"SELECT {_COLUMNS} FROM tokens WHERE hash = ?"  # noqa: S608
+            row = self._reader.execute(query, (wanted,)).fetchone()
+        if not hmac.compare_digest(row[1] if row else bytes(32), wanted) or row is None:
+            return None
+        line = _line(row)
+        if line.state != "good":
+            return None
+        return Caller(line.name, line.role, line.tables, line.token_id, line.expires, line.rate)
+
+    def allow(self, caller: Caller) -> float:
+        """0, or seconds to wait: the token's own rate, whatever it asks."""
+        return 0.0 if caller.rate is None else self._buckets.take(caller.token_id, caller.rate)
 
     def link_code(self, caller_token: str) -> str:
         """A one-time code for /enter#code: ten minutes, once; kept in memory only."""
-        code = secrets.token_urlsafe(16)
-        with self._lock:
-            self._codes[code] = (caller_token, time.monotonic() + 600)
+        code, now = secrets.token_urlsafe(24), time.monotonic()
+        with self._reading:
+            self._links = {k: held for k, held in self._links.items() if held[1] > now}
+            if len(self._links) >= MOST_LINKS:
+                raise Refused("too many links are open; wait ten minutes")
+            self._links[_hash(code)] = (caller_token, now + LINK_SECONDS)
         return code
 
     def redeem(self, code: str) -> str | None:
-        with self._lock:
-            token, until = self._codes.pop(code, ("", 0.0))
+        """The token behind a code, once."""
+        with self._reading:
+            token, until = self._links.pop(_hash(code), ("", 0.0))
         return token if token and time.monotonic() < until else None
 
-    def allow(self, caller: Caller) -> float:
-        """0, or seconds to wait."""
-        return 0.0
-
-
-def _hash(token: str) -> bytes:
-    return hashlib.sha256(token.encode("utf-8", "replace")).digest()
+    def _write(self, statement: str, values: tuple[Any, ...]) -> None:
+        try:
+            with self._writing:
+                self._writer.execute(statement, values)
+        except apsw.Error:
+            raise Refused("the file of tokens could not be written; look at the disk") from None
 
 
 def require(*roles: Role) -> Callable[[Request], Awaitable[Caller]]:
-    """A route's dependency: the caller, if the token is good and has one of these roles."""
+    """A route's dependency: the caller, if the token is good, has one of these roles and rate."""
 
     async def judge(request: Request) -> Caller:
         scheme, _, token = request.headers.get("authorization", "").partition(" ")
         if scheme.lower() != "bearer" or not token:
             raise unknown_token()
-        caller: Caller | None = request.app.state.access.caller(token.strip())
+        access: Access = request.app.state.access
+        caller = access.caller(token.strip())
         if caller is None:
             raise unknown_token()
         request.state.caller = caller
+        if (wait := access.allow(caller)) and caller.rate is not None:
+            raise too_often(wait, caller.rate)
         if caller.role not in roles:
             raise not_for_this_role(str(caller.role))
         return caller
 
     judge.roles = frozenset(roles)  # type: ignore[attr-defined]
     return judge
+
+
+def _connected(path: Path) -> apsw.Connection:
+    connection = apsw.Connection(str(path))
+    connection.set_busy_timeout(5_000)
+    one = connection.execute
+    one("PRAGMA journal_mode = WAL").fetchall()
+    one("PRAGMA synchronous = FULL").fetchall()  # a token that was revoked stays revoked
+    with connection:
+        if one("PRAGMA user_version").get == 0:
+            one(
+                "CREATE TABLE tokens (id TEXT PRIMARY KEY, hash BLOB NOT NULL UNIQUE,"
+                " name TEXT NOT NULL, role TEXT NOT NULL, tables TEXT, created INTEGER NOT NULL,"
+                " expires INTEGER, rate TEXT, revoked INTEGER) STRICT"
+            )
+            one(f"PRAGMA application_id = {APPLICATION}")
+            one(f"PRAGMA user_version = {FORMAT}")
+    if (one("PRAGMA application_id").get, one("PRAGMA user_version").get) != (APPLICATION, FORMAT):
+        connection.close()
+        raise Refused(f"{path} holds no tokens that this sulq can read; use the one that wrote it")
+    for beside in (f"{path}-wal", f"{path}-shm"):
+        with suppress(OSError):
+            Path(beside).chmod(0o600)
+    return connection
+
+
+def _new_token() -> str:
+    return "sulq_" + secrets.token_urlsafe(32)
+
+
+def _hash(secret: str) -> bytes:
+    return hashlib.sha256(secret.encode("utf-8", "replace")).digest()
+
+
+def _line(row: tuple[Any, ...]) -> TokenLine:
+    token_id, _, name, role, tables, created, expires, rate, revoked = row
+    ended = expires is not None and expires <= time.time()
+    state = "revoked" if revoked is not None else "ended" if ended else "good"
+    scope = None if tables is None else frozenset(json.loads(tables))
+    held = None if rate is None else Rate.of(rate)
+    return TokenLine(token_id, name, Role(role), scope, created, expires, held, state)
+
+
+def _reaches(line: TokenLine, table: str | None) -> bool:
+    return table is None or line.tables is None or table in line.tables

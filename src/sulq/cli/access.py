@@ -1,0 +1,224 @@
+"""Who may come in: grant a share with a token, take both back, list tokens.
+
+While a server holds the ledger, the commands go through it.
+"""
+
+from __future__ import annotations
+
+import time
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+from urllib.parse import quote
+
+import typer
+
+from sulq.cli.screen import (
+    POLICY,
+    Json,
+    Policy,
+    credits_text,
+    guarded,
+    show,
+    show_json,
+    table,
+    talk,
+)
+
+if TYPE_CHECKING:
+    from sulq.policy import TablePolicy
+    from sulq.server.grants import Terms
+    from sulq.server.presence import Serving
+
+DAY = 86_400
+Table = Annotated[str | None, typer.Option("--table", "-t", help="Which table of the policy.")]
+
+
+def register(app: typer.Typer, role: str) -> None:
+    app.command(rich_help_panel=role)(grant)
+    app.command(rich_help_panel=role)(revoke)
+    app.command(rich_help_panel=role)(tokens)
+
+
+@guarded
+def grant(
+    words: Annotated[
+        list[str],
+        typer.Argument(metavar="[TABLE] NAME [CREDITS]", show_default=False),
+    ],
+    credits: Annotated[
+        str | None, typer.Option(help="An analyst's share; grants add up.", show_default=False)
+    ] = None,
+    role: Annotated[str, typer.Option(help="analyst, auditor or owner.")] = "analyst",
+    days: Annotated[
+        float | None, typer.Option(help="How long the token is good.", show_default=False)
+    ] = None,
+    rate: Annotated[
+        str | None, typer.Option(help="Requests it may send: 60/min, 5/s.", show_default=False)
+    ] = None,
+    named: Table = None,
+    policy: Policy = POLICY,
+    as_json: Json = False,
+) -> None:
+    """Give somebody a share of the lifetime budget and a token. The token is printed once."""
+    from sulq.cli.opening import opened
+    from sulq.errors import InvalidQuery
+    from sulq.server.access import Access
+    from sulq.server.grants import give
+    from sulq.server.presence import serving
+
+    source, rest = _chosen(policy, words, named)
+    said = rest[1] if len(rest) == 2 else credits
+    if not 1 <= len(rest) <= 2 or (len(rest) == 2 and credits is not None):
+        raise InvalidQuery(
+            f"want [TABLE] ANALYST CREDITS, or NAME --credits, got {' '.join(words)!r:.60}"
+        )
+    terms, name = _terms(said, role, days, rate), rest[0]
+    if terms.credits is None and not source.ledger_path.exists():  # a token publishes nothing
+        raise InvalidQuery(
+            f"{source.name} is not published yet: give an analyst a share first, [TABLE] ANALYST"
+            " CREDITS, or start `sulq serve`"
+        )
+    found: dict[str, Any]
+    if (server := serving(source.ledger_path)) is not None:
+        body = {"name": name, "role": str(terms.role), **_changes(terms)}
+        found = server.request("POST", _path(server, source), body)
+    else:
+        access = Access.open()
+        try:
+            with opened(source) as database:
+                token, line = give(database, source.name, access, name, terms)
+        finally:
+            access.close()
+        found = {"token": token, "link": None, "role": str(terms.role), **line}
+    if as_json:
+        show_json({"analyst": found["name"], **found})
+        return
+    talk(_told(found))
+    talk("the token, shown this once; only its hash is kept:")
+    print(found["token"])
+    if found["link"]:
+        talk(f"or a link to the console, good once within 10 minutes: {found['link']}")
+
+
+@guarded
+def revoke(
+    words: Annotated[list[str], typer.Argument(metavar="[TABLE] NAME", show_default=False)],
+    reason: Annotated[str, typer.Option(help="For the ledger, where everybody reads it.")] = "",
+    named: Table = None,
+    policy: Policy = POLICY,
+    as_json: Json = False,
+) -> None:
+    """End somebody's tokens at once and take back the unspent share. What was spent stays."""
+    from sulq.cli.opening import opened
+    from sulq.errors import InvalidQuery
+    from sulq.server.access import Access
+    from sulq.server.grants import take
+    from sulq.server.presence import serving
+
+    source, rest = _chosen(policy, words, named)
+    if len(rest) != 1:
+        raise InvalidQuery(f"want [TABLE] NAME, got {' '.join(words)!r:.60}")
+    if (server := serving(source.ledger_path)) is not None:
+        path = f"{_path(server, source)}/{quote(rest[0], safe='')}"
+        found = server.request("DELETE", path, reason=reason)
+    else:
+        access = Access.open()
+        try:
+            with opened(source) as database:
+                found = take(database, source.name, access, rest[0], reason)
+        finally:
+            access.close()
+    if as_json:
+        show_json({"analyst": found["name"], **found})
+        return
+    ended, back = found["tokens_ended"], credits_text(Fraction(found["returned_exact"]))
+    talk(f"{found['name']} on {found['table']}: {ended} tokens ended, {back} free to grant again")
+
+
+@guarded
+def tokens(as_json: Json = False) -> None:
+    """Tokens that were given out on this machine, whom to, and until when. No secrets."""
+    from sulq.server.access import Access
+
+    access = Access.open()
+    try:
+        found = access.list()
+    finally:
+        access.close()
+    if as_json:
+        show_json([line.to_json() for line in found])
+        return
+    rows = [
+        (
+            line.name,
+            str(line.role),
+            "all" if line.tables is None else ", ".join(sorted(line.tables)),
+            line.state,
+            "no end" if line.expires is None else _day(line.expires),
+            "" if line.rate is None else str(line.rate),
+        )
+        for line in found
+    ]
+    show(table(("name", "role", "tables", "state", "good until", "rate"), rows))
+
+
+def _chosen(policy: Path, words: list[str], named: str | None) -> tuple[TablePolicy, list[str]]:
+    from sulq.cli import opening
+
+    if named is not None:
+        return opening.named(policy, named), list(words)
+    return opening.chosen(policy, words)
+
+
+def _terms(credits: str | None, role: str, days: float | None, rate: str | None) -> Terms:
+    from sulq.cli.questions import credits_of
+    from sulq.errors import InvalidQuery
+    from sulq.server.access import Role
+    from sulq.server.grants import Terms
+    from sulq.server.rates import Rate
+
+    if role not in list(Role):
+        raise InvalidQuery(f"got the role {role!r:.40}, wanted {', '.join(Role)}")
+    if days is not None and not 0 < days <= 36_500:
+        raise InvalidQuery(f"got {days:g} days, wanted more than 0 and at most 36,500")
+    ends = None if days is None else int(time.time() + DAY * days)
+    limit = None if rate is None else Rate.of(rate)
+    return Terms(Role(role), credits_of(credits), ends, limit)
+
+
+def _changes(terms: Terms) -> dict[str, Any]:
+    said = {
+        "credits": None if terms.credits is None else str(terms.credits),
+        "expires": terms.expires,
+        "rate": None if terms.rate is None else str(terms.rate),
+    }
+    return {name: value for name, value in said.items() if value is not None}
+
+
+def _path(server: Serving, source: TablePolicy) -> str:
+    from sulq.errors import Refused
+
+    served = server.tables.get(source.name)
+    if served is None:
+        raise Refused(
+            f"the server at {server.url} holds the ledger but does not serve {source.name!r};"
+            " start it again with this table"
+        )
+    return f"/v1/tables/{quote(served, safe='')}/grants"
+
+
+def _told(found: dict[str, Any]) -> str:
+    name, role = found["name"], found["role"]
+    if role != "analyst":
+        return f"{name} may come in as {role} of {found['table']}"
+    granted, left = Fraction(found["granted_exact"]), Fraction(found["left_to_grant_exact"])
+    return (
+        f"{name} has {credits_text(granted)} of {found['table']} in all,"
+        f" {credits_text(Fraction(found['spent_exact']))} of them spent;"
+        f" left to grant: {credits_text(left)}"
+    )
+
+
+def _day(moment: int) -> str:
+    return time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(moment))

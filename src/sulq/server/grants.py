@@ -1,0 +1,132 @@
+"""Shares and tokens together: what an owner gives, changes and takes back on one table.
+
+The ledger records the share, the file of tokens who may come in. For the routes and for the
+command line alike.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from sulq.database import Database
+from sulq.errors import InvalidQuery, Refused
+from sulq.ledger.statement import AnalystLine
+from sulq.server.access import Access, Role, check_name
+from sulq.server.rates import Rate
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What is given: credits of the table, and how a token may be used."""
+
+    role: Role = Role.ANALYST
+    credits: Fraction | None = None
+    expires: int | None = None
+    rate: Rate | None = None
+
+
+def give(
+    database: Database, table: str, access: Access, name: str, terms: Terms
+) -> tuple[str, dict[str, Any]]:
+    """A new token, shown once; of an analyst with a share, which the ledger records first."""
+    spelled = check_name(name)
+    if terms.role != Role.ANALYST:
+        if terms.credits is not None:
+            raise InvalidQuery(f"only an analyst has credits of their own, not an {terms.role}")
+    elif spelled == Role.OWNER:
+        raise Refused("the owner needs no grant; give the analyst a name of their own")
+    elif terms.credits is None and not _has_share(database, spelled):
+        raise InvalidQuery(
+            f"{spelled!r} has no share of {table!r} yet: say how many credits, [TABLE] ANALYST"
+            " CREDITS or --credits"
+        )
+    if terms.credits is not None:
+        database.grant(spelled, terms.credits)
+    scope = frozenset({table})
+    token = access.issue(spelled, terms.role, scope, terms.expires, terms.rate)
+    return token, line_of(database, table, access, spelled)
+
+
+def change(
+    database: Database, table: str, access: Access, name: str, terms: Terms
+) -> dict[str, Any]:
+    """More credits, another end or another rate; tokens stay what they are."""
+    spelled = check_name(name)
+    if terms.credits is not None and not _has_share(database, spelled):
+        raise Refused(f"{spelled!r} has no share of {table!r} to add to; grant one first")
+    met = access.change(spelled, table, expires=terms.expires, rate=terms.rate)
+    if not met and (terms.expires is not None or terms.rate is not None):
+        raise Refused(f"{spelled!r} has no token for {table!r} that is good; grant one first")
+    if terms.credits is not None:
+        database.grant(spelled, terms.credits)
+    return line_of(database, table, access, spelled)
+
+
+def take(
+    database: Database, table: str, access: Access, name: str, reason: str = ""
+) -> dict[str, Any]:
+    """End the tokens for this table at once, then give back what the share has not spent."""
+    spelled = check_name(name)
+    ended, shared = access.revoke(spelled, table), _has_share(database, spelled)
+    if not ended and not shared:
+        raise Refused(f"{spelled!r} has neither a share of {table!r} nor a token for it")
+    returned = Fraction(0)
+    if shared:
+        returned = max(Fraction(0), left_of(_share(database, spelled)))
+        database.revoke(spelled, reason)
+    found = line_of(database, table, access, spelled)
+    return {**found, "tokens_ended": ended, **both("returned", returned)}
+
+
+def lines(database: Database, table: str, access: Access) -> list[dict[str, Any]]:
+    """Everybody with a share of the table or a token for it."""
+    shares = [line.name for line in database.statement().statement.analysts if line.granted]
+    held = [line.name for line in access.list() if line.tables is not None and table in line.tables]
+    names = sorted({*shares, *held})
+    return [line_of(database, table, access, name) for name in names]
+
+
+def line_of(database: Database, table: str, access: Access, name: str) -> dict[str, Any]:
+    """One person: the share, and every token for this table without its secret."""
+    share = _share(database, name)
+    granted = spent = left = Fraction(0)
+    if share is not None and share.granted is not None:
+        granted, spent = share.granted.credits_fraction, share.spent.credits_fraction
+        left = Fraction(0) if share.revoked is not None else left_of(share)
+    return {
+        "table": table,
+        "name": name,
+        **both("granted", granted),
+        **both("spent", spent),
+        **both("left", left),
+        "revoked": share is not None and share.revoked is not None,
+        "tokens": [
+            line.to_json()
+            for line in access.list()
+            if line.name == name and (line.tables is None or table in line.tables)
+        ],
+        **both("left_to_grant", database.remaining),
+    }
+
+
+def both(name: str, credits: Fraction) -> dict[str, Any]:
+    """A number for people, and the exact one as text."""
+    return {name: float(credits), f"{name}_exact": str(credits)}
+
+
+def left_of(share: AnalystLine | None) -> Fraction:
+    if share is None or share.granted is None:
+        return Fraction(0)
+    return share.granted.credits_fraction - share.spent.credits_fraction
+
+
+def _share(database: Database, name: str) -> AnalystLine | None:
+    found = database.statement().statement.analysts
+    return next((line for line in found if line.name == name), None)
+
+
+def _has_share(database: Database, name: str) -> bool:
+    share = _share(database, name)
+    return share is not None and share.granted is not None and share.revoked is None

@@ -1,0 +1,124 @@
+"""A running server tells the command line of this machine where it is.
+
+One process holds a ledger. While a server does, `sulq grant` and its kin go through it: it leaves
+its address and a token that is good in its own memory only, in <state>/serving/<ledger>.json,
+readable by the owner alone. What a killed server left behind is noticed and removed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import ssl
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from sulq.errors import Refused, SulqError
+from sulq.ledger.book import path_home
+from sulq.ledger.state import private_directory, private_path, read_private, write_private
+from sulq.server.access import Access, Role
+from sulq.server.tables import Tables
+from sulq.wire.problems import Problem, error_of
+
+LOCAL = "this machine"
+"""The name under which the command line of this machine comes in."""
+PATIENCE = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Serving:
+    """Where a server is, and how the owner of this machine talks to it."""
+
+    url: str
+    token: str
+    process: int
+    tables: Mapping[str, str]
+    """The ledger's names of its tables, and what they are served as."""
+    certificate: str | None = None
+
+    def request(self, method: str, path: str, body: object = None, **query: str) -> Any:
+        """The reply as data; what the server refuses is raised here."""
+        headers = {"Authorization": f"Bearer {self.token}"}
+        try:
+            with httpx.Client(
+                base_url=self.url, verify=self._trust(), timeout=PATIENCE, trust_env=False
+            ) as client:
+                reply = client.request(method, path, json=body, headers=headers, params=query)
+        except httpx.HTTPError:
+            raise Refused(f"the server at {self.url} does not answer; look at its log") from None
+        if reply.is_error:
+            raise error_of(Problem.model_validate_json(reply.content))
+        return reply.json()
+
+    def _trust(self) -> ssl.SSLContext | bool:
+        """This very certificate, whatever name it was made out to."""
+        if self.certificate is None:
+            return True
+        context = ssl.create_default_context(cafile=self.certificate)
+        context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+        context.check_hostname = False
+        return context
+
+    def answers(self) -> bool:
+        """Whether this server is still there and knows its token."""
+        try:
+            os.kill(self.process, 0)
+        except ProcessLookupError:
+            return False
+        except PermissionError:
+            pass
+        try:
+            return bool(self.request("GET", "/v1/me").get("role") == str(Role.OWNER))
+        except (SulqError, AttributeError, ValueError):
+            return False
+
+
+@contextmanager
+def announced(
+    tables: Tables, access: Access, url: str, certificate: Path | None = None
+) -> Iterator[None]:
+    """Tell where the server is while it runs; nothing is left behind."""
+    token = access.lend(LOCAL, Role.OWNER)
+    by_ledger: dict[str, dict[str, str]] = {}
+    for name in tables.names():
+        found = tables[name].statement().statement
+        by_ledger.setdefault(found.ledger, {})[found.table] = name
+    pem = None if certificate is None else str(certificate.absolute())
+    home = private_directory("serving")
+    content = {}
+    for ledger, served in by_ledger.items():
+        told = Serving(url, token, os.getpid(), served, pem)
+        content[home / f"{ledger}.json"] = json.dumps(asdict(told)).encode()
+    for path, said in content.items():
+        write_private(path, said, replace=True)
+    try:
+        yield
+    finally:
+        for path, said in content.items():
+            with suppress(OSError, Refused):
+                if read_private(path) == said:
+                    path.unlink(missing_ok=True)
+
+
+def serving(ledger: str | Path) -> Serving | None:
+    """The server that holds the ledger at this path, if one does and answers."""
+    known = read_private(path_home(os.path.realpath(ledger)) / "ledger")
+    if not known:
+        return None
+    path = private_path("serving", known.decode("ascii", "replace") + ".json")
+    content = read_private(path)
+    if content is None:
+        return None
+    with suppress(ValueError, TypeError, KeyError):
+        found = Serving(**json.loads(content))
+        if found.answers():
+            return found
+    with suppress(OSError):  # left behind by a server that was killed
+        if read_private(path) == content:
+            path.unlink(missing_ok=True)
+    return None

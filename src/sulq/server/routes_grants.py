@@ -1,0 +1,114 @@
+"""The owner's routes: who has a share and a token, and what becomes of them."""
+
+from __future__ import annotations
+
+import time
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Path, Query, Request
+from pydantic import BaseModel, ConfigDict, Field
+
+from sulq.errors import InvalidQuery
+from sulq.server import grants
+from sulq.server.access import Caller, Role, require
+from sulq.server.rates import Rate
+from sulq.server.running import in_thread, service_of
+from sulq.wire.bodies import Amount
+
+router = APIRouter(prefix="/v1/tables/{table}", tags=["owner"])
+Owner = Annotated[Caller, Depends(require(Role.OWNER))]
+Name = Annotated[str, Path(min_length=1, max_length=64)]
+Reason = Annotated[str, Query(max_length=500)]
+DAY = 86_400
+
+
+class Changes(BaseModel):
+    """More credits; another end (`expires`, seconds since 1970, or `days` from now); a rate."""
+
+    model_config = ConfigDict(extra="forbid")
+    credits: Amount | None = None
+    expires: Annotated[int, Field(gt=0, lt=2**40)] | None = None
+    days: Annotated[float, Field(gt=0, le=36_500)] | None = None
+    rate: Annotated[str, Field(max_length=40, examples=["60/min"])] | None = None
+
+    def terms(self, role: Role = Role.ANALYST) -> grants.Terms:
+        if self.days is not None and self.expires is not None:
+            raise InvalidQuery("give expires or days, not both")
+        ends = self.expires if self.days is None else int(time.time() + DAY * self.days)
+        rate = None if self.rate is None else Rate.of(self.rate)
+        return grants.Terms(role, self.credits, ends, rate)
+
+
+class NewGrant(Changes):
+    name: Annotated[str, Field(min_length=1, max_length=64)]
+    role: Role = Role.ANALYST
+
+
+class Closing(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+    reason: Annotated[str, Field(max_length=500)] = ""
+
+
+@router.get("/grants")
+async def listed(request: Request, table: str, caller: Owner) -> dict[str, Any]:
+    """Everybody with a share or a token; no secrets."""
+    service = service_of(request)
+
+    def work() -> list[dict[str, Any]]:
+        return grants.lines(service.database(caller, table), table, service.access)
+
+    return {"grants": await in_thread(request, work)}
+
+
+@router.post("/grants", status_code=201)
+async def granted(request: Request, table: str, body: NewGrant, caller: Owner) -> dict[str, Any]:
+    """A share and a token. The token is shown here and never again; the link is good once."""
+    service = service_of(request)
+
+    def work() -> dict[str, Any]:
+        database = service.database(caller, table)
+        token, line = grants.give(database, table, service.access, body.name, body.terms(body.role))
+        link = f"{str(request.base_url).rstrip('/')}/enter#{service.access.link_code(token)}"
+        return {"token": token, "link": link, "role": str(body.role), **line}
+
+    return await in_thread(request, work)
+
+
+@router.patch("/grants/{name}")
+async def changed(
+    request: Request, table: str, name: Name, body: Changes, caller: Owner
+) -> dict[str, Any]:
+    """More credits, another end, another rate."""
+    service = service_of(request)
+
+    def work() -> dict[str, Any]:
+        database = service.database(caller, table)
+        return grants.change(database, table, service.access, name, body.terms())
+
+    return await in_thread(request, work)
+
+
+@router.delete("/grants/{name}")
+async def revoked(
+    request: Request, table: str, name: Name, caller: Owner, reason: Reason = ""
+) -> dict[str, Any]:
+    """End the tokens at once; what the share has not spent can be granted again."""
+    service = service_of(request)
+
+    def work() -> dict[str, Any]:
+        database = service.database(caller, table)
+        return grants.take(database, table, service.access, name, reason)
+
+    return await in_thread(request, work)
+
+
+@router.post("/close")
+async def closed(request: Request, table: str, body: Closing, caller: Owner) -> dict[str, Any]:
+    """Turn the table off, for ever. What was paid for stays readable by whoever paid."""
+    service = service_of(request)
+
+    def work() -> dict[str, Any]:
+        service.database(caller, table).close_for_good(body.reason)
+        return {"table": table, "state": "closed"}
+
+    return await in_thread(request, work)
