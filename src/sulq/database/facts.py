@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 from sulq.engines.engine import Engine
 from sulq.schema.columns import Schema
@@ -24,6 +25,9 @@ def table_facts(schema: Schema, promise: Promise) -> dict[str, str]:
 
 
 def name_of(source: object) -> str:
+    """What a ledger calls the table; of an address only the table's own name."""
+    if isinstance(source, str) and "://" in source:
+        return unquote(urlsplit(source).path.rpartition("/")[2].rpartition(".")[2]) or "table"
     if isinstance(source, str | Path):
         return Path(source).name.split(".")[0] or "table"
     return "table"

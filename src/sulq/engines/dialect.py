@@ -42,6 +42,11 @@ class Dialect:
         return f"CAST({sql} AS DOUBLE)"
 
     @staticmethod
+    def streamed(sql: str) -> str:
+        """A Number as a DOUBLE of a block; NULL arrives as NaN."""
+        return Dialect.double(sql)
+
+    @staticmethod
     def flag_bit(flag: str) -> str:
         """A BOOLEAN as 0 or 1."""
         return f"CAST({flag} AS BIGINT)"
@@ -68,6 +73,11 @@ class Dialect:
     @staticmethod
     def floor_shift(value: str, bits: int) -> str:
         return f"({value} >> {bits})"
+
+    @staticmethod
+    def can_hold(value: str) -> bool:
+        """Whether a column of text could hold the value at all."""
+        return True
 
     @staticmethod
     def like(column: str, pattern: str) -> str:
@@ -98,3 +108,5 @@ class Dialect:
 
     fence = ""
     """What ends an inner SELECT so that its names are worked out once per row."""
+    counts_by_test = False
+    """Whether a test of the bare column is the cheaper way to count where a leaf is a number."""

@@ -17,7 +17,7 @@ if TYPE_CHECKING:  # outer products load their part when first asked
 
     Program: TypeAlias = RowSums | TreeSums | PersonSums | BlockSums
 
-NOT_HERE = {"postgresql": "PostgreSQL", "postgres": "PostgreSQL", "spark": "Spark"}
+NOT_HERE = {"spark": "Spark"}
 
 
 class Engine(Protocol):
@@ -62,9 +62,13 @@ def check_read(engine: Engine) -> None:
 
 
 def open_engine(source: Any, schema: Schema, *, threads: int | None = None) -> Engine:
-    """The engine for a path to Parquet or CSV, or a pandas, polars or Arrow table."""
+    """The engine for a path to Parquet or CSV, a pandas, polars or Arrow table, or an address."""
     if isinstance(source, str) and "://" in source:
         scheme = source.split("://", 1)[0]
+        if scheme.lower() in ("postgresql", "postgres"):
+            from sulq.engines.postgres import open_postgres
+
+            return open_postgres(source, schema, threads=threads)
         named = NOT_HERE.get(scheme.lower())
         if named is not None:
             raise Refused(f"the {named} engine is not installed; give a file or a table")

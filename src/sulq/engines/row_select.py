@@ -45,5 +45,5 @@ def _leaf_sql(leaf: Leaf, emitter: Emitter) -> str:
         case CategoryCells(column=column, values=values):
             return emitter.dialect.place_among(emitter.place(column).sql, values)
         case UnitLeaf(value=value):
-            return emitter.dialect.double(emitter.place(value.column).sql)
+            return emitter.dialect.streamed(emitter.place(value.column).sql)
     return Dialect.bigint(emitter.integer(leaf).sql)

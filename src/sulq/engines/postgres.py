@@ -1,0 +1,315 @@
+"""PostgreSQL: exact sums over one table, in transactions that only read.
+
+Sums are added on the server in 128-bit integers and numeric; outer products by SQL where they are
+small, else rows are streamed. Each question proves in its own transaction that the table still is
+what was opened. The server's own words never leave this file.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from sulq.engines.keys import FETCHED, key_statements
+from sulq.engines.leaves import Place
+from sulq.engines.person_sums import PERSON, person_statement
+from sulq.engines.postgres_session import Sessions, read_address
+from sulq.engines.postgres_source import READ, Catalogue, Moment, Source, look, source_of
+from sulq.engines.statement import TABLE, Statement, statement
+from sulq.errors import EngineFailed, InvalidQuery, Refused, SulqError
+from sulq.schema.bound import RowSums
+from sulq.schema.columns import Category, Schema
+from sulq.schema.keys import KeyCounts
+from sulq.schema.persons import PersonSums
+from sulq.schema.trees import TreeSums
+
+if TYPE_CHECKING:  # outer products load their part when first asked
+    from sulq.engines.engine import Program
+
+TERMS_EACH = 200
+"""Terms of one SELECT: PostgreSQL has room for 1,664 columns."""
+MOST_PRODUCTS = 24
+"""Products of an outer product that are added up by SQL; more are worked out on blocks."""
+SPARE_KEYS = 1_000
+"""Undeclared values a category may hold and still be grouped by as it is."""
+FRESH = 1.0
+"""Seconds for which a proof that nothing changed spares the next look before a charge."""
+LEAST_SECONDS, MOST_SECONDS = 60, 3_600
+SECONDS_PER_LETTER_ROW = 3e-9
+"""Some twenty times what a row costs per letter of its statement."""
+SHORTEST = 2_000
+UNREAD = (
+    "the table cannot be read: check the address, that the table is there, and that the role may"
+    " SELECT from the whole of it"
+)
+Work = tuple[int, Callable[[Any], list[int]]]
+"""The letters of its SQL, and what to do with a cursor."""
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """The last state that was proved to be what was opened."""
+
+    moment: Moment
+    versions: tuple[int, ...]
+
+
+class PostgresEngine:
+    """Exact sums over one table."""
+
+    def __init__(
+        self,
+        sessions: Sessions,
+        source: Source,
+        schema: Schema,
+        catalogue: Catalogue,
+        content: tuple[int, ...],
+        counts: tuple[int, int],
+        seen: Seen,
+    ) -> None:
+        self._sessions = sessions
+        self._source = source
+        self._catalogue = catalogue
+        self._content = content
+        self._rows, self._size = counts
+        self._most = schema.at_most
+        self._fingerprint = source.fingerprint(schema, content)
+        self._seen: Seen | None = seen
+        self._proved_at = time.monotonic()
+        self._guard = threading.Lock()
+
+    # --- questions ------------------------------------------------------------------------------
+
+    def exact_sums(self, program: Program) -> list[int]:
+        """The program's integers, exactly."""
+        return self.prepare(program)()
+
+    def prepare(self, program: Program) -> Callable[[], list[int]]:
+        """What will read the rows, once everything that may be refused was checked."""
+        letters, work = self._work(program)
+
+        def read() -> list[int]:
+            found: list[int] | None = None
+            try:
+                with self._sessions.reading(allowed_seconds(letters, self._most)) as cursor:
+                    if self._is_what_was_opened(cursor):
+                        found = work(cursor)
+                self._proved_at = time.monotonic()
+            except Exception:  # noqa: BLE001 - the server's own words may quote rows
+                found = None
+            if found is None:
+                self._forget()
+                raise EngineFailed()
+            return found
+
+        return read
+
+    def _work(self, program: Program) -> Work:
+        if isinstance(program, TreeSums):
+            letters, cells = self._work(program.cells)
+            counts = program.tree.counts
+            return letters, lambda cursor: counts(cells(cursor))
+        if isinstance(program, PersonSums):
+            return self._asked(person_statement(program, self._source.places, self._rows))
+        if isinstance(program, RowSums):
+            return self._row_sums(program)
+        from sulq.engines.small_outer import small_outer
+
+        small = small_outer(program, MOST_PRODUCTS)
+        if small is not None:
+            letters, sums = self._row_sums(small.sums)
+            return letters, lambda cursor: small.matrix(sums(cursor))
+        from sulq.engines.blocks import OuterSums
+        from sulq.engines.copy_blocks import copy_blocks
+        from sulq.engines.row_select import row_select
+        from sulq.schema.vectors import UnitLeaf
+
+        rows, place = row_select(program, self._source.places, TABLE)
+        sql = f"COPY ({self._source.with_rows} {rows}) TO STDOUT (FORMAT BINARY)"
+        reals = [False] * (max(place.values(), default=0) + 1)
+        for leaf, number in place.items():
+            reals[number] = isinstance(leaf, UnitLeaf)
+        outer = OuterSums(program, place)
+
+        def streamed(cursor: Any) -> list[int]:
+            with cursor.copy(sql) as pieces:
+                return outer.of(copy_blocks(pieces, reals))
+
+        return len(sql), streamed
+
+    def _row_sums(self, program: RowSums) -> Work:
+        """One SELECT, or several where there are many terms: all of the same transaction."""
+        terms = program.terms
+        if len(terms) <= TERMS_EACH:
+            return self._asked(statement(program, self._source.places, self._rows))
+        slices = [terms[at : at + TERMS_EACH] for at in range(0, len(terms), TERMS_EACH)]
+        works = [self._row_sums(replace(program, terms=part)) for part in slices]
+
+        def together(cursor: Any) -> list[int]:
+            tables = [
+                _rows_of(work(cursor), len(part))
+                for (_, work), part in zip(works, slices, strict=True)
+            ]
+            return [x for cell in zip(*tables, strict=True) for part in cell for x in part]
+
+        return max(letters for letters, _ in works), together
+
+    def _asked(self, question: Statement) -> Work:
+        sql = f"{self._source.with_rows} {question.sql}"
+        return len(sql), lambda cursor: question.decode(_run(cursor, sql))
+
+    def prepare_keys(self, program: KeyCounts) -> Callable[[], Iterator[list[tuple[str, int]]]]:
+        """What will read the keys that occur with their counts, a batch at a time."""
+        statements = key_statements(program, self._source.places, self._rows)
+        longest = max(len(sql) for sql in statements) + len(self._source.with_rows)
+
+        def read() -> Iterator[list[tuple[str, int]]]:
+            failed = False
+            try:
+                with self._sessions.reading(allowed_seconds(longest, self._most)) as cursor:
+                    failed = not self._is_what_was_opened(cursor)
+                    for sql in () if failed else statements:
+                        _run(cursor, f"DECLARE k CURSOR FOR {self._source.with_rows} {sql}")
+                        while batch := _run(cursor, f"FETCH {FETCHED} FROM k"):
+                            yield batch
+                        cursor.execute("CLOSE k")
+                self._proved_at = time.monotonic()
+            except Exception:  # noqa: BLE001 - as in `prepare`
+                failed = True
+            if failed:
+                self._forget()
+                raise EngineFailed()
+
+        return read
+
+    # --- is it still what was opened ------------------------------------------------------------
+
+    def _is_what_was_opened(self, cursor: Any) -> bool:
+        """Proved for what this transaction sees, by the cheapest mark that still holds."""
+        catalogue, moment = look(cursor, self._source.address)
+        if catalogue != self._catalogue:
+            return False
+        seen = self._seen
+        if seen is not None and moment.started == seen.moment.started:
+            if moment.snapshot is not None and moment == seen.moment:
+                return True
+            versions = _numbers(cursor, self._source.versions_sql)
+            same = versions == seen.versions
+        else:
+            versions, same = (), False
+        if not same:
+            if _numbers(cursor, self._source.content_sql) != self._content:
+                return False
+            versions = _numbers(cursor, self._source.versions_sql)
+        with self._guard:
+            self._seen = Seen(moment, versions)
+        return True
+
+    def _forget(self) -> None:
+        """After a failure the server may be another one: the content itself is looked at again."""
+        with self._guard:
+            self._seen = None
+            self._proved_at = -FRESH
+
+    def fingerprint(self) -> str:
+        return self._fingerprint
+
+    def size(self) -> int:
+        return self._size
+
+    def unchanged(self) -> bool:
+        """Spares a charge that `read` would waste; `read` proves it again for what it reads."""
+        if time.monotonic() - self._proved_at < FRESH:
+            return True
+        for anew in (False, True):  # connections may have died since the last question
+            try:
+                seconds = allowed_seconds(SHORTEST, self._most)
+                with self._sessions.reading(seconds, anew=anew) as cursor:
+                    same = self._is_what_was_opened(cursor)
+                if same:
+                    self._proved_at = time.monotonic()
+                return same
+            except InvalidQuery:
+                return False
+            except Exception:  # noqa: BLE001 - its text may quote rows
+                self._forget()
+        raise Refused("the PostgreSQL server cannot be reached; ask again when it can")
+
+    def close(self) -> None:
+        self._sessions.close()
+
+
+def allowed_seconds(letters: int, most_rows: int) -> int:
+    """How long a statement may take: by its length and the declared `at_most`, nothing else."""
+    wanted = LEAST_SECONDS + SECONDS_PER_LETTER_ROW * max(letters, SHORTEST) * most_rows
+    return min(MOST_SECONDS, int(wanted))
+
+
+def _run(cursor: Any, sql: str) -> list[Any]:
+    if "\x00" in sql:  # would end the statement early
+        raise EngineFailed()
+    cursor.execute(sql)
+    found: list[Any] = cursor.fetchall() if cursor.description else []
+    return found
+
+
+def _numbers(cursor: Any, sql: str) -> tuple[int, ...]:
+    return tuple(int(x or 0) for x in _run(cursor, sql)[0])
+
+
+def _rows_of(values: list[int], width: int) -> list[list[int]]:
+    return [values[at : at + width] for at in range(0, len(values), width)]
+
+
+# --- opening ------------------------------------------------------------------------------------
+
+
+def open_postgres(url: str, schema: Schema, *, threads: int | None = None) -> PostgresEngine:
+    """Open a table; every complaint names the remedy and quotes neither rows nor the address."""
+    sessions = Sessions(read_address(url), threads)
+    engine: PostgresEngine | None = None
+    complaint: SulqError | None = None
+    try:
+        with sessions.reading(allowed_seconds(SHORTEST, schema.at_most)) as cursor:
+            engine = _opened(sessions, cursor, read_address(url), schema)
+    except SulqError as said:
+        complaint = said
+    except Exception:  # noqa: BLE001 - the server's own words may quote rows or the address
+        complaint = InvalidQuery(UNREAD)
+    if engine is None:
+        sessions.close()
+        raise complaint or InvalidQuery(UNREAD)
+    return engine
+
+
+def _opened(sessions: Sessions, cursor: Any, address: Any, schema: Schema) -> PostgresEngine:
+    catalogue, moment = look(cursor, address)
+    source = source_of(address, catalogue, schema)
+    content = _numbers(cursor, source.content_sql)
+    rows = size = content[0]
+    if schema.unit != "row":
+        counted = f"SELECT count(*), count(DISTINCT {PERSON})"
+        rows = _numbers(cursor, f"{source.with_rows} {counted} FROM {TABLE}")[0]
+        size = _numbers(cursor, f"{source.with_rows} {counted} FROM {READ}")[1]
+    if rows == 0:
+        raise InvalidQuery("the table has no rows; publish one that has")
+    source = replace(source, places=_surveyed(cursor, source, schema))
+    versions = _numbers(cursor, source.versions_sql)
+    seen = Seen(moment, versions)
+    return PostgresEngine(sessions, source, schema, catalogue, content, (rows, size), seen)
+
+
+def _surveyed(cursor: Any, source: Source, schema: Schema) -> Mapping[str, Place]:
+    """Which categories hold few values."""
+    places = dict(source.places)
+    for column in schema.columns:
+        if isinstance(column, Category) and column.values is not None:
+            most = len(column.values) + SPARE_KEYS
+            place = places[column.name]
+            distinct = f"SELECT DISTINCT {place.sql} FROM {READ} LIMIT {max(0, most) + 1}"
+            sql = f"{source.with_rows} SELECT count(*) FROM ({distinct}) AS known"
+            places[column.name] = replace(place, few=_numbers(cursor, sql)[0] <= most)
+    return places

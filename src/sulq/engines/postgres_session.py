@@ -1,0 +1,170 @@
+"""Connections to a PostgreSQL server: the address of a table, and transactions that only read.
+
+    postgresql://user@host:5432/database/table
+    postgresql://user@host/database/schema.table?sslmode=verify-full
+    postgresql://user@/database/table?host=/var/run/postgresql
+
+Everything before the table is PostgreSQL's own address; what follows the question mark goes to
+the driver as it is. An address may hold a password: it is never shown.
+"""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import unquote, urlsplit, urlunsplit
+
+from sulq.engines.dialect import Dialect
+from sulq.errors import InvalidQuery, Refused
+
+FORM = "postgresql://user@host/database/table or .../database/schema.table"
+OLDEST = 140_000
+CONNECT_SECONDS = 10
+LOCK_SECONDS = 10
+SETTINGS = (
+    "default_transaction_read_only = on",
+    "search_path = pg_catalog",  # no name resolves to what a user of the database made
+    "row_security = off",  # a table of which the role sees only some rows fails at open
+    "standard_conforming_strings = on",
+    "TimeZone = 'UTC'",
+    "DateStyle = 'ISO, YMD'",
+    "extra_float_digits = 1",  # binary64 as text, exactly
+    "jit = off",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where a table is."""
+
+    server: str = field(repr=False)
+    schema: str
+    table: str
+
+    @property
+    def sql(self) -> str:
+        return f"{Dialect.name(self.schema)}.{Dialect.name(self.table)}"
+
+
+def read_address(url: str) -> Address:
+    parts = urlsplit(url)
+    path = parts.path.split("/")[1:]
+    names = path[1].split(".") if len(path) == 2 else []
+    if "\x00" in unquote(url) or parts.fragment or not 1 <= len(names) <= 2:
+        raise InvalidQuery(f"an address has the form {FORM}")
+    schema, table = ("public", names[0]) if len(names) == 1 else names
+    if not path[0] or not schema or not table:
+        raise InvalidQuery(f"an address has the form {FORM}")
+    server = urlunsplit(("postgresql", parts.netloc, f"/{path[0]}", parts.query, ""))
+    return Address(server, unquote(schema), unquote(table))
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A connection, and how long the server lets it work (0: no limit)."""
+
+    connection: Any
+    most_ms: int
+
+
+class Sessions:
+    """Connections to one server, kept for the next question."""
+
+    def __init__(self, address: Address, workers: int | None) -> None:
+        self._address = address
+        self._settings = list(SETTINGS)
+        if workers is not None:
+            self._settings.append(f"max_parallel_workers_per_gather = {max(0, workers - 1)}")
+        self._idle: list[Line] = []
+        self._guard = threading.Lock()
+        self._open = True
+        self._end = weakref.finalize(self, _close_all, self._idle)
+
+    @contextmanager
+    def reading(self, seconds: int, *, anew: bool = False) -> Iterator[Any]:
+        """A cursor in a read-only transaction that sees one state of the table throughout.
+
+        The table is locked against being dropped or emptied before the state is fixed: those
+        reach back into transactions that have begun. Any failure ends the connection.
+        """
+        line = self._taken(anew)
+        done = False
+        try:
+            limit = min(seconds * 1000, line.most_ms or seconds * 1000)
+            cursor = line.connection.cursor()
+            cursor.execute(
+                "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY;"
+                f" SET LOCAL statement_timeout = {limit};"
+                f" SET LOCAL lock_timeout = '{LOCK_SECONDS}s';"
+                f" LOCK TABLE {self._address.sql} IN ACCESS SHARE MODE"
+            )
+            yield cursor
+            cursor.execute("ROLLBACK")
+            done = True
+        finally:
+            with self._guard:
+                keep = done and self._open
+                if keep:
+                    self._idle.append(line)
+            if not keep:
+                _close(line)
+
+    def _taken(self, anew: bool) -> Line:
+        with self._guard:
+            if anew:
+                _close_all(self._idle)
+            if self._idle:
+                return self._idle.pop()
+        return self._connected()
+
+    def _connected(self) -> Line:
+        connection = _driver().connect(
+            self._address.server,
+            autocommit=True,
+            prepare_threshold=None,
+            connect_timeout=CONNECT_SECONDS,
+            client_encoding="UTF8",
+            application_name="sulq",
+        )
+        try:
+            if connection.info.server_version < OLDEST:
+                raise Refused("PostgreSQL 14 or later is needed; upgrade the server")
+            if connection.info.parameter_status("server_encoding") != "UTF8":
+                raise Refused("the database must have the encoding UTF8; make one that has")
+            connection.execute("; ".join(f"SET {setting}" for setting in self._settings))
+            limit = "SELECT setting FROM pg_settings WHERE name = 'statement_timeout'"
+            found = connection.execute(limit).fetchone()
+        except BaseException:
+            connection.close()
+            raise
+        return Line(connection, int(found[0]))
+
+    def close(self) -> None:
+        with self._guard:
+            self._open = False
+            _close_all(self._idle)
+        self._end.detach()
+
+
+def _close(line: Line) -> None:
+    with suppress(Exception):
+        line.connection.close()
+
+
+def _close_all(lines: list[Line]) -> None:
+    while lines:
+        _close(lines.pop())
+
+
+def _driver() -> Any:
+    try:
+        import psycopg
+    except ImportError:
+        psycopg = None  # type: ignore[assignment]
+    if psycopg is None:
+        raise Refused("PostgreSQL needs psycopg: pip install 'sulq[postgres]'")
+    return psycopg

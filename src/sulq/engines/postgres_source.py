@@ -1,0 +1,141 @@
+"""What a table of PostgreSQL is and whether it still is what was opened.
+
+Three marks, each implying the next, the dearest only where the cheaper one moved:
+
+snapshot   no transaction that writes anything has come or gone since: not a row can differ
+versions   the sum over rows of a hash of (table, place, writing transaction): a row version is
+           never changed in place, so the same versions are the same rows
+content    the sum over rows of two 64-bit hashes of the declared columns as text
+
+docs/proofs/postgresql.md.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sulq.engines.dialect import Dialect
+from sulq.engines.leaves import Place
+from sulq.engines.person_sums import PERSON
+from sulq.engines.persons import kept_rows_sql
+from sulq.engines.postgres_session import Address
+from sulq.engines.postgres_sql import Held, PostgresDialect, person_sql, read_held
+from sulq.engines.statement import TABLE
+from sulq.errors import InvalidQuery
+from sulq.schema.columns import Schema
+
+READ = "rows_read"
+TABLE_KINDS = ("r", "p")
+FACTS = """
+SELECT t.oid, t.relkind, pg_postmaster_start_time(),
+       CASE WHEN pg_is_in_recovery() THEN NULL ELSE CAST(pg_current_snapshot() AS TEXT) END
+FROM pg_class AS t JOIN pg_namespace AS n ON n.oid = t.relnamespace
+WHERE n.nspname = {schema} AND t.relname = {table}
+"""
+COLUMNS = """
+SELECT a.attname, a.attnum, a.atttypmod, a.attgenerated = 'v', k.typtype = 'e',
+       CASE WHEN k.typnamespace = CAST('pg_catalog' AS regnamespace) THEN k.typname
+            ELSE 'a type of its own' END,
+       COALESCE((SELECT string_agg(e.oid || ' ' || e.enumlabel, ', ' ORDER BY e.oid)
+                 FROM pg_enum AS e WHERE e.enumtypid = k.oid), ''),
+       d.typtypmod
+FROM pg_attribute AS a JOIN pg_type AS d ON d.oid = a.atttypid
+JOIN pg_type AS k ON k.oid = CASE WHEN d.typtype = 'd' THEN d.typbasetype ELSE d.oid END
+WHERE a.attrelid = {oid} AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """A state of the server: its start, and what a transaction sees (None: cannot be said)."""
+
+    started: object
+    snapshot: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Catalogue:
+    """The table's identity and its columns."""
+
+    oid: int
+    columns: tuple[Held, ...]
+
+
+def look(cursor: Any, address: Address) -> tuple[Catalogue, Moment]:
+    """The catalogue's word, and the moment of the cursor's transaction."""
+    wanted = FACTS.format(schema=Dialect.text(address.schema), table=Dialect.text(address.table))
+    oid, kind, started, snapshot = cursor.execute(wanted).fetchone()
+    if kind not in TABLE_KINDS:
+        raise InvalidQuery(
+            "the address names a view or a foreign table, whose rows cannot be told unchanged;"
+            " publish a table: CREATE TABLE ... AS SELECT ..."
+        )
+    columns = cursor.execute(COLUMNS.format(oid=int(oid))).fetchall()
+    return Catalogue(int(oid), tuple(_held(row) for row in columns)), Moment(started, snapshot)
+
+
+def _held(row: tuple[Any, ...]) -> Held:
+    name, number, modifier, computed, is_enum, kind, labels, of_domain = row
+    kind = "enum" if is_enum else kind
+    return Held(name, number, kind, max(modifier, of_domain), computed, labels)
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """The declared columns as SQL over one table."""
+
+    address: Address
+    places: Mapping[str, Place]
+    names: tuple[str, ...]
+    with_rows: str
+    """WITH ..., naming the rows as they are read, and those that count."""
+
+    @property
+    def content_sql(self) -> str:
+        """Rows, and two sums of hashes that do not depend on their order."""
+        wanted = ", ".join(self.names)
+        text = f"SELECT CAST(ROW({wanted}) AS TEXT) AS held FROM {READ} OFFSET 0"
+        hashes = ", ".join(f"COALESCE(sum(hashtextextended(held, {seed})), 0)" for seed in (1, 2))
+        return f"{self.with_rows} SELECT count(*), {hashes} FROM ({text}) AS texts"
+
+    @property
+    def versions_sql(self) -> str:
+        """Rows, and the sum of hashes of where each row version lies and who wrote it."""
+        writer = "CAST(CAST(xmin AS TEXT) AS BIGINT) # (CAST(tableoid AS BIGINT) << 32)"
+        return f"SELECT count(*), sum(hashtidextended(ctid, {writer})) FROM {self.address.sql}"
+
+    def fingerprint(self, schema: Schema, content: Sequence[int]) -> str:
+        facts = repr((tuple(c.name for c in schema.columns), schema.unit, tuple(content)))
+        return hashlib.sha256(facts.encode()).hexdigest()
+
+
+def source_of(address: Address, catalogue: Catalogue, schema: Schema) -> Source:
+    """How the declared columns are read; complaints name columns, never rows."""
+    held = {column.name: column for column in catalogue.columns}
+    person = [schema.unit] if schema.unit != "row" else []
+    for name in (*(column.name for column in schema.columns), *person):
+        if name not in held:
+            shown = sorted(held)
+            more = " and more" if len(shown) > 50 else ""
+            raise InvalidQuery(f"no column {name!r} in the table, which has {shown[:50]}{more}")
+        if held[name].computed:
+            raise InvalidQuery(
+                f"column {name!r} is computed when it is read; make it GENERATED ... STORED"
+            )
+    places: dict[str, Place] = {}
+    chosen, names = [], []
+    for number, column in enumerate(schema.columns):
+        sql, kind = read_held(column, held[column.name])
+        names.append(f"c{number}")
+        places[column.name] = Place(f"c{number}", kind, dialect=PostgresDialect)
+        chosen.append(f"{sql} AS c{number}")
+    for name in person:
+        names.append(PERSON)
+        chosen.append(f"{person_sql(Dialect.name(name), held[name])} AS {PERSON}")
+    read = f"SELECT {', '.join(chosen)} FROM {address.sql}"
+    kept = kept_rows_sql(schema, places, PERSON, READ) if person else f"SELECT * FROM {READ}"
+    with_rows = f"WITH {READ} AS NOT MATERIALIZED ({read}), {TABLE} AS NOT MATERIALIZED ({kept})"
+    return Source(address, places, tuple(names), with_rows)

@@ -1,0 +1,379 @@
+"""A table that changes is noticed, a server that fails says one thing, a role reads and no more."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from tests.engines.postgres_tables import fill, run
+from tests.postgres_server import PostgresServer, running
+
+import sulq.engines.postgres as engine_file
+from sulq.database import Database
+from sulq.engines import Engine, open_engine
+from sulq.engines.postgres import allowed_seconds
+from sulq.engines.postgres_session import read_address
+from sulq.errors import EngineFailed, InvalidQuery, Refused
+from sulq.query.expressions import col
+from sulq.query.statistics import count, total
+from sulq.schema import bound as b
+from sulq.schema.columns import Category, Number, Schema
+from sulq.schema.promise import Promise
+
+SCHEMA = Schema(Number("age", 0, 120), Category("city", ["a", "b"]))
+TYPES = {"age": "float8", "city": "text", "secret": "text"}
+ROWS = [{"age": float(i % 90), "city": "ab"[i % 2], "secret": "SECRET"} for i in range(300)]
+COUNT = b.RowSums(b.Always(), (b.Fixed(1),))
+CONSTANT = str(EngineFailed())
+
+
+@pytest.fixture
+def engine(postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    monkeypatch.setattr(engine_file, "FRESH", -1.0)  # every look is a real one
+    opened = open_engine(fill(postgres, "live", TYPES, ROWS), SCHEMA)
+    yield opened
+    opened.close()
+
+
+def fails(engine: Engine) -> bool:
+    try:
+        engine.exact_sums(COUNT)
+    except EngineFailed:
+        return True
+    return False
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "INSERT INTO live VALUES (1, 'a')",
+        "UPDATE live SET age = age + 1 WHERE age = 5",
+        "DELETE FROM live WHERE age = 5",
+        "TRUNCATE live",
+        "ALTER TABLE live DROP COLUMN age; ALTER TABLE live ADD COLUMN age float8 DEFAULT 5",
+        "ALTER TABLE live ALTER COLUMN age TYPE float8 USING age + 1",
+        "ALTER TABLE live RENAME TO gone",
+        "UPDATE live SET age = CASE age WHEN 5 THEN 6 WHEN 6 THEN 5 ELSE age END WHERE city = 'a'",
+    ],
+)
+def test_every_change_is_noticed(change: str, engine: Engine, postgres: PostgresServer) -> None:
+    assert engine.unchanged()
+    assert not fails(engine)
+    run(postgres, "DROP TABLE IF EXISTS gone")
+    run(postgres, change)
+    assert fails(engine)
+    if "RENAME" in change:  # gone, so it cannot be looked at
+        with pytest.raises(Refused, match="cannot be reached"):
+            engine.unchanged()
+    else:
+        assert not engine.unchanged()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "CREATE TABLE IF NOT EXISTS other (v integer); INSERT INTO other VALUES (1)",
+        "VACUUM FULL live",
+        "VACUUM FREEZE live",
+        "UPDATE live SET age = age",
+        "UPDATE live SET secret = 'other'",  # not declared
+        "ALTER TABLE live SET (fillfactor = 50)",
+    ],
+)
+def test_what_changes_no_declared_value_is_no_change(
+    change: str, engine: Engine, postgres: PostgresServer
+) -> None:
+    run(postgres, change)
+    assert engine.unchanged()
+    assert not fails(engine)
+
+
+def test_a_renamed_label_is_a_change(postgres: PostgresServer) -> None:
+    run(
+        postgres,
+        "DROP TABLE IF EXISTS live; DROP TYPE IF EXISTS town CASCADE;"
+        "CREATE TYPE town AS ENUM ('a', 'b')",
+    )
+    opened = open_engine(fill(postgres, "live", TYPES | {"city": "town"}, ROWS), SCHEMA)
+    run(postgres, "ALTER TYPE town RENAME VALUE 'a' TO 'c'")
+    assert fails(opened)
+    opened.close()
+
+
+def test_only_what_moved_is_looked_at(engine: Any, postgres: PostgresServer) -> None:
+    """Nothing written: no pass over the rows. Something written elsewhere: no content hash."""
+    asked: list[str] = []
+    real = engine_file._run
+
+    def noted(cursor: Any, sql: str) -> list[Any]:
+        asked.append(sql)
+        return real(cursor, sql)
+
+    engine_file._run = noted
+    try:
+        assert engine.unchanged()
+        assert asked == []
+        run(postgres, "CREATE TABLE IF NOT EXISTS other (v integer); INSERT INTO other VALUES (1)")
+        assert engine.unchanged()
+        assert ["hashtidextended" in sql for sql in asked] == [True]
+        asked.clear()
+        assert engine.unchanged()
+        assert asked == []
+        run(postgres, "UPDATE live SET age = age")
+        assert engine.unchanged()
+        assert ["hashtextextended" in sql for sql in asked] == [False, True, False]
+    finally:
+        engine_file._run = real
+
+
+def test_one_question_sees_one_state(engine: Any, postgres: PostgresServer) -> None:
+    """Rows that come between its statements do not reach it; the next question fails."""
+    with engine._sessions.reading(60) as cursor:
+        assert engine._is_what_was_opened(cursor)
+        run(postgres, "DELETE FROM live WHERE age > 50")
+        assert cursor.execute("SELECT count(*) FROM public.live").fetchone() == (len(ROWS),)
+    assert fails(engine)
+
+
+def test_the_fingerprint_is_of_names_and_rows(postgres: PostgresServer) -> None:
+    prints = []
+    for rows in (ROWS, ROWS[::-1], ROWS[:-1], [*ROWS[:-1], dict(ROWS[-1], age=89.00001)]):
+        opened = open_engine(fill(postgres, "live", TYPES, rows), SCHEMA)
+        prints.append(opened.fingerprint())
+        opened.close()
+    assert prints[0] == prints[1]
+    assert len(set(prints)) == 3
+
+
+# --- failures -----------------------------------------------------------------------------------
+
+
+def said(error: BaseException) -> str:
+    parts = []
+    seen: BaseException | None = error
+    while seen is not None:
+        parts.append(f"{seen!r} {seen}")
+        seen = seen.__cause__ or seen.__context__
+    return " ".join(parts)
+
+
+def test_a_statement_that_takes_too_long_is_a_constant(
+    postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engine_file, "FRESH", 10.0**9)
+    url = fill(postgres, "live", TYPES, ROWS * 100)
+    opened: Any = open_engine(f"{url}&options=-c%20statement_timeout%3D300", SCHEMA)
+    slow = "SELECT count(*), pg_sleep(5)"
+    monkeypatch.setattr(opened, "_work", lambda _: (1, lambda cursor: cursor.execute(slow) and [0]))
+    begun = time.monotonic()
+    with pytest.raises(EngineFailed) as caught:
+        opened.exact_sums(COUNT)
+    assert time.monotonic() - begun < 4  # the role's own limit is kept, being the shorter
+    assert said(caught.value) == f"{caught.value!r} {CONSTANT}"
+    opened.close()
+
+
+def test_an_error_of_the_server_is_a_constant(
+    engine: Any, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    bad = "SELECT CAST(secret AS integer) FROM public.live"
+    monkeypatch.setattr(engine, "_work", lambda _: (1, lambda c: c.execute(bad).fetchall()))
+    with pytest.raises(EngineFailed) as caught:
+        engine.exact_sums(COUNT)
+    assert said(caught.value) == f"{caught.value!r} {CONSTANT}"
+    assert "SECRET" not in "".join(capfd.readouterr())
+    monkeypatch.undo()
+    assert engine.exact_sums(COUNT) == [len(ROWS)]
+
+
+def test_limits_follow_from_public_facts() -> None:
+    assert allowed_seconds(10, 1) == 60
+    assert allowed_seconds(2_000, 2**27) == 865
+    assert allowed_seconds(10**6, 2**40) == 3_600
+    assert allowed_seconds(4_000, 10**7) == 180
+
+
+PROMISE = Promise(1, "1e-6", queries=100)
+
+
+@pytest.mark.usefixtures("postgres")  # skips where there is none
+def test_a_server_restarted_mid_question(tmp_path: Path) -> None:
+    """The charge stands, the error is the constant, the same question then works."""
+    with running(max_parallel_workers_per_gather="0") as own:
+        url = fill(own, "live", TYPES, ROWS)
+        run(own, "INSERT INTO live SELECT i % 90, 'a' FROM generate_series(1, 600000) AS i")
+        with Database.open(url, SCHEMA, PROMISE, tmp_path / "ledger") as db:
+            assert db.ledger.header.name == "live"
+            slow = total((col("age") * col("age")).clip(0, 900), where=col("city") == "a")
+            before = db.statement().spent
+            failed: list[BaseException] = []
+
+            def ask() -> None:
+                try:
+                    db.ask(slow, key="the-question")
+                except Exception as error:  # noqa: BLE001
+                    failed.append(error)
+
+            asking = threading.Thread(target=ask)
+            with psycopg.connect(own.url(), autocommit=True) as watch:
+                busy = (
+                    "SELECT count(*) FROM pg_stat_activity WHERE query LIKE %s AND state='active'"
+                )
+                asking.start()
+                while watch.execute(busy, ["WITH rows_read%"]).fetchone() == (0,):
+                    assert asking.is_alive(), "the question ended before it was seen"
+            own.restart()
+            asking.join()
+            assert [str(error) for error in failed] == [CONSTANT]
+            assert said(failed[0]).count(CONSTANT) >= 1
+            assert "server closed" not in said(failed[0])
+            charged = db.statement().spent
+            assert charged > before
+            answer = db.ask(slow, key="the-question")
+            assert db.statement().spent == charged  # the same key, the same charge
+            assert answer is not None
+            own.halt()
+            with pytest.raises(Refused, match="cannot be reached"):
+                time.sleep(1.1)
+                db.ask(count(where=col("age") > 20))
+            assert db.statement().spent == charged
+            own.resume()
+            db.ask(count(where=col("age") > 20))
+
+
+def test_a_ledger_knows_its_table_again(tmp_path: Path, postgres: PostgresServer) -> None:
+    url = fill(postgres, "live", TYPES, ROWS)
+    with Database.open(url, SCHEMA, PROMISE, tmp_path / "ledger") as db:
+        db.ask(count())
+    with Database.open(url, SCHEMA, PROMISE, tmp_path / "ledger") as db:
+        db.ask(count(where=col("age") > 3))
+    run(postgres, "UPDATE live SET age = 3 WHERE age = 4")
+    with pytest.raises(Refused):
+        Database.open(url, SCHEMA, PROMISE, tmp_path / "ledger")
+
+
+# --- roles, addresses, complaints ---------------------------------------------------------------
+
+
+def test_a_role_that_may_only_select_is_enough(postgres: PostgresServer) -> None:
+    url = fill(postgres, "live", TYPES, ROWS)
+    run(
+        postgres,
+        "DROP ROLE IF EXISTS reader; CREATE ROLE reader LOGIN; REVOKE ALL ON live FROM reader",
+    )
+    reader = url.replace("postgres@", "reader@")
+    try:
+        with pytest.raises(InvalidQuery, match="cannot be read"):
+            open_engine(reader, SCHEMA)
+        run(postgres, "GRANT SELECT ON live TO reader")
+        opened: Any = open_engine(reader, SCHEMA)
+        assert opened.exact_sums(COUNT) == [len(ROWS)]
+        for statement in ("DELETE FROM public.live", "CREATE TEMP TABLE t (v integer)"):
+            only = pytest.raises(psycopg.errors.ReadOnlySqlTransaction)
+            with only, opened._sessions.reading(60) as cursor:
+                cursor.execute(statement)
+        opened.close()
+        run(postgres, "ALTER TABLE live ENABLE ROW LEVEL SECURITY")
+        with pytest.raises(InvalidQuery, match="the whole of it"):
+            open_engine(reader, SCHEMA)  # of which it would see no row
+    finally:
+        run(postgres, "DROP OWNED BY reader; DROP ROLE reader")
+
+
+def test_what_others_made_in_the_database_is_not_called(postgres: PostgresServer) -> None:
+    url = fill(postgres, "live", TYPES, ROWS)
+    run(
+        postgres,
+        "CREATE OR REPLACE FUNCTION public.abs(float8) RETURNS float8 LANGUAGE sql AS 'SELECT 0.0';"
+        "CREATE OR REPLACE FUNCTION public.md5(text) RETURNS text LANGUAGE sql AS 'SELECT 1/0';"
+        "CREATE TABLE IF NOT EXISTS public.people (c0 float8);"
+        "ALTER ROLE postgres SET search_path = public, pg_catalog",
+    )
+    try:
+        opened = open_engine(url, SCHEMA)
+        assert opened.exact_sums(COUNT) == [len(ROWS)]
+        leaf = b.Quantised("age", 0.0, 120.0, 1.0)
+        expected = sum(int(row["age"]) for row in ROWS)  # type: ignore[call-overload]
+        assert opened.exact_sums(b.RowSums(b.Always(), (leaf,))) == [expected]
+        opened.close()
+    finally:
+        run(
+            postgres,
+            "ALTER ROLE postgres RESET search_path; DROP FUNCTION public.abs(float8);"
+            "DROP FUNCTION public.md5(text); DROP TABLE public.people",
+        )
+
+
+def test_addresses() -> None:
+    found = read_address("postgresql://ann:pw@h:5433/db/my%2Etable?sslmode=require")
+    assert (found.schema, found.table) == ("public", "my.table")
+    assert found.server == "postgresql://ann:pw@h:5433/db?sslmode=require"
+    assert "pw" not in repr(found)
+    assert read_address("postgres:///db/s.t?host=/tmp").sql == '"s"."t"'
+    for wrong in ("postgresql://h/table", "postgresql://h/db/", "postgresql://h//t",
+                  "postgresql://h/db/a.b.c", "postgresql://h/db/t/x", "postgresql://h/db/t#f",
+                  "postgresql://h/db/.t", "postgresql://h/db/a%00b"):  # fmt: skip
+        with pytest.raises(InvalidQuery, match="database/table"):
+            read_address(wrong)
+
+
+def test_complaints_name_the_remedy_and_no_row(postgres: PostgresServer) -> None:
+    def refused(url: str, schema: Schema, words: str) -> None:
+        with pytest.raises((InvalidQuery, Refused), match=words) as caught:
+            open_engine(url, schema)
+        assert "SECRET" not in said(caught.value)
+
+    url = fill(postgres, "live", TYPES, ROWS)
+    refused(url, Schema(Number("nobody", 0, 1)), r"no column 'nobody'.*\['age', 'city', 'secret'\]")
+    refused(url, Schema(Number("secret", 0, 1)), "declared to hold numbers but the table has text")
+    refused(url, Schema(Number("age", 0, 1), unit="city2", max_rows=2), "no column 'city2'")
+    refused(url, Schema(Category("city"), unit="age", max_rows=2), "integers or text")
+    refused(postgres.url(table="nothing"), SCHEMA, "cannot be read")
+    refused("postgresql://nobody:SECRET@127.0.0.1:1/db/t", SCHEMA, "cannot be read")
+    run(postgres, "CREATE OR REPLACE VIEW seen AS SELECT * FROM live")
+    refused(postgres.url(table="seen"), SCHEMA, "view")
+    run(postgres, "DROP VIEW seen")
+    refused(fill(postgres, "live", TYPES, []), SCHEMA, "no rows")
+    run(postgres, "DROP DATABASE IF EXISTS latin")
+    run(postgres, "CREATE DATABASE latin ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0")
+    refused(postgres.url("latin", "t"), SCHEMA, "UTF8")
+
+
+def test_a_partitioned_table(postgres: PostgresServer) -> None:
+    run(
+        postgres,
+        "DROP TABLE IF EXISTS parts; CREATE TABLE parts (age float8, city text)"
+        " PARTITION BY LIST (city); CREATE TABLE parts_a PARTITION OF parts FOR VALUES IN ('a');"
+        "CREATE TABLE parts_b PARTITION OF parts DEFAULT;"
+        "INSERT INTO parts SELECT i, chr(97 + i % 2) FROM generate_series(1, 50) AS i",
+    )
+    opened = open_engine(postgres.url(table="parts"), SCHEMA)
+    assert opened.exact_sums(COUNT) == [50]
+    run(postgres, "ALTER TABLE parts DETACH PARTITION parts_b")
+    assert fails(opened)
+    opened.close()
+    run(postgres, "DROP TABLE parts, parts_b")
+
+
+def test_many_threads_ask_at_once(engine: Engine) -> None:
+    found: list[list[int]] = []
+    threads = [
+        threading.Thread(target=lambda: found.extend(engine.exact_sums(COUNT) for _ in range(5)))
+        for _ in range(6)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == [[len(ROWS)]] * 30
+
+
+def test_without_the_driver_the_remedy_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "psycopg", None)
+    with pytest.raises(Refused, match=r"pip install 'sulq\[postgres\]'"):
+        open_engine("postgresql://h/db/t", SCHEMA)
