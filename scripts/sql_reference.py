@@ -222,7 +222,10 @@ of one single row, so MIN and MAX are where *clearly* anybody is; their interval
 `... WITHIN 50 CONFIDENCE 95` after the statement asks for error bars of +-50, and pays what that takes.
 `... WITHIN 2 PERCENT CONFIDENCE 95` asks for 2 % of the value. That is priced from an earlier answer to the same
 question or, for counts, from `rows=`, never from the rows. The result says whether the target was met, judged
-from the noisy answer. Not for quantiles: their bars depend on the rows.
+from the noisy answer. Priced so are counts, sums, averages, variances and deviations, ratios to a count of the
+same rows, and sums and multiples of those; averages and ratios need to know how many rows match, by `rows=` or
+because all do. Not for quantiles: their bars depend on how dense the rows lie, so they are refused, free.
+Whatever a statement is to cost, all its questions are charged in one transaction, or none.
 
 ## Differential privacy options
 

@@ -71,8 +71,8 @@ def _shared(
     analyst: str,
     confidence: float,
 ) -> list[Price]:
-    """Credits by weight, or by unit price: then all have the same noise. What own repeats do not
-    need goes to the others."""
+    """Credits by unit price, so that all have the same noise; what own repeats do not need goes to
+    the others. By weight each has its part, and what repeats do not need is not spent."""
     units = [unit_cost(bound, database.calibration) for bound in bounds]
     parts: dict[str, Fraction] = {}  # a question that comes twice counts once, at the larger weight
     for place, (bound, unit) in enumerate(zip(bounds, units, strict=True)):
@@ -88,7 +88,7 @@ def _shared(
         for digest, weight in parts.items()
         if not _told(database, bounds[first[digest]], prices[digest], analyst, confidence).repeat
     }
-    if len(due) < len(parts):
+    if weights is None and len(due) < len(parts):
         for digest, part in _divided(credits, due).items():
             prices[digest] = priced(first[digest], part)
     return [prices.get(bound.digest) or priced(i, None) for i, bound in enumerate(bounds)]

@@ -15,11 +15,11 @@ from sulq.query.sum_query import text_of
 from sulq.sql.amounts import Lookups, Priced, explained, priced_statement
 from sulq.sql.estimates import Estimate
 from sulq.sql.evaluation import Evaluation
+from sulq.sql.forecasts import Forecasts
 from sulq.sql.recipes import Plan
 from sulq.sql.result import Column, Result
 from sulq.sql.select import Item, Target, aggregates_of
 from sulq.sql.sense import MOMENTS, kind_of
-from sulq.sql.targets import Forecasts
 
 BAR_UNITS = {"date": " days", "datetime": " seconds"}
 
@@ -190,14 +190,19 @@ def _asked(oracle: Oracle, priced: Priced, rows: int | None, key: str | None) ->
 
 def _answers(oracle: Oracle, priced: Priced, rows: int | None, key: str | None) -> list[Answer]:
     """All of them: in one transaction where the oracle has plans, else one after the other."""
-    questions, terms = priced.plan.questions, {"confidence": priced.confidence, "rows": rows}
+    questions = priced.plan.questions
+    terms: dict[str, Any] = {"confidence": priced.confidence, "rows": rows}
     batch = getattr(oracle, "plan", None)
-    if batch is not None and len(questions) > 1 and set(priced.amounts) == {None}:
+    if batch is not None and len(questions) > 1:
+        paid = [amount for amount in priced.amounts if amount is not None]
+        if paid:  # by weight each question gets its own amount, also next to a repeat
+            weights = [amount or Fraction(1) for amount in priced.amounts]
+            terms |= {"credits": sum(paid, Fraction(0)), "weights": weights}
         found: list[Answer] = batch(list(questions), **terms).ask(key)
         return found
     keys = [key if key is None or not at else f"{key}/{at + 1}" for at in range(len(questions))]
     return [
-        oracle.ask(question, credits=amount, key=each, **terms)  # type: ignore[arg-type]
+        oracle.ask(question, credits=amount, key=each, **terms)
         for question, amount, each in zip(questions, priced.amounts, keys, strict=True)
     ]
 

@@ -8,21 +8,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from fractions import Fraction
-
-import numpy as np
 
 from sulq.accounting.calibration import SET_ASIDE, calibrate
 from sulq.accounting.gaussian import gaussian_mu
+from sulq.accounting.losses import CREDIT
 from sulq.accounting.pricing import COARSE, fine_bits, finer, price, unit_cost
 from sulq.errors import InvalidQuery
 from sulq.oracle import Oracle, credits_text
-from sulq.readings import Forecast, forecast, z_of
+from sulq.readings import forecast
 from sulq.schema.binding import BoundQuery, bind
 from sulq.schema.promise import Promise
-from sulq.sql.recipes import Mean, Plan, Public, Question, Total, Variance
-from sulq.sql.select import Aggregate, Calculation, Constant, Output, aggregates_of
+from sulq.sql.forecasts import Forecasts
+from sulq.sql.recipes import Plan, Quantile, Question
+from sulq.sql.select import Aggregate, aggregates_of
+
+SIGNIFICANT = 32
 
 
 def bound_by(question: Question, oracle: Oracle) -> BoundQuery:
@@ -44,7 +45,14 @@ def unit_prices(plan: Plan, oracle: Oracle) -> list[Fraction]:
 def shared_out(credits: Fraction, units: list[Fraction]) -> list[Fraction | None]:
     """Credits in proportion to unit prices: all noise is scaled alike. None: public and free."""
     total = sum(units, Fraction(0))
-    return [credits * unit / total if unit else None for unit in units]
+    return [short(credits * unit / total) if unit else None for unit in units]
+
+
+def short(amount: Fraction, up: bool = False) -> Fraction:
+    """To 32 bits of steps of the ledger: as a plan shares credits out, so that both agree."""
+    steps = math.ceil(amount * CREDIT) if up else math.floor(amount * CREDIT)
+    spare = max(0, steps.bit_length() - SIGNIFICANT)
+    return Fraction((steps + ((1 << spare) - 1 if up else 0)) >> spare << spare, CREDIT)
 
 
 # --- OPTIONS(...) -------------------------------------------------------------------------------
@@ -102,115 +110,6 @@ def _check_unit(options: Mapping[str, Fraction | str], unit: str, max_rows: int)
 # --- WITHIN ... ---------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Forecasts:
-    """Error bars of outputs before anything is asked, from those of a plan's questions."""
-
-    plan: Plan
-    bars: tuple[Forecast, ...]
-    confidence: float
-    matching: int | None  # rows expected to match
-
-    def half_width(self, output: Output) -> float | None:
-        """Of an output; None where it depends on the data."""
-        if not aggregates_of(output):
-            return 0.0
-        if isinstance(output, Aggregate):
-            recipe = self.plan.recipes[id(output)]
-            if isinstance(recipe, Mean):
-                return self._mean(recipe)
-            if isinstance(recipe, Variance) and not recipe.root:
-                return self._variance(recipe)
-        weights = self.weights(output)
-        return None if weights is None else self._linear(weights)
-
-    def weights(self, output: Output) -> dict[int, float] | None:
-        """An output as a linear form of the vector's terms; None if it is not one."""
-        match output:
-            case Aggregate():
-                recipe = self.plan.recipes[id(output)]
-                if isinstance(recipe, Public):
-                    return {}
-                return dict(recipe.parts) if isinstance(recipe, Total) else None
-            case Calculation(operator="+" | "-" | "*" | "/" as sign, parts=(left, right)):
-                return self._combined(sign, left, right)
-            case Calculation(operator="negate" | "round", parts=(inner, *_)):
-                found = self.weights(inner)
-                side = -1.0 if output.operator == "negate" else 1.0
-                return None if found is None else {k: side * w for k, w in found.items()}
-            case Constant():
-                return {}
-        return None
-
-    def _combined(self, sign: str, left: Output, right: Output) -> dict[int, float] | None:
-        a, b = self.weights(left), self.weights(right)
-        if a is None or b is None:
-            return None
-        if sign in "+-":
-            side = 1.0 if sign == "+" else -1.0
-            return {k: a.get(k, 0.0) + side * b.get(k, 0.0) for k in {*a, *b}}
-        if isinstance(right, Constant):
-            factor = _number(right)
-            if sign == "/":
-                factor = 1 / factor if factor else math.nan
-            return {k: w * factor for k, w in a.items()}
-        if isinstance(left, Constant) and sign == "*":
-            return {k: w * _number(left) for k, w in b.items()}
-        return None
-
-    def _terms(self) -> tuple[list[float], list[float]]:
-        """Standard error and half-width of every term, the same in every cell."""
-        known: dict[int, tuple[list[float], list[float]]] = {}
-        for question in {question for question, _ in self.plan.places}:
-            bar = self.bars[question]
-            halves = np.asarray(bar.half_width(self.confidence), dtype=np.float64)
-            errors = np.asarray(bar.standard_error, dtype=np.float64)
-            terms = halves.shape[-1]
-            known[question] = (
-                errors.reshape(-1, terms).max(axis=0).tolist(),
-                halves.reshape(-1, terms).max(axis=0).tolist(),
-            )
-        return (
-            [known[question][0][at] for question, at in self.plan.places],
-            [known[question][1][at] for question, at in self.plan.places],
-        )
-
-    def _linear(self, weights: dict[int, float]) -> float:
-        used = {place: weight for place, weight in weights.items() if weight}
-        if not used:
-            return 0.0
-        errors, halves = self._terms()
-        if len(used) == 1:
-            ((place, weight),) = used.items()
-            return abs(weight) * halves[place]
-        return z_of(self.confidence) * math.hypot(*(w * errors[p] for p, w in used.items()))
-
-    def _mean(self, recipe: Mean) -> float | None:
-        if not self.matching:
-            return None
-        errors, _ = self._terms()
-        half_range = (recipe.high - recipe.low) / 2
-        error = math.hypot(errors[recipe.centred], half_range * errors[recipe.counted])
-        return z_of(self.confidence) * error / self.matching
-
-    def _variance(self, recipe: Variance) -> float | None:
-        if not self.matching:
-            return None
-        errors, _ = self._terms()
-        half = (recipe.mean.high - recipe.mean.low) / 2
-        error = math.hypot(
-            errors[recipe.squared],
-            2 * half * errors[recipe.mean.centred],
-            2.5 * half**2 * errors[recipe.mean.counted],
-        )
-        return z_of(self.confidence) * error / self.matching
-
-
-def _number(constant: Constant) -> float:
-    value = constant.value
-    return float(value) if isinstance(value, int | Fraction) else math.nan
-
-
 def intensity_for(
     plan: Plan,
     oracle: Oracle,
@@ -223,29 +122,50 @@ def intensity_for(
     bound = [bound_by(question, oracle) for question in plan.questions]
     units = [unit_cost(each, calibration) for each in bound]
     matching = rows if rows is not None else (None if plan.select.groups else oracle.size)
-    power = 1 if oracle.promise.noise == "laplace" else 2
-    intensity = Fraction(1)
-    for _ in range(4):  # the law scales; one step is enough but for rounding
+    power = 1.0 if oracle.promise.noise == "laplace" else 2.0
+    intensity, tried = Fraction(1), (0.0, 0.0)
+    for _ in range(20):  # bars fall as a power of the intensity; of roots and ratios nearly
         bars = tuple(
             forecast(each, price(each, calibration, intensity).laws, rows, oracle.size)
             for each in bound
         )
-        forecasts = Forecasts(plan, bars, confidence, matching)
-        ratio = 0.0
-        for item in plan.select.items:
-            if item.name not in wanted:
-                continue
-            half = forecasts.half_width(item.of)
-            if half is None or not math.isfinite(half):
-                raise InvalidQuery(
-                    f"no error bar can be promised for {item.name:.60}; state rows=..., put WITHIN"
-                    " on counts, sums or averages alone, or use credits="
-                )
-            ratio = max(ratio, half / wanted[item.name])
-        if ratio == 0 or (ratio <= 1 and intensity != 1):
+        ratio = _missed(Forecasts(plan, bars, confidence, matching), wanted)
+        if ratio == 0 or (0.99 <= ratio <= 1 and intensity != 1):
             break
-        intensity = finer(intensity * Fraction(ratio) ** power)
-    return [unit * intensity if unit else None for unit in units]
+        spread = math.log(intensity) - tried[0]
+        fall = (tried[1] - math.log(ratio)) / spread if tried[1] and spread else 0.0
+        power = 1 / fall if 0.05 < fall < 5 else power
+        tried = math.log(intensity), math.log(ratio)
+        intensity = finer(intensity * Fraction(ratio**power * (1 + 1e-9)))
+    return [short(unit * intensity, up=True) if unit else None for unit in units]
+
+
+def _missed(forecasts: Forecasts, wanted: Mapping[str, float]) -> float:
+    """How many times too wide the widest bar is."""
+    ratio = 0.0
+    for item in forecasts.plan.select.items:
+        if item.name not in wanted:
+            continue
+        half = forecasts.half_width(item.of)
+        if half is None or not math.isfinite(half):
+            raise InvalidQuery(_unpromised(item.name, forecasts, aggregates_of(item.of)))
+        ratio = max(ratio, half / wanted[item.name])
+    return ratio
+
+
+def _unpromised(name: str, forecasts: Forecasts, inside: list[Aggregate]) -> str:
+    said = f"no error bar can be promised for {name:.60}"
+    if any(isinstance(forecasts.plan.recipes[id(one)], Quantile) for one in inside):
+        return (
+            f"{said}: how far off a quantile is depends on how dense the rows lie there;"
+            " ask without WITHIN (its interval says how exact it is), with credits=, or for AVG"
+        )
+    if forecasts.matching is None:
+        return f"{said}: it depends on how many rows match; state rows=..., or use credits="
+    return (
+        f"{said}; put WITHIN on counts, sums, averages, deviations and ratios to a count of the"
+        " rows, state more rows=..., or use credits="
+    )
 
 
 def over(cap: Fraction, due: Fraction) -> InvalidQuery:
