@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import psycopg
+import pytest
 from tests.engines.reference import Row
-from tests.postgres_server import PostgresServer
+from tests.postgres_server import NO_DRIVER, PostgresServer
+
+psycopg = pytest.importorskip("psycopg", reason=NO_DRIVER)
 
 AWKWARD = {
     "x": "double precision",

@@ -8,9 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import psycopg
 import pytest
-from tests.engines.postgres_tables import fill, run
+from tests.engines.postgres_tables import fill, psycopg, run
 from tests.postgres_server import PostgresServer, running
 
 import sulq.engines.postgres as engine_file
