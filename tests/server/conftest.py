@@ -66,6 +66,13 @@ class Served:
     def database(self) -> Database:
         return self.databases["people"]
 
+    def logged(self, least: int) -> str:
+        """The log, once it has so many lines: they are written after the replies."""
+        until = time.monotonic() + 10
+        while len(self.log.getvalue().splitlines()) < least and time.monotonic() < until:
+            time.sleep(0.01)
+        return self.log.getvalue()
+
     def client(self, who: str | None = "analyst", **more: Any) -> httpx.Client:
         """An HTTP client with the token of a role, or of an analyst by name; None: without."""
         headers = {} if who is None else {"Authorization": f"Bearer {self.tokens[who]}"}
@@ -85,7 +92,7 @@ class Served:
 @contextmanager
 def serving(app: Any) -> Iterator[str]:
     """uvicorn in a thread; the address."""
-    config = uvicorn.Config(app, host="127.0.0.1", port=0, log_config=None, access_log=False)
+    config = uvicorn.Config(app, host="127.0.0.1", port=0, log_config=None, server_header=False)
     running = uvicorn.Server(config)
     thread = threading.Thread(target=running.run, daemon=True)
     thread.start()

@@ -7,7 +7,6 @@ import signal
 import socket
 import ssl
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
@@ -24,8 +23,6 @@ from sulq.server.presence import announced
 from sulq.server.tables import Tables
 
 PORT = 8765
-OWNER_HOURS = 12
-"""So long is the owner's token good that a start gives out."""
 GRACE = 30
 """Seconds that replies which have begun get when the server is stopped."""
 
@@ -139,7 +136,7 @@ def serve_tables(
     """Serve until somebody stops it; then everything that has begun is finished and stored."""
     no_core_files()
     with open_access() as access, ExitStack() as stack:
-        token = access.issue("owner", Role.OWNER, expires=int(time.time()) + 3_600 * OWNER_HOURS)
+        token = access.lend("owner", Role.OWNER)  # good while this server runs
         app = create_app(tables, access, settings=settings, log=log)
         if extra is not None:
             extra(app)

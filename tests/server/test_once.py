@@ -1,0 +1,163 @@
+"""Idempotency keys: the same bytes, charged once, whatever comes in between."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from fractions import Fraction
+from pathlib import Path
+
+import httpx
+import pytest
+from tests.server.conftest import PROMISE, SCHEMA, new_key, write_people
+
+from sulq import Database, col, count, mean
+from sulq.engines import duckdb as engine
+from sulq.errors import EngineFailed
+from sulq.wire import question_json
+
+OLD = {"question": question_json(count(where=col("age") > 40))}
+YOUNG = {"question": question_json(count(where=col("age") < 20))}
+STATEMENT = {"sql": "SELECT AVG(income), AVG(age) FROM people WHERE smoker"}
+PLAN = {"questions": [OLD["question"], question_json(mean("age"))], "credits": 3}
+
+
+@pytest.mark.parametrize(("path", "body"), [("ask", OLD), ("sql", STATEMENT), ("plan/ask", PLAN)])
+def test_a_retry_gets_the_same_bytes_and_is_charged_once(server, path, body):
+    key = new_key()
+    first = server.post(path, body, key=key)
+    left = server.database.left_for("analyst")
+    again = server.post(path, body, key=key)
+    assert (first.status_code, again.status_code) == (200, 200)
+    assert again.content == first.content
+    assert server.database.left_for("analyst") == left < 40
+    assert left == 40 - Fraction(first.json()["credits_exact"])
+
+
+def test_a_key_stands_for_one_request_of_one_caller(server):
+    key = new_key()
+    server.post("ask", OLD, key=key)
+    reply = server.post("ask", YOUNG, key=key)
+    assert (reply.status_code, reply.json()["code"]) == (409, "key_reused")
+    assert reply.json()["credits_spent"] == 0
+    assert server.post("sql", STATEMENT, key=key).json()["code"] == "key_reused"
+    assert server.database.left_for("analyst") == 39
+    assert server.post("ask", YOUNG, "rival", key=key).status_code == 200
+
+
+def test_a_refused_request_leaves_its_key_free(server):
+    key = new_key()
+    assert server.post("ask", {**OLD, "credits": 41}, key=key).status_code == 402
+    assert server.post("ask", YOUNG, key=key).status_code == 200
+
+
+def test_a_price_above_the_limit_is_refused_free(server):
+    reply = server.post("ask", {**OLD, "max_credits": "1/2"})
+    assert (reply.status_code, reply.json()["code"]) == (409, "price_changed")
+    assert server.post("sql", {**STATEMENT, "max_credits": 0}).json()["code"] == "price_changed"
+    body = {**PLAN, "max_credits": 1}
+    assert server.post("plan/ask", body).json()["code"] == "price_changed"
+    assert server.database.statement().spent == 0
+    assert server.post("ask", {**OLD, "max_credits": 1}).status_code == 200
+
+
+def test_requests_with_one_key_at_once_are_one(server):
+    key, found = new_key(), []
+
+    def ask() -> None:
+        found.append(server.post("ask", OLD, key=key).content)
+
+    threads = [threading.Thread(target=ask) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(set(found)) == 1
+    assert json.loads(found[0])["credits"] == 1
+    assert server.database.left_for("analyst") == 39
+
+
+@pytest.mark.parametrize(("path", "body"), [("ask", OLD), ("sql", STATEMENT), ("plan/ask", PLAN)])
+def test_an_engine_that_fails_says_what_was_spent_and_a_retry_is_free(
+    server, monkeypatch, path, body
+):
+    key, sound = new_key(), engine.DuckDBEngine.prepare
+
+    def broken(self, sums):
+        sound(self, sums)
+
+        def read():
+            raise EngineFailed
+
+        return read
+
+    monkeypatch.setattr(engine.DuckDBEngine, "prepare", broken)
+    reply = server.post(path, body, key=key)
+    spent = Fraction(reply.json()["credits_spent_exact"])
+    assert (reply.status_code, reply.json()["code"]) == (503, "engine_failed")
+    assert server.database.left_for("analyst") == 40 - spent < 40
+    monkeypatch.undo()
+    again = server.post(path, body, key=key)
+    assert again.status_code == 200
+    assert Fraction(again.json()["credits_exact"]) == spent
+    assert server.database.left_for("analyst") == 40 - spent
+    assert server.post(path, body, key=key).content == again.content
+
+
+KILLED = Path(__file__).with_name("killed.py")
+
+
+@contextmanager
+def running(directory: Path, *more: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """The server as a process of its own, and its address."""
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    command = [sys.executable, str(KILLED), str(directory), *more]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
+        assert process.stdout is not None
+        try:
+            yield process, process.stdout.readline().strip()
+        finally:
+            process.terminate()
+
+
+def crashes() -> Iterator[object]:
+    """All moments for all requests; the quick run has each moment and each request once."""
+    requests = [("ask", OLD), ("sql", STATEMENT), ("plan/ask", PLAN)]
+    for number, step in enumerate(("charged", "answered", "kept")):
+        for place, (path, body) in enumerate(requests):
+            marks = () if number == place else (pytest.mark.slow,)
+            yield pytest.param(step, path, body, marks=marks, id=f"{step}-{path}")
+
+
+@pytest.mark.parametrize(("step", "path", "body"), crashes())
+def test_killed_between_charge_and_reply_a_retry_is_answered_and_charged_once(
+    tmp_path, monkeypatch, step, path, body
+):
+    monkeypatch.setenv("SULQ_STATE", str(tmp_path / "state"))
+    write_people(tmp_path / "people.parquet")
+    key = new_key()
+
+    def asked(url: str) -> httpx.Response:
+        token = (tmp_path / "token").read_text()
+        headers = {"Authorization": f"Bearer {token}", "Idempotency-Key": key}
+        return httpx.post(f"{url}/v1/tables/people/{path}", json=body, headers=headers, timeout=60)
+
+    with running(tmp_path, step) as (process, url):
+        with pytest.raises(httpx.TransportError):
+            asked(url)
+        assert process.wait(30) == -signal.SIGKILL
+    with running(tmp_path) as (_, url):
+        reply, again = asked(url), asked(url)
+    assert reply.status_code == 200, reply.text
+    assert again.content == reply.content
+    paid = Fraction(reply.json()["credits_exact"])
+    with Database.open(
+        tmp_path / "people.parquet", SCHEMA, PROMISE, tmp_path / "people.ledger", name="people"
+    ) as database:
+        assert database.left_for("analyst") == 40 - paid < 40

@@ -1,0 +1,120 @@
+"""Role x endpoint: every route of the application, every role, what happens."""
+
+from __future__ import annotations
+
+import pytest
+from fastapi.routing import APIRoute
+from tests.server.conftest import new_key
+
+from sulq import col, count
+from sulq.server.access import Role
+from sulq.wire import question_json
+
+OLD = {"question": question_json(count(where=col("age") > 40))}
+EVERYBODY = frozenset(Role)
+ASKERS = frozenset({Role.OWNER, Role.ANALYST})
+OWNER = frozenset({Role.OWNER})
+READERS = frozenset({Role.OWNER, Role.AUDITOR})
+OPEN = None
+
+PLAN = {"questions": [OLD["question"]]}
+TABLE = "/v1/tables/{table}"
+MATRIX: dict[tuple[str, str], tuple[frozenset[Role] | None, object]] = {
+    ("GET", "/healthz"): (OPEN, None),
+    ("GET", "/docs"): (OPEN, None),
+    ("POST", "/v1/enter"): (OPEN, {"code": "none"}),
+    ("GET", "/metrics"): (OWNER, None),
+    ("GET", "/v1/me"): (EVERYBODY, None),
+    ("GET", "/v1/tables"): (EVERYBODY, None),
+    ("GET", f"{TABLE}/schema"): (EVERYBODY, None),
+    ("GET", f"{TABLE}/statement"): (EVERYBODY, None),
+    ("GET", f"{TABLE}/ledger"): (EVERYBODY, None),
+    ("GET", f"{TABLE}/answers"): (EVERYBODY, None),
+    ("GET", f"{TABLE}/dummy"): (EVERYBODY, None),
+    ("GET", f"{TABLE}/receipts/{{number}}"): (EVERYBODY, None),
+    ("POST", f"{TABLE}/quote"): (ASKERS, OLD),
+    ("POST", f"{TABLE}/ask"): (ASKERS, OLD),
+    ("POST", f"{TABLE}/sql"): (ASKERS, {"sql": "SELECT COUNT(*) FROM people"}),
+    ("POST", f"{TABLE}/plan"): (ASKERS, PLAN),
+    ("POST", f"{TABLE}/plan/ask"): (ASKERS, PLAN),
+    ("POST", f"{TABLE}/exact/quote"): (ASKERS, PLAN),
+    ("POST", f"{TABLE}/exact"): (ASKERS, PLAN),
+    ("POST", f"{TABLE}/reservations"): (ASKERS, {"credits": 1}),
+    ("DELETE", f"{TABLE}/reservations/{{reservation}}"): (ASKERS, None),
+    ("GET", f"{TABLE}/grants"): (OWNER, None),
+    ("POST", f"{TABLE}/grants"): (OWNER, {"name": "zoe", "credits": 1}),
+    ("PATCH", f"{TABLE}/grants/{{name}}"): (OWNER, {"credits": 1}),
+    ("DELETE", f"{TABLE}/grants/{{name}}"): (OWNER, None),
+    ("POST", f"{TABLE}/close"): (OWNER, {"reason": "the study has ended"}),
+}
+"""Who may, and a body that is understood. A refusal by role comes before anything else."""
+
+
+def routes_of(app) -> dict[tuple[str, str], APIRoute]:
+    """Every route, also of routers that were included."""
+    routes = [
+        inner
+        for route in app.routes
+        for inner in getattr(getattr(route, "original_router", None), "routes", [route])
+    ]
+    return {
+        (method, route.path): route
+        for route in routes
+        if isinstance(route, APIRoute)
+        for method in route.methods
+    }
+
+
+def declared(route: APIRoute) -> frozenset[Role] | None:
+    """The roles that a route requires, as its dependency says."""
+    found = [
+        dependency.call.roles
+        for dependency in route.dependant.dependencies
+        if hasattr(dependency.call, "roles")
+    ]
+    assert len(found) <= 1
+    return found[0] if found else None
+
+
+def ours(path: str) -> bool:
+    """The console's own routes have their own matrix."""
+    return path.startswith(("/v1/", "/healthz", "/metrics", "/docs"))
+
+
+def test_every_route_is_in_the_matrix_with_its_roles(server):
+    found = {
+        name: declared(route) for name, route in routes_of(server.app).items() if ours(name[1])
+    }
+    assert found == {name: roles for name, (roles, _) in MATRIX.items()}
+
+
+@pytest.mark.parametrize("who", [None, "bad", *map(str, Role)])
+def test_each_role_gets_in_exactly_where_it_may(server, who):
+    server.tokens["bad"] = "sulq_" + "x" * 43
+    client = server.client(who)
+    for (method, path), (roles, body) in MATRIX.items():
+        url = path.format(table="people", number=1, reservation="none", name="zoe")
+        reply = client.request(method, url, json=body, headers={"Idempotency-Key": new_key()})
+        code = reply.json().get("code") if "json" in reply.headers["content-type"] else None
+        if roles is OPEN:
+            assert code in (None, "unknown_token"), path  # the code of /v1/enter
+        elif who in (None, "bad"):
+            assert (reply.status_code, code) == (401, "unknown_token"), path
+            assert reply.headers["www-authenticate"] == "Bearer"
+        elif Role(who) not in roles:
+            assert (reply.status_code, code) == (403, "not_for_this_role"), path
+        else:
+            assert code not in ("unknown_token", "not_for_this_role"), path
+            assert reply.status_code < 500
+
+
+def test_a_token_reaches_its_tables_only(server):
+    server.tokens["narrow"] = server.access.issue("narrow", Role.OWNER, frozenset({"elsewhere"}))
+    client = server.client("narrow")
+    assert client.get("/v1/tables").json()["tables"] == []
+    for method, path in MATRIX:
+        if "{table}" in path:
+            url = path.format(table="people", number=1, reservation="none", name="zoe")
+            body = MATRIX[method, path][1]
+            reply = client.request(method, url, json=body, headers={"Idempotency-Key": new_key()})
+            assert (reply.status_code, reply.json()["code"]) == (404, "not_found"), path
