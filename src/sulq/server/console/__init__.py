@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from fastapi import FastAPI
 
-from sulq.server.console import pages, shell
+from sulq.server.console import ask_page, pages, shell, table_page
 from sulq.server.service import Service
 
 ROUTERS = (
     shell.router,
+    table_page.router,
+    ask_page.router,
     pages.router,
 )
 

@@ -92,6 +92,7 @@ async function load(walked = false) {
   const root = find("[data-page]", main);
   if (root?.dataset.only) return go(root.dataset.only, true);
   document.title = root?.dataset.title || "sulq";
+  for (const spot of main.querySelectorAll("[data-origin]")) spot.textContent = location.origin;
   fold(main);
   if (walked) { scrollTo(0, 0); (find("h1", main) || main).setAttribute("tabindex", "-1"); (find("h1", main) || main).focus(); }
   await head;

@@ -1,0 +1,220 @@
+"""An answer as the page shows it: sentence, table, chart, and what the numbers mean."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+from sulq.accounting.calibration import calibrate
+from sulq.database import Analyst, Database
+from sulq.schema.columns import Number
+from sulq.server.console.charts import Bar, error_bars
+from sulq.server.console.sentences import Sentence, names_of, no_reading, result_sentence
+from sulq.server.console.show import Cell, answer_cell
+from sulq.server.console.words import Shape, group_word, key_text, number_word, one, plural
+from sulq.shown import bar_text, credits_word, ordinal, show, spelled
+from sulq.sql.estimates import Estimate
+from sulq.sql.result import Result
+from sulq.wire import SqlReply
+
+MOST_BARS = 60
+MOST_SHOWN = 500
+"""Rows on the page; the file has them all."""
+NOISES = {"gaussian": "Gaussian", "laplace": "Laplace", "binomial": "coin-toss", "huber": "Huber"}
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    keys: tuple[str, ...]
+    cells: tuple[Cell, ...]
+    csv: str
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerView:
+    table: str
+    receipts: tuple[tuple[int, str], ...]
+    paid: str
+    made_up: bool
+    sentence: Sentence
+    heads: tuple[str, ...]
+    figures: tuple[str, ...]
+    ranged: bool
+    rows: tuple[Row, ...]
+    more: str
+    csv_head: str
+    chart: Markup
+    layout: str
+    meaning: tuple[tuple[str, str], ...]
+    notes: tuple[str, ...]
+    python: str
+    bars: str
+    say: str
+
+
+def answer_view(
+    oracle: Database | Analyst,
+    table: str,
+    shape: Shape,
+    result: Result,
+    reply: SqlReply,
+    python: str,
+    *,
+    made_up: bool = False,
+) -> AnswerView:
+    """Made of noisy values only; the reply says what was paid."""
+    keys = [at for at, column in enumerate(result.columns) if column.is_key]
+    figures = [at for at, column in enumerate(result.columns) if not column.is_key]
+    counted = {figure.name for figure in shape.figures if figure.counts}
+    rows = tuple(
+        _row(result, row, keys, figures, counted, reply) for row in result.rows[:MOST_SHOWN]
+    )
+    more = len(result.rows) - len(rows)
+    sentence = result_sentence(result, shape)
+    names = [result.columns[at].name for at in figures]
+    csv_head = [result.columns[at].name for at in keys]
+    for name in names:
+        csv_head += [name, f"{name}_low", f"{name}_high"]
+    chart = _chart(result, figures, shape)
+    paid = reply.credits_exact
+    return AnswerView(
+        table=table,
+        receipts=tuple((number, ordinal(number)) for number in reply.receipts),
+        paid=credits_word(paid) if paid else "free",
+        made_up=made_up,
+        sentence=sentence,
+        heads=tuple(result.columns[at].name for at in keys),
+        figures=tuple(names),
+        ranged=len(figures) == 1,
+        rows=rows,
+        more=f"{spelled(more, 0)} more rows are in the CSV." if more > 0 else "",
+        csv_head=json.dumps([*csv_head, "receipt"]),
+        chart=chart,
+        layout="many" if len(names) > 1 or len(rows) > 14 else "" if chart else "one",
+        meaning=_meaning(oracle, shape, sentence, result),
+        notes=tuple(dict.fromkeys(result.notes)),
+        python=python,
+        bars=bars_text(result, figures),
+        say=f"{sentence.bold} {sentence.rest}".strip(),
+    )
+
+
+def _row(
+    result: Result,
+    row: tuple[object, ...],
+    keys: list[int],
+    figures: list[int],
+    counted: set[str],
+    reply: SqlReply,
+) -> Row:
+    cells, values = [], [_plain(row[at]) for at in keys]
+    for at in figures:
+        cell = row[at]
+        if not isinstance(cell, Estimate):
+            cells.append(Cell(value=key_text(cell), raw=key_text(cell)))
+            values += [_plain(cell), "", ""]
+            continue
+        low, high = cell.interval(result.confidence)
+        if no_reading(cell, result.confidence):
+            cells.append(Cell(text="no reading"))
+        else:
+            count = result.columns[at].name in counted
+            cells.append(answer_cell(cell.value, low, high, count=count))
+        values += [f"{number:.10g}" for number in (cell.value, low, high)]
+    receipt = " ".join(ordinal(number) for number in reply.receipts)
+    return Row(
+        tuple(key_text(row[at]) for at in keys), tuple(cells), json.dumps([*values, receipt])
+    )
+
+
+def _plain(value: object) -> str:
+    return "" if value is None else key_text(value)
+
+
+def _chart(result: Result, figures: list[int], shape: Shape) -> Markup:
+    """Of the first figure, by group; nothing where there is one number, or too many."""
+    if not figures or not shape.groups or not 1 < len(result.rows) <= MOST_BARS:
+        return Markup("")
+    at, bars = figures[0], []
+    for name, row in zip(names_of(result), result.rows, strict=True):
+        cell = row[at]
+        if not isinstance(cell, Estimate) or no_reading(cell, result.confidence):
+            continue
+        low, high = cell.interval(result.confidence)
+        shown = show(cell.value, max(high - cell.value, cell.value - low))
+        bars.append(Bar(name, shown.number, shown.number - shown.half, shown.number + shown.half))
+    if len(bars) < 2:
+        return Markup("")
+    name = result.columns[at].name
+    label = f"{name} by {' and '.join(shape.groups)}: {len(bars)} bars with their 95 % ranges."
+    return error_bars(bars, f"{name}; whisker = 95 % range", f"{label} The table says the same.")
+
+
+def bars_text(result: Result, figures: list[int]) -> str:
+    """The smallest and the largest bar of the first figure: "± 1.0 to 1.3"."""
+    halves = []
+    for row in result.rows:
+        cell = row[figures[0]] if figures else None
+        if isinstance(cell, Estimate) and not no_reading(cell, result.confidence):
+            low, high = cell.interval(result.confidence)
+            halves.append(max(high - cell.value, cell.value - low))
+    if not halves or max(halves) == 0:
+        return "none" if halves else "±"
+    least, most = bar_text(min(halves)), bar_text(max(halves))
+    return f"± {most}" if least == most else f"± {least} to {most}"
+
+
+def _meaning(
+    oracle: Database | Analyst, shape: Shape, sentence: Sentence, result: Result
+) -> tuple[tuple[str, str], ...]:
+    who, percent = one(oracle.schema), f"{100 * result.confidence:.6g}"
+    noun = shape.figures[0].noun if shape.figures else "number"
+    said = [(
+        "The bar is our noise.",
+        f"We added random noise so that no single {who} shows. In {percent} of 100 such answers"
+        f" the exact {noun} lies inside the range. If your {plural(who)} are a sample of something"
+        " larger, sampling error comes on top.",
+    )]  # fmt: skip
+    if sentence.pairs:
+        example = f": {sentence.example}." if sentence.example else "."
+        every = number_word(sentence.pairs)
+        said.append((
+            "“Not distinguishable”",
+            f"means the difference is smaller than its own bar. All {every} pairs were compared,"
+            f" and the bars are widened so that all {every} hold together{example}",
+        ))  # fmt: skip
+    said.append(("How it was made.", _made(oracle, shape)))
+    said.append((
+        "Asked again, it is free.",
+        "You and everyone else get this same stored answer. What follows from it is free too.",
+    ))  # fmt: skip
+    return tuple(said)
+
+
+def _made(oracle: Database | Analyst, shape: Shape) -> str:
+    promise = oracle.promise
+    per = f" per {group_word(shape.groups)}" if shape.groups else ""
+    kinds = {figure.kind for figure in shape.figures}
+    if kinds <= {"count", "persons"}:
+        what = f"One count{per}"
+    elif kinds == {"avg"}:
+        what = f"A count and a total{per}"
+    elif "quantile" in kinds:
+        what = f"Counts of nested ranges{per}"
+    else:
+        what = f"A few sums{per}"
+    spread = calibrate(promise).unit_standard_deviation
+    text = (
+        f"{what}, each with {NOISES.get(promise.noise, promise.noise)} noise (a count for 1 credit:"
+        f" standard deviation {spelled(spread, 1)})"
+    )
+    text += ", then divided." if "avg" in kinds else "."
+    for figure in shape.figures[:3]:
+        if figure.column and figure.column in oracle.schema:
+            column = oracle.schema[figure.column]
+            if isinstance(column, Number) and column.kind == "number":
+                high = spelled(float(column.range[1]), None)
+                text += f" Values of {figure.column} over {high} count as {high}."
+    return text

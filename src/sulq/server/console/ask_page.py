@@ -1,0 +1,308 @@
+"""The Ask page: a statement, its price while it is typed, its answer. Through the same Service."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Annotated, Literal
+
+from fastapi import APIRouter, Path, Request
+from fastapi.responses import HTMLResponse, Response
+from pydantic import Field
+
+from sulq.errors import SulqError
+from sulq.query.spelling import question_text
+from sulq.server.access import Caller
+from sulq.server.console.answer_view import AnswerView, answer_view
+from sulq.server.console.pages import Asker, fragment, page, problem_card
+from sulq.server.console.pricing_view import QuoteView, quote_view
+from sulq.server.console.refusal_view import RefusalView, dear_view, refusal_view
+from sulq.server.console.shell import purse_of
+from sulq.server.console.starters import Starter, starters
+from sulq.server.console.wishes import Wish, priced
+from sulq.server.console.words import short_values
+from sulq.server.problems import Problem, problem_of
+from sulq.server.routes_ask import Key
+from sulq.server.running import charged, in_thread, service_of
+from sulq.server.service import Asked, Service, ledger_name
+from sulq.shown import credits_word, left_text, ordinal
+from sulq.wire import SqlBody, SqlReply
+from sulq.wire.bodies import Body, Exact, Rows, Statement, Within
+
+router = APIRouter(include_in_schema=False)
+MOST_QUESTIONS = 5
+RECENT = 400
+"""Events of the chain that are looked through for the caller's last questions."""
+
+
+class WishBody(Body):
+    """What the quote bar sends."""
+
+    sql: Statement
+    stop: Literal["coarse", "plain", "fine"] = "plain"
+    within: Within | None = None
+    rows: Rows | None = None
+
+    @property
+    def wish(self) -> Wish:
+        return Wish(self.sql, self.stop, self.within, self.rows)
+
+
+class AskWishBody(WishBody):
+    """The same with the price that was seen."""
+
+    max_credits: Annotated[Exact | None, Field()] = None
+    dummy: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionLine:
+    text: str
+    price: str
+    number: str
+
+
+@dataclass(frozen=True, slots=True)
+class MineView:
+    lines: tuple[QuestionLine, ...]
+    used: str
+    budget: str
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class AskView:
+    table: str
+    columns: tuple[tuple[str, str, bool], ...]
+    examples: tuple[Starter, ...]
+    mine: MineView
+    closed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class AnsweredView:
+    quote: QuoteView | None
+    answer: AnswerView
+
+
+@dataclass(frozen=True, slots=True)
+class ReceiptView:
+    number: str
+    lines: tuple[tuple[str, str], ...]
+    raw: str
+
+
+def ask_view(service: Service, caller: Caller, table: str) -> AskView:
+    schema = service.oracle(caller, table).schema
+    return AskView(
+        table,
+        tuple((c.name, short_values(c), c.public) for c in schema.columns),
+        tuple(starters(schema, table)),
+        mine_view(service, caller, table),
+        purse_of(service, caller, table).left <= 0,
+    )
+
+
+def mine_view(service: Service, caller: Caller, table: str) -> MineView:
+    """The caller's own questions, the last ones first."""
+    statement = service.statement(caller, table)
+    lines = service.ledger(caller, table, max(0, statement.seq - RECENT), RECENT).entries
+    named = ledger_name(caller)
+    mine = [
+        QuestionLine(
+            _cut(str(line["question"])),
+            credits_word(Fraction(line["credits_exact"])) if line["credits"] else "free",
+            ordinal(int(line["seq"])),
+        )
+        for line in lines
+        if line.get("analyst") == named and line["kind"] in ("charge", "repeat", "release")
+        and line.get("question")
+    ]  # fmt: skip
+    purse = purse_of(service, caller, table)
+    used = max(purse.own_whole - purse.own_left, Fraction(0))
+    whole = left_text(purse.own_whole)
+    said = f"{left_text(used)} of {whole} credits used." if purse.shared else ""
+    return MineView(tuple(mine[-MOST_QUESTIONS:][::-1]), said, f"/t/{table}/budget", len(mine))
+
+
+def _cut(text: str) -> str:
+    plain = text.replace(" WITH OTHER", "")
+    return plain if len(plain) <= 72 else plain[:70] + " …"
+
+
+def asked_of(service: Service, caller: Caller, table: str, body: AskWishBody, key: str) -> Asked:
+    """What is charged: the very statement, credits and sizes that were quoted."""
+    return service.asked_sql(caller, table, sql_body(service, caller, table, body), key)
+
+
+def sql_body(service: Service, caller: Caller, table: str, body: AskWishBody) -> SqlBody:
+    found = priced(service.oracle(caller, table), table, body.wish)
+    return SqlBody(
+        sql=body.wish.text,
+        credits=found.credits,
+        rows=found.rows,
+        max_credits=None if body.dummy else body.max_credits,
+        dummy=body.dummy,
+    )
+
+
+def answered_view(
+    service: Service, caller: Caller, table: str, body: AskWishBody, key: str, raw: bytes, base: str
+) -> AnsweredView:
+    """The stored answer with its picture. Nothing is asked anew: what would cost is not read."""
+    reply = SqlReply.model_validate_json(raw)
+    real = service.oracle(caller, table)
+    oracle = service.made_up(table) if body.dummy else real
+    sent = sql_body(service, caller, table, body)
+    found = priced(real, table, body.wish)
+    terms = {"table": table, "credits": sent.credits, "rows": sent.rows}
+    if not body.dummy and oracle.quote_sql(sent.sql, **terms).credits:
+        raise Problem(503, "engine_failed", "The stored answer cannot be read just now.",
+                      "Ask again with the same button; it is charged once.")  # fmt: skip
+    again = {} if body.dummy else {"key": key}
+    result = oracle.sql(sent.sql, **terms, **again)
+    shown = answer_view(
+        real, table, found.shape, result, reply, python_text(base, table, sent),
+        made_up=body.dummy,
+    )  # fmt: skip
+    if body.dummy:
+        return AnsweredView(None, shown)
+    quote = replace(
+        quote_view(service, caller, table, body.wish),
+        state="asked",
+        price_label="Price to ask again",
+        get_label="Error, 95 %",
+        get=shown.bars,
+        left_label="Left",
+        button="Show again, free",
+        stops=(),
+        hint=None,
+        warning=None,
+        see="",
+        see_small="",
+    )
+    return AnsweredView(quote, shown)
+
+
+def python_text(base: str, table: str, sent: SqlBody) -> str:
+    """The same question from Python."""
+    more = f", credits={str(sent.credits)!r}" if sent.credits is not None else ""
+    if sent.credits is not None and sent.credits.denominator == 1:
+        more = f", credits={sent.credits}"
+    return (
+        "import sulq\n\n"
+        f'db = sulq.connect("{base}/{table}", token=...)\n'
+        f'result = db.sql("""\n{sent.sql}\n"""{more})\nprint(result)\n'
+    )
+
+
+def receipt_view(service: Service, caller: Caller, table: str, number: int) -> ReceiptView:
+    found = service.receipt(caller, table, number)
+    body = found["receipt"]
+    return ReceiptView(
+        ordinal(number),
+        (
+            ("Question", question_text(str(body["question"]))),
+            ("Account", str(body["analyst"])),
+            ("Neighbours", str(body["neighbours"])),
+            ("Data version", str(body["version"])),
+            ("Answer", "not in the receipt, only its fingerprint"),
+            ("Fingerprint", str(body["answer_hash"])),
+            ("Signature", str(found["signature"])),
+        ),
+        json.dumps(found, sort_keys=True, separators=(",", ":")),
+    )
+
+
+def refused(
+    service: Service, caller: Caller, table: str, wish: Wish, problem: Problem
+) -> RefusalView:
+    oracle = service.oracle(caller, table)
+    if problem.code == "budget_spent":
+        purse = purse_of(service, caller, table)
+        return dear_view(oracle, table, priced(oracle, table, wish), purse)
+    return refusal_view(oracle, table, wish.text, problem)
+
+
+def quoted_view(
+    service: Service, caller: Caller, table: str, wish: Wish
+) -> tuple[QuoteView, RefusalView | None]:
+    """The quote, and the card that says why it cannot be asked, if it cannot."""
+    view = quote_view(service, caller, table, wish)
+    if view.state != "dear":
+        return view, None
+    oracle = service.oracle(caller, table)
+    purse = purse_of(service, caller, table)
+    if purse.left <= 0:
+        return replace(view, state="closed", button="Closed"), None
+    return view, dear_view(oracle, table, priced(oracle, table, wish), purse)
+
+
+@router.get("/console/{table}/ask")
+async def ask_page(request: Request, table: str, caller: Asker) -> Response:
+    return await fragment(request, "ask.html", ask_view, caller, table)
+
+
+@router.get("/console/{table}/questions")
+async def questions(request: Request, table: str, caller: Asker) -> Response:
+    return await fragment(request, "mine.html", mine_view, caller, table)
+
+
+@router.post("/console/{table}/quote")
+async def quote(request: Request, table: str, body: WishBody, caller: Asker) -> Response:
+    """Price and error bar of what is in the editor; free."""
+    service = service_of(request)
+    try:
+        made = await in_thread(request, quoted_view, service, caller, table, body.wish)
+    except SulqError as error:
+        return await refusal(request, caller, table, body.wish, problem_of(error))
+    except Problem as problem:
+        return problem_card(problem)
+    return page("quote.html", made)
+
+
+@router.post("/console/{table}/ask")
+async def ask(request: Request, table: str, body: AskWishBody, caller: Asker, key: Key) -> Response:
+    """The answer, charged once per key and on the table's clock; a refusal is free."""
+    service = service_of(request)
+    base = str(request.base_url).rstrip("/")
+    try:
+        raw = await charged(
+            request, caller, table, key, lambda: asked_of(service, caller, table, body, key)
+        )
+        made = await in_thread(request, answered_view, service, caller, table, body, key, raw, base)
+    except SulqError as error:
+        return await refusal(request, caller, table, body.wish, problem_of(error))
+    except Problem as problem:
+        if problem.code in ("invalid_query", "refused", "budget_spent", "too_large"):
+            return await refusal(request, caller, table, body.wish, problem)
+        return page("failed.html", failure(problem), problem.status, problem.headers)
+    return page("answered.html", made)
+
+
+def failure(problem: Problem) -> tuple[str, str, str]:
+    """(kind, first clause, rest) of a note."""
+    if problem.code == "price_changed":
+        return "warn", "The price has changed; 0 credits spent.", "Look at it again, then ask."
+    if problem.code == "engine_failed":
+        spent = credits_word(problem.credits_spent) if problem.credits_spent else "0 credits"
+        return ("bad", "The answer could not be made.",
+                f"The {spent} stay spent, and the ledger says so. Asking again with this button is"
+                " free if the answer exists.")  # fmt: skip
+    return "warn", problem.detail[:1].upper() + problem.detail[1:] + ".", problem.hint
+
+
+async def refusal(
+    request: Request, caller: Caller, table: str, wish: Wish, problem: Problem
+) -> HTMLResponse:
+    service = service_of(request)
+    made = await in_thread(request, refused, service, caller, table, wish, problem)
+    return page("refused.html", made, problem.status)
+
+
+@router.get("/console/{table}/receipts/{number}")
+async def receipt(
+    request: Request, table: str, number: Annotated[int, Path(ge=0, le=2**62)], caller: Asker
+) -> Response:
+    return await fragment(request, "receipt.html", receipt_view, caller, table, number)

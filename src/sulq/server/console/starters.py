@@ -1,0 +1,125 @@
+"""Questions to start with, made from the schema: sensible on any table, priced like all others."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from fractions import Fraction
+
+from sulq.database import Analyst, Database
+from sulq.errors import SulqError
+from sulq.schema.columns import Category, Flag, Number, Schema
+from sulq.schema.columns import Column as Declared
+from sulq.server.console.pricing_view import gets
+from sulq.server.console.wishes import Wish, priced
+from sulq.server.console.words import bound_text
+from sulq.shown import credits_word
+
+FEW = 12
+"""Groups that still fit into one picture."""
+
+
+@dataclass(frozen=True, slots=True)
+class Starter:
+    title: str
+    sql: str
+    price: str = ""
+    bar: str = ""
+
+
+def starters(schema: Schema, table: str) -> list[Starter]:
+    """Up to four: a count, an average by group, a histogram, a share."""
+    numbers = [c for c in schema.columns if isinstance(c, Number) and c.kind == "number"]
+    flags = [c for c in schema.columns if isinstance(c, Flag)]
+    groups = [
+        c for c in schema.columns if isinstance(c, Category) and 1 < len(c.values or ()) <= FEW
+    ]
+    groups.sort(key=lambda column: not column.public)
+    named, made = name(table), []
+    if numbers:
+        first = numbers[0]
+        middle = _round(sum(first.range, Fraction(0)) / 2, first)
+        made.append(Starter(
+            f"How many {schema.who} have {first.name} of {middle} or more?",
+            f"SELECT COUNT(*) AS {schema.who}\nFROM {named}\nWHERE {name(first.name)} >= {middle}",
+        ))  # fmt: skip
+    if numbers and groups:
+        measured = numbers[1] if len(numbers) > 1 else numbers[0]
+        by = groups[0]
+        made.append(Starter(
+            f"Average {measured.name} by {by.name}",
+            f"SELECT {name(by.name)}, AVG({name(measured.name)}) AS average\n"
+            f"FROM {named}\nGROUP BY {name(by.name)}",
+        ))  # fmt: skip
+    elif groups:
+        by = groups[0]
+        made.append(Starter(
+            f"{schema.who.capitalize()} by {by.name}",
+            f"SELECT {name(by.name)}, COUNT(*) AS {schema.who}\n"
+            f"FROM {named}\nGROUP BY {name(by.name)}",
+        ))  # fmt: skip
+    if numbers:
+        first = numbers[0]
+        width = _width(first)
+        made.append(Starter(
+            f"{first.name} in bands of {width}",
+            f"SELECT FLOOR({name(first.name)} / {width}) * {width} AS {name(first.name)}_from,"
+            f" COUNT(*) AS {schema.who}\nFROM {named}\nGROUP BY 1",
+        ))  # fmt: skip
+    if flags:
+        share = flags[-1]
+        where = f"\nWHERE {name(flags[0].name)}" if len(flags) > 1 else ""
+        among = f" among {flags[0].name}" if len(flags) > 1 else ""
+        made.append(Starter(
+            f"Share of {share.name}{among}",
+            f"SELECT AVG({name(share.name)}) AS share\nFROM {named}{where}",
+        ))  # fmt: skip
+    return made[:4]
+
+
+def priced_starters(oracle: Database | Analyst, table: str) -> list[Starter]:
+    """The same with prices and bars; what cannot be priced is left out."""
+    found = []
+    for starter in starters(oracle.schema, table):
+        try:
+            one = priced(oracle, table, Wish(starter.sql))
+        except SulqError:
+            continue
+        bar, unit = gets(one.shape, one.quote)
+        price = credits_word(one.quote.credits) if one.quote.credits else "free"
+        found.append(
+            Starter(starter.title, starter.sql, price, f"{bar} {short_unit(unit)}".strip())
+        )
+    return found
+
+
+def short_unit(unit: str) -> str:
+    return unit if len(unit) <= 22 else "each" if " per " in f" {unit}" else ""
+
+
+def everyone(oracle: Database | Analyst, table: str, column: Declared) -> tuple[str, str]:
+    """The statement that a column's line in the list of columns is the price of, and its kind."""
+    named = name(column.name)
+    if isinstance(column, Category):
+        counted = f"SELECT {named}, COUNT(*) AS n FROM {name(table)} GROUP BY {named}"  # noqa: S608
+        return counted, "group"
+    return f"SELECT AVG({named}) AS n FROM {name(table)}", "mean"  # noqa: S608 - our own language
+
+
+def name(text: str) -> str:
+    """A name as SQL takes it."""
+    return text if re.fullmatch(r"[a-z_][a-z0-9_]*", text) else '"' + text.replace('"', '""') + '"'
+
+
+def _round(value: Fraction, column: Number) -> str:
+    whole = round(float(value) / 5) * 5 if float(value) >= 20 else round(float(value), 2)
+    return bound_text(column, whole).replace(",", "")
+
+
+def _width(column: Number) -> str:
+    """A round width that gives about ten bands."""
+    low, high = (float(end) for end in column.range)
+    raw = (high - low) / 10
+    power = 10.0 ** len(str(int(raw))) / 10 if raw >= 1 else 0.1
+    best = min((power * k for k in (1, 2, 5, 10)), key=lambda width: abs((high - low) / width - 10))
+    return f"{best:g}"

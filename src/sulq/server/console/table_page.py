@@ -1,0 +1,195 @@
+"""The Table page: what can be asked and what is promised, in twenty seconds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from urllib.parse import quote as quoted
+from weakref import WeakKeyDictionary
+
+from fastapi import APIRouter, Request
+from fastapi.responses import Response
+from markupsafe import Markup
+
+from sulq.accounting.confidence import USUAL_PRIOR, worst
+from sulq.database import Analyst, Database
+from sulq.errors import SulqError
+from sulq.schema.columns import Flag, Schema
+from sulq.server.access import Caller, Role
+from sulq.server.console.charts import gauge
+from sulq.server.console.pages import Anybody, fragment
+from sulq.server.console.shell import purse_of
+from sulq.server.console.starters import Starter, everyone, name, priced_starters
+from sulq.server.console.words import capital, kind_text, one, values_text
+from sulq.server.service import Service
+from sulq.shown import bar_text, belief_up, left_text, ordinal, spelled
+
+router = APIRouter(include_in_schema=False)
+MOST_ANSWERS = 5
+_bars: WeakKeyDictionary[Database, tuple[Schema, dict[str, str]]] = WeakKeyDictionary()
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnLine:
+    name: str
+    kind: str
+    values: str
+    note: str
+    public: bool
+    bar: str
+
+
+@dataclass(frozen=True, slots=True)
+class AnsweredLine:
+    title: str
+    number: str
+
+
+@dataclass(frozen=True, slots=True)
+class TableView:
+    table: str
+    lead: str
+    asks: bool
+    who: str
+    who_more: str
+    promised: str
+    promised_more: str
+    left: str
+    whole: str
+    gauge: Markup
+    left_more: str
+    columns: tuple[ColumnLine, ...]
+    per: str
+    starters: tuple[tuple[Starter, str], ...]
+    answered: tuple[AnsweredLine, ...]
+    python: tuple[str, str]
+    closed: bool
+
+
+def table_view(service: Service, caller: Caller, table: str) -> TableView:
+    """Public facts, prices and the promise; no row is read."""
+    database = service.database(caller, table)
+    schema, promise = database.schema, database.promise
+    purse = purse_of(service, caller, table)
+    asks = caller.role != Role.AUDITOR
+    prior = f"{round(100 * USUAL_PRIOR)} %"
+    after = f"{belief_up(worst(promise).posterior)} %"
+    unit, count = one(schema), count_bar(database, table)
+    left = left_text(purse.left)
+    found = priced_starters(service.oracle(caller, table), table) if asks else []
+    return TableView(
+        table=table,
+        lead=_lead(database),
+        asks=asks,
+        who=f"One {unit}",
+        who_more=_who(schema, promise.neighbours),
+        promised=f"{prior} can become at most {after}",
+        promised_more=f"Someone who knows everyone else and is {prior} sure of something about a"
+        f" {unit} stays at or below {after} after every answer this table will ever give.",
+        left=left,
+        whole=left_text(purse.whole),
+        gauge=gauge(purse.left, purse.whole, f"{left} of {left_text(purse.whole)} credits left"),
+        left_more=f"One count costs 1 credit and comes back ± {count}."
+        " At 0 the table closes for good.",
+        columns=tuple(column_lines(database, table)),
+        per="Average of everyone, 1 credit" if database.size else "Count, 1 credit",
+        starters=tuple((each, f"/t/{table}/ask#q={quoted(each.sql)}") for each in found),
+        answered=tuple(answered_lines(service, caller, table)),
+        python=_python(table, found),
+        closed=purse.left <= 0,
+    )
+
+
+def _lead(database: Database) -> str:
+    if database.size is None:
+        return f"How many {database.schema.who} there are is not public."
+    per = "one per row" if database.schema.unit == "row" else "each with their rows"
+    return f"{spelled(database.size, 0)} {database.schema.who}, {per}."
+
+
+def _who(schema: Schema, neighbours: str) -> str:
+    public = [column.name for column in schema.columns if column.public]
+    if schema.unit == "row":
+        first = "Each row is protected by itself."
+    else:
+        rows = "row counts" if schema.max_rows == 1 else f"{schema.max_rows} rows count"
+        first = f"A person may have several rows; at most {rows}."
+    if neighbours == "add-remove":
+        return f"{first} Whether a {one(schema)} is there at all is protected too."
+    if public:
+        named = " and ".join(public[:2]) + (" and more" if len(public) > 2 else "")
+        return f"{first} What {named} says, and how many rows there are, is public."
+    return f"{first} How many there are is public."
+
+
+def count_bar(database: Database, table: str) -> str:
+    """The bar of one count for one credit."""
+    from_law = database.calibration.unit_standard_deviation * 1.96
+    return bar_text(from_law)
+
+
+def column_lines(database: Database, table: str) -> list[ColumnLine]:
+    held = _bars.get(database)
+    if held is None or held[0] is not database.schema:
+        bars = {c.name: _bar(database, table, c.name) for c in database.schema.columns}
+        held = (database.schema, bars)
+        _bars[database] = held
+    lines = []
+    for column in database.schema.columns:
+        high = getattr(column, "high", None)
+        beyond = isinstance(high, int | float) and not column.public
+        note = f"(more counts as {spelled(float(high), None)})" if beyond and high else ""
+        lines.append(ColumnLine(
+            column.name, kind_text(column), values_text(column), note, column.public,
+            held[1][column.name],
+        ))  # fmt: skip
+    return lines
+
+
+def _bar(database: Database | Analyst, table: str, column: str) -> str:
+    declared = database.schema[column]
+    sql, kind = everyone(database, table, declared)
+    try:
+        quote = database.quote_sql(sql, table=table)
+        if quote.credits:
+            quote = database.quote_sql(sql, table=table, credits=1)
+    except SulqError:
+        return "cannot be averaged"
+    half = next((half for _, half in quote.half_widths), None)
+    if half is None:
+        return "by its size"
+    if half == 0 or declared.public:
+        return "exact, free"
+    if kind == "group":
+        return f"± {bar_text(half)} per group"
+    if isinstance(declared, Flag):
+        return f"± {bar_text(100 * half)} points"
+    return f"± {bar_text(half)}"
+
+
+def answered_lines(service: Service, caller: Caller, table: str) -> list[AnsweredLine]:
+    """The last answers that this caller may read for nothing."""
+    seq = service.statement(caller, table).seq
+    found = service.answers(caller, table, max(0, seq - 200), 100).entries
+    return [
+        AnsweredLine(_title(str(each["question"])), ordinal(int(each["seq"])))
+        for each in found[-MOST_ANSWERS:][::-1]
+    ]
+
+
+def _title(question: str) -> str:
+    """A question of the ledger in fewer letters."""
+    text = question.replace(" WITH OTHER", "").replace("CENTRED(", "(").replace("((", "(")
+    text = text.replace("))", ")")
+    return capital(text if len(text) <= 64 else text[:62] + " …")
+
+
+def _python(table: str, found: list[Starter]) -> tuple[str, str]:
+    picked = found[1] if len(found) > 1 else found[0] if found else None
+    sql = " ".join(picked.sql.split()) if picked else f"SELECT COUNT(*) FROM {name(table)}"  # noqa: S608 - for a person to read
+    said = f"   # {picked.price}, {picked.bar}" if picked else ""
+    return sql.replace('"', '\\"'), said
+
+
+@router.get("/console/{table}/table")
+async def table_page(request: Request, table: str, caller: Anybody) -> Response:
+    return await fragment(request, "table.html", table_view, caller, table)

@@ -1,0 +1,65 @@
+"""A statement, how exactly it should be answered, and what that costs. No row is read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from sulq.database import Analyst, Database
+from sulq.server.console.words import Shape, shape_of
+from sulq.sql.run import SqlQuote
+from sulq.sql.targets import unit_prices
+
+STOPS = (("coarse", Fraction(1, 4)), ("plain", Fraction(1)), ("fine", Fraction(4)))
+"""Stops of precision, by their price: half, plain and double."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """A statement and how exactly it should be answered."""
+
+    sql: str
+    stop: str = "plain"
+    within: float | None = None
+    rows: int | None = None
+
+    @property
+    def text(self) -> str:
+        """The statement that is priced and asked."""
+        plain = self.sql.strip().rstrip(";").rstrip()
+        return plain if self.within is None else f"{plain}\nWITHIN {self.within:g}"
+
+
+@dataclass(frozen=True, slots=True)
+class Priced:
+    """A wish with its price: `credits` is what to pass on, None for the plain price."""
+
+    wish: Wish
+    quote: SqlQuote
+    shape: Shape
+    credits: Fraction | None
+    rows: int | None
+    assumed: bool
+
+
+def priced(oracle: Database | Analyst, table: str, wish: Wish) -> Priced:
+    """The quote of a wish; free. Bars that depend on sizes assume public ones, and say so."""
+    quote = oracle.quote_sql(wish.text, table=table, rows=wish.rows)
+    shape = shape_of(quote.plan.select, oracle.schema)
+    rows, assumed = wish.rows, False
+    if rows is None and not all(figure.sized for figure in shape.figures):
+        assumed = True
+        if shape.groups and oracle.size is not None:
+            rows = max(1, oracle.size // max(1, shape.cells))
+            quote = oracle.quote_sql(wish.text, table=table, rows=rows)
+    credits = None
+    factor = dict(STOPS).get(wish.stop, Fraction(1))
+    if factor != 1 and wish.within is None and quote.plan.select.target is None and quote.quotes:
+        credits = plain_price(oracle, quote) * factor
+        quote = oracle.quote_sql(wish.text, table=table, rows=rows, credits=credits)
+    return Priced(wish, quote, shape, credits, rows, assumed)
+
+
+def plain_price(oracle: Database | Analyst, quote: SqlQuote) -> Fraction:
+    """What the statement costs at the plain error, also where an answer is stored."""
+    return sum(unit_prices(quote.plan, oracle), Fraction(0))
