@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -15,6 +16,7 @@ from sulq import Database
 from sulq.client import Remote, connect
 from sulq.server.access import Access, Role
 from sulq.server.app import Settings, create_app
+from sulq.server.logs import Log
 from sulq.server.tables import Tables
 
 
@@ -25,6 +27,7 @@ class Far:
     url: str
     databases: dict[str, Database]
     access: Access
+    tables: Tables
     tokens: dict[str, str] = field(default_factory=dict)
     clients: list[Remote] = field(default_factory=list)
 
@@ -42,9 +45,10 @@ def far(state: Path, **databases: Database) -> Iterator[Far]:
             closing.enter_context(database)
         access = Access.open()
         closing.callback(access.close)
-        app = create_app(Tables(databases), access, settings=Settings(pacing=False))
+        tables = Tables(databases)
+        app = create_app(tables, access, settings=Settings(pacing=False), log=Log(io.StringIO()))
         url = closing.enter_context(serving(app))
-        found = Far(url, databases, access)
+        found = Far(url, databases, access, tables)
         found.tokens = {str(role): access.issue(str(role), role) for role in Role}
         try:
             yield found
