@@ -33,6 +33,8 @@ APPLICATION = 0x73756C61  # "sula"
 FORMAT = 1
 LINK_SECONDS = 600.0
 MOST_LINKS = 1_000
+BUSY = 5.0
+"""Seconds to wait for other processes at the file."""
 _NAME = re.compile(r"[\w.@+-](?:[\w .@+-]{0,62}[\w.@+-])?")
 _COLUMNS = "id, hash, name, role, tables, created, expires, rate, revoked"
 
@@ -273,20 +275,33 @@ def require(*roles: Role) -> Callable[[Request], Awaitable[Caller]]:
 
 
 def _connected(path: Path) -> apsw.Connection:
+    """A connection; several processes may make the file, or take it up again, at once."""
+    until = time.monotonic() + BUSY
+    while True:
+        try:
+            return _connect(path)
+        except apsw.BusyError:  # turning to WAL does not wait for others by itself
+            if time.monotonic() > until:
+                raise
+            time.sleep(0.01)
+
+
+def _connect(path: Path) -> apsw.Connection:
     connection = apsw.Connection(str(path))
-    connection.set_busy_timeout(5_000)
+    connection.set_busy_timeout(int(1_000 * BUSY))
     one = connection.execute
     one("PRAGMA journal_mode = WAL").fetchall()
     one("PRAGMA synchronous = FULL").fetchall()  # a token that was revoked stays revoked
-    with connection:
-        if one("PRAGMA user_version").get == 0:
-            one(
-                "CREATE TABLE tokens (id TEXT PRIMARY KEY, hash BLOB NOT NULL UNIQUE,"
-                " name TEXT NOT NULL, role TEXT NOT NULL, tables TEXT, created INTEGER NOT NULL,"
-                " expires INTEGER, rate TEXT, revoked INTEGER) STRICT"
-            )
-            one(f"PRAGMA application_id = {APPLICATION}")
-            one(f"PRAGMA user_version = {FORMAT}")
+    one("BEGIN IMMEDIATE")  # another process may be at it too
+    if one("PRAGMA user_version").get == 0:
+        one(
+            "CREATE TABLE tokens (id TEXT PRIMARY KEY, hash BLOB NOT NULL UNIQUE,"
+            " name TEXT NOT NULL, role TEXT NOT NULL, tables TEXT, created INTEGER NOT NULL,"
+            " expires INTEGER, rate TEXT, revoked INTEGER) STRICT"
+        )
+        one(f"PRAGMA application_id = {APPLICATION}")
+        one(f"PRAGMA user_version = {FORMAT}")
+    one("COMMIT")
     if (one("PRAGMA application_id").get, one("PRAGMA user_version").get) != (APPLICATION, FORMAT):
         connection.close()
         raise Refused(f"{path} holds no tokens that this sulq can read; use the one that wrote it")

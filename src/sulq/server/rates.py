@@ -49,18 +49,16 @@ class Buckets:
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock, self._lock = clock, threading.Lock()
-        self._left: dict[str, tuple[Rate, float, float]] = {}
+        self._left: dict[str, tuple[float, float]] = {}
 
     def take(self, name: str, rate: Rate) -> float:
         """Take one: 0; or how many seconds until there is one."""
         now = self._clock()
         with self._lock:
-            known, left, since = self._left.get(name, (rate, float(rate.requests), now))
-            if known != rate:
-                left, since = min(left, float(rate.requests)), now
+            left, since = self._left.get(name, (float(rate.requests), now))
             left = min(float(rate.requests), left + (now - since) * rate.per_second)
             enough = left >= 1
-            self._left[name] = (rate, left - enough, now)
+            self._left[name] = (left - enough, now)
             return 0.0 if enough else (1 - left) / rate.per_second
 
 

@@ -1,0 +1,142 @@
+"""`sulq grant`, `revoke` and `tokens`: with the ledger at hand, and through a running server."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import stat
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+
+from sulq.server.access import Access
+from sulq.server.presence import serving
+
+SOURCE = Path(__file__).parents[2] / "src"
+
+
+def test_the_token_is_on_stdout_and_nothing_else(sulq):
+    reply = sulq("grant", "ann", "--credits", "2.5", "--days", "30", "--rate", "60/min")
+    assert reply.code == 0
+    token = reply.out.strip()
+    assert token.startswith("sulq_") and len(token) == 48 and len(reply.out.splitlines()) == 1
+    assert "2.5 credits of people" in reply.err and token not in reply.err
+    access = Access.open()
+    caller = access.caller(token)
+    access.close()
+    assert (caller.name, caller.tables, str(caller.rate)) == ("ann", {"people"}, "60/min")
+    assert 29 * 86_400 < caller.expires - time.time() <= 30 * 86_400
+    state = Path(os.environ["SULQ_STATE"])
+    kept = [path.read_bytes() for path in [*state.rglob("*"), *Path().rglob("*")] if path.is_file()]
+    assert not any(token[5:].encode() in content for content in kept)
+
+
+def test_a_second_token_needs_no_second_share(sulq):
+    first = sulq("grant", "people", "ann", "2", "--json").json
+    second = sulq("grant", "ann", "--json").json
+    assert first["token"] != second["token"]
+    assert (second["granted_exact"], len(second["tokens"])) == ("2", 2)
+
+
+def test_roles_other_than_analysts_have_no_share(sulq):
+    assert sulq("grant", "eve", "--role", "auditor").code == 2  # publishes nothing
+    assert not Path("people.ledger").exists()
+    assert sulq("grant", "ann", "1").code == 0
+    assert sulq("grant", "eve", "--role", "auditor", "--json").json["role"] == "auditor"
+    assert sulq("grant", "eve", "1", "--role", "auditor").code == 2
+    assert sulq("grant", "eve", "--role", "king").code == 2
+    assert sulq("grant", "ann", "1", "--credits", "2").code == 2
+    assert sulq("grant", "ann", "--days", "0").code == 2
+
+
+def test_revoke_ends_tokens_and_returns_credits(sulq):
+    sulq("grant", "ann", "5")
+    found = sulq("revoke", "ann", "--reason", "left us", "--json").json
+    assert (found["tokens_ended"], found["returned_exact"]) == (1, "5")
+    assert sulq("revoke", "ann").code == 3
+    (line,) = sulq("tokens", "--json").json
+    assert (line["name"], line["state"]) == ("ann", "revoked")
+    assert "revoked" in sulq("tokens").out
+    assert sulq("ask", "count", "--as", "ann").code == 3
+
+
+@contextmanager
+def server() -> Iterator[subprocess.Popen[str]]:
+    """`sulq serve` of the directory's policy, in a process of its own."""
+    command = [sys.executable, "-m", "sulq", "serve", "--port", "0", "--json", "--no-open"]
+    with subprocess.Popen(
+        command,
+        env={**os.environ, "PYTHONPATH": str(SOURCE)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        try:
+            assert process.stdout is not None
+            said = json.loads(process.stdout.readline())
+            process.address = said["address"]  # type: ignore[attr-defined]
+            yield process
+        finally:
+            process.send_signal(signal.SIGINT)
+            process.communicate(timeout=30)
+
+
+def told() -> list[Path]:
+    return sorted((Path(os.environ["SULQ_STATE"]) / "serving").glob("*.json"))
+
+
+def test_commands_go_through_the_server_that_has_the_ledger(sulq):
+    sulq("grant", "ann", "1")
+    with server() as process:
+        (path,) = told()
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+        assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+        found = sulq("grant", "bob", "--credits", "3", "--json")
+        assert found.code == 0, found.err
+        assert found.json["granted_exact"] == "3" and "/enter#" in found.json["link"]
+        headers = {"Authorization": f"Bearer {found.json['token']}"}
+        with httpx.Client(base_url=process.address, headers=headers) as client:
+            assert client.get("/v1/me").json()["name"] == "bob"
+            assert sulq("revoke", "bob", "--json").json["returned_exact"] == "3"
+            assert client.get("/v1/me").status_code == 401
+        assert sulq("grant", "bob", "1000").code == 3
+        assert sulq("grant", "b/b", "1").code == 2
+        assert [line["name"] for line in sulq("tokens", "--json").json] == ["ann", "bob"]
+    assert told() == []
+    assert sulq("grant", "bob", "1", "--json").json["left_exact"] == "1"
+
+
+def test_what_a_killed_server_left_behind_is_noticed(sulq):
+    sulq("grant", "ann", "1")
+    with server() as process:
+        (path,) = told()
+        token = json.loads(path.read_text())["token"]
+        process.kill()
+        process.wait()
+        assert path.exists()
+        assert sulq("grant", "bob", "1").code == 0
+        assert told() == []
+    access = Access.open()
+    assert access.caller(token) is None  # it was good in that process only
+    access.close()
+
+
+def test_a_file_that_tells_nonsense_is_dropped(sulq):
+    sulq("grant", "ann", "1")
+    with server():
+        (path,) = told()
+    for content in (
+        "{}",
+        "no json",
+        '{"url":"http://127.0.0.1:1","token":"t","process":1,"tables":{}}',
+    ):
+        path.write_text(content)
+        assert serving("people.ledger") is None
+        assert not path.exists()
+    assert serving("none.ledger") is None

@@ -1,0 +1,166 @@
+"""The owner's routes: shares and tokens given, changed and taken back, over real HTTP."""
+
+from __future__ import annotations
+
+import json
+import time
+from fractions import Fraction
+
+import pytest
+from tests.server.conftest import new_key
+
+from sulq import col, count
+from sulq.wire import question_json
+
+OLD = {"question": question_json(count(where=col("age") > 40))}
+PATH = "/v1/tables/people/grants"
+
+
+def give(server, **body):
+    return server.client("owner").post(PATH, json=body)
+
+
+def as_new(server, token, name="new"):
+    server.tokens[name] = token
+    return server.client(name)
+
+
+def ask(client, key=None):
+    return client.post(
+        "/v1/tables/people/ask", json=OLD, headers={"Idempotency-Key": key or new_key()}
+    )
+
+
+def test_a_grant_is_a_share_and_a_token(server):
+    reply = give(server, name="dora", credits="5/2", rate="100/min", days=2)
+    assert reply.status_code == 201
+    found = reply.json()
+    assert (found["granted_exact"], found["left_exact"], found["role"]) == ("5/2", "5/2", "analyst")
+    assert server.database.left_for("dora") == Fraction(5, 2)
+    client = as_new(server, found["token"])
+    assert client.get("/v1/me").json()["tables"] == ["people"]
+    assert ask(client).json()["credits_exact"] == "1"
+    listed = server.client("owner").get(PATH).json()["grants"]
+    (mine,) = [line for line in listed if line["name"] == "dora"]
+    assert (mine["spent_exact"], mine["left_exact"]) == ("1", "3/2")
+    (token,) = mine["tokens"]
+    assert token["rate"] == "100/min" and 0 < token["expires"] - time.time() <= 2 * 86_400
+    assert found["token"] not in json.dumps(listed)
+
+
+def test_the_link_lets_in_once(server):
+    link = give(server, name="dora", credits=1).json()["link"]
+    assert link.startswith(server.url + "/enter#")
+    code = {"code": link.partition("#")[2]}
+    entered = server.client(None).post("/v1/enter", json=code)
+    assert entered.json()["name"] == "dora"
+    assert as_new(server, entered.json()["token"]).get("/v1/me").json()["role"] == "analyst"
+    assert server.client(None).post("/v1/enter", json=code).status_code == 401
+
+
+def test_changes_reach_the_token_that_is_out(server):
+    token = give(server, name="dora", credits=1).json()["token"]
+    client, owner = as_new(server, token), server.client("owner")
+    found = owner.patch(f"{PATH}/dora", json={"credits": 2, "rate": "1/day"}).json()
+    assert found["granted_exact"] == "3" and found["tokens"][0]["rate"] == "1/day"
+    assert ask(client).status_code == 200
+    limited = ask(client)
+    assert (limited.status_code, limited.json()["code"]) == (429, "too_many")
+    assert 1 <= int(limited.headers["retry-after"]) <= 86_400
+    assert owner.patch(f"{PATH}/dora", json={"rate": "1000/s"}).status_code == 200
+    time.sleep(0.01)
+    assert ask(client).status_code == 200
+    past = owner.patch(f"{PATH}/dora", json={"expires": 5})
+    assert (past.status_code, past.json()["code"]) == (422, "invalid_query")
+
+
+def test_revoking_ends_tokens_and_returns_the_share(server):
+    token = give(server, name="dora", credits=10).json()["token"]
+    client, owner = as_new(server, token), server.client("owner")
+    key = new_key()
+    assert ask(client, key).status_code == 200
+    left = server.database.remaining
+    found = owner.delete(f"{PATH}/dora", params={"reason": "left us"}).json()
+    assert (found["tokens_ended"], found["returned_exact"], found["revoked"]) == (1, "9", True)
+    assert server.database.remaining == left + 9
+    refused = ask(client, key)
+    assert refused.status_code == 401
+    assert refused.json() == server.client(None).get("/v1/me").json()  # one text for all
+    assert owner.delete(f"{PATH}/dora").status_code == 403
+    again = give(server, name="dora", credits=1)
+    assert (
+        again.status_code == 201 and ask(as_new(server, again.json()["token"])).status_code == 200
+    )
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "said"),
+    [
+        ({"name": "dora"}, 422, "has no share"),
+        ({"name": "dora", "credits": 0}, 422, "above 0"),
+        ({"name": "dora", "credits": 1_000}, 403, "grant less"),
+        ({"name": "a/b", "credits": 1}, 422, "got the name"),
+        ({"name": "owner", "credits": 1}, 403, "owner"),
+        ({"name": "dora", "credits": 1, "rate": "often"}, 422, "60/min"),
+        ({"name": "dora", "credits": 1, "days": 1, "expires": 2**35}, 422, "not both"),
+        ({"name": "dora", "credits": 1, "role": "king"}, 422, "role"),
+        ({"name": "dora", "credits": 1, "role": "auditor"}, 422, "credits of their own"),
+        ({"name": "dora", "credits": 1, "admin": True}, 422, "admin"),
+    ],
+)
+def test_what_cannot_be_granted_leaves_nothing_behind(server, body, status, said):
+    before = len(server.access.list())
+    reply = give(server, **body)
+    assert (reply.status_code, said in reply.json()["detail"]) == (status, True), reply.text
+    assert len(server.access.list()) == before
+    assert "dora" not in {line.name for line in server.database.statement().statement.analysts}
+
+
+@pytest.mark.parametrize("who", ["analyst", "auditor", "rival", None])
+def test_only_an_owner_token_gives_changes_or_takes(server, who):
+    client = server.client(who)
+    replies = [
+        client.get(PATH),
+        client.post(PATH, json={"name": "x", "credits": 1}),
+        client.patch(f"{PATH}/rival", json={"credits": 1}),
+        client.delete(f"{PATH}/rival"),
+        client.post("/v1/tables/people/close", json={}),
+    ]
+    assert {reply.status_code for reply in replies} == {401 if who is None else 403}
+    assert server.database.left_for("rival") == 10
+
+
+def test_an_owner_of_one_table_reaches_no_other(server):
+    token = give(server, name="deputy", role="owner").json()["token"]
+    client = as_new(server, token)
+    assert client.get(PATH).status_code == 200
+    server.access.revoke("deputy", "people")
+    assert client.get(PATH).status_code == 401
+
+
+def test_auditors_read_and_do_not_ask(server):
+    client = as_new(server, give(server, name="eve", role="auditor").json()["token"])
+    assert client.get("/v1/tables/people/ledger").status_code == 200
+    assert ask(client).status_code == 403
+
+
+def test_closed_for_good(server):
+    owner = server.client("owner")
+    assert (
+        owner.post("/v1/tables/people/close", json={"reason": "done"}).json()["state"] == "closed"
+    )
+    assert ask(server.client("analyst")).status_code == 403
+    assert give(server, name="dora", credits=1).status_code == 403
+
+
+def test_no_token_is_ever_logged(server):
+    found = give(server, name="dora", credits=1).json()
+    client = as_new(server, found["token"])
+    ask(client)
+    client.get("/v1/me", params={"token": found["token"]})
+    client.get(f"/v1/tables/{found['token']}/schema")
+    server.client("owner").delete(f"{PATH}/{found['token']}")
+    said = server.log.getvalue()
+    assert '"caller": "dora"' in said
+    for token in (*server.tokens.values(), found["link"].partition("#")[2]):
+        assert token not in said and token[5:] not in said
