@@ -247,6 +247,22 @@ def test_a_file_is_read_again_and_the_amended_facts_open_it(data, tmp_path):
         assert float(again.statement().spent) == pytest.approx(36.7246, abs=1e-4)
 
 
+def test_answers_under_other_bounds_take_no_part_in_later_ones(data, tmp_path):
+    """Not even after the table is opened again, when the whole ledger is read."""
+    source, ledger = tmp_path / "people.parquet", tmp_path / "people.ledger"
+    data.to_parquet(source)
+    tighter = columns(age=Number("age", 0, 60, step=1))
+    with publish(source, ledger=ledger) as db:
+        old = db.ask(SMOKERS, credits=10).receipt
+        with db.amend(tighter) as tight:
+            new = tight.ask(SMOKERS, credits=10).receipt
+    assert (old.body["digest"], old.body["noise"]) == (new.body["digest"], new.body["noise"])
+    with publish(source, tighter, ledger=ledger) as again:
+        finer = again.ask(SMOKERS, credits=30)
+        assert finer.sources == (new.seq, finer.receipt.seq)
+        assert float(again.statement().spent) == pytest.approx(40)
+
+
 # --- revoke and close ---------------------------------------------------------------------------
 
 
@@ -272,6 +288,18 @@ def test_a_revoked_analyst_hears_nothing_more(data):
     db.grant("ann", 10)
     assert ann.ask(SMOKERS, credits=10).credits == 0
     assert ann.remaining == 10
+
+
+def test_a_closed_table_repeats_also_what_is_known_better_by_now(data):
+    db = publish(data)
+    of_a = count(where=col("blood") == "A")
+    told = db.ask(of_a, credits=10)
+    db.ask(histogram("blood"), credits=20)
+    db.close_for_good()
+    again = db.ask(of_a, credits=10)
+    assert (again.value, again.credits) == (told.value, 0)
+    quote = db.quote(of_a, credits=10)
+    assert (quote.credits, quote.repeat) == (0, True)
 
 
 def test_a_closed_table_repeats_what_was_paid_for(data):
