@@ -352,8 +352,9 @@ def reader(caller: Caller) -> str | None:
 
 
 def closed(database: Database) -> bool:
-    """True if nothing can be asked any more."""
-    return database.remaining <= 0
+    """True if nothing new can be asked: closed for good, or all is spent."""
+    found = database.statement()
+    return found.statement.closed is not None or found.left <= 0
 
 
 def check_price(price: Fraction, most: Fraction) -> None:

@@ -1,0 +1,168 @@
+"""`sulq serve` and the end of `sulq demo`, as processes."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+import pytest
+from tests.server.conftest import write_people
+from typer.testing import CliRunner
+
+from sulq.cli import app
+
+ROOT = Path(__file__).parents[2]
+POLICY = """
+[people]
+source = "people.parquet"
+ledger = "{ledger}"
+promise = {{epsilon = 1, delta = 1e-6, queries = 20}}
+columns.age = {{number = [0, 110], step = 1}}
+columns.smoker = {{flag = true}}
+
+[town]
+source = "town.parquet"
+ledger = "people.ledger"
+promise = {{epsilon = 1, delta = 1e-6, queries = 30}}
+columns.age = {{number = [0, 110], step = 1}}
+"""
+
+
+@pytest.fixture
+def home(tmp_path, monkeypatch):
+    """A directory with a policy of two tables on one ledger."""
+    monkeypatch.setenv("SULQ_STATE", str(tmp_path / "state"))
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT / "src"), str(ROOT)]))
+    write_people(tmp_path / "people.parquet")
+    write_people(tmp_path / "town.parquet", 2_000)
+    (tmp_path / "sulq.toml").write_text(POLICY.format(ledger="people.ledger"))
+    return tmp_path
+
+
+def sulq(home: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "sulq", *words]
+    return subprocess.run(
+        command, cwd=home, capture_output=True, text=True, check=False, timeout=120
+    )
+
+
+@contextmanager
+def running(home: Path, *words: str) -> Iterator[tuple[subprocess.Popen[str], dict[str, object]]]:
+    command = [sys.executable, "-m", "sulq", "serve", "--port", "0", "--json", *words]
+    with (home / "log").open("w") as log:
+        process = subprocess.Popen(command, cwd=home, stdout=subprocess.PIPE, stderr=log, text=True)
+    with process:
+        assert process.stdout is not None
+        try:
+            line = process.stdout.readline()
+            assert line, (home / "log").read_text()
+            yield process, json.loads(line)
+        finally:
+            if process.poll() is None:
+                process.kill()
+
+
+def test_serve_answers_refuses_a_second_one_and_stops_cleanly(home):
+    with running(home, "--no-pacing") as (process, told):
+        url, link = str(told["address"]), str(told["link"])
+        assert told["tables"] == ["people", "town"]
+        assert url.startswith("http://127.0.0.1:")
+        code = link.partition("#")[2]
+        entered = httpx.post(f"{url}/v1/enter", json={"code": code}).json()
+        assert entered["role"] == "owner"
+        headers = {
+            "Authorization": f"Bearer {entered['token']}",
+            "Idempotency-Key": "a-key-of-mine",
+        }
+        sql = {"sql": "SELECT COUNT(*) FROM people WHERE smoker"}
+        reply = httpx.post(f"{url}/v1/tables/people/sql", json=sql, headers=headers, timeout=30)
+        assert reply.status_code == 200
+
+        assert sulq(home, "verify", "people").returncode == 0  # side by side
+        second = sulq(home, "serve", "--port", "0")
+        assert second.returncode == 3
+        assert f"held by process {process.pid}" in second.stderr
+        busy = sulq(home, "serve", "--port", url.rpartition(":")[2])
+        assert busy.returncode == 3
+        assert "--port" in busy.stderr
+
+        process.send_signal(signal.SIGINT)
+        assert process.wait(30) == 0
+    logged = (home / "log").read_text()
+    assert "Traceback" not in logged
+    assert str(entered["token"]) not in logged and code not in logged
+    with running(home) as (process, _):  # the ledger was left tidy
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(30) == 0
+
+
+def test_a_file_is_served_by_the_policy_beside_it(home, tmp_path):
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    with running(elsewhere, str(home / "people.parquet")) as (process, told):
+        assert told["tables"] == ["people"]
+        process.send_signal(signal.SIGINT)
+        assert process.wait(30) == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["lonely/x.parquet"], "sulq init"),
+        (["--policy", "none.toml"], "sulq init"),
+        (["other.parquet"], "declares no table"),
+        (["--tls-cert", "cert.pem"], "both or none"),
+        (["--tls-cert", "sulq.toml", "--tls-key", "sulq.toml"], "PEM"),
+        (["--host", "0.0.0.0", "--no-pacing"], "this machine only"),
+        (["--policy", "memory.toml"], "in memory"),
+    ],
+)
+def test_what_cannot_be_served_says_why(home, monkeypatch, words, said):
+    monkeypatch.chdir(home)
+    (home / "lonely").mkdir()
+    (home / "memory.toml").write_text(POLICY.format(ledger=":memory:"))
+    found = CliRunner().invoke(app, ["serve", *words])
+    assert found.exit_code in (2, 3)
+    assert said in found.stderr
+    assert not (home / "people.ledger").exists()
+
+
+def test_other_hosts_without_tls_are_warned_of(home):
+    with running(home, "--host", "0.0.0.0") as (process, told):
+        assert str(told["address"]).startswith("http://127.0.0.1:")
+        process.send_signal(signal.SIGINT)
+        assert process.wait(30) == 0
+    assert "without TLS anybody" in (home / "log").read_text()
+
+
+def test_the_demo_serves_checks_itself_and_ends_in_a_pipe(home):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        assert sulq(home, "demo", "--people", "1000", "--port", port).returncode == 3
+    found = sulq(home, "demo", "--people", "1000", "--json", "--port", "0")
+    assert found.returncode == 0, found.stderr
+    last = json.loads(found.stdout)[-1]
+    assert (last["step"], last["healthy"]) == ("served", True)
+    quiet = sulq(home, "demo", "--people", "1000", "--no-serve", "--json")
+    assert json.loads(quiet.stdout)[-1]["step"] == "next"
+
+
+def test_help_and_the_package_load_no_server():
+    heavy = "{'fastapi', 'uvicorn', 'httpx', 'pydantic', 'starlette', 'jinja2'}"
+    program = f"import sys, sulq, sulq.cli; print(sorted({heavy} & set(sys.modules)))"
+    run = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert run.stdout == "[]\n"
