@@ -8,7 +8,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from sulq.cli.columns import columns
-from sulq.cli.options import Confidence, Credits, Key, Name, Receipts, Rows, Where, Within
+from sulq.cli.options import (
+    Confidence,
+    Credits,
+    Key,
+    Name,
+    Receipts,
+    Rows,
+    TokenFile,
+    Url,
+    Where,
+    Within,
+)
 from sulq.cli.screen import (
     POLICY,
     Json,
@@ -30,9 +41,10 @@ from sulq.cli.screen import (
 if TYPE_CHECKING:
     from fractions import Fraction
 
+    from sulq.cli.far import Source
+    from sulq.client.values import ExactQuote as FarExactQuote
     from sulq.database.exactly import ExactQuote
     from sulq.oracle import Answer, Quote
-    from sulq.policy import TablePolicy
 
 Words = Annotated[
     list[str],
@@ -78,40 +90,37 @@ def quote(
     analyst: Name = None,
     exact: Exact = False,
     lookup: Lookup = None,
+    url: Url = None,
+    token_file: TokenFile = None,
     policy: Policy = POLICY,
     as_json: Json = False,
 ) -> None:
     """What a question would cost and how exact it would be. Free: no row is read."""
-    from sulq.cli.opening import asked_of, quoting
+    from sulq.cli.far import asker, far_table, quoted_exactly, source_of
     from sulq.cli.questions import credits_of, edges_note, hinted, question
-    from sulq.ledger.budgets import OWNER
 
     if _is_sql(words):
         from sulq.cli.sql import quote_statement
 
         unused = _unused(where, within, edges, shares, other, exact)
+        asked_at = policy if url is None else far_table(url, token_file)
         quote_statement(
-            policy, words, analyst, as_json, lookup or (), unused,
+            asked_at, words, analyst, as_json, lookup or (), unused,
             confidence=confidence, credits=credits_of(credits), rows=rows,
         )  # fmt: skip
         return
-    source, rest = asked_of(policy, words)
+    source, rest = source_of(policy, words, url, token_file)
     schema = source.schema()
     asked = question(rest, where, edges or (), shares, other, schema)
     slip = edges_note(rest, edges or (), other, schema)
     if exact:
         _check_exact(source, (within, credits, rows))
-        with quoting(source) as database, hinted(where, *rest):
-            _show_exact_quote(source.name, database.quote_exactly(asked), as_json)
+        with hinted(where, *rest):
+            _show_exact_quote(source.name, quoted_exactly(source, asked), as_json)
         return
-    with quoting(source) as database, hinted(where, *rest):
-        found = database.quote(
-            asked,
-            within=within,
-            confidence=confidence,
-            credits=credits_of(credits),
-            rows=rows,
-            analyst=analyst or OWNER,
+    with asker(source, analyst, publish=False) as oracle, hinted(where, *rest):
+        found = oracle.quote(
+            asked, within=within, confidence=confidence, credits=credits_of(credits), rows=rows
         )
     if as_json:
         show_json(
@@ -130,7 +139,7 @@ def _unused(*given: object) -> dict[str, object]:
     return dict(zip(names, given, strict=True))
 
 
-def _show_exact_quote(name: str, found: ExactQuote, as_json: bool) -> None:
+def _show_exact_quote(name: str, found: ExactQuote | FarExactQuote, as_json: bool) -> None:
     from dataclasses import asdict
 
     if as_json:
@@ -191,6 +200,8 @@ def ask(
     exact: Exact = False,
     lookup: Lookup = None,
     receipts: Receipts = None,
+    url: Url = None,
+    token_file: TokenFile = None,
     policy: Policy = POLICY,
     as_json: Json = False,
 ) -> None:
@@ -198,20 +209,20 @@ def ask(
 
     A repeat costs the table nothing; an analyst's own share pays once for each answer it gets.
     """
-    from sulq.cli.opening import asked_of, opened
+    from sulq.cli.far import asker, far_table, source_of
     from sulq.cli.questions import credits_of, edges_note, hinted, question, unit_of_value
-    from sulq.ledger.budgets import OWNER
 
     if _is_sql(words):
         from sulq.cli.sql import ask_statement
 
         unused = _unused(where, within, edges, shares, other, exact)
+        asked_at = policy if url is None else far_table(url, token_file)
         ask_statement(
-            policy, words, analyst, as_json, lookup or (), unused, receipts,
+            asked_at, words, analyst, as_json, lookup or (), unused, receipts,
             confidence=confidence, credits=credits_of(credits), rows=rows, key=key,
         )  # fmt: skip
         return
-    source, rest = asked_of(policy, words)
+    source, rest = source_of(policy, words, url, token_file)
     schema = source.schema()
     asked = question(rest, where, edges or (), shares, other, schema)
     if exact:
@@ -221,23 +232,21 @@ def ask(
     if receipts is not None:
         receipts.open("a").close()  # found out before the charge
     with ExitStack() as told:
-        with opened(source) as database:
+        with asker(source, analyst) as oracle:
             with charging(), hinted(where, *rest):
                 if exact:
-                    found = database.ask_exactly(asked, analyst=analyst or OWNER)[0]
+                    found = oracle.ask_exactly(asked)[0]
                 else:
-                    found = database.ask(
+                    found = oracle.ask(
                         asked,
                         within=within,
                         confidence=confidence,
                         credits=credits_of(credits),
                         rows=rows,
-                        analyst=analyst or OWNER,
                         key=key,
                     )
             told.enter_context(stored(found.credits))
-            seen_by = database if analyst is None else database.as_analyst(analyst)
-            left = seen_by.remaining
+            left = oracle.remaining
         if receipts is not None and found.receipt is not None:
             with receipts.open("a", encoding="utf-8") as file:
                 file.write(found.receipt.to_json() + "\n")
@@ -252,7 +261,7 @@ def ask(
             _show_answer(found, confidence, left, unit)
 
 
-def _check_exact(source: TablePolicy, unused: tuple[object, ...]) -> None:
+def _check_exact(source: Source, unused: tuple[object, ...]) -> None:
     """Refused before anything is published."""
     from sulq.database.exactly import OFF
     from sulq.errors import InvalidQuery, UnsafeExactly

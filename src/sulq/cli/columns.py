@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from sulq.cli.options import TokenFile, Url
 from sulq.cli.screen import POLICY, Json, Policy, guarded, number_text, show, show_json, table
 
 if TYPE_CHECKING:
@@ -15,13 +16,15 @@ if TYPE_CHECKING:
 @guarded
 def columns(
     name: Annotated[str | None, typer.Argument(metavar="[TABLE]", show_default=False)] = None,
+    url: Url = None,
+    token_file: TokenFile = None,
     policy: Policy = POLICY,
     as_json: Json = False,
 ) -> None:
     """What may be asked about: the columns, their bounds or values, and what is public."""
-    from sulq.cli.opening import named
+    from sulq.cli.far import source_named
 
-    source = named(policy, name)
+    source = source_named(policy, name, url, token_file)
     found = [_column_facts(column, source.unit) for column in source.schema().columns]
     if as_json:
         show_json({"table": source.name, "unit": source.unit, "columns": found})

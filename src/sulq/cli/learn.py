@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sulq.cli.options import Credits, Name, Receipts, Where
+from sulq.cli.options import Credits, Name, Receipts, TokenFile, Url, Where
 from sulq.cli.screen import (
     POLICY,
     Json,
@@ -108,6 +108,8 @@ def learn(
     ] = False,
     analyst: Name = None,
     receipts: Receipts = None,
+    url: Url = None,
+    token_file: TokenFile = None,
     policy: Policy = POLICY,
     as_json: Json = False,
 ) -> None:
@@ -118,10 +120,10 @@ def learn(
     chosen = _algorithm(algorithm)
     given = {COMPONENTS: components, CLUSTERS: clusters, DEPTH: depth}
     _check(algorithm, chosen, columns, label, given)
-    from sulq.cli.opening import named, opened, quoting
+    from sulq.cli.far import asker, source_named
     from sulq.cli.questions import credits_of, hinted
 
-    source = named(policy, name)
+    source = source_named(policy, name, url, token_file)
     schema = source.schema()
     features = [part.strip() for part in (columns or "").split(",")]
     cap = credits_of(credits)
@@ -130,16 +132,14 @@ def learn(
         asked = (features, _label(label, schema))
         keeping = _condition(where)
     if quote:
-        with quoting(source) as database:
-            oracle = database if analyst is None else database.as_analyst(analyst)
+        with asker(source, analyst, publish=False) as oracle:
             found = learner.quote(oracle, *asked, where=keeping, rows=rows)
         _show_quote(source.name, algorithm, found, as_json)
         return
     picture = None if no_plot else _picture(plot, algorithm)
     if receipts is not None:
         receipts.open("a").close()  # found out before the charge
-    with opened(source) as database:
-        oracle = database if analyst is None else database.as_analyst(analyst)
+    with asker(source, analyst) as oracle:
         with charging(), hinted(where, label), _counted(learner, as_json) as doubts:
             learner.fit(oracle, *asked, where=keeping)
         left = oracle.remaining

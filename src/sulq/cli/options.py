@@ -15,4 +15,13 @@ Credits = Annotated[str | None, typer.Option(help="How much to spend instead of 
 Rows = Annotated[int | None, typer.Option(help="How many rows you expect to match.")]
 Name = Annotated[str | None, typer.Option("--as", metavar="ANALYST", help="Ask in this name.")]
 Key = Annotated[str | None, typer.Option(help="Idempotency key: a retry is free.")]
+Url = Annotated[
+    str | None,
+    typer.Option(
+        envvar="SULQ_URL", help="Ask the table at this address instead: https://host/people."
+    ),
+]
+TokenFile = Annotated[
+    Path | None, typer.Option(help="With --url: the file of your token; else SULQ_TOKEN.")
+]
 Receipts = Annotated[Path | None, typer.Option(help="Append the signed receipt to this file.")]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sulq.cli.options import Confidence, Credits, Key, Name, Receipts, Rows, Within
+from sulq.cli.options import Confidence, Credits, Key, Name, Receipts, Rows, TokenFile, Url, Within
 from sulq.cli.screen import (
     POLICY,
     Json,
@@ -26,6 +26,7 @@ from sulq.cli.screen import (
 )
 
 if TYPE_CHECKING:
+    from sulq.client import RemotePlan
     from sulq.database.plans import Plan
     from sulq.oracle import Answer
 
@@ -56,6 +57,8 @@ def plan(
     analyst: Name = None,
     key: Key = None,
     receipts: Receipts = None,
+    url: Url = None,
+    token_file: TokenFile = None,
     policy: Policy = POLICY,
     as_json: Json = False,
 ) -> None:
@@ -66,28 +69,29 @@ def plan(
     """
     from fractions import Fraction
 
-    from sulq.cli.opening import chosen, opened, quoting
+    from sulq.cli.far import Source, asker, far_table
+    from sulq.cli.opening import chosen
     from sulq.cli.questions import credits_of, spelled
     from sulq.errors import InvalidQuery
-    from sulq.ledger.budgets import OWNER
 
     if not yes and (key is not None or receipts is not None):
         raise InvalidQuery("--key and --receipts belong to asking: add --yes")
-    source, texts = chosen(policy, words)
+    found_at: tuple[Source, list[str]]
+    found_at = chosen(policy, words) if url is None else (far_table(url, token_file), list(words))
+    source, texts = found_at
     if not texts:
         raise InvalidQuery('name the questions: sulq plan "count where smoker" "mean age"')
     asked = [spelled(text, source.schema()) for text in texts]
     if receipts is not None:
         receipts.open("a").close()  # found out before the charge
     with ExitStack() as told:
-        with opened(source) if yes else quoting(source) as database:
-            found = database.plan(
+        with asker(source, analyst, publish=yes) as oracle:
+            found = oracle.plan(
                 asked,
                 credits=credits_of(credits),
                 within=within,
                 confidence=confidence,
                 rows=rows,
-                analyst=analyst or OWNER,
             )
             if not yes:
                 _show_plan(found, texts, source.name, as_json)
@@ -96,7 +100,7 @@ def plan(
                 answers = found.ask(key=key)
             cost = sum((answer.credits for answer in answers), start=Fraction(0))
             told.enter_context(stored(cost))
-            left = (database if analyst is None else database.as_analyst(analyst)).remaining
+            left = oracle.remaining
         if receipts is not None:
             with receipts.open("a", encoding="utf-8") as file:
                 file.writelines(answer.receipt.to_json() + "\n" for answer in answers)
@@ -117,7 +121,7 @@ def plan(
         show(facts([("cost", credits_text(cost)), ("left", credits_text(left))]))
 
 
-def _show_plan(found: Plan, texts: list[str], name: str, as_json: bool) -> None:
+def _show_plan(found: Plan | RemotePlan, texts: list[str], name: str, as_json: bool) -> None:
     lines = found.rows()
     if as_json:
         listed = [{"asked": text, **line} for text, line in zip(texts, lines, strict=True)]

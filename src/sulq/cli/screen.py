@@ -176,7 +176,8 @@ def guarded(command: Callable[..., Result]) -> Callable[..., Result]:
             kind, code = type(stopped.error).__name__, _code(stopped.error)
             raise _failed(kind, told, stopped.credits, code, options) from None
         except SulqError as error:
-            spent = None if isinstance(error, EngineFailed) else Fraction(0)
+            unknown = None if isinstance(error, EngineFailed) else Fraction(0)
+            spent = getattr(error, "credits_spent", unknown)
             kind, code = type(error).__name__, _code(error)
             raise _failed(kind, str(error), spent, code, options) from None
         except OSError as error:

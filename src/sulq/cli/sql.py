@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from sulq.cli.opening import opened, quoting
+from sulq.cli.far import FarTable, Source, asker
 from sulq.cli.questions import hinted
 from sulq.cli.screen import (
     charging,
@@ -23,10 +23,8 @@ from sulq.cli.screen import (
     table,
     talk,
 )
-from sulq.database import Database
-from sulq.database.analyst import Analyst
 from sulq.errors import InvalidQuery
-from sulq.policy import TablePolicy, read_policy
+from sulq.policy import read_policy
 from sulq.sql.estimates import Estimate
 from sulq.sql.result import Result
 from sulq.sql.run import SqlQuote, ask_sql, quote_sql
@@ -35,10 +33,12 @@ from sulq.sql.statements import table_of
 _STATEMENT = re.compile(r"\s*(SELECT|WITH|EXPLAIN)\b", re.IGNORECASE)
 
 
-def _source(policy: Path, words: Sequence[str]) -> tuple[TablePolicy, str]:
-    """The table that FROM names, and the text."""
+def _source(policy: Path | FarTable, words: Sequence[str]) -> tuple[Source, str]:
+    """The table that FROM names, and the text; behind a server the address names it."""
     first = 0 if _STATEMENT.match(words[0]) else 1
     text = " ".join(words[first:])
+    if isinstance(policy, FarTable):
+        return policy, text
     tables = read_policy(policy)
     name = words[0] if first else table_of(text)
     found = [known for known in tables if name is not None and known.casefold() == name.casefold()]
@@ -48,7 +48,7 @@ def _source(policy: Path, words: Sequence[str]) -> tuple[TablePolicy, str]:
 
 
 def quote_statement(
-    policy: Path,
+    policy: Path | FarTable,
     words: Sequence[str],
     analyst: str | None,
     as_json: bool,
@@ -60,8 +60,8 @@ def quote_statement(
     _check_unused(unused)
     source, text = _source(policy, words)
     read = _lookups(lookups)
-    with quoting(source) as database, hinted(text):
-        found = quote_sql(_asker(database, analyst), text, table=source.name, lookups=read, **terms)
+    with asker(source, analyst, publish=False) as oracle, hinted(text):
+        found = quote_sql(oracle, text, table=source.name, lookups=read, **terms)
     if as_json:
         show_json(_quote_json(source.name, found))
         return
@@ -93,7 +93,7 @@ def _quote_json(name: str, found: SqlQuote) -> dict[str, Any]:
 
 
 def ask_statement(
-    policy: Path,
+    policy: Path | FarTable,
     words: Sequence[str],
     analyst: str | None,
     as_json: bool,
@@ -109,12 +109,11 @@ def ask_statement(
     if receipts is not None:
         receipts.open("a").close()  # found out before the charge
     with ExitStack() as told:
-        with opened(source) as database:
-            asker = _asker(database, analyst)
+        with asker(source, analyst) as oracle:
             with charging(), hinted(text):
-                found = ask_sql(asker, text, table=source.name, lookups=read, **terms)
+                found = ask_sql(oracle, text, table=source.name, lookups=read, **terms)
             told.enter_context(stored(found.credits))
-            left = asker.remaining
+            left = oracle.remaining
         if receipts is not None:
             with receipts.open("a", encoding="utf-8") as file:
                 file.writelines(f"{receipt.to_json()}\n" for receipt in found.receipts)
@@ -161,10 +160,6 @@ def _drawn(found: Result) -> Any:
     for column, is_number in zip(drawn.columns, right, strict=True):
         column.justify = "right" if is_number else "left"
     return drawn
-
-
-def _asker(database: Database, analyst: str | None) -> Database | Analyst:
-    return database if analyst is None else database.as_analyst(analyst)
 
 
 def _check_unused(unused: dict[str, object]) -> None:

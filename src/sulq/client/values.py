@@ -58,6 +58,15 @@ class ExactQuote:
             reply.guarantee, reply.terms, reply.divisor, reply.left_exact, reply.left_after_exact
         )
 
+    def __str__(self) -> str:
+        if self.divisor == 1:
+            return f"{self.guarantee}; credits left: {decimal_text(self.left)}, as before"
+        return (
+            f"{self.guarantee}; with it no worst-case promise is left, every cap is divided by"
+            f" {self.divisor}, and of {decimal_text(self.left)} credits"
+            f" {decimal_text(max(Fraction(0), self.left_after))} stay"
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Granted:

@@ -39,6 +39,8 @@ class Problem(BaseModel):
 class Unreachable(SulqError):
     """No reply came. `key` is what the request was sent under: with it, asking again is safe."""
 
+    credits_spent: Fraction | None = None  # not known
+
     def __init__(self, said: str, key: str | None = None) -> None:
         super().__init__(said)
         self.key = key
