@@ -77,8 +77,8 @@ def hint_of(oracle: Database | Analyst, table: str, found: Priced) -> Hint | Non
         middle = float(sum(column.range) / 2)
         cap = spelled(middle, None)
         call = f"{figure.kind.upper()}(LEAST({figure.column}, {middle:g}))"
-        start, end = figure.span
         text = found.wish.text
+        start, end = closed(text, *figure.span)
         changed = text[:start] + call + text[end:]
         try:
             quote = oracle.quote_sql(changed, table=table, rows=found.rows, credits=found.credits)
@@ -96,6 +96,13 @@ def hint_of(oracle: Database | Analyst, table: str, found: Priced) -> Hint | Non
             changed,
         )
     return None
+
+
+def closed(text: str, start: int, end: int) -> tuple[int, int]:
+    """A call's span to its last bracket: names are noted by the parser, brackets are not."""
+    while end < len(text) and text.count("(", start, end) > text.count(")", start, end):
+        end += 1
+    return start, end
 
 
 def what_you_will_see(found: Priced, oracle: Database | Analyst) -> tuple[str, str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from markupsafe import Markup
 
@@ -51,6 +51,7 @@ class AnswerView:
     notes: tuple[str, ...]
     python: str
     bars: str
+    unit: str
     say: str
 
 
@@ -65,6 +66,7 @@ def answer_view(
     made_up: bool = False,
 ) -> AnswerView:
     """Made of noisy values only; the reply says what was paid."""
+    result = in_order(result, shape)
     keys = [at for at, column in enumerate(result.columns) if column.is_key]
     figures = [at for at, column in enumerate(result.columns) if not column.is_key]
     counted = {figure.name for figure in shape.figures if figure.counts}
@@ -97,8 +99,28 @@ def answer_view(
         notes=tuple(dict.fromkeys(result.notes)),
         python=python,
         bars=bars_text(result, figures),
+        unit=shape.figures[0].unit if shape.figures else "",
         say=f"{sentence.bold} {sentence.rest}".strip(),
     )
+
+
+def in_order(result: Result, shape: Shape) -> Result:
+    """As asked, or by value where the groups have no order of their own; the rest comes last."""
+    keys = [at for at, column in enumerate(result.columns) if column.is_key]
+    figures = [at for at, column in enumerate(result.columns) if not column.is_key]
+    if shape.ordered or not figures or len(keys) != 1:
+        return result
+    labels = [row[keys[0]] for row in result.rows]
+    if not all(isinstance(label, str) or label is None for label in labels):
+        return result
+
+    def place(row: tuple[object, ...]) -> tuple[bool, bool, float]:
+        cell = row[figures[0]]
+        known = isinstance(cell, Estimate) and not no_reading(cell, result.confidence)
+        value = cell.value if isinstance(cell, Estimate) and known else 0.0
+        return row[keys[0]] is None, not known, -value
+
+    return replace(result, rows=tuple(sorted(result.rows, key=place)))
 
 
 def _row(

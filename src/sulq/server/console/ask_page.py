@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Annotated, Literal
@@ -21,7 +22,7 @@ from sulq.server.console.refusal_view import RefusalView, dear_view, refusal_vie
 from sulq.server.console.shell import purse_of
 from sulq.server.console.starters import Starter, starters
 from sulq.server.console.wishes import Wish, priced
-from sulq.server.console.words import short_values
+from sulq.server.console.words import question_title, short_values
 from sulq.server.problems import Problem, problem_of
 from sulq.server.routes_ask import Key
 from sulq.server.running import charged, in_thread, service_of
@@ -32,6 +33,7 @@ from sulq.wire.bodies import Body, Exact, Rows, Statement, Within
 
 router = APIRouter(include_in_schema=False)
 MOST_QUESTIONS = 5
+UNFINISHED = re.compile("cannot be read")
 RECENT = 400
 """Events of the chain that are looked through for the caller's last questions."""
 
@@ -111,7 +113,7 @@ def mine_view(service: Service, caller: Caller, table: str) -> MineView:
     named = ledger_name(caller)
     mine = [
         QuestionLine(
-            _cut(str(line["question"])),
+            question_title(str(line["question"])),
             credits_word(Fraction(line["credits_exact"])) if line["credits"] else "free",
             ordinal(int(line["seq"])),
         )
@@ -124,11 +126,6 @@ def mine_view(service: Service, caller: Caller, table: str) -> MineView:
     whole = left_text(purse.own_whole)
     said = f"{left_text(used)} of {whole} credits used." if purse.shared else ""
     return MineView(tuple(mine[-MOST_QUESTIONS:][::-1]), said, f"/t/{table}/budget", len(mine))
-
-
-def _cut(text: str) -> str:
-    plain = text.replace(" WITH OTHER", "")
-    return plain if len(plain) <= 72 else plain[:70] + " …"
 
 
 def asked_of(service: Service, caller: Caller, table: str, body: AskWishBody, key: str) -> Asked:
@@ -174,6 +171,7 @@ def answered_view(
         price_label="Price to ask again",
         get_label="Error, 95 %",
         get=shown.bars,
+        get_unit=shown.unit,
         left_label="Left",
         button="Show again, free",
         stops=(),
@@ -203,7 +201,7 @@ def receipt_view(service: Service, caller: Caller, table: str, number: int) -> R
     return ReceiptView(
         ordinal(number),
         (
-            ("Question", question_text(str(body["question"]))),
+            ("Question", question_title(question_text(str(body["question"])), 400)),
             ("Account", str(body["analyst"])),
             ("Neighbours", str(body["neighbours"])),
             ("Data version", str(body["version"])),
@@ -256,7 +254,7 @@ async def quote(request: Request, table: str, body: WishBody, caller: Asker) -> 
     try:
         made = await in_thread(request, quoted_view, service, caller, table, body.wish)
     except SulqError as error:
-        return await refusal(request, caller, table, body.wish, problem_of(error))
+        return await refusal(request, caller, table, body.wish, problem_of(error), typing=True)
     except Problem as problem:
         return problem_card(problem)
     return page("quote.html", made)
@@ -294,11 +292,20 @@ def failure(problem: Problem) -> tuple[str, str, str]:
 
 
 async def refusal(
-    request: Request, caller: Caller, table: str, wish: Wish, problem: Problem
+    request: Request,
+    caller: Caller,
+    table: str,
+    wish: Wish,
+    problem: Problem,
+    *,
+    typing: bool = False,
 ) -> HTMLResponse:
+    """The card; while somebody types, a text without a price is no failed request."""
     service = service_of(request)
     made = await in_thread(request, refused, service, caller, table, wish, problem)
-    return page("refused.html", made, problem.status)
+    if typing and UNFINISHED.search(problem.detail):
+        made = replace(made, state="unfinished")
+    return page("refused.html", made, 200 if typing else problem.status)
 
 
 @router.get("/console/{table}/receipts/{number}")

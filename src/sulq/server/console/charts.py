@@ -109,9 +109,15 @@ def error_bars(bars: Sequence[Bar], title: str, label: str) -> Markup:
         )
         parts += [*([_body(bar, at, middle)] if filled else []), *_whisker(bar, at, middle)]
     parts.append(tag("text", title, class_="mid", x="50%", y=height + 38))
-    plot = tag("svg", *parts, class_=f"plot plot-{gutter}", x=gutter, y=0, height=height + 46)
-    return tag("svg", *names, plot, class_="chart", role="img", aria_label=label,
-               height=height + 46)  # fmt: skip
+    tall = height + 46
+    return tag(
+        "div",
+        tag("svg", *names, width=gutter, height=tall, aria_hidden="true"),
+        tag("svg", *parts, class_="plot", height=tall, aria_hidden="true"),
+        class_="chart bars",
+        role="img",
+        aria_label=label,
+    )
 
 
 def _body(bar: Bar, at: Place, middle: float) -> Markup:

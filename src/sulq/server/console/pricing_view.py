@@ -83,6 +83,7 @@ def quote_view(service: Service, caller: Caller, table: str, wish: Wish) -> Quot
         state = "dear"
     elif price > LARGE * purse.own_left:
         state = "large"
+    going = Fraction(0) if state == "dear" else price
     bar, unit = gets(shape, quote)
     stops = stops_of(oracle, table, found)
     see, small = what_you_will_see(found, oracle)
@@ -102,13 +103,13 @@ def quote_view(service: Service, caller: Caller, table: str, wish: Wish) -> Quot
         get_label="You will get, 95 %",
         get=bar,
         get_unit=unit,
-        left_label="Left after asking",
-        own=left_text(max(Fraction(0), purse.own_left - price)),
+        left_label="You have" if state == "dear" else "Left after asking",
+        own=left_text(max(Fraction(0), purse.own_left - going)),
         own_whole=left_text(purse.own_whole),
         shared=purse.shared,
-        table=left_text(max(Fraction(0), purse.left - price)),
+        table=left_text(max(Fraction(0), purse.left - going)),
         table_whole=left_text(purse.whole),
-        gauge=going_gauge(purse, price),
+        gauge=going_gauge(purse, going),
         button=button,
         confirm=confirm,
         stops=stops,
@@ -177,6 +178,8 @@ def stops_of(oracle: Database | Analyst, table: str, found: Priced) -> tuple[Sto
         halves = [half for _, half in one_.half_widths if half]
         bar = f"± {bar_text(halves[0])}" if halves else "±"
         price = credits_word(one_.credits) if one_.credits else "free"
+        if name == "coarse" and not plain.credits:
+            continue  # the stored answer is free and sharper
         made.append(Stop(name, bar, price, chosen))
     return tuple(made)
 

@@ -10,7 +10,7 @@ from sulq.database import Analyst, Database
 from sulq.errors import SulqError
 from sulq.server.console.pricing_view import gets
 from sulq.server.console.shell import Purse
-from sulq.server.console.starters import name, short_unit, starters
+from sulq.server.console.starters import brief, name, starters
 from sulq.server.console.wishes import Priced, Wish, priced
 from sulq.server.console.words import capital
 from sulq.server.problems import Problem
@@ -79,7 +79,7 @@ def refusal_view(oracle: Database | Analyst, table: str, sql: str, problem: Prob
     snippet = sql[start:end].strip()[:60] if isinstance(start, int) and isinstance(end, int) else ""
     line = f"Line {sql[:start].count(chr(10)) + 1}" if isinstance(start, int) else "Question"
     spent = problem.credits_spent
-    little = next((each for each in shown if each.little), None)
+    little = shown[0] if shown and shown[0].little else None
     warning = f"A count with {little.bar} cannot tell 5 from 50." if little is not None else ""
     return RefusalView(
         state="refused",
@@ -164,13 +164,11 @@ def alternatives_of(
             one = priced(oracle, table, Wish(text))
         except SulqError:
             continue
-        bar, unit = gets(one.shape, one.quote)
+        bar = brief(one, oracle.schema)
         price = credits_word(one.quote.credits) if one.quote.credits else "free"
-        figures = one.shape.figures
-        little = bool(figures) and figures[0].counts and " WHERE " in f" {text} ".replace("\n", " ")
-        counted = little and not one.shape.groups and bar.startswith("±")
-        found.append(Alternative(text, _short(text, table), price,
-                                 f"{bar} {short_unit(unit)}".strip(), counted))  # fmt: skip
+        counted = bool(one.shape.figures) and one.shape.figures[0].counts
+        little = counted and not one.shape.groups and "WHERE" in text and bar.startswith("±")
+        found.append(Alternative(text, _short(text, table), price, bar, little))
     return found
 
 

@@ -85,15 +85,16 @@ def _pairs(known: Sequence[tuple[str, Estimate]], shape: Shape, misses: float) -
     pairs = list(combinations(range(len(known)), 2))
     level = 1 - misses / len(pairs)  # Bonferroni: all of them hold together
     above: dict[int, list[int]] = {}
-    example = ""
+    example, clearest = "", 0.0
     for first, second in pairs:
         judged = compare(known[first][1], known[second][1], level)
         if judged.distinguishable:
             high, low = (first, second) if judged.difference > 0 else (second, first)
             above.setdefault(high, []).append(low)
-            if not example:
-                ends = judged.interval
-                half = max(ends[1] - judged.difference, judged.difference - ends[0])
+            ends = judged.interval
+            half = max(ends[1] - judged.difference, judged.difference - ends[0])
+            if half and abs(judged.difference) / half > clearest:
+                clearest = abs(judged.difference) / half
                 shown = show(abs(judged.difference), half)
                 example = f"{known[high][0]} − {known[low][0]} is {shown}"
     told = sum(map(len, above.values()))

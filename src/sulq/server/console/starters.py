@@ -10,10 +10,9 @@ from sulq.database import Analyst, Database
 from sulq.errors import SulqError
 from sulq.schema.columns import Category, Flag, Number, Schema
 from sulq.schema.columns import Column as Declared
-from sulq.server.console.pricing_view import gets
-from sulq.server.console.wishes import Wish, priced
+from sulq.server.console.wishes import Priced, Wish, priced
 from sulq.server.console.words import bound_text
-from sulq.shown import credits_word
+from sulq.shown import bar_text, credits_word
 
 FEW = 12
 """Groups that still fit into one picture."""
@@ -85,16 +84,27 @@ def priced_starters(oracle: Database | Analyst, table: str) -> list[Starter]:
             one = priced(oracle, table, Wish(starter.sql))
         except SulqError:
             continue
-        bar, unit = gets(one.shape, one.quote)
         price = credits_word(one.quote.credits) if one.quote.credits else "free"
-        found.append(
-            Starter(starter.title, starter.sql, price, f"{bar} {short_unit(unit)}".strip())
-        )
+        found.append(Starter(starter.title, starter.sql, price, brief(one, oracle.schema)))
     return found
 
 
-def short_unit(unit: str) -> str:
-    return unit if len(unit) <= 22 else "each" if " per " in f" {unit}" else ""
+def brief(one: Priced, schema: Schema) -> str:
+    """The first bar in few letters: "± 262 each", "± 0.45 points"."""
+    halves = dict(one.quote.half_widths)
+    if not one.shape.figures:
+        return ""
+    figure = one.shape.figures[0]
+    half = halves.get(figure.name)
+    if half is None:
+        return "± by its size"
+    if half == 0:
+        return "exact"
+    share = figure.kind == "avg" and figure.column in schema
+    if share and isinstance(schema[figure.column], Flag):
+        return f"± {bar_text(100 * half)} points"
+    unit = "each" if one.shape.groups else figure.unit if len(figure.unit) <= 10 else ""
+    return f"± {bar_text(half)} {unit}".strip()
 
 
 def everyone(oracle: Database | Analyst, table: str, column: Declared) -> tuple[str, str]:

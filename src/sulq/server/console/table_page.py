@@ -10,21 +10,23 @@ from fastapi import APIRouter, Request
 from fastapi.responses import Response
 from markupsafe import Markup
 
-from sulq.accounting.confidence import USUAL_PRIOR, worst
+from sulq.accounting.confidence import USUAL_PRIOR, moved, tail, worst
 from sulq.database import Analyst, Database
 from sulq.errors import SulqError
 from sulq.schema.columns import Flag, Schema
+from sulq.schema.promise import Promise
 from sulq.server.access import Caller, Role
 from sulq.server.console.charts import gauge
 from sulq.server.console.pages import Anybody, fragment
 from sulq.server.console.shell import purse_of
 from sulq.server.console.starters import Starter, everyone, name, priced_starters
-from sulq.server.console.words import capital, kind_text, one, values_text
+from sulq.server.console.words import kind_text, one, question_title, values_text
 from sulq.server.service import Service
 from sulq.shown import bar_text, belief_up, left_text, ordinal, spelled
 
 router = APIRouter(include_in_schema=False)
 MOST_ANSWERS = 5
+RARE = 1e-3
 _bars: WeakKeyDictionary[Database, tuple[Schema, dict[str, str]]] = WeakKeyDictionary()
 
 
@@ -72,7 +74,8 @@ def table_view(service: Service, caller: Caller, table: str) -> TableView:
     purse = purse_of(service, caller, table)
     asks = caller.role != Role.AUDITOR
     prior = f"{round(100 * USUAL_PRIOR)} %"
-    after = f"{belief_up(worst(promise).posterior)} %"
+    most, chance = worst_belief(promise)
+    after = f"{most} %"
     unit, count = one(schema), count_bar(database, table)
     left = left_text(purse.left)
     found = priced_starters(service.oracle(caller, table), table) if asks else []
@@ -84,7 +87,7 @@ def table_view(service: Service, caller: Caller, table: str) -> TableView:
         who_more=_who(schema, promise.neighbours),
         promised=f"{prior} can become at most {after}",
         promised_more=f"Someone who knows everyone else and is {prior} sure of something about a"
-        f" {unit} stays at or below {after} after every answer this table will ever give.",
+        f" {unit} stays at or below {after} after every answer this table will ever give{chance}.",
         left=left,
         whole=left_text(purse.whole),
         gauge=gauge(purse.left, purse.whole, f"{left} of {left_text(purse.whole)} credits left"),
@@ -99,11 +102,32 @@ def table_view(service: Service, caller: Caller, table: str) -> TableView:
     )
 
 
+def worst_belief(promise: Promise) -> tuple[int, str]:
+    """What 40 % can become after everything, in whole percent, and how rarely it is passed. TB.2"""
+    rise = float(promise.epsilon)
+    chance = tail(promise, rise)
+    if chance > RARE:  # then it is said at delta, where the bound is wider
+        found = worst(promise)
+        return belief_up(found.posterior), _rarely(found.except_for)
+    return belief_up(moved(USUAL_PRIOR, rise)), _rarely(chance)
+
+
+def _rarely(chance: float) -> str:
+    return f", except with a chance below 1 in {about_one_in(chance)}" if chance else ""
+
+
+def about_one_in(chance: float) -> str:
+    """1 / chance to two digits, rounded down: said against ourselves."""
+    times = int(1 / chance)
+    place = 10 ** max(0, len(str(times)) - 2)
+    return spelled(times // place * place, 0)
+
+
 def _lead(database: Database) -> str:
     if database.size is None:
         return f"How many {database.schema.who} there are is not public."
-    per = "one per row" if database.schema.unit == "row" else "each with their rows"
-    return f"{spelled(database.size, 0)} {database.schema.who}, {per}."
+    columns = len(database.schema.columns)
+    return f"{spelled(database.size, 0)} {database.schema.who}, {columns} columns."
 
 
 def _who(schema: Schema, neighbours: str) -> str:
@@ -171,16 +195,9 @@ def answered_lines(service: Service, caller: Caller, table: str) -> list[Answere
     seq = service.statement(caller, table).seq
     found = service.answers(caller, table, max(0, seq - 200), 100).entries
     return [
-        AnsweredLine(_title(str(each["question"])), ordinal(int(each["seq"])))
+        AnsweredLine(question_title(str(each["question"])), ordinal(int(each["seq"])))
         for each in found[-MOST_ANSWERS:][::-1]
     ]
-
-
-def _title(question: str) -> str:
-    """A question of the ledger in fewer letters."""
-    text = question.replace(" WITH OTHER", "").replace("CENTRED(", "(").replace("((", "(")
-    text = text.replace("))", ")")
-    return capital(text if len(text) <= 64 else text[:62] + " …")
 
 
 def _python(table: str, found: list[Starter]) -> tuple[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -10,6 +11,10 @@ from sulq.server.console.words import Shape, shape_of
 from sulq.sql.run import SqlQuote
 from sulq.sql.targets import unit_prices
 
+TARGET = re.compile(
+    r"\s+WITHIN\s+[\d.]+(\s+PERCENT)?(\s+CONFIDENCE\s+[\d.]+(\s+PERCENT)?)?$", re.IGNORECASE
+)
+"""A bar that the text itself asks for; the field beside Precision replaces it."""
 STOPS = (("coarse", Fraction(1, 4)), ("plain", Fraction(1)), ("fine", Fraction(4)))
 """Stops of precision, by their price: half, plain and double."""
 
@@ -26,8 +31,10 @@ class Wish:
     @property
     def text(self) -> str:
         """The statement that is priced and asked."""
-        plain = self.sql.strip().rstrip(";").rstrip()
-        return plain if self.within is None else f"{plain}\nWITHIN {self.within:g}"
+        plain = self.sql.rstrip().rstrip(";").rstrip()
+        if self.within is None:
+            return plain
+        return f"{TARGET.sub('', plain)}\nWITHIN {self.within:g}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,7 +45,8 @@ class Shape:
     figures: tuple[Figure, ...]
     groups: tuple[str, ...]
     cells: int
-    sums: int
+    ordered: bool
+    """True if the statement says how its rows are sorted."""
 
 
 def shape_of(select: Select, schema: Schema) -> Shape:
@@ -60,7 +61,7 @@ def shape_of(select: Select, schema: Schema) -> Shape:
         for item in select.items
         if aggregates_of(item.of)
     )
-    return Shape(figures, groups, cells, len(figures))
+    return Shape(figures, groups, cells, bool(select.order))
 
 
 def _figure(name: str, of: object, inside: Sequence[Aggregate], schema: Schema) -> Figure:
@@ -153,6 +154,25 @@ def kind_text(column: Declared) -> str:
     if column.kind != "number":
         return "date" if column.kind == "date" else "date and time"
     return "whole number" if column.step == 1 else "number"
+
+
+SIGNS = ((">=", "≥"), ("<=", "≤"), ("<>", "≠"))
+AVERAGE = re.compile(r"^COUNT\(\*\), SUM\((?:CENTRED\()?([^()]+?)\)?\)(?=$| WHERE| GROUP)")
+
+
+def question_title(text: str, most: int = 64) -> str:
+    """A question of the ledger as people say it: "Average stay_days, age ≥ 65, by region"."""
+    plain = text.replace(" WITH OTHER", "").replace(" AND ALL PAIRS", "")
+    average = AVERAGE.match(plain)
+    if average is not None:
+        plain = f"Average {average[1]}{plain[average.end() :]}"
+        plain = re.sub(rf"(?: WHERE| AND) {re.escape(average[1])} IS NOT NULL", "", plain)
+    plain = re.sub(r"^COUNT\(\*\)", "Count", plain)
+    plain = re.sub(r"^SUM\(([^()]+)\)", r"Total \1", plain)
+    plain = plain.replace(" WHERE ", ", ").replace(" GROUP BY ", ", by ").replace(" AND ", ", ")
+    for sign, shown in SIGNS:
+        plain = plain.replace(sign, shown)
+    return plain if len(plain) <= most else plain[: most - 2] + " …"
 
 
 def bound_text(column: Number, end: object) -> str:

@@ -11,7 +11,7 @@ export function start(root, app) {
   const sql = find("#sql"), bar = find("#bar"), more = find("#more"), answer = find("#answer");
   const DRAFT = `sulq.draft.${table}`, PENDING = `sulq.pending.${table}`;
   let wish = { stop: "plain", within: null, rows: null };
-  let ready = null, mark = null, timer = 0, slow = 0, asking = null, spoken = 0, busy = false;
+  let answered = "", ready = null, mark = null, timer = 0, slow = 0, asking = null, spoken = 0, busy = false;
 
   // --- the text: painted behind the field, one block per line ---
   function paint() {
@@ -50,6 +50,8 @@ export function start(root, app) {
     const blank = !sql.value.trim();
     find("#empty").hidden = !blank;
     find("#made-up").disabled = blank;
+    const head = find("#answer-head");
+    if (head) head.textContent = sql.value === answered ? "Answer" : "Answer to the earlier question";
     stale();
     clearTimeout(timer);
     asking?.abort();
@@ -120,7 +122,6 @@ export function start(root, app) {
     const kept = JSON.parse(sessionStorage.getItem(PENDING) || "null");
     if (!kept || busy) return;
     busy = true;
-    find("#stripe")?.remove();
     const go = find("#go");
     if (go) { go.disabled = true; go.textContent = "Waiting for the clock …"; }
     app.say("Asked. Waiting for the clock.");
@@ -149,6 +150,7 @@ export function start(root, app) {
     if (quote) { bar.replaceChildren(...quote.children); more.replaceChildren(); repeat(); mine(); }
     document.querySelector("#stripe").hidden = Boolean(quote);
     answer.replaceChildren(...came.content.querySelector("[data-for=answer]").children);
+    answered = sql.value;
     const card = answer.firstElementChild, meaning = find("#meaning");
     const seen = Number(localStorage.getItem("sulq.explained") || 0), choice = localStorage.getItem("sulq.explain");
     meaning.open = choice ? choice === "open" : seen < 3;
@@ -238,7 +240,6 @@ export function start(root, app) {
     const before = sql.value.slice(0, sql.selectionStart).split("\n"), line = find("#paint").children[before.length - 1];
     if (!line) return;
     const box = find(".editor").getBoundingClientRect(), own = line.getBoundingClientRect(), wide = own.width / 90;
-    list.classList.toggle("below", true);
     const row = Math.max(0, Math.round((own.bottom - box.top)));
     // the offset is a custom property of the element, set through the CSSOM, which CSP allows
     list.style.setProperty("--x", `${Math.min(own.left - box.left + before.at(-1).length * Math.min(9, wide), box.width - 250)}px`);
