@@ -12,6 +12,7 @@ from sulq.learn.estimator import Learner
 from sulq.learn.features import Array, published
 from sulq.learn.moments import ask_gram, find_lengths
 from sulq.learn.spending import Plan, Purse, Step
+from sulq.learn.split import split_plan, split_spread
 from sulq.learn.spread import (
     CLIP,
     Spread,
@@ -204,12 +205,14 @@ class PCA(Subspace):
         self._check_components(table, centred=self.method != "paper")
         if self.method == "paper":
             return literal_plan(table, means=True)
-        return spread_plan(table, "gram")
+        return spread_plan(table, "gram") if table.joint_rows else split_plan(table)
 
     def _learn(self, table: Table, purse: Purse) -> None:
-        loud = self._loudness(table, purse)
+        loud = self._loudness(table, purse) if table.joint_rows else 0.0
         if self.method == "paper":
             found = literal_spread(table, purse, centred=True)
+        elif not table.joint_rows:
+            found = split_spread(table, purse)
         else:
             found = find_spread(table, purse, loud, self._suffices)
         variances = self._set_spectrum(table, found)

@@ -143,6 +143,11 @@ class Table:
         return self.oracle.promise.neighbours == "replace"
 
     @property
+    def joint_rows(self) -> bool:
+        """Whether somebody sees whole rows: not where columns live with several owners."""
+        return bool(getattr(self.oracle, "joint_rows", True))
+
+    @property
     def public_rows(self) -> bool:
         """Whether everybody knows how many rows there are."""
         schema = self.oracle.schema

@@ -29,6 +29,13 @@ def _spell(expression: Expression) -> str:
     return sql_text(expression)[:160]
 
 
+def coefficients_of(seed: object) -> tuple[int, int, int, int]:
+    """Of the cubic behind `hashed`: four values of which any row ids see independent bits."""
+    digest = hashlib.sha256(f"sulq hashed {seed}".encode()).digest()
+    a, b, c, d = (int.from_bytes(digest[8 * i : 8 * i + 8], "big") % bound.PRIME for i in range(4))
+    return a, b, c, d
+
+
 class RowBinder:
     """Binds canonical expressions on one schema."""
 
@@ -228,11 +235,7 @@ class RowBinder:
         if low < 0:
             raise InvalidQuery(f"hashed needs ids from 0 up, {identity.name} starts at {low}")
         leaf = bound.Quantised(column.name, float(low), float(high), 1.0)
-        digest = hashlib.sha256(f"sulq hashed {seed.value}".encode()).digest()
-        a, b, c, d = (
-            int.from_bytes(digest[8 * i : 8 * i + 8], "big") % bound.PRIME for i in range(4)
-        )
-        return Steps(bound.HashedBit(leaf, (a, b, c, d)), 0, 1, Fraction(1))
+        return Steps(bound.HashedBit(leaf, coefficients_of(seed.value)), 0, 1, Fraction(1))
 
     def literal(self, literal: Literal, kind: str) -> Fraction:
         """A constant in the units of what it is compared with."""

@@ -1,0 +1,270 @@
+"""Rows that live with several owners: sums add, and each owner adds noise of its own.
+
+A question is charged to every owner's ledger. A person whose rows one owner holds loses only there;
+who is held by several loses the sum. Proof: docs/proofs/federation.md, section 1.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, TypeVar
+
+import numpy as np
+
+from sulq.bars import Draw, Interval, Reading
+from sulq.derivation.combined import read_derived
+from sulq.derivation.estimates import Derivation, Source
+from sulq.errors import BudgetSpent, InvalidQuery, SulqError
+from sulq.noise.distributions import DiscreteGaussian, DiscreteLaplace, Law, NoNoise
+from sulq.oracle import Answer, Oracle, Quote, credits_text
+from sulq.readings import forecast
+from sulq.schema.binding import BoundQuery
+from sulq.schema.columns import Schema
+from sulq.schema.promise import Promise
+from sulq.sql.run import ask_sql, quote_sql
+from sulq.wire.answers import bind_public
+
+Found = TypeVar("Found")
+OWN = -1
+"""The number of an answer whose noise is its own; stored ones count from 0."""
+
+
+@dataclass(frozen=True, slots=True)
+class Receipts:
+    """One receipt from each owner, in their order."""
+
+    each: tuple[Any, ...]
+
+    @property
+    def seq(self) -> tuple[int, ...]:
+        return tuple(receipt.seq for receipt in self.each)
+
+    def to_json(self) -> str:
+        """One a line: what `sulq verify` reads."""
+        return "\n".join(receipt.to_json() for receipt in self.each)
+
+
+def split_rows(*owners: Oracle) -> RowSplit:
+    """One Oracle over tables with the same columns and the same promise."""
+    return RowSplit(owners)
+
+
+class RowSplit:
+    """An Oracle. `credits` are what each owner's ledger is charged, not their sum."""
+
+    def __init__(self, owners: Sequence[Oracle]) -> None:
+        if len(owners) < 2:
+            raise InvalidQuery(f"rows are split over 2 owners or more, got {len(owners)}")
+        self.owners = tuple(owners)
+        first = owners[0]
+        for place, owner in enumerate(owners[1:], 2):
+            if owner.promise != first.promise:
+                raise InvalidQuery(
+                    f"owner {place} promises {owner.promise}, the first {first.promise}: a credit"
+                    " must mean the same everywhere; agree on one promise"
+                )
+            if _facts(owner.schema) != _facts(first.schema):
+                raise InvalidQuery(
+                    f"owner {place} declares other columns, bounds or values than the first;"
+                    " declare the same in the same order"
+                )
+        # the finest grid has room for what is read on the others
+        self.schema: Schema = max((o.schema for o in owners), key=lambda schema: schema.bits)
+        self.promise: Promise = first.promise
+
+    @property
+    def size(self) -> int | None:
+        """Rows of all owners together; None under add-remove."""
+        sizes = [owner.size for owner in self.owners]
+        return None if None in sizes else sum(size or 0 for size in sizes)
+
+    @property
+    def remaining(self) -> Fraction:
+        """What the owner with least left would still answer."""
+        return min(owner.remaining for owner in self.owners)
+
+    def quote(self, query: object, *, rows: int | None = None, **terms: Any) -> Quote:
+        """What each owner charges, and the bar of the sum; free."""
+        given = self._each(lambda owner: owner.quote(query, rows=rows, **terms))
+        bound = self._bound(query)
+        laws = [_added(laws) for laws in zip(*(q.forecast.laws for q in given), strict=True)]
+        return Quote(
+            max(quote.credits for quote in given),
+            min(quote.left_after for quote in given),
+            forecast(bound, laws, rows, self.size),
+            all(quote.repeat for quote in given),
+            given[0].notes,
+        )
+
+    def ask(self, query: object, *, key: str | None = None, **terms: Any) -> Answer:
+        """Ask every owner and add up. Priced everywhere first: a share too small spends nothing."""
+        priced = {name: value for name, value in terms.items() if name != "key"}
+        quote = self.quote(query, **priced)
+        if not quote.affordable:
+            raise BudgetSpent(
+                f"this costs {credits_text(quote.credits)} with each owner, and one has"
+                f" {credits_text(quote.left_after + quote.credits)} left; nothing was asked"
+            )
+        key = key or secrets.token_hex(16)
+        done: list[int] = []
+
+        def asked(owner: Oracle) -> Answer:
+            answer = owner.ask(query, key=key, **terms)
+            done.append(1)
+            return answer
+
+        try:
+            answers = self._each(asked)
+        except SulqError as error:
+            error.add_note(
+                f"{len(done)} of {len(self.owners)} owners have answered and charged; ask again"
+                f" with key={key!r}: they repeat their answer for free"
+            )
+            raise
+        return self._together(query, answers)
+
+    def sql(self, text: str, **terms: Any) -> Any:
+        """A SELECT over all owners' rows: `Database.sql`."""
+        return ask_sql(self, text, **terms)
+
+    def quote_sql(self, text: str, **terms: Any) -> Any:
+        return quote_sql(self, text, **terms)
+
+    def __repr__(self) -> str:
+        return f"<RowSplit of {len(self.owners)} owners, {self.promise}>"
+
+    # --- adding up ------------------------------------------------------------------------------
+
+    def _each(self, verb: Callable[[Oracle], Found]) -> list[Found]:
+        """All owners at once: they may be far away."""
+        with ThreadPoolExecutor(len(self.owners)) as pool:
+            return list(pool.map(verb, self.owners))
+
+    def _bound(self, query: object) -> BoundQuery:
+        return bind_public(query, self.schema, self.promise)
+
+    def _together(self, query: object, answers: Sequence[Answer]) -> Answer:
+        bound = self._bound(query)
+        size = self.size
+        most = None if size is None else size * self.schema.max_rows
+        scales = [_scales(answer, bound) for answer in answers]
+        each = [
+            [value * scale[place % len(scale)] for place, value in enumerate(answer.values)]
+            for answer, scale in zip(answers, scales, strict=True)
+        ]
+        values = [
+            int((sum(found, Fraction(0)) + Fraction(1, 2)) // 1)
+            for found in zip(*each, strict=True)
+        ]
+        derived = None if bound.tree else _derivation(bound, answers, scales)
+        laws = _tree_laws(answers, scales) if derived is None else derived.laws()
+        shared = derived is not None and laws is None
+        return Answer.of(
+            bound,
+            values,
+            laws or (derived.worst() if derived is not None else ()),
+            most=most,
+            credits=max(answer.credits for answer in answers),
+            receipt=Receipts(tuple(answer.receipt for answer in answers)),
+            promise=self.promise,
+            reading=_shaped(derived, values, most, answers[0]) if shared and derived else None,
+        )
+
+
+def _shaped(derived: Derivation, values: Sequence[int], most: int | None, like: Answer) -> Reading:
+    """Sums whose noise has no single law, in the shape that each owner's answer has."""
+    found = read_derived(derived, values, most)
+    if like.kind != "outer":
+        return found
+    shape = np.shape(like.value)
+
+    def interval(confidence: float) -> Interval:
+        low, high = found.interval(confidence)
+        return np.reshape(low, shape), np.reshape(high, shape)
+
+    value, error = np.reshape(found.value, shape), np.reshape(found.standard_error, shape)
+    return Reading(value, error, interval, like.keys)
+
+
+def _derivation(
+    bound: BoundQuery, answers: Sequence[Answer], scales: Sequence[Sequence[Fraction]]
+) -> Derivation:
+    """What the noise of each sum is made of, over all owners."""
+    estimates: list[list[Source]] = [[] for _ in answers[0].values]
+    for owner, (answer, scale) in enumerate(zip(answers, scales, strict=True)):
+        for place, draws in enumerate(_draws(answer)):
+            estimates[place] += [
+                Source(len(answers) * seq + owner, at, weight * scale[place % len(scale)], 0, law)
+                for seq, at, weight, law in draws
+            ]
+    none: list[dict[int, Fraction]] = [{} for _ in estimates]
+    return Derivation(bound, estimates, none, None, True)
+
+
+def _tree_laws(answers: Sequence[Answer], scales: Sequence[Sequence[Fraction]]) -> tuple[Law, ...]:
+    """Of a whole distribution: a law for each level, and the levels are on one grid."""
+    if any(answer.reading.mixture is not None for answer in answers):
+        raise InvalidQuery("an owner derived this distribution; ask for it more finely")
+    return tuple(
+        _added([_scaled(law, scale[0]) for law, scale in zip(laws, scales, strict=True)])
+        for laws in zip(*(answer.laws for answer in answers), strict=True)
+    )
+
+
+def _scaled(law: Law, by: Fraction) -> Law:
+    match law:
+        case DiscreteGaussian(sigma_squared=size):
+            return DiscreteGaussian(size * by**2)
+        case DiscreteLaplace(scale=scale):
+            return DiscreteLaplace(scale * by)
+    return law
+
+
+def _facts(schema: Schema) -> dict[str, Any]:
+    """What owners must agree on: all but the grid and the bound on rows."""
+    return {k: v for k, v in schema.to_json().items() if k not in ("bits", "at_most")}
+
+
+def _scales(answer: Answer, bound: BoundQuery) -> list[Fraction]:
+    """One step of an owner's grid in steps of the common one, by term."""
+    assert answer.bound is not None  # noqa: S101
+    pairs = list(zip(answer.bound.terms, bound.terms, strict=True))
+    if any(mine.middle != common.middle for mine, common in pairs):
+        raise InvalidQuery(
+            "the owners' grids have different middles for this question: declare bounds whose"
+            " middle is a step, or a step"
+        )
+    return [mine.fine_step / common.fine_step for mine, common in pairs]
+
+
+def _draws(answer: Answer) -> list[tuple[Draw, ...]]:
+    """The noise of each sum: drawn for it alone, or shared with other sums of this owner."""
+    if answer.reading.mixture is not None:
+        return list(answer.reading.mixture.sums)
+    laws = answer.laws
+    return [
+        ((OWN, place, Fraction(1), laws[place % len(laws)]),)
+        if not isinstance(laws[place % len(laws)], NoNoise)
+        else ()
+        for place in range(len(answer.values))
+    ]
+
+
+def _added(laws: Sequence[Law]) -> Law:
+    """For a forecast: the law of the sum; of Laplace draws a wider one of the same variance."""
+    noisy = [law for law in laws if not isinstance(law, NoNoise)]
+    if not noisy:
+        return NoNoise()
+    if all(isinstance(law, DiscreteGaussian) for law in noisy):
+        return DiscreteGaussian(
+            sum((law.sigma_squared for law in noisy if isinstance(law, DiscreteGaussian)),
+                Fraction(0))
+        )  # fmt: skip
+    if all(isinstance(law, DiscreteLaplace) for law in noisy):
+        squares = sum(float(law.scale) ** 2 for law in noisy if isinstance(law, DiscreteLaplace))
+        return DiscreteLaplace(Fraction(squares**0.5))
+    raise InvalidQuery("owners' noise adds up for gaussian and laplace promises only")
