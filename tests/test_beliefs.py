@@ -290,3 +290,14 @@ def test_curve_rises_and_stays_above_the_prior():
 def test_wrong_beliefs_are_refused(prior):
     with pytest.raises(InvalidQuery, match="probability"):
         worst(Promise(1), prior)
+
+
+def test_derived_answers_are_not_counted_again() -> None:
+    """A re-reading of what is known moves no belief; counted as fresh it would."""
+    law = DiscreteLaplace(Fraction(1))
+    seen = Observation(3, law, {"no": 2, "yes": 3})
+    again = Observation(3, law, {"no": 2, "yes": 3}, sources=(1,))
+    prior = {"no": 0.5, "yes": 0.5}
+    once = posterior(prior, [seen])
+    assert posterior(prior, [seen, again, again]) == once
+    assert posterior(prior, [seen, seen])["yes"] > once["yes"] > 0.5

@@ -156,21 +156,31 @@ def is_safe(
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """One noisy answer, and what the true sum would be under each value of the hidden record."""
+    """One noisy answer, and what the true sum would be under each value of the hidden record.
+
+    `sources` are the receipts it was derived from (`Answer.sources`), if it was.
+    """
 
     answer: int
     law: Law
     sums: Mapping[Hashable, int]
+    sources: tuple[int, ...] = ()
 
 
 def posterior(
     prior: Mapping[Value, float], transcript: Sequence[Observation]
 ) -> dict[Value, float]:
-    """Bayes' rule, exactly as the noise is drawn, for one who knows all other records."""
+    """Bayes' rule, exactly as the noise is drawn, for one who knows all other records.
+
+    What was derived from earlier answers repeats their noise: it tells nothing that they, which
+    belong into the transcript, do not, and is left out.
+    """
     if abs(math.fsum(prior.values()) - 1) > 1e-9 or min(prior.values(), default=-1) < 0:
         raise InvalidQuery("a prior holds probabilities that add up to 1")
     weights = {value: math.log(p) if p else -math.inf for value, p in prior.items()}
     for seen in transcript:
+        if seen.sources:
+            continue
         for value in weights:
             weights[value] += seen.law.log_pmf(seen.answer - seen.sums[value])
     top = max(weights.values())
