@@ -15,6 +15,7 @@ from sulq.errors import InvalidQuery
 from sulq.oracle import Oracle, check_confidence, credits_text
 from sulq.sql.estimates import Estimate
 from sulq.sql.evaluation import Evaluation
+from sulq.sql.kept import kept
 from sulq.sql.planning import plan_of
 from sulq.sql.pointing import blamed_aggregates, closed
 from sulq.sql.recipes import Plan
@@ -55,8 +56,13 @@ def priced_statement(
 ) -> Priced:
     check_confidence(confidence)
     schema = oracle.schema
-    select = read_statement(text, schema, table, lookups)
-    plan = plan_of(select, schema, oracle.size, lambda question: unit_price(question, oracle))
+
+    def made() -> Plan:
+        read = read_statement(text, schema, table, lookups)
+        return plan_of(read, schema, oracle.size, lambda question: unit_price(question, oracle))
+
+    plan = made() if lookups else kept(oracle, text, table, made)
+    select = plan.select
     try:
         cap = most_credits(select.options, oracle.promise, schema.unit, schema.max_rows)
     except InvalidQuery as error:

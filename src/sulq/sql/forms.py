@@ -20,6 +20,9 @@ from sulq.noise.tails import Draw, half_width, spread
 from sulq.sql.bounds import ANYTHING, Quotient, cut, straight_ends
 
 UNKNOWN = "too few rows match to tell"
+MOST_HALVES = 4_096
+_HALVES: dict[tuple[int, float, float], tuple[Law, float]] = {}
+"""Half-widths by law, step and confidence: what a law is said to hold, known to all."""
 
 
 class Estimate(ABC):
@@ -121,8 +124,8 @@ class Noisy(Estimate):
     ) -> Noisy:
         """One noisy sum: `step` user units per step of the law; [low, high] is possible."""
         size = float(step)  # type: ignore[arg-type]
-        ranges = MappingProxyType({name: (low / size, high / size)})
-        return cls(float(value), MappingProxyType({name: (size, law)}), (low, high), 0.0, ranges)
+        ranges = {name: (low / size, high / size)}
+        return cls(float(value), {name: (size, law)}, (low, high), 0.0, ranges)
 
     @classmethod
     def exact(cls, value: float) -> Noisy:
@@ -149,8 +152,25 @@ class Noisy(Estimate):
     def interval(self, confidence: float = 0.95) -> Ends:
         """The law's own for one draw; for several the law of their sum (`noise.tails`)."""
         check(confidence)
-        half = half_width(draws_of(self.draws), confidence)
-        return cut((self.number - half, self.number + half), self.limits)
+        half = self._half_width(confidence)
+        low, high = self.limits
+        return (
+            min(max(self.number - half, low), high),
+            max(min(self.number + half, high), low),
+        )
+
+    def _half_width(self, confidence: float) -> float:
+        """Cells of one question share law and step: looked up by them, not worked out again."""
+        if len(self.draws) != 1:
+            return half_width(draws_of(self.draws), confidence)
+        ((scale, law),) = self.draws.values()
+        key = (id(law), scale, confidence)
+        held = _HALVES.get(key)
+        if held is None or held[0] is not law:
+            if len(_HALVES) >= MOST_HALVES:
+                _HALVES.clear()
+            held = _HALVES[key] = (law, half_width(((scale, law),), confidence))
+        return held[1]
 
     def plus(self, other: Noisy, weight: float = 1.0) -> Noisy:
         """self + weight * other."""

@@ -149,10 +149,11 @@ class Result:
     def records(self, confidence: float | None = None) -> list[dict[str, Any]]:
         """Plain records: keys as they are; an aggregate `n` as n, n_low and n_high."""
         columns = self._flat(confidence)
-        return [
-            {name: cells[place] for name, cells in columns.items()}
-            for place in range(len(self.rows))
-        ]
+        names = list(columns)
+        if not names:
+            return [{} for _ in self.rows]
+        cells = zip(*columns.values(), strict=True)
+        return [dict(zip(names, row, strict=True)) for row in cells]
 
     def to_pandas(self) -> Any:
         """A pandas data frame, as `records`."""
