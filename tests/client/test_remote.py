@@ -186,6 +186,20 @@ def test_the_books(people: Far) -> None:
     assert list(remote.entries(after=said.seq)) == []
 
 
+def test_an_owner_grants_and_revokes(people: Far) -> None:
+    owner = people.remote()
+    given = owner.grant("bea", 5, rate="600/min")
+    assert (given.name, given.role) == ("bea", "analyst") and given.token not in repr(given)
+    with connect(f"{people.url}/people", token=given.token) as bea:
+        assert bea.remaining == 5 and bea.ask(SMOKERS).credits == 1
+        owner.revoke("bea")
+        with pytest.raises(Refused) as refusal:
+            bea.ask(mean("age"))
+    assert refusal.value.code == "unknown_token"
+    with pytest.raises(Refused):
+        people.remote(who="analyst").grant("carl", 1)
+
+
 def test_exact_batches(state_directory: Path) -> None:
     database, ill = published(people_of_exactly(20_000), name="exact"), count(where=col("ill"))
     with far(state_directory, exact=database) as found:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sulq.cli.opening import asked_of, named, opened, quoting
-from sulq.cli.screen import credits_text, facts, show, show_json, table
+from sulq.cli.screen import at_the_end, credits_text, facts, show, show_json, table
 from sulq.errors import InvalidQuery
 from sulq.policy import TablePolicy
 
@@ -47,15 +47,13 @@ Source = TablePolicy | FarTable
 
 def far_table(url: str, token_file: Path | None) -> FarTable:
     """Connected until the command ends."""
-    import click
-
     from sulq.client import connect
 
     token = None
     if token_file is not None:
         token = token_file.read_text(encoding="utf-8", errors="replace").strip()
     remote = connect(url, token=token)
-    click.get_current_context().call_on_close(remote.close)
+    at_the_end.callback(remote.close)
     return FarTable(remote)
 
 

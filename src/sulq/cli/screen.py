@@ -8,7 +8,7 @@ import json
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
@@ -39,6 +39,8 @@ CODES: tuple[tuple[type[SulqError], int], ...] = (
 Json = Annotated[bool, typer.Option("--json", help="Machine-readable output.")]
 Policy = Annotated[Path, typer.Option("--policy", "-p", help="The policy file.")]
 POLICY = Path("sulq.toml")
+at_the_end = ExitStack()
+"""Closed when a command has ended, however it ended."""
 
 
 def out() -> Console:
@@ -190,6 +192,8 @@ def guarded(command: Callable[..., Result]) -> Callable[..., Result]:
             kind = type(error).__name__
             reason = f"unexpected {kind}; this is a fault of sulq (SULQ_DEBUG=1 shows where)"
             raise _failed(kind, reason, None, 1, options) from None
+        finally:
+            at_the_end.close()
 
     return run
 

@@ -206,10 +206,13 @@ class Remote:
         credits: Credits | None = None,
         *,
         role: str = "analyst",
-        expires: int | str | None = None,
-        rate: Any = None,
+        expires: int | None = None,
+        rate: str | None = None,
     ) -> Granted:
-        """Give somebody a share and a token; the token is told once."""
+        """Give somebody a share and a token, which is told once; `rate` as "60/min".
+
+        `expires`: seconds since 1970.
+        """
         form = {
             "name": analyst,
             "role": role,

@@ -1,0 +1,128 @@
+"""`sulq ask --url ...`: the commands on a table behind a server, as on one here."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from tests.server.conftest import serving
+
+from sulq.cli.opening import named, opened
+from sulq.server.access import Access, Role
+from sulq.server.app import Settings, create_app
+from sulq.server.logs import Log
+from sulq.server.tables import Tables
+
+
+@contextmanager
+def served(policy: Path = Path("sulq.toml")) -> Iterator[tuple[str, str]]:
+    """The address of people, and an analyst's token."""
+    with opened(named(policy, None)) as database:
+        database.grant("ann", 10)
+        access = Access.open()
+        token = access.issue("ann", Role.ANALYST)
+        settings = Settings(pacing=False)
+        app = create_app(
+            Tables({"people": database}), access, settings=settings, log=Log(io.StringIO())
+        )
+        try:
+            with serving(app) as url:
+                yield f"{url}/people", token
+        finally:
+            access.close()
+
+
+@pytest.fixture
+def far(sulq, monkeypatch):
+    """Run `sulq ...` with address and token in the environment, far from the policy."""
+    with served() as (url, token):
+        monkeypatch.setenv("SULQ_URL", url)
+        monkeypatch.setenv("SULQ_TOKEN", token)
+        Path("sulq.toml").rename("elsewhere.toml")
+        yield sulq
+
+
+def test_quote_and_ask(far):
+    quoted = far("quote", "count", "--where", "smoker", "--json").json
+    assert (quoted["table"], quoted["credits"], quoted["left_after"]) == ("people", 1, 9)
+    asked = far("ask", "people", "count", "--where", "smoker", "--json").json
+    assert (asked["credits"], asked["left"], asked["receipt"]["receipt"]["analyst"]) == (
+        1,
+        9,
+        "ann",
+    )
+    again = far("ask", "count", "--where", "smoker", "--json").json
+    assert again["value"] == asked["value"] and again["left"] == 9
+    assert "left" in far("ask", "histogram", "city").out
+
+
+def test_a_key_is_charged_once(far):
+    for _ in range(2):
+        assert far("ask", "mean", "age", "--key", "mine", "--json").json["credits"] == 1.25
+    assert far("ledger", "--json").json["mine"] == 8.75
+
+
+def test_sql_and_receipts(far):
+    text = "SELECT city, AVG(age) AS age FROM people GROUP BY city"
+    assert far("quote", text, "--json").json["credits"] > 0
+    asked = far("ask", text, "--receipts", "receipts.jsonl", "--json").json
+    assert [row["city"] for row in asked["rows"]][:2] == ["Oslo", "Paris"]
+    lines = Path("receipts.jsonl").read_text("utf-8").splitlines()
+    assert len(lines) == len(asked["receipt_numbers"])
+
+
+def test_plan(far):
+    priced = far("plan", "count where smoker", "mean age", "--json").json
+    asked = far("plan", "count where smoker", "mean age", "--yes", "--json").json
+    assert asked["credits"] == priced["credits"] and asked["left"] == 10 - priced["credits"]
+
+
+def test_learn(far):
+    words = ("learn", "pca", "--columns", "age,income", "--credits", "5", "--no-plot", "--json")
+    assert far(*words, "--quote").json["credits"] <= 5
+    assert far(*words, "--anyway").code == 0
+    assert far("ledger", "--json").json["mine"] >= 5
+
+
+def test_ledger_and_columns(far):
+    far("ask", "count", "--where", "smoker")
+    found = far("ledger", "--json").json
+    assert (found["spent"], found["mine"]) == (1, 9) and found["last"]
+    assert "1 of 20 credits spent" in far("ledger").out
+    names = [line["name"] for line in far("columns", "--json").json["columns"]]
+    assert names == ["age", "income", "smoker", "city", "seen"]
+
+
+def test_refusals_have_the_same_codes(far, monkeypatch):
+    assert far("ask", "count", "--where", "nobody").code == 2
+    spent = far("ask", "count", "--credits", "11", "--where", "smoker", "--json")
+    assert (spent.code, spent.json["credits_spent"]) == (4, 0)
+    assert far("ask", "count", "--as", "bob").code == 2
+    assert far("learn", "pca", "rivals", "--columns", "age").code == 2
+    assert far("ask", "count", "--exact", "--where", "smoker").code == 3
+    monkeypatch.setenv("SULQ_TOKEN", "sulq_unknown")
+    stranger = far("ask", "count")
+    assert stranger.code == 3 and "sulq_unknown" not in stranger.err + stranger.out
+
+
+def test_the_token_may_come_from_a_file(sulq, tmp_path, monkeypatch):
+    monkeypatch.delenv("SULQ_TOKEN", raising=False)
+    with served() as (url, token):
+        file = tmp_path / "token"
+        file.write_text(token + "\n", "utf-8")
+        words = ("quote", "mean", "age", "--json", "--url", url)
+        assert sulq(*words, "--token-file", str(file)).json["table"] == "people"
+        assert sulq(*words).code == 2
+        assert sulq(*words, "--token-file", "nowhere").code == 2
+
+
+def test_nobody_there(sulq, monkeypatch):
+    monkeypatch.setattr("sulq.client.sending.FIRST", 0.001)
+    found = sulq("ask", "count", "--url", "http://127.0.0.1:1/people", "--json")
+    assert found.code in (1, 2)
+    monkeypatch.setenv("SULQ_TOKEN", "sulq_" + "t" * 43)
+    found = sulq("ask", "count", "--url", "http://127.0.0.1:1/people", "--json")
+    assert found.code == 1 and found.json["kind"] == "Unreachable"
