@@ -20,6 +20,8 @@ STEP = 36
 """Pixels from one bar to the next."""
 MOST_BARS = 30
 """More groups are drawn as points and whiskers without bars."""
+NARROW = 250
+"""Pixels of a plot on a phone."""
 LOW = Fraction(15, 100)
 """Below this share of its whole a gauge turns orange."""
 
@@ -85,7 +87,9 @@ def tick_text(value: float, marks: Sequence[float]) -> str:
 
 def error_bars(bars: Sequence[Bar], title: str, label: str) -> Markup:
     """Lying bars with whiskers; the domain reaches from 0 (or the lowest low) to a round number."""
-    marks = ticks(min(0.0, *(bar.low for bar in bars)), max(0.0, *(bar.high for bar in bars)))
+    ends = min(0.0, *(bar.low for bar in bars)), max(0.0, *(bar.high for bar in bars))
+    marks = next((m for m in (ticks(*ends, most) for most in (7, 6, 5, 4)) if _fits(m)), None)
+    marks = marks or ticks(*ends, 3)
 
     def at(value: float) -> str:
         return f"{100 * (value - marks[0]) / (marks[-1] - marks[0]):.2f}%"
@@ -118,6 +122,12 @@ def error_bars(bars: Sequence[Bar], title: str, label: str) -> Markup:
         role="img",
         aria_label=label,
     )
+
+
+def _fits(marks: Sequence[float]) -> bool:
+    """Whether the numbers of an axis stand apart on a narrow screen."""
+    longest = max(len(tick_text(mark, marks)) for mark in marks)
+    return len(marks) * (7 * longest + 10) <= NARROW
 
 
 def _body(bar: Bar, at: Place, middle: float) -> Markup:

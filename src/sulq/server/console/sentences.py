@@ -7,7 +7,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
-from sulq.server.console.words import Shape, capital, groups_word, key_text, listed, number_word
+from sulq.server.console.words import (
+    OTHER,
+    Shape,
+    capital,
+    groups_word,
+    key_text,
+    listed,
+    number_word,
+)
 from sulq.shown import show
 from sulq.sql.estimates import Estimate
 from sulq.sql.result import Result, compare
@@ -54,7 +62,7 @@ def result_sentence(result: Result, shape: Shape) -> Sentence:
     known = [
         (name, cell)
         for name, cell in zip(names, found, strict=True)
-        if not no_reading(cell, result.confidence)
+        if OTHER not in name and not no_reading(cell, result.confidence)
     ]
     if len(known) < 2:
         return Sentence(f"No two {groups_word(shape.groups)} can be told apart", NOISE)

@@ -85,6 +85,8 @@ def plural(word: str, count: int = 2) -> str:
         return word
     if word.endswith("y") and word[-2:-1] not in "aeiou":
         return word[:-1] + "ies"
+    if word.endswith(("x", "ch", "sh")):
+        return word + "es"
     return word if word.endswith("s") else word + "s"
 
 
@@ -157,6 +159,7 @@ def kind_text(column: Declared) -> str:
 
 
 SIGNS = ((">=", "≥"), ("<=", "≤"), ("<>", "≠"))
+CUT = re.compile(r"(?:[\d./]+ \* )?(\w+) CUT AT \(([^)]*)\)")
 AVERAGE = re.compile(r"^COUNT\(\*\), SUM\((?:CENTRED\()?([^()]+?)\)?\)(?=$| WHERE| GROUP)")
 
 
@@ -169,6 +172,7 @@ def question_title(text: str, most: int = 64) -> str:
         plain = re.sub(rf"(?: WHERE| AND) {re.escape(average[1])} IS NOT NULL", "", plain)
     plain = re.sub(r"^COUNT\(\*\)", "Count", plain)
     plain = re.sub(r"^SUM\(([^()]+)\)", r"Total \1", plain)
+    plain = CUT.sub(lambda cut: f"{cut[1]} in {cut[2].count(',') + 1} bands", plain)
     plain = plain.replace(" WHERE ", ", ").replace(" GROUP BY ", ", by ").replace(" AND ", ", ")
     for sign, shown in SIGNS:
         plain = plain.replace(sign, shown)
