@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sulq.cli.options import TableName
+from sulq.cli.options import TableName, TokenFile, Url
 from sulq.cli.screen import (
     POLICY,
     Json,
@@ -42,6 +42,8 @@ def register(app: typer.Typer, role: str) -> None:
 def ledger(
     name: TableName = None,
     last: Annotated[int, typer.Option(help="How many questions to list.")] = 10,
+    url: Url = None,
+    token_file: TokenFile = None,
     policy: Policy = POLICY,
     as_json: Json = False,
 ) -> None:
@@ -52,13 +54,16 @@ def ledger(
     import json
 
     from sulq.accounting.calibration import calibrate, meaning
-    from sulq.cli.opening import named
+    from sulq.cli.far import FarTable, show_far_ledger, source_named
     from sulq.cli.recent import recent_questions
     from sulq.errors import Refused
     from sulq.ledger.inspection import inspect
     from sulq.schema.promise import Promise
 
-    source = named(policy, name)
+    source = source_named(policy, name, url, token_file)
+    if isinstance(source, FarTable):
+        show_far_ledger(source, last, as_json)
+        return
     found = inspect(source.ledger_path)
     if source.name not in found.statements:
         raise Refused(f"the ledger has no table {source.name!r}; it has {list(found.statements)}")
