@@ -12,6 +12,7 @@ from fractions import Fraction
 from functools import cache, lru_cache
 
 from sulq.accounting.gaussian import gaussian_mu, tail_delta
+from sulq.accounting.losses import Loss
 from sulq.accounting.pld import FINENESS, Law, PrivacyLoss, loss_of
 from sulq.noise.distributions import CentredBinomial, DiscreteHuber
 from sulq.schema.promise import Promise
@@ -24,6 +25,7 @@ TOLERANCE_BITS = 14
 KNEES = tuple(Fraction(quarters, 4) for quarters in (2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 16, 20))
 """Where the stitched law may turn from Gaussian to Laplace, in spreads (S4.15)."""
 MIDDLE_KNEE = KNEES.index(2)
+NOTHING = Loss.zero()
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +34,8 @@ class Calibration:
 
     `unit_variance` holds for every noise (Gaussian: the parameter R; others: an upper bound).
     `unit_scale` is Laplace's, else 0; `unit_law` is the coins' or the stitched law, on whole
-    numbers. `slack_cap` is the delta that sampling may use up (TB.8).
+    numbers. `slack_cap` is the delta that sampling may use up (TB.8). `timing` is what every
+    question pays beside its noise, where replies are randomly delayed (S4.5).
     """
 
     promise: Promise
@@ -42,6 +45,7 @@ class Calibration:
     unit_law: CentredBinomial | DiscreteHuber | None
     slack_cap: Fraction
     method: str
+    timing: Loss = NOTHING
 
     @property
     def unit_standard_deviation(self) -> float:

@@ -144,7 +144,8 @@ def price(bound: BoundQuery, calibration: Calibration, intensity: Fraction) -> P
     for sensitivity, accounts in bound.reach:
         cost = _cost(sensitivity, calibration)
         if cost:
-            losses.append((Loss.of(cost * intensity, slack), accounts))
+            paid = Loss.of(cost * intensity, slack) + calibration.timing
+            losses.append((paid, accounts))
     return Price(laws, tuple(losses), tree=bound.tree)
 
 

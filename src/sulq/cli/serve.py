@@ -40,6 +40,15 @@ def serve(
         bool,
         typer.Option("--pacing/--no-pacing", help="Replies on a public clock; off only locally."),
     ] = True,
+    delay: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SECONDS",
+            help="Instead of the clock: a random delay, one credit more a question; the seconds"
+            " that one row may add to the running time.",
+            show_default=False,
+        ),
+    ] = None,
     open_browser: Annotated[
         bool | None,
         typer.Option("--open/--no-open", help="Open the console; the default: on a terminal."),
@@ -59,7 +68,7 @@ def serve(
             " way reads tokens and answers: give --tls-cert and --tls-key, or listen on 127.0.0.1"
             " behind a proxy that has TLS"
         )
-    run(tables, where, pacing=pacing, open_browser=open_browser, as_json=as_json)
+    run(tables, where, pacing=pacing, delay=delay, open_browser=open_browser, as_json=as_json)
     talk("stopped; every answer that was charged is stored")
 
 
@@ -68,6 +77,7 @@ def run(
     where: Where,
     *,
     pacing: bool,
+    delay: str | None,
     open_browser: bool | None,
     as_json: bool,
 ) -> None:
@@ -77,12 +87,14 @@ def run(
     from sulq.database import Database
     from sulq.server.app import Settings
     from sulq.server.logs import Log
+    from sulq.server.pacing import charging_for_time
     from sulq.server.tables import Tables
 
+    settings = Settings(pacing=pacing, delay=delay)
     with where.listen() as listening, ExitStack() as stack:
 
         def published(table: TablePolicy) -> Database:
-            return stack.enter_context(opened(table))
+            return charging_for_time(stack.enter_context(opened(table)), settings)
 
         tables = Tables({table.name: published(table) for table in policies}, published)
 
@@ -102,7 +114,7 @@ def run(
             tables,
             where,
             listening,
-            settings=Settings(pacing=pacing),
+            settings=settings,
             log=Log(),
             started=told,
         )

@@ -26,6 +26,7 @@ class Settings:
     reservation_idle: float = 3_600.0
     reply_days: int = 30
     pacing: bool = True
+    delay: str | None = None  # instead of the clock: seconds that one row may add, S4.5
 
 
 def check_length(length: int, settings: Settings) -> None:

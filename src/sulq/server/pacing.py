@@ -11,12 +11,16 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import lru_cache
 from typing import Protocol
 
 import numpy as np
 
+from sulq.accounting.delay import Delay, delay_for
 from sulq.database import Database
+from sulq.database.delaying import delayed, draw_delay
+from sulq.errors import InvalidQuery, Refused
 from sulq.query.expressions import col
 from sulq.query.statistics import count, histogram
 from sulq.schema.binding import BoundQuery
@@ -24,6 +28,7 @@ from sulq.schema.columns import Number, Schema
 from sulq.schema.promise import Promise
 from sulq.schema.vectors import BlockSums
 from sulq.server.departures import Departures
+from sulq.server.limits import Settings
 
 SHORTEST = 0.05
 """Seconds of the shortest tick: a durable write, a thread's turn and a small table fit in."""
@@ -171,6 +176,27 @@ class Clock:
         await self._departures.until(moment)
 
 
+class Delayed:
+    """The papers' random delay after the work, charged for beside the answer. S4.5
+
+    The work's time is rounded up to the grid on which the delay is drawn. Refusals and stored
+    answers are delayed alike, for nothing: their time depends on no row.
+    """
+
+    overruns = 0
+
+    def __init__(self, delay: Delay) -> None:
+        self.delay, self._departures = delay, Departures()
+
+    def ticks(self, *asked: BoundQuery | None) -> int:
+        return 1
+
+    async def leave(self, arrived: float, ticks: int) -> None:
+        step = float(self.delay.step)
+        done = math.ceil((time.monotonic() - arrived) / step) * step
+        await self._departures.until(arrived + done + draw_delay(self.delay))
+
+
 class Unpaced:
     """Replies leave when they are ready: for an owner alone with the table, and for tests."""
 
@@ -181,6 +207,32 @@ class Unpaced:
 
     async def leave(self, arrived: float, ticks: int) -> None:
         """At once."""
+
+
+def pace_of(database: Database, settings: Settings) -> Pace:
+    """The pace that the operator chose for a table."""
+    if not settings.pacing:
+        return Unpaced()
+    if settings.delay is None:
+        return Clock.of(database)
+    delay = delay_for(database.calibration, _seconds_of(settings.delay))
+    if database.calibration.timing != delay.loss:
+        raise Refused("this table does not charge for delayed replies: serve `delayed(table)`")
+    return Delayed(delay)
+
+
+def charging_for_time(database: Database, settings: Settings) -> Database:
+    """The table as it is served: where replies are randomly delayed, their time costs too."""
+    if not settings.pacing or settings.delay is None:
+        return database
+    return delayed(database, delay_for(database.calibration, _seconds_of(settings.delay)))
+
+
+def _seconds_of(text: str) -> Fraction:
+    try:
+        return Fraction(text)
+    except (ValueError, ZeroDivisionError):
+        raise InvalidQuery(f"got a delay of {text!r:.40}, wanted seconds such as 0.001") from None
 
 
 def rounded(seconds: float) -> float:

@@ -17,7 +17,7 @@ from sulq.server.access import Access, Caller, Role
 from sulq.server.books import answer_lines, event_lines, receipt_json, statement_reply
 from sulq.server.limits import Settings, check_width
 from sulq.server.once import Charged, once
-from sulq.server.pacing import Clock, Pace, Unpaced
+from sulq.server.pacing import Pace, pace_of
 from sulq.server.problems import Problem, not_for_this_role, not_found
 from sulq.server.replies import Name, Replies
 from sulq.server.reserved import Reservations
@@ -107,7 +107,7 @@ class Service:
         with self._lock:
             if table not in self._clocks:
                 database = self.tables[table]
-                self._clocks[table] = Clock.of(database) if self.settings.pacing else Unpaced()
+                self._clocks[table] = pace_of(database, self.settings)
             return self._clocks[table]
 
     @property

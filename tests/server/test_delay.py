@@ -1,0 +1,120 @@
+"""The random delay served: every question that reads rows pays for the time of its reply. S4.5"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from tests.people import SCHEMA, frame, publish
+
+from sulq import Flag, Number, Promise, Schema, col, count, total
+from sulq.accounting.delay import delay_for
+from sulq.database.delaying import delayed, draw_delay
+from sulq.errors import BudgetSpent, InvalidQuery, Refused
+from sulq.exact import Assumptions
+from sulq.server.limits import Settings
+from sulq.server.pacing import Clock, Delayed, Unpaced, charging_for_time, pace_of
+
+PLAIN = Schema(Number("age", 0, 120, step=1), Number("income", 0, 500_000), Flag("smoker"))
+SMOKERS = count(where=col("smoker"))
+
+
+def table(**more):
+    return publish(frame(500), PLAIN, **more)
+
+
+def test_a_question_costs_one_credit_more_and_a_repeat_nothing():
+    with table() as plain:
+        delay = delay_for(plain.calibration, Fraction(1, 1000))
+        served = delayed(plain, delay)
+        assert plain.quote(SMOKERS).credits == 1
+        assert served.quote(SMOKERS).credits == 2
+        assert served.ask(SMOKERS).credits == 2
+        assert served.remaining == plain.remaining == 98
+        (account,) = served.statement().statement.accounts
+        assert account.spent.delta_fraction >= delay.loss.delta_fraction
+        assert served.ask(SMOKERS).credits == 0 and served.remaining == 98
+        assert served.ask(SMOKERS, credits=5).credits == 5  # a top-up of 4, and its reply
+        assert served.remaining == 93
+
+
+def test_plans_and_sql_pay_for_each_reading():
+    with table() as plain:
+        served = delayed(plain, delay_for(plain.calibration, Fraction(1, 1000)))
+        plan = served.plan([SMOKERS, total("age")])
+        assert plan.credits == 4
+        plan.ask()
+        assert served.remaining == 96
+        found = served.sql("SELECT COUNT(*) AS n FROM people WHERE age > 30", table="people")
+        assert found.credits == 2 and served.remaining == 94
+
+
+def test_shares_pay_too_and_the_budget_holds():
+    with table() as plain:
+        served = delayed(plain, delay_for(plain.calibration, Fraction(1, 1000)))
+        served.grant("ann", 4)
+        ann = served.as_analyst("ann")
+        for number in (1, 2):
+            assert ann.ask(count(where=col("age") > number)).credits == 2
+        with pytest.raises(BudgetSpent):
+            ann.ask(count(where=col("age") > 3))
+        asked = 0
+        with pytest.raises(BudgetSpent):
+            for number in range(10, 100):
+                served.ask(count(where=col("age") > number))
+                asked += 1
+        assert asked == 48  # T questions became T / 2: the slack of all replies fits as well
+
+
+def test_where_time_is_not_one_accounts_it_is_refused():
+    with publish(frame(500), SCHEMA) as strata, pytest.raises(Refused, match="strata"):
+        delayed(strata, delay_for(strata.calibration, 1))
+    trust = Assumptions(1, "1e-3", 0, least={"smoker": 0.05})
+    with table(exactly=trust) as exact, pytest.raises(Refused, match="exact"):
+        delayed(exact, delay_for(exact.calibration, 1))
+
+
+def test_the_operator_chooses():
+    settings = Settings(delay="0.001")
+    with table() as plain:
+        assert isinstance(pace_of(plain, Settings(pacing=False)), Unpaced)
+        assert isinstance(pace_of(plain, Settings()), Clock)
+        assert charging_for_time(plain, Settings()) is plain
+        with pytest.raises(Refused, match="does not charge"):
+            pace_of(plain, settings)
+        served = charging_for_time(plain, settings)
+        assert isinstance(pace_of(served, settings), Delayed)
+        for text in ("soon", "1/0", "-1", "1e9"):
+            with pytest.raises(InvalidQuery):
+                charging_for_time(plain, Settings(delay=text))
+    with publish(frame(500), PLAIN, Promise(1)) as laplace, pytest.raises(InvalidQuery):
+        charging_for_time(laplace, settings)
+
+
+def test_draws_have_the_law_that_was_paid_for():
+    """Mean and variance of 4,000 draws. False alarm 1e-6: 4.9 standard errors."""
+    with table() as plain:
+        delay = delay_for(plain.calibration, Fraction(1, 1000))
+    drawn = np.array([draw_delay(delay) for _ in range(4_000)])
+    spread = delay.standard_deviation
+    assert drawn.min() >= 0
+    assert abs(drawn.mean() - delay.mean) < 4.9 * spread / math.sqrt(len(drawn))
+    assert abs(drawn.var() / spread**2 - 1) < 4.9 * math.sqrt(2 / len(drawn))
+
+
+def test_a_reply_leaves_after_its_delay():
+    async def taken(work: float) -> float:
+        arrived = time.monotonic()
+        await asyncio.sleep(work)
+        await pace.leave(arrived, 1)
+        return time.monotonic() - arrived
+
+    with table() as plain:
+        pace = Delayed(delay_for(plain.calibration, Fraction(1, 10_000)))
+    found = [asyncio.run(taken(0.01)) for _ in range(5)]
+    assert min(found) > 0.01 and len({round(one, 3) for one in found}) > 1
+    assert pace.ticks(None) == 1 and pace.overruns == 0
