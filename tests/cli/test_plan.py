@@ -99,3 +99,25 @@ def test_the_ledger_lists_open_reservations(sulq):
         assert (line["analyst"], line["credits"]) == ("owner", 5)
         assert line["left"] == pytest.approx(5 - 1.25)
     assert sulq("ledger", "--json").json["reservations"] == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "quantiles age 0.25 0.5 0.75 where smoker",
+        "quantiles age 0.25, 0.5, .75 where smoker",
+        "quantiles age --shares 0.25,0.5,0.75 where smoker",
+        "quantiles age / 1 --shares=0.25,0.5,0.75 where smoker",
+    ],
+)
+def test_quantiles_name_their_shares_in_the_line(text, sulq):
+    found = sulq("plan", text, "--yes", "--json").json["answers"][0]
+    assert found["statistic"] == "quantiles"
+    assert found["value"] == sorted(found["value"])
+    assert len(found["value"]) == 3
+
+
+def test_quantiles_without_shares_say_how(sulq):
+    refused = sulq("plan", "quantiles age")
+    assert refused.code != 0
+    assert "quantiles VALUE 0.25 0.5" in refused.err

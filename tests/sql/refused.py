@@ -32,6 +32,9 @@ REFUSED = [
     ("SELECT city AS a, COUNT(*) FROM people GROUP BY b", "no column 'b'"),
     ("SELECT name FROM people JOIN regions ON city = key GROUP BY city", "neither grouped by"),
     ("SELECT COUNT(*) FROM people WHERE people.city.x = 1", "not in the language"),
+    ("SELECT COUNT(*) AS n FROM people WHERE n > 5", "HAVING n ..., or repeat its expression"),
+    ("SELECT COUNT(*) AS n, n / 2 AS half FROM people", "names a column of the result"),
+    ("SELECT AVG(age) AS a, COUNT(*) FROM people WHERE age > a", "which only HAVING"),
     # statements of another kind
     ("", "is empty"),
     (";", "is empty"),

@@ -23,7 +23,7 @@ FORMS = {
     "variance": "variance VALUE",
     "histogram": "histogram COLUMN[,COLUMN...] [--edges 0,18,65,120] [--other]",
     "cdf": "cdf VALUE [--edges ...]",
-    "quantiles": "quantiles VALUE --shares 0.25,0.5,0.75",
+    "quantiles": "quantiles VALUE --shares 0.25,0.5,0.75 (in a plan: quantiles VALUE 0.25 0.5)",
 }
 SYNONYMS = {
     "sum": "total VALUE",
@@ -36,6 +36,8 @@ SYNONYMS = {
 }
 _A_DAY = re.compile(r"'(\d{4}-\d\d-\d\d)([ T][^']*)?' stands where")
 _WHERE = re.compile(r"(?:--|\b)where\b", re.IGNORECASE)
+_STATED_SHARES = re.compile(r"(.*\S)\s+--shares[\s=]+(.+)")
+_SHARES = re.compile(r"(.*?\S)((?:[\s,]+(?:0?\.\d+|[01](?:\.0*)?))+)")
 _NO_COLUMN = re.compile(r"no column '([^']*)'")
 
 
@@ -89,14 +91,25 @@ def question(
 
 
 def spelled(text: str, schema: Schema) -> Statistic:
-    """A question in one line: `count`, `total visits`, `mean age where smoker AND age > 40`."""
+    """A question in one line: `count`, `mean age where smoker`, `quantiles age 0.5`."""
     said, *rest = _WHERE.split(text, maxsplit=1)
     where = rest[0].strip() if rest else None
     if where and where[0] in "\"'" and where.find(where[0], 1) == len(where) - 1:
         where = where[1:-1]  # quoted for a shell
-    words = said.split(maxsplit=1)
+    words = [word.strip() for word in said.split(maxsplit=1)]
+    shares = None
+    if len(words) == 2 and words[0] == "quantiles":
+        words[1], shares = _shares(words[1])
     with hinted(where, *words):
-        return question([word.strip() for word in words], where, (), None, False, schema)
+        return question(words, where, (), shares, False, schema)
+
+
+def _shares(text: str) -> tuple[str, str | None]:
+    """`age 0.25 0.5 0.75`, `age 0.25,0.5` or `age --shares 0.25,0.5`: the value, and its shares."""
+    found = _STATED_SHARES.fullmatch(text) or _SHARES.fullmatch(text)
+    if found is None:
+        return text, None
+    return found[1], ",".join(filter(None, re.split(r"[\s,]+", found[2])))
 
 
 @contextmanager
@@ -113,7 +126,8 @@ def hinted(*texts: str | None) -> Iterator[None]:
             hint = f"; a day is written DATE '{day[1]}'"
         elif name and any(f'"{name[1]}"' in text for text in texts if text):
             hint = f"; double quotes name a column, a text takes single quotes: '{name[1]}'"
-        raise InvalidQuery(said + hint) from None
+        error.args = (said + hint,)
+        raise
 
 
 def edges_note(words: Sequence[str], edges: Sequence[str], other: bool, schema: Schema) -> str:

@@ -181,6 +181,10 @@ def _lookups(given: Sequence[str]) -> dict[str, dict[str, list[Any]]]:
         try:
             with Path(path).open(encoding="utf-8", newline="") as file:
                 lines = list(csv.reader(file))
+        except FileNotFoundError:
+            raise InvalidQuery(
+                f"--lookup {name:.60}: there is no file {path!r:.80}; name a CSV file with a head"
+            ) from None
         except (OSError, UnicodeDecodeError, csv.Error):
             raise InvalidQuery(f"the lookup {path!r:.80} cannot be read as CSV") from None
         if not lines or any(len(line) != len(lines[0]) for line in lines):

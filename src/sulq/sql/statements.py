@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -32,6 +33,7 @@ from sulq.sql.sense import kind_of
 from sulq.sql.syntax import Node, too_deep
 
 MOST_ITEMS = 200
+_NO_COLUMN = re.compile(r"no column '([^']+)'( \(near character \d+\))?")
 
 
 def read_statement(
@@ -46,7 +48,22 @@ def read_statement(
     except RecursionError:
         raise too_deep() from None
     except InvalidQuery as error:
-        raise closed(error, text) from None
+        raise closed(_hinted(error, text), text) from None
+
+
+def _hinted(error: InvalidQuery, text: str) -> InvalidQuery:
+    """An alias where only columns of rows are seen: says where it is seen."""
+    name = _NO_COLUMN.match(str(error))
+    if name is None:
+        return error
+    items = opened(text).tree.expressions
+    if name[1].casefold() not in {item.alias.casefold() for item in items}:
+        return error
+    error.args = (
+        f"{name[0]} in the rows: it names a column of the result, which only HAVING, ORDER BY and"
+        f" GROUP BY see; write HAVING {name[1]} ..., or repeat its expression",
+    )
+    return error
 
 
 def table_of(text: str) -> str | None:
