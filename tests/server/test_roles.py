@@ -41,6 +41,7 @@ MATRIX: dict[tuple[str, str], tuple[frozenset[Role] | None, object]] = {
     ("POST", f"{TABLE}/exact"): (ASKERS, PLAN),
     ("POST", f"{TABLE}/reservations"): (ASKERS, {"credits": 1}),
     ("DELETE", f"{TABLE}/reservations/{{reservation}}"): (ASKERS, None),
+    ("GET", f"{TABLE}/report"): (READERS, None),
     ("GET", f"{TABLE}/grants"): (OWNER, None),
     ("POST", f"{TABLE}/grants"): (OWNER, {"name": "zoe", "credits": 1}),
     ("PATCH", f"{TABLE}/grants/{{name}}"): (OWNER, {"credits": 1}),

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 from fastapi import FastAPI
 
+from sulq.database import Database
 from sulq.server import routes_about, routes_ask, routes_grants, routes_tables
 from sulq.server.access import Access
 from sulq.server.console import mount_console
@@ -33,8 +34,12 @@ def create_app(
     settings: Settings = Settings(),  # noqa: B008 - a frozen value
     log: Log | None = None,
     replies: Replies | None = None,
+    report: Callable[[Database, bool], str] | None = None,
 ) -> FastAPI:
-    """The application. Who starts it opens the tables, and closes them after it has stopped."""
+    """The application. Who starts it opens the tables, and closes them after it has stopped.
+
+    `report` makes the audit report of a table; True: the public one.
+    """
     service = Service(tables, access, replies or Replies.open(days=settings.reply_days), settings)
     workers, counts = Workers(settings.threads, settings.most_waiting), Metrics()
 
@@ -47,7 +52,7 @@ def create_app(
 
     app = FastAPI(title="sulq", version="1", docs_url=None, redoc_url=None, lifespan=living)
     app.state.settings, app.state.access, app.state.service = settings, access, service
-    app.state.workers, app.state.metrics = workers, counts
+    app.state.workers, app.state.metrics, app.state.report = workers, counts, report
     handle_problems(app)
     for router in ROUTERS:
         app.include_router(router)

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import re
+from collections.abc import Callable
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Path, Query, Request
+from fastapi.responses import HTMLResponse
 
+from sulq.database import Database
 from sulq.server.access import Caller, Role, require
+from sulq.server.problems import not_found
 from sulq.server.running import in_thread, service_of
 from sulq.wire import LedgerReply, MeReply, SchemaReply, StatementReply, TableLine, TablesReply
 
 router = APIRouter(prefix="/v1", tags=["tables"])
 Anybody = Annotated[Caller, Depends(require(*Role))]
+Reader = Annotated[Caller, Depends(require(Role.OWNER, Role.AUDITOR))]
 After = Annotated[int, Query(ge=0, le=2**62)]
 
 
@@ -83,3 +91,22 @@ async def dummy(
 ) -> dict[str, list[Any]]:
     """Made-up rows of this schema, by column; they belong to nobody."""
     return await in_thread(request, service_of(request).dummy, caller, table, rows)
+
+
+@router.get("/tables/{table}/report", response_class=HTMLResponse)
+async def report(request: Request, table: str, caller: Reader) -> HTMLResponse:
+    """The audit report, one page of HTML; for auditors without the noise test's word."""
+    made: Callable[[Database, bool], str] | None = request.app.state.report
+    if made is None:
+        raise not_found("this server makes no reports; `sulq report` does")
+    database = service_of(request).database(caller, table)
+    page = await in_thread(request, made, database, caller.role != Role.OWNER)
+    return HTMLResponse(page, headers={"Content-Security-Policy": _policy(page)})
+
+
+def _policy(page: str) -> str:
+    """Nothing may load; the page's own style is let in by its hash."""
+    styles = re.findall(r"<style>(.*?)</style>", page, re.DOTALL)
+    hashes = [base64.b64encode(hashlib.sha256(text.encode()).digest()) for text in styles]
+    allowed = " ".join(f"'sha256-{found.decode()}'" for found in hashes) or "'none'"
+    return f"default-src 'none'; style-src {allowed}; base-uri 'none'; frame-ancestors 'none'"
