@@ -266,6 +266,17 @@ def test_garbage_is_no_answer(script: Script, body: bytes) -> None:
         remote.ask(SMOKERS)
 
 
+def test_an_answer_that_does_not_fit_its_question_is_none(
+    script: Script, database: Database
+) -> None:
+    told = answer_reply(database.ask(SMOKERS))
+    for wrong in ({"values": []}, {"values": ["x"]}, {"noise": [{"law": "telepathy"}]},
+                  {"noise": []}, {"kind": 7}):  # fmt: skip
+        script.turns = [reply(200, {**json.loads(told.model_dump_json()), **wrong})]
+        with connect(script.url, token=TOKEN) as remote, pytest.raises(Unreachable):
+            remote.ask(SMOKERS)
+
+
 def test_what_has_no_key_is_not_done_twice(script: Script) -> None:
     script.turns = [drop]
     with connect(script.url, token=TOKEN) as remote, pytest.raises(Unreachable, match="look"):

@@ -110,9 +110,7 @@ class Sender:
     def read(self, content: bytes, call: Call[T]) -> T:
         try:
             return call.read(content)
-        except (Garbled, LookupError, TypeError, ValueError) as error:
-            if isinstance(error, SulqError):
-                raise
+        except (Garbled, SulqError, LookupError, TypeError, ValueError):  # what was sent was bound
             raise Unreachable(
                 f"{self.address.base} replied with something that this version cannot read;"
                 " client and server differ, or something between them answers",
