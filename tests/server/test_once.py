@@ -15,11 +15,13 @@ from pathlib import Path
 
 import httpx
 import pytest
-from tests.server.conftest import PROMISE, SCHEMA, new_key, write_people
+from tests.server.conftest import PROMISE, SCHEMA, new_key, serving, write_people
 
 from sulq import Database, col, count, mean
 from sulq.engines import duckdb as engine
 from sulq.errors import EngineFailed
+from sulq.server.app import Settings, create_app
+from sulq.server.tables import Tables
 from sulq.wire import question_json
 
 OLD = {"question": question_json(count(where=col("age") > 40))}
@@ -49,6 +51,25 @@ def test_a_key_stands_for_one_request_of_one_caller(server):
     assert server.post("sql", STATEMENT, key=key).json()["code"] == "key_reused"
     assert server.database.left_for("analyst") == 39
     assert server.post("ask", YOUNG, "rival", key=key).status_code == 200
+
+
+def test_tables_of_one_name_in_two_ledgers_share_no_reply(server, tmp_path):
+    """Two servers on one machine share the store of replies."""
+    other = tmp_path / "other"
+    other.mkdir()
+    write_people(other / "people.parquet", 1_000)
+    with Database.open(
+        other / "people.parquet", SCHEMA, PROMISE, other / "x.ledger", name="people"
+    ) as database:
+        second = create_app(
+            Tables({"people": database}), server.access, settings=Settings(pacing=False)
+        )
+        headers = {"Authorization": f"Bearer {server.tokens['owner']}"}
+        headers["Idempotency-Key"] = "the-same-key"
+        first = server.post("ask", OLD, "owner", key="the-same-key").json()
+        with serving(second) as url:
+            reply = httpx.post(f"{url}/v1/tables/people/ask", json=OLD, headers=headers).json()
+    assert reply["receipt"]["receipt"]["ledger"] != first["receipt"]["receipt"]["ledger"]
 
 
 def test_a_refused_request_leaves_its_key_free(server):
@@ -135,7 +156,7 @@ def crashes() -> Iterator[object]:
             yield pytest.param(step, path, body, marks=marks, id=f"{step}-{path}")
 
 
-@pytest.mark.parametrize(("step", "path", "body"), crashes())
+@pytest.mark.parametrize(("step", "path", "body"), list(crashes()))
 def test_killed_between_charge_and_reply_a_retry_is_answered_and_charged_once(
     tmp_path, monkeypatch, step, path, body
 ):

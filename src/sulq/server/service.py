@@ -75,7 +75,7 @@ class Service:
         self.reservations = Reservations(settings.reservation_idle)
         self._clocks: dict[str, Pace] = {}
         self._made_up: dict[str, Database] = {}
-        self._lock = threading.RLock()
+        self._lock, self._making = threading.Lock(), threading.Lock()
 
     def close(self) -> None:
         self.reservations.close()
@@ -221,13 +221,18 @@ class Service:
 
     def kept(self, caller: Caller, table: str, key: str, digest: bytes) -> bytes | None:
         """The reply that this key has got already."""
-        return self.replies.find(Name(table, ledger_name(caller), key), digest)
+        return self.replies.find(self._name(caller, table, key), digest)
 
     def once(self, caller: Caller, table: str, key: str, digest: bytes, asked: Asked) -> bytes:
         """The reply's bytes, the same for every request under this key."""
-        analyst = ledger_name(caller)
-        name, database = Name(table, analyst, key), self.database(caller, table)
+        analyst, name = ledger_name(caller), self._name(caller, table, key)
+        database = self.database(caller, table)
         return once(self.replies, database, analyst, name, digest, asked.digests, asked.work)
+
+    def _name(self, caller: Caller, table: str, key: str) -> Name:
+        """By the published table, not by what it is called: other servers share the store."""
+        version = self.database(caller, table).ledger.header.version
+        return Name(version, ledger_name(caller), key)
 
     def reserve(self, caller: Caller, table: str, body: ReserveBody) -> ReservationReply:
         reserved = self.oracle(caller, table).reserve(body.credits)
@@ -306,7 +311,7 @@ class Service:
 
     def made_up(self, table: str) -> Database:
         """A table of made-up rows under the same schema and promise; a new one when it is spent."""
-        with self._lock:
+        with self._making:
             held = self._made_up.get(table)
             if held is None or held.remaining < held.promise.credits / 2:
                 real = self.tables[table]
