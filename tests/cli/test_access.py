@@ -106,10 +106,21 @@ def test_commands_go_through_the_server_that_has_the_ledger(sulq):
             assert sulq("revoke", "bob", "--json").json["returned_exact"] == "3"
             assert client.get("/v1/me").status_code == 401
         assert sulq("grant", "bob", "1000").code == 3
+        amended = sulq("amend", "--yes")
+        assert (amended.code, "stop it, amend" in amended.err) == (3, True)
         assert sulq("grant", "b/b", "1").code == 2
         assert [line["name"] for line in sulq("tokens", "--json").json] == ["ann", "bob"]
     assert told() == []
     assert sulq("grant", "bob", "1", "--json").json["left_exact"] == "1"
+
+
+def test_a_table_is_closed_through_its_server(sulq):
+    sulq("grant", "ann", "1")
+    with server():
+        assert sulq("close").code == 2  # it asks first
+        assert sulq("close", "--reason", "done", "--yes", "--json").json["reason"] == "done"
+        assert sulq("grant", "bob", "1").code == 3
+    assert "done" in sulq("close", "--json", "--yes").out
 
 
 def test_what_a_killed_server_left_behind_is_noticed(sulq):

@@ -28,7 +28,6 @@ from sulq.cli.screen import (
 if TYPE_CHECKING:
     from sulq.policy import TablePolicy
     from sulq.server.grants import Terms
-    from sulq.server.presence import Serving
 
 DAY = 86_400
 Table = Annotated[str | None, typer.Option("--table", "-t", help="Which table of the policy.")]
@@ -82,7 +81,7 @@ def grant(
     found: dict[str, Any]
     if (server := serving(source.ledger_path)) is not None:
         body = {"name": name, "role": str(terms.role), **_changes(terms)}
-        found = server.request("POST", _path(server, source), body)
+        found = server.request("POST", f"{server.path(source.name)}/grants", body)
     else:
         access = Access.open()
         try:
@@ -120,7 +119,7 @@ def revoke(
     if len(rest) != 1:
         raise InvalidQuery(f"want [TABLE] NAME, got {' '.join(words)!r:.60}")
     if (server := serving(source.ledger_path)) is not None:
-        path = f"{_path(server, source)}/{quote(rest[0], safe='')}"
+        path = f"{server.path(source.name)}/grants/{quote(rest[0], safe='')}"
         found = server.request("DELETE", path, reason=reason)
     else:
         access = Access.open()
@@ -194,18 +193,6 @@ def _changes(terms: Terms) -> dict[str, Any]:
         "rate": None if terms.rate is None else str(terms.rate),
     }
     return {name: value for name, value in said.items() if value is not None}
-
-
-def _path(server: Serving, source: TablePolicy) -> str:
-    from sulq.errors import Refused
-
-    served = server.tables.get(source.name)
-    if served is None:
-        raise Refused(
-            f"the server at {server.url} holds the ledger but does not serve {source.name!r};"
-            " start it again with this table"
-        )
-    return f"/v1/tables/{quote(served, safe='')}/grants"
 
 
 def _told(found: dict[str, Any]) -> str:

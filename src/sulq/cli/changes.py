@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import time
 from fractions import Fraction
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -52,10 +53,17 @@ def amend(
     from sulq.accounting.calibration import calibrate
     from sulq.cli.opening import database_of, named
     from sulq.database.amendments import changes, scale
+    from sulq.errors import Refused
     from sulq.schema.columns import Schema
     from sulq.schema.promise import Promise
+    from sulq.server.presence import serving
 
     source = named(policy, name)
+    if (server := serving(source.ledger_path)) is not None:
+        raise Refused(
+            f"the server at {server.url} serves {source.name} as it is: stop it, amend, and start"
+            " it again with the new policy"
+        )
     before = _published(source)
     schema = Schema.from_json(json.loads(before.facts["schema"]))
     promise = Promise.from_json(json.loads(before.facts["promise"]))
@@ -108,8 +116,16 @@ def close(
 ) -> None:
     """Turn a table off for good. What was paid for stays readable by whoever paid."""
     from sulq.cli.opening import database_of, named
+    from sulq.server.presence import serving
 
     source = named(policy, name)
+    if (server := serving(source.ledger_path)) is not None:
+        _confirm(f"{source.name} will never answer anything new.", yes)
+        server.request("POST", f"{server.path(source.name)}/close", {"reason": reason})
+        if as_json:
+            show_json({"table": source.name, "closed": int(time.time()), "reason": reason})
+        talk(f"closed {source.name} for good, through the server at {server.url}")
+        return
     before = _published(source)
     if before.closed is None:
         left = before.cap.credits_fraction - before.spent.credits_fraction

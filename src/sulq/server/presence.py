@@ -15,6 +15,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import httpx
 
@@ -54,6 +55,15 @@ class Serving:
         if reply.is_error:
             raise error_of(Problem.model_validate_json(reply.content))
         return reply.json()
+
+    def path(self, table: str) -> str:
+        """Where it serves a table of the ledger."""
+        if (served := self.tables.get(table)) is None:
+            raise Refused(
+                f"the server at {self.url} holds the ledger but does not serve {table!r};"
+                " start it again with this table"
+            )
+        return f"/v1/tables/{quote(served, safe='')}"
 
     def _trust(self) -> ssl.SSLContext | bool:
         """This very certificate, whatever name it was made out to."""
