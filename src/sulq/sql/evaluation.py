@@ -28,6 +28,7 @@ from sulq.sql.estimates import (
     variance,
 )
 from sulq.sql.forms import UNKNOWN
+from sulq.sql.pointing import outputs_of
 from sulq.sql.recipes import Mean, Persons, Plan, Public, Quantile, Recipe, Total, Variance
 from sulq.sql.select import (
     Aggregate,
@@ -58,6 +59,7 @@ class Evaluation:
     _steps: dict[int, list[float]] = field(default_factory=dict)
     _values: dict[int, NDArray[Any]] = field(default_factory=dict)
     _names: dict[int, str] = field(default_factory=dict)
+    _whole: list[int] | None = None  # where COUNT(*) stands, if it is asked
 
     def rows(self) -> list[tuple[Value, ...]]:
         """The result: HAVING, then totals over what it left, ORDER BY, OFFSET and LIMIT."""
@@ -127,6 +129,8 @@ class Evaluation:
         match recipe:
             case Public(value=value):
                 return Noisy.exact(value)
+            case Total() | Persons() if self._empty(cell):
+                return Noisy.exact(0.0)  # for all to see
             case Total(parts=parts, low=low, high=high):
                 limits = self._limits(low, high)
                 if len(parts) == 1:
@@ -145,6 +149,24 @@ class Evaluation:
                 return self._variance(recipe, cell)
             case Quantile():
                 return self._quantile(recipe, cell)
+
+    def _empty(self, cell: Cell) -> bool:
+        """Whether everybody knows that the cell has no rows: a count without noise is 0."""
+        if self._whole is None:
+            found = [
+                recipe.parts[0][0]
+                for aggregate in outputs_of(self.plan.select)
+                if aggregate.kind == "count" and aggregate.of is None and aggregate.where is None
+                if isinstance(recipe := self.plan.recipes[id(aggregate)], Total)
+            ]
+            self._whole = [place for place in found[:1] if self._is_exact(place, len(cell))]
+        return bool(self._whole) and _is_nothing(self._draw(self._whole[0], cell))
+
+    def _is_exact(self, place: int, axes: int) -> bool:
+        question, position = self.plan.places[place]
+        if question not in self._steps:
+            self._open(question, axes)
+        return not self.answers[question].sources and not self._steps[question][position]
 
     def _limits(self, low: float, high: float) -> tuple[float, float]:
         if math.isinf(self.most):
