@@ -92,27 +92,36 @@ class Serving:
 def announced(
     tables: Tables, access: Access, url: str, certificate: Path | None = None
 ) -> Iterator[None]:
-    """Tell where the server is while it runs; nothing is left behind."""
+    """Tell where the server is while it runs, of new tables too; nothing is left behind."""
     token = access.lend(LOCAL, Role.OWNER)
-    by_ledger: dict[str, dict[str, str]] = {}
-    for name in tables.names():
-        found = tables[name].statement().statement
-        by_ledger.setdefault(found.ledger, {})[found.table] = name
     pem = None if certificate is None else str(certificate.absolute())
-    home = private_directory("serving")
-    content = {}
-    for ledger, served in by_ledger.items():
-        told = Serving(url, token, os.getpid(), served, pem)
-        content[home / f"{ledger}.json"] = json.dumps(asdict(told)).encode()
-    for path, said in content.items():
-        write_private(path, said, replace=True)
+    home, told = private_directory("serving"), dict[Path, bytes]()
+
+    def tell() -> None:
+        for ledger, served in _by_ledger(tables).items():
+            path = home / f"{ledger}.json"
+            told[path] = json.dumps(asdict(Serving(url, token, os.getpid(), served, pem))).encode()
+            write_private(path, told[path], replace=True)
+
+    tell()
+    tables.on_change = tell
     try:
         yield
     finally:
-        for path, said in content.items():
+        tables.on_change = None
+        for path, said in told.items():
             with suppress(OSError, Refused):
                 if read_private(path) == said:
                     path.unlink(missing_ok=True)
+
+
+def _by_ledger(tables: Tables) -> dict[str, dict[str, str]]:
+    """What each ledger's tables are served as."""
+    found: dict[str, dict[str, str]] = {}
+    for name in tables.names():
+        said = tables[name].statement().statement
+        found.setdefault(said.ledger, {})[said.table] = name
+    return found
 
 
 def serving(ledger: str | Path) -> Serving | None:

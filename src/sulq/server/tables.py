@@ -21,6 +21,7 @@ class Tables:
         self._databases = dict(databases)
         self._lock = threading.Lock()
         self.publish = publish
+        self.on_change: Callable[[], None] | None = None
 
     def names(self) -> list[str]:
         with self._lock:
@@ -39,6 +40,8 @@ class Tables:
             if name in self._databases:
                 raise ValueError("this name is taken")
             self._databases[name] = database
+        if self.on_change is not None:
+            self.on_change()
 
     def close(self) -> None:
         """Release every ledger and engine."""
