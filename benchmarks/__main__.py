@@ -8,6 +8,7 @@ import os
 
 PARTS = (
     "engines",
+    "postgres",
     "blocks",
     "components",
     "clusters",

@@ -205,7 +205,7 @@ def test_a_server_restarted_mid_question(tmp_path: Path) -> None:
     """The charge stands, the error is the constant, the same question then works."""
     with running(max_parallel_workers_per_gather="0") as own:
         url = fill(own, "live", TYPES, ROWS)
-        run(own, "INSERT INTO live SELECT i % 90, 'a' FROM generate_series(1, 600000) AS i")
+        run(own, "INSERT INTO live SELECT i % 90, 'a' FROM generate_series(1, 250000) AS i")
         with Database.open(url, SCHEMA, PROMISE, tmp_path / "ledger") as db:
             assert db.ledger.header.name == "live"
             slow = total((col("age") * col("age")).clip(0, 900), where=col("city") == "a")

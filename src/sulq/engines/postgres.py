@@ -31,8 +31,8 @@ if TYPE_CHECKING:  # outer products load their part when first asked
 
 TERMS_EACH = 200
 """Terms of one SELECT: PostgreSQL has room for 1,664 columns."""
-MOST_PRODUCTS = 24
-"""Products of an outer product that are added up by SQL; more are worked out on blocks."""
+MOST_PRODUCTS = 136
+"""Products of an outer product added up by SQL (16 coordinates); more are worked out on blocks."""
 SPARE_KEYS = 1_000
 """Undeclared values a category may hold and still be grouped by as it is."""
 FRESH = 1.0

@@ -59,18 +59,16 @@ def _coordinates(node: Node) -> list[Integer] | None:
 
 def _whole(leaf: Integer | UnitLeaf) -> Integer:
     if isinstance(leaf, UnitLeaf):
-        value = Scaled(Lesser(leaf.value, Fixed(leaf.most)), leaf.scale)
+        clipped = Lesser(leaf.value, Fixed(leaf.most))
+        value = clipped if leaf.scale == 1 else Scaled(clipped, leaf.scale)
         return FirstOf(value, Fixed(leaf.instead))
     return leaf
 
 
 def _product(one: Integer, two: Integer) -> Integer:
-    if isinstance(one, Fixed) and one.value is not None:
-        return (
-            Fixed(one.value * two.value)
-            if isinstance(two, Fixed) and two.value is not None
-            else (Scaled(two, one.value))
-        )
-    if isinstance(two, Fixed) and two.value is not None:
-        return Scaled(one, two.value)
+    if isinstance(one, Fixed) and isinstance(two, Fixed):
+        if one.value is not None and two.value is not None:
+            return Fixed(one.value * two.value)
+    elif isinstance(one, Fixed):
+        return Multiplied(two, one)  # not Scaled: the coordinate is to be worked out once, as it is
     return Multiplied(one, two)
