@@ -52,7 +52,9 @@ def test_verify_checks_chain_anchor_and_receipts(asked):
     assert asked("verify", "--head", head).code == 0
     assert asked("verify", "--head", "00" * 32).code == 3
     offline = asked("verify", "--receipts", "r.jsonl", "--public-key", key, "--json")
-    assert offline.json == {"verified": True, "receipts": 2, "public_key": key}
+    told = offline.json
+    assert (told["verified"], told["receipts"], told["public_key"]) == (True, 2, key)
+    assert [one["result"] for one in told["results"]] == ["genuine", "genuine"]
 
 
 def test_offline_check_needs_no_ledger(asked):

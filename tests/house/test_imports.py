@@ -23,7 +23,8 @@ SOURCE = Path(__file__).parents[2] / "src" / "sulq"
 LAYERS = [
     {"cli"},
     {"sandbox"},
-    {"server", "report", "demo"},
+    {"server", "demo"},
+    {"report"},
     {"client", "database", "federation", "learn", "attacks"},
     {"account"},
     {"beliefs", "exact", "sql", "wire", "policy", "suggest"},

@@ -7,8 +7,10 @@ from typing import Annotated
 import typer
 
 from sulq.cli import (
+    access,
     analyst,
     attack,
+    audit,
     auditor,
     beliefs,
     changes,
@@ -21,6 +23,7 @@ from sulq.cli import (
     sandbox,
     serve,
     suggest,
+    verify,
 )
 
 app = typer.Typer(
@@ -54,6 +57,7 @@ def options(
 
 for role, commands in (
     ("Owner", owner),
+    ("Owner", access),
     ("Owner", serve),
     ("Owner", changes),
     ("Owner", derive),
@@ -66,7 +70,9 @@ for role, commands in (
     ("Analyst", finding),
     ("Analyst", learn),
     ("Analyst", sandbox),
+    ("Owner", audit),
     ("Auditor", auditor),
+    ("Auditor", verify),
 ):
     commands.register(app, role)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -30,18 +31,26 @@ if TYPE_CHECKING:
     from sulq.schema.promise import Promise
 
 MOST_ACCOUNTS = 12
-Receipts = Annotated[Path | None, typer.Option(help="A file with one receipt to a line.")]
+Export = Annotated[
+    Path | None, typer.Option(help="Write the chain to this file, for `sulq verify --chain`.")
+]
+Redact = Annotated[bool, typer.Option(help="Leave out noisy values, and who asked what.")]
+For = Annotated[
+    str | None, typer.Option("--for", metavar="ANALYST", help="Redact all but this name's events.")
+]
 
 
 def register(app: typer.Typer, role: str) -> None:
     app.command(rich_help_panel=role)(ledger)
-    app.command(rich_help_panel=role)(verify)
 
 
 @guarded
 def ledger(
     name: TableName = None,
     last: Annotated[int, typer.Option(help="How many questions to list.")] = 10,
+    export: Export = None,
+    redact: Redact = False,
+    analyst: For = None,
     url: Url = None,
     token_file: TokenFile = None,
     policy: Policy = POLICY,
@@ -56,7 +65,7 @@ def ledger(
     from sulq.accounting.calibration import calibrate, meaning
     from sulq.cli.far import FarTable, show_far_ledger, source_named
     from sulq.cli.recent import recent_questions
-    from sulq.errors import Refused
+    from sulq.errors import InvalidQuery, Refused
     from sulq.ledger.inspection import inspect
     from sulq.schema.promise import Promise
 
@@ -64,6 +73,11 @@ def ledger(
     if isinstance(source, FarTable):
         show_far_ledger(source, last, as_json)
         return
+    if export is not None:
+        _write_chain(source.ledger_path, source.name, export, redact, analyst, as_json)
+        return
+    if redact or analyst is not None:
+        raise InvalidQuery("--redact and --for go with --export FILE")
     found = inspect(source.ledger_path)
     if source.name not in found.statements:
         raise Refused(f"the ledger has no table {source.name!r}; it has {list(found.statements)}")
@@ -95,6 +109,28 @@ def ledger(
         drawn = table(("entry", "analyst", "credits", "question"), listed)
         drawn.columns[1].justify = drawn.columns[3].justify = "left"
         show(drawn)
+
+
+def _write_chain(
+    ledger: Path, name: str, file: Path, redact: bool, analyst: str | None, as_json: bool
+) -> None:
+    """The chain as JSON lines, in a file for the owner's eyes."""
+    from sulq.ledger.exported import export
+    from sulq.ledger.inspection import verified_rows
+
+    rows = verified_rows(ledger)
+    hidden = redact or analyst is not None
+    lines = export(rows, table=name, redact=hidden, analyst=analyst)
+    handle = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(handle, "w", encoding="ascii") as written:
+        written.writelines(f"{line}\n" for line in lines)
+    head = rows[-1].hash.hex()
+    if as_json:
+        show_json({"chain": file, "events": len(rows), "head": head, "redacted": hidden})
+        return
+    show(facts([("chain", str(file)), ("events", f"{len(rows):,}"), ("head", head)]))
+    if not hidden:
+        talk("note: it names every analyst, question and noisy answer; --redact leaves them out")
 
 
 def _strata(statement: Statement) -> list[tuple[str, str, str]]:
@@ -296,87 +332,3 @@ def _statement_json(statement: Statement, promise: Promise, means: Meaning) -> d
 
 def _ended_json(ended: Ended | None) -> dict[str, Any] | None:
     return None if ended is None else {"at": ended.at, "reason": ended.reason}
-
-
-@guarded
-def verify(
-    name: TableName = None,
-    receipts: Receipts = None,
-    public_key: Annotated[
-        str | None, typer.Option(help="Check receipts against this key alone, without a ledger.")
-    ] = None,
-    head: Annotated[
-        str | None, typer.Option(help="A head you noted earlier: the chain must contain it.")
-    ] = None,
-    policy: Policy = POLICY,
-    as_json: Json = False,
-) -> None:
-    """Check the ledger's chain, its anchor and receipts. Works while another process holds it."""
-    from sulq.cli.opening import named
-    from sulq.errors import InvalidQuery, Refused
-    from sulq.ledger.inspection import inspect
-    from sulq.ledger.receipts import verify_receipt
-
-    lines = [] if receipts is None else receipt_lines(receipts)
-    if public_key is not None:
-        if receipts is None:
-            raise InvalidQuery("--public-key checks receipts: give --receipts FILE too")
-        for number, line in enumerate(lines, start=1):
-            _told(number, verify_receipt, line, public_key)
-        report: dict[str, Any] = {"receipts": len(lines), "public_key": public_key}
-    else:
-        found = inspect(named(policy, name).ledger_path)
-        if found.anchor is None:
-            raise Refused(
-                "the chain verifies, but its anchor in the state directory is lost or does not"
-                " verify; `sulq recover` opens the table at the most that can be proved spent"
-            )
-        if not found.anchored:
-            raise Refused(
-                "the chain verifies, but the anchor has seen later events: the ledger was rolled"
-                " back; restore the newest one, or run `sulq recover`"
-            )
-        if head is not None and head.lower() not in {link.hex() for link in found.hashes.values()}:
-            raise Refused("the chain does not contain that head: it is another or an older ledger")
-        for number, line in enumerate(lines, start=1):
-            _told(number, found.confirm, line)
-        newest = max(found.hashes)
-        report = {
-            "ledger": found.ledger,
-            "events": len(found.hashes),
-            "head": found.hashes[newest].hex(),
-            "anchor": found.anchor.seq,
-            "public_key": found.public_keys[-1],
-            "receipts": len(lines),
-        }
-    if as_json:
-        show_json({"verified": True, **report})
-        return
-    said = {"head": head and "contained", **{key: str(value) for key, value in report.items()}}
-    show(facts([("verified", "yes"), *((key, text) for key, text in said.items() if text)]))
-
-
-def receipt_lines(path: Path) -> list[str]:
-    """The receipts in a file, one to a line."""
-    from sulq.errors import InvalidQuery
-
-    try:
-        text = path.read_text("utf-8")
-    except FileNotFoundError:
-        raise InvalidQuery(f"there is no file {path}") from None
-    except UnicodeDecodeError:
-        raise InvalidQuery(f"{path} is not a file of receipts") from None
-    found = [line for line in text.splitlines() if line.strip()]
-    if not found:
-        talk(f"{path} holds no receipts")
-    return found
-
-
-def _told(number: int, check: Any, *what: str) -> None:
-    """Name the line of a receipt that fails."""
-    from sulq.errors import Refused
-
-    try:
-        check(*what)
-    except Refused as error:
-        raise Refused(f"receipt on line {number}: {error}") from None

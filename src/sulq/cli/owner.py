@@ -182,9 +182,9 @@ def recover(
 
     What no receipt accounts for may cost the whole budget, so it asks first.
     """
-    from sulq.cli.auditor import receipt_lines
     from sulq.cli.opening import named
     from sulq.cli.review import run_recovery
+    from sulq.cli.verify import receipt_lines
 
     source = named(policy, name)
     shown = [] if receipts is None else receipt_lines(receipts)

@@ -7,7 +7,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -79,6 +79,33 @@ def _inspect_copy(path: Path) -> Inspection:
     """The anchor is read before the file: a ledger in use only runs ahead of it."""
     known = (read_private(path_home(str(path)) / "ledger") or b"").decode("ascii", "replace")
     anchor = read_private(Files(known).anchor) if known else None
+    with _copied(path) as store:
+        return _inspected(store.rows(), anchor)
+
+
+def verified_rows(path: str | Path) -> list[Row]:
+    """Every event of a ledger, held or not, once they verify."""
+    inspect(path)
+    book = opened(path)
+    if book is not None:
+        return book.read(lambda: list(book.rows()))
+    for _ in range(TRIES - 1):
+        with suppress(Refused):  # as in `inspect`
+            return _verified_copy(Path(os.path.realpath(path)))
+        time.sleep(PAUSE)
+    return _verified_copy(Path(os.path.realpath(path)))
+
+
+def _verified_copy(path: Path) -> list[Row]:
+    with _copied(path) as store:
+        rows = list(store.rows())
+    _inspected(rows, None)
+    return rows
+
+
+@contextmanager
+def _copied(path: Path) -> Iterator[SqliteStore]:
+    """The ledger as it is now, in a place of its own."""
     with tempfile.TemporaryDirectory(prefix="sulq-") as private:  # mode 0700
         copy = Path(private) / "ledger"
         try:
@@ -92,7 +119,7 @@ def _inspect_copy(path: Path) -> Inspection:
             raise Refused(f"the ledger {path} cannot be read; check its rights") from None
         store = SqliteStore(copy)
         try:
-            return _inspected(store.rows(), anchor)
+            yield store
         finally:
             store.close(tidy=False)
 

@@ -1,0 +1,199 @@
+"""`sulq verify`: receipts, a downloaded chain and the ledger, checked without ever seeing data."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from sulq.cli.screen import POLICY, Json, Policy, facts, guarded, show, show_json, table, talk
+
+if TYPE_CHECKING:
+    from sulq.ledger.exported import Chain
+
+MOST_LISTED = 12
+CHAIN = "ledger.jsonl"
+"""What `sulq ledger --export` is usually called; taken if it lies beside the receipts."""
+
+What = Annotated[str | None, typer.Argument(metavar="[TABLE|RECEIPTS]", show_default=False)]
+Receipts = Annotated[Path | None, typer.Option(help="A file with one receipt to a line.")]
+Key = Annotated[
+    str | None,
+    typer.Option("--key", "--public-key", help="The public key: no ledger is needed then."),
+]
+ChainFile = Annotated[
+    Path | None, typer.Option(help="A chain from `sulq ledger --export`, in place of a ledger.")
+]
+Head = Annotated[str | None, typer.Option(help="A head you noted: the chain must contain it.")]
+
+
+def register(app: typer.Typer, role: str) -> None:
+    app.command(rich_help_panel=role)(verify)
+
+
+@guarded
+def verify(
+    what: What = None,
+    receipts: Receipts = None,
+    key: Key = None,
+    chain: ChainFile = None,
+    head: Head = None,
+    policy: Policy = POLICY,
+    as_json: Json = False,
+) -> None:
+    """Check receipts, the chain and its head: `sulq verify receipts.jsonl --head HASH`.
+
+    Needs no data. With --key or --chain it needs no ledger either; without, it reads the ledger's
+    chain and anchor, also while another process holds it.
+    """
+    name = what
+    if what is not None and receipts is None and (what.endswith(".jsonl") or Path(what).is_file()):
+        name, receipts = None, Path(what)
+    lines = [] if receipts is None else receipt_lines(receipts)
+    if chain is None and key is None and receipts is not None and name is None:
+        beside = receipts.parent / CHAIN
+        chain = beside if beside.is_file() else None
+    found, report = _chain(chain, key, head, name, policy, bool(lines or receipts))
+    upto = None
+    if head is not None and found is not None:
+        upto = _place(found, head)
+        later = found.last - upto
+        report["head_is"] = "the last event" if not later else f"{later} events before the last"
+    results = [_judged(number, line, found, key, upto) for number, line in enumerate(lines, 1)]
+    bad = [result for result in results if result["result"] != "genuine"]
+    report |= {"receipts": len(lines)}
+    if as_json:
+        show_json({"verified": not bad, **report, "results": results})
+    else:
+        _show(report, results, bad)
+    if bad:
+        first = bad[0]
+        talk(f"error: receipt on line {first['line']}: {first['result']}; {first['remedy']}")
+        raise typer.Exit(3)
+
+
+def _chain(
+    file: Path | None,
+    key: str | None,
+    head: str | None,
+    name: str | None,
+    policy: Path,
+    receipts: bool,
+) -> tuple[Chain | None, dict[str, Any]]:
+    """The chain to judge by, and what is said of it; None: signatures alone count."""
+    from sulq.errors import InvalidQuery
+    from sulq.ledger.exported import read_chain
+
+    if file is not None:
+        found = read_chain(_lines(file, "chain"), key)
+        said: dict[str, Any] = {"chain": str(file), **_said(found)}
+        if key is None:
+            said["note"] = "the key is the file's own word: compare it with the one you know"
+        if found.closed:
+            said["closed"] = found.closed
+            said["links"] = (
+                f"computed again after event {found.linked_from}; before it, closed events rest on"
+                " the ledger's signature"
+            )
+        return found, said
+    if key is not None:
+        if not receipts:
+            raise InvalidQuery("--key checks receipts: give --receipts FILE too")
+        if head is not None:
+            raise InvalidQuery(
+                "a head is checked in a chain: give --chain FILE too, from `sulq ledger --export`"
+            )
+        return None, {"public_key": key}
+    if receipts and name is None and not policy.exists():
+        raise InvalidQuery(
+            f"nothing to check against: there is no {policy}; give --key KEY, or --chain FILE from"
+            " `sulq ledger --export`"
+        )
+    return _ledger_chain(policy, name)
+
+
+def _ledger_chain(policy: Path, name: str | None) -> tuple[Chain, dict[str, Any]]:
+    from sulq.cli.opening import named
+    from sulq.errors import Refused
+    from sulq.ledger.exported import Chain
+    from sulq.ledger.inspection import inspect
+
+    found = inspect(named(policy, name).ledger_path)
+    if found.anchor is None:
+        raise Refused(
+            "the chain verifies, but its anchor in the state directory is lost or does not"
+            " verify; `sulq recover` opens the table at the most that can be proved spent"
+        )
+    if not found.anchored:
+        raise Refused(
+            "the chain verifies, but the anchor has seen later events: the ledger was rolled"
+            " back; restore the newest one, or run `sulq recover`"
+        )
+    chain = Chain(found.ledger, found.public_keys, dict(found.hashes), 0, 0)
+    return chain, {**_said(chain), "anchor": found.anchor.seq}
+
+
+def _said(chain: Chain) -> dict[str, Any]:
+    return {
+        "ledger": chain.ledger,
+        "events": len(chain.hashes),
+        "head": chain.hashes[chain.last].hex(),
+        "public_key": chain.public_keys[-1],
+    }
+
+
+def _place(chain: Chain, head: str) -> int:
+    from sulq.errors import Refused
+
+    place = chain.place_of(head)
+    if place is None:
+        raise Refused(
+            "the chain does not contain that head: it is another or an older ledger; ask the owner"
+            " for the chain that ends in it"
+        )
+    return place
+
+
+def _judged(
+    number: int, line: str, chain: Chain | None, key: str | None, upto: int | None
+) -> dict[str, Any]:
+    from sulq.ledger.exported import REMEDIES, judge_signature
+
+    said, receipt = judge_signature(line, [key or ""]) if chain is None else chain.judge(line, upto)
+    entry = None if receipt is None else receipt.body["seq"]
+    return {"line": number, "entry": entry, "result": said, "remedy": REMEDIES[said]}
+
+
+def _show(report: dict[str, Any], results: list[dict[str, Any]], bad: list[dict[str, Any]]) -> None:
+    verified = "yes" if not bad else f"no: {len(bad)} of {len(results)} receipts do not hold"
+    show(facts([("verified", verified), *((name, str(value)) for name, value in report.items())]))
+    listed = results if len(results) <= MOST_LISTED else bad
+    if listed:
+        print()
+        drawn = table(
+            ("line", "entry", "result"),
+            [(str(one["line"]), str(one["entry"] or ""), one["result"]) for one in listed],
+        )
+        drawn.columns[2].justify = "left"
+        show(drawn)
+
+
+def receipt_lines(path: Path) -> list[str]:
+    """The receipts in a file, one to a line."""
+    found = _lines(path, "receipts")
+    if not found:
+        talk(f"{path} holds no receipts")
+    return found
+
+
+def _lines(path: Path, what: str) -> list[str]:
+    from sulq.errors import InvalidQuery
+
+    try:
+        text = path.read_text("utf-8")
+    except FileNotFoundError:
+        raise InvalidQuery(f"there is no file {path}") from None
+    except UnicodeDecodeError:
+        raise InvalidQuery(f"{path} is not a file of {what}") from None
+    return [line for line in text.splitlines() if line.strip()]

@@ -1,0 +1,234 @@
+"""The audit report: one page of HTML, made of the ledger's public facts. No script, no request."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from fractions import Fraction
+from html import escape
+
+from sulq.account import Account
+from sulq.accounting.confidence import percent_up, worst, worst_so_far
+from sulq.ledger.statement import AnalystLine
+from sulq.report.hazards import HAZARDS, NOT_COVERED
+from sulq.report.kinds import Asked, asked, by_kind
+from sulq.report.style import LOGO, STYLE
+from sulq.shown import left_text, price_text
+
+__all__ = ["Asked", "asked", "audit_report"]
+
+MOST_ANALYSTS, MOST_KINDS = 6, 6
+LOW = Fraction(1, 10)
+NOISE_TESTS = {
+    "pass": ("ok", "pass"),
+    "fail": ("bad", "fail"),
+    None: ("", "not run"),
+}
+
+
+def audit_report(
+    account: Account,
+    charges: Iterable[Asked],
+    *,
+    public: bool,
+    noise_test: str | None = None,
+    chain: str | None = None,
+    at: str = "",
+) -> str:
+    """One table on one page. `public` leaves out names, and the word of the noise test.
+
+    `charges`: one `asked(question, noise, losses)` for each. `noise_test`: "pass", "fail" or None.
+    `chain`: what is wrong with the chain or its anchor; None: both verify. `at`: when, as text.
+    """
+    table = escape(account.statement.table)
+    parts = [
+        _header(account, public, at),
+        f'<div class="row">{_promise(account)}{_budget(account)}</div>',
+        f'<div class="row">{_questions(list(charges))}{_trust(account, public, noise_test, chain)}'
+        "</div>",
+        "" if public else _analysts(account.statement.analysts),
+        _hazards(),
+        _not_covered(),
+    ]
+    return (
+        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>Audit report: {table}</title><style>{STYLE}</style></head>"
+        f"<body><main>{''.join(parts)}</main></body></html>\n"
+    )
+
+
+def _header(account: Account, public: bool, at: str) -> str:
+    seen = account.statement
+    who = "public version" if public else "owner’s version, with names"
+    closed = seen.closed
+    state = ("warn", "Closed for good") if closed is not None else ("ok", "Open")
+    return (
+        f"<header>{LOGO}<div><h1>{escape(seen.table)}</h1>"
+        '<p class="muted">Audit report of a private statistical table</p></div>'
+        f'<span class="chip {state[0]}">{state[1]}</span>'
+        f'<div class="end muted">{escape(at)}<br>{who}</div></header>'
+    )
+
+
+def _promise(account: Account) -> str:
+    promise, facts = account.promise, json.loads(account.statement.facts["schema"])
+    unit, most = str(facts["unit"]), int(facts["max_rows"])
+    if unit == "row":
+        whom = "one row"
+    else:
+        rows = "1 row" if most == 1 else f"up to {most:,} rows"
+        whom = f"one person ({escape(unit)}, {rows})"
+    change = "its values change" if promise.neighbours == "replace" else "it is there or not"
+    symbols = f"ε = {_plain(promise.epsilon)}, δ = {_power(promise.delta)}"
+    assumed = account.assumed is not None or account.statement.maybe_released
+    if assumed:
+        words = f'<p class="said">{escape(account.guarantee)}</p>'
+    else:
+        ends = worst(promise)
+        words = (
+            '<p class="said">Who knew every other record and believed'
+            f" <b>{100 * ends.prior:.3g} %</b> about one may, after everything that is ever"
+            f" answered, believe at most <b>{percent_up(ends.posterior)} %</b>"
+            f"{_but(ends.except_for)}.</p>"
+        )
+    lines = [
+        ("protected", f"{whom}; neighbours: {change}"),
+        ("promise", f"<b>{symbols}</b>, {escape(promise.noise)} noise"),
+    ]
+    return f'<section class="card"><h2>Promise</h2>{words}{_list(lines)}</section>'
+
+
+def _budget(account: Account) -> str:
+    seen = account.statement
+    cap = seen.cap.credits_fraction
+    share = min(Fraction(1), account.spent / cap) if cap else Fraction(1)
+    low = " low" if 1 - share < LOW else ""
+    left = account.left - seen.reserved.credits_fraction
+    lines = [("spent", f"{price_text(account.spent)} of {left_text(cap)} credits, for good")]
+    if len(seen.accounts) > 1:
+        lines.append(("strata", f"{len(seen.accounts):,}; this is the one that spent most"))
+    if account.assumed is None and not seen.maybe_released:
+        now = worst_so_far(account.promise, account.spent)
+        said = f"{100 * now.prior:.3g} % could have become {percent_up(now.posterior)} %"
+        lines.append(("so far", f"{said} <small>(indicative)</small>"))
+    return (
+        '<section class="card"><h2>Budget for life</h2>'
+        f'<p class="big">{left_text(left)} <small>of {left_text(cap)} credits left</small></p>'
+        f'<div class="gauge{low}"><i style="width:{float(100 * (1 - share)):.1f}%"></i></div>'
+        f"{_list(lines)}</section>"
+    )
+
+
+def _questions(charges: list[Asked]) -> str:
+    lines = by_kind(charges)
+    if len(lines) > MOST_KINDS:
+        rest = lines[MOST_KINDS - 1 :]
+        count, credits = sum(line[1] for line in rest), sum((line[2] for line in rest), Fraction(0))
+        lines = [*lines[: MOST_KINDS - 1], ("Others", count, credits)]
+    rows = "".join(
+        f'<tr><td>{kind}</td><td class="n">{count:,}</td>'
+        f'<td class="n">{price_text(credits)}</td></tr>'
+        for kind, count, credits in lines
+    )
+    if not rows:
+        return '<section class="card"><h2>Questions</h2><p class="muted">None yet.</p></section>'
+    return (
+        '<section class="card"><h2>Questions</h2><table><tr><th>kind</th><th class="n">asked</th>'
+        f'<th class="n">credits</th></tr>{rows}</table></section>'
+    )
+
+
+def _trust(account: Account, public: bool, noise_test: str | None, chain: str | None) -> str:
+    seen = account.statement
+    style, word = NOISE_TESTS[noise_test]
+    if public:  # the word is a function of the rows
+        style, word = "", "not run" if noise_test is None else "run; its word is the owner’s"
+    good, said = ("ok", "verifies") if chain is None else ("bad", escape(chain))
+    lines = [
+        ("chain", f'<span class="chip {good}">{said}</span> {seen.seq:,} events'),
+        ("noise test", f'<span class="chip {style}">{word}</span>'),
+    ]
+    if seen.recoveries:
+        lines.append(("recoveries", f"{seen.recoveries:,}, recorded for ever"))
+    if amended := len(seen.amended):
+        lines.append(("amended", f"{amended:,} times; what was spent stayed spent"))
+    lines += [
+        ("head", f"<code>{escape(seen.head)}</code>"),
+        ("public key", f"<code>{escape(seen.public_key)}</code>"),
+    ]
+    return f'<section class="card"><h2>Trust</h2>{_list(lines)}</section>'
+
+
+def _analysts(analysts: tuple[AnalystLine, ...]) -> str:
+    shown = sorted(analysts, key=lambda line: -line.spent.credits)
+    more = len(shown) - MOST_ANALYSTS
+    rows = "".join(
+        f"<tr><td>{escape(line.name)}</td><td>{_share(line)}</td>"
+        f'<td class="n">{price_text(line.spent.credits_fraction)}</td>'
+        f'<td class="n">{_granted(line)}</td></tr>'
+        for line in shown[:MOST_ANALYSTS]
+    )
+    if more > 0:
+        rows += f'<tr><td class="muted" colspan="4">and {more:,} more</td></tr>'
+    return (
+        '<section class="card"><h2>Analysts</h2><table><tr><th>name</th><th>left</th>'
+        f'<th class="n">spent</th><th class="n">granted</th></tr>{rows}</table></section>'
+    )
+
+
+def _granted(line: AnalystLine) -> str:
+    return "owner" if line.granted is None else left_text(line.granted.credits_fraction)
+
+
+def _share(line: AnalystLine) -> str:
+    """What is left of a grant, as a bar."""
+    if line.granted is None or not line.granted.credits:
+        return ""
+    left = max(Fraction(0), 1 - Fraction(line.spent.credits, line.granted.credits))
+    low = " low" if left < LOW else ""
+    return f'<div class="gauge thin{low}"><i style="width:{float(100 * left):.1f}%"></i></div>'
+
+
+def _hazards() -> str:
+    rows = "".join(
+        f"<tr><td>{escape(one.what)}</td><td>{escape(one.done)}</td><td>{escape(one.duty)}</td></tr>"
+        for one in HAZARDS
+    )
+    return (
+        '<section class="card hazards"><h2>Hazards, after NIST SP 800-226</h2><table><tr>'
+        "<th>hazard</th><th>what sulq does</th><th>what stays your duty</th></tr>"
+        f"{rows}</table></section>"
+    )
+
+
+def _not_covered() -> str:
+    said = "; ".join(escape(one) for one in NOT_COVERED)
+    return (
+        f'<section class="card"><h2>Not covered by any promise of this kind</h2><p>{said}.</p>'
+        '<p class="muted">Receipts: <code>sulq verify receipts.jsonl --head HASH</code>. Noise:'
+        " <code>sulq audit --replay</code>, which says pass or fail and nothing else.</p></section>"
+    )
+
+
+def _list(lines: list[tuple[str, str]]) -> str:
+    return f"<dl>{''.join(f'<dt>{name}</dt><dd>{text}</dd>' for name, text in lines)}</dl>"
+
+
+def _but(chance: float) -> str:
+    return f" (but for a chance of {_power(Fraction(chance))})" if chance else ""
+
+
+def _plain(value: Fraction) -> str:
+    return str(value) if value.denominator == 1 else f"{float(value):.6g}"
+
+
+def _power(value: Fraction) -> str:
+    """1e-06 as 10 to the -6."""
+    if value == 0:
+        return "0"
+    digits, _, exponent = f"{float(value):.3g}".partition("e")
+    if not exponent:
+        return digits
+    front = "" if digits == "1" else f"{digits} · "
+    return f"{front}10<sup>{str(int(exponent)).replace('-', '−')}</sup>"
