@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import stat
 import subprocess
@@ -14,9 +15,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import httpx
+import pytest
 
+from sulq.errors import Refused
 from sulq.server.access import Access
-from sulq.server.presence import serving
+from sulq.server.presence import Serving, serving
 
 SOURCE = Path(__file__).parents[2] / "src"
 
@@ -67,9 +70,9 @@ def test_revoke_ends_tokens_and_returns_credits(sulq):
 
 
 @contextmanager
-def server() -> Iterator[subprocess.Popen[str]]:
+def server(*more: str) -> Iterator[subprocess.Popen[str]]:
     """`sulq serve` of the directory's policy, in a process of its own."""
-    command = [sys.executable, "-m", "sulq", "serve", "--port", "0", "--json", "--no-open"]
+    command = [sys.executable, "-m", "sulq", "serve", "--port", "0", "--json", "--no-open", *more]
     with subprocess.Popen(
         command,
         env={**os.environ, "PYTHONPATH": str(SOURCE)},
@@ -121,6 +124,24 @@ def test_a_table_is_closed_through_its_server(sulq):
         assert sulq("close", "--reason", "done", "--yes", "--json").json["reason"] == "done"
         assert sulq("grant", "bob", "1").code == 3
     assert "done" in sulq("close", "--json", "--yes").out
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="makes a certificate")
+def test_a_server_with_tls_is_known_by_its_own_certificate(sulq):
+    """Made out to another name, signed by nobody: it is this very one that is trusted."""
+    sulq("grant", "ann", "1")
+    made = "req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=stats.example -keyout k -out c"
+    subprocess.run(["openssl", *made.split()], check=True, capture_output=True)
+    with server("--tls-cert", "c", "--tls-key", "k") as process:
+        assert process.address.startswith("https://")
+        assert sulq("grant", "bob", "2", "--json").json["granted_exact"] == "2"
+        (path,) = told()
+        said = json.loads(path.read_text())
+        other = "req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=stats.example -keyout l -out d"
+        subprocess.run(["openssl", *other.split()], check=True, capture_output=True)
+        found = Serving(**{**said, "certificate": str(Path("d").absolute())})
+        with pytest.raises(Refused, match="does not answer"):
+            found.request("GET", "/v1/me")
 
 
 def test_what_a_killed_server_left_behind_is_noticed(sulq):
