@@ -7,6 +7,7 @@ from tests.sql.small_table import LOOKUPS, SCHEMA, rows
 
 from sulq import Database, InvalidQuery, Promise
 from sulq.sql import kept
+from sulq.sql.bounds import looked_up
 from sulq.sql.estimates import Noisy
 
 PROMISE = Promise(epsilon=1, delta=1e-6, queries=1000)
@@ -76,5 +77,5 @@ def test_half_widths_that_were_looked_up_are_the_law_s_own(database):
     for confidence, spreads in ((0.95, 1.95996), (0.5, 0.67449), (0.95, 1.95996)):
         for cell in (wide, narrow):
             assert isinstance(cell, Noisy)
-            half = cell._half_width(confidence)
+            half = looked_up(cell.draws, confidence)
             assert half == pytest.approx(spreads * cell.standard_error, rel=1e-3)

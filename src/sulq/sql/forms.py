@@ -16,13 +16,10 @@ from typing import ClassVar
 from sulq.errors import InvalidQuery
 from sulq.noise.distributions import Law
 from sulq.noise.ratios import Ends, Form, combined, draws_of, ratio_interval
-from sulq.noise.tails import Draw, half_width, spread
-from sulq.sql.bounds import ANYTHING, Quotient, cut, straight_ends
+from sulq.noise.tails import Draw, spread
+from sulq.sql.bounds import ANYTHING, Quotient, cut, looked_up, straight_ends
 
 UNKNOWN = "too few rows match to tell"
-MOST_HALVES = 4_096
-_HALVES: dict[tuple[int, float, float], tuple[Law, float]] = {}
-"""Half-widths by law, step and confidence: what a law is said to hold, known to all."""
 
 
 class Estimate(ABC):
@@ -152,25 +149,12 @@ class Noisy(Estimate):
     def interval(self, confidence: float = 0.95) -> Ends:
         """The law's own for one draw; for several the law of their sum (`noise.tails`)."""
         check(confidence)
-        half = self._half_width(confidence)
+        half = looked_up(self.draws, confidence)
         low, high = self.limits
         return (
             min(max(self.number - half, low), high),
             max(min(self.number + half, high), low),
         )
-
-    def _half_width(self, confidence: float) -> float:
-        """Cells of one question share law and step: looked up by them, not worked out again."""
-        if len(self.draws) != 1:
-            return half_width(draws_of(self.draws), confidence)
-        ((scale, law),) = self.draws.values()
-        key = (id(law), scale, confidence)
-        held = _HALVES.get(key)
-        if held is None or held[0] is not law:
-            if len(_HALVES) >= MOST_HALVES:
-                _HALVES.clear()
-            held = _HALVES[key] = (law, half_width(((scale, law),), confidence))
-        return held[1]
 
     def plus(self, other: Noisy, weight: float = 1.0) -> Noisy:
         """self + weight * other."""
