@@ -162,7 +162,7 @@ def stops_of(oracle: Database | Analyst, table: str, found: Priced) -> tuple[Sto
     quote, wish = found.quote, found.wish
     if quote.plan.select.target is not None and wish.within is None:
         return ()
-    text = Wish(wish.sql).text
+    text = wish.untargeted
     plain = quote if wish.stop == "plain" and wish.within is None else None
     if plain is None:
         plain = oracle.quote_sql(text, table=table, rows=found.rows)

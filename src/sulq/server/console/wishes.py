@@ -32,9 +32,12 @@ class Wish:
     def text(self) -> str:
         """The statement that is priced and asked."""
         plain = self.sql.rstrip().rstrip(";").rstrip()
-        if self.within is None:
-            return plain
-        return f"{TARGET.sub('', plain)}\nWITHIN {self.within:g}"
+        return plain if self.within is None else f"{self.untargeted}\nWITHIN {self.within:g}"
+
+    @property
+    def untargeted(self) -> str:
+        """The statement without a bar of its own."""
+        return TARGET.sub("", self.sql.rstrip().rstrip(";").rstrip())
 
 
 @dataclass(frozen=True, slots=True)

@@ -154,7 +154,7 @@ const kept = document.documentElement.dataset.theme;
 if (kept) find(`#theme [value=${kept}]`).checked = true;
 
 find("#leave").addEventListener("click", () => { sessionStorage.clear(); location.assign("/enter"); });
-addEventListener("popstate", () => load(true));
+addEventListener("popstate", () => { if (location.pathname !== "/enter") load(true); });
 addEventListener("offline", () => { find("#offline").hidden = false; });
 addEventListener("online", () => { find("#offline").hidden = true; });
 
@@ -171,12 +171,16 @@ function enter() {
     sessionStorage.removeItem(BACK);
     location.replace(back);
   };
-  const code = location.hash.slice(1);
-  if (code) {
+  const knock = () => {
+    const code = location.hash.slice(1);
+    if (!code) return;
     history.replaceState(null, "", "/enter");
     redeem(code).then((held) => held ? inside(held) : refuse("This link has been used, or has ended. Type your token, or ask for a new link."))
       .catch(() => refuse("The server cannot be reached just now."));
-  } else if (token()) find("#already").hidden = false;
+  };
+  addEventListener("hashchange", knock);
+  if (location.hash) knock();
+  else if (token()) find("#already").hidden = false;
   find("#show").addEventListener("click", (event) => {
     const shown = field.type === "text";
     field.type = shown ? "password" : "text";

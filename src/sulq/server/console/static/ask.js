@@ -220,7 +220,6 @@ export function start(root, app) {
   function complete(open = !list.hidden) {
     const typed = stem().toLowerCase(), found = open ? names.filter((name) => name.toLowerCase().startsWith(typed)) : [];
     list.hidden = !found.length;
-    sql.setAttribute("aria-expanded", String(Boolean(found.length)));
     if (!found.length) return sql.removeAttribute("aria-activedescendant");
     chosen = Math.min(chosen, found.length - 1);
     list.replaceChildren(...found.map((name, index) => {
@@ -232,6 +231,7 @@ export function start(root, app) {
       return option;
     }));
     sql.setAttribute("aria-activedescendant", `column-${chosen}`);
+    if (open === true && found.length) app.say(`${found.length} columns. ${found[chosen]}`);
     list.children[chosen].scrollIntoView({ block: "nearest" });
     place();
   }

@@ -1,0 +1,346 @@
+"""A newcomer's path, walked: open, read, see a price, ask, see a chart, run out, get a refusal."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from tests.browser.conftest import CANARY, Site, Visit
+
+Visits = Callable[..., Visit]
+BY_REGION = (
+    "SELECT region, AVG(stay_days) AS stay\nFROM admissions\nWHERE age >= 65\nGROUP BY region"
+)
+
+
+def count_above(age: int) -> str:
+    return f"SELECT COUNT(*) AS n FROM admissions WHERE age >= {age}"
+
+
+def test_from_the_link_to_the_answer(visit: Visits) -> None:
+    found = visit()
+    page = found.page
+    found.enter("epi-team")
+    assert "#" not in page.url and "enter" not in page.url
+    facts = page.inner_text("main")
+    assert "One row" in facts
+    assert "40 % can become at most 65 %" in facts
+    assert "At 0 the table closes for good." in facts
+    assert page.locator("table tbody tr").count() == 5
+    assert "note" not in [cell.strip() for cell in page.locator("tbody th").all_inner_texts()]
+    assert page.inner_text(".left").startswith("60 of 60 credits left")
+
+    page.click("text=Average stay_days by region")
+    page.wait_for_selector("#bar [data-state=ready]")
+    assert page.title() == "Ask · admissions · sulq"
+    assert "AVG(stay_days)" in page.input_value("#sql")
+
+    found.price(BY_REGION)
+    assert page.inner_text("#go") == "Ask for 1.25 credits"
+    assert "±" in page.inner_text("[data-q=get]")
+    assert "Three averages, each with its range." in page.inner_text("#more")
+
+    # a stale price can never be pressed: with the next key the button is gone
+    page.focus("#sql")
+    page.keyboard.press("End")
+    page.keyboard.type(" ")
+    assert page.is_disabled("#go")
+    found.price(BY_REGION)
+
+    found.ask()
+    said = page.inner_text("#answer .result")
+    assert said.startswith(("North is higher than", "All three pairs differ: North"))
+    assert page.locator("#result tbody tr").count() == 4  # three regions, and what is none of them
+    assert page.locator("#answer .chart .point").count() == 3
+    assert page.get_attribute("#answer .chart", "role") == "img"
+    assert page.evaluate("document.activeElement.id") == "answer-head"
+    assert found.left() == "58.7"
+    assert "no single row shows" in page.inner_text("#meaning")
+    assert "Average stay_days, age ≥ 65, by region" in page.inner_text("#mine")
+
+    page.click("#go")  # the same again is free
+    page.wait_for_selector("#answer .chip:has-text('free')")
+    assert found.left() == "58.7"
+    assert page.locator("#result tbody tr").count() == 4
+
+
+def test_what_is_copied_and_saved(visit: Visits) -> None:
+    found = visit()
+    page = found.page
+    found.enter("epi-team", "ask")
+    found.price("SELECT region, COUNT(*) AS n FROM admissions WHERE smoker GROUP BY region")
+    found.ask()
+    page.click("text=Copy as Python")
+    page.wait_for_selector("text=Copied")
+    copied = page.evaluate("navigator.clipboard.readText()")
+    assert f'sulq.connect("{found.site.url}/admissions", token=...)' in copied
+    assert "WHERE smoker GROUP BY region" in copied
+    with page.expect_download() as saving:
+        page.click("#csv")
+    lines = saving.value.path().read_text().splitlines()
+    assert lines[0] == "region,n,n_low,n_high,receipt"
+    assert len(lines) == 5
+    for line in lines[1:4]:
+        _, value, low, high, receipt = line.split(",")
+        assert float(low) <= float(value) <= float(high)
+        assert receipt.startswith("#0")
+    page.click("[data-receipt]")
+    page.wait_for_selector("dialog[open]")
+    assert "only its fingerprint" in page.inner_text("dialog")
+    page.keyboard.press("Escape")
+    assert page.locator("dialog[open]").count() == 0
+
+
+def test_a_refusal_says_why_and_what_instead(visit: Visits) -> None:
+    found = visit()
+    page = found.page
+    found.enter("epi-team", "ask")
+    before = found.left()
+    found.price("SELECT *\nFROM admissions\nWHERE age > 80\nLIMIT 10", "refused")
+    card = page.inner_text("#more [role=alert]")
+    assert "Not answered: rows are never shown" in card
+    assert "0 credits spent" in card
+    assert "The same text is refused on any data." in card
+    assert page.inner_text(".t-bad").strip() == "*"
+    assert page.is_disabled("#go")
+    assert page.locator("#more tbody tr").count() == 3
+    page.click("#more [data-sql] >> nth=0")
+    page.wait_for_selector("#bar [data-state=ready]")
+    assert "COUNT(*)" in page.input_value("#sql") and "age > 80" in page.input_value("#sql")
+    assert found.left() == before
+
+
+def test_half_typed_text_is_no_refusal(visit: Visits) -> None:
+    found = visit()
+    found.enter("epi-team", "ask")
+    found.price("SELECT COUNT(*) FROM admissions WHERE (age", "unfinished")
+    assert found.page.locator("main [role=alert]").count() == 0
+    assert found.page.is_disabled("#go")
+
+
+def test_precision_and_large_spends(visit: Visits) -> None:
+    found = visit()
+    page = found.page
+    found.enter("epi-team", "ask")
+    found.price(count_above(31))
+    plain = page.inner_text("[data-q=get]")
+    page.check("[name=stop][value=coarse]")
+    page.wait_for_selector("#go:has-text('Ask for 0.25 credit'):enabled")
+    assert page.inner_text("[data-q=get]") != plain
+    page.check("[name=stop][value=set]")
+    page.fill("#within", "20")
+    page.press("#within", "Tab")
+    page.wait_for_selector("#bar [data-state=large]")
+    assert page.is_disabled("#go")
+    assert "They do not come back." in page.inner_text("#bar")
+    page.check("#sure")
+    assert page.is_enabled("#go")
+
+
+def test_made_up_rows_are_marked_and_free(visit: Visits) -> None:
+    found = visit()
+    page = found.page
+    found.enter("epi-team", "ask")
+    before = found.left()
+    found.price(count_above(77))
+    page.click("#made-up")
+    page.wait_for_selector("#stripe:visible")
+    assert "numbers mean nothing" in page.inner_text("#stripe")
+    assert "made-up rows" in page.inner_text("#answer")
+    page.reload()
+    page.wait_for_selector("html[data-ready='admissions/ask']")
+    assert page.is_hidden("#stripe")
+    assert found.left() == before
+
+
+def test_running_out(visit: Visits) -> None:
+    found = visit()
+    page = found.page
+    found.enter("small", "ask")
+    for age in (20, 40):
+        found.price(count_above(age), "large")
+        page.check("#sure")
+        found.ask()
+    assert found.left() == "1"
+    found.price("SELECT COUNT(*) FROM admissions WHERE smoker WITHIN 30", "dear")
+    card = page.inner_text("#more [role=alert]")
+    assert "this costs more than you have left" in card and "0 credits spent" in card
+    page.click("#more [data-within] >> nth=0")
+    page.wait_for_selector("#bar [data-state=large], #bar [data-state=ready]")
+    page.check("[name=stop][value=plain]")
+    page.wait_for_selector("#bar [data-state=dear]")
+    found.price(count_above(60), "large")
+    page.check("#sure")
+    found.ask()
+    assert found.left() == "0"
+    found.price(count_above(61), "dear")
+    assert page.is_disabled("#go")
+    found.price(count_above(60), "free")  # what was answered stays readable
+    found.ask()
+
+
+@pytest.mark.parametrize("how", ["reply lost", "reload"])
+def test_a_lost_reply_is_fetched_free(visit: Visits, how: str) -> None:
+    found = visit()
+    page = found.page
+    found.enter("epi-team", "ask")
+    before = float(found.left())
+    found.price(count_above(50 if how == "reload" else 51))
+    keys = []
+
+    def lose(route: Any) -> None:
+        keys.append(route.request.headers["idempotency-key"])
+        route.fetch()  # it arrives there, is charged and answered
+        route.abort()
+
+    page.route("**/console/admissions/ask", lose)
+    page.click("#go")
+    page.wait_for_selector("#bar [data-state=lost]")
+    assert page.inner_text("#go") == "Fetch my answer, free"
+    assert "same key, same answer" in page.inner_text("#bar")
+    page.unroute("**/console/admissions/ask")
+    page.on("request", lambda request: keys.append(request.headers.get("idempotency-key", "")))
+    if how == "reload":
+        page.reload()
+        page.wait_for_selector("#bar [data-state=lost]")
+    page.click("#go")
+    page.wait_for_selector("#answer-head")
+    page.wait_for_function(f"document.querySelector('.left b').textContent != '{before:g}'")
+    sent = [key for key in keys if key]
+    assert len(sent) >= 2 and len(set(sent)) == 1
+    assert float(found.left()) == pytest.approx(before - 1, abs=0.051)
+    assert page.evaluate("sessionStorage.getItem('sulq.pending.admissions')") is None
+    found.wrong[:] = [each for each in found.wrong if "ERR_FAILED" not in each]
+
+
+def test_by_keyboard_alone(visit: Visits) -> None:
+    found = visit()
+    page = found.page
+    found.enter("epi-team", "ask")
+    page.keyboard.press("Control+a")
+    page.keyboard.type("SELECT COUNT(*) AS n FROM admissions WHERE sm")
+    page.keyboard.press("Control+Space")
+    page.wait_for_selector("#complete:visible")
+    assert page.get_attribute("#sql", "aria-activedescendant") == "column-0"
+    page.keyboard.press("Enter")
+    assert page.input_value("#sql").endswith("WHERE smoker")
+    page.wait_for_selector("#bar [data-state=ready]:not(.stale)")
+    said = page.wait_for_function("document.querySelector('#said').textContent").json_value()
+    assert "plus or minus" in said and "left after asking" in said
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.id") == "go"
+    page.keyboard.press("Shift+Tab")
+    page.keyboard.press("Control+Enter")
+    page.wait_for_selector("#answer-head")
+    page.wait_for_selector("#bar [data-state=asked]")
+    assert page.evaluate("document.activeElement.id") == "answer-head"
+
+
+def test_the_door(visit: Visits, site: Site) -> None:
+    found = visit()
+    page = found.page
+    page.goto(f"{site.url}/t/admissions/ask")
+    page.wait_for_selector("#enter")
+    page.fill("#token", "sulq_" + "x" * 43)
+    page.press("#token", "Enter")
+    page.wait_for_selector("#token-help.bad")
+    assert page.inner_text("#token-help") == "This token is not known here, or has ended."
+    found.wrong[:] = [each for each in found.wrong if "401" not in each]
+    page.fill("#token", site.tokens["epi-team"])
+    page.press("#token", "Enter")
+    page.wait_for_selector("html[data-ready='admissions/ask']")  # back where we came from
+    page.click("#leave")
+    page.wait_for_selector("#enter")
+    assert page.evaluate("sessionStorage.length") <= 1
+
+
+def test_an_auditor_does_not_ask(visit: Visits) -> None:
+    found = visit()
+    found.enter("audit-board")
+    tabs = found.page.locator(".tab").all_inner_texts()
+    assert "Ask" not in tabs and "Learn" not in tabs and "Ledger" in tabs
+    assert found.page.inner_text(".left").startswith("Table: ")
+
+
+def test_no_token_and_no_row_reaches_the_page(visit: Visits, site: Site) -> None:
+    found = visit()
+    page = found.page
+    found.enter("epi-team", "ask")
+    found.price("SELECT sex, COUNT(*) AS n FROM admissions GROUP BY sex")
+    found.ask()
+    for place in ("table", "ask"):
+        page.click(f".tab[href$='/{place}']")
+        page.wait_for_selector(f"html[data-ready='admissions/{place}']")
+        token = site.tokens["epi-team"]
+        assert token not in page.content()
+        assert token not in page.url
+        assert page.evaluate("JSON.stringify(localStorage)").find(token) < 0
+        assert page.evaluate("document.cookie") == ""
+    kept = json.loads(page.evaluate("JSON.stringify(sessionStorage)"))
+    assert [name for name, text in kept.items() if token in text] == ["sulq.token"]
+    assert CANARY not in "".join(found.bodies)
+    assert token not in "".join(found.bodies)
+    assert token not in site.log.getvalue() and CANARY not in site.log.getvalue()
+
+
+def test_it_fits_a_phone(visit: Visits) -> None:
+    for width in (390, 320):
+        found = visit("dark", width)
+        page = found.page
+        found.enter("epi-team", "ask")
+        found.price(BY_REGION, "free")
+        found.ask()
+        for place in ("ask", "table"):
+            page.click(f".tab[href$='/{place}']")
+            page.wait_for_selector(f"html[data-ready='admissions/{place}']")
+            wide = page.evaluate("document.documentElement.scrollWidth")
+            assert wide <= width, f"{place} at {width}: {wide}"
+        small = page.evaluate(
+            "[...document.querySelectorAll('main .button')].filter(b => b.offsetParent &&"
+            " b.getBoundingClientRect().height < 44).map(b => b.textContent)"
+        )
+        assert small == []
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_axe_has_nothing_to_say(visit: Visits, theme: str) -> None:
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="no axe").Axe()
+    found = visit(theme)
+    page = found.page
+
+    def check(what: str) -> None:
+        page.wait_for_timeout(150)
+        report = axe.run(page)
+        faults = [(each["id"], [n["html"][:120] for n in each["nodes"]])
+                  for each in report.response["violations"]]  # fmt: skip
+        assert faults == [], f"{what}, {theme}"
+
+    page.goto(f"{found.site.url}/enter")
+    check("enter")
+    found.enter("epi-team")
+    check("table")
+    page.click(".tab[href$='/ask']")
+    page.wait_for_selector("html[data-ready='admissions/ask']")
+    page.fill("#sql", "")
+    check("nothing asked")
+    column, sex = ("stay_days", "F") if theme == "light" else ("age", "M")
+    found.price(
+        f"SELECT region, SUM({column}) AS s FROM admissions WHERE sex = '{sex}' GROUP BY region"
+    )
+    check("price")
+    found.ask()
+    check("answer")
+    found.price("SELECT * FROM admissions", "refused")
+    check("refusal")
+    found.price("SELECT COUNT(*) FROM admissions WHERE smoker WITHIN 2", "dear")
+    check("too dear")
+
+
+def test_sizes_stay_small(visit: Visits) -> None:
+    found = visit()
+    found.enter("epi-team", "ask")
+    found.price(BY_REGION, "free")
+    found.ask()
+    assert max(len(body.encode()) for body in found.bodies) <= 40_000
