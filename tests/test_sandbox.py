@@ -9,8 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sulq import BudgetSpent, InvalidQuery, Promise, col, count, hashed
+from sulq import BudgetSpent, InvalidQuery, Promise, col, count
 from sulq.attacks.target import ROW, SECRET
+from sulq.query.expressions import hashed
 from sulq.sandbox import MOST, analysts, sandbox
 
 PROMISE = Promise(1, "1e-6", 6)

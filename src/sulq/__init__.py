@@ -5,7 +5,7 @@ statistical questions. Every answer is an exact integer sum plus calibrated nois
 durable ledger that finally turns the table off.
 
 Publish:    Schema, Number, Category, Flag, Promise, Database
-Say what:   col, lit, when, hashed
+Say what:   col, lit, when, parse_sql
 Ask:        count, total, mean, variance, histogram, cdf, quantiles, distribution, SumQuery, outer
 Receive:    Answer, Quote, Oracle
 From afar:  connect
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
         UnsafeExactly,
     )
     from sulq.oracle import Answer, Oracle, Quote
-    from sulq.query.expressions import col, hashed, lit, when
+    from sulq.query.expressions import col, lit, when
     from sulq.query.statistics import (
         cdf,
         count,
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from sulq.query.sum_query import SumQuery, outer
     from sulq.schema.columns import Category, Flag, Number, Schema
     from sulq.schema.promise import Promise
+    from sulq.sql.parsing import parse_sql
 
 _HOME = {
     "client": ["connect"],
@@ -51,13 +52,14 @@ _HOME = {
         *("SulqError", "InvalidQuery", "Refused", "BudgetSpent", "UnsafeExactly", "EngineFailed")
     ],
     "oracle": ["Answer", "Oracle", "Quote"],
-    "query.expressions": ["col", "hashed", "lit", "when"],
+    "query.expressions": ["col", "lit", "when"],
     "query.statistics": [
         *("cdf", "count", "distribution", "histogram", "mean", "quantiles", "total", "variance")
     ],
     "query.sum_query": ["SumQuery", "outer"],
     "schema.columns": ["Category", "Flag", "Number", "Schema"],
     "schema.promise": ["Promise"],
+    "sql.parsing": ["parse_sql"],
 }
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
 
@@ -83,11 +85,11 @@ __all__ = [
     "connect",
     "count",
     "distribution",
-    "hashed",
     "histogram",
     "lit",
     "mean",
     "outer",
+    "parse_sql",
     "quantiles",
     "total",
     "variance",

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from tests.learn.exact_oracle import ExactOracle
 
 from sulq import (
     BudgetSpent,
@@ -22,7 +23,6 @@ from sulq import (
     SumQuery,
     col,
     count,
-    hashed,
     mean,
     outer,
 )
@@ -37,8 +37,8 @@ from sulq.federation.sketches import (
     sketch_questions,
 )
 from sulq.learn import PCA
+from sulq.query.expressions import hashed
 from sulq.query.vectors import columns, ones
-from tests.learn.exact_oracle import ExactOracle
 
 ROWS = 20_000
 PROMISE = Promise(1, 1e-6)

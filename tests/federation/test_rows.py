@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from tests.learn.exact_oracle import ExactOracle
 
 from sulq import (
     BudgetSpent,
@@ -31,7 +32,6 @@ from sulq import (
 )
 from sulq.federation import split_rows
 from sulq.learn import PCA
-from tests.learn.exact_oracle import ExactOracle
 
 SCHEMA = Schema(
     Number("age", 0, 120, step=1),

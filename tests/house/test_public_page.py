@@ -12,8 +12,8 @@ import sulq
 
 NAMES = """
     Answer BudgetSpent Category Database EngineFailed Flag InvalidQuery Number Oracle Promise Quote
-    Refused Schema SulqError SumQuery UnsafeExactly cdf col connect count distribution hashed
-    histogram lit mean outer quantiles total variance when
+    Refused Schema SulqError SumQuery UnsafeExactly cdf col connect count distribution
+    histogram lit mean outer parse_sql quantiles total variance when
 """
 PAGE = NAMES.split()
 
