@@ -85,6 +85,9 @@ def test_serve_answers_refuses_a_second_one_and_stops_cleanly(home):
         sql = {"sql": "SELECT COUNT(*) FROM people WHERE smoker"}
         reply = httpx.post(f"{url}/v1/tables/people/sql", json=sql, headers=headers, timeout=30)
         assert reply.status_code == 200
+        page = httpx.get(f"{url}/v1/tables/people/report", headers=headers, timeout=30)
+        assert "Audit report" in page.text
+        assert "style-src 'sha256-" in page.headers["content-security-policy"]
 
         assert sulq(home, "verify", "people").returncode == 0  # side by side
         second = sulq(home, "serve", "--port", "0")

@@ -10,12 +10,16 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import uvicorn
 
+from sulq.database import Database
+from sulq.database.replay import noted_replay
 from sulq.errors import InvalidQuery, Refused
+from sulq.report import asked, audit_report
 from sulq.server.access import Access, Role
 from sulq.server.app import Settings, create_app
 from sulq.server.logs import Log
@@ -137,7 +141,7 @@ def serve_tables(
     no_core_files()
     with open_access() as access, ExitStack() as stack:
         token = access.lend("owner", Role.OWNER)  # good while this server runs
-        app = create_app(tables, access, settings=settings, log=log)
+        app = create_app(tables, access, settings=settings, log=log, report=report_page)
         if extra is not None:
             extra(app)
         address = where.address(listening.getsockname()[1])
@@ -163,6 +167,24 @@ def serve_tables(
         server[0].run(sockets=[listening])
         if not server[0].started:
             raise Refused("the server did not start; its log says why")
+
+
+def report_page(database: Database, public: bool) -> str:
+    """The audit report of a table that is open here: its chain was verified when it was opened."""
+    account = database.statement()
+    found = account.statement
+    noted = noted_replay(found.ledger, found.table)
+    return audit_report(
+        account,
+        [
+            asked(entry.question, entry.noise, entry.charged.values())
+            for entry in database.ledger.entries()
+            if entry.charged
+        ],
+        public=public,
+        noise_test=None if noted is None else noted.word,
+        at=f"{datetime.now(UTC):%d %b %Y, %H:%M} UTC",
+    )
 
 
 @contextmanager
