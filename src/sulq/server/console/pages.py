@@ -23,6 +23,7 @@ The address of page x is /t/{table}/x (the shell), its content /console/{table}/
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 from collections.abc import Callable, Mapping
 from functools import cache
@@ -123,16 +124,24 @@ async def enter() -> Response:
     return page("enter.html")
 
 
+@cache
+def squeezed(name: str) -> bytes:
+    """A static file compressed once: public text, so its length tells nothing."""
+    return gzip.compress(static_file(name) or b"", mtime=0)
+
+
 @router.get("/static/{name}")
-async def static(name: str) -> Response:
+async def static(request: Request, name: str) -> Response:
     body = static_file(name)
     if body is None:
         raise not_found("there is no such file")
     kind = MEDIA.get(name.rpartition(".")[2], "application/octet-stream")
-    kept = {"Cache-Control": "public, max-age=31536000, immutable"}
+    kept = {"Cache-Control": "public, max-age=31536000, immutable", "Vary": "Accept-Encoding"}
+    if "gzip" in request.headers.get("accept-encoding", ""):
+        body, kept["Content-Encoding"] = squeezed(name), "gzip"
     return Response(body, media_type=kind, headers=kept)
 
 
 @router.get("/favicon.ico")
-async def favicon() -> Response:
-    return await static("favicon.svg")
+async def favicon(request: Request) -> Response:
+    return await static(request, "favicon.svg")

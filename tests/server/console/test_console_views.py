@@ -1,0 +1,282 @@
+"""What the pages say, as pure functions of public facts and noisy answers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from fractions import Fraction
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from sulq import Category, Database, Flag, InvalidQuery, Number, Promise, Schema
+from sulq.server.access import Access, Caller, Role
+from sulq.server.app import Settings, create_app
+from sulq.server.console.ask_page import AskWishBody, answered_view, quoted_view, sql_body
+from sulq.server.console.charts import Bar, error_bars, gauge, tag, ticks
+from sulq.server.console.pages import rendered, static_file, templates
+from sulq.server.console.pricing_view import quote_view
+from sulq.server.console.refusal_view import reason_of, refusal_view
+from sulq.server.console.sentences import result_sentence
+from sulq.server.console.shell import head_view, purse_of
+from sulq.server.console.show import answer_cell
+from sulq.server.console.starters import priced_starters, starters
+from sulq.server.console.table_page import about_one_in, table_view, worst_belief
+from sulq.server.console.wishes import Wish, priced
+from sulq.server.console.words import plural, question_title, shape_of
+from sulq.server.problems import problem_of
+from sulq.server.service import Service
+from sulq.server.tables import Tables
+
+SCHEMA = Schema(
+    Number("age", 0, 110, step=1),
+    Number("stay_days", 0, 60, step=1),
+    Category("region", ["North", "Coast"], public=True),
+    Category("<script>", ["a", "b"]),
+    Flag("smoker"),
+)
+PROMISE = Promise(1, "1e-6", queries=200)
+ANALYST = Caller("epi", Role.ANALYST, None, "t1")
+OWNER = Caller("office", Role.OWNER, None, "t2")
+AUDITOR = Caller("board", Role.AUDITOR, None, "t3")
+BY_REGION = "SELECT region, AVG(stay_days) AS stay FROM admissions GROUP BY region"
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    place = tmp_path_factory.mktemp("console")
+    n = 60_000
+    at = np.arange(n)
+    rows = pd.DataFrame({
+        "age": at * 7 % 100, "stay_days": np.where(at % 2 == 0, 20, 5) + at % 3,
+        "region": np.where(at % 2 == 0, "North", "Coast"), "<script>": "a", "smoker": at % 4 == 0,
+    })  # fmt: skip
+    monkey = pytest.MonkeyPatch()
+    monkey.setenv("SULQ_STATE", str(place / "state"))
+    access = Access.open(place / "access.sqlite")
+    with Database.open(rows, SCHEMA, PROMISE, place / "ledger", name="admissions") as database:
+        database.grant("epi", 40)
+        app = create_app(Tables({"admissions": database}), access, settings=Settings(pacing=False))
+        yield app.state.service
+        app.state.service.close()
+    access.close()
+    monkey.undo()
+
+
+def ask(service: Service, sql: str, key: str, **terms: object) -> object:
+    body = AskWishBody(sql=sql, **terms)  # type: ignore[arg-type]
+    asked = service.asked_sql(
+        ANALYST, "admissions", sql_body(service, ANALYST, "admissions", body), key
+    )
+    raw = asked.work().model_dump_json().encode()
+    return answered_view(service, ANALYST, "admissions", body, key, raw, "http://here")
+
+
+def test_the_button_names_the_price_and_what_is_left_rounds_down(service: Service) -> None:
+    view = quote_view(service, ANALYST, "admissions", Wish(BY_REGION))
+    assert view.state == "ready"
+    assert view.button == "Ask for 1.25 credits"
+    assert (view.own, view.own_whole) == ("38.7", "40")
+    assert view.most == "5/4"
+    assert [stop.price for stop in view.stops] == ["0.313 credit", "1.25 credits", "5 credits"]
+    bars = [float(stop.bar[2:]) for stop in view.stops]
+    assert bars[0] == pytest.approx(2 * bars[1], rel=0.1)
+    assert bars[2] == pytest.approx(bars[1] / 2, rel=0.1)
+    assert view.see.startswith("Two averages, each with its range. Regions whose averages lie")
+    assert "30,000 rows per region" in view.see_small
+    assert "plus or minus" in view.say and "38.7 of your 40 left after asking" in view.say
+
+
+def test_the_hint_halves_the_error_and_can_be_asked(service: Service) -> None:
+    view = quote_view(service, ANALYST, "admissions", Wish(BY_REGION))
+    assert view.hint is not None
+    assert view.hint.first == "Halve the error for free."
+    assert "AVG(LEAST(stay_days, 30)) AS stay" in view.hint.sql
+    after = quote_view(service, ANALYST, "admissions", Wish(view.hint.sql))
+    assert float(after.get[2:]) == pytest.approx(float(view.get[2:]) / 2, rel=0.12)
+    assert after.price == view.price
+
+
+def test_large_dear_and_pointless(service: Service) -> None:
+    large = quote_view(
+        service,
+        ANALYST,
+        "admissions",
+        Wish("SELECT COUNT(*) FROM admissions WHERE smoker", within=40),
+    )
+    assert large.state == "large" and large.confirm is not None
+    assert large.confirm[2] == "credits. They do not come back."
+    dear = Wish("SELECT COUNT(*) FROM admissions WHERE smoker WITHIN 5")
+    view, card = quoted_view(service, ANALYST, "admissions", dear)
+    assert view.state == "dear" and card is not None
+    assert view.own == "40"  # nothing goes
+    assert card.title == "Not answered: this costs more than you have left"
+    assert card.spent == "0 credits spent" and len(card.cheaper) == 2
+    for each in card.cheaper:
+        again = quote_view(
+            service, ANALYST, "admissions", Wish(dear.sql, within=float(each.within))
+        )
+        assert again.state in ("ready", "large")
+    few = quote_view(
+        service,
+        ANALYST,
+        "admissions",
+        Wish("SELECT COUNT(*) FROM admissions WHERE age > 98", rows=100),
+    )
+    assert few.warning is not None and few.warning[0] == "This will tell you little."
+
+
+def test_the_statement_that_is_asked_is_the_one_that_was_priced(service: Service) -> None:
+    wish = Wish("SELECT COUNT(*) FROM admissions WHERE smoker WITHIN 5 ;", within=50)
+    assert wish.text == "SELECT COUNT(*) FROM admissions WHERE smoker\nWITHIN 50"
+    body = AskWishBody(sql=BY_REGION, stop="fine")
+    sent = sql_body(service, ANALYST, "admissions", body)
+    assert sent.credits == 5 and sent.rows == 30_000
+    assert priced(service.oracle(ANALYST, "admissions"), "admissions", body.wish).quote.credits == 5
+
+
+def test_an_answer_is_shown_with_its_bars_and_reading_it_costs_nothing(service: Service) -> None:
+    before = purse_of(service, ANALYST, "admissions").own_left
+    found = ask(service, BY_REGION, "key-one-12345678")
+    after = purse_of(service, ANALYST, "admissions").own_left
+    assert before - after == Fraction(5, 4)
+    answer = found.answer  # type: ignore[attr-defined]
+    assert answer.sentence.bold == "North is higher than Coast."
+    assert [row.keys[0] for row in answer.rows][:2] == ["North", "Coast"]
+    assert answer.paid == "1.25 credits"
+    assert all(re.fullmatch(r"[\d.]+ to [\d.]+", row.cells[0].range) for row in answer.rows[:2])
+    assert answer.rows[2].keys == ("other or missing",)
+    assert answer.rows[2].cells[0].text == "no reading"
+    assert found.quote.price == "0" and found.quote.button == "Show again, free"  # type: ignore[attr-defined]
+    assert 'sulq.connect("http://here/admissions"' in answer.python
+    page = rendered("answered.html", found)
+    assert page.count('class="point"') == 2 and "style=" not in page
+
+
+def test_one_number_and_a_negative_one() -> None:
+    cell = answer_cell(-41.2, -303.0, 220.6, count=True)
+    assert (cell.value, cell.bar, cell.weak) == ("−41", "262", True)
+    assert cell.tip == "Noise can push a small count below zero. Read it as 0 to 221."
+    assert answer_cell(80_000, 80_000, 80_000).chip == "public"
+    assert answer_cell(float("nan"), 0, 1).text == "no reading"
+
+
+def test_not_distinguishable_is_said(service: Service) -> None:
+    oracle = service.oracle(ANALYST, "admissions")
+    sql = "SELECT region, AVG(age) AS age FROM admissions GROUP BY region"
+    shape = shape_of(oracle.quote_sql(sql, table="admissions").plan.select, oracle.schema)
+    result = oracle.sql(sql, table="admissions", credits=Fraction(1, 20))
+    said = result_sentence(result, shape)
+    assert said.bold.startswith("No two regions can be told apart")
+
+
+@pytest.mark.parametrize(
+    ("sql", "reason"),
+    [
+        ("SELECT * FROM admissions", "rows are never shown"),
+        ("SELECT AVG(weight) FROM admissions", "a name is hidden or unknown"),
+        ("SELECT AVG(age) FROM elsewhere", "a name is hidden or unknown"),
+        ("SELECT COUNT(*) FROM admissions WHERE (", "it is not in the language"),
+    ],
+)
+def test_refusals(service: Service, sql: str, reason: str) -> None:
+    oracle = service.oracle(ANALYST, "admissions")
+    with pytest.raises(InvalidQuery) as caught:
+        oracle.quote_sql(sql, table="admissions")
+    card = refusal_view(oracle, "admissions", sql, problem_of(caught.value))
+    assert card.title == f"Not answered: {reason}"
+    assert card.spent == "0 credits spent"
+    assert "near character" not in card.why
+    assert 1 <= len(card.alternatives) <= 3
+    for each in card.alternatives:
+        assert oracle.quote_sql(each.sql, table="admissions").credits >= 0
+    assert reason_of("something else") == "it cannot be asked as it stands"
+
+
+def test_the_frame_shows_each_role_its_own(service: Service) -> None:
+    mine = head_view(service, ANALYST, "admissions", "ask")
+    assert [tab.name for tab in mine.tabs] == ["Table", "Ask", "Learn", "Budget", "Risk", "Ledger"]
+    assert mine.rest == "of 40 credits left" and not mine.prefix
+    owner = head_view(service, OWNER, "admissions", "table")
+    assert [tab.name for tab in owner.tabs][-2:] == ["Publish", "Access"]
+    assert owner.prefix == "Table: "
+    assert "Ask" not in [
+        tab.name for tab in head_view(service, AUDITOR, "admissions", "table").tabs
+    ]
+    assert head_view(service, OWNER, "", "").table == ""
+
+
+def test_the_table_page(service: Service) -> None:
+    view = table_view(service, ANALYST, "admissions")
+    assert view.promised == "40 % can become at most 65 %"
+    assert [line.bar for line in view.columns if line.public] == ["exact, free"]
+    assert {line.name for line in view.columns} == {c.name for c in SCHEMA.columns}
+    assert 3 <= len(view.starters) <= 4
+    page = rendered("table.html", view)
+    assert "<script>" not in page and "&lt;script&gt;" in page
+    assert len(page.encode()) < 40_000
+    auditor = table_view(service, AUDITOR, "admissions")
+    assert not auditor.asks and not auditor.starters
+
+
+def test_starters_fit_any_schema(service: Service) -> None:
+    assert starters(Schema(Flag("x")), "t")[0].sql == "SELECT AVG(x) AS share\nFROM t"
+    assert starters(Schema(Category("free")), "t") == []
+    odd = starters(Schema(Number("My Age", -1, 1)), "My Table")
+    assert all('"My Table"' in each.sql for each in odd)
+    made = priced_starters(service.oracle(ANALYST, "admissions"), "admissions")
+    assert len(made) == 4 and all(each.price for each in made)
+
+
+def test_beliefs_are_rounded_against_ourselves() -> None:
+    percent, rarely = worst_belief(Promise(1, "1e-6", queries=1000))
+    assert percent == 65
+    assert "except with a chance below 1 in" in rarely
+    assert worst_belief(Promise(1)) == (65, "")  # Laplace: without exception
+    assert about_one_in(2.01e-5) == "49,000"
+
+
+def test_questions_of_the_ledger_in_words() -> None:
+    asked = (
+        "COUNT(*), SUM(CENTRED(stay_days)) WHERE age >= 65 AND stay_days IS NOT NULL"
+        " GROUP BY region WITH OTHER"
+    )
+    assert question_title(asked) == "Average stay_days, age ≥ 65, by region"
+    assert question_title("COUNT(*) WHERE smoker") == "Count, smoker"
+    bands = "COUNT(*) GROUP BY 0.1 * age CUT AT (0, 1, 2) WITH OTHER"
+    assert question_title(bands) == "Count, by age in 3 bands"
+    assert len(question_title("x" * 200)) == 64
+    assert [plural(word) for word in ("region", "sex", "city", "rows")] == [
+        "regions", "sexes", "cities", "rows",
+    ]  # fmt: skip
+
+
+def test_charts_escape_and_fit() -> None:
+    drawn = str(error_bars([Bar("<b>", 8.9, 7.7, 10.1), Bar("x", -1, -2, 0)], "t", 'say "so"'))
+    assert "&lt;b&gt;" in drawn and "<b>" not in drawn and "style=" not in drawn
+    assert "say &#34;so&#34;" in drawn
+    shares = [float(x) for x in re.findall(r'(?:x|x1|x2|cx|width)="(-?[\d.]+)%"', drawn)]
+    assert min(shares) >= 0 and max(shares) <= 100
+    assert ticks(0, 10.1)[0] == 0 and ticks(0, 10.1)[-1] >= 10.1
+    assert ticks(-0.5, 0.2)[0] <= -0.5
+    low = str(gauge(Fraction(12), Fraction(100), "12 of 100 left"))
+    assert 'class="gauge low"' in low and 'width="12.00%"' in low
+    spent = str(gauge(Fraction(0), Fraction(100), "used up", going=Fraction(5)))
+    assert "hatch" not in spent
+    assert tag("a", "<", href='"') == '<a href="&#34;">&lt;</a>'
+
+
+def test_no_template_carries_style_or_script() -> None:
+    for name in templates.list_templates():
+        text = templates.loader.get_source(templates, name)[0]  # type: ignore[union-attr]
+        assert "style=" not in text and "onclick" not in text and "|safe" not in text, name
+        inline = re.findall(r"<script(?![^>]*\bsrc=)", text)
+        assert inline == [], name
+
+
+def test_static_files_keep_their_budgets() -> None:
+    assert static_file("../pages.py") is None
+    sizes = {name: len(static_file(name) or b"") for name in ("sulq.css", "app.js", "ask.js")}
+    assert sizes["ask.js"] <= 18_000 and sizes["app.js"] <= 15_000
+    assert sum(sizes.values()) <= 60_000
