@@ -24,7 +24,7 @@ def test_from_the_link_to_the_answer(visit: Visits) -> None:
     page = found.page
     found.enter("epi-team")
     assert "#" not in page.url and "enter" not in page.url
-    facts = page.inner_text("main")
+    facts = page.inner_text("main").replace("\N{NO-BREAK SPACE}", " ")
     assert "One row" in facts
     assert "40 % can become at most 65 %" in facts
     assert "At 0 the table closes for good." in facts

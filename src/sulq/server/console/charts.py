@@ -89,10 +89,11 @@ def error_bars(bars: Sequence[Bar], title: str, label: str) -> Markup:
     """Lying bars with whiskers; the domain reaches from 0 (or the lowest low) to a round number."""
     ends = min(0.0, *(bar.low for bar in bars)), max(0.0, *(bar.high for bar in bars))
     marks = next((m for m in (ticks(*ends, most) for most in (7, 6, 5, 4)) if _fits(m)), None)
-    marks = marks or ticks(*ends, 3)
+    marks = [mark for mark in marks or ticks(*ends, 3) if mark >= ends[0]]
+    first, last = ends[0], marks[-1]
 
     def at(value: float) -> str:
-        return f"{100 * (value - marks[0]) / (marks[-1] - marks[0]):.2f}%"
+        return f"{100 * (value - first) / (last - first):.2f}%"
 
     longest = max(len(bar.name) for bar in bars)
     gutter = 64 if longest <= 7 else 96 if longest <= 12 else 136

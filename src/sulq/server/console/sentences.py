@@ -22,6 +22,8 @@ from sulq.sql.result import Result, compare
 
 MOST_GROUPS = 12
 MOST_CLAUSES = 3
+MOST_LISTED = 10
+"""Pairs that differ; more of them are counted, not named."""
 NOISE = "with this much noise."
 
 
@@ -113,6 +115,12 @@ def _pairs(known: Sequence[tuple[str, Estimate]], shape: Shape, misses: float) -
         ranked = [known[at][0] for at in order]
         said = f"All {number_word(told)} pairs differ: {', then '.join(ranked)}."
         return Sentence(said, "From the highest to the lowest.", len(pairs), example)
+    other = len(pairs) - told
+    if told > MOST_LISTED and order[-1] in above.get(order[0], ()):
+        top, bottom = known[order[0]][0], known[order[-1]][0]
+        rest = f"{told} of {len(pairs)} pairs differ; the other {number_word(other)} are not"
+        rest += f" distinguishable {NOISE}"
+        return Sentence(f"Highest {top}, lowest {bottom}.", rest, len(pairs), example)
     clauses = [
         f"{known[at][0]} is higher than"
         f" {listed([known[low][0] for low in order if low in above[at]])}."
@@ -126,7 +134,6 @@ def _pairs(known: Sequence[tuple[str, Estimate]], shape: Shape, misses: float) -
         bold += (
             f" {capital(number_word(more))} more {'pair differs' if more == 1 else 'pairs differ'}."
         )
-    other = len(pairs) - told
     rest = ""
     if other:
         noun = "pair is" if other == 1 else "pairs are"

@@ -27,6 +27,8 @@ from sulq.shown import bar_text, belief_up, left_text, ordinal, spelled
 router = APIRouter(include_in_schema=False)
 MOST_ANSWERS = 5
 RARE = 1e-3
+NARROW = "\N{NO-BREAK SPACE}"
+"""Between a number and its sign, where a line must not end."""
 _bars: WeakKeyDictionary[Database, tuple[Schema, dict[str, str]]] = WeakKeyDictionary()
 
 
@@ -73,9 +75,9 @@ def table_view(service: Service, caller: Caller, table: str) -> TableView:
     schema, promise = database.schema, database.promise
     purse = purse_of(service, caller, table)
     asks = caller.role != Role.AUDITOR
-    prior = f"{round(100 * USUAL_PRIOR)} %"
+    prior = f"{round(100 * USUAL_PRIOR)}{NARROW}%"
     most, chance = worst_belief(promise)
-    after = f"{most} %"
+    after = f"{most}{NARROW}%"
     unit, count = one(schema), count_bar(database, table)
     left = left_text(purse.left)
     found = priced_starters(service.oracle(caller, table), table) if asks else []
@@ -91,7 +93,7 @@ def table_view(service: Service, caller: Caller, table: str) -> TableView:
         left=left,
         whole=left_text(purse.whole),
         gauge=gauge(purse.left, purse.whole, f"{left} of {left_text(purse.whole)} credits left"),
-        left_more=f"One count costs 1 credit and comes back ± {count}."
+        left_more=f"One count costs 1 credit and comes back ±{NARROW}{count}."
         " At 0 the table closes for good.",
         columns=tuple(column_lines(database, table)),
         per="Average of everyone, 1 credit" if database.size else "Count, 1 credit",
