@@ -185,15 +185,15 @@ def test_persons_named_by_uuid_and_sums_of_sixteen_digits(postgres: PostgresServ
     types = PERSONS | {"who": "uuid"}
     rows = [
         {"who": f"{i % 3:032x}", "x": 9.999999, "city": "a", "code": 1, "ill": True}
-        for i in range(30)
+        for i in range(600)
     ]
     engine = open_engine(
-        fill(postgres, "people", types, rows), Schema(*persons.COLUMNS, unit="who", max_rows=100)
+        fill(postgres, "people", types, rows), Schema(*persons.COLUMNS, unit="who", max_rows=1000)
     )
     fine = b.Quantised("x", -10.0, 10.0, float(10**12 + 1))
-    program = person_programs.PersonSums(b.Always(), fine, (), -(2**62), 2**62, 100)
+    program = person_programs.PersonSums(b.Always(), fine, (), -(2**62), 2**62, 1000)
     expected = reference.person_sums(program, rows, "who")
-    assert expected[0] > 10**14
+    assert expected[0] > 3 * 10**15
     assert engine.exact_sums(program) == expected
     engine.close()
 
@@ -253,6 +253,28 @@ def test_sums_past_sixty_four_bits_are_exact(postgres: PostgresServer) -> None:
     program = b.RowSums(b.Always(), (b.Added((big, b.Scaled(X, 3))), X, b.Multiplied(big, ONE)))
     expected = reference.exact_sums(program, content)
     assert expected[0] > 2**73
+    assert engine.exact_sums(program) == expected
+    engine.close()
+
+
+def test_a_quotient_just_below_a_whole_number(postgres: PostgresServer) -> None:
+    """Past 2^62 in numeric, whose own division rounds: 1 - 2^-63 is no 1."""
+    engine = opened(postgres, [1.0], "float8", Number("v", 0, 1))
+    one = b.Quantised("v", 0.0, 1.0, 1.0)
+    over, under = b.Added((one, b.Fixed(2**61 - 2))), b.Added((one, b.Fixed(2**62 - 2)))
+    program = b.RowSums(b.Always(), (b.Divided(over, under), b.Divided(under, over)))
+    expected = reference.exact_sums(program, [{"v": 1.0}])
+    assert expected == [0, 2]
+    assert engine.exact_sums(program) == expected
+    engine.close()
+
+
+def test_a_sum_of_thousands_of_parts(postgres: PostgresServer) -> None:
+    """A parser recurses along a sum; its depth must not grow with the parts."""
+    engine = opened(postgres, [1.0, 2.0, None], "float8", Number("v", 0, 10))
+    parts = tuple(b.Quantised("v", 0.0, 10.0, 1.0 + i / 9) for i in range(5_000))
+    program = b.RowSums(b.Always(), (b.Added(parts),))
+    expected = reference.exact_sums(program, [{"v": 1.0}, {"v": 2.0}, {"v": None}])
     assert engine.exact_sums(program) == expected
     engine.close()
 

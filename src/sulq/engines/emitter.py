@@ -47,6 +47,8 @@ from sulq.schema.bound import (
 
 LARGEST = 2**62
 MOST_BITS = 62
+CHAIN = 100
+"""Parts of a sum that are written without brackets between them."""
 BASE, NAMED = "c", "m"
 """First letters of the columns of the table and of the inner SELECTs."""
 
@@ -199,18 +201,18 @@ class Emitter:
 
     def _added(self, parts: tuple[Integer, ...]) -> Value:
         values = [self.integer(part) for part in parts]
-        total = Value(Dialect.integer(0), 0, 0, False, bare=True)
-        for number, v in enumerate(values):
-            total = Value(
-                f"{total.sql} + {v.sql}" if number else v.sql,
-                total.low + v.low,
-                total.high + v.high,
-                total.nullable or v.nullable,
-                max(total.level, v.level),
-            )
-            if total.largest >= 2 * LARGEST:
-                checked(total)
-        return Value(f"({total.sql})", total.low, total.high, total.nullable, total.level)
+        low = high = level = 0
+        nullable = False
+        for v in values:
+            low, high = low + v.low, high + v.high
+            nullable, level = nullable or v.nullable, max(level, v.level)
+            if max(abs(low), abs(high)) >= 2 * LARGEST:  # a sum on the way would overflow
+                checked(Value("", low, high, nullable))
+        texts = [v.sql for v in values] or [Dialect.integer(0)]
+        if len(texts) > CHAIN and sum(v.largest for v in values) < 2 * LARGEST:
+            chunks = [texts[at : at + CHAIN] for at in range(0, len(texts), CHAIN)]
+            texts = [f"({' + '.join(chunk)})" for chunk in chunks]  # parsers recurse along a sum
+        return Value(f"({' + '.join(texts)})", low, high, nullable, level)
 
     def _product(self, v: Value, w: Value) -> Value:
         ends = [a * b for a in (v.low, v.high) for b in (w.low, w.high)]
