@@ -44,11 +44,12 @@ class Desk:
     """One table in an open book; every method is for work on the writer's thread."""
 
     book: Book
-    table: Table
+    name: str
 
     @property
-    def name(self) -> str:
-        return self.table.header.name
+    def table(self) -> Table:
+        """As the book has it now: after a doubt a shared one is read anew."""
+        return self.book.history.tables[self.name]
 
     def check_open(self) -> None:
         """`Refused` if the table was closed for good."""

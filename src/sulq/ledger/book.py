@@ -18,6 +18,7 @@ from sulq.ledger.anchor import Anchor, Mark, furthest, new_anchor, sealed
 from sulq.ledger.events import ledger_made
 from sulq.ledger.history import History
 from sulq.ledger.keys import Key, new_key, read_key
+from sulq.ledger.places import place_name, what_lies_at
 from sulq.ledger.sqlite import SqliteStore
 from sulq.ledger.state import (
     Hold,
@@ -39,6 +40,8 @@ T = TypeVar("T")
 class Book:
     """The chain in use. Reads see only what is durable; work runs on the writer's thread."""
 
+    replica: int | None = None  # where several share a ledger: which one this is
+
     def __init__(
         self,
         store: Store,
@@ -46,9 +49,10 @@ class Book:
         key: Key,
         anchor: Anchor | None,
         holds: list[Hold],
-        file: tuple[int, int] | None,
+        file: tuple[int, int] | str | None,
+        pause: float | None = None,
     ) -> None:
-        """`file` is the identity of the file; None in memory."""
+        """`file` is which one it is, or the server's; None in memory."""
         self.history, self.key, self.file = history, key, file
         self.state = state_directory() if file is not None else None
         self._store, self._anchor, self._holds = store, anchor, holds
@@ -58,7 +62,9 @@ class Book:
         self._pending: dict[int, Row] = {}
         self._process = os.getpid()
         self._lock = threading.Lock()
-        self._writer = Writer(self._commit, self._finish, lambda: self.history.begun, self._lock)
+        self._writer = Writer(
+            self._begin, self._commit, self._finish, lambda: self.history.begun, self._lock, pause
+        )
 
     def submit(self, work: Callable[[], T]) -> T:
         """Do `work` in turn on the writer's thread; return when all it added is durable."""
@@ -111,6 +117,13 @@ class Book:
                 "forked child; open it there anew, after the parent has closed it"
             )
 
+    def stamp(self, table: str, fingerprint: str | None) -> str | None:
+        """What the chain says of a table's content, for replicas to compare; here nothing."""
+        return None
+
+    def _begin(self) -> None:
+        """Before each batch. Who holds a ledger alone knows all of it."""
+
     def _commit(self) -> None:
         """Durable in the ledger, then in the anchor; only then may anybody be answered."""
         if self._pending:
@@ -161,23 +174,25 @@ _registry = threading.Lock()  # no finalizer takes it
 def open_book(path: str | Path, wait: float, create: bool) -> Book:
     """The book of `path`, shared within this process; `Refused` if anything does not match."""
     if str(path) == MEMORY:
-        return _begin(SqliteStore(MEMORY, create=True), None, [])
-    try:
-        where = os.path.realpath(path)
-    except (OSError, ValueError):
-        raise Refused(f"no ledger can be at {str(path)!r}; give another path") from None
+        return begun(SqliteStore(MEMORY, create=True), None, [])
+    where = place_name(path)
+    return registered(where, lambda: _open(where, wait, create))
+
+
+def registered(where: str, make: Callable[[], Book]) -> Book:
+    """The book of this place, with one user more, or a new one."""
     with _registry:
         for closed_path in [found for found, book in _books.items() if not book.usable]:
             del _books[closed_path]
         book = _shared(where)
         if book is None or not book.enter():
-            book = _books[where] = _open(where, wait, create)
+            book = _books[where] = make()
         return book
 
 
 def opened(path: str | Path) -> Book | None:
-    """The book of the file at `path`, by whatever name this process has opened it."""
-    here = identity(path)
+    """The book of the ledger at `path`, by whatever name this process has opened it."""
+    here = what_lies_at(path)
     found = (book for book in list(_books.values()) if book.usable and book.file == here)
     return next(found, None) if here is not None else None
 
@@ -233,9 +248,9 @@ def _open(where: str, wait: float, create: bool) -> Book:
     try:
         known = (read_private(home / "ledger") or b"").decode("ascii", "replace")
         if identity(where) is None and (known or not create):
-            raise _missing(where, known)
+            raise missing(where, known)
         if known and not Path(where).stat().st_size:
-            raise _missing(where, known)
+            raise missing(where, known)
         fresh = create and not known
         file = Hold(Path(where), where, deadline, create=fresh, note=False)
         holds.append(file)
@@ -246,8 +261,8 @@ def _open(where: str, wait: float, create: bool) -> Book:
             history.take(store.rows())
             if not history.ledger:
                 if known or not create:
-                    raise _missing(where, known)
-                return _begin(store, home, holds, file.identity)
+                    raise missing(where, known)
+                return begun(store, home, holds, file.identity)
             files = Files(history.ledger)
             private_directory("ledgers", history.ledger)
             holds.append(Hold(files.holder, where, deadline))
@@ -257,12 +272,8 @@ def _open(where: str, wait: float, create: bool) -> Book:
                     "a path of its own"
                 )
             key = read_key(files.key, history.public)
-            if not history.sealed_by([key.public]):
-                raise Refused(
-                    f"the ledger {where} does not verify: its last events were not written with "
-                    "its key; restore it from a backup, then run `sulq recover`"
-                )
-            anchor = _verified_anchor(files, store, history, key)
+            check_seal(history, key, where)
+            anchor = verified_anchor(files, store, history, key)
             remember(home, history.ledger)
             return Book(store, history, key, anchor, holds, file.identity)
         except BaseException:
@@ -274,7 +285,16 @@ def _open(where: str, wait: float, create: bool) -> Book:
         raise
 
 
-def _missing(where: str, known: str) -> Refused:
+def check_seal(history: History, key: Key, where: str) -> None:
+    """`Refused` unless the last event, and with it the chain, was written with this key."""
+    if not history.sealed_by([key.public]):
+        raise Refused(
+            f"the ledger {where} does not verify: its last events were not written with "
+            "its key; restore it from a backup, then run `sulq recover`"
+        )
+
+
+def missing(where: str, known: str) -> Refused:
     if known:
         return Refused(
             f"the ledger {where} is lost or empty; restore it from a backup, then run "
@@ -283,12 +303,17 @@ def _missing(where: str, known: str) -> Refused:
     return Refused(f"there is no ledger at {where}")
 
 
-def _begin(
-    store: Store, home: Path | None, holds: list[Hold], file: tuple[int, int] | None = None
+def begun(
+    store: Store,
+    home: Path | None,
+    holds: list[Hold],
+    file: tuple[int, int] | str | None = None,
+    history: History | None = None,
+    make: Callable[..., Book] | None = None,
 ) -> Book:
     """A new ledger. Key and anchor come first: a crash in between leaves an empty file, not a
     ledger without its anchor."""
-    history, ledger = History(), secrets.token_hex(16)
+    history, ledger = history or History(), secrets.token_hex(16)
     files = Files(ledger) if home is not None else None
     if files is not None:
         private_directory("ledgers", ledger)
@@ -305,7 +330,7 @@ def _begin(
         anchor = Anchor(files.anchor, ledger, key)
         anchor.settle(history.mark)
         remember(home, ledger)
-    return Book(store, history, key, anchor, holds, file)
+    return (make or Book)(store, history, key, anchor, holds, file)
 
 
 def remember(home: Path, ledger: str) -> None:
@@ -321,7 +346,7 @@ def behind(mark: Mark, store: Store, history: History) -> bool:
     return mark.seq > 0 and store.row(mark.seq).hash != mark.hash
 
 
-def _verified_anchor(files: Files, store: Store, history: History, key: Key) -> Anchor:
+def verified_anchor(files: Files, store: Store, history: History, key: Key) -> Anchor:
     anchor = Anchor(files.anchor, history.ledger, key)
     try:
         mark = furthest(read_private(files.anchor) or b"", history.ledger, [history.public])

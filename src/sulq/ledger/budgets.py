@@ -170,9 +170,11 @@ class Budgets:
             )
         return Loss(wanted.credits, min(wanted.delta, left.delta))
 
-    def reserve(self, seq: int, analyst: str, amount: Loss, at: int) -> None:
+    def reserve(
+        self, seq: int, analyst: str, amount: Loss, at: int, replica: int | None = None
+    ) -> None:
         own = self.shares[analyst]
-        self.reservations[seq] = Reservation(seq, analyst, amount, at)
+        self.reservations[seq] = Reservation(seq, analyst, amount, at, replica=replica)
         own.held += amount
         if own.granted is None:
             self.reserved += amount

@@ -77,10 +77,11 @@ def planned(table: str, analyst: str, key: str, asks: Sequence[Ask]) -> Body:
     return {"kind": "plan", "table": table, "analyst": analyst, "key": key, "questions": named}
 
 
-def reserved(table: str, analyst: str, amount: Loss) -> Body:
-    """Set aside until a `return` names this event."""
+def reserved(table: str, analyst: str, amount: Loss, replica: int | None = None) -> Body:
+    """Set aside until a `return` names this event; `replica`: by which of several."""
     paid = loss_to_json(amount)
-    return {"kind": "reserve", "table": table, "analyst": analyst, "amount": paid}
+    whose: Body = {} if replica is None else {"replica": replica}
+    return {"kind": "reserve", "table": table, "analyst": analyst, "amount": paid, **whose}
 
 
 def returned(table: str, reservation: int, *, void: bool) -> Body:

@@ -102,7 +102,7 @@ class History:
         elif kind == "table":
             if body["table"] in self.tables:
                 raise ValueError("published twice")
-            self.tables[body["table"]] = Table(TableHeader.from_body(body))
+            self.tables[body["table"]] = Table(TableHeader.from_body(body), stamp=body.get("stamp"))
         elif kind == "recover":
             self._recover(seq, body)
         else:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import secrets
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -25,13 +24,14 @@ from sulq.ledger.charges import group
 from sulq.ledger.entries import Ask, Entry, Grant, Priced
 from sulq.ledger.header import TableHeader
 from sulq.ledger.limits import TEXT, check_loss, check_text, check_texts
+from sulq.ledger.places import is_shared, what_lies_at
 from sulq.ledger.publishing import note_if_closed, published
 from sulq.ledger.receipts import Proof, Receipt, receipt_body, sign_receipt
 from sulq.ledger.register import check_data, register_data
 from sulq.ledger.reservations import NOTHING
-from sulq.ledger.state import identity
+from sulq.ledger.shared import open_shared
 from sulq.ledger.statement import Statement, statement
-from sulq.ledger.table import Declaration
+from sulq.ledger.table import Declaration, Table
 from sulq.ledger.writer import closed
 
 PAGE = 256
@@ -46,8 +46,7 @@ class Journal:
     ) -> None:
         """With a reservation: what is asked here is paid from it. `generation`: by which facts."""
         self._shared, self._name, self.reservation = book, name, reservation
-        self._table = book.history.tables[name]
-        self._desk, self._generation = Desk(book, self._table), generation
+        self._desk, self._generation = Desk(book, name), generation
         self._forgotten = weakref.finalize(self, _forget, book, self._desk, reservation)
         self._forgotten.atexit = False  # the book sees to that
 
@@ -66,13 +65,14 @@ class Journal:
     ) -> Journal:
         """Publish the table, or reopen it if ledger, anchor, header and data are unchanged."""
         wanted = TableHeader(name, secrets.token_hex(16), dict(facts), tuple(accounts), cap)
-        if str(path) == MEMORY or identity(path) is None:
+        if str(path) == MEMORY or what_lies_at(path) is None:
             check_data(fingerprint, None, name)
-        book = open_book(path, wait, create)
+        book = (open_shared if is_shared(path) else open_book)(path, wait, create)
         try:
             if str(path) != MEMORY:
                 check_data(fingerprint, book.history.ledger, name)
-            generation = book.submit(lambda: published(book, wanted, create))
+            stamp = book.stamp(name, fingerprint)
+            generation = book.submit(lambda: published(book, wanted, create, stamp))
             steps.on_step("published")
             if str(path) != MEMORY:
                 register_data(fingerprint, book.history.ledger, name)
@@ -81,6 +81,10 @@ class Journal:
         except BaseException:
             book.leave(wait=True)
             raise
+
+    @property
+    def _table(self) -> Table:
+        return self._desk.table
 
     @property
     def _book(self) -> Book:
@@ -270,7 +274,9 @@ class Journal:
         def work() -> int:
             self._desk.check_open()
             allowed = self._table.budgets.admit_reservation(analyst, amount)
-            return self._book.add(events.reserved(self._name, analyst, allowed)).seq
+            return self._book.add(
+                events.reserved(self._name, analyst, allowed, self._shared.replica)
+            ).seq
 
         book = self._book
         seq = self._submit(work)
@@ -332,19 +338,13 @@ class Journal:
 
     def remaining(self, analyst: str, accounts: Iterable[str] | None = None) -> Loss:
         """The most that one question on `accounts` (None: all) may cost this analyst."""
-        numbers = (
-            None
-            if accounts is None
-            else [
-                number for name in accounts if (number := self._table.numbers.get(name)) is not None
-            ]
-        )
-        budgets, paid_from = self._table.budgets, self.reservation
+        known = self._table.numbers
+        numbers = None if accounts is None else [known[name] for name in accounts if name in known]
 
         def work() -> Loss:
             if self._table.closed is not None:
                 return NOTHING
-            return budgets.remaining(analyst, numbers, paid_from)
+            return self._table.budgets.remaining(analyst, numbers, self.reservation)
 
         return self._book.read(work)
 
@@ -383,8 +383,10 @@ class Journal:
             return
         reservation = self.reservation
         if reservation is not None:
-            with suppress(Refused):  # a ledger that failed: the next opening ends it
+            try:
                 self._shared.submit(lambda: self._desk.give_back(reservation))
+            except Refused:  # a ledger that failed: the next opening, or batch, ends it
+                self._shared.left_open.append((self._name, reservation))
         self._shared.leave(wait=True)
 
 
@@ -392,4 +394,5 @@ def _forget(book: Book, desk: Desk, reservation: int | None) -> None:
     """As `close`, for a journal that nobody holds any more: it takes no lock and waits for none."""
     if reservation is not None:
         book.later(lambda: desk.give_back(reservation))
+        book.left_open.append((desk.name, reservation))  # should that fail
     book.leave(wait=False)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import hmac
 from pathlib import Path
 
 from nacl.bindings import crypto_sign
@@ -25,6 +27,11 @@ class Key:
 
     def sign(self, message: bytes) -> bytes:
         return crypto_sign(message, self._secret)[:SIGNATURE]
+
+    def stamp(self, message: bytes) -> str:
+        """A mark of `message` that only who has the key can make or compare: a keyed hash."""
+        own = hashlib.sha256(b"sulq stamp" + self._secret).digest()
+        return hmac.new(own, message, hashlib.sha256).hexdigest()
 
 
 def new_key(path: Path | None) -> Key:

@@ -10,14 +10,20 @@ from sulq.ledger.register import note_closed, was_closed, was_published
 from sulq.ledger.table import Table
 
 
-def published(book: Book, wanted: TableHeader, create: bool) -> int:
-    """The table's generation, on the writer's thread; `Refused` if it has other facts."""
+def published(book: Book, wanted: TableHeader, create: bool, stamp: str | None = None) -> int:
+    """The table's generation, on the writer's thread; `Refused` if it has other facts. `stamp` is
+    what replicas compare of its content."""
     for name, reservation in book.left_open:  # by a process that is gone
-        Desk(book, book.history.tables[name]).give_back(reservation, void=True)
+        Desk(book, name).give_back(reservation, void=True)
     book.left_open.clear()
     table = book.history.tables.get(wanted.name)
     if table is not None:
         _check(book, table, wanted)
+        if table.stamp != stamp:
+            raise Refused(
+                f"the data of table {wanted.name!r} is not what was published: every replica must"
+                " read the same content; copy it from where it was published"
+            )
         return table.generation
     if not create:
         raise Refused(
@@ -28,7 +34,7 @@ def published(book: Book, wanted: TableHeader, create: bool) -> int:
             f"table {wanted.name!r} was published before, and the ledger has lost all its events; "
             "restore a newer backup: without it everything of this table counts as spent"
         )
-    book.add(wanted.to_body())
+    book.add(wanted.to_body() | ({} if stamp is None else {"stamp": stamp}))
     return 0
 
 

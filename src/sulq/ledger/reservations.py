@@ -2,7 +2,7 @@
 
 A reservation pays as a share does, question by question. What it has left when it ends goes back
 where it came from. It lives no longer than the process that made it: the next opening of the
-ledger ends it. Proof: docs/proofs/ledger.md, section 8.
+ledger ends it, or another replica. Proof: docs/proofs/ledger.md, section 8.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ class Reservation:
     amount: Loss
     at: int  # for display only
     spent: Loss = NOTHING
+    replica: int | None = None  # whose it is, where several share the ledger
 
     @property
     def left(self) -> Loss:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple, Protocol
 
+from sulq.errors import Refused
+
 FORMAT = 2  # of the events; a newer one is refused
 
 
@@ -16,6 +18,19 @@ class Row(NamedTuple):
     body: str
     noisy: str | None
     seal: bytes | None = None  # on the last row of a batch: the signed head of the chain
+
+
+class Interrupted(Refused):
+    """The store could not be reached; it may be at the next try. `charged`: what was being written
+    may stand, so the chain must be read anew before anything else is done."""
+
+    def __init__(self, *, charged: bool) -> None:
+        stands = "the charge may stand" if charged else "nothing was charged"
+        super().__init__(
+            f"the server that holds the ledger cannot be reached; {stands}: ask again with the same"
+            " key"
+        )
+        self.charged_unknown = charged  # nobody may say that it cost nothing
 
 
 class Store(Protocol):

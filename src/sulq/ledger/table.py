@@ -87,6 +87,7 @@ class Table:
     answered: int = 0
     closed: Ended | None = None  # for good
     amended: list[Amended] = field(default_factory=list)
+    stamp: str | None = None  # of the content, under the ledger's key; where replicas share it
 
     def __post_init__(self) -> None:
         self.numbers = {name: number for number, name in enumerate(self.header.accounts)}
@@ -140,7 +141,9 @@ class Table:
                 known.attempts += 1
             case "reserve":
                 amount = loss_from_json(body["amount"])
-                self.budgets.reserve(seq, body["analyst"], amount, body.get("at", 0))
+                self.budgets.reserve(
+                    seq, body["analyst"], amount, body.get("at", 0), body.get("replica")
+                )
             case "return":
                 self.budgets.give_back(body["reservation"])
             case "revoke":

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
 from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
 
 from sulq.errors import Refused, SulqError
+from sulq.ledger.store import Interrupted
 
 BATCH = 256
 T = TypeVar("T")
@@ -28,21 +31,25 @@ class Job:
 class Writer:
     """Runs jobs one after the other; nobody is answered before `commit` has returned.
 
-    A job's own refusal, or its error before it changed anything, goes to its caller alone. Any
-    other failure leaves the outcome unknown: the batch is told so and the writer is broken for
-    good. It ends when its last user leaves.
+    A job's own refusal, or its error before it changed anything, goes to its caller alone. So does
+    what `begin` refuses, which breaks the writer for good unless it is `Interrupted`. Any other
+    failure leaves the outcome unknown: the batch is told so and the writer is broken for good. It
+    ends when its last user leaves.
     """
 
     def __init__(
         self,
+        begin: Callable[[], None],
         commit: Callable[[], None],
         finish: Callable[[bool], None],
         changes: Callable[[], int],
         lock: threading.Lock,
+        pause: float | None = None,
     ) -> None:
         """`finish(tidy)` is called once, on the writer's thread, when it ends or breaks; `changes`
-        counts what jobs have changed."""
-        self._commit, self._finish, self._changes, self._lock = commit, finish, changes, lock
+        counts what jobs have changed. After a `pause` without work there is an empty batch."""
+        self._begin, self._commit, self._finish = begin, commit, finish
+        self._changes, self._lock, self._pause = changes, lock, pause
         self._queue: SimpleQueue[Job] = SimpleQueue()
         self._entrance = threading.Lock()
         self._users, self._ended, self._broken = 1, False, False
@@ -100,20 +107,32 @@ class Writer:
             pass  # no job is held while waiting: it would keep its caller's objects alive
 
     def _next_batch(self) -> list[Job]:
-        batch = [self._queue.get()]
-        while len(batch) < BATCH:
-            try:
-                batch.append(self._queue.get_nowait())
-            except Empty:
-                break
-        return batch
+        try:
+            return [self._queue.get(timeout=self._pause)]
+        except Empty:
+            return []
+
+    def _waiting(self, most: int) -> list[Job]:
+        found: list[Job] = []
+        with suppress(Empty):
+            while len(found) < most:
+                found.append(self._queue.get_nowait())
+        return found
 
     def _do(self, batch: list[Job]) -> bool:
-        """Run a batch; False if the last user left."""
+        """Run a batch, and what came while it waited to begin; False if the last user left."""
         with self._lock:
+            told: Callable[[], Refused] = closed if self._broken else unknown
             try:
                 if self._broken:
                     raise closed()
+                try:
+                    self._begin()
+                except Refused as reason:
+                    told = partial(Refused, *reason.args)
+                    raise
+                finally:
+                    batch += self._waiting(BATCH - len(batch))
                 for job in batch:
                     before = self._changes()
                     try:
@@ -125,8 +144,10 @@ class Writer:
                             raise
                         job.outcome = problem
                 self._commit()
+            except Interrupted as pause:
+                for job in batch:
+                    job.outcome = Interrupted(charged=pause.charged_unknown)
             except BaseException:  # noqa: BLE001 - whatever it was, the outcome is unknown
-                told = closed if self._broken else unknown
                 if not self._broken:
                     self._broken = True
                     self._finish(False)
