@@ -90,11 +90,16 @@ def worst(
 
 
 def worst_so_far(
-    promise: Promise, spent: Fraction, prior: float = USUAL_PRIOR, *, about: str | None = None
+    promise: Promise,
+    spent: Fraction,
+    prior: float = USUAL_PRIOR,
+    *,
+    about: str | None = None,
+    except_for: float | None = None,
 ) -> Worst:
     """The same for the credits spent so far. Indicative: only the whole promise is one. G.1.4"""
     share = min(Fraction(1), Fraction(spent) / promise.credits)
-    change, chance = _rise(promise, _worlds(promise, about), None, share)
+    change, chance = _rise(promise, _worlds(promise, about), except_for, share)
     return Worst(prior, moved(prior, change), change, chance, _subject(promise, about), SO_FAR)
 
 

@@ -7,13 +7,24 @@ from __future__ import annotations
 
 from fastapi import FastAPI
 
-from sulq.server.console import ask_page, pages, shell, table_page
+from sulq.server.console import (
+    ask_page,
+    budget_page,
+    ledger_page,
+    pages,
+    risk_page,
+    shell,
+    table_page,
+)
 from sulq.server.service import Service
 
 ROUTERS = (
     shell.router,
     table_page.router,
     ask_page.router,
+    budget_page.router,
+    ledger_page.router,
+    risk_page.router,
     pages.router,
 )
 

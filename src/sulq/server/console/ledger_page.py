@@ -1,0 +1,307 @@
+"""The Ledger page: every question that was ever charged, and the chain that binds them.
+
+A link is SHA-256(previous hash, body), so the browser can check those whose body its reader may
+see; over the others the server's own check stands, and the page says which is which.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Request
+from fastapi.responses import Response
+from pydantic import Field
+
+from sulq.database import Database
+from sulq.database.replay import FEWEST, last_replay
+from sulq.errors import Refused, SulqError
+from sulq.ledger.anchor import furthest
+from sulq.ledger.book import Files
+from sulq.ledger.chain import START, link
+from sulq.ledger.exported import GENUINE, NO_RECEIPT, NOT_HERE, NOT_SIGNED, export, judge_signature
+from sulq.ledger.state import read_private
+from sulq.ledger.store import Row
+from sulq.server.access import Caller, Role
+from sulq.server.books import ANOTHER
+from sulq.server.console.history import CHANGES, Event, change_text, history, when_text
+from sulq.server.console.pages import Anybody, fragment, problem_card
+from sulq.server.problems import Problem, problem_of
+from sulq.server.running import in_thread, service_of
+from sulq.server.service import Service, ledger_name, reader
+from sulq.shown import ordinal, price_text, spelled
+from sulq.wire.bodies import Body
+
+router = APIRouter(include_in_schema=False)
+PAGE = 12
+LAST = 5
+KINDS = {"": "All kinds", "asked": "Questions", "learn": "Learning", "change": "Changes"}
+STATES = {"answered": "ok", "not delivered": "warn", "change": "", "exact": "warn"}
+
+
+@dataclass(frozen=True, slots=True)
+class EntryLine:
+    newest: bool
+    number: str
+    at: str
+    account: str
+    question: str
+    credits: str
+    state: str
+    state_kind: str
+    print: str
+
+
+@dataclass(frozen=True, slots=True)
+class EntriesView:
+    lines: tuple[EntryLine, ...]
+    said: str
+    newer: int | None
+    older: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerView:
+    table: str
+    count: int
+    chain: tuple[tuple[str, str, str], ...]
+    between: str
+    state: str
+    first: str
+    more: str
+    entries: EntriesView
+    kinds: tuple[tuple[str, str], ...]
+    public_key: str
+    full: bool
+    noise: tuple[str, str, str]
+    noise_more: str
+    report: bool
+    head: str
+
+
+def short(print_: str) -> str:
+    return f"{print_[:4]}…{print_[-4:]}"
+
+
+def ledger_view(service: Service, caller: Caller, table: str) -> LedgerView:
+    database = service.database(caller, table)
+    anchor = anchor_of(database)  # first: the ledger only runs ahead of it
+    rows = _rows(database)
+    state, first, more = chain_state(database, anchor, rows)
+    statement = database.statement().statement
+    tail = rows[-LAST:] if len(rows) > LAST + 1 else rows[1:]
+    names = [(rows[0], "opened"), *((row, "") for row in tail)]
+    chain = tuple(
+        (
+            f"{ordinal(row.seq)}{' ' + word if word else ''}"
+            f"{' head' if row is rows[-1] and not word else ''}",
+            short(row.hash.hex()),
+            "headmost" if row is rows[-1] else "",
+        )
+        for row, word in names
+    )
+    hidden = len(rows) - 1 - len(tail)
+    return LedgerView(
+        table=table,
+        count=len(rows),
+        chain=chain,
+        between=f"{spelled(hidden, 0)} {'entry' if hidden == 1 else 'entries'}" if hidden else "",
+        state=state,
+        first=first,
+        more=more,
+        entries=entries_view(service, caller, table),
+        kinds=tuple(KINDS.items()),
+        public_key=statement.public_key,
+        full=caller.role != Role.ANALYST,
+        noise=noise_state(database, caller),
+        noise_more="The owner computes every stored answer again and compares: do the replies"
+        " scatter as much as claimed?",
+        report=caller.role != Role.ANALYST,
+        head=statement.head,
+    )
+
+
+def _rows(database: Database) -> list[Row]:
+    book = database.ledger._book
+    found: list[Row] = book.read(lambda: list(book.rows()))
+    return found
+
+
+def anchor_of(database: Database) -> bytes | None:
+    book = database.ledger._book
+    return None if book.file is None else read_private(Files(book.history.ledger).anchor)
+
+
+def chain_state(database: Database, anchor: bytes | None, rows: list[Row]) -> tuple[str, str, str]:
+    """(kind of note, first clause, rest): the server's own check, now."""
+    previous, last = START, 0
+    for row in rows:
+        if row.hash != link(previous, row.body):
+            return ("bad", f"Entry {ordinal(row.seq)} was changed after it was written.",
+                    "Nothing new may rest on this chain.")  # fmt: skip
+        previous, last = row.hash, row.seq
+    span = f"{spelled(len(rows), 0)} entries ({ordinal(rows[0].seq)} to {ordinal(last)})"
+    anchored = _anchored(database, anchor, rows)
+    if anchored is False:
+        return ("bad", "The ledger is older than its anchor.",
+                "Probably a restored backup; entries are missing.")  # fmt: skip
+    said = (
+        " The anchor, kept outside this server's ledger, agrees with the head."
+        if anchored
+        else " This ledger has no anchor: it lives in memory."
+    )
+    checked = time.strftime("%H:%M:%S")
+    more = f"{span}, every fingerprint matches.{said} Checked by the server at {checked}."
+    return "ok", "The chain is whole.", more
+
+
+def _anchored(database: Database, anchor: bytes | None, rows: list[Row]) -> bool | None:
+    """Whether the anchor lies on this chain; None where there is none to ask."""
+    book = database.ledger._book
+    if book.file is None:
+        return None
+    found = furthest(anchor or b"", book.history.ledger, [book.history.public])
+    hashes = {row.seq: row.hash for row in rows}
+    return found is not None and (found.seq == 0 or hashes.get(found.seq) == found.hash)
+
+
+def noise_state(database: Database, caller: Caller) -> tuple[str, str, str]:
+    """Pass or fail, for the owner only; any figure would be a function of exact answers."""
+    if caller.role != Role.OWNER:
+        return ("info", "For the owner.", "The word stands in the owner's view and never with more"
+                " than pass or fail.")  # fmt: skip
+    try:
+        found = last_replay(database)
+    except Refused:
+        found = None
+    if found is None:
+        return ("info", "Not run yet.", f"sulq audit --replay runs it, from {FEWEST} answers on.")
+    if found.passed:
+        return ("ok", "Passed.", "An honest table fails this test once in a thousand million."
+                " Only pass or fail leaves the replay.")  # fmt: skip
+    return (
+        "bad",
+        "Failed.",
+        "The replies do not scatter as claimed. Stop asking and look into it.",
+    )
+
+
+def entries_view(
+    service: Service, caller: Caller, table: str, before: int = 0, kind: str = "", text: str = ""
+) -> EntriesView:
+    """A page of entries, the newest first; of others an analyst sees price and fingerprint."""
+    events, answered = history(service.database(caller, table))
+    own = ledger_name(caller)
+    shown = [event for event in events if event.asked or event.kind in CHANGES]
+    full = caller.role != Role.ANALYST
+    lines = [(event, _line(event, answered, own, full)) for event in shown]
+    if kind or text:
+        lines = [(event, line) for event, line in lines if _fits(event, line, kind, text)]
+    lines.reverse()
+    newest = shown[-1].seq if shown else 0
+    start = next((at for at, (event, _) in enumerate(lines) if event.seq < before), len(lines))
+    start = start if before else 0
+    part = lines[start : start + PAGE]
+    end = start + len(part)
+    of = f"{start + 1} to {end} of {spelled(len(lines), 0)}" if part else "Nothing fits."
+    newer = (lines[start - PAGE - 1][0].seq if start > PAGE else 0) if start else None
+    return EntriesView(
+        tuple(EntryLine(event.seq == newest and not before, *line) for event, line in part),
+        of,
+        newer,
+        part[-1][0].seq if end < len(lines) else None,
+    )
+
+
+def _line(event: Event, answered: set[int], own: str, full: bool) -> tuple[str, ...]:
+    mine = full or event.analyst == own
+    who = event.analyst if mine else ANOTHER if event.analyst else ""
+    if event.kind in CHANGES:
+        closed = not mine and event.kind in ("grant", "revoke")
+        said = "A share was changed" if closed else change_text(event, who)
+        said = f"{said}: “{event.reason}”" if event.reason and not closed else said
+        state, credits = "change", "0"
+        who = who or "owner"
+    else:
+        said = event.title if mine else "—"
+        state = "exact" if event.kind == "release" else "answered"
+        if event.kind == "charge" and event.seq not in answered:
+            state = "not delivered"
+        credits = price_text(event.credits if event.credits else Fraction(0))
+    return (ordinal(event.seq), when_text(event.at), who, said, credits, state, STATES[state],
+            short(event.hash))  # fmt: skip
+
+
+def _fits(event: Event, line: tuple[str, ...], kind: str, text: str) -> bool:
+    learnt = event.title.startswith("Learning")
+    kinds = {"": True, "asked": event.asked and not learnt, "learn": learnt,
+             "change": not event.asked}  # fmt: skip
+    wanted = text.strip().lower()
+    return kinds.get(kind, True) and (
+        not wanted or any(wanted in part.lower() for part in line[:4])
+    )
+
+
+class ReceiptBody(Body):
+    """Receipts, one to a line, for browsers that cannot check a signature themselves."""
+
+    text: Annotated[str, Field(max_length=200_000)]
+
+
+VERDICTS = {GENUINE: "genuine", NOT_SIGNED: "forged", NO_RECEIPT: "none", NOT_HERE: "astray"}
+
+
+def judged(service: Service, caller: Caller, table: str, line: str) -> dict[str, Any]:
+    """What a receipt is worth by this table's key and chain. Reads no data."""
+    database = service.database(caller, table)
+    said, receipt = judge_signature(line, [database.statement().statement.public_key])
+    if receipt is not None and said == GENUINE:
+        known = {row.seq: row.hash.hex() for row in _rows(database)}
+        if known.get(receipt.body["answer"]) != receipt.body["answer_link"]:
+            said = NOT_HERE
+    return {"verdict": VERDICTS[said]}
+
+
+def exported(service: Service, caller: Caller, table: str) -> str:
+    """The chain as `sulq verify` reads it; without values, and of others only the hashes."""
+    database = service.database(caller, table)
+    name = database.ledger.header.name
+    redact = caller.role != Role.OWNER
+    lines = export(_rows(database), table=name, redact=redact, analyst=reader(caller))
+    return "".join(f"{line}\n" for line in lines)
+
+
+@router.get("/console/{table}/ledger")
+async def ledger(request: Request, table: str, caller: Anybody) -> Response:
+    return await fragment(request, "ledger.html", ledger_view, caller, table)
+
+
+@router.get("/console/{table}/entries")
+async def entries(
+    request: Request,
+    table: str,
+    caller: Anybody,
+    before: Annotated[int, Query(ge=0, le=2**62)] = 0,
+    kind: Annotated[str, Query(max_length=10)] = "",
+    text: Annotated[str, Query(max_length=80)] = "",
+) -> Response:
+    given = (caller, table, before, kind, text)
+    return await fragment(request, "entries.html", entries_view, *given)
+
+
+@router.post("/console/{table}/receipt")
+async def check(request: Request, table: str, body: ReceiptBody, caller: Anybody) -> dict[str, Any]:
+    return await in_thread(request, judged, service_of(request), caller, table, body.text)
+
+
+@router.get("/console/{table}/chain.jsonl")
+async def chain(request: Request, table: str, caller: Anybody) -> Response:
+    try:
+        made = await in_thread(request, exported, service_of(request), caller, table)
+    except Problem as problem:
+        return problem_card(problem)
+    except SulqError as error:
+        return problem_card(problem_of(error))
+    return Response(made, media_type="application/jsonl")
