@@ -31,6 +31,8 @@ def copy_blocks(
     headed = False
     for held in _gathered(pieces):
         if not headed:
+            if len(held) < HEADER:
+                continue
             if held[: len(SIGNATURE)] != SIGNATURE or any(held[len(SIGNATURE) : HEADER]):
                 raise EngineFailed()
             del held[:HEADER]
