@@ -44,7 +44,7 @@ def test_the_shown_range_is_the_shown_value_and_the_shown_bar(value: float, bar:
     assert shown.half >= bar * (1 - 1e-8)
     assert shown.half <= max(bar * 1.11, bar + 1)
     digits = 10.0**-shown.places
-    assert abs(shown.number - value) <= digits / 2 * (1 + 1e-6)
+    assert abs(shown.number - value) <= digits / 2 * (1 + 1e-6) + 2 * math.ulp(value)
     assert len(bar_text(bar).replace(",", "").replace(".", "").lstrip("0")) >= 2
 
 
