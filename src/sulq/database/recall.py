@@ -84,7 +84,7 @@ class Recall:
         """The cheapest way to an answer at least as exact as wanted."""
         if not wanted.losses or all(not loss.credits for loss, _ in wanted.losses):
             return Found(wanted, wanted.share)  # public: exact and free
-        with self._lock:
+        with self._lock, self.ledger._book.at_rest():
             self._follow()
             if self.ledger.closed is not None:
                 return self._kept(bound, wanted, analyst, confidence)
@@ -111,7 +111,7 @@ class Recall:
         """What this analyst has to pay, and what is already theirs: nobody else's answers show."""
         if not wanted.losses:
             return wanted, None
-        with self._lock:
+        with self._lock, self.ledger._book.at_rest():
             self._follow()
             if self.ledger.closed is not None:
                 return wanted, self._kept(bound, wanted, analyst, confidence).derived

@@ -8,7 +8,7 @@ import secrets
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -61,7 +61,7 @@ class Book:
         ]
         self._pending: dict[int, Row] = {}
         self._process = os.getpid()
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._writer = Writer(
             self._begin, self._commit, self._finish, lambda: self.history.begun, self._lock, pause
         )
@@ -83,6 +83,13 @@ class Book:
             if not self._writer.usable:
                 raise closed()
             return work()
+
+    @contextmanager
+    def at_rest(self) -> Iterator[None]:
+        """Several reads that wait for a commit once, not each. Nothing may be submitted inside."""
+        self._check_process()
+        with self._lock:
+            yield
 
     def add(self, body: dict[str, Any], noisy: str | None = None) -> Row:
         """Append an event; only for work on the writer's thread."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from functools import partial
 from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
@@ -43,7 +43,7 @@ class Writer:
         commit: Callable[[], None],
         finish: Callable[[bool], None],
         changes: Callable[[], int],
-        lock: threading.Lock,
+        lock: AbstractContextManager[object],
         pause: float | None = None,
     ) -> None:
         """`finish(tidy)` is called once, on the writer's thread, when it ends or breaks; `changes`

@@ -203,6 +203,7 @@ class StatementReply(Reply):
     public_key: str = ""
     text: str = ""
     analysts: list[dict[str, Any]] | None = None
+    overruns: int | None = None  # replies that missed their tick; the owner's alone
 
 
 class LedgerReply(Reply):

@@ -1,0 +1,87 @@
+"""The clients of benchmarks/service.py: a process of its own, plain sockets, one loop.
+
+Reads {"url", "tokens", "bodies", "pid"} and writes what happened, both as JSON. Each token has one
+connection; the next question is sent when the reply to the last one is complete.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+import time
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+LEAST = 0.1
+"""The share of the run after which memory is looked at first: every cache has been used."""
+
+
+def resident(pid: int) -> float:
+    """MB of a process in memory."""
+    status = Path(f"/proc/{pid}/status").read_text()
+    line = next(line for line in status.splitlines() if line.startswith("VmRSS"))
+    return int(line.split()[1]) / 1024
+
+
+class Run:
+    """What all clients share: the questions still to ask, and what came back."""
+
+    def __init__(self, told: dict[str, Any]) -> None:
+        host, _, port = told["url"].removeprefix("http://").rpartition(":")
+        self.host, self.port, self.pid = host, int(port), told["pid"]
+        self.bodies, self.tokens, self.next = told["bodies"], told["tokens"], count()
+        self.seconds: list[float] = []
+        self.replies: list[list[bytes]] = [[] for _ in self.tokens]
+        self.errors: list[str] = []
+        self.memory: list[float] = []
+
+    async def client(self, me: int) -> None:
+        reader, writer = await asyncio.open_connection(self.host, self.port)
+        while (number := next(self.next)) < len(self.bodies):
+            body = self.bodies[number].encode()
+            head = (
+                f"POST /v1/tables/people/ask HTTP/1.1\r\nHost: {self.host}\r\n"
+                f"Authorization: Bearer {self.tokens[me]}\r\nIdempotency-Key: question-{number}\r\n"
+                f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+            )
+            start = time.perf_counter()
+            writer.write(head.encode() + body)
+            status, reply = await _reply(reader)
+            self.seconds.append(time.perf_counter() - start)
+            if status != 200:
+                self.errors.append(f"{status} {reply[:300].decode(errors='replace')}")
+            self.replies[me].append(reply)
+            if len(self.seconds) == int(LEAST * len(self.bodies)):
+                self.memory.append(resident(self.pid))
+        writer.close()
+
+    async def all(self) -> dict[str, Any]:
+        start = time.perf_counter()
+        await asyncio.gather(*map(self.client, range(len(self.tokens))))
+        wall = time.perf_counter() - start
+        self.memory.append(resident(self.pid))
+        found = [[json.loads(reply) for reply in mine] for mine in self.replies]
+        good = [reply for mine in found for reply in mine if "receipt" in reply]
+        times = sorted(self.seconds)
+        return {
+            "per_second": len(times) / wall,
+            "p50": times[len(times) // 2],
+            "p99": times[len(times) * 99 // 100],
+            "errors": self.errors[:5],
+            "answers": len(good),
+            "receipts": len({one["receipt"]["receipt"]["seq"] for one in good}),
+            "credits": [[reply["credits_exact"] for reply in mine] for mine in found],
+            "memory": self.memory,
+        }
+
+
+async def _reply(reader: asyncio.StreamReader) -> tuple[int, bytes]:
+    head = (await reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")
+    length = next(line for line in head if line.lower().startswith("content-length:"))
+    return int(head[0].split()[1]), await reader.readexactly(int(length.partition(":")[2]))
+
+
+if __name__ == "__main__":
+    print(json.dumps(asyncio.run(Run(json.load(sys.stdin)).all())))

@@ -1,0 +1,276 @@
+"""A server that is killed under load, round after round; run by test_service_kill.py.
+
+    python service_rounds.py <directory> <rounds> <first number> <honest|hasty>
+
+Each round is a forked child that opens the table and serves it; clients ask from here until it is
+killed, at a named step or at a random moment. What they were told is kept here. Who got no reply
+asks again in a later round, with the same key. When the next child has opened the ledger it tells
+what is in it. `hasty` replies with what it has drawn before that is stored: the control, which the
+comparison must catch.
+"""
+
+from __future__ import annotations
+
+import gc
+import http.client
+import io
+import json
+import os
+import random
+import signal
+import sys
+import threading
+import time
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from tests.server.conftest import SCHEMA, write_people
+
+from sulq import Database, Promise, col, count
+from sulq.cli.serving import Where, serve_tables
+from sulq.ledger import steps
+from sulq.ledger.journal import Journal
+from sulq.server.access import Access, Role
+from sulq.server.app import Settings
+from sulq.server.logs import Log
+from sulq.server.replies import Replies
+from sulq.server.tables import Tables
+from sulq.wire import question_json
+
+CLIENTS = 8
+ROUNDS_PER_LEDGER = 5
+LONG, SHORT = 400, 30
+"""Credits of a table; every second one runs out under load."""
+WORK = ["admitted", "committed", "anchored", "noted", "kept"]
+
+
+def credits_of(life: int) -> int:
+    return SHORT if life % 2 else LONG
+
+
+# --- the child: a server that dies ---------------------------------------------------------------
+
+
+def serve(home: Path, life: int, mode: str, tell: int, die: Any) -> None:
+    _hook(Replies, "begin", lambda: die("noted"))
+    _hook(Replies, "finish", lambda: die("kept"))
+    if mode == "hasty":
+        Journal.settle = _unstored  # type: ignore[method-assign]
+    steps.on_step = die
+    where, promise = Where(port=0), Promise(1, "1e-6", credits_of(life))
+    start = time.perf_counter()
+    with (
+        where.listen() as listening,
+        Database.open(
+            home / "people.parquet", SCHEMA, promise, home / "people.ledger", name="people"
+        ) as database,
+    ):
+        held = {
+            entry.key: [list(map(str, entry.values)) if entry.values else None, entry.digest]
+            for entry in database.ledger.entries()
+        }
+        account = database.statement()
+        seconds = time.perf_counter() - start
+
+        def told(now: Any) -> None:
+            facts = {
+                "url": now.address,
+                "held": held,
+                "spent": str(account.spent),
+                "left": str(account.left),
+                "seconds": seconds,
+            }
+            os.write(tell, json.dumps(facts).encode() + b"\n")
+
+        serve_tables(
+            Tables({"people": database}),
+            where,
+            listening,
+            settings=Settings(pacing=False),
+            log=Log(io.StringIO()),
+            started=told,
+        )
+
+
+def _hook(owner: Any, name: str, then: Any) -> None:
+    sound = getattr(owner, name)
+
+    def hooked(*given: Any, **named: Any) -> Any:
+        found = sound(*given, **named)
+        then()
+        return found
+
+    setattr(owner, name, hooked)
+
+
+def _unstored(journal: Journal, entry: Any, values: Any) -> Any:
+    """Released before it is stored; the store comes later, if at all."""
+    sound = settle(journal, entry, [0] * len(values)) if entry.seq % 2 else None
+    return replace(sound or entry, answered=True, values=tuple(values), receipt=_any(journal))
+
+
+settle = Journal.settle
+
+
+def _any(journal: Journal) -> Any:
+    """Some receipt: a client that looks only at the answer does not mind."""
+    return next((one.receipt for one in journal.entries() if one.receipt), None)
+
+
+# --- the parent: clients that remember ------------------------------------------------------------
+
+
+class Life:
+    """One ledger, over several rounds: what was asked and what was told."""
+
+    def __init__(self, home: Path, number: int) -> None:
+        home.mkdir()
+        self.home, self.number = home, number
+        os.environ["SULQ_STATE"] = str(home / "state")
+        write_people(home / "people.parquet", 1_000)
+        access = Access.open()
+        self.token = access.issue("owner", Role.OWNER)
+        access.close()
+        self.lock, self.asked = threading.Lock(), 0
+        self.open: list[tuple[str, bytes]] = []  # no reply came
+        self.told: dict[str, bytes] = {}  # key -> body of the reply
+        self.refused: set[str] = set()
+        self.wrong: list[str] = []
+        self.retried = 0
+
+    def next(self) -> tuple[str, bytes]:
+        with self.lock:
+            if self.open:
+                self.retried += 1
+                return self.open.pop()
+            if self.told and self.asked % 7 == 3:  # an old one again
+                self.asked += 1
+                key = random.choice(list(self.told))
+                return key, body_of(int(key.rpartition("-")[2]))
+            self.asked += 1
+            return f"question-{self.asked}", body_of(self.asked)
+
+    def client(self, host: str) -> None:
+        line = http.client.HTTPConnection(host, timeout=30)
+        while True:
+            key, body = self.next()
+            headers = {"Authorization": f"Bearer {self.token}", "Idempotency-Key": key}
+            headers["Content-Type"] = "application/json"
+            try:
+                line.request("POST", "/v1/tables/people/ask", body, headers)
+                response = line.getresponse()
+                status, reply = response.status, response.read()
+            except (OSError, http.client.HTTPException):
+                with self.lock:
+                    self.open.append((key, body))
+                return
+            with self.lock:
+                if status == 200:
+                    if self.told.setdefault(key, reply) != reply:
+                        self.wrong.append(f"{key}: another reply")
+                elif status == 402:
+                    self.refused.add(key)
+                else:
+                    self.wrong.append(f"{key}: {status} {reply[:200].decode()}")
+
+    def compare(self, facts: dict[str, Any]) -> None:
+        """What a new server finds in the ledger, with what clients were told."""
+        held, cap = facts["held"], credits_of(self.number)
+        for key, reply in self.told.items():
+            if json.loads(reply)["values"] != held.get(key, [None])[0]:
+                self.wrong.append(f"{key}: told what is not in the ledger")
+        spent, left = Fraction(facts["spent"]), Fraction(facts["left"])
+        if not len(self.told) <= len(held) == spent <= cap or spent + left != cap:
+            self.wrong.append(f"{len(self.told)} told, {len(held)} held, {spent} spent, {left}")
+        idle = set(held) - set(self.told)
+        if not idle <= {key for key, _ in self.open}:
+            self.wrong.append("charged, and nobody waits for it")
+
+
+def body_of(number: int) -> bytes:
+    where = (col("age") > number % 89) & (col("income") > number)
+    return json.dumps({"question": question_json(count(where=where))}).encode()
+
+
+def run(life: Life, mode: str, dice: random.Random) -> tuple[str, float]:
+    """One round: the step at which the server was killed, and how long it took to open."""
+    step = dice.choice([*WORK * 2, *["any moment"] * 6])
+    countdown = [dice.randint(1, 40)]
+    mine, its = os.pipe()
+    gc.freeze()
+    child = os.fork()
+    if child == 0:
+        try:
+            os.close(mine)
+
+            def die(reached: str) -> None:
+                if reached == step:
+                    countdown[0] -= 1
+                    if countdown[0] == 0:
+                        os.kill(os.getpid(), signal.SIGKILL)
+
+            serve(life.home, life.number, mode, its, die)
+        finally:
+            os._exit(1)
+    os.close(its)
+    with os.fdopen(mine) as said:
+        line = said.readline()
+    if not line:  # killed while it opened
+        os.waitpid(child, 0)
+        return step, 0.0
+    facts = json.loads(line)
+    life.compare(facts)
+    host = facts["url"].removeprefix("http://")
+    clients = [threading.Thread(target=life.client, args=(host,)) for _ in range(CLIENTS)]
+    for thread in clients:
+        thread.start()
+    if not _died(child, dice.uniform(0.05, 0.6) if step == "any moment" else 1.5):
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+    for thread in clients:
+        thread.join()
+    return step, facts["seconds"]
+
+
+def _died(child: int, seconds: float) -> bool:
+    """True if it ended by itself within that time."""
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        if os.waitpid(child, os.WNOHANG)[0]:
+            return True
+        time.sleep(0.01)
+    return False
+
+
+def main(directory: str, rounds: str, first: str, mode: str) -> None:
+    home, dice = Path(directory), random.Random(int(first))
+    lives: dict[int, Life] = {}
+    killed: dict[str, int] = {}
+    slowest = 0.0
+    for number in range(int(first), int(first) + int(rounds)):
+        place = number // ROUNDS_PER_LEDGER
+        if place not in lives:
+            lives[place] = Life(home / str(place), place)
+        os.environ["SULQ_STATE"] = str(home / str(place) / "state")
+        step, seconds = run(lives[place], mode, dice)
+        killed[step] = killed.get(step, 0) + 1
+        slowest = max(slowest, seconds)
+    found = list(lives.values())
+    print(
+        json.dumps(
+            {
+                "killed": killed,
+                "wrong": [text for life in found for text in life.wrong][:20],
+                "told": sum(len(life.told) for life in found),
+                "refused": sum(len(life.refused) for life in found),
+                "retried": sum(life.retried for life in found),
+                "slowest": slowest,
+            }
+        )
+    )
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

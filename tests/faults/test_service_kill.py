@@ -1,0 +1,45 @@
+"""kill -9 of a server under load: what clients were told is charged, and they are told it again."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SCRIPT = Path(__file__).with_name("service_rounds.py")
+
+
+def rounds(directory, number, first, mode="honest"):
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    command = [sys.executable, str(SCRIPT), str(directory), str(number), str(first), mode]
+    run = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+    assert run.returncode == 0, run.stderr
+    return json.loads(run.stdout)
+
+
+def test_released_is_charged_and_a_retry_gets_the_same(tmp_path):
+    found = rounds(tmp_path, 8, 0)
+    assert found["wrong"] == []
+    assert len(found["killed"]) > 2
+    assert found["told"] > 40
+    assert found["retried"] > 8  # who was cut off got the answer of the same key
+    assert found["refused"] > 0  # and where the budget ended it ended
+    assert found["slowest"] < 5  # seconds to open the ledger again
+
+
+def test_the_comparison_catches_a_reply_before_the_store(tmp_path):
+    assert rounds(tmp_path, 2, 100, "hasty")["wrong"]
+
+
+@pytest.mark.slow
+def test_two_hundred_rounds(tmp_path):
+    found = rounds(tmp_path, 200, 1_000)
+    assert found["wrong"] == []
+    assert set(found["killed"]) == {
+        "admitted", "committed", "anchored", "noted", "kept", "any moment",
+    }  # fmt: skip
+    assert found["told"] > 2_000
