@@ -1,18 +1,20 @@
-"""Exact answers on PostgreSQL against the same statements written by hand: wall time, one server.
+"""Exact answers on PostgreSQL against the same statements by hand: CPU of server and client.
 
     python -m benchmarks.postgres [rows ...]
 
-A server of its own with its default memory. "raw" is the statement an analyst would write without
-bounds; "raw, clamped" the same with the declared bounds. Sums of ours are exact integers, theirs
+A server of its own, one process to a question, just-in-time compilation off. "raw" is the
+statement an analyst would write without bounds; "raw, clamped" the same with the declared bounds. Sums of ours are exact integers, theirs
 are floats. Figures are the least of several interleaved runs; "proof" is what a question pays
-more if another transaction has written anything since the last one.
+more if another transaction has written anything since the last one, as a share of a count.
 """
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from tests.postgres_server import MISSING, PostgresServer, programs, running
@@ -26,6 +28,7 @@ from sulq.query.vectors import columns, concat, ones, scaled
 from sulq.schema.binding import bind
 from sulq.schema.columns import Number, Schema
 
+REPEATS = 3
 WIDE = tuple(f"x{i}" for i in range(10))
 GRAM = Schema(*(Number(name, 0, 1) for name in WIDE))
 TABLE = """
@@ -37,7 +40,7 @@ CREATE TABLE t AS SELECT random() * 110 AS age,
 
 
 def figures(rows: tuple[int, ...] = (1_000_000,)) -> list[tuple[str, float, str]]:
-    """Ratios of wall time."""
+    """Ratios of CPU."""
     if programs() is None:
         print(MISSING)
         return []
@@ -56,10 +59,10 @@ def _compare(server: PostgresServer, rows: int) -> list[tuple[str, float, str]]:
         raw.execute("DROP TABLE IF EXISTS t; DROP TABLE IF EXISTS w")
         raw.execute(TABLE.format(rows=rows))
         raw.execute(f"CREATE TABLE w AS SELECT {draws} FROM generate_series(1, {rows})")
-        raw.execute("SET jit = off")
+        raw.execute("SET jit = off; SET max_parallel_workers_per_gather = 0")
         for table in ("t", "w"):
             raw.execute(f"VACUUM ANALYZE {table}")  # type: ignore[arg-type]
-        engine = open_engine(server.url(table="t"), SCHEMA)
+        engine = open_engine(server.url(table="t"), SCHEMA, threads=1)
         found = []
         for name, question, plain, clamped in CASES:
             program = bind(question, SCHEMA).sums
@@ -75,7 +78,7 @@ def _gram(server: PostgresServer, raw: Any, rows: int, width: int) -> list[tuple
     """Second moments of some columns, and a constant."""
     names = WIDE[:width]
     v = concat(scaled(ones(), 0.5), columns(list(names)))
-    engine = open_engine(server.url(table="w"), GRAM)
+    engine = open_engine(server.url(table="w"), GRAM, threads=1)
     pairs = [(a, b) for i, a in enumerate(names) for b in names[i:]]
 
     def moments(of: Callable[[str], str]) -> str:
@@ -92,21 +95,33 @@ def _gram(server: PostgresServer, raw: Any, rows: int, width: int) -> list[tuple
     return found
 
 
-def _seconds(work: Callable[[], object]) -> float:
-    begun = time.perf_counter()
-    work()
-    return time.perf_counter() - begun
+def _cpu(connection: Any, work: Callable[[], object], repeats: int) -> float:
+    """Seconds of the server's process and of ours."""
+    stat = Path(f"/proc/{connection.info.backend_pid}/stat")
+
+    def spent() -> float:
+        user, system = stat.read_text().rpartition(")")[2].split()[11:13]
+        return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK") + time.process_time()
+
+    before = spent()
+    for _ in range(repeats):
+        work()
+    return (spent() - before) / repeats
+
+
+def _connection(engine: Any) -> Any:
+    return engine._sessions._idle[-1].connection
 
 
 def _ratios(
-    what: str, engine: Engine, program: Any, raw: Any, plain: str, clamped: str, rounds: int = 7
+    what: str, engine: Engine, program: Any, raw: Any, plain: str, clamped: str, rounds: int = 3
 ) -> list[tuple[str, float, str]]:
-    works: list[Callable[[], object]] = [
-        lambda: engine.exact_sums(program),
-        lambda: raw.execute(plain).fetchall(),
-        lambda: raw.execute(clamped).fetchall(),
+    works: list[tuple[Any, Callable[[], object]]] = [
+        (_connection(engine), lambda: engine.exact_sums(program)),
+        (raw, lambda: raw.execute(plain).fetchall()),
+        (raw, lambda: raw.execute(clamped).fetchall()),
     ]
-    times = [[_seconds(work) for work in works] for _ in range(rounds)]
+    times = [[_cpu(connection, work, REPEATS) for connection, work in works] for _ in range(rounds)]
     ours, least, least_clamped = (min(column) for column in zip(*times, strict=True))
     return [
         (f"{what}, to raw", round(ours / least, 2), "x"),
@@ -114,14 +129,21 @@ def _ratios(
     ]
 
 
-def _proof(engine: Engine, raw: Any, rounds: int = 5) -> tuple[float]:
+def _proof(engine: Engine, raw: Any, rounds: int = 3) -> tuple[float]:
     program = bind(count(where=col("age") >= 65), SCHEMA).sums
-    quiet = min(_seconds(lambda: engine.exact_sums(program)) for _ in range(rounds))
-    busy = []
-    for _ in range(rounds):
+
+    def quiet() -> None:
+        engine.exact_sums(program)
+
+    def busy() -> None:
         raw.execute("SELECT pg_current_xact_id()")
-        busy.append(_seconds(lambda: engine.exact_sums(program)))
-    return (round(min(busy) / quiet - 1, 2),)
+        engine.exact_sums(program)
+
+    times = [
+        [_cpu(_connection(engine), work, REPEATS) for work in (quiet, busy)] for _ in range(rounds)
+    ]
+    without, also = (min(column) for column in zip(*times, strict=True))
+    return (round(also / without - 1, 2),)
 
 
 if __name__ == "__main__":
