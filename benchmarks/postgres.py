@@ -3,9 +3,10 @@
     python -m benchmarks.postgres [rows ...]
 
 A server of its own, one process to a question, just-in-time compilation off. "raw" is the
-statement an analyst would write without bounds; "raw, clamped" the same with the declared bounds. Sums of ours are exact integers, theirs
-are floats. Figures are the least of several interleaved runs; "proof" is what a question pays
-more if another transaction has written anything since the last one, as a share of a count.
+statement an analyst would write without bounds; "raw, clamped" the same with the declared bounds.
+Sums of ours are exact integers, theirs are floats. Figures are the least of several interleaved
+runs; "proof" is what a question pays more if another transaction has written anything since the
+last one, as a share of a count.
 """
 
 from __future__ import annotations
