@@ -5,8 +5,19 @@ from pathlib import Path
 
 import pytest
 from tests.ledger.publishing import publish
+from tests.ledger.stores import Place, new_place
+from tests.postgres_server import MISSING, NO_DRIVER, PostgresServer, programs, running
 
 from sulq.ledger.journal import Journal
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[PostgresServer]:
+    pytest.importorskip("psycopg", reason=NO_DRIVER)
+    if programs() is None:
+        pytest.skip(MISSING)
+    with running() as server:
+        yield server
 
 
 @pytest.fixture
@@ -14,10 +25,26 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "people.ledger"
 
 
-@pytest.fixture(params=["file", "memory"])
+@pytest.fixture
+def address(postgres: PostgresServer) -> str:
+    """Of a shared ledger that is not there yet."""
+    return new_place(postgres)
+
+
+@pytest.fixture(params=["file", "shared"])
+def place(request: pytest.FixtureRequest, path: Path) -> Place:
+    """The same contract, whatever the store."""
+    if request.param == "file":
+        return path
+    found: str = request.getfixturevalue("address")
+    return found
+
+
+@pytest.fixture(params=["file", "memory", "shared"])
 def journal(request: pytest.FixtureRequest, path: Path) -> Iterator[Journal]:
-    """The same rules hold in a file and in memory."""
-    opened = publish(path if request.param == "file" else ":memory:")
+    """The same rules hold in a file, in memory and on a server."""
+    places = {"file": path, "memory": ":memory:"}
+    opened = publish(places.get(request.param) or request.getfixturevalue("address"))
     yield opened
     opened.close()
 

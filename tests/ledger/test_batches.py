@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.ledger.publishing import ONE, ask, credits, pay, publish, spent
+from tests.ledger.stores import store_of
 from tests.ledger.test_reservations import forget_process
 
 from sulq.errors import BudgetSpent, InvalidQuery, Refused
@@ -18,7 +19,6 @@ from sulq.ledger.budgets import Budgets
 from sulq.ledger.entries import Priced
 from sulq.ledger.recovery import recover
 from sulq.ledger.reservations import NOTHING
-from sulq.ledger.sqlite import SqliteStore
 from sulq.ledger.table import ATTEMPTS
 
 
@@ -168,30 +168,30 @@ def test_at_most_three_attempts(journal):
     assert spent(journal) == credits(2)
 
 
-def test_it_replays(path):
-    journal = publish(path)
+def test_it_replays(place):
+    journal = publish(place)
     entries = batch(journal, "a", "b", key="k")
     journal.settle(entries[0], (5,))
     forget_process(journal)
-    again = publish(path)
+    again = publish(place)
     first, second = batch(again, "a", "b", key="k")
     assert (first.values, second.answered) == ((5,), False)
     assert spent(again) == credits(2)
     settled(again, [second])
     again.close()
-    again = publish(path)
+    again = publish(place)
     assert [entry.values for entry in batch(again, "a", "b", key="k")] == [(5,), (7,)]
 
 
-def test_after_a_recovery_an_unanswered_batch_is_not_drawn_again_for_nothing(path, state):
+def test_after_a_recovery_an_unanswered_batch_is_not_drawn_again_for_nothing(place, state):
     """Its answers may have been released and lost. G.3.5"""
-    journal = publish(path)
+    journal = publish(place)
     settled(journal, batch(journal, "a"))
     batch(journal, "a", "b", key="k")
     journal.close()
     next(state.glob("ledgers/*/anchor")).unlink()
-    recover(path)
-    again = publish(path)
+    recover(place)
+    again = publish(place)
     with pytest.raises(Refused, match="lost when the ledger was recovered"):
         batch(again, "a", "b", key="k")
     before = spent(again)
@@ -199,24 +199,24 @@ def test_after_a_recovery_an_unanswered_batch_is_not_drawn_again_for_nothing(pat
     assert spent(again) == before + ONE  # b, a second time
 
 
-def test_a_batch_is_one_transaction(path, monkeypatch):
-    sizes, append = [], SqliteStore.append
+def test_a_batch_is_one_transaction(place, monkeypatch):
+    sizes, append = [], store_of(place).append
 
     def counted(self, rows):
         sizes.append([json.loads(row.body)["kind"] for row in rows])
         append(self, rows)
 
-    journal = publish(path)
-    monkeypatch.setattr(SqliteStore, "append", counted)
+    journal = publish(place)
+    monkeypatch.setattr(store_of(place), "append", counted)
     entries = batch(journal, "a", "b", "c", key="k")
     settled(journal, entries)
     journal.close()
     assert sizes == [["plan", "charge", "charge", "charge"], ["answer", "answer", "answer"]]
 
 
-def test_what_fails_in_the_middle_of_adding_writes_nothing(path, monkeypatch):
+def test_what_fails_in_the_middle_of_adding_writes_nothing(place, monkeypatch):
     """A fault of ours, not a refusal: the writer stops, and the chain has none of the batch."""
-    journal = publish(path)
+    journal = publish(place)
     add, seen = journal._shared.add, []
 
     def failing(body, noisy=None):
@@ -228,7 +228,7 @@ def test_what_fails_in_the_middle_of_adding_writes_nothing(path, monkeypatch):
     monkeypatch.setattr(journal._shared, "add", failing)
     with pytest.raises(Refused, match="a write failed"):
         batch(journal, "a", "b")
-    again = publish(path)
+    again = publish(place)
     assert spent(again) == NOTHING
 
 
@@ -242,9 +242,9 @@ def test_settling_all_refuses_before_it_stores(journal):
     assert [one.values for one in journal.settle_all([(entries[0], (99,))])] == [(7,)]
 
 
-def test_batches_that_race_are_each_whole(path):
+def test_batches_that_race_are_each_whole(place):
     """32 threads with batches of three, for a cap of forty."""
-    journal = publish(path, cap=credits(40))
+    journal = publish(place, cap=credits(40))
     gate, whole, problems = threading.Barrier(32), [], []
 
     def act(me):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from contextlib import closing
 from fractions import Fraction
 
@@ -10,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.ledger.publishing import ONE, PROMISE, ask, credits, pay, publish, spent
+from tests.ledger.stores import put_back, save
 
 from sulq.accounting.losses import CREDIT, Loss
 from sulq.errors import BudgetSpent, InvalidQuery, Refused
@@ -30,8 +30,8 @@ def raised(cap=20, scale="2", delta="1", *, keeps=True, facts=LARGER, reason="")
     return Amendment(facts, found, Fraction(scale), Fraction(delta), keeps, reason)
 
 
-def reopened(path, amended):
-    return publish(path, facts=LARGER, cap=credits(20)) if amended else publish(path)
+def reopened(place, amended):
+    return publish(place, facts=LARGER, cap=credits(20)) if amended else publish(place)
 
 
 def line(journal, analyst):
@@ -125,8 +125,8 @@ def test_a_reason_is_bounded_text(journal):
 # --- close --------------------------------------------------------------------------------------
 
 
-def test_a_closed_table_answers_what_was_paid_for_and_nothing_else(path):
-    with closing(publish(path)) as journal:
+def test_a_closed_table_answers_what_was_paid_for_and_nothing_else(place):
+    with closing(publish(place)) as journal:
         journal.grant("ann", credits(5))
         journal.grant("bob", credits(1))
         first = ask(journal, "a", analyst="ann", key="k")
@@ -160,7 +160,7 @@ def test_a_closed_table_answers_what_was_paid_for_and_nothing_else(path):
         assert journal.head == head  # nothing was written
         assert journal.remaining("owner") == journal.remaining("ann") == Loss(0, 0)
         assert journal.close_for_good("again").reason == "the study is over"
-    with closing(publish(path)) as journal:
+    with closing(publish(place)) as journal:
         assert journal.statement().closed.reason == "the study is over"
         assert pay(journal, "a", analyst="ann").values == first.values
         with pytest.raises(Refused, match="closed for good"):
@@ -182,8 +182,8 @@ def test_a_batch_of_stored_answers_stays_readable(journal):
 # --- amend --------------------------------------------------------------------------------------
 
 
-def test_what_is_spent_is_the_same_loss_in_the_new_currency(path):
-    journal = publish(path)
+def test_what_is_spent_is_the_same_loss_in_the_new_currency(place):
+    journal = publish(place)
     journal.grant("ann", credits(4))
     ask(journal, "a", analyst="ann")
     ask(journal, "b", price=credits(2))
@@ -199,13 +199,13 @@ def test_what_is_spent_is_the_same_loss_in_the_new_currency(path):
     journal.close()
     larger.close()
     with pytest.raises(Refused, match=r"amended: it has other promise, cap; open it as it was"):
-        publish(path)
-    with closing(publish(path, facts=LARGER, cap=credits(30))) as journal:
+        publish(place)
+    with closing(publish(place, facts=LARGER, cap=credits(30))) as journal:
         assert journal.statement() == found
 
 
-def test_rounding_is_against_the_owner(path):
-    journal = publish(path, cap=Loss(100, 100))
+def test_rounding_is_against_the_owner(place):
+    journal = publish(place, cap=Loss(100, 100))
     journal.grant("ann", Loss(10, 0))
     pay(journal, "a", price=Loss(1, 1))
     pay(journal, "b", price=Loss(1, 0), analyst="ann")
@@ -254,8 +254,8 @@ def test_whoever_opened_the_table_before_is_refused(journal):
     assert larger.settle(entry, [1]).values == (1,)  # the question still means the same
 
 
-def test_answers_that_mean_something_else_are_not_found_again(path):
-    journal = publish(path)
+def test_answers_that_mean_something_else_are_not_found_again(place):
+    journal = publish(place)
     first = ask(journal, "a", key="k")
     parts = dict.fromkeys(journal.header.accounts, ONE)
     batch = [('{"ask":"a"}', "a", "n", parts, ONE, ())]
@@ -275,7 +275,7 @@ def test_answers_that_mean_something_else_are_not_found_again(path):
     assert larger.receipt(first.seq) == first.receipt  # what was released is what it was
     assert next(entry.values for entry in larger.entries()) == first.values
     larger.close()
-    with closing(publish(path, facts=LARGER, cap=credits(20))) as journal:
+    with closing(publish(place, facts=LARGER, cap=credits(20))) as journal:
         assert spent(journal) == credits(3)
         assert ask(journal, "a").values == (8,)
 
@@ -287,16 +287,16 @@ def test_answers_that_mean_the_same_stay_free(journal):
     assert spent(larger) == credits(2)
 
 
-def test_nothing_is_amended_after_a_declaration_or_a_loss(path, state):
-    journal = publish(path)
+def test_nothing_is_amended_after_a_declaration_or_a_loss(place, state):
+    journal = publish(place)
     journal.declare([["q"]], 2, "terms")
     with pytest.raises(Refused, match="declared for exact release"):
         journal.amend(raised())
     journal.close()
     next(state.glob("ledgers/*/anchor")).unlink()
-    recover(path)
+    recover(place)
     with (
-        closing(publish(path)) as journal,
+        closing(publish(place)) as journal,
         pytest.raises(Refused, match="perhaps an amendment among them"),
     ):
         journal.amend(raised())
@@ -313,8 +313,8 @@ CHANGES = {
 
 @pytest.mark.parametrize("step", ["admitted", "committed", "anchored"])
 @pytest.mark.parametrize("change", CHANGES)
-def test_a_crash_leaves_the_table_before_or_after_a_change(path, monkeypatch, change, step):
-    journal = publish(path)
+def test_a_crash_leaves_the_table_before_or_after_a_change(place, monkeypatch, change, step):
+    journal = publish(place)
     journal.grant("ann", credits(4))
     ask(journal, "a", analyst="ann")
 
@@ -328,38 +328,38 @@ def test_a_crash_leaves_the_table_before_or_after_a_change(path, monkeypatch, ch
             CHANGES[change](journal)
     journal.close()
     done = step != "admitted"
-    with closing(reopened(path, done and change == "amend")) as journal:
+    with closing(reopened(place, done and change == "amend")) as journal:
         found = journal.statement()
         assert (found.closed is not None) == (done and change == "close")
         assert (line(journal, "ann").revoked is not None) == (done and change == "revoke")
         assert found.spent == credits(2 if done and change == "amend" else 1)
     with pytest.raises(Refused):  # and never both
-        reopened(path, not (done and change == "amend"))
+        reopened(place, not (done and change == "amend"))
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_a_rollback_over_a_change_gives_nothing_back(path, tmp_path, change):
+def test_a_rollback_over_a_change_gives_nothing_back(place, change):
     """The lost event has no receipt, so all counts as spent, and no amendment raises it again."""
-    journal = publish(path)
+    journal = publish(place)
     journal.grant("ann", credits(4))
     receipt = ask(journal, "a", analyst="ann").receipt.to_json()
     journal.close()
-    shutil.copy(path, tmp_path / "backup")
-    journal = publish(path)
+    saved = save(place)
+    journal = publish(place)
     changed = CHANGES[change](journal)
     journal.close()
     if change == "amend":
         ask(changed, "much", price=credits(12))
         changed.close()
-    shutil.copy(tmp_path / "backup", path)
+    put_back(place, saved)
     with pytest.raises(Refused, match="rolled back"):
-        publish(path)
-    assert recover(path, [receipt]).burnt
+        publish(place)
+    assert recover(place, [receipt]).burnt
     if change == "close":
         with pytest.raises(Refused, match="closed for good, and the ledger has lost that event"):
-            publish(path)
+            publish(place)
         return
-    with closing(publish(path)) as journal:
+    with closing(publish(place)) as journal:
         assert journal.statement().burnt
         assert spent(journal) == credits(10)
         for use in (lambda: pay(journal, "b"), lambda: journal.grant("bob", ONE)):
@@ -372,26 +372,26 @@ def test_a_rollback_over_a_change_gives_nothing_back(path, tmp_path, change):
         assert pay(journal, "a", analyst="ann").answered  # what that name was given before
 
 
-def test_a_closed_table_stays_closed_without_its_anchor(path, tmp_path, state):
+def test_a_closed_table_stays_closed_without_its_anchor(place, state):
     """The state directory says so too: a missing anchor proves nothing about the ledger."""
-    publish(path).close()
-    shutil.copy(path, tmp_path / "backup")
-    with closing(publish(path)) as journal:
+    publish(place).close()
+    saved = save(place)
+    with closing(publish(place)) as journal:
         journal.close_for_good()
-    shutil.copy(tmp_path / "backup", path)
+    put_back(place, saved)
     next(state.glob("ledgers/*/anchor")).unlink()
-    assert not recover(path).burnt
+    assert not recover(place).burnt
     with pytest.raises(Refused, match="it stays closed"):
-        publish(path)
+        publish(place)
 
 
-def test_a_crash_before_the_note_is_mended_at_the_next_opening(path, monkeypatch, state):
-    journal = publish(path)
+def test_a_crash_before_the_note_is_mended_at_the_next_opening(place, monkeypatch, state):
+    journal = publish(place)
     monkeypatch.setattr("sulq.ledger.journal.note_if_closed", lambda *_: None)
     journal.close_for_good()
     journal.close()
     assert not list(state.glob("ledgers/*/closed-*"))
-    publish(path).close()
+    publish(place).close()
     assert len(list(state.glob("ledgers/*/closed-*"))) == 1
 
 

@@ -117,10 +117,10 @@ def test_receipts_that_tell_two_stories_burn(path, tmp_path):
     assert recover(path, [receipt]).burnt  # beyond what the anchor has seen: it was put back
 
 
-def test_an_anchor_that_is_gone_is_told(path):
-    publish(path).close()
+def test_an_anchor_that_is_gone_is_told(place):
+    publish(place).close()
     next(Path(os.environ["SULQ_STATE"]).glob("ledgers/*/anchor")).unlink()
-    assert recover(path).anchor_missing
+    assert recover(place).anchor_missing
 
 
 def test_a_forged_gap_exempts_nothing(path):
@@ -161,12 +161,12 @@ def test_a_key_that_the_file_alone_names_proves_nothing(path, state, key_lost):
         inspect(path).confirm(forged)
 
 
-def test_an_anchor_that_does_not_verify_burns(path, state):
-    publish(path).close()
+def test_an_anchor_that_does_not_verify_burns(place, state):
+    publish(place).close()
     next(state.glob("ledgers/*/anchor")).write_bytes(bytes(8192))
-    found = recover(path)
+    found = recover(place)
     assert (found.burnt, found.anchor_missing) == (True, False)
-    assert spent(publish(path)) == credits(10)
+    assert spent(publish(place)) == credits(10)
 
 
 @pytest.mark.parametrize("order", [1, -1])

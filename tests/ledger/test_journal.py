@@ -25,12 +25,12 @@ def test_a_charge_is_spent_before_there_is_an_answer(journal):
     assert journal.statement().entries == 1
 
 
-def test_an_answer_survives_reopening_bit_for_bit(path):
+def test_an_answer_survives_reopening_bit_for_bit(place):
     with_values = (0, -(2**70), 2**64 + 1)
-    journal = publish(path)
+    journal = publish(place)
     first = ask(journal, "q", values=with_values)
     journal.close()
-    again = pay(publish(path), "q")
+    again = pay(publish(place), "q")
     assert again.answered
     assert again.values == with_values
     assert again.receipt == first.receipt
@@ -47,8 +47,8 @@ def test_spending_stops_exactly_at_the_cap(journal):
     assert ask(journal, "q3").answered
 
 
-def test_all_accounts_pay_or_none(path):
-    journal = publish(path, accounts=("city=Oslo", "city=Paris"))
+def test_all_accounts_pay_or_none(place):
+    journal = publish(place, accounts=("city=Oslo", "city=Paris"))
     pay(journal, "a", charges={"city=Oslo": credits(8)}, share=credits(8))
     with pytest.raises(BudgetSpent, match="city=Oslo"):
         pay(journal, "b", charges={"city=Oslo": credits(3), "city=Paris": credits(3)})
@@ -78,8 +78,8 @@ def test_only_integers_are_stored(journal, value):
         journal.settle(pay(journal, "q"), [value])
 
 
-def test_an_entry_of_another_table_cannot_be_settled(path):
-    people, firms = publish(path), publish(path, name="firms")
+def test_an_entry_of_another_table_cannot_be_settled(place):
+    people, firms = publish(place), publish(place, name="firms")
     entry = pay(people, "q")
     with pytest.raises(Refused, match="not open"):
         firms.settle(entry, [1])
@@ -195,13 +195,13 @@ def test_the_owner_cannot_spend_what_is_granted(journal):
     ask(journal, "q9")
 
 
-def test_grants_survive_reopening(path):
-    journal = publish(path)
+def test_grants_survive_reopening(place):
+    journal = publish(place)
     journal.grant("ann", credits(4))
     ask(journal, "q", analyst="ann")
     before = journal.statement()
     journal.close()
-    after = publish(path)
+    after = publish(place)
     assert after.statement() == before
     assert after.remaining("ann") == credits(3)
     assert after.remaining("owner") == credits(6)
@@ -231,8 +231,8 @@ def test_a_key_stands_for_one_question(journal, change):
     assert spent(journal) == ONE
 
 
-def test_keys_are_per_analyst_and_per_table(path):
-    people, firms = publish(path), publish(path, name="firms")
+def test_keys_are_per_analyst_and_per_table(place):
+    people, firms = publish(place), publish(place, name="firms")
     people.grant("ann", credits(2))
     ask(people, "q", key="k")
     ask(people, "r", key="k", analyst="ann")
@@ -241,13 +241,13 @@ def test_keys_are_per_analyst_and_per_table(path):
 
 
 @pytest.mark.parametrize("reopen", [False, True])
-def test_an_unanswered_key_may_be_tried_three_times_across_restarts(path, reopen):
-    journal = publish(path)
+def test_an_unanswered_key_may_be_tried_three_times_across_restarts(place, reopen):
+    journal = publish(place)
     pay(journal, "q", key="k")
     for _ in range(2):
         if reopen:
             journal.close()
-            journal = publish(path)
+            journal = publish(place)
         assert not pay(journal, "q", key="k").answered
     with pytest.raises(Refused, match="3 attempts"):
         pay(journal, "q", key="k")
@@ -275,18 +275,18 @@ def test_a_key_used_for_a_repeat_is_taken_too(journal):
         ({"cap": credits(11)}, "cap"),
     ],
 )
-def test_reopening_with_other_facts_is_refused_by_name(path, change, named):
-    publish(path).close()
+def test_reopening_with_other_facts_is_refused_by_name(place, change, named):
+    publish(place).close()
     with pytest.raises(Refused, match=f"other {named}"):
-        publish(path, **change)
-    publish(path).close()
+        publish(place, **change)
+    publish(place).close()
 
 
-def test_the_version_is_random_and_kept(path, tmp_path):
-    journal = publish(path)
+def test_the_version_is_random_and_kept(place, tmp_path):
+    journal = publish(place)
     version = journal.header.version
     journal.close()
-    assert publish(path).header.version == version
+    assert publish(place).header.version == version
     assert publish(tmp_path / "other").header.version != version
 
 
@@ -320,9 +320,9 @@ def test_a_newer_format_is_refused(path, monkeypatch):
         publish(path)
 
 
-def test_4096_accounts_are_charged_quickly_and_written_briefly(path):
+def test_4096_accounts_are_charged_quickly_and_written_briefly(place):
     names = tuple(f"cell {number}" for number in range(4096))
-    journal = publish(path, accounts=names, cap=credits(10**6))
+    journal = publish(place, accounts=names, cap=credits(10**6))
     start = time.process_time()
     for number in range(50):
         ask(journal, f"q{number}")
@@ -332,8 +332,8 @@ def test_4096_accounts_are_charged_quickly_and_written_briefly(path):
     assert spent(journal) == credits(50)
 
 
-def test_closing_twice_is_fine_and_use_afterwards_is_refused(path):
-    journal = publish(path)
+def test_closing_twice_is_fine_and_use_afterwards_is_refused(place):
+    journal = publish(place)
     journal.close()
     journal.close()
     for use in (lambda: pay(journal, "q"), journal.statement, lambda: journal.remaining("owner")):
@@ -341,17 +341,17 @@ def test_closing_twice_is_fine_and_use_afterwards_is_refused(path):
             use()
 
 
-def test_a_forgotten_journal_lets_its_file_go(path):
-    journal = publish(path)
+def test_a_forgotten_journal_lets_its_file_go(place):
+    journal = publish(place)
     ask(journal, "q")
-    assert book.opened(path) is not None
+    assert book.opened(place) is not None
     del journal
     gc.collect()
-    assert spent(publish(path, wait=5.0)) == ONE
+    assert spent(publish(place, wait=5.0)) == ONE
 
 
-def test_two_views_of_one_table_share_one_budget(path):
-    one, two = publish(path), publish(path)
+def test_two_views_of_one_table_share_one_budget(place):
+    one, two = publish(place), publish(place)
     pay(one, "q", price=credits(6))
     with pytest.raises(BudgetSpent):
         pay(two, "r", price=credits(6))
@@ -359,14 +359,14 @@ def test_two_views_of_one_table_share_one_budget(path):
     ask(two, "s")
 
 
-def test_entries_list_what_was_charged(path):
-    journal = publish(path)
+def test_entries_list_what_was_charged(place):
+    journal = publish(place)
     journal.grant("ann", credits(5))
     ask(journal, "q", values=(4,), key="k")
     pay(journal, "r", analyst="ann")
     pay(journal, "q", analyst="ann")
     journal.close()
-    journal = publish(path)
+    journal = publish(place)
     found = list(journal.entries())
     assert [(e.analyst, e.digest, e.key, e.answered, e.values) for e in found] == [
         ("owner", "q", "k", True, (4,)),
@@ -377,17 +377,17 @@ def test_entries_list_what_was_charged(path):
     assert len(list(journal.entries("ann", after=found[1].seq))) == 1
 
 
-def test_no_rule_reads_the_clock(path, monkeypatch):
+def test_no_rule_reads_the_clock(place, monkeypatch):
     """Ten years back or forth between any two calls: the same answers, prices and refusals."""
     clock = iter(range(10**12))
     now = time.time()
     jumps = (now + (-1) ** n * 10 * 365 * 86400 for n in clock)
     monkeypatch.setattr(time, "time", lambda: next(jumps))
-    journal = publish(path)
+    journal = publish(place)
     for number in range(10):
         ask(journal, f"q{number}", key=str(number))
     journal.close()
-    journal = publish(path)
+    journal = publish(place)
     assert pay(journal, "q1", key="1").answered
     with pytest.raises(BudgetSpent):
         pay(journal, "r")
@@ -401,7 +401,7 @@ def test_the_ledger_holds_no_fingerprint_and_the_state_is_private(path, state):
     assert {found.parent.stat().st_mode & 0o777 for found in kept} == {0o700}
 
 
-def test_header_reads_back(path):
-    header = publish(path).header
+def test_header_reads_back(place):
+    header = publish(place).header
     assert TableHeader.from_body(json.loads(json.dumps(header.to_body()))) == header
     assert header.neighbours == "replace"

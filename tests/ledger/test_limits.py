@@ -20,14 +20,14 @@ HUGE = Loss(10**4400, 0)
 
 @pytest.mark.parametrize("bad", NOT_TEXT, ids=range(len(NOT_TEXT)))
 @pytest.mark.parametrize("field", ["key", "analyst", "digest"])
-def test_what_is_not_storable_text_is_refused_and_harms_nobody(path, field, bad):
-    with closing(publish(path)) as journal:
+def test_what_is_not_storable_text_is_refused_and_harms_nobody(place, field, bad):
+    with closing(publish(place)) as journal:
         with pytest.raises(InvalidQuery):
             pay(journal, "q", **{field: bad})
         with pytest.raises(InvalidQuery):
             journal.grant(bad, ONE)
         assert ask(journal, "r").answered
-    with closing(publish(path)) as journal:
+    with closing(publish(place)) as journal:
         assert spent(journal) == ONE
 
 
@@ -45,10 +45,10 @@ def test_names_of_tables_and_accounts_and_facts_are_text(path):
     assert not path.exists()
 
 
-def test_amounts_are_bounded(path):
+def test_amounts_are_bounded(place):
     with pytest.raises(InvalidQuery, match="larger than any budget"):
-        publish(path, cap=HUGE)
-    with closing(publish(path)) as journal:
+        publish(place, cap=HUGE)
+    with closing(publish(place)) as journal:
         for use in (
             lambda: pay(journal, "q", price=HUGE),
             lambda: pay(journal, "q", price=Loss(0, AMOUNT)),
@@ -62,7 +62,7 @@ def test_amounts_are_bounded(path):
         with pytest.raises(Refused):  # the largest that may be asked for is simply too much
             pay(journal, "q", price=Loss(AMOUNT - 1, AMOUNT - 1))
         ask(journal, "r")
-    with closing(publish(path)) as journal:
+    with closing(publish(place)) as journal:
         assert spent(journal) == ONE
 
 
@@ -75,8 +75,8 @@ def test_an_error_before_any_change_is_its_callers_alone(journal):
     assert ask(journal, "q").answered
 
 
-def test_an_error_after_a_change_closes_the_ledger(path, monkeypatch):
-    journal = publish(path)
+def test_an_error_after_a_change_closes_the_ledger(place, monkeypatch):
+    journal = publish(place)
 
     def fails():
         journal._book.add({"kind": "grant", "table": "people", "analyst": "a", "credits": 1})
@@ -85,12 +85,12 @@ def test_an_error_after_a_change_closes_the_ledger(path, monkeypatch):
         journal._book.submit(fails)
     with pytest.raises(Refused, match="closed"):
         pay(journal, "q")
-    with closing(publish(path)) as journal:
+    with closing(publish(place)) as journal:
         assert spent(journal) == credits(0)
 
 
-def test_a_failure_after_the_commit_says_that_the_charge_may_stand(path, monkeypatch):
-    journal = publish(path)
+def test_a_failure_after_the_commit_says_that_the_charge_may_stand(place, monkeypatch):
+    journal = publish(place)
 
     def fails(step):
         if step == "committed":
@@ -105,13 +105,13 @@ def test_a_failure_after_the_commit_says_that_the_charge_may_stand(path, monkeyp
         pay(journal, "q", key="k")
     assert not hasattr(refusal.value, "charged_unknown")
     journal.close()
-    with closing(publish(path)) as journal:
+    with closing(publish(place)) as journal:
         assert pay(journal, "q", key="k").charged == {}
         assert spent(journal) == ONE
 
 
-def test_an_entry_of_another_ledger_is_not_settled(path, tmp_path):
-    one, two = publish(path), publish(tmp_path / "two")
+def test_an_entry_of_another_ledger_is_not_settled(place, tmp_path):
+    one, two = publish(place), publish(tmp_path / "two")
     foreign, own = pay(one, "q"), pay(two, "q")
     assert foreign.seq == own.seq
     with pytest.raises(Refused, match="not open in this ledger"):

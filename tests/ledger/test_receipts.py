@@ -22,8 +22,8 @@ VerifyKey(bytes.fromhex(public)).verify(body, bytes.fromhex(found["signature"]))
 """
 
 
-def test_a_receipt_says_what_was_charged_and_released(path):
-    journal = publish(path)
+def test_a_receipt_says_what_was_charged_and_released(place):
+    journal = publish(place)
     entry = ask(journal, "q", values=(3, -4))
     assert entry.receipt is not None
     body = entry.receipt.body
@@ -44,12 +44,12 @@ def test_a_receipt_verifies_without_ledger_and_without_this_package(journal):
     subprocess.run(command, check=True)
 
 
-def test_the_same_entry_has_the_same_receipt_every_time(path):
-    journal = publish(path)
+def test_the_same_entry_has_the_same_receipt_every_time(place):
+    journal = publish(place)
     entry = ask(journal, "q")
     assert journal.receipt(entry.seq) == entry.receipt
     journal.close()
-    assert publish(path).receipt(entry.seq).to_json() == entry.receipt.to_json()
+    assert publish(place).receipt(entry.seq).to_json() == entry.receipt.to_json()
 
 
 def test_every_changed_field_is_noticed(journal):

@@ -8,33 +8,33 @@ from sulq.ledger.inspection import inspect
 from sulq.ledger.register import fingerprint_cache, store_fingerprint
 
 
-def test_the_same_data_has_one_ledger(path, tmp_path):
-    publish(path, fingerprint="f").close()
+def test_the_same_data_has_one_ledger(place, tmp_path):
+    publish(place, fingerprint="f").close()
     second = tmp_path / "second.ledger"
     with pytest.raises(Refused, match="registered with another ledger"):
         publish(second, fingerprint="f")
     assert not second.exists()
-    publish(path, fingerprint="f").close()
+    publish(place, fingerprint="f").close()
 
 
-def test_an_existing_ledger_cannot_take_data_of_another(path, tmp_path):
-    publish(path, fingerprint="f").close()
+def test_an_existing_ledger_cannot_take_data_of_another(place, tmp_path):
+    publish(place, fingerprint="f").close()
     other = tmp_path / "other.ledger"
     publish(other, fingerprint="g").close()
     with pytest.raises(Refused, match="registered with another"):
         publish(other, fingerprint="f", name="copy")
 
 
-def test_one_ledger_does_not_publish_the_same_data_twice(path):
-    journal = publish(path, fingerprint="f")
+def test_one_ledger_does_not_publish_the_same_data_twice(place):
+    journal = publish(place, fingerprint="f")
     with pytest.raises(Refused, match="another table"):
-        publish(path, fingerprint="f", name="again")
+        publish(place, fingerprint="f", name="again")
     ask(journal, "q")
-    assert list(inspect(path).statements) == ["people"]
+    assert list(inspect(place).statements) == ["people"]
 
 
-def test_registered_data_is_refused_in_memory(path):
-    publish(path, fingerprint="f").close()
+def test_registered_data_is_refused_in_memory(place):
+    publish(place, fingerprint="f").close()
     with pytest.raises(Refused, match="registered"):
         publish(":memory:", fingerprint="f")
     publish(":memory:", fingerprint="g")
@@ -42,11 +42,11 @@ def test_registered_data_is_refused_in_memory(path):
 
 
 @pytest.mark.parametrize(("first", "then"), [("f", "g"), ("f", None), (None, "f")])
-def test_a_table_keeps_its_data(path, first, then):
-    publish(path, fingerprint=first).close()
+def test_a_table_keeps_its_data(place, first, then):
+    publish(place, fingerprint=first).close()
     with pytest.raises(Refused, match="content has changed"):
-        publish(path, fingerprint=then)
-    publish(path, fingerprint=first).close()
+        publish(place, fingerprint=then)
+    publish(place, fingerprint=first).close()
 
 
 def test_moving_the_ledger_keeps_everything(path, tmp_path):

@@ -6,6 +6,7 @@ import shutil
 
 import pytest
 from tests.ledger.publishing import ask, credits, pay, publish, spent
+from tests.ledger.stores import put_back, save
 
 from sulq.errors import BudgetSpent, Refused
 from sulq.ledger.budgets import OWNER
@@ -21,8 +22,8 @@ def released(journal, question, analyst=OWNER):
     )
 
 
-def declared(path=":memory:", divisor=4):
-    journal = publish(path)
+def declared(place=":memory:", divisor=4):
+    journal = publish(place)
     journal.declare(MENU, divisor, "terms")
     return journal
 
@@ -79,12 +80,12 @@ def test_nothing_is_declared_after_a_noisy_answer_nor_twice():
         declared().declare(MENU, 4, "terms")
 
 
-def test_a_release_is_stored_once_and_survives_reopening(path):
-    journal = declared(path)
+def test_a_release_is_stored_once_and_survives_reopening(place):
+    journal = declared(place)
     first = journal.settle(released(journal, "a"), [41])
     assert journal.settle(first, [99]).values == (41,)
     journal.close()
-    journal = publish(path)
+    journal = publish(place)
     again = released(journal, "a")
     assert (again.values, again.receipt.to_json()) == ((41,), first.receipt.to_json())
     assert "under assumptions" in again.receipt.body["noise"]
@@ -99,16 +100,16 @@ def test_an_analyst_without_a_grant_gets_nothing():
         released(journal, "a", analyst="eve")
 
 
-def test_a_lost_release_burns_even_with_its_receipt(path, tmp_path):
-    journal = declared(path)
+def test_a_lost_release_burns_even_with_its_receipt(place):
+    journal = declared(place)
     journal.close()
-    shutil.copy(path, tmp_path / "backup")
-    journal = publish(path)
+    saved = save(place)
+    journal = publish(place)
     receipt = journal.settle(released(journal, "a"), [41]).receipt.to_json()
     journal.close()
-    shutil.copy(tmp_path / "backup", path)
-    assert recover(path, [receipt]).burnt
-    assert spent(publish(path)) == credits(10)
+    put_back(place, saved)
+    assert recover(place, [receipt]).burnt
+    assert spent(publish(place)) == credits(10)
 
 
 def test_an_unanswered_release_is_closed_by_a_recovery(path, tmp_path):
@@ -128,23 +129,23 @@ def test_an_unanswered_release_is_closed_by_a_recovery(path, tmp_path):
     assert journal.statement().divisor == 4
 
 
-def lose(path, tmp_path, act):
+def lose(place, act):
     """What `act` does to the ledger is lost, and the ledger recovered without receipts."""
-    shutil.copy(path, tmp_path / "backup")
-    journal = publish(path)
+    saved = save(place)
+    journal = publish(place)
     act(journal)
     journal.close()
-    shutil.copy(tmp_path / "backup", path)
-    assert recover(path).burnt
-    return publish(path)
+    put_back(place, saved)
+    assert recover(place).burnt
+    return publish(place)
 
 
-def test_after_a_recovery_nothing_more_is_released(path, tmp_path):
+def test_after_a_recovery_nothing_more_is_released(place):
     """A second draw of a top-up, or another set of the menu: whatever was lost may be out."""
-    journal = declared(path)
+    journal = declared(place)
     first = journal.settle(released(journal, "b"), [41])
     journal.close()
-    journal = lose(path, tmp_path, lambda j: j.settle(released(j, "a"), [7]))
+    journal = lose(place, lambda j: j.settle(released(j, "a"), [7]))
     for question in ("a", "c"):
         with pytest.raises(Refused, match="exact release is closed"):
             released(journal, question)
@@ -152,26 +153,26 @@ def test_after_a_recovery_nothing_more_is_released(path, tmp_path):
     assert journal.statement().released == 1
 
 
-def test_after_a_recovery_nothing_is_declared(path, tmp_path):
-    journal = publish(path)
+def test_after_a_recovery_nothing_is_declared(place):
+    journal = publish(place)
     journal.close()
-    journal = lose(path, tmp_path, lambda j: j.declare(MENU, 4, "terms"))
+    journal = lose(place, lambda j: j.declare(MENU, 4, "terms"))
     with pytest.raises(Refused, match="exact release is closed"):
         journal.declare(MENU, 4, "terms")
 
 
-def test_a_statement_says_that_a_release_may_be_lost(path, tmp_path):
+def test_a_statement_says_that_a_release_may_be_lost(place):
     facts = {"schema": "{}", "promise": '{"epsilon":"1"}', "assumptions": "{}"}
-    with_assumptions = publish(path, facts=facts)
+    with_assumptions = publish(place, facts=facts)
     assert not with_assumptions.statement().maybe_released
     ask(with_assumptions, "x")
     with_assumptions.close()
-    shutil.copy(path, tmp_path / "backup")
-    with_assumptions = publish(path, facts=facts)
+    saved = save(place)
+    with_assumptions = publish(place, facts=facts)
     ask(with_assumptions, "y")
     with_assumptions.close()
-    shutil.copy(tmp_path / "backup", path)
-    recover(path)
-    found = publish(path, facts=facts)
+    put_back(place, saved)
+    recover(place)
+    found = publish(place, facts=facts)
     assert found.statement().maybe_released
     found.close()

@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import pytest
 from tests.ledger.publishing import ONE, ask, credits, pay, publish, spent
+from tests.ledger.stores import put_back, save, sql, store_of
 
 from sulq.accounting.losses import Loss
 from sulq.errors import BudgetSpent, InvalidQuery, Refused
@@ -24,11 +25,8 @@ def left(journal, analyst="owner"):
     return journal.remaining(analyst)
 
 
-def bodies(path):
-    store = SqliteStore(path)
-    found = [json.loads(row.body) for row in store.rows()]
-    store.close(tidy=False)
-    return found
+def bodies(place):
+    return [json.loads(body) for (body,) in sql(place, "select body from events order by seq")]
 
 
 def forget_process(journal):
@@ -111,8 +109,8 @@ def test_repeats_are_free_for_the_owner_and_paid_once_by_an_analyst(journal):
     assert left(journal, "ann") == credits(2)
 
 
-def test_of_delta_there_may_be_less_than_wanted(path):
-    journal = publish(path, cap=credits(10, delta=7))
+def test_of_delta_there_may_be_less_than_wanted(place):
+    journal = publish(place, cap=credits(10, delta=7))
     aside = journal.reserve("owner", credits(4, delta=100))
     assert left(aside) == credits(4, delta=7)
     assert left(journal) == credits(6, delta=0)
@@ -120,82 +118,82 @@ def test_of_delta_there_may_be_less_than_wanted(path):
     assert left(journal) == credits(10, delta=7)
 
 
-def test_it_is_in_the_statement_and_in_the_chain(path):
-    journal = publish(path)
+def test_it_is_in_the_statement_and_in_the_chain(place):
+    journal = publish(place)
     aside = journal.reserve("owner", credits(6))
     ask(aside, "q")
     (line,) = journal.statement().reservations
     assert (line.analyst, line.amount, line.left) == ("owner", credits(6), credits(5))
     assert line.at > 0
     assert journal.statement().reserved == credits(5)
-    assert inspect(path).statements["people"].reservations == (line,)
+    assert inspect(place).statements["people"].reservations == (line,)
     aside.close()
     assert journal.statement().reservations == ()
     journal.close()
-    kinds = [(body["kind"], body.get("reservation")) for body in bodies(path)]
+    kinds = [(body["kind"], body.get("reservation")) for body in bodies(place)]
     seq = line.number
     assert kinds[-4:] == [("reserve", None), ("charge", seq), ("answer", None), ("return", seq)]
 
 
-def test_without_a_reservation_the_events_are_as_they_were(path):
+def test_without_a_reservation_the_events_are_as_they_were(place):
     """Ledgers of older versions, and receipts, know nothing of it."""
-    journal = publish(path)
+    journal = publish(place)
     plain = ask(journal, "q")
     aside = journal.reserve("owner", credits(2))
     paid = ask(aside, "r")
     aside.close()
     journal.close()
-    found = {body["digest"]: body for body in bodies(path) if body["kind"] == "charge"}
+    found = {body["digest"]: body for body in bodies(place) if body["kind"] == "charge"}
     assert "reservation" not in found["q"]
     assert plain.receipt.body.keys() == paid.receipt.body.keys()
 
 
-def test_after_a_crash_the_next_opening_gives_back_what_was_not_spent(path):
-    journal = publish(path)
+def test_after_a_crash_the_next_opening_gives_back_what_was_not_spent(place):
+    journal = publish(place)
     aside = journal.reserve("owner", credits(6))
     ask(aside, "q", price=credits(2))
     pay(aside, "open", price=credits(1))  # charged, never answered: stays charged
     forget_process(journal)
-    assert inspect(path).statements["people"].reserved == credits(3)  # looking ends nothing
-    again = publish(path)
+    assert inspect(place).statements["people"].reserved == credits(3)  # looking ends nothing
+    again = publish(place)
     assert again.statement().reservations == ()
     assert (spent(again), left(again)) == (credits(3), credits(7))
     again.close()
-    assert bodies(path)[-1] | {"at": 0} == {
+    assert bodies(place)[-1] | {"at": 0} == {
         "kind": "return",
         "table": "people",
         "reservation": aside.reservation,
         "void": True,
         "at": 0,
     }
-    assert spent(publish(path)) == credits(3)  # and replays
+    assert spent(publish(place)) == credits(3)  # and replays
 
 
-def test_another_view_of_an_open_ledger_ends_nobodys_reservation(path):
-    journal = publish(path)
+def test_another_view_of_an_open_ledger_ends_nobodys_reservation(place):
+    journal = publish(place)
     aside = journal.reserve("owner", credits(6))
-    other = publish(path)
+    other = publish(place)
     assert left(other) == credits(4)
     assert left(aside) == credits(6)
-    second = publish(path, name="two")
+    second = publish(place, name="two")
     assert left(aside) == credits(6)
     for one in (second, other, aside, journal):
         one.close()
 
 
-def test_all_tables_of_a_file_are_freed_whichever_is_opened(path):
-    journal = publish(path)
-    second = publish(path, name="two")
+def test_all_tables_of_a_file_are_freed_whichever_is_opened(place):
+    journal = publish(place)
+    second = publish(place, name="two")
     aside = second.reserve("owner", credits(6))
     forget_process(journal)
     del aside
-    again = publish(path)
-    assert inspect(path).statements["two"].reserved == NOTHING
+    again = publish(place)
+    assert inspect(place).statements["two"].reserved == NOTHING
     again.close()
 
 
-def test_a_crash_while_it_is_freed_is_mended_by_the_opening_after(path, monkeypatch):
-    journal = publish(path)
+def test_a_crash_while_it_is_freed_is_mended_by_the_opening_after(place, monkeypatch):
+    journal = publish(place)
     journal.reserve("owner", credits(6))
     forget_process(journal)
 
@@ -203,25 +201,25 @@ def test_a_crash_while_it_is_freed_is_mended_by_the_opening_after(path, monkeypa
         raise OSError("disk full")
 
     with monkeypatch.context() as broken:
-        broken.setattr(SqliteStore, "append", fail)
+        broken.setattr(store_of(place), "append", fail)
         with pytest.raises(Refused):
-            publish(path)
-    again = publish(path)
+            publish(place)
+    again = publish(place)
     assert left(again) == credits(10)
 
 
-def test_a_reservation_outlives_the_journal_it_came_from(path):
-    journal = publish(path)
+def test_a_reservation_outlives_the_journal_it_came_from(place):
+    journal = publish(place)
     aside = journal.reserve("owner", credits(6))
     journal.close()
     ask(aside, "q")
     aside.close()
-    again = publish(path)  # the file was let go
+    again = publish(place)  # the file was let go
     assert (spent(again), left(again)) == (ONE, credits(9))
 
 
-def test_one_that_nobody_holds_any_more_goes_back(path):
-    journal = publish(path)
+def test_one_that_nobody_holds_any_more_goes_back(place):
+    journal = publish(place)
     aside = journal.reserve("owner", credits(6))
     assert left(journal) == credits(4)
     del aside
@@ -239,18 +237,18 @@ def test_none_inside_another(journal):
         journal.reserve("owner", 3)
 
 
-def test_a_lost_reservation_cannot_be_told_from_a_charge(path):
+def test_a_lost_reservation_cannot_be_told_from_a_charge(place):
     """A number that no receipt names may have spent anything: everything counts as spent."""
-    journal = publish(path)
+    journal = publish(place)
     ask(journal, "a")
     journal.close()
-    shutil.copy(path, path.with_suffix(".old"))
-    journal = publish(path)
+    saved = save(place)
+    journal = publish(place)
     journal.reserve("owner", credits(6))
     journal.close()
-    shutil.copy(path.with_suffix(".old"), path)
-    assert recover(path).burnt
-    assert left(publish(path)) == NOTHING
+    put_back(place, saved)
+    assert recover(place).burnt
+    assert left(publish(place)) == NOTHING
 
 
 def test_a_recovery_ends_reservations_and_counts_what_receipts_prove(path):
@@ -323,9 +321,9 @@ def test_a_chain_that_no_honest_writer_makes_is_refused(path, change, of):
         History().take(rows)
 
 
-def test_a_price_below_its_parts_comes_out_of_what_is_free(path):
+def test_a_price_below_its_parts_comes_out_of_what_is_free(place):
     """An earlier answer that was lost meanwhile: the reservation pays what was agreed, no more."""
-    journal = publish(path)
+    journal = publish(place)
     aside = journal.reserve("owner", credits(6))
     parts = {"": credits(4)}
     aside.charge(

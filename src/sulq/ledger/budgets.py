@@ -57,14 +57,17 @@ class Budgets:
     reserved: Loss = NOTHING  # kept: granted and not spent, and in the owner's reservations
     reservations: dict[int, Reservation] = field(default_factory=dict)  # those that are open
     divisor: int = 1
+    ceiling: Loss = field(init=False)  # the cap, or what releases made elsewhere drove it to
 
     def __post_init__(self) -> None:
+        self.ceiling = self.cap
         self.credits, self.delta = Tally(len(self.names)), Tally(len(self.names))
         self.shares = {OWNER: Share(None)}
 
     def copy(self) -> Budgets:
         """To try out what several questions cost together."""
         twin = replace(self)
+        twin.ceiling = self.ceiling
         twin.credits, twin.delta = self.credits.copy(), self.delta.copy()
         twin.shares = {name: replace(own) for name, own in self.shares.items()}
         twin.reservations = {seq: replace(found) for seq, found in self.reservations.items()}
@@ -232,7 +235,7 @@ class Budgets:
         self.void()
         self.credits.scale(credits)
         self.delta.scale(delta)
-        self.cap, self.reserved = cap, NOTHING
+        self.cap, self.reserved, self.ceiling = cap, NOTHING, cap
         for own in self.shares.values():
             left = Loss(own.left.credits * credits // 1, own.left.delta)
             own.spent = Loss(
@@ -301,8 +304,16 @@ class Budgets:
         is the same however many rows change (TB.8).
         """
         if self.divisor == 1:
-            self.cap = Loss(self.cap.credits // divisor, self.cap.delta)
+            self.cap = self.ceiling = Loss(self.cap.credits // divisor, self.cap.delta)
             self.divisor = divisor
+
+    def spend_outside(self, loss: Loss) -> None:
+        """Every account pays, beyond the cap too: it has happened."""
+        everybody = Part(loss, ((0, len(self.names) - 1),))
+        self.credits.add(everybody, loss.credits)
+        self.delta.add(everybody, loss.delta)
+        held, top = self.held, self.ceiling
+        self.ceiling = Loss(max(held.credits, top.credits), max(held.delta, top.delta))
 
     def void(self) -> None:
         """Every reservation ends."""

@@ -85,6 +85,57 @@ class Amended:
     cap: Loss
 
 
+@dataclass(frozen=True, slots=True)
+class Outside:
+    """A release made elsewhere about the same people, as it is booked here.
+
+    `loss` is what every account pays; `for_delta` steps of its credits stand for `delta`.
+    """
+
+    epsilon: Fraction | None  # as the owner stated it; None: in credits
+    delta: Fraction
+    loss: Loss
+    for_delta: int
+    reason: str
+    seq: int = 0  # of its event
+    at: int = 0
+
+    def __post_init__(self) -> None:
+        check_loss("outside loss", self.loss)
+        check_reason(self.reason)
+        if self.for_delta > self.loss.credits or self.delta < 0:
+            raise InvalidQuery("an outside loss is less than what stands for its delta")
+
+    def __str__(self) -> str:
+        stated = "" if self.epsilon is None else f", epsilon {float(self.epsilon):.6g}"
+        taken = f", delta {float(self.delta):.3g}" if self.delta else ""
+        return f"{Ended(self.at, self.reason)}{stated}{taken}"
+
+    def to_body(self, table: str) -> dict[str, Any]:
+        return {
+            "kind": "outside",
+            "table": table,
+            "epsilon": None if self.epsilon is None else str(self.epsilon),
+            "delta": str(self.delta),
+            "loss": loss_to_json(self.loss),
+            "for_delta": str(self.for_delta),
+            "reason": self.reason,
+        }
+
+    @classmethod
+    def from_body(cls, seq: int, body: Mapping[str, Any]) -> Outside:
+        epsilon = None if body["epsilon"] is None else Fraction(body["epsilon"])
+        return cls(
+            epsilon,
+            Fraction(body["delta"]),
+            loss_from_json(body["loss"]),
+            int(body["for_delta"]),
+            body["reason"],
+            seq,
+            body.get("at", 0),
+        )
+
+
 def check_reason(reason: object) -> None:
     check_text("reason", reason, REASON)
 

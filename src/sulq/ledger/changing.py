@@ -1,17 +1,31 @@
-"""The owner's changes, decided on the writer's thread: revoke, amend, close for good.
+"""The owner's changes, decided on the writer's thread: revoke, amend, book what was released
+elsewhere, close for good.
 
-Each is one event. Proof that none undoes spending: docs/proofs/ledger.md, sections 10 to 12.
+Each is one event. Proof that none undoes spending: docs/proofs/ledger.md, sections 10 to 14.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from fractions import Fraction
+
+from sulq.accounting.losses import Loss
 from sulq.errors import Refused
 from sulq.ledger import events
 from sulq.ledger.admission import Desk
 from sulq.ledger.budgets import OWNER
-from sulq.ledger.changes import Amendment, Ended
+from sulq.ledger.changes import Amendment, Ended, Outside
 from sulq.ledger.entries import Grant
 from sulq.ledger.reservations import NOTHING
+
+
+def grant(desk: Desk, analyst: str, credits: Loss) -> Grant:
+    """Out of what is neither spent nor kept."""
+    desk.check_open()
+    desk.table.budgets.admit_grant(analyst, credits)
+    row = desk.book.add(events.granted(desk.name, analyst, credits))
+    own = desk.table.budgets.shares[analyst]
+    return Grant(row.seq, analyst, own.granted or NOTHING, own.spent)
 
 
 def revoke(desk: Desk, analyst: str, reason: str) -> Grant:
@@ -50,6 +64,25 @@ def amend(desk: Desk, wanted: Amendment) -> int:
             "questions were declared for exact release, certified for the table as it is; it"
             " cannot be amended any more"
         )
+    if table.outside_delta and wanted.facts["promise"] != table.header.facts["promise"]:
+        raise Refused(
+            "a release made elsewhere took a part of this promise's delta, and what that costs is"
+            " proved for this promise alone: it cannot be raised any more"
+        )
     table.budgets.admit_amend(wanted.cap, wanted.credits, wanted.delta)
     desk.book.add(wanted.to_body(desk.name))
     return table.generation
+
+
+def outside(desk: Desk, price: Callable[[Fraction], Outside]) -> Outside:
+    """Book what `price` says, told which delta others have taken before; there is no refusal for
+    want of budget: it has happened."""
+    desk.check_open()
+    wanted = price(desk.table.outside_delta)
+    if desk.table.declaration is not None and wanted.delta:
+        raise Refused(
+            "exact release was declared on this table, and what a release with a delta adds to it"
+            " is not proved; state a larger epsilon that holds with delta 0"
+        )
+    desk.book.add(wanted.to_body(desk.name))
+    return desk.table.outside[-1]

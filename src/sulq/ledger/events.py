@@ -1,6 +1,7 @@
 """The events of a chain, as JSON objects. Integers are decimal text; `table` names the table.
 
-Besides these: `table` (header.py) publishes one, `amend` (changes.py) changes what is promised.
+Besides these: `table` (header.py) publishes one, `amend` (changes.py) changes what is promised, and
+`outside` (changes.py) books what was released elsewhere.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from sulq.ledger.anchor import Mark, is_sealed
 from sulq.ledger.chain import START, canonical, link
 from sulq.ledger.header import TableHeader
 from sulq.ledger.store import FORMAT, Row
-from sulq.ledger.table import Table
+from sulq.ledger.table import LOST, Table
 
 _LEDGER = re.compile(r"[0-9a-f]{32}")
 
@@ -109,6 +109,9 @@ class History:
             self.tables[body["table"]].apply(seq, body)
 
     def _recover(self, seq: int, body: Mapping[str, Any]) -> None:
+        if body["public_key"] != self.public:
+            for table in self.tables.values():
+                table.stamp = LOST  # nobody can compare it any more
         if not body["genuine"]:
             self.publics.clear()  # whoever wrote that chain may have named keys of their own
         self.publics.append(body["public_key"])

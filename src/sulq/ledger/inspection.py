@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import tempfile
 import time
@@ -16,11 +15,13 @@ from sulq.ledger.anchor import Mark, furthest
 from sulq.ledger.book import Files, opened, path_home
 from sulq.ledger.history import History, unverified
 from sulq.ledger.keys import key_at
+from sulq.ledger.places import is_shared, place_name, read_place
+from sulq.ledger.postgres import PostgresStore
 from sulq.ledger.receipts import check_signature, read_receipt
 from sulq.ledger.sqlite import SqliteStore
 from sulq.ledger.state import read_private
 from sulq.ledger.statement import Statement, statement
-from sulq.ledger.store import Row
+from sulq.ledger.store import Row, Store
 
 TRIES = 10
 PAUSE = 0.05  # seconds between two tries
@@ -63,23 +64,22 @@ def inspect(path: str | Path) -> Inspection:
     book = opened(path)
     if book is not None:  # closing a second handle on the file would drop this process's lock on it
         return book.read(lambda: _inspected(book.rows(), None))
-    where = Path(os.path.realpath(path))
-    if not where.is_file():
+    if not is_shared(path) and not Path(place_name(path)).is_file():
         raise Refused(f"there is no ledger at {path}")
     for _ in range(TRIES - 1):
         with suppress(Refused):  # the holder may have written while we copied
-            found = _inspect_copy(where)
+            found = _inspect_copy(path)
             if found.anchored or found.anchor is None:
                 return found
         time.sleep(PAUSE)
-    return _inspect_copy(where)
+    return _inspect_copy(path)
 
 
-def _inspect_copy(path: Path) -> Inspection:
-    """The anchor is read before the file: a ledger in use only runs ahead of it."""
-    known = (read_private(path_home(str(path)) / "ledger") or b"").decode("ascii", "replace")
+def _inspect_copy(path: str | Path) -> Inspection:
+    """The anchor is read before the ledger: one in use only runs ahead of it."""
+    known = (read_private(path_home(place_name(path)) / "ledger") or b"").decode("ascii", "replace")
     anchor = read_private(Files(known).anchor) if known else None
-    with _copied(path) as store:
+    with _looked_at(path) as store:
         return _inspected(store.rows(), anchor)
 
 
@@ -91,21 +91,35 @@ def verified_rows(path: str | Path) -> list[Row]:
         return book.read(lambda: list(book.rows()))
     for _ in range(TRIES - 1):
         with suppress(Refused):  # as in `inspect`
-            return _verified_copy(Path(os.path.realpath(path)))
+            return _verified_copy(path)
         time.sleep(PAUSE)
-    return _verified_copy(Path(os.path.realpath(path)))
+    return _verified_copy(path)
 
 
-def _verified_copy(path: Path) -> list[Row]:
-    with _copied(path) as store:
+def _verified_copy(path: str | Path) -> list[Row]:
+    with _looked_at(path) as store:
         rows = list(store.rows())
     _inspected(rows, None)
     return rows
 
 
 @contextmanager
+def _looked_at(path: str | Path) -> Iterator[Store]:
+    """The ledger as it is now."""
+    if not is_shared(path):
+        with _copied(Path(place_name(path))) as copy:
+            yield copy
+        return
+    store = PostgresStore(read_place(str(path)), joins=False)
+    try:
+        yield store
+    finally:
+        store.close(tidy=False)
+
+
+@contextmanager
 def _copied(path: Path) -> Iterator[SqliteStore]:
-    """The ledger as it is now, in a place of its own."""
+    """A file's content, in a place of its own."""
     with tempfile.TemporaryDirectory(prefix="sulq-") as private:  # mode 0700
         copy = Path(private) / "ledger"
         try:

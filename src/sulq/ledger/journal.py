@@ -9,6 +9,7 @@ import secrets
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from fractions import Fraction
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -19,7 +20,7 @@ from sulq.ledger import answers, changing, events, steps
 from sulq.ledger.admission import CLOSED, Desk
 from sulq.ledger.book import MEMORY, Book, open_book
 from sulq.ledger.budgets import ended
-from sulq.ledger.changes import Amendment, Ended, check_reason, stale, too_late
+from sulq.ledger.changes import Amendment, Ended, Outside, check_reason, stale, too_late
 from sulq.ledger.charges import group
 from sulq.ledger.entries import Ask, Entry, Grant, Priced
 from sulq.ledger.header import TableHeader
@@ -232,15 +233,7 @@ class Journal:
         """Add to an analyst's share, out of what is neither spent nor granted."""
         check_text("analyst's name", analyst)
         check_loss("grant", credits)
-
-        def work() -> Grant:
-            self._desk.check_open()
-            self._table.budgets.admit_grant(analyst, credits)
-            row = self._book.add(events.granted(self._name, analyst, credits))
-            own = self._table.budgets.shares[analyst]
-            return Grant(row.seq, analyst, own.granted or NOTHING, own.spent)
-
-        return self._submit(work)
+        return self._submit(lambda: changing.grant(self._desk, analyst, credits))
 
     def revoke(self, analyst: str, reason: str = "") -> Grant:
         """What is unspent of a share goes back; nothing more is for this name until a new grant."""
@@ -254,6 +247,10 @@ class Journal:
         ended = self._submit(lambda: changing.close(self._desk, reason))
         note_if_closed(self._shared, self._table)
         return ended
+
+    def outside(self, price: Callable[[Fraction], Outside]) -> Outside:
+        """Book a release made elsewhere; `price` is told the delta that others have taken."""
+        return self._submit(lambda: changing.outside(self._desk, price))
 
     def amend(self, wanted: Amendment) -> Journal:
         """Other facts and another cap; the journal that comes back goes by them, this one ends."""

@@ -7,7 +7,7 @@ from sulq.ledger.admission import Desk
 from sulq.ledger.book import Book
 from sulq.ledger.header import TableHeader
 from sulq.ledger.register import note_closed, was_closed, was_published
-from sulq.ledger.table import Table
+from sulq.ledger.table import LOST, Table
 
 
 def published(book: Book, wanted: TableHeader, create: bool, stamp: str | None = None) -> int:
@@ -19,10 +19,10 @@ def published(book: Book, wanted: TableHeader, create: bool, stamp: str | None =
     table = book.history.tables.get(wanted.name)
     if table is not None:
         _check(book, table, wanted)
-        if table.stamp != stamp:
+        if table.stamp not in (stamp, LOST):
             raise Refused(
-                f"the data of table {wanted.name!r} is not what was published: every replica must"
-                " read the same content; copy it from where it was published"
+                f"the data of table {wanted.name!r} is not what was published: its content has"
+                " changed, or this replica reads other data; every replica must read the same"
             )
         return table.generation
     if not create:

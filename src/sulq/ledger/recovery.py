@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -18,6 +17,8 @@ from sulq.ledger.chain import canonical
 from sulq.ledger.events import recovered
 from sulq.ledger.history import History
 from sulq.ledger.keys import Key, key_at, replace_key
+from sulq.ledger.places import is_shared, place_name, read_place
+from sulq.ledger.postgres import PostgresStore
 from sulq.ledger.receipts import Receipt, check_signature, read_receipt
 from sulq.ledger.sqlite import SqliteStore
 from sulq.ledger.state import Hold, named, private_directory, read_private
@@ -47,10 +48,9 @@ def recover(path: str | Path, receipts: Iterable[str] = (), *, wait: float = 5.0
     """
     if opened(path) is not None:
         raise Refused(f"the ledger {path} is open in this process; close it first")
-    where = os.path.realpath(path)
-    if not Path(where).is_file():
+    if not is_shared(path) and not Path(place_name(path)).is_file():
         raise Refused(f"there is no ledger at {path}; restore a backup of it first")
-    with _held(where, wait) as (home, store, history):
+    with _held(path, wait) as (home, store, history):
         files, ledger = Files(history.ledger), history.ledger
         present = key_at(files.key)
         publics = [*([present.public] if present else []), *history.publics]
@@ -62,6 +62,8 @@ def recover(path: str | Path, receipts: Iterable[str] = (), *, wait: float = 5.0
         # An anchor that cannot be read may have seen anything.
         burn = found.burn or not genuine or (anchor is not None and mark is None)
         missing = found.last - history.mark.seq
+        # Of a shared ledger another replica may have seen more: nobody knows where it ended.
+        burn = burn or (is_shared(path) and missing > 0)
         key = present if present and present.public == history.public else None
         # Only an anchor of today's key: one from before it leaves the ledger closed.
         current = furthest(anchor or b"", ledger, [history.public])
@@ -95,16 +97,23 @@ def _sealers(
 
 
 @contextmanager
-def _held(where: str, wait: float) -> Iterator[tuple[Path, Store, History]]:
-    deadline = time.monotonic() + wait
+def _held(path: str | Path, wait: float) -> Iterator[tuple[Path, Store, History]]:
+    deadline, where = time.monotonic() + wait, place_name(path)
     home = private_directory("paths", named(where))
     holds = [Hold(home / "holder", where, deadline)]
     try:
-        holds.append(Hold(Path(where), where, deadline, create=False, note=False))
-        store = SqliteStore(where, wait)
+        store: Store
+        if is_shared(path):
+            store = PostgresStore(read_place(str(path)))
+        else:
+            holds.append(Hold(Path(where), where, deadline, create=False, note=False))
+            store = SqliteStore(where, wait)
         try:
             history = History()
             history.take(store.rows())
+            if isinstance(store, PostgresStore):  # nobody writes until we have
+                rows = store.begin(history.mark.seq)
+                history.take(rows[bool(history.ledger) :])
             if not history.ledger:
                 raise Refused(f"the ledger {where} is empty; restore a backup of it first")
             known = (read_private(home / "ledger") or b"").decode("ascii", "replace")

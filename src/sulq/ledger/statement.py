@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 
 from sulq.accounting.losses import Loss
-from sulq.ledger.changes import Amended, Ended
+from sulq.ledger.changes import Amended, Ended, Outside
 from sulq.ledger.history import History
 from sulq.ledger.reservations import NOTHING, less
 
@@ -63,6 +64,7 @@ class Statement:
     public_key: str
     closed: Ended | None = None  # for good: when and why
     amended: tuple[Amended, ...] = ()  # what was promised before, oldest first
+    outside: tuple[Outside, ...] = ()  # released elsewhere and booked here, oldest first
     burnt: bool = False  # events were lost, so all counts as spent; they may have promised more
 
     @property
@@ -74,6 +76,36 @@ class Statement:
     def spent(self) -> Loss:
         """The worst account: what the table has lost."""
         return self.accounts[0].spent
+
+    @property
+    def left(self) -> Fraction:
+        """Credits that the worst account has left."""
+        nothing = self.closed is not None
+        return Fraction(0) if nothing else less(self.cap, self.spent).credits_fraction
+
+    @property
+    def exceeded(self) -> Loss:
+        """By how much releases made elsewhere went beyond the cap."""
+        return less(self.spent, self.cap)
+
+    @property
+    def outside_delta(self) -> Fraction:
+        """The chance that a release made elsewhere told everything."""
+        return sum((line.delta for line in self.outside), Fraction(0))
+
+    @property
+    def pure_outside(self) -> tuple[Fraction, Fraction]:
+        """(epsilon, credits) of the releases made elsewhere whose epsilon was stated."""
+        stated = [line for line in self.outside if line.epsilon is not None]
+        paid = sum(line.loss.credits - line.for_delta for line in stated)
+        epsilon = sum((line.epsilon or Fraction(0) for line in stated), Fraction(0))
+        return epsilon, Loss(paid, 0).credits_fraction
+
+    @property
+    def lost(self) -> Fraction:
+        """Credits that the worst account lost: what is spent, less what stands for a delta."""
+        stands = Loss(sum(line.for_delta for line in self.outside), 0)
+        return less(self.spent, stands).credits_fraction
 
 
 def statement(history: History, name: str) -> Statement:
@@ -115,5 +147,6 @@ def statement(history: History, name: str) -> Statement:
         history.public,
         table.closed,
         tuple(table.amended),
+        tuple(table.outside),
         table.burnt,
     )

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from typing import Any
 
 from sulq.errors import Refused
 from sulq.ledger.budgets import OWNER, Budgets
-from sulq.ledger.changes import Amended, Amendment, Ended
+from sulq.ledger.changes import Amended, Amendment, Ended, Outside
 from sulq.ledger.charges import from_json, loss_from_json
 from sulq.ledger.header import TableHeader
 
 ATTEMPTS = 3  # G.3.6
+LOST = "lost"  # of a stamp: with the key it was made by
 ASKING = ("charge", "release", "repeat", "retry", "plan", "reserve")
 """Events by somebody who may ask."""
 
@@ -87,6 +89,7 @@ class Table:
     answered: int = 0
     closed: Ended | None = None  # for good
     amended: list[Amended] = field(default_factory=list)
+    outside: list[Outside] = field(default_factory=list)  # released elsewhere, oldest first
     stamp: str | None = None  # of the content, under the ledger's key; where replicas share it
 
     def __post_init__(self) -> None:
@@ -97,6 +100,11 @@ class Table:
     def generation(self) -> int:
         """Counts amendments: what was opened before one is priced by other rules."""
         return len(self.amended)
+
+    @property
+    def outside_delta(self) -> Fraction:
+        """The chance that a release made elsewhere told everything."""
+        return sum((found.delta for found in self.outside), Fraction(0))
 
     def apply(self, seq: int, body: Mapping[str, Any]) -> None:
         if self.closed is not None:
@@ -152,6 +160,10 @@ class Table:
                 self.budgets.revoke(body["analyst"], Ended.from_body(body))
             case "amend":
                 self._amend(seq, body)
+            case "outside":
+                found = Outside.from_body(seq, body)
+                self.budgets.spend_outside(found.loss)
+                self.outside.append(found)
             case "close":
                 self.budgets.void()
                 self.closed = Ended.from_body(body)
@@ -164,6 +176,8 @@ class Table:
             raise ValueError("amended too late")
         header, wanted = self.header, Amendment.from_body(body)
         before = Amended(seq, body.get("at", 0), wanted.reason, header.facts, header.cap)
+        if self.outside_delta and (wanted.credits, wanted.delta) != (1, 1):
+            raise ValueError("what stands for a delta is worth something else now")
         self.budgets.amend(wanted.cap, wanted.credits, wanted.delta)
         self.header = replace(header, facts=wanted.facts, cap=wanted.cap)
         self.amended.append(before)
@@ -232,7 +246,7 @@ class Table:
 
     def overdrawn(self) -> bool:
         """True for a chain that no honest writer makes."""
-        over = not self.budgets.held.within(self.budgets.cap)
+        over = not self.budgets.held.within(self.budgets.ceiling)
         return over or any(
             own.granted is not None
             and (own.spent.credits > own.granted.credits or own.spent.delta > own.granted.delta)

@@ -21,6 +21,7 @@ import httpx
 
 from sulq.errors import Refused, SulqError
 from sulq.ledger.book import path_home
+from sulq.ledger.places import place_name
 from sulq.ledger.state import private_directory, private_path, read_private, write_private
 from sulq.server.access import Access, Role
 from sulq.server.tables import Tables
@@ -126,7 +127,7 @@ def _by_ledger(tables: Tables) -> dict[str, dict[str, str]]:
 
 def serving(ledger: str | Path) -> Serving | None:
     """The server that holds the ledger at this path, if one does and answers."""
-    known = read_private(path_home(os.path.realpath(ledger)) / "ledger")
+    known = read_private(path_home(place_name(ledger)) / "ledger")
     if not known:
         return None
     path = private_path("serving", known.decode("ascii", "replace") + ".json")
