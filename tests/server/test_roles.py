@@ -47,6 +47,15 @@ MATRIX: dict[tuple[str, str], tuple[frozenset[Role] | None, object]] = {
     ("PATCH", f"{TABLE}/grants/{{name}}"): (OWNER, {"credits": 1}),
     ("DELETE", f"{TABLE}/grants/{{name}}"): (OWNER, None),
     ("POST", f"{TABLE}/close"): (OWNER, {"reason": "the study has ended"}),
+    ("GET", "/v1/drafts"): (OWNER, None),
+    ("POST", "/v1/drafts"): (OWNER, {"source": "people.parquet"}),
+    ("GET", "/v1/drafts/{number}"): (OWNER, None),
+    ("PUT", "/v1/drafts/{number}"): (OWNER, {}),
+    ("DELETE", "/v1/drafts/{number}"): (OWNER, None),
+    ("GET", "/v1/drafts/{number}/check"): (OWNER, None),
+    ("GET", "/v1/drafts/{number}/sizing"): (OWNER, None),
+    ("POST", "/v1/drafts/{number}/rehearse"): (OWNER, None),
+    ("POST", "/v1/drafts/{number}/publish"): (OWNER, {}),
 }
 """Who may, and a body that is understood. A refusal by role comes before anything else."""
 

@@ -68,7 +68,15 @@ def serve(
             " way reads tokens and answers: give --tls-cert and --tls-key, or listen on 127.0.0.1"
             " behind a proxy that has TLS"
         )
-    run(tables, where, pacing=pacing, delay=delay, open_browser=open_browser, as_json=as_json)
+    run(
+        tables,
+        where,
+        pacing=pacing,
+        delay=delay,
+        open_browser=open_browser,
+        as_json=as_json,
+        policy=policy_file(file, policy),
+    )
     talk("stopped; every answer that was charged is stored")
 
 
@@ -80,6 +88,7 @@ def run(
     delay: str | None,
     open_browser: bool | None,
     as_json: bool,
+    policy: Path | None = None,
 ) -> None:
     """Listen, open the tables, serve, close the tables."""
     from sulq.cli.opening import opened
@@ -96,7 +105,7 @@ def run(
         def published(table: TablePolicy) -> Database:
             return charging_for_time(stack.enter_context(opened(table)), settings)
 
-        tables = Tables({table.name: published(table) for table in policies}, published)
+        tables = Tables({table.name: published(table) for table in policies}, published, policy)
 
         def told(now: Started) -> None:
             if as_json:
@@ -129,6 +138,13 @@ def check_pacing(where: Where, pacing: bool) -> None:
             f"--no-pacing is for this machine only, and {where.host} is not: the time of a reply"
             " would tell of rows; leave it out, or listen on 127.0.0.1"
         )
+
+
+def policy_file(file: Path | None, policy: Path) -> Path:
+    """The policy that is served: named, or the one beside a file of rows."""
+    if file is None or policy != POLICY:
+        return policy.absolute()
+    return (file if file.suffix == ".toml" else file.parent / POLICY).absolute()
 
 
 def chosen_tables(file: Path | None, policy: Path) -> list[TablePolicy]:

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from fastapi import FastAPI
 
 from sulq.database import Database
-from sulq.server import routes_about, routes_ask, routes_grants, routes_tables
+from sulq.server import routes_about, routes_ask, routes_drafts, routes_grants, routes_tables
 from sulq.server.access import Access
 from sulq.server.console import mount_console
 from sulq.server.edge import Edge
@@ -24,7 +24,13 @@ from sulq.server.tables import Tables
 
 __all__ = ["Settings", "create_app"]
 
-ROUTERS = (routes_about.router, routes_tables.router, routes_ask.router, routes_grants.router)
+ROUTERS = (
+    routes_about.router,
+    routes_tables.router,
+    routes_ask.router,
+    routes_grants.router,
+    routes_drafts.router,
+)
 
 
 def create_app(

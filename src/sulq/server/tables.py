@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping
+from pathlib import Path
 
 from sulq.database import Database
 from sulq.policy import TablePolicy
@@ -17,10 +18,12 @@ class Tables:
         self,
         databases: Mapping[str, Database],
         publish: Callable[[TablePolicy], Database] | None = None,
+        policy: Path | None = None,
     ) -> None:
+        """`publish` opens a new table, which is then written into the file `policy`."""
         self._databases = dict(databases)
         self._lock = threading.Lock()
-        self.publish = publish
+        self.publish, self.policy = publish, policy
         self.on_change: Callable[[], None] | None = None
 
     def names(self) -> list[str]:

@@ -8,10 +8,12 @@ from __future__ import annotations
 from fastapi import FastAPI
 
 from sulq.server.console import (
+    access_page,
     ask_page,
     budget_page,
     ledger_page,
     pages,
+    publish_page,
     risk_page,
     shell,
     table_page,
@@ -25,6 +27,8 @@ ROUTERS = (
     budget_page.router,
     ledger_page.router,
     risk_page.router,
+    access_page.router,
+    publish_page.router,
     pages.router,
 )
 

@@ -1,0 +1,333 @@
+"""Drafts of tables that are not published yet: what an owner typed, and what it still lacks.
+
+A draft lies in the state directory, for owners only. Its source is a file in the directory of the
+served policy, read for its types (docs/guides/console.md); no value of it is kept or shown.
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+import re
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from sulq.engines.physical import INTEGERS
+from sulq.errors import InvalidQuery, Refused, SulqError
+from sulq.ledger.state import private_directory, read_private, write_private
+from sulq.policy import ColumnPolicy, TablePolicy
+from sulq.policy.columns import OPEN
+from sulq.policy.files import policy_text, read_policy
+from sulq.policy.survey import ENDINGS, WHEN, Survey
+from sulq.schema.promise import Promise
+from sulq.server.problems import Problem, not_found
+
+MOST_DRAFTS = 100
+WEAK = 2
+"""Above this epsilon a promise is weak, and wants a written reason."""
+Text = Annotated[str, Field(max_length=200)]
+Kind = Literal["number", "category", "flag", "text", "hidden"]
+_ID = re.compile(r"[0-9a-f]{16}")
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,62}")
+
+
+class DraftColumn(BaseModel):
+    """What the owner says of one column; `type` is what the file says."""
+
+    model_config = ConfigDict(extra="forbid")
+    name: Annotated[str, Field(min_length=1, max_length=200)]
+    type: Text = ""
+    kind: Kind = "hidden"
+    low: Text = ""
+    high: Text = ""
+    values: Annotated[str, Field(max_length=20_000)] = ""
+    public: bool = False
+    confirmed: bool = False
+
+
+class Draft(BaseModel):
+    """A table to be."""
+
+    model_config = ConfigDict(extra="forbid")
+    name: Annotated[str, Field(max_length=63)] = ""
+    source: Text = ""
+    unit: Text = "row"
+    max_rows: Annotated[int, Field(ge=1, le=1_000)] = 1
+    columns: Annotated[list[DraftColumn], Field(max_length=1_000)] = []
+    epsilon: Text = "1"
+    delta: Text = "1e-6"
+    queries: Annotated[int, Field(ge=1, le=10**9)] = 1_000
+    neighbours: Literal["replace", "add-remove"] = "replace"
+    smallest: Annotated[int, Field(ge=1, le=10**12)] = 10_000
+    reason: Annotated[str, Field(max_length=500)] = ""
+    rehearsed: bool = False
+
+    @property
+    def promise(self) -> Promise:
+        return Promise(self.epsilon, self.delta, self.queries, neighbours=self.neighbours)
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """How a column stands: ready, confirm, fix, todo or hidden; and what to do."""
+
+    word: str
+    said: str = ""
+
+
+def new_draft(home: Path, source: str) -> Draft:
+    """The draft that the file's types propose; identifiers start hidden."""
+    survey = Survey(source_in(home, source))
+    try:
+        name = re.sub(r"\W+", "_", source.split(".")[0]).strip("_") or "table"
+        proposed, _ = survey.policy(name, source, f"{name}.ledger", from_data=False)
+        kinds = {column.name: column.kind for column in proposed.columns}
+        columns = [
+            DraftColumn(name=column, type=held.split("(")[0].lower(), kind=_kind(kinds, column))
+            for column, held in survey.types.items()
+        ]
+    finally:
+        survey.close()
+    return Draft(name=name[:63], source=source, columns=columns)
+
+
+def _kind(kinds: Mapping[str, str], column: str) -> Kind:
+    hidden = re.search(r"e-?mail|notes?$|comment|address|phone|(^|_)name$", column, re.IGNORECASE)
+    found = "hidden" if hidden else kinds.get(column, "hidden")
+    return found if found in ("number", "category", "flag", "text") else "hidden"  # type: ignore[return-value]
+
+
+def sources(home: Path | None) -> list[str]:
+    """Files that may be published: those of the policy's own directory."""
+    if home is None or not home.is_dir():
+        return []
+    return sorted(
+        entry.name for entry in home.iterdir() if entry.name.endswith(ENDINGS) and entry.is_file()
+    )
+
+
+def source_in(home: Path, source: str) -> Path:
+    """The file of that name; `InvalidQuery` for every way out of the directory."""
+    path = home / source
+    if Path(source).name != source or source not in sources(home):
+        raise InvalidQuery(
+            "the source must be a Parquet or CSV file in the directory of the served policy"
+        )
+    if path.resolve().parent != home.resolve():
+        raise InvalidQuery("the source must lie in the directory of the policy, not behind a link")
+    return path
+
+
+def rows_of(home: Path, draft: Draft) -> int | None:
+    """How many rows: public where one row is replaced, else nobody's business."""
+    if draft.neighbours != "replace" or draft.unit != "row":
+        return None
+    survey = Survey(source_in(home, draft.source))
+    try:
+        return survey.rows()
+    finally:
+        survey.close()
+
+
+# --- from what was typed to a policy ---
+
+
+def state_of(column: DraftColumn) -> State:
+    if column.kind == "hidden":
+        return State("hidden")
+    try:
+        facts = facts_of(column)
+        ready = ColumnPolicy(column.name, facts)
+        if ready.lacks:
+            what = "both bounds" if column.kind == "number" else "the possible values"
+            return State("todo", f"Write {what}.")
+        ready.column()
+    except SulqError as error:
+        return State("fix", _first(str(error)))
+    if column.public and not column.confirmed:
+        return State("confirm")
+    return State("ready")
+
+
+def _first(text: str) -> str:
+    said = text.split(";")[0]
+    return said[:1].upper() + said[1:] + "."
+
+
+def facts_of(column: DraftColumn) -> dict[str, Any]:
+    """As the policy file has it; `?` where something is still to be written."""
+    public = {"public": True} if column.public else {}
+    if column.kind == "number":
+        low, high = (_bound(end, column.type) for end in (column.low, column.high))
+        if OPEN not in (low, high) and low >= high:
+            raise InvalidQuery("the lower bound is above the upper one")
+        step = {"step": 1} if column.type.upper() in INTEGERS else {}
+        return {"number": [low, high], **step, **public}
+    if column.kind == "category":
+        values = [value.strip() for value in column.values.split(",") if value.strip()]
+        if len(set(values)) != len(values):
+            raise InvalidQuery("a value is listed twice")
+        return {"category": values or [OPEN], **public}
+    return {"flag": True, **public} if column.kind == "flag" else {"text": True}
+
+
+def _bound(text: str, kind: str) -> Any:
+    typed = text.strip().replace("\u2212", "-")
+    if not typed:
+        return OPEN
+    try:
+        if kind.upper() in WHEN:
+            day = datetime.date.fromisoformat(typed)
+            return (
+                day if kind.upper() == "DATE" else datetime.datetime(day.year, day.month, day.day)
+            )
+        number = Decimal(typed.replace(",", "").replace(" ", ""))
+        if not number.is_finite() or abs(number.adjusted()) > 300:
+            raise InvalidQuery("a bound must be a finite number")
+        return int(number) if number == number.to_integral_value() else number
+    except (InvalidOperation, ValueError):
+        want = "a date such as 2020-01-01" if kind.upper() in WHEN else "a number such as 110"
+        raise InvalidQuery(f"a bound must be {want}") from None
+
+
+def policy_of(draft: Draft, home: Path) -> TablePolicy:
+    """The table as it would be published; columns that are wrong have `?` again."""
+    columns = []
+    for column in draft.columns:
+        if column.kind == "hidden":
+            continue
+        try:
+            facts = facts_of(column)
+        except InvalidQuery:
+            facts = facts_of(column.model_copy(update={"low": "", "high": "", "values": ""}))
+        columns.append(ColumnPolicy(column.name, facts))
+    unit = draft.unit or "row"
+    return TablePolicy(
+        draft.name,
+        draft.source,
+        f"{draft.name}.ledger",
+        draft.promise,
+        tuple(columns),
+        unit,
+        1 if unit == "row" else draft.max_rows,
+        home=home,
+    )
+
+
+def draft_text(draft: Draft, home: Path) -> str:
+    """The policy as TOML: what is shown is what is published."""
+    try:
+        text = policy_text(policy_of(draft, home), {})
+    except SulqError as error:
+        return f"# {error}\n"
+    why = " ".join(draft.reason.split())
+    return f"# why so weak a promise: {why}\n{text}" if why else text
+
+
+def faults(draft: Draft, home: Path, taken: list[str]) -> list[str]:
+    """Everything that stands between a draft and its publication."""
+    found = []
+    if not _NAME.fullmatch(draft.name) or draft.name == "new":
+        found.append("the name: letters, digits, - and _, beginning with a letter")
+    elif draft.name in taken or (home / f"{draft.name}.ledger").exists():
+        found.append("the name: there is a table, or a ledger, of this name already")
+    if draft.unit != "row" and draft.unit not in {column.name for column in draft.columns}:
+        found.append("who is protected: the column that tells people apart")
+    by_state: dict[str, list[str]] = {}
+    for column in draft.columns:
+        by_state.setdefault(state_of(column).word, []).append(column.name)
+    for word, said in (("fix", "the entries of"), ("todo", "what is possible for"),
+                       ("confirm", "whether everybody may know")):  # fmt: skip
+        if word in by_state:
+            found.append(f"{said} {', '.join(by_state[word])}")
+    if set(by_state) <= {"hidden"}:
+        found.append("no column can be asked about")
+    try:
+        if draft.promise.epsilon > WEAK and not draft.reason.strip():
+            found.append("the reason for so weak a promise")
+        if not found:
+            policy_of(draft, home).schema()
+    except SulqError as error:
+        found.append(str(error))
+    return found
+
+
+def published_policy(draft: Draft, home: Path, taken: list[str]) -> TablePolicy:
+    """The policy to publish; `InvalidQuery` names what is missing."""
+    source_in(home, draft.source)
+    if found := faults(draft, home, taken):
+        raise InvalidQuery(f"not ready to publish: {'; '.join(found)}")
+    return policy_of(draft, home)
+
+
+def joined(file: Path, text: str, name: str) -> bytes:
+    """The policy file with one table more, checked by reading it as a file would be."""
+    before = file.read_bytes() if file.exists() else b""
+    after = before.rstrip() + (b"\n\n" if before.strip() else b"") + text.encode()
+    trial = file.with_name(f".{secrets.token_hex(8)}.toml")
+    try:
+        trial.write_bytes(after)
+        known = read_policy(trial)
+    except OSError:
+        raise Refused("the policy file cannot be written; check its directory") from None
+    finally:
+        trial.unlink(missing_ok=True)
+    if name not in known:
+        raise Refused("the policy file did not take the new table; add it by hand")
+    return after
+
+
+class Drafts:
+    """Drafts by number, in the state directory."""
+
+    def __init__(self, place: Path | None = None) -> None:
+        self._place = place
+
+    def add(self, draft: Draft) -> str:
+        if len(self.listed()) >= MOST_DRAFTS:
+            raise Refused(f"there are {MOST_DRAFTS} drafts already; publish or remove some")
+        number = secrets.token_hex(8)
+        self.save(number, draft)
+        return number
+
+    def save(self, number: str, draft: Draft) -> None:
+        write_private(self._path(number), draft.model_dump_json().encode(), replace=True)
+
+    def load(self, number: str) -> Draft:
+        content = read_private(self._path(number))
+        try:
+            if content is not None:
+                return Draft.model_validate(json.loads(content))
+        except (ValueError, ValidationError):
+            pass
+        raise _no_draft()
+
+    def remove(self, number: str) -> None:
+        self._path(number).unlink(missing_ok=True)
+
+    def listed(self) -> list[tuple[str, Draft]]:
+        found = []
+        for path in sorted(self._home().glob("*.json"), key=lambda one: one.stat().st_mtime):
+            try:
+                found.append((path.stem, self.load(path.stem)))
+            except Problem:
+                continue
+        return found[::-1]
+
+    def _home(self) -> Path:
+        return self._place or private_directory("drafts")
+
+    def _path(self, number: str) -> Path:
+        if not _ID.fullmatch(number):
+            raise _no_draft()
+        return self._home() / f"{number}.json"
+
+
+def _no_draft() -> Problem:
+    return not_found("there is no such draft")
