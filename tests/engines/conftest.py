@@ -1,11 +1,13 @@
-"""One PostgreSQL for all engine tests of a worker, or the reason why there is none."""
+"""One PostgreSQL and one Spark for all engine tests of a worker, or why there is none."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from tests.postgres_server import MISSING, PostgresServer, programs, running
+from tests.spark_session import spark_session, why_not
 
 
 @pytest.fixture(scope="session")
@@ -14,3 +16,13 @@ def postgres() -> Iterator[PostgresServer]:
         pytest.skip(MISSING)
     with running() as server:
         yield server
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    reason = why_not()
+    if reason is not None:
+        pytest.skip(reason)
+    session = spark_session(tmp_path_factory.mktemp("spark"))
+    yield session
+    session.stop()

@@ -232,7 +232,7 @@ def test_bad_paths(tmp_path: Path) -> None:
     refused(pd.DataFrame({"v": []}, dtype="float64"), schema, "no rows")
 
 
-@pytest.mark.parametrize("url", ["spark://host/people", "ftp://x/y"])
+@pytest.mark.parametrize("url", ["mysql://host/people", "ftp://x/y"])
 def test_addresses_of_other_engines(url: str) -> None:
     with pytest.raises(Refused, match="give a file or a table"):
         open_engine(url, Schema(NUMBER))

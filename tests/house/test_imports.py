@@ -54,7 +54,8 @@ USERS_OF_THE_PAGE = ("sulq.cli", "sulq.server", "sulq.report", "sulq.demo")
 
 # Imports of our own modules inside a function: only where a missing extra must not stop the rest,
 # or where most processes never need them and would start slower (the parts of `outer`).
-OUTER = ("query/sum_query.py", "schema/binding.py", "engines/duckdb.py", "engines/postgres.py")
+OUTER = ("query/sum_query.py", "schema/binding.py", "engines/duckdb.py", "engines/postgres.py",
+         "engines/spark.py")  # fmt: skip
 LATE_IMPORTS = ("cli/", "engines/engine.py", "database/selecting.py", *OUTER)
 NOISE = ("sulq.noise",)
 

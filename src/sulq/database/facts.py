@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
+from urllib.parse import parse_qsl, unquote, urlsplit
 
-from sulq.engines.engine import Engine
+from sulq.engines.engine import SPARK_SCHEMES, Engine
 from sulq.schema.columns import Schema
 from sulq.schema.promise import Promise
 
@@ -27,7 +27,15 @@ def table_facts(schema: Schema, promise: Promise) -> dict[str, str]:
 def name_of(source: object) -> str:
     """What a ledger calls the table; of an address only the table's own name."""
     if isinstance(source, str) and "://" in source:
-        return unquote(urlsplit(source).path.rpartition("/")[2].rpartition(".")[2]) or "table"
+        parts = urlsplit(source)
+        if parts.scheme.lower() not in SPARK_SCHEMES:
+            return unquote(parts.path.rpartition("/")[2].rpartition(".")[2]) or "table"
+        asked = dict(parse_qsl(parts.query))
+        if "table" in asked:
+            return asked["table"].rpartition(".")[2] or "table"
+        # the path of sc:// may hold a token
+        local = unquote(parts.path) if parts.scheme.lower() == "spark+local" else ""
+        return Path(asked.get("path", local)).name.split(".")[0] or "table"
     if isinstance(source, str | Path):
         return Path(source).name.split(".")[0] or "table"
     return "table"

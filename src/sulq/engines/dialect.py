@@ -62,6 +62,11 @@ class Dialect:
         return f"sum({value})"
 
     @staticmethod
+    def whole_sum(value: str, largest: int, rows: int) -> str:
+        """The sum of BIGINTs of at most this size over so many rows; 128 bits hold any."""
+        return f"sum({value})"
+
+    @staticmethod
     def truncated_division(over: str, under: str) -> str:
         return f"({over} // {under})"
 

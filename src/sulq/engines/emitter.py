@@ -334,7 +334,7 @@ class Emitter:
             known = [str(v) for v in node.values if isinstance(v, int) and -(2**63) < v < 2**63]
         else:
             held = [v for v in node.values if isinstance(v, str) and self.dialect.can_hold(v)]
-            known = [Dialect.text(v) for v in held]
+            known = [self.dialect.text(v) for v in held]
         if not known:
             return Test(f"({place.sql} IS NOT NULL)" if node.negated else "FALSE")
         word = "NOT IN" if node.negated else "IN"

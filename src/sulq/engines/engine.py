@@ -16,8 +16,7 @@ if TYPE_CHECKING:  # outer products load their part when first asked
     from sulq.schema.vectors import BlockSums
 
     Program: TypeAlias = RowSums | TreeSums | PersonSums | BlockSums
-
-NOT_HERE = {"spark": "Spark"}
+SPARK_SCHEMES = ("spark", "spark+local", "spark+session", "sc")
 
 
 class Engine(Protocol):
@@ -69,9 +68,10 @@ def open_engine(source: Any, schema: Schema, *, threads: int | None = None) -> E
             from sulq.engines.postgres import open_postgres
 
             return open_postgres(source, schema, threads=threads)
-        named = NOT_HERE.get(scheme.lower())
-        if named is not None:
-            raise Refused(f"the {named} engine is not installed; give a file or a table")
+        if scheme.lower() in SPARK_SCHEMES:
+            from sulq.engines.spark import open_spark
+
+            return open_spark(source, schema, threads=threads)
         raise Refused(f"no engine for {scheme[:20]!r} addresses; give a file or a table")
     from sulq.engines.duckdb import open_duckdb  # the driver is loaded when it is needed
 

@@ -31,7 +31,8 @@ def person_statement(program: PersonSums, places: Mapping[str, Place], most_rows
     shared = frozenset(node for node, uses in draft.uses.items() if uses > 1)
     keys, aggregates, source = _parts(program, sums, Emitter(places, shared), most_rows)
     held = dict(zip(sums.aggregates, aggregates, strict=True))
-    wide = next(iter(places.values())).dialect.wide
+    speak = next(iter(places.values())).dialect
+    wide = speak.wide
     parts = [f"{weight} * {wide(held[part])}" for weight, part in sums.terms[0]]
     named = [
         _one_key(key, group) if isinstance(group, BinCells) else key
@@ -48,10 +49,12 @@ def person_statement(program: PersonSums, places: Mapping[str, Place], most_rows
     clipped = Dialect.bigint(
         f"LEAST(GREATEST(s, {wide(str(program.low))}), {wide(str(program.high))})"
     )
+    largest = max(abs(program.low), abs(program.high))
+    summed = speak.whole_sum(clipped, largest, most_rows)
     per_person = ", ".join(str(number + 1) for number in range(len(keys) + 1))
     per_cell = ", ".join(str(number + 1) for number in range(len(keys)))
     sql = (
-        f"SELECT {', '.join([*columns, f'COALESCE(sum({clipped}), 0)'])}"
+        f"SELECT {', '.join([*columns, f'COALESCE({summed}, 0)'])}"
         f" FROM (SELECT {inner} {source} GROUP BY {per_person}) AS persons"
         f"{f' GROUP BY {per_cell}' if per_cell else ''}"
     )

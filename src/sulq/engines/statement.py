@@ -111,7 +111,7 @@ def aggregate_sql(part: Aggregate, emitter: Emitter, most_rows: int) -> str:
         case Total(value=node):
             value = emitter.integer(node)
             exact = value.largest * most_rows <= EXACT_SUM
-            summed = f"sum({value.sql})"
+            summed = emitter.dialect.whole_sum(value.sql, value.largest, most_rows)
             if value.real is not None and exact:
                 summed = emitter.dialect.real_sum(value.real)
             return f"COALESCE({summed}, 0)"
