@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from tests.ledger.publishing import publish
+from tests.ledger.replicas import Replica
 from tests.ledger.stores import Place, new_place
 from tests.postgres_server import MISSING, NO_DRIVER, PostgresServer, programs, running
 
@@ -54,3 +55,19 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     directory = tmp_path / "state"
     monkeypatch.setenv("SULQ_STATE", str(directory))
     return directory
+
+
+@pytest.fixture
+def replicas(address: str, tmp_path: Path) -> tuple[Replica, Replica]:
+    """Two of them; the first made the ledger."""
+    one, two = (Replica(address, tmp_path / name) for name in ("one", "two"))
+    one.open().close()
+    return one, two.join(one)
+
+
+@pytest.fixture
+def both(replicas: tuple[Replica, Replica]) -> Iterator[tuple[Journal, Journal]]:
+    one, two = (replica.open() for replica in replicas)
+    yield one, two
+    one.close()
+    two.close()

@@ -59,6 +59,7 @@ class Book:
         self.left_open = [  # by whoever had the file before: ended with the first work
             (name, seq) for name, table in history.tables.items() for seq in table.open_reservations
         ]
+        self.place: str | None = None  # where it was opened
         self._pending: dict[int, Row] = {}
         self._process = os.getpid()
         self._lock = threading.RLock()
@@ -183,7 +184,9 @@ def open_book(path: str | Path, wait: float, create: bool) -> Book:
     if str(path) == MEMORY:
         return begun(SqliteStore(MEMORY, create=True), None, [])
     where = place_name(path)
-    return registered(where, lambda: _open(where, wait, create))
+    book = registered(where, lambda: _open(where, wait, create))
+    book.place = where
+    return book
 
 
 def registered(where: str, make: Callable[[], Book]) -> Book:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from fractions import Fraction
 from typing import Any
 
 from sulq.accounting.losses import Loss
+from sulq.accounting.outside import Taken
 from sulq.errors import InvalidQuery, Refused
 from sulq.ledger.charges import loss_from_json, loss_to_json
 from sulq.ledger.limits import TEXT, check_loss, check_text
@@ -89,13 +90,15 @@ class Amended:
 class Outside:
     """A release made elsewhere about the same people, as it is booked here.
 
-    `loss` is what every account pays; `for_delta` steps of its credits stand for `delta`.
+    `loss` is what every account pays; `stands` steps of its credits stand for what was `taken` out
+    of the promise, the rest was lost as an answer loses it.
     """
 
     epsilon: Fraction | None  # as the owner stated it; None: in credits
     delta: Fraction
     loss: Loss
-    for_delta: int
+    stands: int
+    taken: Taken
     reason: str
     seq: int = 0  # of its event
     at: int = 0
@@ -103,8 +106,8 @@ class Outside:
     def __post_init__(self) -> None:
         check_loss("outside loss", self.loss)
         check_reason(self.reason)
-        if self.for_delta > self.loss.credits or self.delta < 0:
-            raise InvalidQuery("an outside loss is less than what stands for its delta")
+        if not 0 <= self.stands <= self.loss.credits or self.taken.delta < self.delta:
+            raise InvalidQuery("an outside loss is less than what stands for it")
 
     def __str__(self) -> str:
         stated = "" if self.epsilon is None else f", epsilon {float(self.epsilon):.6g}"
@@ -118,7 +121,8 @@ class Outside:
             "epsilon": None if self.epsilon is None else str(self.epsilon),
             "delta": str(self.delta),
             "loss": loss_to_json(self.loss),
-            "for_delta": str(self.for_delta),
+            "stands": str(self.stands),
+            "taken": [str(self.taken.epsilon), str(self.taken.delta)],
             "reason": self.reason,
         }
 
@@ -129,11 +133,21 @@ class Outside:
             epsilon,
             Fraction(body["delta"]),
             loss_from_json(body["loss"]),
-            int(body["for_delta"]),
+            int(body["stands"]),
+            Taken(*(Fraction(part) for part in body["taken"])),
             body["reason"],
             seq,
             body.get("at", 0),
         )
+
+
+def taken_by(outside: Iterable[Outside]) -> Taken:
+    """What all of them took out of the promise."""
+    found = [one.taken for one in outside]
+    nothing = Fraction(0)
+    return Taken(
+        sum((one.epsilon for one in found), nothing), sum((one.delta for one in found), nothing)
+    )
 
 
 def check_reason(reason: object) -> None:

@@ -7,9 +7,9 @@ Each is one event. Proof that none undoes spending: docs/proofs/ledger.md, secti
 from __future__ import annotations
 
 from collections.abc import Callable
-from fractions import Fraction
 
 from sulq.accounting.losses import Loss
+from sulq.accounting.outside import NONE, Taken
 from sulq.errors import Refused
 from sulq.ledger import events
 from sulq.ledger.admission import Desk
@@ -64,25 +64,25 @@ def amend(desk: Desk, wanted: Amendment) -> int:
             "questions were declared for exact release, certified for the table as it is; it"
             " cannot be amended any more"
         )
-    if table.outside_delta and wanted.facts["promise"] != table.header.facts["promise"]:
+    if table.taken != NONE and wanted.facts.get("promise") != table.header.facts.get("promise"):
         raise Refused(
-            "a release made elsewhere took a part of this promise's delta, and what that costs is"
-            " proved for this promise alone: it cannot be raised any more"
+            "a release made elsewhere was taken out of this promise, and what that costs is proved"
+            " for this promise alone: it cannot be raised any more"
         )
     table.budgets.admit_amend(wanted.cap, wanted.credits, wanted.delta)
     desk.book.add(wanted.to_body(desk.name))
     return table.generation
 
 
-def outside(desk: Desk, price: Callable[[Fraction], Outside]) -> Outside:
-    """Book what `price` says, told which delta others have taken before; there is no refusal for
+def outside(desk: Desk, price: Callable[[Taken], Outside]) -> Outside:
+    """Book what `price` says, told what others took out of the promise before. Never refused for
     want of budget: it has happened."""
     desk.check_open()
-    wanted = price(desk.table.outside_delta)
-    if desk.table.declaration is not None and wanted.delta:
+    wanted = price(desk.table.taken)
+    if desk.table.declaration is not None and wanted.stands:
         raise Refused(
-            "exact release was declared on this table, and what a release with a delta adds to it"
-            " is not proved; state a larger epsilon that holds with delta 0"
+            "exact release was declared on this table, and what this adds to it is not proved;"
+            " state it in credits"
         )
     desk.book.add(wanted.to_body(desk.name))
     return desk.table.outside[-1]

@@ -9,12 +9,12 @@ import secrets
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from fractions import Fraction
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
 from sulq.accounting.losses import Loss
+from sulq.accounting.outside import Taken
 from sulq.errors import Refused
 from sulq.ledger import answers, changing, events, steps
 from sulq.ledger.admission import CLOSED, Desk
@@ -248,8 +248,8 @@ class Journal:
         note_if_closed(self._shared, self._table)
         return ended
 
-    def outside(self, price: Callable[[Fraction], Outside]) -> Outside:
-        """Book a release made elsewhere; `price` is told the delta that others have taken."""
+    def outside(self, price: Callable[[Taken], Outside]) -> Outside:
+        """Book a release made elsewhere; `price` is told what others took before."""
         return self._submit(lambda: changing.outside(self._desk, price))
 
     def amend(self, wanted: Amendment) -> Journal:

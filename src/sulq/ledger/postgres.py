@@ -117,13 +117,16 @@ class PostgresStore:
             ) from None
         except self._driver.errors.InsufficientPrivilege:
             self._drop()
-            raise Refused(
-                f"the ledger {self._place.shown} may not be used by this user of the server; grant"
-                " it SELECT and INSERT on the table, and USAGE on the schema sulq"
-            ) from None
+            raise self._not_allowed() from None
         except (self._driver.Error, UnicodeError):
             self._drop()
             raise Interrupted(charged=False) from None
+
+    def _not_allowed(self) -> Refused:
+        return Refused(
+            f"the ledger {self._place.shown} may not be used by this user of the server; grant it"
+            " SELECT and INSERT on the table, and USAGE on the schema sulq"
+        )
 
     def _again(self, work: Callable[[], T]) -> T:
         """As `_do`, for work outside a turn: once more if the connection had died meanwhile."""
@@ -157,6 +160,9 @@ class PostgresStore:
                 f"{self._place.shown} is not a ledger of sulq in format {FORMAT}; use the version"
                 " of sulq that wrote it, or give another name"
             )
+        wanted = "SELECT" if self.replica is None else "INSERT"
+        if not one(f"SELECT has_table_privilege('{table}', '{wanted}')").fetchone()[0]:
+            raise self._not_allowed()
 
     # -- a turn -----------------------------------------------------------------------------------
 

@@ -305,8 +305,8 @@ def _opened(
     if read_private(files.key) is None and read_private(files.anchor) is None:
         raise Refused(
             f"this is a new replica of the ledger {place.shown}, or its state directory is lost:"
-            " run `sulq share-key` where the ledger is in use and `sulq join` here, to get its key and"
-            " mark; where no replica has them left `sulq recover`"
+            " run `sulq share-key` where the ledger is in use and `sulq join` here, to get its key"
+            " and mark; where no replica has them left `sulq recover`"
         )
     key = read_key(files.key, history.public)
     check_seal(history, key, place.shown)

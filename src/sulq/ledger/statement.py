@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from sulq.accounting.losses import Loss
-from sulq.ledger.changes import Amended, Ended, Outside
+from sulq.accounting.outside import Taken
+from sulq.ledger.changes import Amended, Ended, Outside, taken_by
 from sulq.ledger.history import History
 from sulq.ledger.reservations import NOTHING, less
 
@@ -89,22 +90,22 @@ class Statement:
         return less(self.spent, self.cap)
 
     @property
-    def outside_delta(self) -> Fraction:
-        """The chance that a release made elsewhere told everything."""
-        return sum((line.delta for line in self.outside), Fraction(0))
+    def taken(self) -> Taken:
+        """What releases made elsewhere took out of the promise."""
+        return taken_by(self.outside)
 
     @property
     def pure_outside(self) -> tuple[Fraction, Fraction]:
-        """(epsilon, credits) of the releases made elsewhere whose epsilon was stated."""
-        stated = [line for line in self.outside if line.epsilon is not None]
-        paid = sum(line.loss.credits - line.for_delta for line in stated)
+        """(epsilon, credits) of the releases made elsewhere whose epsilon was paid in credits."""
+        stated = [line for line in self.outside if line.epsilon and not line.taken.epsilon]
+        paid = sum(line.loss.credits - line.stands for line in stated)
         epsilon = sum((line.epsilon or Fraction(0) for line in stated), Fraction(0))
         return epsilon, Loss(paid, 0).credits_fraction
 
     @property
     def lost(self) -> Fraction:
-        """Credits that the worst account lost: what is spent, less what stands for a delta."""
-        stands = Loss(sum(line.for_delta for line in self.outside), 0)
+        """Credits that the worst account lost: what is spent, less what stands for others."""
+        stands = Loss(sum(line.stands for line in self.outside), 0)
         return less(self.spent, stands).credits_fraction
 
 

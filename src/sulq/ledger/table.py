@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from fractions import Fraction
 from typing import Any
 
+from sulq.accounting.outside import NONE, Taken
 from sulq.errors import Refused
 from sulq.ledger.budgets import OWNER, Budgets
-from sulq.ledger.changes import Amended, Amendment, Ended, Outside
+from sulq.ledger.changes import Amended, Amendment, Ended, Outside, taken_by
 from sulq.ledger.charges import from_json, loss_from_json
 from sulq.ledger.header import TableHeader
 
@@ -102,9 +102,9 @@ class Table:
         return len(self.amended)
 
     @property
-    def outside_delta(self) -> Fraction:
-        """The chance that a release made elsewhere told everything."""
-        return sum((found.delta for found in self.outside), Fraction(0))
+    def taken(self) -> Taken:
+        """What releases made elsewhere took out of the promise."""
+        return taken_by(self.outside)
 
     def apply(self, seq: int, body: Mapping[str, Any]) -> None:
         if self.closed is not None:
@@ -176,8 +176,8 @@ class Table:
             raise ValueError("amended too late")
         header, wanted = self.header, Amendment.from_body(body)
         before = Amended(seq, body.get("at", 0), wanted.reason, header.facts, header.cap)
-        if self.outside_delta and (wanted.credits, wanted.delta) != (1, 1):
-            raise ValueError("what stands for a delta is worth something else now")
+        if self.taken != NONE and not wanted.credits == wanted.delta == 1:
+            raise ValueError("what stands for a release is worth something else now")
         self.budgets.amend(wanted.cap, wanted.credits, wanted.delta)
         self.header = replace(header, facts=wanted.facts, cap=wanted.cap)
         self.amended.append(before)
