@@ -7,8 +7,9 @@ from fractions import Fraction
 
 from sulq.database import Database
 from sulq.database.deriving import paid_by
+from sulq.database.reopening import broken
 from sulq.errors import EngineFailed, SulqError
-from sulq.server.problems import Problem, problem_of
+from sulq.server.problems import Problem, out_of_order, problem_of
 from sulq.server.replies import Kept, Name, Replies
 from sulq.wire import AnswerReply, AnswersReply, SqlReply
 
@@ -54,12 +55,19 @@ def _refusal(
     questions: Collection[str],
 ) -> Problem:
     """The key stands for nothing, unless something was charged under it."""
-    paid = Fraction(0)
-    if kept.again or isinstance(error, EngineFailed):
+    if broken(database):
+        return out_of_order()  # only the next opening tells whether the charge stands
+    paid, unknown = Fraction(0), isinstance(error, EngineFailed) or _unknown(error)
+    if kept.again or unknown:
         paid = paid_under(database, analyst, name.key, kept.head, questions)
-    if not paid and not isinstance(error, EngineFailed):
+    if not paid and not unknown:
         replies.forget(name)
     return error if isinstance(error, Problem) else problem_of(error, paid)
+
+
+def _unknown(error: Exception) -> bool:
+    """True of a refusal that came after a charge, or may have."""
+    return bool(vars(error).get("charged_unknown"))
 
 
 def paid_under(

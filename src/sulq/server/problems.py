@@ -36,7 +36,7 @@ TITLES = {
     422: "Not understood",
     429: "Too many requests",
     500: "Internal error",
-    503: "The engine failed",
+    503: "Out of order",
 }
 CODES = {
     400: "bad_request",
@@ -101,6 +101,17 @@ def problem_of(error: SulqError, credits_spent: Fraction = Fraction(0)) -> Probl
         if error.alternatives:
             more["alternatives"] = list(error.alternatives)
     return Problem(status, code, str(error), hint, credits_spent, more)
+
+
+def out_of_order() -> Problem:
+    """The books cannot be written; one text, whatever the reason."""
+    return Problem(
+        503,
+        "out_of_order",
+        "the books cannot be written just now, and nothing is answered without them",
+        "send it again with the same key: it is charged once",
+        headers={"Retry-After": "1"},
+    )
 
 
 def not_found(what: str) -> Problem:

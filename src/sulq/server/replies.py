@@ -9,13 +9,15 @@ from __future__ import annotations
 import hashlib
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import apsw
 
 from sulq.ledger.state import private_directory
-from sulq.server.problems import Problem
+from sulq.server.problems import Problem, out_of_order
 
 PER_CALLER = 20_000
 """Replies kept for one caller and table; older ones are forgotten, the ledger still knows them."""
@@ -64,7 +66,7 @@ class Replies:
 
     def find(self, name: Name, digest: bytes) -> bytes | None:
         """A whole reply; None if there is none yet."""
-        with self._lock:
+        with self._using():
             row: Any = self._connection.execute(_FIND, name).fetchone()
         return None if row is None else _checked(row, digest)[2]
 
@@ -73,7 +75,7 @@ class Replies:
 
         The head that comes back is the first one noted.
         """
-        with self._lock:
+        with self._using():
             self._connection.execute(
                 "INSERT OR IGNORE INTO replies VALUES (?, ?, ?, ?, ?, NULL, ?)",
                 (*name, digest, head, int(time.time())),
@@ -85,7 +87,7 @@ class Replies:
 
     def finish(self, name: Name, body: bytes) -> None:
         """Before a byte of it leaves."""
-        with self._lock:
+        with self._using():
             self._connection.execute(
                 "UPDATE replies SET body = ? WHERE place = ? AND caller = ? AND key = ?",
                 (body, *name),
@@ -96,14 +98,14 @@ class Replies:
 
     def forget(self, name: Name) -> None:
         """The work was refused, free: the key stands for nothing."""
-        with self._lock:
+        with self._using():
             self._connection.execute(
                 "DELETE FROM replies WHERE place = ? AND caller = ? AND key = ? AND body IS NULL",
                 name,
             )
 
     def _sweep(self, table: str = "", caller: str = "") -> None:
-        with self._lock:
+        with self._using():
             self._connection.execute(
                 "DELETE FROM replies WHERE at < ?", (int(time.time()) - 86_400 * self._days,)
             )
@@ -112,6 +114,15 @@ class Replies:
                 " replies WHERE place = ?1 AND caller = ?2 ORDER BY at DESC LIMIT -1 OFFSET ?3)",
                 (table, caller, PER_CALLER),
             )
+
+    @contextmanager
+    def _using(self) -> Iterator[None]:
+        """One at a time; what cannot be read or written is the same to everybody."""
+        with self._lock:
+            try:
+                yield
+            except apsw.Error:
+                raise out_of_order() from None
 
     def close(self) -> None:
         with self._lock:

@@ -88,7 +88,7 @@ async def charged(
     """
     service, workers = service_of(request), request.app.state.workers
     arrived = time.monotonic()
-    service.database(caller, table)  # not found: there is no clock either
+    service.known(caller, table)  # not found: there is no clock either
     clock = service.clock(table)
     digest = digest_of(request.method, request.url.path, await request.body())
     ticks = 1

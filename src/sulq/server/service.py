@@ -17,6 +17,7 @@ from sulq.server.access import Access, Caller, Role
 from sulq.server.books import answer_lines, event_lines, receipt_json, statement_reply
 from sulq.server.limits import Settings, check_width
 from sulq.server.once import Charged, once
+from sulq.server.order import Order
 from sulq.server.pacing import Pace, pace_of
 from sulq.server.problems import Problem, not_for_this_role, not_found
 from sulq.server.replies import Name, Replies
@@ -74,6 +75,7 @@ class Service:
         self.tables, self.access, self.replies, self.settings = tables, access, replies, settings
         self.reservations = Reservations(settings.reservation_idle)
         self._clocks: dict[str, Pace] = {}
+        self._order = Order()
         self._made_up: dict[str, Database] = {}
         self._lock, self._making = threading.Lock(), threading.Lock()
 
@@ -86,6 +88,12 @@ class Service:
     # --- who, and on what -----------------------------------------------------------------------
 
     def database(self, caller: Caller, table: str) -> Database:
+        """The table, if this token reaches it; opened again if its books were out of order."""
+        found = self.known(caller, table)
+        self._order.restore(found)
+        return found
+
+    def known(self, caller: Caller, table: str) -> Database:
         """The table, if this token reaches it; else as if it were not there."""
         if caller.tables is not None and table not in caller.tables:
             raise not_found("there is no table of this name here, or it is not for this token")
