@@ -90,7 +90,7 @@ export function start(root, app) {
 
   function given(fields) {
     const body = {};
-    if (+fields.credits.value) body.credits = fields.credits.value;
+    if (+fields.credits.value) body.credits = +fields.credits.value;
     if (fields.until.value) body.expires = seconds(fields.until.value);
     if (fields.rate.value.trim()) body.rate = fields.rate.value.trim();
     return body;

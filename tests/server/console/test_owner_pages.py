@@ -1,0 +1,345 @@
+"""Access, drafts and Publish: what an owner gives, takes and promises."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import httpx
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.server.conftest import CANARY, Served, serving
+
+from sulq import Database
+from sulq.errors import InvalidQuery
+from sulq.policy import read_policy
+from sulq.server.access import Access, Caller, Role
+from sulq.server.app import Settings, create_app
+from sulq.server.console.access_page import access_view, grants_view, state_of
+from sulq.server.console.publish_notes import column_notes, side_view
+from sulq.server.console.publish_page import publish_view, size_kind
+from sulq.server.drafts import (
+    Draft,
+    DraftColumn,
+    Drafts,
+    State,
+    draft_text,
+    facts_of,
+    faults,
+    joined,
+    new_draft,
+    policy_of,
+    source_in,
+    sources,
+)
+from sulq.server.drafts import state_of as column_state
+from sulq.server.problems import Problem
+from sulq.server.rehearsal import rehearsed
+from sulq.server.tables import Tables
+
+OWNER = Caller("owner", Role.OWNER, None, "t")
+TICKS = {
+    "bounds_not_from_data": True,
+    "public_columns_are_public": True,
+    "promise_is_for_good": True,
+}
+
+
+def write_wards(path: Path, rows: int = 3_000) -> Path:
+    duckdb.sql(
+        "SELECT i % 90 AS age, ['N', 'S'][i % 2 + 1] AS region, i % 3 = 0 AS smoker,"
+        f" i AS patient_id, '{CANARY}-' || i AS notes, DATE '2020-01-01' + CAST(i % 9 AS INT) AS admitted"
+        f" FROM range({rows}) AS t(i)"
+    ).write_parquet(str(path))
+    return path
+
+
+def ready(name: str = "wards") -> Draft:
+    return Draft(
+        name=name,
+        source="wards.parquet",
+        columns=[
+            DraftColumn(name="age", type="bigint", kind="number", low="0", high="110"),
+            DraftColumn(name="region", type="varchar", kind="category", values="N, S",
+                        public=True, confirmed=True),
+            DraftColumn(name="smoker", type="boolean", kind="flag"),
+            DraftColumn(name="notes", type="varchar"),
+        ],
+        queries=100,
+    )  # fmt: skip
+
+
+@dataclass
+class House:
+    """A server that publishes from a directory."""
+
+    url: str
+    home: Path
+    tables: Tables
+    service: Any
+    owner: httpx.Client
+    narrow: httpx.Client
+    analyst: httpx.Client
+
+
+@pytest.fixture
+def house(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[House]:
+    monkeypatch.setenv("SULQ_STATE", str(tmp_path / "state"))
+    home = tmp_path / "home"
+    home.mkdir()
+    write_wards(home / "wards.parquet")
+    write_wards(tmp_path / "outside.parquet")
+    (home / "linked.parquet").symlink_to(tmp_path / "outside.parquet")
+    access = Access.open()
+    with ExitStack() as stack:
+
+        def publish(policy: Any) -> Database:
+            made = Database.open(policy.source_path, policy.schema(), policy.promise,
+                                 policy.ledger_path, name=policy.name)  # fmt: skip
+            return stack.enter_context(made)
+
+        tables = Tables({}, publish, home / "sulq.toml")
+        app = create_app(tables, access, settings=Settings(pacing=False))
+        with serving(app) as url:
+            clients = [
+                stack.enter_context(
+                    httpx.Client(base_url=url, headers={"Authorization": f"Bearer {token}"})
+                )
+                for token in (
+                    access.issue("owner", Role.OWNER),
+                    access.issue("part", Role.OWNER, frozenset({"other"})),
+                    access.issue("ann", Role.ANALYST),
+                )
+            ]
+            yield House(url, home, tables, app.state.service, *clients)
+        access.close()
+
+
+# --- drafts ---
+
+
+def test_a_draft_comes_from_types_alone(house: House) -> None:
+    draft = new_draft(house.home, "wards.parquet")
+    kinds = {column.name: column.kind for column in draft.columns}
+    assert kinds == {"age": "number", "region": "category", "smoker": "flag",
+                     "patient_id": "hidden", "notes": "hidden", "admitted": "number"}  # fmt: skip
+    said = draft.model_dump_json()
+    assert CANARY not in said and "3000" not in said and all(not c.low for c in draft.columns)
+
+
+@pytest.mark.parametrize(
+    "source",
+    ["../outside.parquet", "/etc/passwd", "linked.parquet", "missing.csv", "", "sulq.toml"],
+)
+def test_no_way_out_of_the_directory(house: House, source: str) -> None:
+    with pytest.raises(InvalidQuery):
+        source_in(house.home, source)
+    assert house.owner.post("/v1/drafts", json={"source": source}).status_code == 422
+
+
+def test_only_files_of_the_directory_are_offered(house: House) -> None:
+    assert "wards.parquet" in sources(house.home)
+    assert sources(None) == []
+    assert house.owner.get("/v1/drafts").json()["sources"] == sources(house.home)
+
+
+@pytest.mark.parametrize(
+    ("column", "word"),
+    [
+        (DraftColumn(name="a", kind="number", low="0", high="9"), "ready"),
+        (DraftColumn(name="a", kind="number", low="60", high="10"), "fix"),
+        (DraftColumn(name="a", kind="number", low="x", high="10"), "fix"),
+        (DraftColumn(name="a", kind="number", low="", high="10"), "todo"),
+        (DraftColumn(name="a", kind="category", values=""), "todo"),
+        (DraftColumn(name="a", kind="category", values="F, F"), "fix"),
+        (DraftColumn(name="a", kind="category", values="F, M", public=True), "confirm"),
+        (DraftColumn(name="a", kind="flag", public=True, confirmed=True), "ready"),
+        (DraftColumn(name="a", type="date", kind="number", low="2020-01-01", high="2021-01-01"),
+         "ready"),
+        (DraftColumn(name="a"), "hidden"),
+    ],
+)  # fmt: skip
+def test_how_a_column_stands(column: DraftColumn, word: str) -> None:
+    assert column_state(column).word == word
+
+
+@given(st.text(max_size=20), st.text(max_size=20), st.sampled_from(["bigint", "date", "double"]))
+def test_whatever_is_typed_has_a_state(low: str, high: str, kind: str) -> None:
+    column = DraftColumn(name="a", type=kind, kind="number", low=low, high=high)
+    assert column_state(column).word in ("ready", "fix", "todo")
+
+
+def test_bounds_are_exact(house: House) -> None:
+    column = DraftColumn(name="a", type="double", kind="number", low="-0.1", high="80,000")
+    low, high = facts_of(column)["number"]
+    assert Fraction(low) == Fraction(-1, 10) and high == 80_000
+    assert facts_of(DraftColumn(name="a", type="bigint", kind="number"))["step"] == 1
+
+
+def test_what_is_shown_is_what_is_published(house: House) -> None:
+    draft = ready()
+    text = draft_text(draft, house.home)
+    file = house.home / "trial.toml"
+    file.write_text(text)
+    assert read_policy(file)["wards"].schema() == policy_of(draft, house.home).schema()
+    assert "notes" not in text
+
+
+def test_what_is_missing_is_named(house: House) -> None:
+    assert faults(ready(), house.home, []) == []
+    assert "name" in faults(ready("wards"), house.home, ["wards"])[0]
+    assert "name" in faults(ready("../x"), house.home, [])[0]
+    weak = ready().model_copy(update={"epsilon": "4"})
+    assert "reason" in faults(weak, house.home, [])[0]
+    because = weak.model_copy(update={"reason": "a short study"})
+    assert faults(because, house.home, []) == []
+    assert draft_text(because, house.home).startswith("# why so weak a promise: a short study")
+    assert faults(Draft(name="a", source="wards.parquet"), house.home, []) != []
+    lost = ready().model_copy(update={"unit": "nobody"})
+    assert "who is protected" in faults(lost, house.home, [])[0]
+
+
+def test_a_policy_that_would_not_read_is_not_written(house: House) -> None:
+    file = house.home / "sulq.toml"
+    file.write_text("[old]\nbroken")
+    with pytest.raises(InvalidQuery):
+        joined(file, draft_text(ready(), house.home), "wards")
+    assert file.read_text() == "[old]\nbroken" and len(list(house.home.glob(".*"))) == 0
+
+
+def test_drafts_are_found_again_and_nothing_else(tmp_path: Path) -> None:
+    drafts = Drafts(tmp_path)
+    number = drafts.add(ready())
+    assert drafts.load(number) == ready()
+    assert [found for found, _ in drafts.listed()] == [number]
+    for name in ("../x", "0" * 16, "x"):
+        with pytest.raises(Problem):
+            drafts.load(name)
+    drafts.remove(number)
+    assert drafts.listed() == []
+
+
+def test_from_a_file_to_a_table(house: House) -> None:
+    owner = house.owner
+    begun = owner.post("/v1/drafts", json={"source": "wards.parquet"})
+    assert begun.status_code == 201 and CANARY not in begun.text
+    number = begun.json()["id"]
+    assert owner.post(f"/v1/drafts/{number}/publish", json=TICKS).status_code == 422  # not ready
+    draft = ready().model_dump()
+    assert owner.put(f"/v1/drafts/{number}", json=draft).status_code == 200
+    moved = {**draft, "source": "linked.parquet"}
+    assert owner.put(f"/v1/drafts/{number}", json=moved).status_code == 422
+    assert owner.get(f"/v1/drafts/{number}/check").json()["faults"] == []
+    grid = owner.get(f"/v1/drafts/{number}/sizing").json()["grid"]
+    assert round(grid[1]["bars"][2]["bar"]) == 262  # epsilon 1, 1,000 questions
+    lines = owner.post(f"/v1/drafts/{number}/rehearse").json()["questions"]
+    assert lines[0]["said"] == "5,000" and len(lines) == 4
+    for wrong in ({}, {**TICKS, "promise_is_for_good": False}):
+        assert owner.post(f"/v1/drafts/{number}/publish", json=wrong).status_code == 422
+    assert house.narrow.post(f"/v1/drafts/{number}/publish", json=TICKS).status_code == 403
+    assert house.analyst.post(f"/v1/drafts/{number}/publish", json=TICKS).status_code == 403
+    assert house.tables.names() == []
+    done = owner.post(f"/v1/drafts/{number}/publish", json=TICKS).json()
+    assert done["table"] == "wards" and done["policy_written"]
+    assert house.tables.names() == ["wards"]
+    assert read_policy(house.home / "sulq.toml")["wards"].promise.queries == 100
+    assert owner.get(f"/v1/drafts/{number}").status_code == 404
+    grant = owner.post("/v1/tables/wards/grants", json={"name": "ann", "credits": 5})
+    assert grant.status_code == 201
+    again = owner.post("/v1/drafts", json={"source": "wards.parquet"}).json()["id"]
+    owner.put(f"/v1/drafts/{again}", json=draft)
+    assert "already" in owner.post(f"/v1/drafts/{again}/publish", json=TICKS).json()["detail"]
+
+
+def test_a_server_without_a_policy_publishes_nothing(server: Served) -> None:
+    client = server.client("owner")
+    assert client.post("/v1/drafts", json={"source": "people.parquet"}).status_code == 403
+    assert "publishes no tables" in client.get("/console/people/publish").text
+
+
+@pytest.mark.parametrize("step", ["source", "who", "columns", "promise", "rehearse", "publish"])
+def test_every_step_is_a_page_of_its_own(house: House, step: str) -> None:
+    number = house.owner.post("/v1/drafts", json={"source": "wards.parquet"}).json()["id"]
+    house.owner.put(f"/v1/drafts/{number}", json=ready().model_dump())
+    text = house.owner.get(f"/console/new/publish?draft={number}&step={step}").text
+    assert 'aria-current="step"' in text and len(text.encode()) < 40_000
+    assert CANARY not in text and "style=" not in text and "<script" not in text
+    assert house.analyst.get(f"/console/new/publish?draft={number}").status_code == 403
+    side = house.owner.get(f"/console/drafts/{number}/side?step={step}")
+    assert side.status_code == 200 and "wards.parquet" in side.text
+
+
+def test_the_grid_is_coloured_by_the_smallest_group() -> None:
+    assert [size_kind(bar, 12_000) for bar in (262, 500, 1580)] == ["", "mid", "wide"]
+
+
+def test_the_promise_is_written_out(house: House) -> None:
+    number = house.owner.post("/v1/drafts", json={"source": "wards.parquet"}).json()["id"]
+    view = publish_view(house.service, OWNER, "new", number, "promise")
+    assert view.promise == ("1,000 questions", "± 262", "40 %", "65 %")
+    chosen = [cell for row in view.sizes for cell in row.cells if cell.chosen]
+    assert [(cell.queries, cell.bar) for cell in chosen] == [(1_000, "± 262")]
+    assert view.sizes[0].belief == "40 % → 53 %" and not view.weak
+
+
+def test_warnings_before_a_promise(house: House) -> None:
+    small = ready().model_copy(update={"smallest": 500, "epsilon": "4", "queries": 10_000})
+    firsts = [first for _, first, _ in side_view(small, house.home, (), "promise").notes]
+    assert "Small groups will not be answerable." in firsts
+    assert "Weak: 40 % can become 98 %." in firsts and "A small table." in firsts
+    hidden = small.model_copy(update={"neighbours": "add-remove"})
+    firsts = [first for _, first, _ in side_view(hidden, house.home, (), "promise").notes]
+    assert "A small table." not in firsts  # how many there are is then nobody's business
+    said = column_notes([("bmi", State("fix")), ("region", State("confirm"))])
+    assert [note[0] for note in said] == ["warn", "bad", "info"]
+
+
+def test_a_rehearsal_reads_no_file(house: House) -> None:
+    policy = policy_of(ready(), house.home / "nowhere")
+    assert [line["title"] for line in rehearsed(policy)] == [
+        "How many rows", "Average age", "Count by region", "Average smoker",
+    ]  # fmt: skip
+
+
+# --- access ---
+
+
+def test_grants_and_their_states(server: Served) -> None:
+    service = server.app.state.service
+    view = grants_view(service, OWNER, "people")
+    assert {line.name: line.state for line in view.lines} == {"analyst": "open", "rival": "open"}
+    assert (view.left, view.granted, view.free) == ("100", "50", "50")
+    client = server.client("owner")
+    made = client.post("/v1/tables/people/grants", json={"name": "zoe", "credits": 1}).json()
+    client.delete("/v1/tables/people/grants/zoe", params={"reason": "left"})
+    view = grants_view(service, OWNER, "people")
+    assert {line.name: line.state for line in view.lines}["zoe"] == "revoked"
+    assert view.said == "2 open, 1 ended" and view.lines[-1].name == "zoe"
+    page = client.get("/console/people/access").text
+    assert made["token"] not in page and json.dumps(made["token"]) not in page
+    assert access_view(service, OWNER, "people").whole == "100"
+
+
+def test_the_state_of_a_grant() -> None:
+    one, none = Fraction(1), Fraction(0)
+    assert state_of(True, True, True, one, one, True)[0] == "revoked"
+    assert state_of(False, False, True, one, one, True)[0] == "ended"
+    assert state_of(False, True, True, none, one, True)[0] == "used up"
+    assert state_of(False, True, True, Fraction(1, 10), one, True)[0] == "nearly used"
+    assert state_of(False, False, False, one, one, True)[0] == "no token"
+    assert state_of(False, True, True, none, none, False)[0] == "open"
+
+
+@pytest.mark.parametrize("page", ["access", "publish", "grants"])
+def test_the_owners_pages_are_the_owners(server: Served, page: str) -> None:
+    for who in ("analyst", "auditor"):
+        assert server.client(who).get(f"/console/people/{page}").status_code == 403
+    text = server.client("owner").get(f"/console/people/{page}").text
+    assert CANARY not in text and "style=" not in text
