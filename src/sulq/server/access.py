@@ -35,6 +35,7 @@ LINK_SECONDS = 600.0
 MOST_LINKS = 1_000
 BUSY = 5.0
 """Seconds to wait for other processes at the file."""
+STARTED = time.time(), time.monotonic()
 _NAME = re.compile(r"[\w.@+-](?:[\w .@+-]{0,62}[\w.@+-])?")
 _COLUMNS = "id, hash, name, role, tables, created, expires, rate, revoked"
 
@@ -311,6 +312,11 @@ def _connect(path: Path) -> apsw.Connection:
     return connection
 
 
+def now() -> float:
+    """Seconds since 1970, and never less than have passed here: a step back revives no token."""
+    return max(time.time(), STARTED[0] + time.monotonic() - STARTED[1])
+
+
 def _new_token() -> str:
     return "sulq_" + secrets.token_urlsafe(32)
 
@@ -321,7 +327,7 @@ def _hash(secret: str) -> bytes:
 
 def _line(row: tuple[Any, ...]) -> TokenLine:
     token_id, _, name, role, tables, created, expires, rate, revoked = row
-    ended = expires is not None and expires <= time.time()
+    ended = expires is not None and expires <= now()
     state = "revoked" if revoked is not None else "ended" if ended else "good"
     scope = None if tables is None else frozenset(json.loads(tables))
     held = None if rate is None else Rate.of(rate)
