@@ -255,7 +255,7 @@ with Database.open(url, WIDE, PROMISE, folder / "ledger") as db:
     def slow(question):
         def work(session):
             entered.set()
-            session.sql("SELECT count(java_method('java.lang.Thread', 'sleep', 60000L))").collect()
+            session.sql("SELECT sum(hash(id)) FROM range(1000000000000)").collect()
             return [0]
         return work
     engine_file._asked = slow

@@ -174,7 +174,9 @@ class Sessions:
         settings = DRIVER | (local_settings() if address.kind == "local" else {})
         for name, value in (settings | dict(address.options)).items():
             builder = builder.config(name, value)
-        started = builder.getOrCreate()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # as in `_driver`
+            started = builder.getOrCreate()
         self._hold()
         return started.newSession()
 
@@ -233,9 +235,8 @@ def _running() -> Any:
     context = SparkContext._active_spark_context
     if context is None:
         return None
-    session = SparkSession(context)
-    if _lives(session):
-        return session
+    if _runs(context):
+        return SparkSession(context)
     with suppress(Exception), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         context.stop()
@@ -250,10 +251,15 @@ def _running() -> Any:
 def _lives(session: Any) -> bool:
     try:
         context = getattr(session, "_sc", None)
-        if context is None:
-            return not session.is_stopped
-        return not context._jsc.sc().isStopped()
+        return not session.is_stopped if context is None else _runs(context)
     except Exception:  # noqa: BLE001 - whatever it says, it does not live
+        return False
+
+
+def _runs(context: Any) -> bool:
+    try:
+        return not context._jsc.sc().isStopped()
+    except Exception:  # noqa: BLE001 - as above
         return False
 
 
