@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from sulq.accounting.calibration import Meaning
-from sulq.accounting.confidence import worst, worst_so_far
+from sulq.accounting.calibration import Meaning, calibrate
+from sulq.accounting.confidence import Worst, worst, worst_so_far
+from sulq.accounting.outside import Total, total
 from sulq.exact.terms import MAYBE_RELEASED, UNTIL_RELEASED, Terms, promised
 from sulq.ledger.statement import Statement
 from sulq.oracle import decimal_text
 from sulq.schema.promise import Promise
 
 BURNT = "events were lost, so everything counts as spent; a larger promise may have been among them"
+BEYOND = "it was exceeded by releases made elsewhere; with everything the table has answered:"
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,9 +32,12 @@ class Account:
 
     @property
     def left(self) -> Fraction:
-        if self.statement.closed is not None:
-            return Fraction(0)
-        return self.statement.cap.credits_fraction - self.spent
+        return self.statement.left
+
+    @property
+    def exceeded(self) -> Total | None:
+        """What holds where releases made elsewhere went beyond the promise; None if it is kept."""
+        return exceeded(self.statement, self.promise)
 
     @property
     def assumed(self) -> Terms | None:
@@ -47,6 +52,9 @@ class Account:
             return promised(self.promise, assumed)
         if self.statement.maybe_released:
             return MAYBE_RELEASED
+        beyond = self.exceeded
+        if beyond is not None:
+            return f"promise: {self.promise}\n{BEYOND} {beyond}"
         warned = f"\n{UNTIL_RELEASED}" if may_release(self.statement) else ""
         return f"promise: {self.promise}{warned}"
 
@@ -59,14 +67,17 @@ class Account:
             f" {decimal_text(self.left)} left",
             self.guarantee,
         ]
-        if self.assumed is None and not self.statement.maybe_released:
-            tail = self.meaning.tail_any_belief or self.meaning.tail
+        if self.assumed is None and not self.statement.maybe_released and self.exceeded is None:
+            told = float(self.statement.taken.delta)
+            tail = (self.meaning.tail_any_belief or self.meaning.tail) + told
             unless = " (unless sums are released exactly)" if may_release(self.statement) else ""
             lines += [
                 f"tail: Pr[an adversary's confidence moves by more than epsilon] <= {tail:.3g}",
-                f"so: {worst(self.promise)}{unless}",
-                f"so far: {worst_so_far(self.promise, self.spent)}",
+                f"so: {told_too(worst(self.promise), self.statement)}{unless}",
+                f"so far: {told_too(worst_so_far(self.promise, self.spent), self.statement)}",
             ]
+        for one in self.statement.outside:
+            lines.append(f"{decimal_text(one.loss.credits_fraction)} credits outside: {one}")
         if self.statement.closed is not None:
             lines.append(f"closed for good, {self.statement.closed}")
         if self.statement.amended:
@@ -80,6 +91,18 @@ class Account:
             f"{self.statement.entries} questions charged, {self.statement.answered} answered"
         )
         return "\n".join(lines)
+
+
+def exceeded(statement: Statement, promise: Promise) -> Total | None:
+    """As `Account.exceeded`."""
+    if not statement.exceeded.credits:
+        return None
+    return total(calibrate(promise), statement.lost, statement.taken, statement.pure_outside)
+
+
+def told_too(found: Worst, statement: Statement) -> Worst:
+    """A belief may also be passed where a release made elsewhere told everything."""
+    return replace(found, except_for=found.except_for + float(statement.taken.delta))
 
 
 def may_release(statement: Statement) -> bool:

@@ -157,7 +157,7 @@ def _summary(
         ("table", f"{statement.table} (version {statement.version[:8]})"),
         *_guarantee(statement, promise, unit, means),
         ("spent", f"{_credits(spent)} of {credits_text(cap)}"),
-        ("left", "nothing: closed for good" if statement.closed else credits_text(cap - spent)),
+        ("left", "nothing: closed for good" if statement.closed else credits_text(statement.left)),
         ("questions", f"{statement.entries:,} charged, {statement.answered:,} answered"),
         ("chain", f"{statement.seq:,} events, head {statement.head}"),
     ]
@@ -168,6 +168,8 @@ def _summary(
     for line in statement.amended:
         was = promise_text(Promise.from_json(json.loads(line.facts["promise"])), unit)
         lines.append((f"until event {line.seq}", was))
+    for one in statement.outside:
+        lines.append(("outside", f"{credits_text(one.loss.credits_fraction)}, {one}"))
     if statement.recoveries:
         lines.append(("recoveries", str(statement.recoveries)))
     if statement.burnt:
@@ -178,7 +180,7 @@ def _summary(
 def _guarantee(
     statement: Statement, promise: Promise, unit: str, means: Meaning
 ) -> list[tuple[str, str]]:
-    from sulq.account import released_terms
+    from sulq.account import BEYOND, exceeded, released_terms, told_too
     from sulq.accounting.confidence import worst, worst_so_far
     from sulq.exact.terms import MAYBE_RELEASED, promised
 
@@ -193,16 +195,24 @@ def _guarantee(
     if statement.maybe_released:
         return [("guarantee", MAYBE_RELEASED)]
     whom = "row" if unit == "row" else "person"
+    beyond = exceeded(statement, promise)
+    if beyond is not None:
+        return [
+            ("promise", promise_text(promise, unit)),
+            ("exceeded", f"{BEYOND} {beyond}"),
+            *_declared(statement),
+        ]
+    spent, told = statement.spent.credits_fraction, float(statement.taken.delta)
     return [
         ("promise", promise_text(promise, unit)),
         ("as (epsilon, delta)", f"({float(means.epsilon):.6g}, {float(means.delta):.3g})"),
         (
             "as a tail",
             f"confidence in one of two guesses about a {whom} rises by more than"
-            f" {float(means.epsilon):.6g} with probability at most {means.tail:.3g}",
+            f" {float(means.epsilon):.6g} with probability at most {means.tail + told:.3g}",
         ),
-        ("beliefs", str(worst(promise))),
-        ("so far", str(worst_so_far(promise, statement.spent.credits_fraction))),
+        ("beliefs", str(told_too(worst(promise), statement))),
+        ("so far", str(told_too(worst_so_far(promise, spent), statement))),
         *_declared(statement),
     ]
 
@@ -251,7 +261,7 @@ def _reservations(statement: Statement) -> list[tuple[str, str, str, str]]:
 
 
 def _guarantee_json(statement: Statement, promise: Promise, means: Meaning) -> dict[str, Any]:
-    from sulq.account import released_terms
+    from sulq.account import exceeded, released_terms, told_too
     from sulq.accounting.confidence import worst, worst_so_far
     from sulq.exact.terms import MAYBE_RELEASED, promised
     from sulq.oracle import PRIVATE
@@ -265,16 +275,25 @@ def _guarantee_json(statement: Statement, promise: Promise, means: Meaning) -> d
         }
     if statement.maybe_released:
         return {"released": None, "guarantee": MAYBE_RELEASED}
+    beyond = exceeded(statement, promise)
+    if beyond is not None:
+        return {
+            "released": 0,
+            "guarantee": f"{PRIVATE}, more than was promised",
+            "epsilon": beyond.epsilon,
+            "delta": means.delta if beyond.epsilon else beyond.delta,
+        }
+    spent = statement.spent.credits_fraction
     return {
         "released": 0,
         "guarantee": PRIVATE,
         "may_be_exact": statement.menu,
         "epsilon": means.epsilon,
         "delta": means.delta,
-        "tail": means.tail,
+        "tail": means.tail + float(statement.taken.delta),
         "tail_any_belief": means.tail_any_belief,
-        "belief": str(worst(promise)),
-        "belief_so_far_indicative": str(worst_so_far(promise, statement.spent.credits_fraction)),
+        "belief": str(told_too(worst(promise), statement)),
+        "belief_so_far_indicative": str(told_too(worst_so_far(promise, spent), statement)),
     }
 
 
@@ -287,11 +306,23 @@ def _statement_json(statement: Statement, promise: Promise, means: Meaning) -> d
         **_guarantee_json(statement, promise, means),
         "credits": cap,
         "spent": spent,
-        "left": 0 if statement.closed else cap - spent,
+        "left": statement.left,
+        "exceeded": statement.exceeded.credits_fraction,
         "closed": _ended_json(statement.closed),
         "amended": [
             {"event": line.seq, "at": line.at, "reason": line.reason, "facts_before": line.facts}
             for line in statement.amended
+        ],
+        "outside": [
+            {
+                "event": one.seq,
+                "at": one.at,
+                "reason": one.reason,
+                "epsilon": one.epsilon,
+                "delta": one.delta,
+                "credits": one.loss.credits_fraction,
+            }
+            for one in statement.outside
         ],
         "accounts": [
             {

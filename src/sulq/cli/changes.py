@@ -96,7 +96,7 @@ def amend(
                 ]
             )
         )
-    _confirm("A promise is never taken back, and this is recorded for good.", yes)
+    confirm("A promise is never taken back, and this is recorded for good.", yes)
     with database_of(source, source.ledger_path, schema, promise) as database:
         amended = database.amend(source.schema(), source.promise, reason=reason)
         left = amended.remaining
@@ -120,7 +120,7 @@ def close(
 
     source = named(policy, name)
     if (server := serving(source.ledger_path)) is not None:
-        _confirm(f"{source.name} will never answer anything new.", yes)
+        confirm(f"{source.name} will never answer anything new.", yes)
         server.request("POST", f"{server.path(source.name)}/close", {"reason": reason})
         if as_json:
             show_json({"table": source.name, "closed": int(time.time()), "reason": reason})
@@ -129,7 +129,7 @@ def close(
     before = _published(source)
     if before.closed is None:
         left = before.cap.credits_fraction - before.spent.credits_fraction
-        _confirm(
+        confirm(
             f"{source.name} will never answer anything new; {credits_text(left)} are left.", yes
         )
         with database_of(source, source.ledger_path) as database:
@@ -158,7 +158,7 @@ def _part(spent: Fraction, credits: int) -> str:
     return f"{credits_text(spent).split()[0]} of {credits_text(Fraction(credits))}"
 
 
-def _confirm(what: str, yes: bool) -> None:
+def confirm(what: str, yes: bool) -> None:
     from sulq.errors import InvalidQuery
 
     if yes:

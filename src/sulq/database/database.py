@@ -31,6 +31,7 @@ from sulq.database.deriving import Asker, derived_answer, paid_by, recalled, top
 from sulq.database.exactly import Exactly, ExactQuote
 from sulq.database.facts import facts_text, most_rows, name_of, table_facts
 from sulq.database.keys import Keys, KeysQuote, ask_keys, quote_keys
+from sulq.database.outside import charge_outside
 from sulq.database.planning import plan
 from sulq.database.plans import Plan
 from sulq.database.recall import Recall
@@ -374,6 +375,7 @@ class Database:
         self.ledger.grant(analyst, Loss.cap(amount, slack))
 
     revoke, amend, close_for_good = revoke, amend, close_for_good
+    charge_outside = charge_outside
 
     def as_analyst(self, name: str) -> Analyst:
         """An Oracle in an analyst's name."""

@@ -12,6 +12,9 @@ from sulq.ledger.changes import Amended, Ended, Outside, taken_by
 from sulq.ledger.history import History
 from sulq.ledger.reservations import NOTHING, less
 
+INDIVIDUAL = "individual"
+"""The fact of a table whose people have balances of their own, which are secret. V.2"""
+
 
 @dataclass(frozen=True, slots=True)
 class AccountLine:
@@ -74,15 +77,22 @@ class Statement:
         return sum((line.left for line in self.reservations), NOTHING)
 
     @property
+    def individual(self) -> bool:
+        """True if people have balances of their own: then nobody but the owner knows them."""
+        return INDIVIDUAL in self.facts
+
+    @property
     def spent(self) -> Loss:
-        """The worst account: what the table has lost."""
-        return self.accounts[0].spent
+        """The worst account: what the table has lost; of secret balances, all of the cap. V.2"""
+        spent = self.accounts[0].spent
+        return Loss(self.cap.credits, spent.delta) if self.individual else spent
 
     @property
     def left(self) -> Fraction:
-        """Credits that the worst account has left."""
+        """Credits that the worst account has left; of secret balances, what shares may get."""
         nothing = self.closed is not None
-        return Fraction(0) if nothing else less(self.cap, self.spent).credits_fraction
+        kept = self.granted_left if self.individual else self.spent
+        return Fraction(0) if nothing else less(self.cap, kept).credits_fraction
 
     @property
     def exceeded(self) -> Loss:

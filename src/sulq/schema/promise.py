@@ -48,8 +48,8 @@ class Promise:
         noise: str | None = None,
         neighbours: str = "replace",
     ) -> None:
-        exact_epsilon = _exact("epsilon", epsilon)
-        exact_delta = _exact("delta", delta)
+        exact_epsilon = exact_number("epsilon", epsilon)
+        exact_delta = exact_number("delta", delta)
         if not 0 < exact_epsilon <= LARGEST_EPSILON:
             raise InvalidQuery(
                 f"got epsilon={epsilon!r}, wanted 0 < epsilon <= {LARGEST_EPSILON}; "
@@ -122,7 +122,7 @@ class Promise:
         )
 
 
-def _exact(name: str, value: object) -> Fraction:
+def exact_number(name: str, value: object) -> Fraction:
     """The number as it is spelled: a float's shortest decimal, never its binary tail."""
     if isinstance(value, Rational) and not isinstance(value, bool):
         return Fraction(int(value.numerator), int(value.denominator))

@@ -17,7 +17,7 @@ from sulq.server.console.words import question_title
 
 PAGE = 1_000
 ASKED = ("charge", "repeat", "release")
-CHANGES = ("table", "grant", "revoke", "amend", "close", "declare", "recover")
+CHANGES = ("table", "grant", "revoke", "amend", "outside", "close", "declare", "recover")
 LEARNING = "Learning step"
 DAY = 86_400
 
@@ -82,6 +82,8 @@ def _event(line: dict[str, Any]) -> Event:
         amount = loss_from_json(body["credits"]).credits_fraction
     elif kind in ("table", "amend"):
         amount = loss_from_json(body["cap"]).credits_fraction
+    elif kind == "outside":
+        amount = loss_from_json(body["loss"]).credits_fraction
     return Event(
         int(line["seq"]),
         int(line.get("at") or 0),
@@ -126,6 +128,8 @@ def change_text(event: Event, who: str) -> str:
             return f"{who} revoked"
         case "amend":
             return f"Promise amended, {credits} credits in all"
+        case "outside":
+            return f"{credits} credits for a release made elsewhere"
         case "close":
             return "Table closed for good"
         case "declare":

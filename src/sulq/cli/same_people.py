@@ -1,0 +1,73 @@
+"""The owner's commands for people who are in more than one release."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from sulq.cli.changes import Reason, Yes, confirm
+from sulq.cli.options import TableName
+from sulq.cli.screen import POLICY, Json, Policy, credits_text, facts, guarded, show, show_json
+
+
+def register(app: typer.Typer, role: str) -> None:
+    app.command(rich_help_panel=role)(outside)
+
+
+@guarded
+def outside(
+    name: TableName = None,
+    credits: Annotated[
+        str | None, typer.Option(help="What it cost, in credits of this table.", show_default=False)
+    ] = None,
+    epsilon: Annotated[
+        str | None, typer.Option(help="The epsilon of that release.", show_default=False)
+    ] = None,
+    delta: Annotated[str, typer.Option(help="Its delta.")] = "0",
+    reason: Reason = "",
+    yes: Yes = False,
+    policy: Policy = POLICY,
+    as_json: Json = False,
+) -> None:
+    """Book a release about the same people that was made elsewhere, beyond the cap too."""
+    from sulq.account import exceeded
+    from sulq.cli.opening import database_of, named
+    from sulq.errors import InvalidQuery, Refused
+    from sulq.server.presence import serving
+
+    source = named(policy, name)
+    if not reason.strip():
+        raise InvalidQuery("say which release it was: --reason '...', kept in the ledger")
+    if (server := serving(source.ledger_path)) is not None:
+        raise Refused(
+            f"the server at {server.url} has the ledger of {source.name}: stop it, book the"
+            " release, and start it again"
+        )
+    said = f"{credits} credits" if epsilon is None else f"epsilon {epsilon}, delta {delta}"
+    confirm(f"A release of {said} is booked on {source.name} for good.", yes)
+    with database_of(source, source.ledger_path) as database:
+        booked = database.charge_outside(credits, epsilon=epsilon, delta=delta, reason=reason)
+        statement = database.statement().statement
+    beyond = exceeded(statement, source.promise)
+    found: dict[str, Any] = {
+        "table": source.name,
+        "event": booked.seq,
+        "credits": booked.loss.credits_fraction,
+        "spent": statement.spent.credits_fraction,
+        "left": statement.left,
+        "exceeded": statement.exceeded.credits_fraction,
+    }
+    if as_json:
+        total = None if beyond is None else {"epsilon": beyond.epsilon, "delta": beyond.delta}
+        show_json({**found, "total": total})
+        return
+    lines = [
+        ("table", source.name),
+        ("outside", str(booked)),
+        ("costs", credits_text(booked.loss.credits_fraction)),
+        ("left", credits_text(statement.left)),
+    ]
+    if beyond is not None:
+        lines.append(("promise exceeded", f"in all {beyond}"))
+    show(facts(lines))
