@@ -13,6 +13,7 @@ from sulq.accounting.losses import Loss
 from sulq.accounting.pricing import check_askable, grid_bits
 from sulq.database.amendments import changes, keeps, scale
 from sulq.database.facts import most_rows, table_facts
+from sulq.database.reading import refuse_individual
 from sulq.engines.engine import check_source, open_engine
 from sulq.errors import InvalidQuery, Refused
 from sulq.exact.release import check_assumptions
@@ -52,6 +53,7 @@ def amend(
 
     What is spent stays spent. `source` is needed where the table was opened from a frame.
     """
+    refuse_individual(database, "an amendment")
     new_schema, new_promise = schema or database.schema, promise or database.promise
     if not isinstance(new_schema, Schema) or not isinstance(new_promise, Promise):
         raise InvalidQuery("amend takes a Schema and a Promise, or one of them")

@@ -30,15 +30,17 @@ from sulq.database.choosing import Top, choose
 from sulq.database.deriving import Asker, derived_answer, paid_by, recalled, topped_up
 from sulq.database.exactly import Exactly, ExactQuote
 from sulq.database.facts import facts_text, most_rows, name_of, table_facts
+from sulq.database.individual import Individual
 from sulq.database.keys import Keys, KeysQuote, ask_keys, quote_keys
 from sulq.database.outside import charge_outside
 from sulq.database.planning import plan
 from sulq.database.plans import Plan
+from sulq.database.reading import noted, opened, pinned, reader
 from sulq.database.recall import Recall
 from sulq.database.reserving import Reserved, reserve
 from sulq.database.selecting import ask_select, quote_select
 from sulq.dummies import dummy_rows
-from sulq.engines.engine import Engine, check_read, check_source, open_engine
+from sulq.engines.engine import Engine, check_read, check_source
 from sulq.errors import InvalidQuery
 from sulq.exact.domain import Assumptions
 from sulq.exact.release import check_assumptions
@@ -70,6 +72,7 @@ class Database:
         calibration: Calibration,
         assumptions: Assumptions | None = None,
     ) -> None:
+        pinned(engine, ledger, schema)
         self.schema = schema
         self.promise = promise
         self.engine = engine
@@ -92,27 +95,31 @@ class Database:
         *,
         name: str | None = None,
         exactly: Assumptions | None = None,
+        individual: bool = False,
     ) -> Database:
         """Publish a table, or open it again on the ledger that has its history.
 
         `source` is a Parquet or CSV file, or a pandas, polars or Arrow table. `exactly` turns
-        `ask_exactly` on, on assumptions that the owner vouches for.
+        `ask_exactly` on, on assumptions that the owner vouches for. `individual` gives every person
+        a secret balance of their own, in place of one for all: docs/guides/individual.md.
         """
         if not isinstance(schema, Schema) or not isinstance(promise, Promise):
             raise InvalidQuery("open takes a source, a Schema, a Promise and a ledger")
         more = {}
+        if exactly is not None and individual:
+            raise InvalidQuery("exact release pays from no balance: give exactly or individual")
         if exactly is not None:
             given = check_assumptions(exactly, schema, promise)
             more["assumptions"] = facts_text(assumptions_json(given))
         calibration = calibrate(promise)
         check_askable(calibration)
-        engine = open_engine(source, schema)
+        engine, facts = opened(source, schema, calibration, ledger, individual)
         try:
             gridded = schema.on_grid(grid_bits(most_rows(schema, promise, engine), calibration))
             journal = Journal.open(
                 ledger,
                 name=name or name_of(source),
-                facts=table_facts(gridded, promise) | more,
+                facts=table_facts(gridded, promise) | more | facts,
                 accounts=accounts(gridded),
                 cap=Loss.cap(calibration.credits, calibration.slack_cap),
                 fingerprint=engine.fingerprint(),
@@ -161,7 +168,7 @@ class Database:
             return derived_answer(self, bound, found.derived, asker, found.share)
         cost = found.cost
         check_source(self.engine)
-        read = self.engine.prepare(bound.sums)  # may refuse, free
+        read = reader(self, bound)  # may refuse, free
         entry = self.ledger.charge(  # durable before any row is touched; a repeat comes answered
             question=bound.text,
             digest=bound.digest,
@@ -173,7 +180,7 @@ class Database:
         )
         if not entry.answered:
             noise = drawn(cost.coordinates(bound.cells))  # the only draw, before a row is read
-            sums = read()  # the only line that reads rows
+            sums = read(entry)  # the only line that reads rows
             check_read(self.engine)
             entry = self.ledger.settle(entry, added(bound.lifted(sums), noise))  # write-once
         if found.sources is not None:  # the draw adds the precision that was missing, M.7
@@ -244,7 +251,7 @@ class Database:
         """Price and error bar of a question; free, and no row is read."""
         bound = self.bind(query)
         wanted = self.price(bound, within, confidence, credits, rows)
-        self.engine.prepare(bound.sums)  # what ask would refuse, a quote refuses too
+        reader(self, bound)  # what ask would refuse, a quote refuses too
         cost, own = self._recall.quoted(bound, wanted, analyst, confidence)
         stored = self._stored(bound, wanted, analyst)
         paid = stored is not None and self.ledger.paid(analyst, bound.digest, stored.noise)
@@ -278,7 +285,8 @@ class Database:
 
     def bind(self, query: object) -> BoundQuery:
         """Prove a question safe on this table."""
-        return bind(query, self.schema, self.promise.neighbours, fine=fine_bits(self.calibration))
+        fine = fine_bits(self.calibration)
+        return noted(self.engine, bind(query, self.schema, self.promise.neighbours, fine=fine))
 
     def price(
         self,
@@ -333,7 +341,8 @@ class Database:
         return intensity
 
     def _charges(self, cost: Price) -> dict[str, Loss]:
-        return {self._accounts[number]: loss for loss, numbers in cost.losses for number in numbers}
+        paid = {self._accounts[number]: loss for loss, numbers in cost.losses for number in numbers}
+        return self.engine.charges(cost, paid) if isinstance(self.engine, Individual) else paid
 
     # --- the table ------------------------------------------------------------------------------
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sulq.accounting.delay import Delay, timed
 from sulq.database.database import Database
+from sulq.database.reading import refuse_individual
 from sulq.errors import Refused
 from sulq.noise.distributions import DiscreteGaussian
 from sulq.noise.samplers import drawn
@@ -15,6 +16,7 @@ def delayed(database: Database, delay: Delay) -> Database:
     Every row is read for every question, so the time of a reply is everybody's: with strata it
     would have to be charged to accounts that the question does not touch.
     """
+    refuse_individual(database, "a random delay")
     if len(database.ledger.header.accounts) > 1:
         raise Refused("a random delay is charged to everybody: not with public strata; use a clock")
     if database._exactly.assumptions is not None:

@@ -87,7 +87,10 @@ def topped_up(
 
 
 def paid_by(entry: Entry) -> Fraction:
-    """What a call charged: to the share of an analyst, for the owner to the worst account."""
-    if entry.analyst != OWNER:
-        return entry.share_charged.credits_fraction
-    return max((loss.credits_fraction for loss in entry.charged.values()), default=Fraction(0))
+    """What a call charged: to the share of an analyst, for the owner to the worst account.
+
+    Accounts that pay no credits have people who do, each their own (V.2): then the most of them.
+    """
+    worst = max((loss.credits_fraction for loss in entry.charged.values()), default=Fraction(0))
+    people_pay = bool(entry.charged) and not worst
+    return entry.share_charged.credits_fraction if entry.analyst != OWNER or people_pay else worst

@@ -15,7 +15,7 @@ import numpy as np
 from sulq.accounting.losses import Loss
 from sulq.accounting.pricing import Price, laws_of, stored_price
 from sulq.database.deriving import Asker, derived_answer, topped_up
-from sulq.database.passes import passes, prepared
+from sulq.database.reading import readers
 from sulq.database.recall import Found
 from sulq.derivation.estimates import sources_of
 from sulq.engines.engine import check_read, check_source
@@ -132,9 +132,7 @@ class Plan:
             for line in self.lines
             if met[line.bound.digest].derived is None
         }
-        reads = [  # may refuse, free
-            (together, prepared(db.engine, together)) for together in passes(fresh.values())
-        ]
+        reads = readers(db, fresh.values())  # may refuse, free
         entries = db.ledger.charge_all(  # durable before any row is touched; repeats come answered
             [self._priced(line.bound, met[line.bound.digest]) for line in self.lines],
             analyst=self.analyst,
@@ -148,7 +146,7 @@ class Plan:
                     for bound in together
                     if not paid[bound.digest].answered
                 }
-                sums = read()  # the only line that reads rows
+                sums = read(paid)  # the only line that reads rows
                 check_read(db.engine)
                 paid |= self._settled(together, sums, noise, paid)
         answers = []

@@ -163,13 +163,18 @@ def _stamp(path: Path | None) -> tuple[int, int] | None:
 # --- opening ------------------------------------------------------------------------------------
 
 
-def open_duckdb(source: Any, schema: Schema, *, threads: int | None = None) -> DuckDBEngine:
-    """Open a path or a frame; every complaint names the remedy and quotes no row."""
+def open_duckdb(
+    source: Any, schema: Schema, *, threads: int | None = None, held: bool = False
+) -> DuckDBEngine:
+    """Open a path or a frame; every complaint names the remedy and quotes no row.
+
+    `held`: in memory, Parquet too, in the order of the source.
+    """
     path = _checked_path(source) if isinstance(source, str | os.PathLike) else None
     connection = duckdb.connect(":memory:", config=CLOSED)
     try:
-        _settle(connection, threads)
-        engine = _load(connection, source, path, schema)
+        _settle(connection, threads, held)
+        engine = _load(connection, source, path, schema, held)
     except BaseException:
         connection.close()
         raise
@@ -188,7 +193,7 @@ def _run(connection: duckdb.DuckDBPyConnection, sql: str, complaint: str) -> lis
     return found
 
 
-def _settle(connection: duckdb.DuckDBPyConnection, threads: int | None) -> None:
+def _settle(connection: duckdb.DuckDBPyConnection, threads: int | None, ordered: bool) -> None:
     pages = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     count = threads or os.cpu_count() or 2
     for setting in (
@@ -197,7 +202,7 @@ def _settle(connection: duckdb.DuckDBPyConnection, threads: int | None) -> None:
         f"threads = {count}",
         "enable_logging = false",
         "TimeZone = 'UTC'",
-        "preserve_insertion_order = false",
+        f"preserve_insertion_order = {str(ordered).lower()}",
         "python_enable_replacements = false",
         # Parquet's statistics leave NaN out, and this would take x < 9 as proved by them
         "disabled_optimizers = 'statistics_propagation'",
@@ -216,10 +221,15 @@ def _lock_down(connection: duckdb.DuckDBPyConnection, path: Path | None) -> None
 
 
 def _load(
-    connection: duckdb.DuckDBPyConnection, source: Any, path: Path | None, schema: Schema
+    connection: duckdb.DuckDBPyConnection,
+    source: Any,
+    path: Path | None,
+    schema: Schema,
+    in_memory: bool,
 ) -> DuckDBEngine:
     stamp = _stamp(path)  # before the first read: what changes from here on is noticed
-    in_place = path is not None and path.suffix == ".parquet" and schema.unit == "row"
+    scanned = path is not None and path.suffix == ".parquet" and schema.unit == "row"
+    in_place = scanned and not in_memory
     held = _register(connection, source, path)
     places, chosen = _chosen(schema, held, path is not None and path.suffix != ".parquet")
     unread = "the table cannot be read: text must be UTF-8 and every line complete"

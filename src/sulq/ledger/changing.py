@@ -17,6 +17,7 @@ from sulq.ledger.budgets import OWNER
 from sulq.ledger.changes import Amendment, Ended, Outside
 from sulq.ledger.entries import Grant
 from sulq.ledger.reservations import NOTHING
+from sulq.ledger.statement import INDIVIDUAL
 
 
 def grant(desk: Desk, analyst: str, credits: Loss) -> Grant:
@@ -54,6 +55,8 @@ def amend(desk: Desk, wanted: Amendment) -> int:
     """New facts and cap, if what is spent and kept fits; the table's new generation."""
     desk.check_open()
     table = desk.table
+    if INDIVIDUAL in table.header.facts:
+        raise Refused("a table with individual accounting stays as it was published")
     if table.recovered:
         raise Refused(
             "events of this ledger were lost, perhaps an amendment among them: the promise and the"
@@ -78,6 +81,11 @@ def outside(desk: Desk, price: Callable[[Taken], Outside]) -> Outside:
     """Book what `price` says, told what others took out of the promise before. Never refused for
     want of budget: it has happened."""
     desk.check_open()
+    if INDIVIDUAL in desk.table.header.facts:
+        raise Refused(
+            "the people of this table have balances of their own, and what each of them lost"
+            " elsewhere is not known: count that release on top of this table's whole promise"
+        )
     wanted = price(desk.table.taken)
     if desk.table.declaration is not None and wanted.stands:
         raise Refused(

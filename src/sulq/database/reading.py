@@ -1,0 +1,95 @@
+"""Who reads the rows for a question: the engine, or the filters of a table that has them.
+
+Everything that differs between the two for the rest of the flow is here. docs/proofs/individual.md
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sulq.accounting.calibration import Calibration
+from sulq.accounting.individual import check_individual
+from sulq.database.individual import Individual
+from sulq.database.passes import passes, prepared
+from sulq.engines.engine import Engine, open_engine
+from sulq.engines.numbered import open_numbered
+from sulq.errors import Refused
+from sulq.ledger.entries import Entry
+from sulq.ledger.journal import Journal
+from sulq.ledger.places import is_shared
+from sulq.ledger.statement import INDIVIDUAL
+from sulq.schema.binding import BoundQuery
+from sulq.schema.columns import Schema
+
+if TYPE_CHECKING:
+    from sulq.database.database import Database
+
+BIAS = (
+    "individual accounting: whoever has spent their own balance adds nothing, so a sum may be too"
+    " small by more than its bar"
+)
+
+
+def opened(
+    source: Any, schema: Schema, terms: Calibration, ledger: str | Path, individual: bool
+) -> tuple[Engine, dict[str, str]]:
+    """The engine, and what the ledger pins of it; or why there cannot be one."""
+    if not individual:
+        return open_engine(source, schema), {}
+    check_individual(terms)
+    if is_shared(ledger):
+        raise Refused("individual accounting needs a ledger of its own: give a file")
+    return Individual(open_numbered(source, schema), schema, terms), {INDIVIDUAL: "true"}
+
+
+def pinned(engine: Engine, ledger: Journal, schema: Schema) -> None:
+    """Whoever opens the table, in whatever way: never without the filters it was published with."""
+    if (INDIVIDUAL in ledger.header.facts) != isinstance(engine, Individual):
+        raise Refused("this table has individual accounting, or has none: open it as published")
+    if isinstance(engine, Individual):
+        engine.schema = schema
+
+
+def noted(engine: Engine, bound: BoundQuery) -> BoundQuery:
+    """The question, with what the asker should know of how it is read."""
+    individual = isinstance(engine, Individual)
+    return replace(bound, notes=(*bound.notes, BIAS)) if individual else bound
+
+
+def reader(database: Database, bound: BoundQuery) -> Callable[[Entry], list[int]]:
+    """What will read the rows for a charged entry; may refuse, and reads none yet."""
+    if isinstance(database.engine, Individual):
+        return database.engine.reader(bound, database.ledger)  # V.2
+    read = database.engine.prepare(bound.sums)
+    return lambda entry: read()
+
+
+Read = Callable[[dict[str, Entry]], list[list[int]]]
+"""From the charged entries, by digest, to each question's own sums."""
+
+
+def readers(
+    database: Database, bounds: Iterable[BoundQuery]
+) -> list[tuple[list[BoundQuery], Read]]:
+    """As `reader`, for several: in few passes, or each on the balances its own charge finds."""
+
+    def alone(bound: BoundQuery) -> Read:
+        read = reader(database, bound)
+        return lambda paid: [read(paid[bound.digest])]
+
+    def together(several: list[BoundQuery]) -> Read:
+        read = prepared(database.engine, several)
+        return lambda paid: read()
+
+    if isinstance(database.engine, Individual):
+        return [([bound], alone(bound)) for bound in bounds]
+    return [(several, together(several)) for several in passes(bounds)]
+
+
+def refuse_individual(database: Database, what: str) -> None:
+    """`Refused` for what the filters' proof does not cover."""
+    if isinstance(database.engine, Individual):
+        raise Refused(f"{what} is not covered by individual accounting; publish a table without it")

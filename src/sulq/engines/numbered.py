@@ -1,0 +1,99 @@
+"""DuckDB with its rows numbered: what a filter per person needs of an engine.
+
+The table is held in memory, Parquet too, so that a row keeps its number while it is open.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import duckdb
+import numpy as np
+
+from sulq.engines.arrow import blocks
+from sulq.engines.duckdb import DuckDBEngine, open_duckdb
+from sulq.engines.person_sums import PERSON
+from sulq.engines.row_values import NUMBER, RowValues, Whole, row_values_select
+from sulq.engines.statement import TABLE
+from sulq.errors import EngineFailed, Refused
+from sulq.schema.bound import RowSums
+from sulq.schema.columns import Schema
+
+T = TypeVar("T")
+
+
+class NumberedRows:
+    """The rows of an open engine, one by one. Whose they are is 0 to persons - 1."""
+
+    def __init__(self, engine: DuckDBEngine, by_person: bool) -> None:
+        self.engine = engine
+        self._owner = self._read(_owners) if by_person else None
+        self.persons = engine._rows if self._owner is None else int(self._owner.max()) + 1
+
+    def prepare(self, program: RowSums) -> Callable[[], RowValues]:
+        """What will read the rows; this step may refuse and reads none."""
+        select = row_values_select(program, self.engine._places, TABLE)
+        return lambda: self._read(lambda cursor: select.decode(blocks(cursor.sql(select.sql))))
+
+    def owners(self, rows: Whole) -> Whole | None:
+        """The persons of these rows; None where a row is its own."""
+        return None if self._owner is None else self._owner[rows]
+
+    def order(self) -> str:
+        """A hash of the rows *in this order*: for the state directory only."""
+        return self._read(_order)
+
+    def _read(self, work: Callable[[duckdb.DuckDBPyConnection], T]) -> T:
+        found: list[T] = []
+        try:
+            with self.engine._lock:
+                cursor = self.engine._connection.cursor()
+            try:
+                found.append(work(cursor))
+            finally:
+                cursor.close()
+        except Exception:  # noqa: BLE001 - an engine's own words may quote rows: none are kept
+            found = []
+        if not found:
+            raise EngineFailed()
+        return found[0]
+
+
+def open_numbered(source: Any, schema: Schema, *, threads: int | None = None) -> NumberedRows:
+    """A file or a frame, its rows numbered; other engines are refused."""
+    if isinstance(source, str) and "://" in source:
+        raise Refused(
+            "individual accounting needs the rows in this process: give a Parquet or CSV file, or a"
+            " table in memory, no address"
+        )
+    engine = open_duckdb(source, schema, threads=threads, held=True)
+    try:
+        return NumberedRows(engine, schema.unit != "row")
+    except BaseException:
+        engine.close()
+        raise
+
+
+def _owners(cursor: duckdb.DuckDBPyConnection) -> Whole:
+    """By row number: the person's own number."""
+    sql = (
+        f"SELECT CAST({NUMBER} AS BIGINT) AS v0,"
+        f" CAST(dense_rank() OVER (ORDER BY {PERSON}) - 1 AS BIGINT) AS v1 FROM {TABLE}"
+    )
+    parts = [[np.array(column, np.int64) for column in block] for block in blocks(cursor.sql(sql))]
+    rows, persons = (np.concatenate(columns) for columns in zip(*parts, strict=True))
+    found = np.full(len(rows), -1, np.int64)
+    found[rows] = persons
+    if found.min() < 0:
+        raise EngineFailed()
+    return found
+
+
+def _order(cursor: duckdb.DuckDBPyConnection) -> str:
+    sql = (
+        "SELECT count(*), sum(md5_number_lower(row)), sum(md5_number_upper(row)) FROM"
+        f" (SELECT {NUMBER} || ' ' || CAST({TABLE} AS VARCHAR) AS row FROM {TABLE}) AS numbered"
+    )
+    return hashlib.sha256(repr(cursor.execute(sql).fetchall()).encode()).hexdigest()
