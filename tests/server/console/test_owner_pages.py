@@ -55,7 +55,8 @@ TICKS = {
 def write_wards(path: Path, rows: int = 3_000) -> Path:
     duckdb.sql(
         "SELECT i % 90 AS age, ['N', 'S'][i % 2 + 1] AS region, i % 3 = 0 AS smoker,"
-        f" i AS patient_id, '{CANARY}-' || i AS notes, DATE '2020-01-01' + CAST(i % 9 AS INT) AS admitted"
+        f" i AS patient_id, '{CANARY}-' || i AS notes,"
+        " DATE '2020-01-01' + CAST(i % 9 AS INT) AS admitted"
         f" FROM range({rows}) AS t(i)"
     ).write_parquet(str(path))
     return path

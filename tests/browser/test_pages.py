@@ -1,0 +1,443 @@
+"""Budget, Ledger, Risk, Learn, Publish and Access, walked in a real browser."""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.browser.conftest import CANARY, SCHEMA, Site, Visit, write_admissions
+from tests.server.console.test_owner_pages import write_wards
+from tests.server.serving import serving
+
+from sulq import Database, Promise
+from sulq.policy import TablePolicy, read_policy
+from sulq.server.access import Access, Role
+from sulq.server.app import Settings, create_app
+from sulq.server.console import attack_runs
+from sulq.server.console.pages import static_file
+from sulq.server.logs import Log
+from sulq.server.tables import Tables
+
+Visits = Callable[..., Visit]
+PAGES = ("budget", "ledger", "risk", "learn", "publish", "access")
+RIVALS = "SELECT COUNT(*) FROM admissions WHERE age >= 83"
+MINE = "SELECT region, AVG(stay_days) FROM admissions WHERE age >= 65 GROUP BY region"
+
+
+@dataclass
+class Home(Site):
+    """A site that publishes from a directory."""
+
+    home: Path
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
+    """`admissions` with a few questions in its books, and a file that may be published."""
+    place = tmp_path_factory.mktemp("pages")
+    with pytest.MonkeyPatch.context() as patch, ExitStack() as stack:
+        patch.setenv("SULQ_STATE", str(place / "state"))
+        write_wards(place / "wards.parquet")
+
+        def publish(policy: TablePolicy) -> Database:
+            made = Database.open(policy.source_path, policy.schema(), policy.promise,
+                                 policy.ledger_path, name=policy.name)  # fmt: skip
+            return stack.enter_context(made)
+
+        database = stack.enter_context(
+            Database.open(
+                write_admissions(place / "admissions.parquet"), SCHEMA,
+                Promise(epsilon=1, delta="1e-6", queries=1000), place / "ledger", name="admissions",
+            )
+        )  # fmt: skip
+        for name, share in {"epi-team": 200, "rival-lab": 50}.items():
+            database.grant(name, share)
+        database.as_analyst("epi-team").sql(MINE)
+        database.as_analyst("rival-lab").sql(RIVALS)
+        access, log = Access.open(), io.StringIO()
+        accounts = {"data-office": Role.OWNER, "epi-team": Role.ANALYST,
+                    "rival-lab": Role.ANALYST, "audit-board": Role.AUDITOR}  # fmt: skip
+        tokens = {name: access.issue(name, role) for name, role in accounts.items()}
+        tables = Tables({"admissions": database}, publish, place / "sulq.toml")
+        app = create_app(tables, access, settings=Settings(), log=Log(log))
+        with serving(app) as port:
+            yield Home(f"http://127.0.0.1:{port}", access, database, tokens, log, place)
+        access.close()
+
+
+@pytest.fixture(autouse=True)
+def state(site: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The server runs in this process: the state directory is the site's, not the test's."""
+    monkeypatch.setenv("SULQ_STATE", str(site.home / "state"))
+
+
+def walk(found: Visit, page: str) -> None:
+    found.page.click(f".tab[href$='/{page}']")
+    found.page.wait_for_selector(f"html[data-ready='admissions/{page}']")
+
+
+def arrive(found: Visit, who: str, page: str) -> None:
+    """Through the door, and straight to a page."""
+    found.page.goto(f"{found.site.url}/enter")
+    found.page.fill("#token", found.site.tokens[who])
+    found.page.press("#token", "Enter")
+    found.page.wait_for_selector("html[data-ready]")
+    found.page.goto(f"{found.site.url}/t/admissions/{page}")
+    found.page.wait_for_selector(f"html[data-ready='admissions/{page}']")
+
+
+def test_what_is_left_and_what_it_bought(visit: Visits) -> None:
+    found = visit()
+    page = found.page
+    arrive(found, "epi-team", "budget")
+    text = page.inner_text("main")
+    assert page.title() == "Budget · admissions · sulq"
+    assert "Left of your share" in text and "of 200 credits" in text
+    assert "40 % could have become" in text and "at the end 65 %" in text
+    assert "Too early to tell." in text and "Averages" in text
+    assert "Accounts" not in text and "rival-lab" not in "".join(found.bodies)
+    owner = visit()
+    arrive(owner, "data-office", "budget")
+    lines = owner.page.locator(".listed tbody tr").all_inner_texts()
+    assert [line.split()[0] for line in lines] == ["epi-team", "rival-lab", "not"]
+    assert owner.page.get_attribute(".gauge.tall", "role") == "img"
+
+
+def test_the_chain_is_hashed_here_and_the_receipt_checked(visit: Visits, site: Site) -> None:
+    found = visit()
+    page = found.page
+    arrive(found, "audit-board", "ledger")
+    page.wait_for_selector("[data-checked]")
+    rows = site.database.statement().statement.seq
+    assert page.get_attribute("[data-page]", "data-checked") == str(rows)
+    assert "Checked in this browser just now, every link." in page.inner_text("#here")
+    assert "The chain is whole." in page.inner_text("#chain-note")
+    number = next(entry.seq for entry in site.database.ledger.entries("epi-team"))
+    text = site.database.receipt(number).to_json()
+    sent: list[str] = []
+    page.on("request", lambda request: sent.append(request.url))
+
+    def said(pasted: str) -> str:
+        page.fill("#paste", pasted)
+        page.click("#check")
+        page.wait_for_selector("#verdict .note")
+        return str(page.inner_text("#verdict"))
+
+    assert said(text).startswith("Genuine.") and "one row replaced" in page.inner_text("main")
+    assert not any("receipt" in url for url in sent)  # nothing is uploaded
+    assert said(text.replace('"share":["', '"share":["1')).startswith("Not signed by this table.")
+    assert said("{}").startswith("Not a receipt.")
+    assert said(f"{text}\n{text}").startswith("All 2 genuine.")
+    other = json.loads(text)
+    other["signature"] = other["signature"][::-1]
+    spelled = json.dumps(other, sort_keys=True, separators=(",", ":"))
+    assert "Line 2 of 2" in said(f"{text}\n{spelled}")
+
+
+def test_an_analyst_checks_what_they_may_read(visit: Visits) -> None:
+    found = visit()
+    page = found.page
+    arrive(found, "epi-team", "ledger")
+    page.wait_for_selector("[data-checked]")
+    said = page.inner_text("#here")
+    assert "links just now: those whose text you may read" in said
+    assert "rest on the server's check" in said
+    text = page.inner_text("#entries")
+    assert "another account" in text and "Average stay_days, age ≥ 65, by region" in text
+    assert "83" not in text and "rival-lab" not in "".join(found.bodies)
+    page.fill("#search [name=text]", "stay_days")
+    page.wait_for_selector("#entries tbody tr >> nth=1", state="detached")
+    with page.expect_download() as saving:
+        page.click("#download")
+    lines = saving.value.path().read_text().splitlines()
+    assert json.loads(lines[0])["redacted"] and "rival-lab" not in "".join(lines)
+
+
+def test_a_chain_that_was_changed_is_seen_here(visit: Visits) -> None:
+    found = visit()
+    page = found.page
+
+    def change(route: Any) -> None:
+        reply = route.fetch()
+        body = reply.json()
+        body["entries"][4]["body"] = body["entries"][4]["body"].replace('"at":1', '"at":2', 1)
+        route.fulfill(response=reply, json=body)
+
+    page.route("**/v1/tables/admissions/ledger**", change)
+    arrive(found, "audit-board", "ledger")
+    page.wait_for_selector("[data-checked=broken]")
+    assert "Entry #0005 was changed after it was written." in page.inner_text("#chain-note")
+    assert page.locator("#chain-note [role=alert]").count() == 1
+
+
+def test_a_belief_is_moved_by_keyboard(visit: Visits) -> None:
+    found = visit()
+    page = found.page
+    arrive(found, "epi-team", "risk")
+    page.focus("#prior")
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("PageUp")
+    assert page.input_value("#prior-number") == "51"
+    after = math.ceil(100 * 0.51 * math.e / (0.49 + 0.51 * math.e))
+    assert page.inner_text("[data-r=end]") == f"{after} %"
+    assert page.get_attribute("#r-end", "cx") == "51%"
+    page.fill("#prior-number", "1")
+    page.press("#prior-number", "Tab")
+    assert page.inner_text("[data-r=end]") == "3 %"
+    page.fill("#prior-number", "700")
+    page.press("#prior-number", "Tab")
+    assert page.input_value("#prior") == "99"
+
+
+def test_attacks_on_a_made_up_copy(visit: Visits, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(attack_runs, "ROWS", 40)
+    monkeypatch.setattr(attack_runs, "SIGMAS", (1.0, 64.0))
+    monkeypatch.setattr(attack_runs, "WORDS", {"differencing": ("Difference", "subtract")})
+    found = visit()
+    page = found.page
+    arrive(found, "epi-team", "risk")
+    before = found.left()
+    assert "Not tried yet." in page.inner_text("#attacks")
+    page.click("#attack")
+    page.wait_for_selector("#attacks tbody tr", timeout=60_000)
+    assert "1 of 1 within the limit" in page.inner_text("#attacks")
+    assert page.locator(".rebuild .own").count() == 2
+    assert found.left() == before
+
+
+def test_grant_once_shown_and_revoke(visit: Visits, site: Site) -> None:
+    found = visit()
+    page = found.page
+    arrive(found, "data-office", "access")
+    page.fill("#name", "ward-planning")
+    page.fill("#share", "100")
+    assert "credits stay ungranted" in page.inner_text("#sum")
+    assert page.inner_text("#give") == "Grant 100 credits"
+    page.fill("#share", "5000")
+    assert page.is_disabled("#give") and "too many" in page.inner_text("#sum")
+    page.fill("#share", "100")
+    page.click("#give")
+    page.wait_for_selector("#token:visible")
+    token = page.inner_text("#token-text")
+    assert token.startswith("sulq_") and "/enter#" in page.inner_text("#token-link")
+    assert site.access.caller(token) is not None
+    walk(found, "budget")
+    walk(found, "access")
+    assert token not in page.content()
+    assert page.evaluate("JSON.stringify([localStorage, sessionStorage])").find(token) < 0
+    row = "tr[data-name=ward-planning]"
+    page.click(f"{row} [data-do=change]")
+    page.fill("#more", "20")
+    page.click("#change button.primary")
+    page.wait_for_selector(f"{row}:has-text('of 120')")
+    page.click(f"{row} [data-do=revoke]")
+    assert page.evaluate("document.activeElement.textContent") == "Keep"
+    assert "The 0 credits it used stay spent. Its 120 unused" in page.inner_text("#revoke")
+    page.keyboard.press("Escape")
+    assert page.is_hidden("#revoke")
+    page.click(f"{row} [data-do=revoke]")
+    page.fill("#reason", "project ended")
+    page.click("#revoke .danger.primary")
+    page.wait_for_selector(f"{row}:has-text('revoked')")
+    assert site.access.caller(token) is None
+    walk(found, "ledger")
+    assert "ward-planning revoked: “project ended”" in page.inner_text("#entries")
+
+
+def test_learning_is_priced_told_and_drawn(visit: Visits) -> None:
+    found = visit()
+    page = found.page
+    arrive(found, "epi-team", "learn")
+    page.wait_for_selector("#bar [data-state=ready]")
+    assert page.inner_text("#go") == "Learn for 4 credits"
+    before = float(found.left())
+    page.fill("#credits", "100")
+    page.wait_for_selector("#bar [data-state=large]")
+    assert page.is_disabled("#go")
+    page.fill("#credits", "3")
+    page.wait_for_selector("#go:enabled:has-text('Learn for 3 credits')")
+    page.click("#go")
+    page.wait_for_selector("#found section", timeout=60_000)
+    assert "Component 1 is mostly" in page.inner_text("#found")
+    assert page.locator("#found .wedge").count() == 3
+    page.wait_for_selector("#running", state="hidden")
+    page.wait_for_selector("#go:enabled")
+    assert before - float(found.left()) <= 3.01
+    page.check("[name=method][value=tree]", force=True)
+    assert page.is_visible("#label")
+    page.wait_for_selector("#go:enabled")
+    page.click("[data-python]")
+    page.wait_for_selector("text=Copied")
+    assert "learn.PCA(2, credits=3).fit(db" in page.evaluate("navigator.clipboard.readText()")
+
+
+def test_stop_keeps_what_was_bought(visit: Visits) -> None:
+    found = visit()
+    page = found.page
+    arrive(found, "epi-team", "learn")
+    page.check("[name=method][value=kmeans]", force=True)
+    page.fill("#credits", "6")
+    page.wait_for_selector("#go:enabled:has-text('6')")
+    page.click("#go")
+    page.wait_for_selector("#progress-said:has-text('of about')")
+    page.click("#stop")
+    page.wait_for_selector("#found .note")
+    assert "What was bought is kept" in page.inner_text("#found")
+    page.wait_for_selector("#running", state="hidden")
+
+
+def test_from_a_file_to_a_promise(visit: Visits, site: Home) -> None:
+    found = visit()
+    page = found.page
+    arrive(found, "data-office", "publish")
+    page.check("[name=source][value='wards.parquet']")
+    page.click("#begin .primary")
+    page.wait_for_selector("#table-name")
+    assert "no value was looked at" in page.inner_text("main")
+    page.click("#next")
+    page.wait_for_selector("#unit-row")
+    page.click("#next")
+    page.wait_for_selector("#kind-0")
+    names = page.locator(".columns tbody code").all_inner_texts()
+    assert names == ["age", "region", "smoker", "patient_id", "notes", "admitted"]
+    assert page.input_value("#kind-4") == "hidden"
+    page.fill("#low-0", "60")
+    page.fill("#high-0", "10")
+    page.wait_for_selector("tr[data-at='0'] .chip.bad")
+    assert "The lower bound is above the upper one." in page.inner_text("tr[data-at='0']")
+    assert page.get_attribute("#low-0", "aria-invalid") == "true"
+    page.fill("#low-0", "0")
+    page.fill("#high-0", "110")
+    page.wait_for_selector("tr[data-at='0'] .chip.ok")
+    page.fill("#values-1", "N, S")
+    page.wait_for_selector("tr[data-at='1'] .chip.ok")
+    page.check("#public-1", force=True)
+    page.wait_for_selector("tr[data-at='1'] .chip:has-text('confirm')")
+    assert "Is region really public?" in page.inner_text("#side")
+    assert page.get_attribute("#next", "aria-disabled") == "true"
+    page.check("#sure-1")
+    page.wait_for_selector("tr[data-at='1'] .chip.ok")
+    page.select_option("#kind-5", "hidden")
+    page.wait_for_selector("tr[data-at='5'] .chip:has-text('hidden')")
+    page.wait_for_selector("#next:not([aria-disabled=true])")
+    assert "columns.age = {number = [0, 110], step = 1}" in page.inner_text("#policy")
+    page.click("#next")
+    page.wait_for_selector("#smallest")
+    assert "1,000 questions, each count within ± 262" in page.inner_text("main")
+    page.check("input[name=cell][value='1|100']", force=True)
+    page.wait_for_selector("main:has-text('100 questions, each count within ± 83')")
+    assert "queries = 100" in page.inner_text("#policy")
+    page.reload()  # a draft is kept
+    page.wait_for_selector("main:has-text('100 questions, each count within ± 83')")
+    page.click("#next")
+    page.wait_for_selector("#rehearse")
+    page.click("#rehearse")
+    page.wait_for_selector("#rehearsal tbody tr")
+    assert page.is_visible("#stripe")
+    page.click("#next")
+    page.wait_for_selector("#last")
+    assert page.is_disabled("#publish") and "This cannot be undone." in page.inner_text("main")
+    for tick in page.locator("#last [type=checkbox]").all():
+        tick.check()
+    page.click("#publish")
+    page.wait_for_selector("#done:visible")
+    assert "wards is published." in page.inner_text("#done")
+    page.click("#first-grant")
+    page.wait_for_selector("html[data-ready='wards/access']")
+    page.fill("#name", "first")
+    page.click("#give")
+    page.wait_for_selector("#token:visible")
+    assert CANARY not in "".join(found.bodies)
+    assert "wards" in read_policy(site.home / "sulq.toml")
+
+
+def test_nothing_of_others_and_no_row_reaches_an_analyst(visit: Visits, site: Site) -> None:
+    found = visit()
+    page = found.page
+    arrive(found, "epi-team", "table")
+    for place in ("learn", "budget", "risk", "ledger"):
+        walk(found, place)
+        page.wait_for_timeout(200)
+        assert "style=" not in page.inner_html("main")
+        assert "anonymous" not in page.inner_text("main").lower()
+    seen = "".join(found.bodies) + page.content()
+    token = site.tokens["epi-team"]
+    assert "rival-lab" not in seen and "data-office" not in seen and CANARY not in seen
+    assert "age >= 83" not in seen and "age ≥ 83" not in seen
+    assert token not in page.content() and token not in page.url
+    assert CANARY not in site.log.getvalue() and token not in site.log.getvalue()
+
+
+def test_pages_fit_a_phone(visit: Visits) -> None:
+    for width in (390, 320):
+        found = visit("dark", width)
+        page = found.page
+        arrive(found, "data-office", "budget")
+        for place in PAGES:
+            page.goto(f"{found.site.url}/t/admissions/{place}")
+            page.wait_for_selector(f"html[data-ready='admissions/{place}']")
+            page.wait_for_timeout(150)
+            wide = page.evaluate("document.documentElement.scrollWidth")
+            assert wide <= width, f"{place} at {width}: {wide}"
+            small = page.evaluate(
+                "[...document.querySelectorAll('main .button')].filter(b => b.offsetParent &&"
+                " b.getBoundingClientRect().height < 44).map(b => b.textContent)"
+            )
+            assert small == [], place
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_axe_has_nothing_to_say_of_these_pages(visit: Visits, theme: str) -> None:
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="no axe").Axe()
+    found = visit(theme)
+    page = found.page
+    arrive(found, "data-office", "budget")
+
+    def check(what: str) -> None:
+        page.wait_for_timeout(250)
+        report = axe.run(page)
+        faults = [(each["id"], [n["html"][:160] for n in each["nodes"]])
+                  for each in report.response["violations"]]  # fmt: skip
+        assert faults == [], f"{what}, {theme}"
+
+    for place in PAGES:
+        page.goto(f"{found.site.url}/t/admissions/{place}")
+        page.wait_for_selector(f"html[data-ready='admissions/{place}']")
+        if place == "learn":
+            page.wait_for_selector("#bar [data-state]")
+            page.fill("#credits", "1")
+            page.wait_for_selector("#go:enabled:has-text('Learn for 1 credit')")
+            page.click("#go")
+            page.wait_for_selector("#found > *", timeout=60_000)
+        check(place)
+    page.click("tr[data-name=epi-team] [data-do=revoke]")
+    check("revoke")
+    made = page.evaluate(
+        "fetch('/v1/drafts', {method: 'POST', headers: {'Content-Type': 'application/json',"
+        " Authorization: 'Bearer ' + sessionStorage.getItem('sulq.token')},"
+        " body: JSON.stringify({source: 'wards.parquet'})}).then(r => r.json())"
+    )
+    for step in ("source", "who", "columns", "promise", "rehearse", "publish"):
+        page.goto(f"{found.site.url}/t/admissions/publish?draft={made['id']}&step={step}")
+        page.wait_for_selector("html[data-ready='admissions/publish']")
+        check(f"publish, {step}")
+
+
+def test_what_a_page_loads_stays_small() -> None:
+    """Own CSS and JS of any one page, uncompressed: at most 64 KB; checking the ledger: 10."""
+
+    def size(*names: str) -> int:
+        return sum(len(static_file(name) or b"") for name in names)
+
+    frame = size("sulq.css", "pages.css", "app.js", "theme.js")
+    for name in ("ask", "ledger", "risk", "learn", "publish", "access", "pages"):
+        assert size(f"{name}.js") > 0 and frame + size(f"{name}.js") <= 64_000, name
+    assert size("ledger.js") <= 10_000 and size("pages.css") <= 10_000
+    assert size("risk.js", "learn.js", "access.js", "pages.js") <= 15_000
