@@ -67,7 +67,7 @@ class Process:
             f"{self.url}/v1/tables/people/{path}",
             json=body,
             headers={"Authorization": f"Bearer {self.token}", "Idempotency-Key": key},
-            timeout=60,
+            timeout=120,
         )
 
     def get(self, path: str) -> httpx.Response:
