@@ -22,7 +22,7 @@ from sulq.engines import Engine, open_engine
 from sulq.query.statistics import distribution
 from sulq.schema import bound as b
 from sulq.schema.binding import bind
-from sulq.schema.columns import Category, Number, Schema
+from sulq.schema.columns import Category, Flag, Number, Schema
 from sulq.schema.keys import KeyCounts
 
 pytestmark = pytest.mark.usefixtures("spark")
@@ -335,4 +335,12 @@ def test_regrouped_products_do_not_overflow(tmp_path: Path) -> None:
     )
     program = b.RowSums(b.Always(), (*terms, b.Multiplied(b.Magnitude(terms[0]), ONE)))
     assert engine.exact_sums(program) == reference.exact_sums(program, content)
+    engine.close()
+
+
+def test_a_condition_is_not_taken_for_a_name(tmp_path: Path) -> None:
+    """`FROM people WHERE (c0)` is, to Spark, the table under the name `where`, its column `c0`."""
+    engine = opened(tmp_path / "v.parquet", [True, False, None], pa.bool_(), Flag("v"))
+    for test, expected in ((b.AnyOf((b.FlagIs("v", True),)), 1), (b.AnyOf((b.Never(),)), 0)):
+        assert engine.exact_sums(b.RowSums(test, (ONE,))) == [expected]
     engine.close()

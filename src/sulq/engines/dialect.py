@@ -21,6 +21,11 @@ class Dialect:
         return '"' + value.replace('"', '""') + '"'
 
     @staticmethod
+    def table(name: str) -> str:
+        """A table of our own in a FROM."""
+        return name
+
+    @staticmethod
     def real(value: float) -> str:
         return f"CAST('{value!r}' AS DOUBLE)"
 

@@ -12,7 +12,7 @@ def from_rows(rows: Condition, emitter: Emitter, table: str) -> str:
     Each condition goes to the innermost SELECT that can test it.
     """
     tests = [emitter.condition(part) for part in _conjuncts(rows)]
-    source = table
+    source = emitter.dialect.table(table)
     for level, layer in enumerate(emitter.layers):
         kept = ["*"] if level else sorted(emitter.columns)
         inner = ", ".join(kept + [f"{sql} AS {name}" for name, sql in layer])

@@ -40,6 +40,11 @@ class SparkDialect(Dialect):
         return "`" + value.replace("`", "``") + "`"
 
     @staticmethod
+    def table(name: str) -> str:
+        """With its name said, as `people WHERE (c0)` would be `people` under another name."""
+        return f"{name} AS {name}"
+
+    @staticmethod
     def wide(sql: str) -> str:
         return f"CAST({sql} AS DECIMAL(38, 0))"
 
