@@ -62,6 +62,7 @@ def grant(
     """Give somebody a share of the lifetime budget and a token. The token is printed once."""
     from sulq.cli.opening import opened
     from sulq.errors import InvalidQuery
+    from sulq.ledger.inspection import is_there
     from sulq.server.access import Access
     from sulq.server.grants import give
     from sulq.server.presence import serving
@@ -73,7 +74,7 @@ def grant(
             f"want [TABLE] ANALYST CREDITS, or NAME --credits, got {' '.join(words)!r:.60}"
         )
     terms, name = _terms(said, role, days, rate), rest[0]
-    if terms.credits is None and not source.ledger_path.exists():  # a token publishes nothing
+    if terms.credits is None and not is_there(source.ledger_path):  # a token publishes nothing
         raise InvalidQuery(
             f"{source.name} is not published yet: give an analyst a share first, [TABLE] ANALYST"
             " CREDITS, or start `sulq serve`"
@@ -152,7 +153,7 @@ def tokens(as_json: Json = False) -> None:
         (
             line.name,
             str(line.role),
-            "all" if line.tables is None else ", ".join(sorted(line.tables)),
+            ", ".join(sorted(line.tables.values())),
             line.state,
             "no end" if line.expires is None else _day(line.expires),
             "" if line.rate is None else str(line.rate),

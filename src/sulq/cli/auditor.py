@@ -27,7 +27,7 @@ from sulq.cli.screen import (
 if TYPE_CHECKING:
     from sulq.accounting.calibration import Meaning
     from sulq.ledger.changes import Ended
-    from sulq.ledger.statement import AnalystLine, Statement
+    from sulq.ledger.statement import AnalystLine, PopulationLine, Statement
     from sulq.schema.promise import Promise
 
 MOST_ACCOUNTS = 12
@@ -112,7 +112,7 @@ def ledger(
 
 
 def _write_chain(
-    ledger: Path, name: str, file: Path, redact: bool, analyst: str | None, as_json: bool
+    ledger: Path | str, name: str, file: Path, redact: bool, analyst: str | None, as_json: bool
 ) -> None:
     """The chain as JSON lines, in a file for the owner's eyes."""
     from sulq.ledger.exported import export
@@ -149,7 +149,7 @@ def _summary(
 ) -> list[tuple[str, str]]:
     import json
 
-    from sulq.account import BURNT
+    from sulq.account import BURNT, joint_lines
     from sulq.schema.promise import Promise
 
     spent, cap = statement.spent.credits_fraction, statement.cap.credits_fraction
@@ -168,6 +168,11 @@ def _summary(
     for line in statement.amended:
         was = promise_text(Promise.from_json(json.loads(line.facts["promise"])), unit)
         lines.append((f"until event {line.seq}", was))
+    if statement.population is not None:
+        lines += [
+            ("population" if not at else "", said)
+            for at, said in enumerate(joint_lines(statement.population))
+        ]
     for one in statement.outside:
         lines.append(("outside", f"{credits_text(one.loss.credits_fraction)}, {one}"))
     if statement.recoveries:
@@ -313,6 +318,7 @@ def _statement_json(statement: Statement, promise: Promise, means: Meaning) -> d
             {"event": line.seq, "at": line.at, "reason": line.reason, "facts_before": line.facts}
             for line in statement.amended
         ],
+        "population": _population_json(statement.population),
         "outside": [
             {
                 "event": one.seq,
@@ -358,6 +364,23 @@ def _statement_json(statement: Statement, promise: Promise, means: Meaning) -> d
         "seq": statement.seq,
         "head": statement.head,
         "public_key": statement.public_key,
+    }
+
+
+def _population_json(line: PopulationLine | None) -> dict[str, Any] | None:
+    from sulq.account import joint_exceeded, joint_promise
+
+    if line is None:
+        return None
+    beyond = joint_exceeded(line)
+    return {
+        "name": line.name,
+        "promise": joint_promise(line).to_json(),
+        "tables": line.tables,
+        "credits": line.cap.credits_fraction,
+        "spent": line.spent.credits_fraction,
+        "left": line.left,
+        "exceeded": None if beyond is None else str(beyond),
     }
 
 

@@ -120,10 +120,10 @@ def _said(source: TablePolicy) -> tuple[Promise, Fraction | None]:
     import json
 
     from sulq.errors import Refused
-    from sulq.ledger.inspection import inspect
+    from sulq.ledger.inspection import inspect, is_there
     from sulq.schema.promise import Promise
 
-    if not source.ledger_path.exists():
+    if not is_there(source.ledger_path):
         return source.promise, None
     statement = inspect(source.ledger_path).statements.get(source.name)
     if statement is None:

@@ -144,13 +144,14 @@ def close(
 
 def _published(source: TablePolicy) -> Statement:
     from sulq.errors import Refused
-    from sulq.ledger.inspection import inspect
+    from sulq.ledger.inspection import inspect, is_there
+    from sulq.ledger.places import place_name
 
-    if not source.ledger_path.exists():
+    if not is_there(source.ledger_path):
         raise Refused(f"{source.name} is not published yet: change the policy itself")
     found = inspect(source.ledger_path).statements.get(source.name)
     if found is None:
-        raise Refused(f"the ledger {source.ledger_path} has no table {source.name!r}")
+        raise Refused(f"the ledger {place_name(source.ledger_path)} has no table {source.name!r}")
     return found
 
 

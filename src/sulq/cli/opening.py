@@ -12,6 +12,8 @@ from sulq.cli.screen import promise_text, talk
 from sulq.database import Database
 from sulq.errors import InvalidQuery, Refused, UnsafeExactly
 from sulq.exact import Assumptions
+from sulq.ledger.inspection import is_there
+from sulq.ledger.places import place_name
 from sulq.policy import TablePolicy, read_policy
 from sulq.query.statistics import Statistic
 from sulq.schema.columns import Schema
@@ -53,7 +55,8 @@ def named(policy: Path, name: str | None) -> TablePolicy:
 @contextmanager
 def opened(table: TablePolicy) -> Iterator[Database]:
     """The table on its ledger; published if it never was. Grants of the policy are given once."""
-    new, path = not table.ledger_path.exists(), table.ledger_path
+    path = table.ledger_path
+    new = not is_there(path)
     menu = _menu(table)
     if new and menu:
         with database_of(table, ":memory:") as trial:
@@ -61,7 +64,7 @@ def opened(table: TablePolicy) -> Iterator[Database]:
     with database_of(table, path) as database:
         if new:
             promised = promise_text(table.promise, table.unit)
-            talk(f"published {table.name}: {promised} (ledger {path})")
+            talk(f"published {table.name}: {promised} (ledger {place_name(path)})")
         if menu and database.declaration is None and database.ledger.closed is None:
             _declare(database, menu)
         now = database.statement().statement
@@ -99,7 +102,7 @@ def exact_outlook(table: TablePolicy) -> dict[str, object]:
         return {"on": False}
     menu = _menu(table)
     try:
-        if table.ledger_path.exists():
+        if is_there(table.ledger_path):
             with opened(table) as database:
                 said = _exactly_said(database, menu)
         else:
@@ -139,7 +142,7 @@ def _menu(table: TablePolicy) -> list[list[Statistic]]:
 @contextmanager
 def quoting(table: TablePolicy) -> Iterator[Database]:
     """The table for questions about prices: looking publishes nothing."""
-    if table.ledger_path.exists():
+    if is_there(table.ledger_path):
         with opened(table) as database:
             yield database
         return
@@ -147,7 +150,8 @@ def quoting(table: TablePolicy) -> Iterator[Database]:
         found = database_of(table, ":memory:")
     except Refused as error:
         raise Refused(
-            f"{error}; this data was published with another ledger than {table.ledger_path}"
+            f"{error}; this data was published with another ledger than"
+            f" {place_name(table.ledger_path)}"
         ) from None
     with found as database:
         talk(f"{table.name} is not published yet; the first `sulq ask` publishes it")

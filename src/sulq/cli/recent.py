@@ -14,15 +14,28 @@ from sulq.accounting.losses import CREDIT
 from sulq.cli.screen import credits_text
 from sulq.errors import Refused
 from sulq.ledger.charges import from_json
+from sulq.ledger.inspection import verified_rows
+from sulq.ledger.places import is_shared
 from sulq.ledger.sqlite import SqliteStore
+from sulq.ledger.store import Row
 from sulq.query.spelling import question_text
 
 LONGEST = 120
 
 
-def recent_questions(path: Path, table: str, most: int) -> list[dict[str, Any]]:
+def recent_questions(path: Path | str, table: str, most: int) -> list[dict[str, Any]]:
     """The newest charges, oldest first: who asked what, in canonical spelling, for how much."""
-    found: deque[dict[str, Any]] = deque(maxlen=max(0, most))
+    rows = verified_rows(path) if is_shared(path) else _copied_rows(path)
+    bodies = ((row.seq, json.loads(row.body)) for row in rows)
+    charges = (
+        _line(number, body)
+        for number, body in bodies
+        if body["kind"] in ("charge", "release") and body["table"] == table
+    )
+    return list(deque(charges, maxlen=max(0, most)))
+
+
+def _copied_rows(path: Path | str) -> list[Row]:
     with tempfile.TemporaryDirectory(prefix="sulq-") as private:  # mode 0700
         copy = Path(private) / "ledger"
         for end in ("", "-wal"):
@@ -34,13 +47,9 @@ def recent_questions(path: Path, table: str, most: int) -> list[dict[str, Any]]:
         except Refused:  # torn by the holder's writing; `inspect` has verified a whole one
             return []
         try:
-            for row in store.rows():
-                body = json.loads(row.body)
-                if body["kind"] in ("charge", "release") and body["table"] == table:
-                    found.append(_line(row.seq, body))
+            return list(store.rows())
         finally:
             store.close(tidy=False)
-    return list(found)
 
 
 def _line(number: int, body: dict[str, Any]) -> dict[str, Any]:

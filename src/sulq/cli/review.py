@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 import shutil
 import sys
 import tempfile
@@ -31,8 +30,10 @@ from sulq.demo import own_state
 from sulq.engines.engine import open_engine
 from sulq.errors import InvalidQuery, Refused
 from sulq.ledger.book import Files
-from sulq.ledger.inspection import Inspection, inspect
+from sulq.ledger.inspection import Inspection, inspect, verified_rows
+from sulq.ledger.places import is_shared, place_name
 from sulq.ledger.recovery import Recovery, recover
+from sulq.ledger.sqlite import SqliteStore
 from sulq.policy import TablePolicy
 from sulq.policy.survey import Survey
 from sulq.schema.promise import Promise
@@ -354,13 +355,10 @@ def _confirm(expected: Outcome) -> None:
 
 def _tried(policy: TablePolicy, receipts: list[str]) -> Outcome:
     """On a private copy. The signing key does not leave its place: the copy links to it."""
-    where = Path(os.path.realpath(policy.ledger_path))
     files = Files(_seen(policy.ledger_path, policy.name).ledger)
     with tempfile.TemporaryDirectory(prefix="sulq-") as private:  # mode 0700
         home = Path(private)
-        for end in ("", "-wal"):
-            if Path(f"{where}{end}").exists():
-                shutil.copyfile(f"{where}{end}", home / f"ledger{end}")
+        _copy(policy.ledger_path, home / "ledger")
         copies = home / "state" / "ledgers" / files.key.parent.name
         copies.mkdir(parents=True, mode=0o700)
         if files.key.exists():
@@ -371,9 +369,22 @@ def _tried(policy: TablePolicy, receipts: list[str]) -> Outcome:
             return _recovered(policy, home / "ledger", receipts)
 
 
-def _recovered(policy: TablePolicy, path: Path, receipts: list[str]) -> Outcome:
+def _copy(ledger: Path | str, copy: Path) -> None:
+    if is_shared(ledger):
+        store = SqliteStore(copy, create=True)
+        for row in verified_rows(ledger):
+            store.append([row])
+        store.close(tidy=True)
+        return
+    for end in ("", "-wal"):
+        source = Path(f"{place_name(ledger)}{end}")
+        if source.exists():
+            shutil.copyfile(source, f"{copy}{end}")
+
+
+def _recovered(policy: TablePolicy, path: Path | str, receipts: list[str]) -> Outcome:
     before = _seen(path, policy.name)
-    found = recover(path, receipts)
+    found = recover(path, receipts, shared=is_shared(policy.ledger_path))
     after = _seen(path, policy.name)
     return Outcome(
         policy.name,
@@ -386,7 +397,7 @@ def _recovered(policy: TablePolicy, path: Path, receipts: list[str]) -> Outcome:
     )
 
 
-def _seen(path: Path, name: str) -> Inspection:
+def _seen(path: Path | str, name: str) -> Inspection:
     found = inspect(path)
     if name not in found.statements:
         raise Refused(f"the ledger has no table {name!r}; it has {list(found.statements)}")

@@ -16,7 +16,7 @@ from sulq.ledger.book import Files, opened, path_home
 from sulq.ledger.history import History, unverified
 from sulq.ledger.keys import key_at
 from sulq.ledger.places import is_shared, place_name, read_place
-from sulq.ledger.postgres import PostgresStore
+from sulq.ledger.postgres import NoLedger, PostgresStore
 from sulq.ledger.receipts import check_signature, read_receipt
 from sulq.ledger.sqlite import SqliteStore
 from sulq.ledger.state import read_private
@@ -73,6 +73,17 @@ def inspect(path: str | Path) -> Inspection:
                 return found
         time.sleep(PAUSE)
     return _inspect_copy(path)
+
+
+def is_there(path: str | Path) -> bool:
+    """True if a ledger was made at this place."""
+    if not is_shared(path):
+        return Path(path).exists()
+    try:
+        with _looked_at(path) as store:
+            return next(iter(store.rows()), None) is not None
+    except NoLedger:
+        return False
 
 
 def _inspect_copy(path: str | Path) -> Inspection:

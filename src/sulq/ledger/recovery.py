@@ -40,11 +40,18 @@ class Recovery:
     anchor_missing: bool = False  # then a loss can neither be shown nor excluded
 
 
-def recover(path: str | Path, receipts: Iterable[str] = (), *, wait: float = 5.0) -> Recovery:
+def recover(
+    path: str | Path,
+    receipts: Iterable[str] = (),
+    *,
+    wait: float = 5.0,
+    shared: bool | None = None,
+) -> Recovery:
     """Record a recovery. It only ever adds to what is spent.
 
     Lost events whose prices no receipt tells could have spent everything: then everything counts
     as spent. Questions without an answer are closed: theirs may have been released (G.3.5).
+    `shared` is for a copy of a ledger that replicas share.
     """
     if opened(path) is not None:
         raise Refused(f"the ledger {path} is open in this process; close it first")
@@ -63,7 +70,7 @@ def recover(path: str | Path, receipts: Iterable[str] = (), *, wait: float = 5.0
         burn = found.burn or not genuine or (anchor is not None and mark is None)
         missing = found.last - history.mark.seq
         # Of a shared ledger another replica may have seen more: nobody knows where it ended.
-        burn = burn or (is_shared(path) and missing > 0)
+        burn = burn or ((is_shared(path) if shared is None else shared) and missing > 0)
         key = present if present and present.public == history.public else None
         # Only an anchor of today's key: one from before it leaves the ledger closed.
         current = furthest(anchor or b"", ledger, [history.public])

@@ -94,8 +94,9 @@ class TablePolicy:
         return self.source if "://" in self.source else str(self.home / self.source)
 
     @property
-    def ledger_path(self) -> Path:
-        return self.home / self.ledger
+    def ledger_path(self) -> Path | str:
+        """The ledger where it lies; an address such as postgresql://... stays as it is."""
+        return self.ledger if "://" in self.ledger else self.home / self.ledger
 
     @property
     def unready(self) -> dict[str, str]:
