@@ -11,7 +11,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from sulq.server.limits import Settings, check_depth, check_length
 from sulq.server.logs import Log, place_of
 from sulq.server.metrics import Metrics
-from sulq.server.problems import INTERNAL, Problem, reply_of
+from sulq.server.problems import Problem, internal, reply_of
 
 HEADERS = {
     "content-security-policy": (
@@ -63,7 +63,7 @@ class Edge:
         except Exception as error:  # noqa: BLE001 - one constant sentence for all that is unforeseen
             wrong = {"error": place_of(error)}
             if not status:
-                await reply_of(Problem(500, "internal", INTERNAL))(scope, receive, sending)
+                await reply_of(internal())(scope, receive, sending)
         route = getattr(scope.get("route"), "path", UNROUTED)
         caller = getattr(scope["state"].get("caller"), "name", None)
         self.metrics.count(route, status)

@@ -49,6 +49,7 @@ CODES = {
     422: "invalid_query",
     429: "too_many",
 }
+AGAIN = "it may have been charged: send it again with the same key, and it is charged once"
 INTERNAL = "something went wrong here; the owner's log has the request's number"
 
 # most special first: the first that fits names the problem
@@ -70,11 +71,12 @@ class Problem(Exception):
     code: str
     detail: str
     hint: str = ""
-    credits_spent: Fraction = Fraction(0)
+    credits_spent: Fraction | None = Fraction(0)  # None: not known
     more: Mapping[str, Any] = field(default_factory=dict)
     headers: Mapping[str, str] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
+        spent = self.credits_spent
         return {
             "type": "about:blank",
             "title": TITLES.get(self.status, "Error"),
@@ -82,8 +84,8 @@ class Problem(Exception):
             "detail": self.detail,
             "code": self.code,
             "hint": self.hint,
-            "credits_spent": float(self.credits_spent),
-            "credits_spent_exact": str(self.credits_spent),
+            "credits_spent": None if spent is None else float(spent),
+            "credits_spent_exact": None if spent is None else str(spent),
             **self.more,
         }
 
@@ -109,9 +111,15 @@ def out_of_order() -> Problem:
         503,
         "out_of_order",
         "the books cannot be written just now, and nothing is answered without them",
-        "send it again with the same key: it is charged once",
+        AGAIN,
+        None,
         headers={"Retry-After": "1"},
     )
+
+
+def internal() -> Problem:
+    """Something unforeseen: one sentence for all of it, before or after a charge."""
+    return Problem(500, "internal", INTERNAL, AGAIN, None)
 
 
 def not_found(what: str) -> Problem:

@@ -20,7 +20,8 @@ from sulq.wire.bodies import Exact
 
 
 class Problem(BaseModel):
-    """`credits_spent` is what the request charged before it failed; 0 of every refusal."""
+    """`credits_spent` is what the request charged before it failed; 0 of every refusal, null where
+    only the same request, sent again with its key, can tell."""
 
     model_config = ConfigDict(frozen=True)
     type: str = "about:blank"
@@ -29,8 +30,8 @@ class Problem(BaseModel):
     detail: str
     code: str
     hint: str = ""
-    credits_spent: float = 0.0
-    credits_spent_exact: Exact = Fraction(0)
+    credits_spent: float | None = 0.0
+    credits_spent_exact: Exact | None = Fraction(0)
     start: Annotated[int | None, Field(description="first letter meant, of a statement")] = None
     end: int | None = None
     alternatives: list[str] | None = None
@@ -75,6 +76,6 @@ def _raised(told: Problem) -> SulqError:
             return EngineFailed()
         case "too_noisy":
             return TooNoisy(told.detail)
-        case "internal" | "too_slow":
+        case "internal" | "out_of_order" | "too_slow":
             return Unreachable(told.detail)
     return Refused(told.detail)
