@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from sulq.accounting.losses import Loss
 from sulq.accounting.pricing import positive
 from sulq.accounting.pure import epsilon_for, noisy_choice, pure_losses
+from sulq.database.holding import hold
 from sulq.engines.engine import check_read, check_source
 from sulq.errors import InvalidQuery
 from sulq.ledger.budgets import OWNER
@@ -98,6 +99,7 @@ def choose(
     if not entry.answered:
         sums = bound.lifted(read())  # the only line that reads rows
         check_read(database.engine)
+        hold()
         entry = database.ledger.settle(entry, _chosen(sums, k, law))  # stored, write-once
     assert entry.values is not None  # noqa: S101
     axis = bound.groups[0]

@@ -30,12 +30,13 @@ from sulq.database.choosing import Top, choose
 from sulq.database.deriving import Asker, derived_answer, paid_by, recalled, topped_up
 from sulq.database.exactly import Exactly, ExactQuote
 from sulq.database.facts import facts_text, most_rows, name_of, table_facts
+from sulq.database.holding import hold
 from sulq.database.individual import Individual
 from sulq.database.keys import Keys, KeysQuote, ask_keys, quote_keys
 from sulq.database.outside import charge_outside
 from sulq.database.planning import plan
 from sulq.database.plans import Plan
-from sulq.database.reading import noted, opened, pinned, reader
+from sulq.database.reading import check_readable, noted, opened, pinned, reader
 from sulq.database.recall import Recall
 from sulq.database.reserving import Reserved, reserve
 from sulq.database.selecting import ask_select, quote_select
@@ -182,6 +183,7 @@ class Database:
             noise = drawn(cost.coordinates(bound.cells))  # the only draw, before a row is read
             sums = read(entry)  # the only line that reads rows
             check_read(self.engine)
+            hold()  # the moment of the next line is public
             entry = self.ledger.settle(entry, added(bound.lifted(sums), noise))  # write-once
         if found.sources is not None:  # the draw adds the precision that was missing, M.7
             return topped_up(self, bound, found.sources, entry, asker)
@@ -251,7 +253,7 @@ class Database:
         """Price and error bar of a question; free, and no row is read."""
         bound = self.bind(query)
         wanted = self.price(bound, within, confidence, credits, rows)
-        reader(self, bound)  # what ask would refuse, a quote refuses too
+        check_readable(self, bound)  # what ask would refuse, a quote refuses too
         cost, own = self._recall.quoted(bound, wanted, analyst, confidence)
         stored = self._stored(bound, wanted, analyst)
         paid = stored is not None and self.ledger.paid(analyst, bound.digest, stored.noise)

@@ -10,6 +10,7 @@ from typing import Any
 
 from sulq.accounting.calibration import Calibration
 from sulq.accounting.pricing import unit_cost
+from sulq.database.holding import hold
 from sulq.engines.engine import Engine, check_read, check_source
 from sulq.errors import InvalidQuery, Refused, UnsafeExactly
 from sulq.exact.domain import Assumptions
@@ -110,6 +111,7 @@ class Exactly:
             return entry
         sums = read()
         check_read(self.engine)
+        hold()
         return self.ledger.settle(entry, perturb(sums, [terms.law] * len(sums)))
 
     def _derive(

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from sulq.accounting.keys import KeysPrice, keys_price
 from sulq.accounting.losses import Loss
 from sulq.accounting.pricing import fine_bits, positive
+from sulq.database.holding import hold
 from sulq.engines.engine import check_read, check_source
 from sulq.errors import Refused
 from sulq.ledger.budgets import OWNER
@@ -158,6 +159,7 @@ def ask_keys(
     if not entry.answered:
         total, shown = _drawn(read(), bound, cost)  # reads rows and draws
         check_read(database.engine)
+        hold()
         entry = database.ledger.settle(entry, _packed(total, shown))  # stored, write-once
     assert entry.values is not None  # noqa: S101
     total, shown = _unpacked(entry.values)

@@ -5,7 +5,6 @@ Proof: docs/proofs/flow.md, section 5.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -15,6 +14,7 @@ import numpy as np
 from sulq.accounting.losses import Loss
 from sulq.accounting.pricing import Price, laws_of, stored_price
 from sulq.database.deriving import Asker, derived_answer, topped_up
+from sulq.database.holding import hold
 from sulq.database.reading import readers
 from sulq.database.recall import Found
 from sulq.derivation.estimates import sources_of
@@ -139,6 +139,7 @@ class Plan:
             key=key,
         )
         paid = {entry.digest: entry for entry in entries}
+        noisy: list[tuple[Entry, list[int]]] = []
         for together, read in reads:
             if any(not paid[bound.digest].answered for bound in together):
                 noise = {  # each its own draw, before a row is read
@@ -148,7 +149,14 @@ class Plan:
                 }
                 sums = read(paid)  # the only line that reads rows
                 check_read(db.engine)
-                paid |= self._settled(together, sums, noise, paid)
+                noisy += [
+                    (paid[bound.digest], added(bound.lifted(mine), noise[bound.digest]))
+                    for bound, mine in zip(together, sums, strict=True)
+                    if bound.digest in noise
+                ]
+        if noisy:
+            hold()  # the moment of the next line is public
+            paid |= {entry.digest: entry for entry in db.ledger.settle_all(noisy)}  # write-once
         answers = []
         for place, line in enumerate(self.lines):
             entry = paid[line.bound.digest]
@@ -156,22 +164,6 @@ class Plan:
             # asked twice in one plan, paid once
             paid[line.bound.digest] = replace(entry, charged={}, share_charged=Loss.zero())
         return answers
-
-    def _settled(
-        self,
-        together: Sequence[BoundQuery],
-        sums: Sequence[list[int]],
-        noise: Mapping[str, list[int]],
-        paid: Mapping[str, Entry],
-    ) -> dict[str, Entry]:
-        """Add its noise to each question that has no answer, store, read back what was stored."""
-        noisy = [
-            (paid[bound.digest], added(bound.lifted(mine), noise[bound.digest]))
-            for bound, mine in zip(together, sums, strict=True)
-            if bound.digest in noise
-        ]
-        found = self.database.ledger.settle_all(noisy)  # stored, write-once
-        return {entry.digest: entry for entry in found}
 
     def _answer(self, place: int, met: Found, entry: Entry) -> Answer:
         """User units, after the store; with what earlier answers say, where they take part."""

@@ -27,6 +27,8 @@ from sulq.schema.columns import Schema
 if TYPE_CHECKING:
     from sulq.database.database import Database
 
+NARROW = 64
+"""Cells of a group whose text is written in no time that could be told."""
 BIAS = (
     "individual accounting: whoever has spent their own balance adds nothing, so a sum may be too"
     " small by more than its bar"
@@ -65,6 +67,16 @@ def reader(database: Database, bound: BoundQuery) -> Callable[[Entry], list[int]
         return database.engine.reader(bound, database.ledger)  # V.2
     read = database.engine.prepare(bound.sums)
     return lambda entry: read()
+
+
+def check_readable(database: Database, bound: BoundQuery) -> None:
+    """What `ask` would refuse, a quote refuses too.
+
+    A quote leaves on no clock. How the keys of a wide category are written depends on what the
+    column holds, and takes time: those are written only for an answer.
+    """
+    if all(len(group.keys) <= NARROW for group in bound.groups):
+        reader(database, bound)
 
 
 Read = Callable[[dict[str, Entry]], list[list[int]]]

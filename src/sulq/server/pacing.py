@@ -10,6 +10,7 @@ import math
 import threading
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -29,6 +30,7 @@ from sulq.schema.promise import Promise
 from sulq.schema.vectors import BlockSums
 from sulq.server.departures import Departures
 from sulq.server.limits import Settings
+from sulq.server.turns import Executions
 
 SHORTEST = 0.05
 """Seconds of the shortest tick: a durable write, a thread's turn and a small table fit in."""
@@ -36,6 +38,8 @@ MARGIN = 4.0
 """A tick is so many times what its question takes on this machine at leisure."""
 GUARD = 0.002
 """What is done later than this before its tick takes the next one: it could be seen to hurry."""
+LEAD = 0.4
+"""Of a tick: an answer is stored so long before its reply leaves."""
 LIGHT = 8
 """Parts of the program that a tick is long enough for."""
 MADE_UP = 200_000
@@ -53,8 +57,15 @@ class Pace(Protocol):
     def ticks(self, *asked: BoundQuery | None) -> int:
         """How long a reply to these questions takes, from public facts; 1 for a refusal."""
 
+    def execution(self, digests: frozenset[str]) -> AbstractContextManager[None]:
+        """Around the answering of these questions."""
+
+    def hold(self, arrived: float, ticks: int) -> None:
+        """Block until an answer to what `arrived` then (monotonic) may be stored: others read the
+        ledger, and its order must tell no more than the reply."""
+
     async def leave(self, arrived: float, ticks: int) -> None:
-        """Return when a reply to what `arrived` then (monotonic) may leave."""
+        """Return when a reply may leave."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +179,14 @@ class Clock:
         needed = math.ceil((now + GUARD - arrived) / self.tick)
         return arrived + max(ticks, needed) * self.tick
 
+    def execution(self, digests: frozenset[str]) -> AbstractContextManager[None]:
+        return nullcontext()
+
+    def hold(self, arrived: float, ticks: int) -> None:
+        lead = LEAD * self.tick
+        moment = self.departure(arrived, ticks, time.monotonic() + lead) - lead
+        time.sleep(max(0.0, moment - time.monotonic()))
+
     async def leave(self, arrived: float, ticks: int) -> None:
         moment = self.departure(arrived, ticks, time.monotonic())
         if moment > arrived + (ticks + 0.5) * self.tick:
@@ -187,14 +206,32 @@ class Delayed:
 
     def __init__(self, delay: Delay) -> None:
         self.delay, self._departures = delay, Departures()
+        self._drawn: set[float] = set()
+        self._executions = Executions()
 
     def ticks(self, *asked: BoundQuery | None) -> int:
         return 1
 
+    def execution(self, digests: frozenset[str]) -> AbstractContextManager[None]:
+        """One delay for each charge: the same question meanwhile gets the stored answer."""
+        return self._executions.alone(digests)
+
+    def hold(self, arrived: float, ticks: int) -> None:
+        """The delay is drawn here, once for each reading of rows; the reply leaves when the answer
+        is stored."""
+        time.sleep(max(0.0, self._moment(arrived) - time.monotonic()))
+        self._drawn.add(arrived)
+
     async def leave(self, arrived: float, ticks: int) -> None:
+        if arrived in self._drawn:
+            self._drawn.discard(arrived)
+        else:
+            await self._departures.until(self._moment(arrived))
+
+    def _moment(self, arrived: float) -> float:
         step = float(self.delay.step)
         done = math.ceil((time.monotonic() - arrived) / step) * step
-        await self._departures.until(arrived + done + draw_delay(self.delay))
+        return arrived + done + draw_delay(self.delay)
 
 
 class Unpaced:
@@ -204,6 +241,12 @@ class Unpaced:
 
     def ticks(self, *asked: BoundQuery | None) -> int:
         return 1
+
+    def execution(self, digests: frozenset[str]) -> AbstractContextManager[None]:
+        return nullcontext()
+
+    def hold(self, arrived: float, ticks: int) -> None:
+        """At once."""
 
     async def leave(self, arrived: float, ticks: int) -> None:
         """At once."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -11,19 +12,24 @@ from typing import TypeVar
 
 from fastapi import Request
 
+from sulq.database.holding import held
 from sulq.server.access import Caller
 from sulq.server.problems import Problem
 from sulq.server.replies import digest_of
 from sulq.server.service import Asked, Service
+from sulq.server.turns import give_up_turn, in_turn
 
 T = TypeVar("T")
+WAITING = 16
+"""Threads for each that works: most of them hold an answer until its public moment."""
 
 
 class Workers:
     """A bounded thread pool; who would wait too long is sent away instead."""
 
     def __init__(self, threads: int, most_waiting: int) -> None:
-        self._pool = ThreadPoolExecutor(threads, "sulq")
+        self._pool = ThreadPoolExecutor(threads * WAITING, "sulq")
+        self._turns = threading.BoundedSemaphore(threads)
         self._most, self._running = threads + most_waiting, 0
         self._keys: dict[tuple[str, ...], tuple[asyncio.Lock, int]] = {}
 
@@ -34,9 +40,13 @@ class Workers:
         self._running += 1
         try:
             loop = asyncio.get_running_loop()
-            return await loop.run_in_executor(self._pool, lambda: work(*given))
+            return await loop.run_in_executor(self._pool, self._worked, work, given)
         finally:
             self._running -= 1
+
+    def _worked(self, work: Callable[..., T], given: tuple[object, ...]) -> T:
+        with in_turn(self._turns):
+            return work(*given)
 
     @asynccontextmanager
     async def alone(self, *name: str) -> AsyncIterator[None]:
@@ -99,7 +109,13 @@ async def charged(
             return kept
         asked = understand()
         ticks = clock.ticks(*asked.bounds)
-        return service.once(caller, table, key, digest, asked)
+
+        def until() -> None:
+            give_up_turn()
+            clock.hold(arrived, ticks)
+
+        with clock.execution(asked.digests), held(until):
+            return service.once(caller, table, key, digest, asked)
 
     try:
         async with workers.alone(table, caller.name, str(caller.role), key):

@@ -24,6 +24,7 @@ from pydantic import Field
 
 from sulq import learn as learners
 from sulq.database import Analyst, Database
+from sulq.database.holding import held
 from sulq.errors import InvalidQuery, SulqError, TooNoisy
 from sulq.schema.columns import Category, Flag
 from sulq.server.access import Caller
@@ -101,10 +102,11 @@ class Paced:
         oracle: Database | Analyst,
         bind: Callable[[object], Any],
         leave: Callable[[float, Any], None],
+        clock: Pace,
         tell: Callable[[Fraction], None],
         stop: threading.Event,
     ) -> None:
-        self._oracle, self._bind, self._leave = oracle, bind, leave
+        self._oracle, self._bind, self._leave, self._clock = oracle, bind, leave, clock
         self._tell, self._stop = tell, stop
 
     def __getattr__(self, name: str) -> Any:
@@ -113,9 +115,14 @@ class Paced:
     def ask(self, query: object, **terms: Any) -> Any:
         if self._stop.is_set():
             raise Stopped
-        arrived, bound = time.monotonic(), self._bind(query)
+        arrived, bound, clock = time.monotonic(), self._bind(query), self._clock
+
+        def until() -> None:
+            clock.hold(arrived, clock.ticks(bound))
+
         try:
-            answer = self._oracle.ask(query, **terms)
+            with clock.execution(frozenset([bound.digest])), held(until):
+                answer = self._oracle.ask(query, **terms)
         finally:
             self._leave(arrived, bound)
         self._tell(answer.credits)
@@ -260,7 +267,9 @@ class Fit:
             check_width(bound, service.settings)
             return bound
 
-        learner.fit(Paced(oracle, bind, self._leave(clock), self._told, self.stop), columns, label)
+        learner.fit(
+            Paced(oracle, bind, self._leave(clock), clock, self._told, self.stop), columns, label
+        )
         given = (
             f"{body.groups}, " if body.method == "kmeans" else "2, " if body.method == "pca" else ""
         )
