@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from sulq.accounting.calibration import Meaning, calibrate
 from sulq.accounting.confidence import Worst, worst, worst_so_far
+from sulq.accounting.losses import Loss
 from sulq.accounting.outside import Total, total
 from sulq.exact.terms import MAYBE_RELEASED, UNTIL_RELEASED, Terms, promised
-from sulq.ledger.statement import Statement
+from sulq.ledger.changes import Outside, taken_by
+from sulq.ledger.statement import PopulationLine, Statement
 from sulq.oracle import decimal_text
 from sulq.schema.promise import Promise
 
 BURNT = "events were lost, so everything counts as spent; a larger promise may have been among them"
+JOINTLY_BEYOND = "it was exceeded by releases made elsewhere; with what all its tables answered:"
 BEYOND = "it was exceeded by releases made elsewhere; with everything the table has answered:"
 
 
@@ -76,6 +80,8 @@ class Account:
                 f"so: {told_too(worst(self.promise), self.statement)}{unless}",
                 f"so far: {told_too(worst_so_far(self.promise, self.spent), self.statement)}",
             ]
+        if (line := self.statement.population) is not None:
+            lines += joint_lines(line)
         for one in self.statement.outside:
             lines.append(f"{decimal_text(one.loss.credits_fraction)} credits outside: {one}")
         if self.statement.closed is not None:
@@ -84,20 +90,52 @@ class Account:
             lines.append(f"amended {len(self.statement.amended)} times; this is what holds now")
         if self.statement.burnt:
             lines.append(BURNT)
-        for line in self.statement.reservations:
-            amount, left = (decimal_text(x.credits_fraction) for x in (line.amount, line.left))
-            lines.append(f"{amount} credits reserved, {left} left, by {line.analyst}")
+        for aside in self.statement.reservations:
+            amount, left = (decimal_text(x.credits_fraction) for x in (aside.amount, aside.left))
+            lines.append(f"{amount} credits reserved, {left} left, by {aside.analyst}")
         lines.append(
             f"{self.statement.entries} questions charged, {self.statement.answered} answered"
         )
         return "\n".join(lines)
 
 
+def joint_lines(line: PopulationLine) -> list[str]:
+    """What is promised to a population, and what is left of it."""
+    spent, cap = (decimal_text(x.credits_fraction) for x in (line.spent, line.cap))
+    lines = [
+        f"population {line.name} ({', '.join(line.tables)}): {spent} of its {cap} credits spent,"
+        f" {decimal_text(line.left)} left for all of them",
+        f"joint promise: {joint_promise(line)}",
+    ]
+    beyond = joint_exceeded(line)
+    return lines if beyond is None else [*lines, f"{JOINTLY_BEYOND} {beyond}"]
+
+
 def exceeded(statement: Statement, promise: Promise) -> Total | None:
     """As `Account.exceeded`."""
     if not statement.exceeded.credits:
         return None
-    return total(calibrate(promise), statement.lost, statement.taken, statement.pure_outside)
+    return _total(promise, statement.spent, statement.outside)
+
+
+def joint_exceeded(line: PopulationLine) -> Total | None:
+    """The same for a population; None if its promise is kept."""
+    return _total(joint_promise(line), line.spent, line.outside) if line.exceeded.credits else None
+
+
+def joint_promise(line: PopulationLine) -> Promise:
+    return Promise.from_json(json.loads(line.promise))
+
+
+def _total(promise: Promise, spent: Loss, outside: tuple[Outside, ...]) -> Total:
+    """What was lost is what is spent, less what only stands for a part taken out of the promise."""
+    stands = sum(one.stands for one in outside)
+    stated = [one for one in outside if one.epsilon and not one.taken.epsilon]
+    paid = Loss(sum(one.loss.credits - one.stands for one in stated), 0)
+    epsilon = sum((one.epsilon or Fraction(0) for one in stated), Fraction(0))
+    lost = Loss(max(0, spent.credits - stands), 0).credits_fraction
+    pure = (epsilon, paid.credits_fraction)
+    return total(calibrate(promise), lost, taken_by(outside), pure)
 
 
 def told_too(found: Worst, statement: Statement) -> Worst:

@@ -93,6 +93,7 @@ def database_of(
         ledger,
         name=table.name,
         exactly=exactly,
+        population=table.population,
     )
 
 

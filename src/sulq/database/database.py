@@ -11,14 +11,12 @@ from typing import Any
 import numpy as np
 
 from sulq.account import Account
-from sulq.accounting.calibration import Calibration, calibrate, meaning
+from sulq.accounting.calibration import Calibration, meaning
 from sulq.accounting.losses import Loss
 from sulq.accounting.pricing import (
     Price,
-    check_askable,
     fine_bits,
     finer,
-    grid_bits,
     positive,
     price,
     unit_cost,
@@ -29,14 +27,14 @@ from sulq.database.analyst import Analyst
 from sulq.database.choosing import Top, choose
 from sulq.database.deriving import Asker, derived_answer, paid_by, recalled, topped_up
 from sulq.database.exactly import Exactly, ExactQuote
-from sulq.database.facts import facts_text, most_rows, name_of, table_facts
 from sulq.database.holding import hold
 from sulq.database.individual import Individual
 from sulq.database.keys import Keys, KeysQuote, ask_keys, quote_keys
+from sulq.database.opening import Options, open_table
 from sulq.database.outside import charge_outside
 from sulq.database.planning import plan
 from sulq.database.plans import Plan
-from sulq.database.reading import check_readable, noted, opened, pinned, reader
+from sulq.database.reading import check_readable, noted, pinned, reader
 from sulq.database.recall import Recall
 from sulq.database.reserving import Reserved, reserve
 from sulq.database.selecting import ask_select, quote_select
@@ -44,8 +42,7 @@ from sulq.dummies import dummy_rows
 from sulq.engines.engine import Engine, check_read, check_source
 from sulq.errors import InvalidQuery
 from sulq.exact.domain import Assumptions
-from sulq.exact.release import check_assumptions
-from sulq.exact.terms import Terms, assumptions_json
+from sulq.exact.terms import Terms
 from sulq.ledger.budgets import OWNER
 from sulq.ledger.entries import Entry
 from sulq.ledger.journal import Journal
@@ -55,6 +52,7 @@ from sulq.oracle import Answer, Quote, check_confidence
 from sulq.readings import forecast
 from sulq.schema.binding import BoundQuery, bind
 from sulq.schema.columns import Schema
+from sulq.schema.population import Population
 from sulq.schema.promise import Promise
 from sulq.schema.strata import accounts
 
@@ -97,38 +95,20 @@ class Database:
         name: str | None = None,
         exactly: Assumptions | None = None,
         individual: bool = False,
+        population: Population | None = None,
     ) -> Database:
         """Publish a table, or open it again on the ledger that has its history.
 
         `source` is a Parquet or CSV file, or a pandas, polars or Arrow table. `exactly` turns
         `ask_exactly` on, on assumptions that the owner vouches for. `individual` gives every person
         a secret balance of their own, in place of one for all: docs/guides/individual.md.
+        `population` names the people: what any of their tables in this ledger answers is charged
+        to one account: docs/guides/same-people.md.
         """
-        if not isinstance(schema, Schema) or not isinstance(promise, Promise):
-            raise InvalidQuery("open takes a source, a Schema, a Promise and a ledger")
-        more = {}
-        if exactly is not None and individual:
-            raise InvalidQuery("exact release pays from no balance: give exactly or individual")
-        if exactly is not None:
-            given = check_assumptions(exactly, schema, promise)
-            more["assumptions"] = facts_text(assumptions_json(given))
-        calibration = calibrate(promise)
-        check_askable(calibration)
-        engine, facts = opened(source, schema, calibration, ledger, individual)
-        try:
-            gridded = schema.on_grid(grid_bits(most_rows(schema, promise, engine), calibration))
-            journal = Journal.open(
-                ledger,
-                name=name or name_of(source),
-                facts=table_facts(gridded, promise) | more | facts,
-                accounts=accounts(gridded),
-                cap=Loss.cap(calibration.credits, calibration.slack_cap),
-                fingerprint=engine.fingerprint(),
-            )
-        except BaseException:
-            engine.close()
-            raise
-        found = cls(gridded, promise, engine, journal, calibration, exactly)
+        table = open_table(
+            source, schema, promise, ledger, name, Options(exactly, individual, population)
+        )
+        found = cls(table.schema, promise, table.engine, table.ledger, table.terms, exactly)
         found._source = source if isinstance(source, str | Path) else None
         return found
 

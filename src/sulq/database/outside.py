@@ -5,10 +5,14 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
+from sulq.accounting.calibration import Calibration, calibrate
 from sulq.accounting.losses import Loss
 from sulq.accounting.outside import NONE, Taken, check_currency, outside_price
+from sulq.database.amendments import scale
+from sulq.database.populations import population_of
 from sulq.errors import InvalidQuery
 from sulq.ledger.changes import Outside
+from sulq.ledger.changing import Price
 from sulq.schema.promise import Numeric, exact_number
 
 if TYPE_CHECKING:
@@ -43,10 +47,19 @@ def charge_outside(
         raise InvalidQuery("a release that costs nothing needs no entry")
     outside_price(stated or Fraction(0), taken, NONE, calibration)  # refused before anything else
 
-    def price(before: Taken) -> Outside:
-        found = outside_price(stated or Fraction(0), taken, before, calibration)
-        stands = Loss.of(found.stands)
-        lost = Loss.of(given + found.credits)
-        return Outside(stated, taken, lost + stands, stands.credits, found.taken, reason)
+    def priced(terms: Calibration, worth: Fraction) -> Price:
+        """In the currency of `terms`, in which a credit of this table is `worth`."""
 
-    return database.ledger.outside(price)
+        def price(before: Taken) -> Outside:
+            found = outside_price(stated or Fraction(0), taken, before, terms)
+            stands = Loss.of(found.stands)
+            lost = Loss.of(given * worth + found.credits)
+            return Outside(stated, taken, lost + stands, stands.credits, found.taken, reason)
+
+        return price
+
+    joint = None
+    if (population := population_of(database.ledger.header.facts)) is not None:
+        terms = calibrate(population.promise)
+        joint = priced(terms, scale(calibration, terms)[0])
+    return database.ledger.outside(priced(calibration, Fraction(1)), joint)

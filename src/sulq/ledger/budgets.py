@@ -11,7 +11,7 @@ the cap. An analyst's reservations lie inside the analyst's share.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
@@ -19,6 +19,7 @@ from sulq.accounting.losses import Loss
 from sulq.errors import BudgetSpent, Refused
 from sulq.ledger.changes import Ended
 from sulq.ledger.charges import Part
+from sulq.ledger.population import Member, Pool
 from sulq.ledger.reservations import NOTHING, Reservation, less
 from sulq.ledger.tally import Tally, rounded_up
 
@@ -57,6 +58,8 @@ class Budgets:
     reserved: Loss = NOTHING  # kept: granted and not spent, and in the owner's reservations
     reservations: dict[int, Reservation] = field(default_factory=dict)  # those that are open
     divisor: int = 1
+    member: Member | None = None
+    pool: Pool | None = None  # the account of its population, which other tables pay too
     ceiling: Loss = field(init=False)  # the cap, or what releases made elsewhere drove it to
 
     def __post_init__(self) -> None:
@@ -68,13 +71,14 @@ class Budgets:
         """To try out what several questions cost together."""
         twin = replace(self)
         twin.ceiling = self.ceiling
+        twin.pool = None if self.pool is None else replace(self.pool)
         twin.credits, twin.delta = self.credits.copy(), self.delta.copy()
         twin.shares = {name: replace(own) for name, own in self.shares.items()}
         twin.reservations = {seq: replace(found) for seq, found in self.reservations.items()}
         return twin
 
     def admit(
-        self, analyst: str, parts: Iterable[Part], share: Loss, reservation: int | None = None
+        self, analyst: str, parts: Collection[Part], share: Loss, reservation: int | None = None
     ) -> None:
         """Raise `Refused` or `BudgetSpent` unless all of it fits; changes nothing."""
         own = self.known(analyst)
@@ -82,6 +86,8 @@ class Budgets:
         if limit is not None and not share.within(limit):
             raise self._short(analyst, share, limit, reservation)
         held = self.reserved if limit is None else less(self.reserved, share)
+        if self.pool is not None and self.member is not None:
+            self.pool.admit(self.member.due(parts))
         for part in parts:
             # A free question is always admitted: it moves no account nearer to its cap.
             if part.loss.credits and (
@@ -147,11 +153,13 @@ class Budgets:
         )
 
     def spend(
-        self, analyst: str, parts: Iterable[Part], share: Loss, reservation: int | None = None
+        self, analyst: str, parts: Collection[Part], share: Loss, reservation: int | None = None
     ) -> None:
         """Book what `admit` allowed."""
         if reservation is not None:
             self.reservations[reservation].pay(analyst, share)
+        if self.pool is not None and self.member is not None:
+            self.pool.spend(self.member.due(parts))
         for part in parts:
             self.credits.add(part, part.loss.credits)
             self.delta.add(part, part.loss.delta)
@@ -233,6 +241,8 @@ class Budgets:
         Reservations end. Shares of delta stay as they are: they only keep analysts apart.
         """
         self.void()
+        if self.member is not None:  # the population's own currency stays
+            self.member = replace(self.member, credits=self.member.credits / credits)
         self.credits.scale(credits)
         self.delta.scale(delta)
         self.cap, self.reserved, self.ceiling = cap, NOTHING, cap
@@ -270,6 +280,9 @@ class Budgets:
                 max((self.delta[number] for number in accounts), default=0),
             )
         free = less(self.cap, spent + less(self.reserved, limit or NOTHING))
+        if self.pool is not None and self.member is not None:
+            shared = self.member.worth(self.pool.left)
+            free = Loss(min(free.credits, shared.credits), min(free.delta, shared.delta))
         if limit is None:
             return free
         return Loss(min(free.credits, limit.credits), min(free.delta, limit.delta))

@@ -19,6 +19,8 @@ from sulq.ledger.entries import Grant
 from sulq.ledger.reservations import NOTHING
 from sulq.ledger.statement import INDIVIDUAL
 
+Price = Callable[[Taken], Outside]
+
 
 def grant(desk: Desk, analyst: str, credits: Loss) -> Grant:
     """Out of what is neither spent nor kept."""
@@ -77,9 +79,9 @@ def amend(desk: Desk, wanted: Amendment) -> int:
     return table.generation
 
 
-def outside(desk: Desk, price: Callable[[Taken], Outside]) -> Outside:
-    """Book what `price` says, told what others took out of the promise before. Never refused for
-    want of budget: it has happened."""
+def outside(desk: Desk, price: Price, joint: Price | None = None) -> Outside:
+    """Book what `price` says, told what others took out of the promise before; `joint` says it of
+    the population. Never refused for want of budget: it has happened."""
     desk.check_open()
     if INDIVIDUAL in desk.table.header.facts:
         raise Refused(
@@ -92,5 +94,10 @@ def outside(desk: Desk, price: Callable[[Taken], Outside]) -> Outside:
             "exact release was declared on this table, and what this adds to it is not proved;"
             " state it in credits"
         )
-    desk.book.add(wanted.to_body(desk.name))
+    body, pool = wanted.to_body(desk.name), desk.table.pool
+    if pool is not None:
+        if joint is None:
+            raise Refused(f"what this costs population {pool.name!r} must be said too")
+        body |= {"joint": joint(pool.taken).to_body(desk.name)}
+    desk.book.add(body)
     return desk.table.outside[-1]

@@ -11,6 +11,7 @@ from sulq.accounting.losses import Loss
 from sulq.errors import InvalidQuery
 from sulq.ledger.charges import loss_from_json, loss_to_json
 from sulq.ledger.limits import TEXT, check_loss, check_text
+from sulq.ledger.population import Member
 
 MOST_ACCOUNTS = 4096
 
@@ -24,6 +25,7 @@ class TableHeader:
     facts: Mapping[str, str]
     accounts: tuple[str, ...]
     cap: Loss
+    member: Member | None = None  # of a population
     neighbours: str | None = field(init=False)  # where the facts state it
 
     def __post_init__(self) -> None:
@@ -52,6 +54,7 @@ class TableHeader:
             "facts": dict(self.facts),
             "accounts": list(self.accounts),
             "cap": loss_to_json(self.cap),
+            **({} if self.member is None else {"population": self.member.to_body()}),
         }
 
     @classmethod
@@ -62,6 +65,7 @@ class TableHeader:
             body["facts"],
             tuple(body["accounts"]),
             loss_from_json(body["cap"]),
+            Member.from_body(body["population"]) if "population" in body else None,
         )
 
     def differences(self, other: TableHeader) -> list[str]:

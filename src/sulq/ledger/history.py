@@ -12,6 +12,7 @@ from sulq.ledger import answers
 from sulq.ledger.anchor import Mark, is_sealed
 from sulq.ledger.chain import START, canonical, link
 from sulq.ledger.header import TableHeader
+from sulq.ledger.population import Pool
 from sulq.ledger.store import FORMAT, Row
 from sulq.ledger.table import LOST, Table
 
@@ -26,6 +27,7 @@ class History:
         self.ledger = ""
         self.publics: list[str] = []  # the last one signs
         self.tables: dict[str, Table] = {}
+        self.populations: dict[str, Pool] = {}
         self.gaps: list[range] = []  # numbers lost and counted at a recovery
         self.told: dict[int, str] = {}  # what receipts said of such numbers, where not all burnt
         self.burnt: list[range] = []  # gaps for which everything was counted as spent
@@ -58,7 +60,8 @@ class History:
             ):
                 raise unverified(row.seq) from None
             self.mark, self.seal = Mark(row.seq, row.hash), row.seal
-        if not self.gaps and any(table.overdrawn() for table in self.tables.values()):
+        accounts: list[Table | Pool] = [*self.tables.values(), *self.populations.values()]
+        if not self.gaps and any(account.overdrawn() for account in accounts):
             raise unverified(self.mark.seq)
 
     def sealed_by(self, publics: Sequence[str]) -> bool:
@@ -102,11 +105,23 @@ class History:
         elif kind == "table":
             if body["table"] in self.tables:
                 raise ValueError("published twice")
-            self.tables[body["table"]] = Table(TableHeader.from_body(body), stamp=body.get("stamp"))
+            header = TableHeader.from_body(body)
+            pool = self._pool(header)
+            self.tables[header.name] = Table(header, pool=pool, stamp=body.get("stamp"))
         elif kind == "recover":
             self._recover(seq, body)
         else:
             self.tables[body["table"]].apply(seq, body)
+
+    def _pool(self, header: TableHeader) -> Pool | None:
+        """The account of a table's population; the first table that names one makes it."""
+        if (member := header.member) is None:
+            return None
+        pool = self.populations.setdefault(member.name, Pool.of(member))
+        if not pool.agrees(member):
+            raise ValueError("a population with two promises")
+        pool.tables.append(header.name)
+        return pool
 
     def _recover(self, seq: int, body: Mapping[str, Any]) -> None:
         if body["public_key"] != self.public:
@@ -123,6 +138,8 @@ class History:
             table.budgets.void()  # nobody is left to spend from one
         for lost in body["lost"]:
             self.tables[lost["table"]].restore(lost)
+        for pool in self.populations.values() if body["burn"] else ():
+            pool.burn()
         for table in self.tables.values():
             table.forget(answered=not body["genuine"])
             table.recovered = True

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import TypeVar
 
 from sulq.accounting.losses import Loss
-from sulq.accounting.outside import Taken
 from sulq.errors import Refused
 from sulq.ledger import answers, changing, events, steps
 from sulq.ledger.admission import CLOSED, Desk
@@ -26,7 +25,8 @@ from sulq.ledger.entries import Ask, Entry, Grant, Priced
 from sulq.ledger.header import TableHeader
 from sulq.ledger.limits import TEXT, check_loss, check_text, check_texts
 from sulq.ledger.places import is_shared, what_lies_at
-from sulq.ledger.publishing import note_if_closed, published
+from sulq.ledger.population import Member
+from sulq.ledger.publishing import note_if_closed, note_population, published
 from sulq.ledger.receipts import Proof, Receipt, receipt_body, sign_receipt
 from sulq.ledger.register import check_data, register_data
 from sulq.ledger.reservations import NOTHING
@@ -63,9 +63,10 @@ class Journal:
         fingerprint: str | None,
         wait: float = 5.0,
         create: bool = True,
+        member: Member | None = None,
     ) -> Journal:
         """Publish the table, or reopen it if ledger, anchor, header and data are unchanged."""
-        wanted = TableHeader(name, secrets.token_hex(16), dict(facts), tuple(accounts), cap)
+        wanted = TableHeader(name, secrets.token_hex(16), dict(facts), tuple(accounts), cap, member)
         if str(path) == MEMORY or what_lies_at(path) is None:
             check_data(fingerprint, None, name)
         book = (open_shared if is_shared(path) else open_book)(path, wait, create)
@@ -77,6 +78,7 @@ class Journal:
             steps.on_step("published")
             if str(path) != MEMORY:
                 register_data(fingerprint, book.history.ledger, name)
+                note_population(book, wanted)
             steps.on_step("registered")
             return cls(book, name, None, generation)
         except BaseException:
@@ -248,9 +250,9 @@ class Journal:
         note_if_closed(self._shared, self._table)
         return ended
 
-    def outside(self, price: Callable[[Taken], Outside]) -> Outside:
+    def outside(self, price: changing.Price, joint: changing.Price | None = None) -> Outside:
         """Book a release made elsewhere; `price` is told what others took before."""
-        return self._submit(lambda: changing.outside(self._desk, price))
+        return self._submit(lambda: changing.outside(self._desk, price, joint))
 
     def amend(self, wanted: Amendment) -> Journal:
         """Other facts and another cap; the journal that comes back goes by them, this one ends."""

@@ -6,7 +6,7 @@ from sulq.errors import Refused
 from sulq.ledger.admission import Desk
 from sulq.ledger.book import Book
 from sulq.ledger.header import TableHeader
-from sulq.ledger.register import note_closed, was_closed, was_published
+from sulq.ledger.register import note_closed, note_pooled, was_closed, was_pooled, was_published
 from sulq.ledger.table import LOST, Table
 
 
@@ -34,8 +34,33 @@ def published(book: Book, wanted: TableHeader, create: bool, stamp: str | None =
             f"table {wanted.name!r} was published before, and the ledger has lost all its events; "
             "restore a newer backup: without it everything of this table counts as spent"
         )
+    _check_population(book, wanted)
     book.add(wanted.to_body() | ({} if stamp is None else {"stamp": stamp}))
     return 0
+
+
+def _check_population(book: Book, wanted: TableHeader) -> None:
+    """The first table that names a population fixes what it is promised."""
+    if (member := wanted.member) is None:
+        return
+    pool = book.history.populations.get(member.name)
+    if pool is not None and not pool.agrees(member):
+        raise Refused(
+            f"population {member.name!r} was given another promise by table {pool.tables[0]!r};"
+            " name the same one"
+        )
+    noted = book.file is not None and was_pooled(book.history.ledger, member.name)
+    if pool is None and noted:
+        raise Refused(
+            f"population {member.name!r} is known, and the ledger has lost all its events; restore"
+            " a newer backup: without it everything of this population counts as spent"
+        )
+
+
+def note_population(book: Book, wanted: TableHeader) -> None:
+    """In the state directory too, before anything is charged to it."""
+    if wanted.member is not None and book.file is not None:
+        note_pooled(book.history.ledger, wanted.member.name)
 
 
 def _check(book: Book, table: Table, wanted: TableHeader) -> None:

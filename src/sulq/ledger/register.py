@@ -57,6 +57,16 @@ def was_closed(ledger: str, table: str) -> bool:
     return read_private(_closed(ledger, table)) is not None
 
 
+def note_pooled(ledger: str, population: str) -> None:
+    """Remember that this ledger has an account for a population: no rollback starts it anew."""
+    if not was_pooled(ledger, population):
+        write_private(_pooled(ledger, population), b"known", replace=False)
+
+
+def was_pooled(ledger: str, population: str) -> bool:
+    return read_private(_pooled(ledger, population)) is not None
+
+
 def fingerprint_cache(path: str | Path, size: int, mtime_ns: int) -> str | None:
     """The fingerprint computed earlier for this file, if size and time are the same."""
     try:
@@ -84,6 +94,10 @@ def _bound(ledger: str, table: str) -> Path:
 
 def _closed(ledger: str, table: str) -> Path:
     return private_path("ledgers", ledger, f"closed-{named(table)}")
+
+
+def _pooled(ledger: str, population: str) -> Path:
+    return private_path("ledgers", ledger, f"population-{named(population)}")
 
 
 def _read(content: bytes) -> object:

@@ -10,6 +10,7 @@ from sulq.accounting.losses import Loss
 from sulq.accounting.outside import Taken
 from sulq.ledger.changes import Amended, Ended, Outside, taken_by
 from sulq.ledger.history import History
+from sulq.ledger.population import Pool
 from sulq.ledger.reservations import NOTHING, less
 
 INDIVIDUAL = "individual"
@@ -43,6 +44,27 @@ class ReservationLine:
 
 
 @dataclass(frozen=True, slots=True)
+class PopulationLine:
+    """The account of the people of several tables, in its own credits."""
+
+    name: str
+    promise: str  # as JSON
+    cap: Loss
+    spent: Loss
+    tables: tuple[str, ...]
+    outside: tuple[Outside, ...]
+
+    @property
+    def left(self) -> Fraction:
+        return less(self.cap, self.spent).credits_fraction
+
+    @property
+    def exceeded(self) -> Loss:
+        """By how much releases made elsewhere went beyond the cap."""
+        return less(self.spent, self.cap)
+
+
+@dataclass(frozen=True, slots=True)
 class Statement:
     """One table at one moment of the chain."""
 
@@ -69,6 +91,7 @@ class Statement:
     closed: Ended | None = None  # for good: when and why
     amended: tuple[Amended, ...] = ()  # what was promised before, oldest first
     outside: tuple[Outside, ...] = ()  # released elsewhere and booked here, oldest first
+    population: PopulationLine | None = None  # whose account pays too
     burnt: bool = False  # events were lost, so all counts as spent; they may have promised more
 
     @property
@@ -103,20 +126,6 @@ class Statement:
     def taken(self) -> Taken:
         """What releases made elsewhere took out of the promise."""
         return taken_by(self.outside)
-
-    @property
-    def pure_outside(self) -> tuple[Fraction, Fraction]:
-        """(epsilon, credits) of the releases made elsewhere whose epsilon was paid in credits."""
-        stated = [line for line in self.outside if line.epsilon and not line.taken.epsilon]
-        paid = sum(line.loss.credits - line.stands for line in stated)
-        epsilon = sum((line.epsilon or Fraction(0) for line in stated), Fraction(0))
-        return epsilon, Loss(paid, 0).credits_fraction
-
-    @property
-    def lost(self) -> Fraction:
-        """Credits that the worst account lost: what is spent, less what stands for others."""
-        stands = Loss(sum(line.stands for line in self.outside), 0)
-        return less(self.spent, stands).credits_fraction
 
 
 def statement(history: History, name: str) -> Statement:
@@ -159,5 +168,13 @@ def statement(history: History, name: str) -> Statement:
         table.closed,
         tuple(table.amended),
         tuple(table.outside),
+        _population(table.pool),
         table.burnt,
     )
+
+
+def _population(pool: Pool | None) -> PopulationLine | None:
+    if pool is None:
+        return None
+    named = (pool.name, pool.promise, pool.cap, pool.spent)
+    return PopulationLine(*named, tuple(pool.tables), tuple(pool.outside))

@@ -12,6 +12,7 @@ from sulq.ledger.budgets import OWNER, Budgets
 from sulq.ledger.changes import Amended, Amendment, Ended, Outside, taken_by
 from sulq.ledger.charges import from_json, loss_from_json
 from sulq.ledger.header import TableHeader
+from sulq.ledger.population import Pool
 
 ATTEMPTS = 3  # G.3.6
 LOST = "lost"  # of a stamp: with the key it was made by
@@ -74,6 +75,7 @@ class Table:
     """The header and everything since. Changes only by `apply`, live and at replay alike."""
 
     header: TableHeader
+    pool: Pool | None = None  # of its population
     numbers: dict[str, int] = field(init=False)
     budgets: Budgets = field(init=False)
     records: dict[tuple[str, str], Record] = field(default_factory=dict)
@@ -94,7 +96,8 @@ class Table:
 
     def __post_init__(self) -> None:
         self.numbers = {name: number for number, name in enumerate(self.header.accounts)}
-        self.budgets = Budgets(self.header.accounts, self.header.cap)
+        header = self.header
+        self.budgets = Budgets(header.accounts, header.cap, member=header.member, pool=self.pool)
 
     @property
     def generation(self) -> int:
@@ -164,6 +167,8 @@ class Table:
                 found = Outside.from_body(seq, body)
                 self.budgets.spend_outside(found.loss)
                 self.outside.append(found)
+                if self.pool is not None:
+                    self.pool.spend_outside(Outside.from_body(seq, body["joint"]))
             case "close":
                 self.budgets.void()
                 self.closed = Ended.from_body(body)

@@ -13,9 +13,13 @@ from sulq.errors import InvalidQuery
 from sulq.policy.columns import ColumnPolicy
 from sulq.policy.exact import ExactPolicy
 from sulq.schema.columns import DEFAULT_AT_MOST, Schema
+from sulq.schema.population import Population
 from sulq.schema.promise import Promise
 
-KEYS = ("source", "ledger", "promise", "unit", "columns", "at_most", "strata", "grants", "exact")
+KEYS = (
+    "source", "ledger", "promise", "unit", "columns", "at_most", "strata", "grants", "exact",
+    "population",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +40,7 @@ class TablePolicy:
     strata: tuple[str, ...] | None = None
     grants: Mapping[str, Fraction] = field(default_factory=dict)
     exact: ExactPolicy | None = None
+    population: Population | None = None
     home: Path = Path()
 
     @classmethod
@@ -85,6 +90,9 @@ class TablePolicy:
             _strata(name, facts.get("strata")),
             _grants(name, facts.get("grants", {})),
             ExactPolicy.read(name, facts["exact"]) if "exact" in facts else None,
+            _population(name, facts["population"], facts["promise"])
+            if "population" in facts
+            else None,
             home,
         )
 
@@ -133,6 +141,17 @@ def _unit(name: str, value: object) -> tuple[str, int]:
     raise InvalidQuery(
         f'[{name}]: unit must be "row" or {{column = "person_id", max_rows = 4}}, got {value!r:.60}'
     )
+
+
+def _population(name: str, value: object, promise: Mapping[str, Any]) -> Population:
+    if not isinstance(value, Mapping) or "name" not in value or "epsilon" not in value:
+        raise InvalidQuery(
+            f'[{name}]: population must be {{name = "town", epsilon = 2, delta = 1e-6}}, got'
+            f" {value!r:.60}"
+        )
+    inherited = {"neighbours": promise["neighbours"]} if "neighbours" in promise else {}
+    said = {key: found for key, found in value.items() if key != "name"}
+    return Population(value["name"], Promise.from_json({**inherited, **said}))
 
 
 def _strata(name: str, value: object) -> tuple[str, ...] | None:

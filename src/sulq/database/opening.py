@@ -1,0 +1,83 @@
+"""A table on its ledger: published, or found as it was published."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sulq.accounting.calibration import Calibration, calibrate
+from sulq.accounting.losses import Loss
+from sulq.accounting.pricing import check_askable, grid_bits
+from sulq.database.facts import facts_text, most_rows, name_of, table_facts
+from sulq.database.populations import member_of
+from sulq.database.reading import opened
+from sulq.engines.engine import Engine
+from sulq.errors import InvalidQuery
+from sulq.exact.domain import Assumptions
+from sulq.exact.release import check_assumptions
+from sulq.exact.terms import assumptions_json
+from sulq.ledger.journal import Journal
+from sulq.schema.columns import Schema
+from sulq.schema.population import Population
+from sulq.schema.promise import Promise
+from sulq.schema.strata import accounts
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What an owner may turn on when a table is published."""
+
+    exactly: Assumptions | None = None
+    individual: bool = False
+    population: Population | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """The parts of a table that is open."""
+
+    schema: Schema
+    engine: Engine
+    ledger: Journal
+    terms: Calibration
+
+
+def open_table(
+    source: Any,
+    schema: Schema,
+    promise: Promise,
+    ledger: str | Path,
+    name: str | None,
+    options: Options,
+) -> Opened:
+    """Publish a table, or open it again on the ledger that has its history."""
+    if not isinstance(schema, Schema) or not isinstance(promise, Promise):
+        raise InvalidQuery("open takes a source, a Schema, a Promise and a ledger")
+    exactly, individual = options.exactly, options.individual
+    more = {}
+    if exactly is not None and individual:
+        raise InvalidQuery("exact release pays from no balance: give exactly or individual")
+    if exactly is not None:
+        given = check_assumptions(exactly, schema, promise)
+        more["assumptions"] = facts_text(assumptions_json(given))
+    terms = calibrate(promise)
+    check_askable(terms)
+    alone = individual or exactly is not None
+    member, shared = member_of(options.population, terms, alone=alone)
+    engine, facts = opened(source, schema, terms, ledger, individual)
+    try:
+        gridded = schema.on_grid(grid_bits(most_rows(schema, promise, engine), terms))
+        journal = Journal.open(
+            ledger,
+            name=name or name_of(source),
+            facts=table_facts(gridded, promise) | more | facts | shared,
+            accounts=accounts(gridded),
+            cap=Loss.cap(terms.credits, terms.slack_cap),
+            fingerprint=engine.fingerprint(),
+            member=member,
+        )
+    except BaseException:
+        engine.close()
+        raise
+    return Opened(gridded, engine, journal, terms)
