@@ -128,7 +128,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
                 "small": Role.ANALYST,
                 "audit-board": Role.AUDITOR,
             }
-            tokens = {name: access.issue(name, role) for name, role in accounts.items()}
+            tokens = {name: access.lend(name, role) for name, role in accounts.items()}
             tables = Tables({"admissions": database})
             app = create_app(tables, access, settings=Settings(), log=Log(log))
             with serving(app) as port:

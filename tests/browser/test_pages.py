@@ -64,7 +64,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
         access, log = Access.open(), io.StringIO()
         accounts = {"data-office": Role.OWNER, "epi-team": Role.ANALYST,
                     "rival-lab": Role.ANALYST, "audit-board": Role.AUDITOR}  # fmt: skip
-        tokens = {name: access.issue(name, role) for name, role in accounts.items()}
+        tokens = {name: access.lend(name, role) for name, role in accounts.items()}
         tables = Tables({"admissions": database}, publish, place / "sulq.toml")
         app = create_app(tables, access, settings=Settings(), log=Log(log))
         with serving(app) as port:

@@ -31,9 +31,11 @@ def test_the_token_is_on_stdout_and_nothing_else(sulq):
     assert token.startswith("sulq_") and len(token) == 48 and len(reply.out.splitlines()) == 1
     assert "2.5 credits of people" in reply.err and token not in reply.err
     access = Access.open()
-    caller = access.caller(token)
+    caller, (line,) = access.caller(token), access.list()
     access.close()
-    assert (caller.name, caller.tables, str(caller.rate)) == ("ann", {"people"}, "60/min")
+    assert caller.tables == line.tables.keys() and "people" not in caller.tables
+    assert (caller.name, str(caller.rate)) == ("ann", "60/min")
+    assert list(line.tables.values()) == ["people"]
     assert 29 * 86_400 < caller.expires - time.time() <= 30 * 86_400
     state = Path(os.environ["SULQ_STATE"])
     kept = [path.read_bytes() for path in [*state.rglob("*"), *Path().rglob("*")] if path.is_file()]

@@ -23,7 +23,7 @@ def served(policy: Path = Path("sulq.toml")) -> Iterator[tuple[str, str]]:
     with opened(named(policy, None)) as database:
         database.grant("ann", 10)
         access = Access.open()
-        token = access.issue("ann", Role.ANALYST)
+        token = access.lend("ann", Role.ANALYST)
         settings = Settings(pacing=False)
         app = create_app(
             Tables({"people": database}), access, settings=settings, log=Log(io.StringIO())

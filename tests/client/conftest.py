@@ -49,7 +49,7 @@ def far(state: Path, **databases: Database) -> Iterator[Far]:
         app = create_app(tables, access, settings=Settings(pacing=False), log=Log(io.StringIO()))
         url = closing.enter_context(serving(app))
         found = Far(url, databases, access, tables)
-        found.tokens = {str(role): access.issue(str(role), role) for role in Role}
+        found.tokens = {str(role): access.lend(str(role), role) for role in Role}
         try:
             yield found
         finally:

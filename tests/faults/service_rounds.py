@@ -34,6 +34,7 @@ from sulq.ledger import steps
 from sulq.ledger.journal import Journal
 from sulq.server.access import Access, Role
 from sulq.server.app import Settings
+from sulq.server.grants import id_of
 from sulq.server.logs import Log
 from sulq.server.replies import Replies
 from sulq.server.tables import Tables
@@ -130,8 +131,13 @@ class Life:
         self.home, self.number = home, number
         os.environ["SULQ_STATE"] = str(home / "state")
         write_people(home / "people.parquet", 1_000)
+        promise = Promise(1, "1e-6", credits_of(number))
+        with Database.open(
+            home / "people.parquet", SCHEMA, promise, home / "people.ledger", name="people"
+        ) as database:
+            tables = {id_of(database): "people"}
         access = Access.open()
-        self.token = access.issue("owner", Role.OWNER)
+        self.token = access.issue("owner", Role.OWNER, tables)
         access.close()
         self.lock, self.asked = threading.Lock(), 0
         self.open: list[tuple[str, bytes]] = []  # no reply came

@@ -139,8 +139,8 @@ def test_a_clock_that_jumps_changes_no_charge(server, monkeypatch):
 
 def test_no_step_of_the_clock_brings_a_token_back(server, monkeypatch):
     true = time.time
-    server.tokens["brief"] = server.access.issue("brief", Role.ANALYST, expires=int(true()) + 2)
-    server.tokens["gone"] = server.access.issue("gone", Role.ANALYST)
+    server.tokens["brief"] = server.access.issue("brief", Role.ANALYST, {"x": "x"}, int(true()) + 2)
+    server.tokens["gone"] = server.access.issue("gone", Role.ANALYST, {"x": "x"})
     server.access.revoke("gone")
 
     def status(who):

@@ -118,8 +118,8 @@ def served(
         database.grant("analyst", 40)
         database.grant("rival", 10)
         access, log = Access.open(), io.StringIO()
-        tokens = {str(role): access.issue(str(role), role) for role in Role}
-        tokens["rival"] = access.issue("rival", Role.ANALYST)
+        tokens = {str(role): access.lend(str(role), role) for role in Role}
+        tokens["rival"] = access.lend("rival", Role.ANALYST)
         tables = {"people": database, **databases}
         app = create_app(Tables(tables), access, settings=settings, log=Log(log))
         found = Served("", app, access, tables, tokens, log)

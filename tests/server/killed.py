@@ -17,6 +17,7 @@ from sulq.cli.serving import Where, serve_tables
 from sulq.ledger.journal import Journal
 from sulq.server.access import Access, Role
 from sulq.server.app import Settings
+from sulq.server.grants import id_of
 from sulq.server.logs import Log
 from sulq.server.replies import Replies
 from sulq.server.tables import Tables
@@ -56,7 +57,9 @@ def main(directory: Path, *moments: str) -> None:
         if not (directory / "token").exists():
             database.grant("analyst", 40)
             access = Access.open()
-            (directory / "token").write_text(access.issue("analyst", Role.ANALYST))
+            (directory / "token").write_text(
+                access.issue("analyst", Role.ANALYST, {id_of(database): "people"})
+            )
             access.close()
         for moment in moments:
             die_after(moment)

@@ -11,6 +11,7 @@ from tests.server.conftest import SCHEMA, new_key, served, write_people
 from sulq import Database, Promise, col, count, mean
 from sulq.ledger.receipts import verify_receipt
 from sulq.server.app import Settings
+from sulq.server.grants import id_of
 from sulq.wire import question_json
 
 OLD = {"question": question_json(count(where=col("age") > 40))}
@@ -207,7 +208,7 @@ def test_two_tables_of_one_ledger_and_of_another(tmp_path, state):
             )
             assert reply.json()["receipt"]["receipt"]["table"] == name
             assert owner.get(f"/v1/tables/{name}/schema").json()["size"] == size
-        scoped = server.access.issue("eve", "analyst", frozenset({"far"}))
+        scoped = server.access.issue("eve", "analyst", {id_of(away): "far"})
         server.tokens["eve"] = scoped
         assert server.client("eve").get("/v1/tables/town/schema").status_code == 404
         told = server.client("eve").get("/v1/tables/far/ledger").text

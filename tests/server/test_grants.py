@@ -7,9 +7,11 @@ import time
 from fractions import Fraction
 
 import pytest
-from tests.server.conftest import new_key
+from tests.server.conftest import PROMISE, SCHEMA, new_key, write_people
 
-from sulq import col, count
+from sulq import Database, col, count
+from sulq.server import grants
+from sulq.server.access import Role
 from sulq.wire import question_json
 
 OLD = {"question": question_json(count(where=col("age") > 40))}
@@ -134,7 +136,7 @@ def test_an_owner_of_one_table_reaches_no_other(server):
     token = give(server, name="deputy", role="owner").json()["token"]
     client = as_new(server, token)
     assert client.get(PATH).status_code == 200
-    server.access.revoke("deputy", "people")
+    server.access.revoke("deputy", grants.id_of(server.database))
     assert client.get(PATH).status_code == 401
 
 
@@ -164,3 +166,35 @@ def test_no_token_is_ever_logged(server):
     assert '"caller": "dora"' in said
     for token in (*server.tokens.values(), found["link"].partition("#")[2]):
         assert token not in said and token[5:] not in said
+
+
+def test_a_token_is_for_one_published_table_not_for_its_name(server, tmp_path):
+    """Two servers of one machine share the file of tokens; both serve a table called people."""
+    other = tmp_path / "other"
+    other.mkdir()
+    source = write_people(other / "people.parquet", 500)
+    with Database.open(source, SCHEMA, PROMISE, other / "x.ledger", name="people") as database:
+        token, _ = grants.give(
+            database, "people", server.access, "dora", grants.Terms(role=Role.OWNER)
+        )
+        client = as_new(server, token)
+        assert client.get("/v1/tables").json()["tables"] == []
+        closing = client.post("/v1/tables/people/close", json={"reason": "oops"})
+        assert (closing.status_code, closing.json()["code"]) == (404, "not_found")
+        assert client.get("/v1/tables/people/answers").status_code == 404
+        assert give(server, name="dora", role="owner").json()["tokens"][0]["role"] == "owner"
+        assert grants.take(database, "people", server.access, "dora")["tokens_ended"] == 1
+
+
+def test_the_owner_of_one_table_does_not_rule_the_owner_of_the_server(server):
+    dora = as_new(server, give(server, name="dora", role="owner").json()["token"])
+    assert dora.patch(f"{PATH}/owner", json={"rate": "1/day"}).status_code == 403
+    assert dora.delete(f"{PATH}/owner").status_code == 403
+    assert dora.delete(f"{PATH}/auditor").status_code == 403
+    for who in ("owner", "auditor"):
+        assert server.client(who).get("/v1/me").status_code == 200
+
+
+def test_an_analysts_token_has_a_rate_from_the_start(server):
+    assert give(server, name="dora", credits=1).json()["tokens"][0]["rate"] == "600/min"
+    assert give(server, name="eve", role="auditor").json()["tokens"][0]["rate"] is None

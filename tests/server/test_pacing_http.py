@@ -70,7 +70,7 @@ def table(planted: bool) -> Database:
 def served(paced: bool) -> Iterator[tuple[int, str, list[Clock | Unpaced]]]:
     databases = {f"table{planted:d}": table(planted) for planted in (False, True)}
     tables, access = Tables(databases), Access.open()
-    token = access.issue("owner", Role.OWNER)
+    token = access.lend("owner", Role.OWNER)
     app = create_app(tables, access)
     clocks: list[Clock | Unpaced] = [
         Clock.of(database, tick=TICK, machine=MACHINE) if paced else Unpaced()

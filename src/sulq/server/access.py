@@ -1,7 +1,9 @@
 """Who may do what: bearer tokens, roles, and the one place that judges them.
 
 A token is 256 bits of the operating system; only its SHA-256 is kept, in one SQLite file that
-server and command line use at once. Guide: docs/guides/access.md.
+server and command line use at once. It reaches the tables that it was given for, known by the
+random ids of their publishing: another table of the same name is another table. Only a token that
+a server lends in its own memory reaches all of its tables. Guide: docs/guides/access.md.
 """
 
 from __future__ import annotations
@@ -14,8 +16,8 @@ import secrets
 import threading
 import time
 import unicodedata
-from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -30,13 +32,14 @@ from sulq.server.problems import not_for_this_role, unknown_token
 from sulq.server.rates import Buckets, Rate, too_often
 
 APPLICATION = 0x73756C61  # "sula"
-FORMAT = 1
+FORMAT = 2
 LINK_SECONDS = 600.0
 MOST_LINKS = 1_000
 BUSY = 5.0
 """Seconds to wait for other processes at the file."""
 STARTED = time.time(), time.monotonic()
 _NAME = re.compile(r"[\w.@+-](?:[\w .@+-]{0,62}[\w.@+-])?")
+Write = Callable[..., apsw.Cursor]
 _COLUMNS = "id, hash, name, role, tables, created, expires, rate, revoked"
 
 
@@ -52,7 +55,7 @@ class Caller:
 
     name: str
     role: Role
-    tables: frozenset[str] | None  # None: all
+    tables: frozenset[str] | None  # ids of published tables; None: all of this server
     token_id: str
     expires: int | None = None
     rate: Rate | None = None
@@ -65,7 +68,7 @@ class TokenLine:
     token_id: str
     name: str
     role: Role
-    tables: frozenset[str] | None
+    tables: Mapping[str, str]  # ids of published tables, and what they were called
     created: int
     expires: int | None
     rate: Rate | None
@@ -76,7 +79,7 @@ class TokenLine:
             "id": self.token_id,
             "name": self.name,
             "role": str(self.role),
-            "tables": None if self.tables is None else sorted(self.tables),
+            "tables": sorted(self.tables.values()),
             "created": self.created,
             "expires": self.expires,
             "rate": None if self.rate is None else str(self.rate),
@@ -130,27 +133,31 @@ class Access:
         self,
         name: str,
         role: Role,
-        tables: frozenset[str] | None = None,
+        tables: Mapping[str, str],
         expires: int | None = None,
         rate: Rate | None = None,
     ) -> str:
-        """A new token; only its hash is kept. `expires`: seconds since 1970."""
+        """A new token; only its hash is kept. `expires`: seconds since 1970.
+
+        `tables`: the ids that their ledgers know them by, and their names for people.
+        """
         spelled = check_name(name)
         if role == Role.ANALYST and spelled == Role.OWNER:
             raise InvalidQuery("an analyst has a name other than 'owner'")
         if expires is not None and expires <= time.time():
             raise InvalidQuery("a token must end in the future")
         token = _new_token()
-        held = None if tables is None else json.dumps(sorted(tables))
+        held = json.dumps(dict(tables), sort_keys=True)
         kept = (str(role), held, int(time.time()), expires, None if rate is None else str(rate))
-        self._write(
-            f"INSERT INTO tokens ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, NULL)",  # noqa: S608
-            (secrets.token_hex(8), _hash(token), spelled, *kept),
-        )
+        with self._changing() as write:
+            write(
+                f"INSERT INTO tokens ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, NULL)",  # noqa: S608
+                (secrets.token_hex(8), _hash(token), spelled, *kept),
+            )
         return token
 
     def lend(self, name: str, role: Role) -> str:
-        """A token that is good in this process only, and written nowhere."""
+        """A token for all tables of this server, good in this process only and written nowhere."""
         token = _new_token()
         with self._reading:
             self._lent[_hash(token)] = Caller(name, role, None, secrets.token_hex(8))
@@ -158,19 +165,19 @@ class Access:
 
     def revoke(self, name: str, table: str | None = None) -> int:
         """End the tokens of a name at once, or their reach into one table; how many it met."""
-        spelled, now, met = check_name(name), int(time.time()), 0
-        for line in self.list():
-            if line.name != spelled or line.state != "good" or not _reaches(line, table):
-                continue
-            left = set() if table is None or line.tables is None else line.tables - {table}
-            if left:
-                self._write(
-                    "UPDATE tokens SET tables = ? WHERE id = ?",
-                    (json.dumps(sorted(left)), line.token_id),
+        spelled, met = check_name(name), 0
+        with self._changing() as write:
+            for line in self._good(write, spelled, table):
+                left = {} if table is None else {k: v for k, v in line.tables.items() if k != table}
+                write(
+                    "UPDATE tokens SET tables = ?1, revoked = ?2 WHERE id = ?3",
+                    (
+                        json.dumps(left or dict(line.tables), sort_keys=True),
+                        None if left else int(time.time()),
+                        line.token_id,
+                    ),
                 )
-            else:
-                self._write("UPDATE tokens SET revoked = ? WHERE id = ?", (now, line.token_id))
-            met += 1
+                met += 1
         return met
 
     def change(
@@ -181,21 +188,36 @@ class Access:
         expires: int | None = None,
         rate: Rate | None = None,
     ) -> int:
-        """Another end or rate for the good tokens of a name; how many it met."""
+        """Another end or rate for the good tokens of a name; how many it met.
+
+        Of one table: those that reach no other, which is somebody else's to rule.
+        """
         spelled = check_name(name)
         if expires is not None and expires <= time.time():
             raise InvalidQuery("a token must end in the future; to end it now, revoke it")
-        met = [
-            line.token_id
-            for line in self.list()
-            if line.name == spelled and line.state == "good" and _reaches(line, table)
-        ]
-        for token_id in met:
-            if expires is not None:
-                self._write("UPDATE tokens SET expires = ? WHERE id = ?", (expires, token_id))
-            if rate is not None:
-                self._write("UPDATE tokens SET rate = ? WHERE id = ?", (str(rate), token_id))
+        with self._changing() as write:
+            met = [
+                line.token_id
+                for line in self._good(write, spelled, table)
+                if table is None or len(line.tables) == 1
+            ]
+            for token_id in met:
+                if expires is not None:
+                    write("UPDATE tokens SET expires = ? WHERE id = ?", (expires, token_id))
+                if rate is not None:
+                    write("UPDATE tokens SET rate = ? WHERE id = ?", (str(rate), token_id))
         return len(met)
+
+    @staticmethod
+    def _good(write: Write, name: str, table: str | None) -> list[TokenLine]:
+        """As the file is now: nobody else writes while this is looked at."""
+        found = write(f"SELECT {_COLUMNS} FROM tokens WHERE name = ?", (name,))  # noqa: S608
+        lines = [_line(row) for row in found.fetchall()]
+        return [
+            line
+            for line in lines
+            if line.state == "good" and (table is None or table in line.tables)
+        ]
 
     def list(self) -> list[TokenLine]:
         """Every token that was given out, the latest last; no secrets."""
@@ -223,7 +245,8 @@ class Access:
         line = _line(row)
         if line.state != "good":
             return None
-        return Caller(line.name, line.role, line.tables, line.token_id, line.expires, line.rate)
+        scope = frozenset(line.tables)
+        return Caller(line.name, line.role, scope, line.token_id, line.expires, line.rate)
 
     def allow(self, caller: Caller) -> float:
         """0, or seconds to wait: the token's own rate, whatever it asks."""
@@ -245,10 +268,18 @@ class Access:
             token, until = self._links.pop(_hash(code), ("", 0.0))
         return token if token and time.monotonic() < until else None
 
-    def _write(self, statement: str, values: tuple[Any, ...]) -> None:
+    @contextmanager
+    def _changing(self) -> Iterator[Write]:
+        """One transaction, whole or not at all."""
         try:
             with self._writing:
-                self._writer.execute(statement, values)
+                self._writer.execute("BEGIN IMMEDIATE")
+                try:
+                    yield self._writer.execute
+                except BaseException:
+                    self._writer.execute("ROLLBACK")
+                    raise
+                self._writer.execute("COMMIT")
         except apsw.Error:
             raise Refused("the file of tokens could not be written; look at the disk") from None
 
@@ -297,10 +328,14 @@ def _connect(path: Path) -> apsw.Connection:
     if one("PRAGMA user_version").get == 0:
         one(
             "CREATE TABLE tokens (id TEXT PRIMARY KEY, hash BLOB NOT NULL UNIQUE,"
-            " name TEXT NOT NULL, role TEXT NOT NULL, tables TEXT, created INTEGER NOT NULL,"
-            " expires INTEGER, rate TEXT, revoked INTEGER) STRICT"
+            " name TEXT NOT NULL, role TEXT NOT NULL, tables TEXT NOT NULL,"
+            " created INTEGER NOT NULL, expires INTEGER, rate TEXT, revoked INTEGER) STRICT"
         )
         one(f"PRAGMA application_id = {APPLICATION}")
+        one(f"PRAGMA user_version = {FORMAT}")
+    elif one("PRAGMA user_version").get == 1:
+        # tokens that are good by a table's name alone: ended, to be given out anew
+        one("UPDATE tokens SET tables = '{}', revoked = coalesce(revoked, created)")
         one(f"PRAGMA user_version = {FORMAT}")
     one("COMMIT")
     if (one("PRAGMA application_id").get, one("PRAGMA user_version").get) != (APPLICATION, FORMAT):
@@ -329,10 +364,6 @@ def _line(row: tuple[Any, ...]) -> TokenLine:
     token_id, _, name, role, tables, created, expires, rate, revoked = row
     ended = expires is not None and expires <= now()
     state = "revoked" if revoked is not None else "ended" if ended else "good"
-    scope = None if tables is None else frozenset(json.loads(tables))
     held = None if rate is None else Rate.of(rate)
+    scope = json.loads(tables)
     return TokenLine(token_id, name, Role(role), scope, created, expires, held, state)
-
-
-def _reaches(line: TokenLine, table: str | None) -> bool:
-    return table is None or line.tables is None or table in line.tables

@@ -16,6 +16,9 @@ from sulq.ledger.statement import AnalystLine
 from sulq.server.access import Access, Role, check_name
 from sulq.server.rates import Rate
 
+RATE = Rate(600, "min")
+"""Of an analyst's token, unless the owner says otherwise."""
+
 
 @dataclass(frozen=True, slots=True)
 class Terms:
@@ -44,8 +47,8 @@ def give(
         )
     if terms.credits is not None:
         database.grant(spelled, terms.credits)
-    scope = frozenset({table})
-    token = access.issue(spelled, terms.role, scope, terms.expires, terms.rate)
+    rate = terms.rate or (RATE if terms.role == Role.ANALYST else None)
+    token = access.issue(spelled, terms.role, {id_of(database): table}, terms.expires, rate)
     return token, line_of(database, table, access, spelled)
 
 
@@ -56,7 +59,7 @@ def change(
     spelled = check_name(name)
     if terms.credits is not None and not _has_share(database, spelled):
         raise Refused(f"{spelled!r} has no share of {table!r} to add to; grant one first")
-    met = access.change(spelled, table, expires=terms.expires, rate=terms.rate)
+    met = access.change(spelled, id_of(database), expires=terms.expires, rate=terms.rate)
     if not met and (terms.expires is not None or terms.rate is not None):
         raise Refused(f"{spelled!r} has no token for {table!r} that is good; grant one first")
     if terms.credits is not None:
@@ -69,7 +72,7 @@ def take(
 ) -> dict[str, Any]:
     """End the tokens for this table at once, then give back what the share has not spent."""
     spelled = check_name(name)
-    ended, shared = access.revoke(spelled, table), _has_share(database, spelled)
+    ended, shared = access.revoke(spelled, id_of(database)), _has_share(database, spelled)
     if not ended and not shared:
         raise Refused(f"{spelled!r} has neither a share of {table!r} nor a token for it")
     returned = Fraction(0)
@@ -83,7 +86,7 @@ def take(
 def lines(database: Database, table: str, access: Access) -> list[dict[str, Any]]:
     """Everybody with a share of the table or a token for it."""
     shares = [line.name for line in database.statement().statement.analysts if line.granted]
-    held = [line.name for line in access.list() if line.tables is not None and table in line.tables]
+    held = [line.name for line in access.list() if id_of(database) in line.tables]
     names = sorted({*shares, *held})
     return [line_of(database, table, access, name) for name in names]
 
@@ -105,10 +108,15 @@ def line_of(database: Database, table: str, access: Access, name: str) -> dict[s
         "tokens": [
             line.to_json()
             for line in access.list()
-            if line.name == name and (line.tables is None or table in line.tables)
+            if line.name == name and id_of(database) in line.tables
         ],
         **both("left_to_grant", database.remaining),
     }
+
+
+def id_of(database: Database) -> str:
+    """What a token knows a published table by; amended, it stays the same table."""
+    return database.ledger.header.version
 
 
 def both(name: str, credits: Fraction) -> dict[str, Any]:

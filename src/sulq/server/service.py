@@ -15,6 +15,7 @@ from sulq.query.statistics import Statistic
 from sulq.schema.binding import BoundQuery
 from sulq.server.access import Access, Caller, Role
 from sulq.server.books import answer_lines, event_lines, receipt_json, statement_reply
+from sulq.server.grants import id_of
 from sulq.server.limits import Settings, check_width
 from sulq.server.once import Charged, once
 from sulq.server.order import Order
@@ -95,9 +96,10 @@ class Service:
 
     def known(self, caller: Caller, table: str) -> Database:
         """The table, if this token reaches it; else as if it were not there."""
-        if caller.tables is not None and table not in caller.tables:
+        found = self.tables[table]
+        if caller.tables is not None and id_of(found) not in caller.tables:
             raise not_found("there is no table of this name here, or it is not for this token")
-        return self.tables[table]
+        return found
 
     def oracle(
         self, caller: Caller, table: str, reservation: str | None = None
@@ -256,8 +258,12 @@ class Service:
 
     def listed(self, caller: Caller) -> list[dict[str, Any]]:
         """The tables that the caller may see."""
-        names = [n for n in self.tables.names() if caller.tables is None or n in caller.tables]
-        return [self._line(caller, name) for name in names]
+        reached = caller.tables
+        return [
+            self._line(caller, name)
+            for name in self.tables.names()
+            if reached is None or id_of(self.tables[name]) in reached
+        ]
 
     def _line(self, caller: Caller, name: str) -> dict[str, Any]:
         database, left = self.tables[name], self.left(caller, name)
