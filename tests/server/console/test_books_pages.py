@@ -27,7 +27,7 @@ from sulq.server.console.attack_runs import DONE, Attacks, Line, Run
 from sulq.server.console.beliefs_view import beliefs
 from sulq.server.console.budget_page import budget_view, outlook
 from sulq.server.console.forecast import PATHS, daily, forecast
-from sulq.server.console.history import bought, history
+from sulq.server.console.history import Books, bought, history
 from sulq.server.console.ledger_page import (
     anchor_of,
     chain_state,
@@ -194,6 +194,18 @@ def test_kinds_of_questions() -> None:
 # --- ledger ---
 
 
+def rows_of(server: Served) -> list[Row]:
+    book = server.database.ledger._book
+    return list(book.read(lambda: list(book.rows())))
+
+
+def taken(rows: list[Row]) -> Books:
+    found = Books()
+    for row in rows:
+        found.take(row, "people")
+    return found
+
+
 def test_the_chain_is_checked_by_the_server(fresh: Served) -> None:
     asked = fresh  # its own state directory, where the anchor is
     view = ledger_view(asked.app.state.service, AUDITOR, "people")
@@ -203,19 +215,17 @@ def test_the_chain_is_checked_by_the_server(fresh: Served) -> None:
 
 
 def test_a_changed_entry_is_named(asked: Served) -> None:
-    book = asked.database.ledger._book
-    rows = list(book.read(lambda: list(book.rows())))
-    rows[4] = rows[4]._replace(body=rows[4].body.replace("charge", "chargE"))
-    kind, first, _ = chain_state(asked.database, None, rows)
+    rows = rows_of(asked)
+    rows[4] = rows[4]._replace(body=rows[4].body.replace('"at":1', '"at":2'))
+    kind, first, _ = chain_state(asked.database, None, taken(rows))
     assert kind == "bad" and first.startswith("Entry #0005 was changed")
 
 
 def test_a_chain_shorter_than_its_anchor_is_told(fresh: Served) -> None:
     asked = fresh  # its own state directory, where the anchor is
-    book = asked.database.ledger._book
-    rows = list(book.read(lambda: list(book.rows())))
-    assert chain_state(asked.database, anchor_of(asked.database), rows)[0] == "ok"
-    kind, first, _ = chain_state(asked.database, anchor_of(asked.database), rows[:-2])
+    rows, anchor = rows_of(asked), anchor_of(asked.database)
+    assert chain_state(asked.database, anchor, taken(rows))[0] == "ok"
+    kind, first, _ = chain_state(asked.database, anchor, taken(rows[:-2]))
     assert (kind, first) == ("bad", "The ledger is older than its anchor.")
 
 

@@ -14,6 +14,7 @@ from markupsafe import Markup
 from sulq.accounting.confidence import USUAL_PRIOR
 from sulq.database import Database
 from sulq.ledger.budgets import OWNER
+from sulq.server import grants
 from sulq.server.access import Caller, Role
 from sulq.server.console.beliefs_view import beliefs
 from sulq.server.console.charts import LOW, gauge
@@ -127,9 +128,9 @@ def enough(database: Database, left: Fraction) -> tuple[tuple[str, str], ...]:
     histogram = 2 if database.promise.neighbours == "replace" else 1
     sharp = SHARPER if laplace else SHARPER**2  # S4.13, S4.1
     return (
-        (left_text(Fraction(int(left))), f"counts at ± {bar_text(unit)}"),
+        (left_text(Fraction(int(left))), f"counts at ±\u00a0{bar_text(unit)}"),
         (left_text(Fraction(int(left / histogram))), "histograms"),
-        (left_text(Fraction(int(left / sharp))), f"counts at ± {bar_text(unit / SHARPER)}"),
+        (left_text(Fraction(int(left / sharp))), f"counts at ±\u00a0{bar_text(unit / SHARPER)}"),
     )
 
 
@@ -270,9 +271,10 @@ def _accounts(
 ) -> tuple[AccountLine, ...]:
     last = {e.analyst: e.at for e in events if e.asked}
     rates = {
-        line.name: line.rate
-        for line in service.access.list()
-        if line.state == "good" and (line.tables is None or table in line.tables)
+        str(found["name"]): token["rate"]
+        for found in grants.lines(database, table, service.access)
+        for token in found["tokens"]
+        if token["state"] == "good"
     }
     lines = []
     for share in database.statement().statement.analysts:
@@ -288,7 +290,7 @@ def _accounts(
         said = f"{left_text(held)} of {left_text(granted)}"
         lines.append(AccountLine(
             share.name, "analyst", left_text(held), left_text(granted),
-            gauge(held, granted, said), "no limit" if rate is None else str(rate),
+            gauge(held, granted, said), str(rate or "no limit"),
             last_at or "never", chip, "" if ended else "warn",
         ))  # fmt: skip
     return tuple(lines)

@@ -7,12 +7,14 @@ import threading
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from fractions import Fraction
-from typing import Any
+from functools import lru_cache
 from weakref import WeakKeyDictionary
 
 from sulq.database import Database
-from sulq.ledger.charges import loss_from_json
-from sulq.server.books import event_lines
+from sulq.ledger.chain import START, link
+from sulq.ledger.charges import from_json, loss_from_json
+from sulq.ledger.store import Row
+from sulq.query.spelling import question_text
 from sulq.server.console.words import question_title
 
 PAGE = 1_000
@@ -33,7 +35,7 @@ class Event:
     analyst: str = ""
     credits: Fraction = Fraction(0)
     share: Fraction = Fraction(0)
-    title: str = ""
+    question: str = ""
     reason: str = ""
     entry: int = 0
 
@@ -41,66 +43,96 @@ class Event:
     def asked(self) -> bool:
         return self.kind in ASKED
 
+    @property
+    def title(self) -> str:
+        return asked_title(self.question) if self.question else ""
+
 
 @dataclass
-class _Read:
+class Books:
+    """What was read of a chain so far; every link was hashed again as it was read."""
+
     events: list[Event] = field(default_factory=list)
     answered: set[int] = field(default_factory=set)
-    titles: dict[int, str] = field(default_factory=dict)
+    questions: dict[int, str] = field(default_factory=dict)
+    hashes: dict[int, str] = field(default_factory=dict)
+    head: bytes = START
     seq: int = 0
+    broken: int = 0
+    """The number of the first event that does not follow from the one before it; 0: none."""
     lock: threading.Lock = field(default_factory=threading.Lock)
 
+    def take(self, row: Row, table: str) -> None:
+        if row.hash != link(self.head, row.body) and not self.broken:
+            self.broken = row.seq
+        self.head, self.seq = row.hash, row.seq
+        event = _event(row, table)
+        if event.question:
+            self.questions[event.seq] = event.question
+        elif event.kind == "repeat":  # it names the entry whose answer it bought again
+            event = replace(event, question=self.questions.get(event.entry, ""))
+        elif event.kind == "answer":
+            self.answered.add(event.entry)
+        self.events.append(event)
+        self.hashes[event.seq] = event.hash
 
-_read: WeakKeyDictionary[Database, _Read] = WeakKeyDictionary()
+
+_read: WeakKeyDictionary[Database, Books] = WeakKeyDictionary()
 _starting = threading.Lock()
 
 
-def history(database: Database) -> tuple[list[Event], set[int]]:
-    """Every event so far, and the entries whose answer is stored. Only new ones are read."""
+def books(database: Database) -> Books:
+    """The chain as far as it has come; only what is new is read."""
     with _starting:
-        found = _read.setdefault(database, _Read())
+        found = _read.setdefault(database, Books())
+    book, name = database.ledger._book, database.ledger.header.name
     with found.lock:
-        while lines := event_lines(database, None, found.seq, PAGE):
-            for line in lines:
-                event = _event(line)
-                if event.title:
-                    found.titles[event.seq] = event.title
-                elif event.kind == "repeat":  # it names the entry whose answer it bought again
-                    event = replace(event, title=found.titles.get(event.entry, ""))
-                found.events.append(event)
-                if event.kind == "answer":
-                    found.answered.add(event.entry)
-            found.seq = int(lines[-1]["seq"])
+        while rows := book.read(lambda: book.page(found.seq, PAGE)):
+            for row in rows:
+                found.take(row, name)
+    return found
+
+
+def history(database: Database) -> tuple[list[Event], set[int]]:
+    """Every event so far, and the entries whose answer is stored."""
+    found = books(database)
+    with found.lock:
         return list(found.events), set(found.answered)
 
 
-def _event(line: dict[str, Any]) -> Event:
-    body = json.loads(line.get("body", "{}"))
-    kind = str(line["kind"])
-    amount = Fraction(line.get("credits_exact", 0))
-    if kind == "grant":
-        amount = loss_from_json(body["credits"]).credits_fraction
+def _event(row: Row, table: str) -> Event:
+    body = json.loads(row.body)
+    kind = str(body["kind"])
+    if body.get("table", table) != table:
+        return Event(row.seq, 0, "another table", row.hash.hex())
+    paid = share = Fraction(0)
+    if kind in ASKED:
+        parts = from_json(body.get("charges", ()))
+        paid = max((part.loss.credits_fraction for part in parts), default=Fraction(0))
+        share = loss_from_json(body["share"]).credits_fraction
+    elif kind == "grant":
+        paid = loss_from_json(body["credits"]).credits_fraction
     elif kind in ("table", "amend"):
-        amount = loss_from_json(body["cap"]).credits_fraction
-    elif kind == "outside":
-        amount = loss_from_json(body["loss"]).credits_fraction
+        paid = loss_from_json(body["cap"]).credits_fraction
     return Event(
-        int(line["seq"]),
-        int(line.get("at") or 0),
+        row.seq,
+        int(body.get("at") or 0),
         kind,
-        str(line["hash"]),
-        str(line.get("analyst", "")),
-        amount,
-        Fraction(line.get("share_exact", 0)),
-        asked_title(str(line["question"])) if "question" in line else "",
+        row.hash.hex(),
+        str(body.get("analyst", "")),
+        paid,
+        share,
+        str(body.get("question", "")),
         str(body.get("reason", "")),
         int(body.get("entry", 0)),
     )
 
 
+@lru_cache(maxsize=50_000)
 def asked_title(question: str) -> str:
     """A question as people say it; a learner's sums have no words of their own."""
-    return LEARNING if question.startswith("{") else question_title(question)
+    text = question_text(question)
+    return LEARNING if text.startswith("{") else question_title(text)
 
 
 def bought(title: str) -> str:

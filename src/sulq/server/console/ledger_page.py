@@ -20,13 +20,20 @@ from sulq.database.replay import FEWEST, last_replay
 from sulq.errors import Refused, SulqError
 from sulq.ledger.anchor import furthest
 from sulq.ledger.book import Files
-from sulq.ledger.chain import START, link
 from sulq.ledger.exported import GENUINE, NO_RECEIPT, NOT_HERE, NOT_SIGNED, export, judge_signature
 from sulq.ledger.state import read_private
 from sulq.ledger.store import Row
 from sulq.server.access import Caller, Role
 from sulq.server.books import ANOTHER
-from sulq.server.console.history import CHANGES, Event, change_text, history, when_text
+from sulq.server.console.history import (
+    CHANGES,
+    Books,
+    Event,
+    books,
+    change_text,
+    history,
+    when_text,
+)
 from sulq.server.console.pages import Anybody, fragment, problem_card
 from sulq.server.problems import Problem, problem_of
 from sulq.server.running import in_thread, service_of
@@ -88,16 +95,17 @@ def short(print_: str) -> str:
 def ledger_view(service: Service, caller: Caller, table: str) -> LedgerView:
     database = service.database(caller, table)
     anchor = anchor_of(database)  # first: the ledger only runs ahead of it
-    rows = _rows(database)
-    state, first, more = chain_state(database, anchor, rows)
+    found = books(database)
+    state, first, more = chain_state(database, anchor, found)
     statement = database.statement().statement
+    rows = found.events
     tail = rows[-LAST:] if len(rows) > LAST + 1 else rows[1:]
     names = [(rows[0], "opened"), *((row, "") for row in tail)]
     chain = tuple(
         (
             f"{ordinal(row.seq)}{' ' + word if word else ''}"
             f"{' head' if row is rows[-1] and not word else ''}",
-            short(row.hash.hex()),
+            short(row.hash),
             "headmost" if row is rows[-1] else "",
         )
         for row, word in names
@@ -134,16 +142,14 @@ def anchor_of(database: Database) -> bytes | None:
     return None if book.file is None else read_private(Files(book.history.ledger).anchor)
 
 
-def chain_state(database: Database, anchor: bytes | None, rows: list[Row]) -> tuple[str, str, str]:
-    """(kind of note, first clause, rest): the server's own check, now."""
-    previous, last = START, 0
-    for row in rows:
-        if row.hash != link(previous, row.body):
-            return ("bad", f"Entry {ordinal(row.seq)} was changed after it was written.",
-                    "Nothing new may rest on this chain.")  # fmt: skip
-        previous, last = row.hash, row.seq
-    span = f"{spelled(len(rows), 0)} entries ({ordinal(rows[0].seq)} to {ordinal(last)})"
-    anchored = _anchored(database, anchor, rows)
+def chain_state(database: Database, anchor: bytes | None, found: Books) -> tuple[str, str, str]:
+    """(kind of note, first clause, rest): the server's own check, as far as the chain has come."""
+    if found.broken:
+        return ("bad", f"Entry {ordinal(found.broken)} was changed after it was written.",
+                "Nothing new may rest on this chain.")  # fmt: skip
+    rows = found.events
+    span = f"{spelled(len(rows), 0)} entries ({ordinal(rows[0].seq)} to {ordinal(found.seq)})"
+    anchored = _anchored(database, anchor, found)
     if anchored is False:
         return ("bad", "The ledger is older than its anchor.",
                 "Probably a restored backup; entries are missing.")  # fmt: skip
@@ -157,14 +163,13 @@ def chain_state(database: Database, anchor: bytes | None, rows: list[Row]) -> tu
     return "ok", "The chain is whole.", more
 
 
-def _anchored(database: Database, anchor: bytes | None, rows: list[Row]) -> bool | None:
+def _anchored(database: Database, anchor: bytes | None, found: Books) -> bool | None:
     """Whether the anchor lies on this chain; None where there is none to ask."""
     book = database.ledger._book
     if book.file is None:
         return None
-    found = furthest(anchor or b"", book.history.ledger, [book.history.public])
-    hashes = {row.seq: row.hash for row in rows}
-    return found is not None and (found.seq == 0 or hashes.get(found.seq) == found.hash)
+    mark = furthest(anchor or b"", book.history.ledger, [book.history.public])
+    return mark is not None and (mark.seq == 0 or found.hashes.get(mark.seq) == mark.hash.hex())
 
 
 def noise_state(database: Database, caller: Caller) -> tuple[str, str, str]:
@@ -196,22 +201,26 @@ def entries_view(
     own = ledger_name(caller)
     shown = [event for event in events if event.asked or event.kind in CHANGES]
     full = caller.role != Role.ANALYST
-    lines = [(event, _line(event, answered, own, full)) for event in shown]
-    if kind or text:
-        lines = [(event, line) for event, line in lines if _fits(event, line, kind, text)]
-    lines.reverse()
     newest = shown[-1].seq if shown else 0
-    start = next((at for at, (event, _) in enumerate(lines) if event.seq < before), len(lines))
+    if kind or text:
+        shown = [
+            event for event in shown if _fits(event, _line(event, answered, own, full), kind, text)
+        ]
+    lines = shown[::-1]
+    start = next((at for at, event in enumerate(lines) if event.seq < before), len(lines))
     start = start if before else 0
     part = lines[start : start + PAGE]
     end = start + len(part)
     of = f"{start + 1} to {end} of {spelled(len(lines), 0)}" if part else "Nothing fits."
-    newer = (lines[start - PAGE - 1][0].seq if start > PAGE else 0) if start else None
+    newer = (lines[start - PAGE - 1].seq if start > PAGE else 0) if start else None
     return EntriesView(
-        tuple(EntryLine(event.seq == newest and not before, *line) for event, line in part),
+        tuple(
+            EntryLine(event.seq == newest and not before, *_line(event, answered, own, full))
+            for event in part
+        ),
         of,
         newer,
-        part[-1][0].seq if end < len(lines) else None,
+        part[-1].seq if end < len(lines) else None,
     )
 
 
@@ -258,9 +267,8 @@ def judged(service: Service, caller: Caller, table: str, line: str) -> dict[str,
     database = service.database(caller, table)
     said, receipt = judge_signature(line, [database.statement().statement.public_key])
     if receipt is not None and said == GENUINE:
-        known = {row.seq: row.hash.hex() for row in _rows(database)}
-        if known.get(receipt.body["answer"]) != receipt.body["answer_link"]:
-            said = NOT_HERE
+        known = books(database).hashes.get(receipt.body["answer"])
+        said = GENUINE if known == receipt.body["answer_link"] else NOT_HERE
     return {"verdict": VERDICTS[said]}
 
 
