@@ -46,10 +46,12 @@ from sulq.wire import (
     quote_of,
 )
 from sulq.wire.answers import Paper
+from sulq.wire.replies import Reply
 
 Credits = Fraction | int | float
 T = TypeVar("T")
 M = TypeVar("M", bound=BaseModel)
+R = TypeVar("R", bound=Reply)
 
 _KEY = re.compile(r"[A-Za-z0-9._~-]{8,128}")
 
@@ -95,6 +97,7 @@ class Facts:
     schema: Schema
     promise: Promise
     size: int | None
+    facts_id: str | None = None  # of the table as it is; another one after an amendment
 
     def bind(self, question: object, *, whole: bool = False) -> BoundQuery:
         return bind_public(question, self.schema, self.promise, whole=whole)
@@ -120,11 +123,11 @@ class Calls:
         body = _checked(
             QuoteBody, question=question_json(question), within=within,
             confidence=_level(confidence), credits=_amount(credits), rows=rows,
-            reservation=self.reservation,
+            reservation=self.reservation, facts_id=self.facts.facts_id,
         )  # fmt: skip
 
         def read(text: bytes) -> Quote:
-            return quote_of(_parsed(QuoteReply, text), bound, self.facts.size, rows)
+            return quote_of(self._same(_parsed(QuoteReply, text)), bound, self.facts.size, rows)
 
         return Call("POST", self.path("quote"), read, body)
 
@@ -143,12 +146,20 @@ class Calls:
             AskBody, question=question_json(question), within=within,
             confidence=_level(confidence), credits=_amount(credits), rows=rows,
             max_credits=_most(max_credits), reservation=self.reservation, figures=False,
+            facts_id=self.facts.facts_id,
         )  # fmt: skip
 
         def read(text: bytes) -> Answer:
-            return self._answer(_parsed(AnswerReply, text), bound)
+            return self._answer(self._same(_parsed(AnswerReply, text)), bound)
 
         return Call("POST", self.path("ask"), read, body, key=key_of(key))
+
+    def _same(self, reply: R) -> R:
+        """The reply, if it is to be read by the facts that are known here."""
+        known = self.facts.facts_id
+        if reply.facts_id and known is not None and reply.facts_id != known:
+            raise Amended("the table was amended while this was asked; connect again")
+        return reply
 
     def _answer(self, reply: AnswerReply, bound: BoundQuery) -> Answer:
         return answer_of(reply, bound, self.facts.promise, self.facts.size)
@@ -172,10 +183,11 @@ class Calls:
             credits=_amount(credits),
             weights=None if weights is None else [positive(w, "a weight") for w in weights],
             confidence=_level(confidence), rows=rows, reservation=self.reservation, figures=False,
+            facts_id=self.facts.facts_id,
         )  # fmt: skip
 
         def read(text: bytes) -> tuple[PlanReply, tuple[RemoteLine, ...]]:
-            reply = _parsed(PlanReply, text)
+            reply = self._same(_parsed(PlanReply, text))
             return reply, lines_of(reply, bounds, rows, self.facts.size)
 
         return body, bounds, Call("POST", self.path("plan"), read, body)
@@ -186,7 +198,7 @@ class Calls:
         """Refused, free, if the plan costs more by now than it said."""
 
         def read(text: bytes) -> list[Answer]:
-            replies = _parsed(AnswersReply, text).answers
+            replies = self._same(_parsed(AnswersReply, text)).answers
             return [self._answer(one, bound) for one, bound in zip(replies, bounds, strict=True)]
 
         asked = body.model_copy(update={"max_credits": most})
@@ -194,7 +206,11 @@ class Calls:
 
     def quote_exactly(self, batch: object) -> Call[ExactQuote]:
         listed = batch if isinstance(batch, list | tuple) else [batch]
-        body = _checked(ExactBody, questions=[question_json(one) for one in listed])
+        body = _checked(
+            ExactBody,
+            questions=[question_json(one) for one in listed],
+            facts_id=self.facts.facts_id,
+        )
 
         def read(text: bytes) -> ExactQuote:
             return ExactQuote.of(_parsed(ExactQuoteReply, text))
@@ -204,10 +220,15 @@ class Calls:
     def ask_exactly(self, batch: object, key: str | None) -> Call[list[Answer]]:
         listed = [as_statistic(one) for one in batch] if isinstance(batch, list | tuple) else None
         asked = [as_statistic(batch)] if listed is None else listed
-        body = _checked(ExactBody, questions=[question_json(one) for one in asked], figures=False)
+        body = _checked(
+            ExactBody,
+            questions=[question_json(one) for one in asked],
+            figures=False,
+            facts_id=self.facts.facts_id,
+        )
 
         def read(text: bytes) -> list[Answer]:
-            replies = _parsed(AnswersReply, text).answers
+            replies = self._same(_parsed(AnswersReply, text)).answers
             return [
                 self._answer(one, self.facts.bind(question, whole=one.whole))
                 for one, question in zip(replies, asked, strict=True)
@@ -260,7 +281,9 @@ def facts_call(path: str) -> Call[Facts]:
     def read(text: bytes) -> Facts:
         found = _parsed(SchemaReply, text)
         schema, promise = Schema.from_json(found.facts), Promise.from_json(found.promise)
-        return Facts(found.table, schema, promise, found.size)
+        return Facts(
+            found.table, schema, promise.about(schema.unit), found.size, found.facts_id or None
+        )
 
     return Call("GET", path, read)
 
@@ -297,6 +320,10 @@ def _checked(kind: type[M], **fields: Any) -> M:
         first = error.errors(include_url=False, include_input=False)[0]
         where = ".".join(str(part) for part in first["loc"]) or "the question"
         raise InvalidQuery(f"{where}: {first['msg']}") from None
+
+
+class Amended(Exception):
+    """A reply by other facts than are known here: its numbers would be misread."""
 
 
 class Garbled(Exception):

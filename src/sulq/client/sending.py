@@ -15,7 +15,7 @@ import httpx
 from pydantic import ValidationError
 
 from sulq.client.addresses import Address, Bearer
-from sulq.client.calls import Call, Garbled
+from sulq.client.calls import Amended, Call, Garbled
 from sulq.errors import InvalidQuery, SulqError
 from sulq.wire import Problem, Unreachable, error_of
 
@@ -110,6 +110,8 @@ class Sender:
     def read(self, content: bytes, call: Call[T]) -> T:
         try:
             return call.read(content)
+        except Amended as error:
+            raise Unreachable(str(error), call.key) from None
         except (Garbled, SulqError, LookupError, TypeError, ValueError):  # what was sent was bound
             raise Unreachable(
                 f"{self.address.base} replied with something that this version cannot read;"

@@ -9,14 +9,15 @@ from fractions import Fraction
 from typing import Any
 
 from sulq.database import Analyst, Database
-from sulq.dummies import dummy_rows
 from sulq.ledger.budgets import OWNER
 from sulq.query.statistics import Statistic
 from sulq.schema.binding import BoundQuery
 from sulq.server.access import Access, Caller, Role
 from sulq.server.books import answer_lines, event_lines, receipt_json, statement_reply
+from sulq.server.facts import check_facts, facts_of, stamped
 from sulq.server.grants import id_of
 from sulq.server.limits import Settings, check_width
+from sulq.server.made_up import MadeUp
 from sulq.server.once import Charged, once
 from sulq.server.order import Order
 from sulq.server.pacing import Pace, pace_of
@@ -51,9 +52,6 @@ from sulq.wire import (
     sql_reply,
 )
 
-MADE_UP = 10_000
-"""Rows of a made-up table."""
-
 
 @dataclass(frozen=True, slots=True)
 class Asked:
@@ -77,14 +75,13 @@ class Service:
         self.reservations = Reservations(settings.reservation_idle)
         self._clocks: dict[str, Pace] = {}
         self._order = Order()
-        self._made_up: dict[str, Database] = {}
-        self._lock, self._making = threading.Lock(), threading.Lock()
+        self._made_up = MadeUp()
+        self._lock = threading.Lock()
 
     def close(self) -> None:
         self.reservations.close()
         self.replies.close()
-        for made_up in self._made_up.values():
-            made_up.close()
+        self._made_up.close()
 
     # --- who, and on what -----------------------------------------------------------------------
 
@@ -102,12 +99,17 @@ class Service:
         return found
 
     def oracle(
-        self, caller: Caller, table: str, reservation: str | None = None
+        self,
+        caller: Caller,
+        table: str,
+        reservation: str | None = None,
+        facts_id: str | None = None,
     ) -> Database | Analyst:
         """What the caller asks through: the owner, or an analyst in the own name."""
         database = self.database(caller, table)
         if caller.role == Role.AUDITOR:
             raise not_for_this_role(str(caller.role))
+        check_facts(database, facts_id)
         if reservation is not None:
             return self.reservations.get(reservation, table, ledger_name(caller))
         return database if caller.role == Role.OWNER else database.as_analyst(caller.name)
@@ -127,24 +129,25 @@ class Service:
     # --- prices: free ---------------------------------------------------------------------------
 
     def quote(self, caller: Caller, table: str, body: QuoteBody) -> QuoteReply:
-        oracle = self.oracle(caller, table, body.reservation)
+        oracle = self.oracle(caller, table, body.reservation, body.facts_id)
         terms: dict[str, Any] = {"confidence": body.confidence, "rows": body.rows}
+        database = self.database(caller, table)
         if body.sql is not None:
-            return sql_quote_reply(
-                oracle.quote_sql(
-                    body.sql, table=table, lookups=body.lookups, credits=body.credits, **terms
-                )
+            found = oracle.quote_sql(
+                body.sql, table=table, lookups=body.lookups, credits=body.credits, **terms
             )
+            return stamped(sql_quote_reply(found), database)
         question = self._question(body.question)
         self._bound(caller, table, question)
         quote = oracle.quote(question, within=body.within, credits=body.credits, **terms)
-        return quote_reply(quote, body.confidence)
+        return stamped(quote_reply(quote, body.confidence), database)
 
     def plan(self, caller: Caller, table: str, body: PlanBody) -> PlanReply:
-        return plan_reply(self._plan(caller, table, body))
+        return stamped(plan_reply(self._plan(caller, table, body)), self.database(caller, table))
 
     def quote_exactly(self, caller: Caller, table: str, body: ExactBody) -> ExactQuoteReply:
         database = self.database(caller, table)
+        check_facts(database, body.facts_id)
         batch = [self._question(one) for one in body.questions]
         return exact_quote_reply(database.quote_exactly(batch))
 
@@ -152,7 +155,7 @@ class Service:
 
     def asked(self, caller: Caller, table: str, body: AskBody, key: str) -> Asked:
         """One question. What is refused here is refused free."""
-        oracle = self.oracle(caller, table, body.reservation)
+        oracle = self.oracle(caller, table, body.reservation, body.facts_id)
         question = self._question(body.question)
         bound = self._bound(caller, table, question)
         terms: dict[str, Any] = {
@@ -172,7 +175,7 @@ class Service:
 
     def asked_sql(self, caller: Caller, table: str, body: SqlBody, key: str) -> Asked:
         """A statement; with `dummy`, of made-up rows and free."""
-        real = self.oracle(caller, table, body.reservation)
+        real = self.oracle(caller, table, body.reservation, body.facts_id)
         oracle = self.made_up(table) if body.dummy else real
         terms: dict[str, Any] = {
             "confidence": body.confidence,
@@ -215,7 +218,7 @@ class Service:
 
     def asked_exactly(self, caller: Caller, table: str, body: ExactBody, key: str) -> Asked:
         """A declared batch without noise; it has no price of its own."""
-        oracle = self.oracle(caller, table)
+        oracle = self.oracle(caller, table, None, body.facts_id)
         batch = [self._question(one) for one in body.questions]
         bounds = [self._bound(caller, table, question) for question in batch]
 
@@ -237,12 +240,16 @@ class Service:
         """The reply's bytes, the same for every request under this key."""
         analyst, name = ledger_name(caller), self._name(caller, table, key)
         database = self.database(caller, table)
-        return once(self.replies, database, analyst, name, digest, asked.digests, asked.work)
+
+        def work() -> Charged:
+            return stamped(asked.work(), database)
+
+        return once(self.replies, database, analyst, name, digest, asked.digests, work)
 
     def _name(self, caller: Caller, table: str, key: str) -> Name:
-        """By the published table, not by what it is called: other servers share the store."""
-        version = self.database(caller, table).ledger.header.version
-        return Name(version, ledger_name(caller), key)
+        """By the published table as it is now, not by what it is called: other servers share the
+        store, and after an amendment the same numbers would mean something else."""
+        return Name(facts_of(self.database(caller, table)), ledger_name(caller), key)
 
     def reserve(self, caller: Caller, table: str, body: ReserveBody) -> ReservationReply:
         reserved = self.oracle(caller, table).reserve(body.credits)
@@ -287,6 +294,7 @@ class Service:
         database, left = self.database(caller, table), self.left(caller, table)
         return SchemaReply(
             table=table,
+            facts_id=facts_of(database),
             facts=database.schema.to_json(),
             promise=database.promise.to_json(),
             size=database.size,
@@ -324,15 +332,8 @@ class Service:
         return {name: [_plain(value) for value in values] for name, values in made.items()}
 
     def made_up(self, table: str) -> Database:
-        """A table of made-up rows under the same schema and promise; a new one when it is spent."""
-        with self._making:
-            held = self._made_up.get(table)
-            if held is None or held.remaining < held.promise.credits / 2:
-                real = self.tables[table]
-                rows = dummy_rows(real.schema, min(real.size or MADE_UP, MADE_UP))
-                held = Database.open(rows, real.schema, real.promise, ":memory:", name=table)
-                self._made_up[table] = held
-            return held
+        """Made-up rows under the same schema and promise, to be asked for nothing."""
+        return self._made_up.of(table, self.tables[table])
 
     # --- reading requests -----------------------------------------------------------------------
 
@@ -345,7 +346,7 @@ class Service:
         return bound
 
     def _plan(self, caller: Caller, table: str, body: PlanBody) -> Any:
-        oracle = self.oracle(caller, table, body.reservation)
+        oracle = self.oracle(caller, table, body.reservation, body.facts_id)
         questions = [self._question(one) for one in body.questions]
         plan = oracle.plan(
             questions,

@@ -84,6 +84,11 @@ Lookup = dict[Name, Annotated[list[Plain], Field(max_length=10_000)]]
 Lookups = Annotated[dict[Name, Annotated[Lookup, Field(max_length=100)]], Field(max_length=20)]
 
 
+FactsId = Annotated[
+    Name | None, Field(description="of GET schema: refuse, free, if the table was amended since")
+]
+
+
 class Body(BaseModel):
     """Everything sent states its version; version 1 is all there is."""
 
@@ -111,6 +116,7 @@ class Terms(Body):
     confidence: Confidence = 0.95
     rows: Annotated[Rows | None, Field(validation_alias=AliasChoices("rows", "size"))] = None
     reservation: Annotated[Name | None, Field(description="pays from credits set aside")] = None
+    facts_id: FactsId = None
 
 
 class QuoteBody(Terms):
@@ -165,3 +171,4 @@ class ReserveBody(Body):
 class ExactBody(Body):
     questions: Annotated[list[QuestionBody], Field(min_length=1, max_length=MOST_QUESTIONS)]
     figures: bool = True
+    facts_id: FactsId = None

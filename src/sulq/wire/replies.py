@@ -20,6 +20,7 @@ class Reply(BaseModel):
 
     model_config = ConfigDict(frozen=True, ser_json_inf_nan="null")
     version: Literal[1] = 1
+    facts_id: Annotated[str, Field(description="as GET schema: what it is read by")] = ""
 
 
 class ReceiptJson(BaseModel):

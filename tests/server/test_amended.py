@@ -1,0 +1,88 @@
+"""A table is amended under its server and its clients: no number is read by the wrong bounds."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.server.conftest import new_key, serving, write_people
+
+from sulq import Database, Flag, Number, Promise, Schema, connect, total
+from sulq.client.calls import Amended
+from sulq.errors import Refused
+from sulq.server.access import Access, Role
+from sulq.server.app import Settings, create_app
+from sulq.server.logs import Log
+from sulq.server.tables import Tables
+
+
+def schema(most: int) -> Schema:
+    return Schema(Number("age", 0, 110, step=1), Number("income", 0, most), Flag("smoker"))
+
+
+@pytest.fixture
+def before(tmp_path: Path, state: Path) -> Database:
+    source = write_people(tmp_path / "people.parquet", 1_000)
+    promise = Promise(1, "1e-6", 100)
+    found = Database.open(source, schema(200_000), promise, tmp_path / "ledger", name="people")
+    found.grant("ann", 40)
+    return found
+
+
+@contextmanager
+def served(database: Database) -> Iterator[tuple[Any, str]]:
+    access = Access.open()
+    token = access.lend("ann", Role.ANALYST)
+    settings, log = Settings(pacing=False), Log(io.StringIO())
+    app = create_app(Tables({"people": database}), access, settings=settings, log=log)
+    try:
+        with serving(app) as url, connect(f"{url}/people", token=token) as client:
+            yield client, app.state.service.tables
+    finally:
+        access.close()
+
+
+def test_a_kept_reply_is_not_given_after_an_amendment(before):
+    """Its integers would be read by units that they do not have."""
+    key = new_key()
+    with served(before) as (client, _):
+        client.ask(total("income"), credits=5, key=key)
+    after = before.amend(schema=schema(50_000))
+    with served(after) as (client, _), pytest.raises(Refused):  # as the ledger does
+        client.ask(total("income"), credits=5, key=key)
+    with served(after) as (client, _):
+        assert client.ask(total("income"), credits=5).credits == 5
+    after.close()
+
+
+def test_a_client_that_stays_connected_is_told(before):
+    with served(before) as (client, tables):
+        kept = client._calls.ask(total("income"), None, 0.95, 3, None, None, None)
+        body = client._line.client.post(
+            kept.path, content=kept.content, auth=client._line.bearer,
+            headers={"Idempotency-Key": new_key(), "Content-Type": "application/json"},
+        ).json()  # fmt: skip
+        after = before.amend(schema=schema(50_000))
+        tables._databases["people"] = after
+        left = after.left_for("ann")
+        for verb in (
+            lambda: client.ask(total("income"), credits=3),
+            lambda: client.quote(total("income")),
+            lambda: client.plan([total("income")], credits=3),
+            lambda: client.sql("SELECT sum(income) AS s FROM people", credits=3),
+        ):
+            with pytest.raises(Refused, match="amended") as told:
+                verb()
+            assert (told.value.code, told.value.credits_spent) == ("table_amended", 0)
+        assert after.left_for("ann") == left
+        with connect(client._address.base, token=client._line.bearer.token) as again:
+            assert again.ask(total("income"), credits=3).credits == 3
+            call = again._calls.ask(total("income"), None, 0.95, 3, None, None, None)
+            with pytest.raises(Amended):  # should a reply of the past come nevertheless
+                call.read(json.dumps(body).encode())
+        after.close()
