@@ -32,7 +32,7 @@ from sulq.server.departures import Departures
 from sulq.server.limits import Settings
 from sulq.server.turns import Executions
 
-SHORTEST = 0.05
+SHORTEST = 0.1
 """Seconds of the shortest tick: a durable write, a thread's turn and a small table fit in."""
 MARGIN = 4.0
 """A tick is so many times what its question takes on this machine at leisure."""
