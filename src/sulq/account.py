@@ -19,6 +19,10 @@ from sulq.schema.promise import Promise
 BURNT = "events were lost, so everything counts as spent; a larger promise may have been among them"
 JOINTLY_BEYOND = "it was exceeded by releases made elsewhere; with what all its tables answered:"
 BEYOND = "it was exceeded by releases made elsewhere; with everything the table has answered:"
+INDIVIDUALLY = (
+    "each of its people has a balance of their own, secret, and here counts as if it were spent;"
+    " no question is refused for it, and what is left is for analysts' shares"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +84,8 @@ class Account:
                 f"so: {told_too(worst(self.promise), self.statement)}{unless}",
                 f"so far: {told_too(worst_so_far(self.promise, self.spent), self.statement)}",
             ]
+        if self.statement.individual:
+            lines.append(INDIVIDUALLY)
         if (line := self.statement.population) is not None:
             lines += joint_lines(line)
         for one in self.statement.outside:

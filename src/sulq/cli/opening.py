@@ -94,6 +94,7 @@ def database_of(
         name=table.name,
         exactly=exactly,
         population=table.population,
+        individual=table.individual,
     )
 
 

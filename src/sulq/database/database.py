@@ -34,7 +34,7 @@ from sulq.database.opening import Options, open_table
 from sulq.database.outside import charge_outside
 from sulq.database.planning import plan
 from sulq.database.plans import Plan
-from sulq.database.reading import check_readable, noted, pinned, reader
+from sulq.database.reading import check_readable, noted, pinned, reader, share_of_slack
 from sulq.database.recall import Recall
 from sulq.database.reserving import Reserved, reserve
 from sulq.database.selecting import ask_select, quote_select
@@ -362,8 +362,7 @@ class Database:
         Half of the slack goes along in proportion: the other half covers uneven use.
         """
         amount = positive(credits, "credits")
-        slack = self.calibration.slack_cap * amount / (2 * self.calibration.credits)
-        self.ledger.grant(analyst, Loss.cap(amount, slack))
+        self.ledger.grant(analyst, Loss.cap(amount, share_of_slack(self, analyst, amount)))
 
     revoke, amend, close_for_good = revoke, amend, close_for_good
     charge_outside = charge_outside

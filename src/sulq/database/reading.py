@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -105,3 +106,22 @@ def refuse_individual(database: Database, what: str) -> None:
     """`Refused` for what the filters' proof does not cover."""
     if isinstance(database.engine, Individual):
         raise Refused(f"{what} is not covered by individual accounting; publish a table without it")
+
+
+def spent_by_people(database: Database) -> list[int]:
+    """How many have spent up to a tenth of their balance, two tenths, ...: the owner's alone."""
+    if not isinstance(database.engine, Individual):
+        raise Refused("this table has one account for all, and no balances of its people")
+    return database.engine.histogram(database.ledger)
+
+
+def share_of_slack(database: Database, analyst: str, credits: Fraction) -> Fraction:
+    """The delta that goes with a grant: half in proportion; the other half covers uneven use.
+
+    Where people pay and shares are renewed, only what the analyst does not have yet.
+    """
+    each = database.calibration.slack_cap / (2 * database.calibration.credits)
+    if not isinstance(database.engine, Individual):
+        return each * credits
+    left = database.ledger.remaining(analyst)
+    return max(Fraction(0), each * (left.credits_fraction + credits) - left.delta_fraction)

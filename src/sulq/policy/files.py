@@ -77,6 +77,8 @@ def policy_text(table: TablePolicy, notes: Mapping[str, str]) -> str:
         lines.append(f"strata = {_value(list(table.strata))}")
     for analyst, credits in table.grants.items():
         lines.append(f"grants.{_key(analyst)} = {_value(credits)}")
+    if table.individual:
+        lines.append("individual = true")
     if table.population is not None:
         said = {"name": table.population.name, **_promise(table.population.promise)}
         lines.append(f"population = {_inline(said)}")

@@ -18,7 +18,7 @@ from sulq.schema.promise import Promise
 
 KEYS = (
     "source", "ledger", "promise", "unit", "columns", "at_most", "strata", "grants", "exact",
-    "population",
+    "population", "individual",
 )  # fmt: skip
 
 
@@ -42,6 +42,7 @@ class TablePolicy:
     exact: ExactPolicy | None = None
     population: Population | None = None
     home: Path = Path()
+    individual: bool = False
 
     @classmethod
     def of(
@@ -94,6 +95,7 @@ class TablePolicy:
             if "population" in facts
             else None,
             home,
+            _individual(name, facts.get("individual", False)),
         )
 
     @property
@@ -141,6 +143,12 @@ def _unit(name: str, value: object) -> tuple[str, int]:
     raise InvalidQuery(
         f'[{name}]: unit must be "row" or {{column = "person_id", max_rows = 4}}, got {value!r:.60}'
     )
+
+
+def _individual(name: str, value: object) -> bool:
+    if not isinstance(value, bool):
+        raise InvalidQuery(f"[{name}]: individual must be true or false, got {value!r:.40}")
+    return value
 
 
 def _population(name: str, value: object, promise: Mapping[str, Any]) -> Population:
