@@ -115,8 +115,9 @@ def line_of(database: Database, table: str, access: Access, name: str) -> dict[s
 
 
 def id_of(database: Database) -> str:
-    """What a token knows a published table by; amended, it stays the same table."""
-    return database.ledger.header.version
+    """What a token knows a published table by; amended or with new rows it stays the same one."""
+    journal = database.ledger
+    return f"{journal._book.history.ledger}/{journal.header.name}"
 
 
 def both(name: str, credits: Fraction) -> dict[str, Any]:
