@@ -30,10 +30,9 @@ from sulq.demo import own_state
 from sulq.engines.engine import open_engine
 from sulq.errors import InvalidQuery, Refused
 from sulq.ledger.book import Files
-from sulq.ledger.inspection import Inspection, inspect, verified_rows
-from sulq.ledger.places import is_shared, place_name
+from sulq.ledger.inspection import Inspection, copy_ledger, inspect
+from sulq.ledger.places import is_shared
 from sulq.ledger.recovery import Recovery, recover
-from sulq.ledger.sqlite import SqliteStore
 from sulq.policy import TablePolicy
 from sulq.policy.survey import Survey
 from sulq.schema.promise import Promise
@@ -358,7 +357,7 @@ def _tried(policy: TablePolicy, receipts: list[str]) -> Outcome:
     files = Files(_seen(policy.ledger_path, policy.name).ledger)
     with tempfile.TemporaryDirectory(prefix="sulq-") as private:  # mode 0700
         home = Path(private)
-        _copy(policy.ledger_path, home / "ledger")
+        copy_ledger(policy.ledger_path, home / "ledger")
         copies = home / "state" / "ledgers" / files.key.parent.name
         copies.mkdir(parents=True, mode=0o700)
         if files.key.exists():
@@ -367,19 +366,6 @@ def _tried(policy: TablePolicy, receipts: list[str]) -> Outcome:
             shutil.copyfile(files.anchor, copies / "anchor")
         with own_state(home):
             return _recovered(policy, home / "ledger", receipts)
-
-
-def _copy(ledger: Path | str, copy: Path) -> None:
-    if is_shared(ledger):
-        store = SqliteStore(copy, create=True)
-        for row in verified_rows(ledger):
-            store.append([row])
-        store.close(tidy=True)
-        return
-    for end in ("", "-wal"):
-        source = Path(f"{place_name(ledger)}{end}")
-        if source.exists():
-            shutil.copyfile(source, f"{copy}{end}")
 
 
 def _recovered(policy: TablePolicy, path: Path | str, receipts: list[str]) -> Outcome:

@@ -114,6 +114,20 @@ def _verified_copy(path: str | Path) -> list[Row]:
     return rows
 
 
+def copy_ledger(path: str | Path, copy: Path) -> None:
+    """The ledger as it is now, as a file of its own."""
+    if is_shared(path):
+        store = SqliteStore(copy, create=True)
+        for row in verified_rows(path):
+            store.append([row])
+        store.close(tidy=True)
+        return
+    for end in ("", "-wal"):
+        source = Path(f"{place_name(path)}{end}")
+        if source.exists():
+            shutil.copyfile(source, f"{copy}{end}")
+
+
 @contextmanager
 def _looked_at(path: str | Path) -> Iterator[Store]:
     """The ledger as it is now."""
@@ -134,10 +148,7 @@ def _copied(path: Path) -> Iterator[SqliteStore]:
     with tempfile.TemporaryDirectory(prefix="sulq-") as private:  # mode 0700
         copy = Path(private) / "ledger"
         try:
-            for end in ("", "-wal"):
-                source = Path(f"{path}{end}")
-                if source.exists():
-                    shutil.copyfile(source, f"{copy}{end}")
+            copy_ledger(path, copy)
         except FileNotFoundError:
             raise Refused(f"the ledger {path} changed while it was read; try again") from None
         except OSError:
