@@ -120,3 +120,13 @@ def test_plain_words() -> None:
         "neighbours: the values of one row change"
     )
     assert "1/3" in str(Promise(Fraction(1, 3)))
+
+
+def test_in_the_words_of_a_table_of_persons() -> None:
+    promise = Promise(1, 1e-6, 1000)
+    told = promise.about("patient")
+    assert str(told).endswith("all rows of one person change")
+    assert (told, hash(told), told.to_json()) == (promise, hash(promise), promise.to_json())
+    there = Promise(1, neighbours="add-remove")
+    assert str(there.about("patient")).endswith("one person is there or not")
+    assert str(there.about("row")) == str(there)

@@ -67,6 +67,7 @@ def beliefs(
     else:
         source = named(policy, name)
         promise, spent = _said(source)
+        promise = promise.about(source.unit)
         if source.exact is not None:
             talk(f"note: {UNTIL_RELEASED}")
     found = [worst(promise, p, about=about) for p in (PRIORS if prior is None else (prior,))]

@@ -232,11 +232,7 @@ def _failed(
 
 def promise_text(promise: Promise, unit: str) -> str:
     """The promise in words; who is protected is a row or a person."""
-    said = str(promise)
-    if unit == "row":
-        return said
-    changes = said.replace("the values of one row change", "all rows of one person change")
-    return changes.replace("one row is there or not", "one person is there or not")
+    return str(promise.about(unit))
 
 
 def credits_text(credits: Fraction) -> str:

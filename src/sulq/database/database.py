@@ -27,6 +27,7 @@ from sulq.database.analyst import Analyst
 from sulq.database.choosing import Top, choose
 from sulq.database.deriving import Asker, derived_answer, paid_by, recalled, topped_up
 from sulq.database.exactly import Exactly, ExactQuote
+from sulq.database.growing import grow_table
 from sulq.database.holding import hold
 from sulq.database.individual import Individual
 from sulq.database.keys import Keys, KeysQuote, ask_keys, quote_keys
@@ -73,7 +74,7 @@ class Database:
     ) -> None:
         pinned(engine, ledger, schema)
         self.schema = schema
-        self.promise = promise
+        self.promise = promise.about(schema.unit)
         self.engine = engine
         self.ledger = ledger
         self.calibration = calibration
@@ -96,6 +97,7 @@ class Database:
         exactly: Assumptions | None = None,
         individual: bool = False,
         population: Population | None = None,
+        grown_from: bool | str = False,
     ) -> Database:
         """Publish a table, or open it again on the ledger that has its history.
 
@@ -103,10 +105,16 @@ class Database:
         `ask_exactly` on, on assumptions that the owner vouches for. `individual` gives every person
         a secret balance of their own, in place of one for all: docs/guides/individual.md.
         `population` names the people: what any of their tables in this ledger answers is charged
-        to one account: docs/guides/same-people.md.
+        to one account: docs/guides/same-people.md. `grown_from` says that the table on the ledger
+        got new rows (text: why): docs/guides/growth.md.
         """
         table = open_table(
-            source, schema, promise, ledger, name, Options(exactly, individual, population)
+            source,
+            schema,
+            promise,
+            ledger,
+            name,
+            Options(exactly, individual, population, grown_from),
         )
         found = cls(table.schema, promise, table.engine, table.ledger, table.terms, exactly)
         found._source = source if isinstance(source, str | Path) else None
@@ -365,7 +373,7 @@ class Database:
         self.ledger.grant(analyst, Loss.cap(amount, share_of_slack(self, analyst, amount)))
 
     revoke, amend, close_for_good = revoke, amend, close_for_good
-    charge_outside = charge_outside
+    charge_outside, grow = charge_outside, grow_table
 
     def as_analyst(self, name: str) -> Analyst:
         """An Oracle in an analyst's name."""

@@ -262,6 +262,11 @@ class Schema:
     def __getitem__(self, name: str) -> Column:
         column = self._by_name.get(name)
         if column is None:
+            if self.unit != "row" and name.casefold() == self.unit.casefold():
+                raise InvalidQuery(
+                    f"{name!r:.60} is the person column: it is neither shown, compared nor"
+                    " grouped by; it can only be counted, COUNT(DISTINCT ...) or `persons`"
+                )
             near = difflib.get_close_matches(name, self._by_name, 1)
             near += [known for known in self._by_name if known.casefold() == name.casefold()]
             hint = f"did you mean {near[-1]!r}? " if near else ""

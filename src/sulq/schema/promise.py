@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from decimal import Decimal
 from fractions import Fraction
 from numbers import Integral, Rational
@@ -17,6 +17,10 @@ NOISES = ("gaussian", "laplace", "binomial", "huber")
 NEIGHBOURS = {
     "replace": "the values of one row change",
     "add-remove": "one row is there or not",
+}
+PERSONS = {
+    "replace": "all rows of one person change",
+    "add-remove": "one person is there or not",
 }
 LARGEST_EPSILON = 1000
 LARGEST_QUERIES = 10**9
@@ -39,6 +43,8 @@ class Promise:
     queries: int | None
     noise: str
     neighbours: str
+    of_persons: bool = field(compare=False, repr=False)
+    """For words alone: whether a table's schema protects persons; `about` says so."""
 
     def __init__(
         self,
@@ -87,6 +93,13 @@ class Promise:
         object.__setattr__(self, "queries", exact_queries)
         object.__setattr__(self, "noise", noise)
         object.__setattr__(self, "neighbours", neighbours)
+        object.__setattr__(self, "of_persons", False)
+
+    def about(self, unit: str) -> Promise:
+        """The same promise, in the words of a table whose schema has this unit."""
+        told = Promise(self.epsilon, self.delta, self.queries, self.noise, self.neighbours)
+        object.__setattr__(told, "of_persons", unit != "row")
+        return told
 
     @property
     def credits(self) -> int:
@@ -106,7 +119,7 @@ class Promise:
     @classmethod
     def from_json(cls, data: Mapping[str, object]) -> Promise:
         """Read what `to_json` wrote (or a policy's table of the same names)."""
-        known = [field.name for field in fields(cls)]
+        known = [one.name for one in fields(cls) if one.compare]
         unknown = sorted(set(data) - set(known))
         if unknown or "epsilon" not in data:
             raise InvalidQuery(f"got a promise with {sorted(data)}, wanted epsilon and {known[1:]}")
@@ -116,9 +129,10 @@ class Promise:
         length = (
             f"{self.queries} unit questions" if self.queries else f"{self.credits} credits in all"
         )
+        near = PERSONS if self.of_persons else NEIGHBOURS
         return (
             f"epsilon {_spelled(self.epsilon)}, delta {_spelled(self.delta)} for {length}, "
-            f"{self.noise} noise; neighbours: {NEIGHBOURS[self.neighbours]}"
+            f"{self.noise} noise; neighbours: {near[self.neighbours]}"
         )
 
 

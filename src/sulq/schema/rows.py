@@ -310,8 +310,9 @@ class RowBinder:
             column = self.schema[subject.name]
             if isinstance(column, Category):
                 unknown = [v for v in values if column.values and v not in column.values]
+                none = ": no row can match" if len(unknown) == len(values) and not negated else ""
                 self.notes += [
-                    f"{v!r:.60} is not a declared value of {column.name}" for v in unknown
+                    f"{v!r:.60} is not a declared value of {column.name}{none}" for v in unknown
                 ]
                 return category_member(column, negated, values)
             if isinstance(column, Flag):

@@ -12,7 +12,7 @@ from fractions import Fraction
 import numpy as np
 
 from sulq.readings import Forecast, z_of
-from sulq.sql.recipes import Mean, Plan, Public, Total, Variance
+from sulq.sql.recipes import Mean, Persons, Plan, Public, Total, Variance
 from sulq.sql.select import (
     Aggregate,
     Calculation,
@@ -42,6 +42,9 @@ class Forecasts:
                 return self._mean(recipe)
             if isinstance(recipe, Variance):
                 return self._variance(recipe)
+            if isinstance(recipe, Persons):
+                half = self.bars[recipe.question].half_width(self.confidence)
+                return float(np.asarray(half, dtype=np.float64).max())
         weights = self.weights(output)
         if weights is not None:
             return self._linear(weights) + _unit(output)

@@ -114,7 +114,13 @@ class Reader:
             named = self._alias(node)
             if named is not None:
                 return named
-            resolved(node, self.scope)  # an unknown name is refused as one
+            meant = resolved(node, self.scope)  # an unknown name is refused as one
+            if isinstance(meant, exp.Column) and meant.name == self.rows.schema.unit:
+                raise wrong(
+                    node,
+                    f"{node.name!r:.60} is the person column{place(node)}; rows are never shown:"
+                    f" count persons with COUNT(DISTINCT {node.name:.60})",
+                )
             raise wrong(
                 node,
                 f"{node.name!r:.60} is neither grouped by nor inside an aggregate{place(node)};"

@@ -48,7 +48,7 @@ def _candidates(error: InvalidQuery, text: str, schema: Schema) -> Iterator[str]
         or "counts persons only" in said
         or "distinct" in said.casefold()
     ):
-        yield from _counted(text)
+        yield from _counted(text, schema)
     for pattern, instead in _SPELLED:
         if pattern.search(text):
             yield pattern.sub(instead, text)
@@ -124,8 +124,8 @@ def _grouped(text: str, meant: str, end: int) -> Iterator[str]:
         yield f"{listed.rstrip().rstrip(';')} GROUP BY {meant}"
 
 
-def _counted(text: str) -> Iterator[str]:
-    """SELECT COUNT(*) of the same rows, and of each group where columns are named."""
+def _counted(text: str, schema: Schema) -> Iterator[str]:
+    """A count of the same rows or persons, and of each group where columns are named."""
     tree = _tree(text)
     reaches = [] if tree is None else [span(item) for item in tree.expressions]
     if tree is None or not _is_short(tree) or not reaches or None in reaches:
@@ -136,10 +136,12 @@ def _counted(text: str) -> Iterator[str]:
         return
     rest = text[last.start() :].rstrip().rstrip(";")
     named = [column.name for item in tree.expressions for column in item.find_all(exp.Column)]
-    keys = ", ".join(dict.fromkeys(_quoted(name) for name in named if name != "*"))
+    counted = "COUNT(*)" if schema.unit == "row" else f"COUNT(DISTINCT {_quoted(schema.unit)})"
+    shown = [name for name in named if name not in ("*", schema.unit)]
+    keys = ", ".join(dict.fromkeys(_quoted(name) for name in shown))
     if keys:
-        yield f"SELECT {keys}, COUNT(*) {rest} GROUP BY {keys}"
-    yield f"SELECT COUNT(*) {rest}"
+        yield f"SELECT {keys}, {counted} {rest} GROUP BY {keys}"
+    yield f"SELECT {counted} {rest}"
 
 
 def _is_short(tree: Node) -> bool:

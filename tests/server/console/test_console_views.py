@@ -83,7 +83,11 @@ def test_the_button_names_the_price_and_what_is_left_rounds_down(service: Servic
     bars = [float(stop.bar[2:]) for stop in view.stops]
     assert bars[0] == pytest.approx(2 * bars[1], rel=0.1)
     assert bars[2] == pytest.approx(bars[1] / 2, rel=0.1)
-    assert view.see.startswith("Two averages, each with its range. Regions whose averages lie")
+    assert view.see.startswith(
+        "Two averages, each with its range, and one more row for what is other or missing."
+        " Regions whose averages lie"
+    )
+    assert view.assumes == "if 30,000 rows per region"
     assert "30,000 rows per region" in view.see_small
     assert "plus or minus" in view.say and "38.7 of your 40 left after asking" in view.say
 

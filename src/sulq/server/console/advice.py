@@ -119,7 +119,8 @@ def what_you_will_see(found: Priced, oracle: Database | Analyst) -> tuple[str, s
         see = f"{capital(number_word(count))} {what} with its range."
     else:
         total = shape.cells * len(shape.figures)
-        see = f"{capital(number_word(total))} {nouns}, each with its range."
+        rest = ", and one more row for what is other or missing" if shape.other else ""
+        see = f"{capital(number_word(total))} {nouns}, each with its range{rest}."
         half, pairs = halves.get(figure.name), shape.cells * (shape.cells - 1) // 2
         if half and pairs and shape.cells <= 12:
             apart = half * math.sqrt(2) * z_of(1 - 0.05 / pairs) / z_of(0.95)
@@ -149,9 +150,20 @@ def _size_sentence(found: Priced, oracle: Database | Analyst) -> str:
     return f"The error depends on how many {who} match: type a size to see it."
 
 
+def assumed_size(found: Priced, oracle: Database | Analyst) -> str:
+    """The size that stands behind the bar, in few words next to it; empty where it has no say."""
+    if all(figure.sized for figure in found.shape.figures):
+        return ""
+    per = f" per {group_word(found.shape.groups)}" if found.shape.groups else ""
+    rows = found.rows if found.rows is not None else oracle.size
+    if rows is None:
+        return "type a size to see it"
+    return f"if {spelled(rows, 0)} {oracle.schema.who}{per or ' match'}"
+
+
 def see_count(shape: Shape) -> str:
     if not shape.figures:
         return ""
     total = shape.cells * len(shape.figures)
     noun = shape.figures[0].noun if len(shape.figures) == 1 else "number"
-    return f"{total} {plural(noun, total)}"
+    return f"{total} {plural(noun, total)}{' and the rest' if shape.other else ''}"

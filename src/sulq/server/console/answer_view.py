@@ -229,8 +229,8 @@ def _made(oracle: Database | Analyst, shape: Shape) -> str:
         what = f"A few sums{per}"
     spread = calibrate(promise).unit_standard_deviation
     text = (
-        f"{what}, each with {NOISES.get(promise.noise, promise.noise)} noise (a count for 1 credit:"
-        f" standard deviation {spelled(spread, 1)})"
+        f"{what}, each with {NOISES.get(promise.noise, promise.noise)} noise (at the plain price"
+        f" a count has standard deviation {spelled(spread, 1)})"
     )
     text += ", then divided." if "avg" in kinds else "."
     for figure in shape.figures[:3]:

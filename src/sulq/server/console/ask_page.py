@@ -179,6 +179,8 @@ def answered_view(
         warning=None,
         see="",
         see_small="",
+        assumes="",
+        notes=(),
     )
     return AnsweredView(quote, shown)
 

@@ -211,7 +211,7 @@ def _chart(
     last = start + (max(ends) - start) * (1.12 if len(ends) > 1 else 1.25)
     last = max(last, start + 3_600)
     top = float(whole)
-    plot = Plot(start, last, 0, top, 220, gutter=58)
+    plot = Plot(start, last, 0, top, 236, gutter=58, top=24)  # room for the label
     plot.up([(top * k / 4, _short(top * k / 4)) for k in range(5)])
     marks = [(start, when_text(int(start), clock=False)), (now, "today")]
     if found and found.middle:

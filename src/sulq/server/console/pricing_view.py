@@ -12,6 +12,7 @@ from sulq.database import Analyst, Database
 from sulq.server.access import Caller
 from sulq.server.console.advice import (
     Hint,
+    assumed_size,
     hint_of,
     see_count,
     warning_of,
@@ -36,6 +37,7 @@ class Stop:
     bar: str
     price: str
     chosen: bool
+    dear: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +70,9 @@ class QuoteView:
     size_word: str
     say: str
     most: str
+    assumes: str = ""
+    """Which size stands behind the bar."""
+    notes: tuple[str, ...] = ()
 
 
 def quote_view(service: Service, caller: Caller, table: str, wish: Wish) -> QuoteView:
@@ -85,7 +90,7 @@ def quote_view(service: Service, caller: Caller, table: str, wish: Wish) -> Quot
         state = "large"
     going = Fraction(0) if state == "dear" else price
     bar, unit = gets(shape, quote)
-    stops = stops_of(oracle, table, found)
+    stops = stops_of(oracle, table, found, purse.own_left)
     see, small = what_you_will_see(found, oracle)
     word = "credit" if 0 < price <= 1 else "credits"
     button = {"free": "Show answer, free", "dear": "Costs more than you have"}.get(
@@ -125,6 +130,8 @@ def quote_view(service: Service, caller: Caller, table: str, wish: Wish) -> Quot
         f"{'per ' + group_word(shape.groups) if shape.groups else 'that match'}",
         say=spoken(price, bar, unit, purse),
         most=str(price),
+        assumes=assumed_size(found, oracle),
+        notes=quote.notes,
     )
 
 
@@ -157,8 +164,10 @@ def gets(shape: Shape, quote: SqlQuote) -> tuple[str, str]:
     return first, f"{unit}{tail}{per}".strip()
 
 
-def stops_of(oracle: Database | Analyst, table: str, found: Priced) -> tuple[Stop, ...]:
-    """Half, plain and double precision, each with its price."""
+def stops_of(
+    oracle: Database | Analyst, table: str, found: Priced, left: Fraction
+) -> tuple[Stop, ...]:
+    """Half, plain and double precision, each with its price; `dear` beyond what is left."""
     quote, wish = found.quote, found.wish
     if quote.plan.select.target is not None and wish.within is None:
         return ()
@@ -180,7 +189,7 @@ def stops_of(oracle: Database | Analyst, table: str, found: Priced) -> tuple[Sto
         price = credits_word(one_.credits) if one_.credits else "free"
         if name == "coarse" and not plain.credits:
             continue  # the stored answer is free and sharper
-        made.append(Stop(name, bar, price, chosen))
+        made.append(Stop(name, bar, price, chosen, one_.credits > left))
     return tuple(made)
 
 

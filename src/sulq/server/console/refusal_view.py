@@ -10,7 +10,7 @@ from sulq.database import Analyst, Database
 from sulq.errors import SulqError
 from sulq.server.console.pricing_view import gets
 from sulq.server.console.shell import Purse
-from sulq.server.console.starters import brief, name, starters
+from sulq.server.console.starters import brief, count_of, name, starters
 from sulq.server.console.wishes import Priced, Wish, priced
 from sulq.server.console.words import capital
 from sulq.server.problems import Problem
@@ -155,7 +155,10 @@ def alternatives_of(
 ) -> list[Alternative]:
     """At most three statements near the text that would be answered, each priced."""
     tried = [str(text) for text in offered] if isinstance(offered, list | tuple) else []
-    tried += [*_kept_condition(table, sql), *(each.sql for each in starters(oracle.schema, table))]
+    tried += [
+        *_kept_condition(table, sql, count_of(oracle.schema)),
+        *(each.sql for each in starters(oracle.schema, table)),
+    ]
     found: list[Alternative] = []
     for text in dict.fromkeys(tried):
         if len(found) == MOST:
@@ -172,13 +175,13 @@ def alternatives_of(
     return found
 
 
-def _kept_condition(table: str, sql: str) -> list[str]:
-    """A count of the rows that the text's own condition selects."""
+def _kept_condition(table: str, sql: str, counted: str) -> list[str]:
+    """A count of those that the text's own condition selects."""
     where = re.search(r"\bWHERE\b(.+?)(?=\bGROUP\b|\bORDER\b|\bLIMIT\b|\bHAVING\b|;|$)", sql,
                       re.IGNORECASE | re.DOTALL)  # fmt: skip
     if where is None:
         return []
-    return [f"SELECT COUNT(*)\nFROM {name(table)}\nWHERE {where[1].strip()}"]
+    return [f"SELECT {counted}\nFROM {name(table)}\nWHERE {where[1].strip()}"]
 
 
 def _short(sql: str, table: str) -> str:

@@ -10,7 +10,7 @@ from sulq.database import Analyst, Database
 from sulq.errors import SulqError
 from sulq.schema.columns import Category, Flag, Number, Schema
 from sulq.schema.columns import Column as Declared
-from sulq.server.console.wishes import Priced, Wish, priced
+from sulq.server.console.wishes import Priced, Wish, plain_price, priced
 from sulq.server.console.words import bound_text
 from sulq.shown import bar_text, credits_word
 
@@ -34,13 +34,18 @@ def starters(schema: Schema, table: str) -> list[Starter]:
         c for c in schema.columns if isinstance(c, Category) and 1 < len(c.values or ()) <= FEW
     ]
     groups.sort(key=lambda column: not column.public)
-    named, made = name(table), []
+    named, made, counted = name(table), [], count_of(schema)
     if numbers:
         first = numbers[0]
         middle = _round(sum(first.range, Fraction(0)) / 2, first)
         made.append(Starter(
             f"How many {schema.who} have {first.name} of {middle} or more?",
-            f"SELECT COUNT(*) AS {schema.who}\nFROM {named}\nWHERE {name(first.name)} >= {middle}",
+            f"SELECT {counted} AS {schema.who}\nFROM {named}\nWHERE {name(first.name)} >= {middle}",
+        ))  # fmt: skip
+    elif flags and schema.unit != "row":
+        made.append(Starter(
+            f"How many {schema.who} have {flags[0].name}?",
+            f"SELECT {counted} AS {schema.who}\nFROM {named}\nWHERE {name(flags[0].name)}",
         ))  # fmt: skip
     if numbers and groups:
         measured = numbers[1] if len(numbers) > 1 else numbers[0]
@@ -54,7 +59,7 @@ def starters(schema: Schema, table: str) -> list[Starter]:
         by = groups[0]
         made.append(Starter(
             f"{schema.who.capitalize()} by {by.name}",
-            f"SELECT {name(by.name)}, COUNT(*) AS {schema.who}\n"
+            f"SELECT {name(by.name)}, {counted} AS {schema.who}\n"
             f"FROM {named}\nGROUP BY {name(by.name)}",
         ))  # fmt: skip
     if numbers:
@@ -63,7 +68,7 @@ def starters(schema: Schema, table: str) -> list[Starter]:
         made.append(Starter(
             f"{first.name} in bands of {width}",
             f"SELECT FLOOR({name(first.name)} / {width}) * {width} AS {name(first.name)}_from,"
-            f" COUNT(*) AS {schema.who}\nFROM {named}\nGROUP BY 1",
+            f" {counted} AS {schema.who}\nFROM {named}\nGROUP BY 1",
         ))  # fmt: skip
     if flags:
         share = flags[-1]
@@ -74,6 +79,22 @@ def starters(schema: Schema, table: str) -> list[Starter]:
             f"SELECT AVG({name(share.name)}) AS share\nFROM {named}{where}",
         ))  # fmt: skip
     return made[:4]
+
+
+def count_of(schema: Schema) -> str:
+    """How whom a table protects is counted: one person moves a count of persons by one."""
+    return "COUNT(*)" if schema.unit == "row" else f"COUNT(DISTINCT {name(schema.unit)})"
+
+
+def count_prices(oracle: Database | Analyst, table: str) -> tuple[Fraction, Fraction]:
+    """Plain prices of one count of whom the table protects and of one of rows; no row is read."""
+    private = [column for column in oracle.schema.columns if not column.public]
+    if not private:
+        return Fraction(1), Fraction(1)
+    some = f"FROM {name(table)} WHERE {name(private[0].name)} IS NOT NULL"
+    texts = (f"SELECT {counted} AS n {some}" for counted in (count_of(oracle.schema), "COUNT(*)"))
+    whom, rows = (plain_price(oracle, oracle.quote_sql(text, table=table)) for text in texts)
+    return whom, rows
 
 
 def priced_starters(oracle: Database | Analyst, table: str) -> list[Starter]:

@@ -19,10 +19,10 @@ from sulq.server.access import Caller, Role
 from sulq.server.console.charts import gauge
 from sulq.server.console.pages import Anybody, fragment
 from sulq.server.console.shell import purse_of
-from sulq.server.console.starters import Starter, everyone, name, priced_starters
+from sulq.server.console.starters import Starter, count_prices, everyone, name, priced_starters
 from sulq.server.console.words import kind_text, one, question_title, values_text
 from sulq.server.service import Service
-from sulq.shown import bar_text, belief_up, left_text, ordinal, spelled
+from sulq.shown import bar_text, belief_up, credits_word, left_text, ordinal, spelled
 
 router = APIRouter(include_in_schema=False)
 MOST_ANSWERS = 5
@@ -78,7 +78,7 @@ def table_view(service: Service, caller: Caller, table: str) -> TableView:
     prior = f"{round(100 * USUAL_PRIOR)}{NARROW}%"
     most, chance = worst_belief(promise)
     after = f"{most}{NARROW}%"
-    unit, count = one(schema), count_bar(database, table)
+    unit = one(schema)
     left = left_text(purse.left)
     found = priced_starters(service.oracle(caller, table), table) if asks else []
     return TableView(
@@ -93,8 +93,7 @@ def table_view(service: Service, caller: Caller, table: str) -> TableView:
         left=left,
         whole=left_text(purse.whole),
         gauge=gauge(purse.left, purse.whole, f"{left} of {left_text(purse.whole)} credits left"),
-        left_more=f"One count costs 1 credit and comes back ±{NARROW}{count}."
-        " At 0 the table closes for good.",
+        left_more=_price(database, table),
         columns=tuple(column_lines(database, table)),
         per="Average of everyone, 1 credit" if database.size else "Count, 1 credit",
         starters=tuple((each, f"/t/{table}/ask#q={quoted(each.sql)}") for each in found),
@@ -147,10 +146,17 @@ def _who(schema: Schema, neighbours: str) -> str:
     return f"{first} How many there are is public."
 
 
-def count_bar(database: Database, table: str) -> str:
-    """The bar of one count for one credit."""
-    from_law = database.calibration.unit_standard_deviation * 1.96
-    return bar_text(from_law)
+def _price(database: Database, table: str) -> str:
+    """What a count costs and how far it may be off, from its own quote."""
+    whom, rows = count_prices(database, table)
+    bar = f"±{NARROW}{bar_text(1.96 * database.calibration.unit_standard_deviation)}"
+    end = " At 0 the table closes for good."
+    if database.schema.unit == "row":
+        return f"One count costs {credits_word(whom)} and comes back {bar}.{end}"
+    return (
+        f"One count of persons costs {credits_word(whom)} and comes back {bar}; one of rows costs"
+        f" {credits_word(rows)}.{end}"
+    )
 
 
 def column_lines(database: Database, table: str) -> list[ColumnLine]:

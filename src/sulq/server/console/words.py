@@ -47,6 +47,8 @@ class Shape:
     cells: int
     ordered: bool
     """True if the statement says how its rows are sorted."""
+    other: bool = False
+    """True if a row for what is other or missing comes on top."""
 
 
 def shape_of(select: Select, schema: Schema) -> Shape:
@@ -61,7 +63,8 @@ def shape_of(select: Select, schema: Schema) -> Shape:
         for item in select.items
         if aggregates_of(item.of)
     )
-    return Shape(figures, groups, cells, bool(select.order))
+    other = any(grouping.labels[at] is None for grouping in select.groups for at in grouping.shown)
+    return Shape(figures, groups, cells, bool(select.order), other)
 
 
 def _figure(name: str, of: object, inside: Sequence[Aggregate], schema: Schema) -> Figure:
@@ -71,7 +74,7 @@ def _figure(name: str, of: object, inside: Sequence[Aggregate], schema: Schema) 
     column = inside[0].of.name if plain and isinstance(inside[0].of, Column) else ""
     median = kind == "quantile" and inside[0].share is not None and inside[0].share * 2 == 1
     noun = "median" if median else NOUNS.get(kind, "number")
-    unit = schema.who if counts else column
+    unit = {"count": "rows", "persons": "persons"}.get(kind, column)
     sized = all(aggregate.kind in SIZED for aggregate in inside) and plain
     return Figure(name, noun, unit, counts, sized, column, inside[0].span if plain else None, kind)
 

@@ -281,7 +281,7 @@ export function start(root, app) {
   sql.addEventListener("input", () => { changed(); complete(); });
   sql.addEventListener("blur", () => complete(false));
   sql.addEventListener("keydown", (event) => {
-    if ((event.ctrlKey || event.metaKey) && event.key === "Enter") { event.preventDefault(); return ready?.large ? missing() : ask(); }
+    if ((event.ctrlKey || event.metaKey) && event.key === "Enter") { event.preventDefault(); return ask(); }
     if (event.ctrlKey && event.key === " ") { event.preventDefault(); chosen = 0; return complete(true); }
     if (list.hidden) return;
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
