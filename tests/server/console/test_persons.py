@@ -1,4 +1,4 @@
-"""A table that protects persons: rows are called rows, persons are counted first, for one credit."""
+"""A table that protects persons: rows are called rows, persons are counted first."""
 
 from __future__ import annotations
 
