@@ -94,6 +94,11 @@ class Account:
             lines.append(f"closed for good, {self.statement.closed}")
         if self.statement.amended:
             lines.append(f"amended {len(self.statement.amended)} times; this is what holds now")
+        if self.statement.grown:
+            lines.append(
+                f"version {len(self.statement.grown) + 1} of the data; what was spent on earlier"
+                " ones stays spent"
+            )
         if self.statement.burnt:
             lines.append(BURNT)
         for aside in self.statement.reservations:

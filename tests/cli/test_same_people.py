@@ -1,8 +1,12 @@
-"""sulq outside: asked first, booked once, and what the ledger says afterwards."""
+"""sulq outside and sulq grow: asked first, done once, and what the ledger says afterwards."""
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import duckdb
 import pytest
+from tests.cli.conftest import POLICY
 
 
 def test_outside_is_shown_first_and_booked_with_yes(sulq):
@@ -37,3 +41,38 @@ def test_outside_wants_a_reason_and_one_price(sulq):
     assert sulq("outside", "--reason", "r", "--yes").code == 2
     assert sulq("outside", "--credits", "1", "--epsilon", "1", "--reason", "r", "--yes").code == 2
     assert sulq("outside", "--credits", "many", "--reason", "r", "--yes").code == 2
+
+
+def more_rows():
+    duckdb.sql(
+        "COPY (SELECT * FROM 'people.parquet' UNION ALL SELECT * FROM 'people.parquet')"
+        " TO 'more.parquet'"
+    )
+    Path("more.parquet").replace("people.parquet")
+
+
+def test_grow_records_new_rows_on_the_same_budget(sulq):
+    assert sulq("ask", "count", "--where", "smoker").code == 0
+    more_rows()
+    refused = sulq("ask", "count", "--where", "smoker")
+    assert (refused.code, "`sulq grow` it" in refused.err) == (3, True)
+    looked = sulq("grow")
+    assert (looked.code, "add --yes; nothing was changed" in looked.err) == (2, True)
+    found = sulq("grow", "--yes", "--reason", "spring", "--json").json
+    assert (found["versions"], found["rows"], found["left"]) == (2, 40_000, 19)
+    ledger = sulq("ledger", "--json").json
+    assert ledger["version"] == found["version"]
+    assert [line["reason"] for line in ledger["versions_before"]] == ["spring"]
+    assert sulq("ask", "count", "--where", "smoker").code == 0
+    assert sulq("ledger", "--json").json["spent"] == 2  # asked anew
+    assert sulq("grow", "--yes", "--json").json["versions"] == 2  # nothing is new
+
+
+def test_the_ledger_shows_a_population(sulq):
+    shared = 'population = {name = "town", epsilon = 1, delta = 1e-6}\ncolumns.age'
+    Path("sulq.toml").write_text(POLICY.replace("columns.age", shared, 1), "utf-8")
+    sulq("ask", "count", "--where", "smoker")
+    found = sulq("ledger", "--json").json["population"]
+    assert (found["name"], found["tables"]) == ("town", ["people"])
+    assert found["spent"] == pytest.approx(5, rel=1e-6)
+    assert "joint promise" in sulq("ledger").out

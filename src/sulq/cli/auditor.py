@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from sulq.cli.options import TableName, TokenFile, Url
+from sulq.cli.same_people import population_json
 from sulq.cli.screen import (
     POLICY,
     Json,
@@ -27,7 +28,7 @@ from sulq.cli.screen import (
 if TYPE_CHECKING:
     from sulq.accounting.calibration import Meaning
     from sulq.ledger.changes import Ended
-    from sulq.ledger.statement import AnalystLine, PopulationLine, Statement
+    from sulq.ledger.statement import AnalystLine, Statement
     from sulq.schema.promise import Promise
 
 MOST_ACCOUNTS = 12
@@ -165,6 +166,8 @@ def _summary(
         lines.insert(5, ("strata", f"{len(statement.accounts)}; spent is that of the worst"))
     if statement.closed is not None:
         lines.insert(1, ("closed for good", str(statement.closed)))
+    for before in statement.grown:
+        lines.append((f"until event {before.seq}", f"version {before.version[:8]} of the data"))
     for line in statement.amended:
         was = promise_text(Promise.from_json(json.loads(line.facts["promise"])), unit)
         lines.append((f"until event {line.seq}", was))
@@ -318,7 +321,16 @@ def _statement_json(statement: Statement, promise: Promise, means: Meaning) -> d
             {"event": line.seq, "at": line.at, "reason": line.reason, "facts_before": line.facts}
             for line in statement.amended
         ],
-        "population": _population_json(statement.population),
+        "versions_before": [
+            {
+                "version": before.version,
+                "until": before.seq,
+                "at": before.at,
+                "reason": before.reason,
+            }
+            for before in statement.grown
+        ],
+        "population": population_json(statement.population),
         "outside": [
             {
                 "event": one.seq,
@@ -364,23 +376,6 @@ def _statement_json(statement: Statement, promise: Promise, means: Meaning) -> d
         "seq": statement.seq,
         "head": statement.head,
         "public_key": statement.public_key,
-    }
-
-
-def _population_json(line: PopulationLine | None) -> dict[str, Any] | None:
-    from sulq.account import joint_exceeded, joint_promise
-
-    if line is None:
-        return None
-    beyond = joint_exceeded(line)
-    return {
-        "name": line.name,
-        "promise": joint_promise(line).to_json(),
-        "tables": line.tables,
-        "credits": line.cap.credits_fraction,
-        "spent": line.spent.credits_fraction,
-        "left": line.left,
-        "exceeded": None if beyond is None else str(beyond),
     }
 
 

@@ -80,6 +80,8 @@ def database_of(
     ledger: Path | str,
     schema: Schema | None = None,
     promise: Promise | None = None,
+    *,
+    grown_from: bool | str = False,
 ) -> Database:
     """The table on that ledger, by the policy unless told otherwise; nothing is granted."""
     facts = table.exact
@@ -95,6 +97,7 @@ def database_of(
         exactly=exactly,
         population=table.population,
         individual=table.individual,
+        grown_from=grown_from,
     )
 
 

@@ -1,8 +1,8 @@
-"""The owner's commands for people who are in more than one release."""
+"""The owner's commands for people who are in more than one release, or version of a table."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -10,9 +10,13 @@ from sulq.cli.changes import Reason, Yes, confirm
 from sulq.cli.options import TableName
 from sulq.cli.screen import POLICY, Json, Policy, credits_text, facts, guarded, show, show_json
 
+if TYPE_CHECKING:
+    from sulq.ledger.statement import PopulationLine
+
 
 def register(app: typer.Typer, role: str) -> None:
     app.command(rich_help_panel=role)(outside)
+    app.command(rich_help_panel=role)(grow)
 
 
 @guarded
@@ -71,3 +75,68 @@ def outside(
     if beyond is not None:
         lines.append(("promise exceeded", f"in all {beyond}"))
     show(facts(lines))
+
+
+@guarded
+def grow(
+    name: TableName = None,
+    reason: Reason = "",
+    yes: Yes = False,
+    policy: Policy = POLICY,
+    as_json: Json = False,
+) -> None:
+    """Record that a table got new rows. What was spent stays spent, on the same accounts."""
+    from sulq.cli.opening import database_of, named
+    from sulq.errors import Refused
+    from sulq.server.presence import serving
+
+    source = named(policy, name)
+    if (server := serving(source.ledger_path)) is not None:
+        raise Refused(
+            f"the server at {server.url} reads {source.name} as it was: stop it, let it grow, and"
+            " start it again"
+        )
+    confirm(
+        f"The rows at {source.source} become a new version of {source.name}. Nobody gets a new"
+        " budget, and answers on the old rows are not given again.",
+        yes,
+    )
+    with database_of(source, source.ledger_path, grown_from=reason or True) as database:
+        statement = database.statement().statement
+        size = database.size
+    found = {
+        "table": source.name,
+        "version": statement.version,
+        "versions": len(statement.grown) + 1,
+        "rows": size,
+        "left": statement.left,
+    }
+    if as_json:
+        show_json(found)
+        return
+    lines = [
+        ("table", source.name),
+        ("version", f"{found['versions']} ({statement.version[:8]})"),
+        ("left", credits_text(statement.left)),
+    ]
+    if size is not None:
+        lines.insert(2, ("rows", f"{size:,}, public"))
+    show(facts(lines))
+
+
+def population_json(line: PopulationLine | None) -> dict[str, Any] | None:
+    """The joint account, for a program."""
+    from sulq.account import joint_exceeded, joint_promise
+
+    if line is None:
+        return None
+    beyond = joint_exceeded(line)
+    return {
+        "name": line.name,
+        "promise": joint_promise(line).to_json(),
+        "tables": line.tables,
+        "credits": line.cap.credits_fraction,
+        "spent": line.spent.credits_fraction,
+        "left": line.left,
+        "exceeded": None if beyond is None else str(beyond),
+    }

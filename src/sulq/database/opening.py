@@ -10,6 +10,7 @@ from sulq.accounting.calibration import Calibration, calibrate
 from sulq.accounting.losses import Loss
 from sulq.accounting.pricing import check_askable, grid_bits
 from sulq.database.facts import facts_text, most_rows, name_of, table_facts
+from sulq.database.growing import grow_at
 from sulq.database.populations import member_of
 from sulq.database.reading import opened
 from sulq.engines.engine import Engine
@@ -31,6 +32,7 @@ class Options:
     exactly: Assumptions | None = None
     individual: bool = False
     population: Population | None = None
+    grown_from: bool | str = False  # the rows are new ones; text says why
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,10 +70,15 @@ def open_table(
     engine, facts = opened(source, schema, terms, ledger, individual)
     try:
         gridded = schema.on_grid(grid_bits(most_rows(schema, promise, engine), terms))
+        said = table_facts(gridded, promise) | more | facts | shared
+        called = name or name_of(source)
+        if options.grown_from:
+            reason = options.grown_from if isinstance(options.grown_from, str) else ""
+            grow_at(ledger, called, said, engine.fingerprint(), reason)
         journal = Journal.open(
             ledger,
-            name=name or name_of(source),
-            facts=table_facts(gridded, promise) | more | facts | shared,
+            name=called,
+            facts=said,
             accounts=accounts(gridded),
             cap=Loss.cap(terms.credits, terms.slack_cap),
             fingerprint=engine.fingerprint(),

@@ -108,8 +108,11 @@ def _checks(database: Database, engines: ExitStack) -> Iterator[Check]:
     """One for each answer that is stored, in the order of the charges; reads no row."""
     version, table = database.ledger.header.version, database.ledger._table
     past: dict[int, Database] = {}
+    outgrown = {before.version for before in table.grown}
     for entry in _origins(database):
         assert entry.receipt is not None  # noqa: S101
+        if entry.receipt.body["version"] in outgrown:
+            continue  # the rows it was given on are not at hand
         if entry.receipt.body["version"] != version:
             raise Refused(
                 f"the answer of entry {entry.seq} was given on another version of the data than"

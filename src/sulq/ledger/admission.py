@@ -227,7 +227,7 @@ class Desk:
         record = self.table.by_seq.get(entry.seq)
         known = record is not None and record.name == (entry.digest, entry.noise)
         here = (entry.ledger, entry.table) == (self.book.history.ledger, self.name)
-        if record is None or not known or record.lost or not here:
+        if record is None or not known or record.lost or record.old or not here:
             raise Refused(f"entry {entry.seq} is not open in this ledger; charge it first")
         try:
             self.check_asker(entry.analyst)
@@ -261,8 +261,8 @@ def _lost(key: str | None) -> Refused:
 
 def _before(key: str | None) -> Refused:
     return Refused(
-        f"the key {key!r} was used before the table was amended, and the question means something "
-        "else now; use a new key"
+        f"the key {key!r} was used before the table was amended or had grown, and the question "
+        "means something else now; use a new key"
     )
 
 

@@ -87,6 +87,25 @@ class Amended:
 
 
 @dataclass(frozen=True, slots=True)
+class Grown:
+    """What was true until a table got new rows."""
+
+    seq: int  # of the event
+    at: int
+    reason: str
+    version: str
+    facts: Mapping[str, str]
+
+
+def version_body(
+    table: str, version: str, facts: Mapping[str, str], stamp: str | None, reason: str
+) -> dict[str, Any]:
+    """New rows under a new random id; `stamp` is what replicas compare of them."""
+    body = {"kind": "version", "table": table, "version": version, "facts": dict(facts)}
+    return body | {"reason": reason} | ({} if stamp is None else {"stamp": stamp})
+
+
+@dataclass(frozen=True, slots=True)
 class Outside:
     """A release made elsewhere about the same people, as it is booked here.
 
@@ -169,9 +188,11 @@ def stale() -> Refused:
     )
 
 
-def too_late() -> Refused:
-    """As `stale`, for an answer."""
-    return unfinished(stale())
+def outgrown() -> Refused:
+    """As `stale`, where the table got new rows."""
+    return Refused(
+        "this table has grown since it was opened here; open it again, with its new rows"
+    )
 
 
 def unfinished(why: Refused) -> Refused:

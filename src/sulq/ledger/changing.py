@@ -6,13 +6,13 @@ Each is one event. Proof that none undoes spending: docs/proofs/ledger.md, secti
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from sulq.accounting.losses import Loss
 from sulq.accounting.outside import NONE, Taken
 from sulq.errors import Refused
 from sulq.ledger import events
-from sulq.ledger.admission import Desk
+from sulq.ledger.admission import CLOSED, Desk
 from sulq.ledger.budgets import OWNER
 from sulq.ledger.changes import Amendment, Ended, Outside
 from sulq.ledger.entries import Grant
@@ -20,6 +20,21 @@ from sulq.ledger.reservations import NOTHING
 from sulq.ledger.statement import INDIVIDUAL
 
 Price = Callable[[Taken], Outside]
+
+
+def declare(desk: Desk, menu: Sequence[Sequence[str]], divisor: int, terms: str) -> None:
+    """What may be released under assumptions, before anything is answered. S1.14"""
+    desk.check_open()
+    if desk.table.recovered:
+        raise Refused(CLOSED)
+    if desk.table.declaration is not None:
+        raise Refused("this table has a declaration already; there can be one")
+    if not desk.table.budgets.untouched:
+        raise Refused(
+            "a noisy answer was given already, and what is released exactly must not be"
+            " chosen after seeing one; declare it when the table is published"
+        )
+    desk.book.add(events.declared(desk.name, menu, divisor, terms))
 
 
 def grant(desk: Desk, analyst: str, credits: Loss) -> Grant:

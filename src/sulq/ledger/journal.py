@@ -16,10 +16,10 @@ from typing import TypeVar
 from sulq.accounting.losses import Loss
 from sulq.errors import Refused
 from sulq.ledger import answers, changing, events, steps
-from sulq.ledger.admission import CLOSED, Desk
+from sulq.ledger.admission import Desk
 from sulq.ledger.book import MEMORY, Book, open_book
 from sulq.ledger.budgets import ended
-from sulq.ledger.changes import Amendment, Ended, Outside, check_reason, stale, too_late
+from sulq.ledger.changes import Amendment, Ended, Outside, check_reason, outgrown, stale, unfinished
 from sulq.ledger.charges import group
 from sulq.ledger.entries import Ask, Entry, Grant, Priced
 from sulq.ledger.header import TableHeader
@@ -77,7 +77,8 @@ class Journal:
             generation = book.submit(lambda: published(book, wanted, create, stamp))
             steps.on_step("published")
             if str(path) != MEMORY:
-                register_data(fingerprint, book.history.ledger, name)
+                version = book.read(lambda: book.history.tables[name].data_version)
+                register_data(fingerprint, book.history.ledger, name, version)
                 note_population(book, wanted)
             steps.on_step("registered")
             return cls(book, name, None, generation)
@@ -91,8 +92,7 @@ class Journal:
 
     @property
     def _book(self) -> Book:
-        if self._amended:
-            raise stale()
+        self._check_present()
         return self._held
 
     @property
@@ -101,17 +101,23 @@ class Journal:
             raise closed() if self.reservation is None else ended()
         return self._shared
 
-    @property
-    def _amended(self) -> bool:
-        """True if the table goes by other facts than whoever uses this."""
-        return self._table.generation != self._generation
+    def _check_present(self) -> None:
+        """`Refused` if the table goes by other facts or rows than whoever uses this."""
+        table = self._table
+        if table.generation != self._generation:
+            grown = table.grown and table.grown[-1].seq > max(
+                (a.seq for a in table.amended), default=0
+            )
+            raise outgrown() if grown else stale()
 
-    def _submit(self, work: Callable[[], T], late: Callable[[], Refused] = stale) -> T:
+    def _submit(self, work: Callable[[], T], *, charged: bool = False) -> T:
         """Work that writes, unless the table was amended before its turn came."""
 
         def checked() -> T:
-            if self._amended:
-                raise late()
+            try:
+                self._check_present()
+            except Refused as late:
+                raise unfinished(late) if charged else late from None
             return work()
 
         return self._held.submit(checked)
@@ -171,21 +177,7 @@ class Journal:
         """Fix, before anything is answered, what may be released under assumptions. S1.14"""
         for text in (terms, *(question for path in menu for question in path)):
             check_text("declaration", text, TEXT)
-
-        def work() -> None:
-            self._desk.check_open()
-            if self._table.recovered:
-                raise Refused(CLOSED)
-            if self._table.declaration is not None:
-                raise Refused("this table has a declaration already; there can be one")
-            if not self._table.budgets.untouched:
-                raise Refused(
-                    "a noisy answer was given already, and what is released exactly must not be"
-                    " chosen after seeing one; declare it when the table is published"
-                )
-            self._book.add(events.declared(self._name, menu, divisor, terms))
-
-        self._submit(work)
+        self._submit(lambda: changing.declare(self._desk, menu, divisor, terms))
 
     @property
     def declaration(self) -> Declaration | None:
@@ -206,7 +198,7 @@ class Journal:
         """Store the noisy integers, once; whoever comes second gets the first one's values."""
         noisy = answers.to_text(values)
         work = partial(self._desk.store, entry, noisy)
-        return self._signed(entry, self._submit(work, late=too_late))
+        return self._signed(entry, self._submit(work, charged=True))
 
     def settle_all(self, answered: Sequence[tuple[Entry, Sequence[int]]]) -> list[Entry]:
         """As `settle`, for several in one transaction."""
@@ -217,7 +209,7 @@ class Journal:
                 self._desk.open_record(entry)  # refused before anything is stored
             return [self._desk.store(entry, text) for entry, text in noisy]
 
-        proofs = self._submit(work, late=too_late)
+        proofs = self._submit(work, charged=True)
         return [self._signed(entry, proof) for (entry, _), proof in zip(noisy, proofs, strict=True)]
 
     def _signed(self, entry: Entry, proof: Proof | None) -> Entry:
@@ -228,7 +220,8 @@ class Journal:
         return replace(entry, answered=True, values=values, receipt=self._receipt(proof))
 
     def _receipt(self, proof: Proof) -> Receipt:
-        body = receipt_body(self._book.history.ledger, self.header, proof)
+        header = self._table.header_at(proof.mine.seq)
+        body = receipt_body(self._book.history.ledger, header, proof)
         return sign_receipt(body, self._book.key)
 
     def grant(self, analyst: str, credits: Loss) -> Grant:
@@ -293,8 +286,7 @@ class Journal:
     def check_asker(self, analyst: str) -> None:
         """`Refused` if this analyst gets nothing new: the table is closed, or amended since this
         was opened, or the name is revoked. Holds for what is watched after a reservation too."""
-        if self._amended:
-            raise stale()
+        self._check_present()
         self._shared.read(lambda: self._desk.check_asker(analyst))
 
     def stands(self, seq: int) -> bool:

@@ -13,9 +13,7 @@ from sulq.ledger.table import LOST, Table
 def published(book: Book, wanted: TableHeader, create: bool, stamp: str | None = None) -> int:
     """The table's generation, on the writer's thread; `Refused` if it has other facts. `stamp` is
     what replicas compare of its content."""
-    for name, reservation in book.left_open:  # by a process that is gone
-        Desk(book, name).give_back(reservation, void=True)
-    book.left_open.clear()
+    _end_left_open(book)
     table = book.history.tables.get(wanted.name)
     if table is not None:
         _check(book, table, wanted)
@@ -26,9 +24,7 @@ def published(book: Book, wanted: TableHeader, create: bool, stamp: str | None =
             )
         return table.generation
     if not create:
-        raise Refused(
-            f"the ledger has no table {wanted.name!r}; it has {sorted(book.history.tables)}"
-        )
+        raise _no_table(book, wanted.name)
     if was_published(book.history.ledger, wanted.name):
         raise Refused(
             f"table {wanted.name!r} was published before, and the ledger has lost all its events; "
@@ -37,6 +33,26 @@ def published(book: Book, wanted: TableHeader, create: bool, stamp: str | None =
     _check_population(book, wanted)
     book.add(wanted.to_body() | ({} if stamp is None else {"stamp": stamp}))
     return 0
+
+
+def known_table(book: Book, name: str) -> Table:
+    """A table that is there, whatever its facts; on the writer's thread."""
+    _end_left_open(book)
+    table = book.history.tables.get(name)
+    if table is None:
+        raise _no_table(book, name)
+    _check_closed(book, table)
+    return table
+
+
+def _end_left_open(book: Book) -> None:
+    for name, reservation in book.left_open:  # by a process that is gone
+        Desk(book, name).give_back(reservation, void=True)
+    book.left_open.clear()
+
+
+def _no_table(book: Book, name: str) -> Refused:
+    return Refused(f"the ledger has no table {name!r}; it has {sorted(book.history.tables)}")
 
 
 def _check_population(book: Book, wanted: TableHeader) -> None:
@@ -70,11 +86,16 @@ def _check(book: Book, table: Table, wanted: TableHeader) -> None:
         raise Refused(
             f"table {wanted.name!r} was {since} other {', '.join(differences)}; open it {how}"
         )
+    _check_closed(book, table)
+
+
+def _check_closed(book: Book, table: Table) -> None:
     note_if_closed(book, table)
-    noted = book.file is not None and was_closed(book.history.ledger, wanted.name)
+    name = table.header.name
+    noted = book.file is not None and was_closed(book.history.ledger, name)
     if noted and table.closed is None:
         raise Refused(
-            f"table {wanted.name!r} was closed for good, and the ledger has lost that event; "
+            f"table {name!r} was closed for good, and the ledger has lost that event; "
             "it stays closed: restore a newer backup to read what was paid for"
         )
 

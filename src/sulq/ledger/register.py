@@ -25,22 +25,32 @@ def check_data(fingerprint: str | None, ledger: str | None, table: str) -> None:
         )
 
 
-def register_data(fingerprint: str | None, ledger: str, table: str) -> None:
-    """Bind data and table to each other for good; `Refused` if either is bound elsewhere."""
+def register_data(
+    fingerprint: str | None, ledger: str, table: str, version: str | None = None
+) -> None:
+    """Bind data and table to each other for good; `Refused` if either is bound elsewhere. A table
+    has data for each of its versions; None is the one that was published."""
     check_data(fingerprint, ledger, table)
-    bound = _bound(ledger, table)
+    bound = _bound(ledger, table, version)
     found = read_private(bound)
     if found is not None and _read(found) != fingerprint:
         raise Refused(
             f"the data of table {table!r} is not what was published: its content has "
-            "changed; restore it, or publish the new data with a ledger of its own"
+            "changed; restore it, or if it got new rows, `sulq grow` it; or publish the new data "
+            "with a ledger of its own"
         )
     if fingerprint is not None:
         claim = json.dumps([ledger, table]).encode()
         write_private(private_directory("data") / named(fingerprint), claim, replace=False)
         check_data(fingerprint, ledger, table)  # another process may have been first
     if found is None and not write_private(bound, json.dumps(fingerprint).encode(), replace=False):
-        register_data(fingerprint, ledger, table)  # somebody was quicker: is it the same data?
+        register_data(fingerprint, ledger, table, version)  # somebody was quicker: the same data?
+
+
+def is_registered(fingerprint: str | None, ledger: str, table: str, version: str | None) -> bool:
+    """True if this is the data of that version."""
+    found = read_private(_bound(ledger, table, version))
+    return found is not None and _read(found) == fingerprint
 
 
 def was_published(ledger: str, table: str) -> bool:
@@ -88,8 +98,9 @@ def _cache_file(path: str | Path) -> Path:
     return private_path("cache", named(str(Path(path).resolve())))
 
 
-def _bound(ledger: str, table: str) -> Path:
-    return private_path("ledgers", ledger, f"data-{named(table)}")
+def _bound(ledger: str, table: str, version: str | None = None) -> Path:
+    of = "" if version is None else f"-{version}"
+    return private_path("ledgers", ledger, f"data-{named(table)}{of}")
 
 
 def _closed(ledger: str, table: str) -> Path:

@@ -8,7 +8,7 @@ from fractions import Fraction
 
 from sulq.accounting.losses import Loss
 from sulq.accounting.outside import Taken
-from sulq.ledger.changes import Amended, Ended, Outside, taken_by
+from sulq.ledger.changes import Amended, Ended, Grown, Outside, taken_by
 from sulq.ledger.history import History
 from sulq.ledger.population import Pool
 from sulq.ledger.reservations import NOTHING, less
@@ -91,6 +91,7 @@ class Statement:
     closed: Ended | None = None  # for good: when and why
     amended: tuple[Amended, ...] = ()  # what was promised before, oldest first
     outside: tuple[Outside, ...] = ()  # released elsewhere and booked here, oldest first
+    grown: tuple[Grown, ...] = ()  # the versions before this one, oldest first
     population: PopulationLine | None = None  # whose account pays too
     burnt: bool = False  # events were lost, so all counts as spent; they may have promised more
 
@@ -168,6 +169,7 @@ def statement(history: History, name: str) -> Statement:
         table.closed,
         tuple(table.amended),
         tuple(table.outside),
+        tuple(table.grown),
         _population(table.pool),
         table.burnt,
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -9,11 +10,12 @@ from typing import Any
 from sulq.accounting.outside import NONE, Taken
 from sulq.errors import Refused
 from sulq.ledger.budgets import OWNER, Budgets
-from sulq.ledger.changes import Amended, Amendment, Ended, Outside, taken_by
+from sulq.ledger.changes import Amended, Amendment, Ended, Grown, Outside, taken_by
 from sulq.ledger.charges import from_json, loss_from_json
 from sulq.ledger.header import TableHeader
 from sulq.ledger.population import Pool
 
+_VERSION = re.compile(r"[0-9a-f]{32}")
 ATTEMPTS = 3  # G.3.6
 LOST = "lost"  # of a stamp: with the key it was made by
 ASKING = ("charge", "release", "repeat", "retry", "plan", "reserve")
@@ -30,7 +32,7 @@ class Record:
     answer: int | None = None  # the answer's event
     lost: bool = False  # an answer may have been released that the ledger no longer has
     release: bool = False  # under assumptions
-    old: bool = False  # from before an amendment by which its question means something else
+    old: bool = False  # from before an amendment or version by which it means something else
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +93,7 @@ class Table:
     answered: int = 0
     closed: Ended | None = None  # for good
     amended: list[Amended] = field(default_factory=list)
+    grown: list[Grown] = field(default_factory=list)
     outside: list[Outside] = field(default_factory=list)  # released elsewhere, oldest first
     stamp: str | None = None  # of the content, under the ledger's key; where replicas share it
 
@@ -101,8 +104,19 @@ class Table:
 
     @property
     def generation(self) -> int:
-        """Counts amendments: what was opened before one is priced by other rules."""
-        return len(self.amended)
+        """Counts amendments and versions: what was opened before one goes by other rules."""
+        return len(self.amended) + len(self.grown)
+
+    @property
+    def data_version(self) -> str | None:
+        """The version whose data is registered; None for the one that was published."""
+        return self.header.version if self.grown else None
+
+    def header_at(self, seq: int) -> TableHeader:
+        """The header with the version that an event's question was about."""
+        later = (before.version for before in self.grown if before.seq > seq)
+        version = next(later, self.header.version)
+        return replace(self.header, version=version)
 
     @property
     def taken(self) -> Taken:
@@ -163,6 +177,8 @@ class Table:
                 self.budgets.revoke(body["analyst"], Ended.from_body(body))
             case "amend":
                 self._amend(seq, body)
+            case "version":
+                self._grow(seq, body)
             case "outside":
                 found = Outside.from_body(seq, body)
                 self.budgets.spend_outside(found.loss)
@@ -187,12 +203,32 @@ class Table:
         self.header = replace(header, facts=wanted.facts, cap=wanted.cap)
         self.amended.append(before)
         if not wanted.keeps:
-            for record in self.records.values():
-                record.old = True
-            for batch in self.plans.values():
-                batch.old = True
-            self.records.clear()
-            self.noises.clear()
+            self._put_away()
+
+    def _grow(self, seq: int, body: Mapping[str, Any]) -> None:
+        """Other rows on the same accounts. Of the facts only the grid may follow their number."""
+        header, facts, version = self.header, dict(body["facts"]), body["version"]
+        known = {header.version, *(before.version for before in self.grown)}
+        same = {name: fact for name, fact in facts.items() if name != "schema"}
+        was = {name: fact for name, fact in header.facts.items() if name != "schema"}
+        random = _VERSION.fullmatch(version)  # it names a file
+        if self.declaration is not None or not random or version in known or same != was:
+            raise ValueError("grown too late, or into another table")
+        self.budgets.void()
+        ended = Ended.from_body(body)
+        self.grown.append(Grown(seq, ended.at, ended.reason, header.version, header.facts))
+        self.header = replace(header, version=version, facts=facts)
+        self.stamp = body.get("stamp")
+        self._put_away()
+
+    def _put_away(self) -> None:
+        """No question finds an answer from before."""
+        for record in self.records.values():
+            record.old = True
+        for batch in self.plans.values():
+            batch.old = True
+        self.records.clear()
+        self.noises.clear()
 
     def _charge(self, seq: int, body: Mapping[str, Any]) -> Record:
         name = (body["digest"], body["noise"])

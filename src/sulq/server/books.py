@@ -18,7 +18,7 @@ from sulq.server.problems import not_found
 from sulq.wire import StatementReply
 
 ANOTHER = "another account"
-PUBLIC = {"ledger", "table", "declare", "amend", "outside", "close"}
+PUBLIC = {"ledger", "table", "declare", "amend", "version", "outside", "close"}
 """Kinds of events that belong to nobody."""
 
 

@@ -19,7 +19,7 @@ from sulq.server.console.words import question_title
 
 PAGE = 1_000
 ASKED = ("charge", "repeat", "release")
-CHANGES = ("table", "grant", "revoke", "amend", "outside", "close", "declare", "recover")
+CHANGES = ("table", "grant", "revoke", "amend", "version", "outside", "close", "declare", "recover")
 LEARNING = "Learning step"
 DAY = 86_400
 
@@ -160,6 +160,8 @@ def change_text(event: Event, who: str) -> str:
             return f"{who} revoked"
         case "amend":
             return f"Promise amended, {credits} credits in all"
+        case "version":
+            return "New rows: another version of the data"
         case "outside":
             return f"{credits} credits for a release made elsewhere"
         case "close":

@@ -1,0 +1,80 @@
+"""New rows for a published table, on the account it has: docs/guides/growth.md."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sulq.accounting.pricing import grid_bits
+from sulq.database.facts import most_rows, table_facts
+from sulq.database.reading import refuse_individual
+from sulq.engines.engine import open_engine
+from sulq.errors import Refused
+from sulq.ledger.growing import attach, grow, reads
+from sulq.ledger.header import TableHeader
+from sulq.ledger.statement import INDIVIDUAL
+
+if TYPE_CHECKING:
+    from sulq.database.database import Database
+
+
+def grow_table(database: Database, source: Any, *, reason: str = "") -> Database:
+    """The same table with new rows, as a new version of its data; this object is closed.
+
+    What is spent stays spent. Stored answers stay with the rows they were given on: none is
+    repeated for the new ones, or combined with theirs.
+    """
+    refuse_individual(database, "growth")
+    terms, promise = database.calibration, database.promise
+    engine = open_engine(source, database.schema)
+    try:
+        if engine.fingerprint() == database.engine.fingerprint():
+            raise Refused("nothing has grown: these are the rows that the table has")
+        rows = most_rows(database.schema, promise, engine)
+        gridded = database.schema.on_grid(grid_bits(rows, terms))
+        facts = {**database.ledger.header.facts, **table_facts(gridded, promise)}
+        ledger = grow(database.ledger, facts, engine.fingerprint(), reason)
+    except BaseException:
+        engine.close()
+        raise
+    assumptions = database._exactly.assumptions
+    found = type(database)(gridded, promise, engine, ledger, terms, assumptions)
+    found._source = source if isinstance(source, str | Path) else None
+    database.close()
+    return found
+
+
+def grow_at(
+    ledger: str | Path, name: str, facts: dict[str, str], fingerprint: str | None, reason: str
+) -> None:
+    """Give the table a new version, unless this is the data of its last one."""
+    journal = attach(ledger, name)
+    try:
+        if not reads(journal, fingerprint):
+            _check_same(journal.header, facts)
+            grow(journal, facts, fingerprint, reason).close()
+    finally:
+        journal.close()
+
+
+def _check_same(header: TableHeader, facts: dict[str, str]) -> None:
+    """Only rows are new: the grid may follow their number, nothing else may differ."""
+    found = [
+        name
+        for name in sorted({*header.facts, *facts})
+        if _but_grid(name, header.facts.get(name)) != _but_grid(name, facts.get(name))
+    ]
+    if found:
+        raise Refused(
+            f"table {header.name!r} has other {', '.join(found)}: what grows is its rows alone;"
+            " open it as it was published, or `sulq amend` it first"
+        )
+    if INDIVIDUAL in header.facts:
+        raise Refused("this table has individual accounting, whose balances belong to its rows")
+
+
+def _but_grid(name: str, fact: str | None) -> object:
+    if name != "schema" or fact is None:
+        return fact
+    return {key: value for key, value in json.loads(fact).items() if key != "bits"}

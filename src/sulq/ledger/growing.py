@@ -1,0 +1,84 @@
+"""New rows for a table: another version of its data, on the account it has.
+
+What is known of the new data is written down before the event that names it; an event without its
+data cannot be, and data without its event is nothing. Proof: docs/proofs/ledger.md, section 16.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping
+from pathlib import Path
+
+from sulq.errors import Refused
+from sulq.ledger import steps
+from sulq.ledger.admission import Desk
+from sulq.ledger.book import MEMORY, Book, open_book
+from sulq.ledger.changes import check_reason, version_body
+from sulq.ledger.journal import Journal
+from sulq.ledger.limits import TEXT, check_text
+from sulq.ledger.places import is_shared
+from sulq.ledger.publishing import known_table
+from sulq.ledger.register import is_registered, register_data
+from sulq.ledger.shared import open_shared
+from sulq.ledger.writer import closed
+
+
+def attach(path: str | Path, name: str, *, wait: float = 5.0) -> Journal:
+    """A published table, whatever its data is now: to give it a new version, nothing else."""
+    if str(path) == MEMORY:
+        raise Refused("a ledger in memory has no table that could have grown; use db.grow(source)")
+    book = (open_shared if is_shared(path) else open_book)(path, wait, False)
+    try:
+        generation = book.submit(lambda: known_table(book, name).generation)
+        return Journal(book, name, None, generation)
+    except BaseException:
+        book.leave(wait=True)
+        raise
+
+
+def reads(journal: Journal, fingerprint: str | None) -> bool:
+    """True if this is the data of the table's present version."""
+    book, name, table = journal._book, journal._name, journal._table
+    if table.stamp is not None:
+        return table.stamp == book.stamp(name, fingerprint)
+    return is_registered(fingerprint, book.history.ledger, name, table.data_version)
+
+
+def grow(
+    journal: Journal, facts: Mapping[str, str], fingerprint: str | None, reason: str = ""
+) -> Journal:
+    """A new version with a new random id; the journal that comes back goes by it, this one ends.
+
+    What was spent stays spent, on the same accounts; stored answers stay with the version they
+    were given on.
+    """
+    check_reason(reason)
+    for fact in facts.values():
+        check_text("fact", fact, TEXT)
+    book, name, version = journal._book, journal._name, secrets.token_hex(16)
+    stamp = book.stamp(name, fingerprint)
+    book.read(lambda: _check(journal._desk))  # what is refused leaves no claim on the data
+    if book.file is not None:
+        register_data(fingerprint, book.history.ledger, name, version)
+    steps.on_step("version noted")
+    body = version_body(name, version, facts, stamp, reason)
+    generation = journal._submit(lambda: _grown(book, journal._desk, body))
+    if not book.enter():
+        raise closed()
+    return Journal(book, name, None, generation)
+
+
+def _grown(book: Book, desk: Desk, body: dict[str, object]) -> int:
+    _check(desk)
+    book.add(body)
+    return desk.table.generation
+
+
+def _check(desk: Desk) -> None:
+    desk.check_open()
+    if desk.table.declaration is not None:
+        raise Refused(
+            "questions were declared for exact release, certified for the rows as they are; this"
+            " table cannot grow any more"
+        )

@@ -1,0 +1,126 @@
+"""A table gets new rows: the promise over its whole history, sizes, and what is never combined."""
+
+from __future__ import annotations
+
+import pandas as pd
+import pytest
+from tests.people import SCHEMA, frame
+
+from sulq import (
+    BudgetSpent,
+    Database,
+    Flag,
+    Number,
+    Population,
+    Promise,
+    Refused,
+    Schema,
+    col,
+    count,
+    histogram,
+    mean,
+)
+
+PROMISE = Promise(epsilon=1, delta="1e-6", queries=100)
+SMOKERS = count(where=col("smoker"))
+
+
+@pytest.fixture(autouse=True)
+def state(tmp_path, monkeypatch):
+    monkeypatch.setenv("SULQ_STATE", str(tmp_path / "state"))
+
+
+@pytest.fixture(scope="module")
+def old():
+    return frame(400)
+
+
+@pytest.fixture(scope="module")
+def new(old):
+    return pd.concat([old, frame(150, seed=9)], ignore_index=True)
+
+
+def opened(tmp_path, rows, schema=SCHEMA, promise=PROMISE, **more):
+    return Database.open(rows, schema, promise, tmp_path / "people.ledger", name="people", **more)
+
+
+def test_one_account_over_all_versions(tmp_path, old, new):
+    with opened(tmp_path, old) as db:
+        assert (db.size, db.ask(SMOKERS, credits=60).credits) == (400, 60)
+    with pytest.raises(Refused, match="`sulq grow` it"):
+        opened(tmp_path, new)
+    with opened(tmp_path, new, grown_from="spring") as db:
+        assert (db.size, db.remaining) == (550, 40)  # public sizes, of each version
+        again = db.ask(SMOKERS, credits=30)
+        assert again.credits == 30  # not a repeat: it is another count
+        with pytest.raises(BudgetSpent):
+            db.ask(mean("age"), credits=11)
+        assert "version 2 of the data" in str(db.statement())
+    with opened(tmp_path, new, grown_from="spring") as db:  # a second time changes nothing
+        assert len(db.statement().statement.grown) == 1
+        assert db.ask(SMOKERS, credits=30).credits == 0
+    with opened(tmp_path, new) as db:
+        assert db.remaining == 10
+    with pytest.raises(Refused, match="is not what was published"):
+        opened(tmp_path, old)
+
+
+def test_nothing_is_combined_across_versions(old, new):
+    db = Database.open(old, SCHEMA, PROMISE, ":memory:")
+    db.ask(histogram("blood"), credits=20)
+    first = db.ask(SMOKERS, credits=10)
+    kept = db.quote(count(where=col("blood") == "A"), credits=10)
+    assert kept.repeat  # a cell of the histogram
+    larger = db.grow(new, reason="spring")
+    assert not larger.quote(count(where=col("blood") == "A"), credits=10).repeat
+    finer = larger.ask(SMOKERS, credits=20)
+    assert finer.credits == 20  # a finer answer pays no top-up of the old one
+    assert finer.receipt.body["version"] != first.receipt.body["version"]
+    assert larger.receipt(first.receipt.seq) == first.receipt
+    with pytest.raises(Refused, match="has grown"):
+        db.ask(mean("age"))
+    assert larger.statement().spent == 50
+
+
+def test_a_crossing_mean_is_of_the_new_rows(old, new):
+    big = Database.open(old, SCHEMA, Promise(50, "1e-6", 100), ":memory:").grow(new)
+    assert big.ask(mean("age"), credits=40).value == pytest.approx(new["age"].mean(), abs=1)
+    assert big.ask(SMOKERS, credits=40).value == pytest.approx(new["smoker"].sum(), abs=5)
+
+
+def test_the_grid_follows_the_number_of_rows(tmp_path):
+    schema = Schema(Number("x", 0, 1), Flag("y"))
+    few = pd.DataFrame({"x": [0.5] * 10, "y": [True] * 10})
+    many = pd.concat([few] * 20_000, ignore_index=True)
+    one = opened(tmp_path, few, schema)
+    bits = one.schema.bits
+    one.close()
+    with opened(tmp_path, many, schema, grown_from=True) as db:
+        assert db.schema.bits >= bits
+        assert db.ask(mean("x"), credits=90).value == pytest.approx(0.5, abs=0.01)
+    opened(tmp_path, many, schema).close()
+
+
+def test_only_rows_may_be_new(tmp_path, old, new):
+    opened(tmp_path, old).close()
+    other = Schema(*(column for column in SCHEMA.columns if column.name != "income"))
+    for wrong in (
+        {"schema": other},
+        {"promise": Promise(2, "1e-6", 100)},
+        {"population": Population("town", PROMISE)},
+    ):
+        with pytest.raises(Refused, match="what grows is its rows alone"):
+            opened(tmp_path, new, **wrong, grown_from=True)
+    with opened(tmp_path, old, grown_from=True) as db:  # nothing grew: nothing happened
+        assert db.statement().statement.grown == ()
+        with pytest.raises(Refused, match="nothing has grown"):
+            db.grow(old)
+    with pytest.raises(Refused):
+        Database.open(new, SCHEMA, PROMISE, tmp_path / "none.ledger", name="p", grown_from=True)
+
+
+def test_add_remove_tables_grow_without_telling_their_size(old, new):
+    promise = Promise(1, "1e-6", 100, neighbours="add-remove")
+    db = Database.open(old, SCHEMA, promise, ":memory:").grow(new)
+    assert db.size is None
+    assert db.ask(count(), credits=10).credits == 10
