@@ -9,6 +9,7 @@ import os
 PARTS = (
     "engines",
     "postgres",
+    "spark",
     "blocks",
     "components",
     "clusters",
@@ -17,6 +18,7 @@ PARTS = (
     "ledger",
     "sql",
     "derivation",
+    "service",
 )
 
 

@@ -71,6 +71,7 @@ def said(error: BaseException) -> str:
 # --- changes ------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("spark")
 def test_every_change_of_files_is_noticed(tmp_path: Path) -> None:
     folder = folder_of(tmp_path)
@@ -94,6 +95,7 @@ def test_every_change_of_files_is_noticed(tmp_path: Path) -> None:
     engine.close()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("spark")
 def test_the_fingerprint_is_of_names_and_rows(tmp_path: Path) -> None:
     whole = people(100)
@@ -114,6 +116,7 @@ def test_the_fingerprint_is_of_names_and_rows(tmp_path: Path) -> None:
     assert len(set(prints.values())) == 4
 
 
+@pytest.mark.slow
 def test_a_table_of_the_catalogue(spark: Any, tmp_path: Path) -> None:
     spark.read.parquet(str(folder_of(tmp_path))).createOrReplaceTempView("given")
     spark.sql("CREATE DATABASE IF NOT EXISTS clinic")
@@ -135,6 +138,7 @@ def test_a_table_of_the_catalogue(spark: Any, tmp_path: Path) -> None:
     spark.sql("DROP VIEW clinic.seen")
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("spark")
 def test_a_ledger_knows_its_table_again(tmp_path: Path) -> None:
     folder = folder_of(tmp_path)
@@ -154,6 +158,7 @@ def test_a_ledger_knows_its_table_again(tmp_path: Path) -> None:
 # --- failures -----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("spark")
 def test_an_error_of_spark_is_a_constant(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
@@ -198,6 +203,7 @@ def wide_rows(path: Path, rows: int) -> Path:
 MOMENTS = outer(columns([f"x{i}" for i in range(12)]), columns([f"x{i}" for i in range(12)]))
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("spark")
 def test_a_worker_killed_mid_question(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The charge stands, the error is the constant, the same question then works."""
@@ -334,6 +340,7 @@ def test_a_ledger_calls_the_table_by_its_own_name() -> None:
     assert name_of("sc://h:15002/;token=SECRET?path=s3a://bucket/a/people") == "people"
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("spark")
 def test_complaints_name_the_remedy_and_no_row(tmp_path: Path) -> None:
     def refused(url: str, schema: Schema, words: str) -> None:
@@ -356,6 +363,7 @@ def test_complaints_name_the_remedy_and_no_row(tmp_path: Path) -> None:
     refused(spark_url(tmp_path / "none.parquet"), SCHEMA, "no rows")
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("spark")
 def test_many_threads_ask_at_once(tmp_path: Path) -> None:
     engine: Engine = open_engine(spark_url(folder_of(tmp_path)), SCHEMA)

@@ -25,7 +25,7 @@ from sulq.schema.binding import bind
 from sulq.schema.columns import Category, Flag, Number, Schema
 from sulq.schema.keys import KeyCounts
 
-pytestmark = pytest.mark.usefixtures("spark")
+pytestmark = [pytest.mark.usefixtures("spark"), pytest.mark.slow]  # one subset: test_spark.py
 X = b.Quantised("x", -100.0, 100.0, 8.0)
 ONE = b.Fixed(1)
 
@@ -65,7 +65,6 @@ def test_random_programs_equal_the_reference(
     compare(tmp_path, seed, 12, 40)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(100, 110))
 def test_a_thousand_random_programs_equal_the_reference(seed: int, tmp_path: Path) -> None:
     compare(tmp_path, seed, 100, 60)
@@ -93,7 +92,6 @@ def test_random_vectors_equal_the_reference(
     compare_vectors(tmp_path, 3, 8, 40)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(100, 103))
 def test_many_random_vectors_equal_the_reference(seed: int, tmp_path: Path) -> None:
     compare_vectors(tmp_path, seed, 60, 60)
@@ -102,7 +100,6 @@ def test_many_random_vectors_equal_the_reference(seed: int, tmp_path: Path) -> N
 # --- rows in another order, other files, other plans --------------------------------------------
 
 
-@pytest.mark.slow
 def test_row_order_files_and_plans_change_nothing(spark: Any, tmp_path: Path) -> None:
     content = tables.rows(7, 3_000)
     shuffled = random.Random(1).sample(content, len(content))
@@ -144,7 +141,7 @@ def stored(rows: list[Any], types: pa.Schema, path: Path) -> str:
     return spark_url(path)
 
 
-@pytest.mark.parametrize("most", [3, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("most", [1, 3])
 def test_persons_keep_the_rows_that_the_hash_says(most: int, tmp_path: Path) -> None:
     rows = persons.content(most + 20)
     chosen = persons.kept(rows, most)

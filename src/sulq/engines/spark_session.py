@@ -20,6 +20,7 @@ import warnings
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import parse_qsl, unquote, urlsplit
@@ -153,6 +154,8 @@ class Sessions:
         sql = _driver()
         address = self.address
         if address.kind == "connect":
+            if find_spec("grpc") is None:
+                raise Refused("Spark Connect needs more: pip install 'pyspark[connect]'")
             return sql.SparkSession.builder.remote(address.master).create()
         running = _running()
         if running is not None:

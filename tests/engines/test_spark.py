@@ -1,0 +1,34 @@
+"""The part of Spark's suite that the gate runs, in one test, so that one driver is started."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from tests.engines import test_blocks as vectors
+from tests.engines import test_spark_changes as changes
+from tests.engines import test_spark_programs, vector_reference
+from tests.engines.tables import SCHEMA, rows
+from tests.spark_session import spark_url
+
+import sulq.engines.spark as engine_file
+from sulq.engines import open_engine
+
+
+@pytest.mark.usefixtures("spark")
+def test_the_same_integers_and_a_change_that_is_noticed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    test_spark_programs.compare(tmp_path, 0, 8, 40)
+    content: Any = rows(3, 40)
+    folder = test_spark_programs.parts(content, tmp_path / "wide", 2)
+    monkeypatch.setattr(engine_file, "MOST_PRODUCTS", 0)  # by blocks, on a worker
+    engine = open_engine(spark_url(folder), SCHEMA)
+    for program in vectors.programs(3, 2):
+        assert engine.exact_sums(program) == vector_reference.outer_sums(program, content)
+    assert engine.unchanged()
+    pq.write_table(changes.people(1), folder / "more.parquet")
+    assert not engine.unchanged()
+    engine.close()
