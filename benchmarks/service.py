@@ -176,7 +176,7 @@ def alone(home: Path, asked: Sequence[Statistic]) -> tuple[float, float]:
     return read, kept
 
 
-def figures(asks: int = ASKS, sample: int = 1_000) -> list[Figure]:
+def figures(asks: int = 2_000, sample: int = 1_000) -> list[Figure]:
     """The goal: at least 0.5x of the slower one, with pacing. Unpaced only a sample is asked."""
     before = os.environ.get("SULQ_STATE")
     with tempfile.TemporaryDirectory() as temporary:

@@ -140,11 +140,11 @@ class Hold:
                 time.sleep(POLL)
             if self.identity != identity(path):
                 raise Refused(f"the ledger {what} was replaced while it was opened; try again")
+            if note:
+                os.pwrite(self._handle, f"{os.getpid():<20d}".encode("ascii"), 0)
         except BaseException:
             self.release()
             raise
-        if note:
-            os.pwrite(self._handle, f"{os.getpid():<20d}".encode("ascii"), 0)
 
     @property
     def identity(self) -> tuple[int, int]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import threading
 import time
 
+import apsw
+
 from sulq.database import Database
 from sulq.database.reopening import broken, reopen
 from sulq.errors import SulqError
@@ -31,6 +33,6 @@ class Order:
                 raise out_of_order()
             try:
                 reopen(database)
-            except SulqError:
+            except (SulqError, OSError, apsw.Error):  # still no room
                 self._last = time.monotonic()
                 raise out_of_order() from None
