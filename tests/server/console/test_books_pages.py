@@ -26,8 +26,8 @@ from sulq.server.console import attack_runs, risk_page
 from sulq.server.console.attack_runs import DONE, Attacks, Line, Run
 from sulq.server.console.beliefs_view import beliefs
 from sulq.server.console.budget_page import budget_view, outlook
-from sulq.server.console.forecast import PATHS, daily, forecast
-from sulq.server.console.history import Books, bought, history
+from sulq.server.console.forecast import daily, forecast
+from sulq.server.console.history import Books, history
 from sulq.server.console.ledger_page import (
     anchor_of,
     chain_state,
@@ -87,8 +87,8 @@ def test_the_band_lies_around_the_middle_and_is_the_same_each_time(
     days: list[int], left: int
 ) -> None:
     spent = [float(day) for day in days]
-    found = forecast(spent, left, seed=3)
-    assert found is not None and found == forecast(spent, left, seed=3)
+    found = forecast(spent, left)
+    assert found is not None and found == forecast(spent, left)
     ends = [math.inf if end is None else end for end in (found.early, found.middle, found.late)]
     assert ends == sorted(ends)
     assert min(ends) >= math.ceil(left / max(days))
@@ -101,8 +101,8 @@ def test_the_band_holds_four_of_five_futures() -> None:
     assert found is not None and found.early and found.late
     ends = [int(np.argmax(np.cumsum(rng.choice(days, 400)) >= 400)) + 1 for _ in range(4_000)]
     inside = np.mean([(found.early <= end <= found.late) for end in ends])
-    # 400 paths put the ends at the 10th and 90th percentile to +-1.5 %, days are whole
-    assert 0.72 < inside < 0.93 and PATHS == 400
+    # 4,000 futures: the share is 0.8 to +-0.03; days are whole
+    assert 0.72 < inside < 0.93
 
 
 def test_too_early_none_spent_and_spent_up() -> None:
@@ -183,12 +183,6 @@ def test_the_history_reads_each_event_once(asked: Served) -> None:
     assert len(answered) == 3
     again, _ = history(asked.database)
     assert again[0] is events[0]
-
-
-def test_kinds_of_questions() -> None:
-    assert bought("Average age, by region") == "Averages"
-    assert bought("Count, age in 5 bands") == "Histograms and percentiles"
-    assert bought("Learning step").startswith("Learning")
 
 
 # --- ledger ---

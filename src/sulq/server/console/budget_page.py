@@ -181,7 +181,7 @@ def _forecast(
     asked = [e for e in events if e.asked]
     spent = [float(e.share if shared else e.credits) for e in asked]
     days = daily([e.at for e in asked], spent, int(start), now)
-    return forecast(days, float(left), seed=len(events))
+    return forecast(days, float(left))
 
 
 def outlook(found: Forecast | None, now: float, left: Fraction) -> str:
@@ -301,7 +301,7 @@ def _bought(events: list[Event], shared: bool) -> tuple[tuple[str, str, Markup],
     for event in events:
         if event.asked and event.title:
             paid = event.share if shared else event.credits
-            spent[bought(event.title)] = spent.get(bought(event.title), Fraction(0)) + paid
+            spent[bought(event)] = spent.get(bought(event), Fraction(0)) + paid
     found = sorted(((v, k) for k, v in spent.items() if v), reverse=True)
     top = found[0][0] if found else Fraction(1)
     return tuple(
