@@ -52,6 +52,19 @@ def test_what_was_spent_stays_and_the_version_is_new(place):
         publish(place, fingerprint="old", facts=FINER)
 
 
+def test_who_moved_to_another_stratum_brings_the_past_along(path):
+    with closing(publish(path, accounts=("N", "S"), cap=credits(10, 9))) as journal:
+        pay(journal, "a", charges={"N": credits(4)}, share=ONE)
+        pay(journal, "b", charges={"S": credits(1, 3)}, share=ONE)
+        larger = grown(journal)
+        lines = {line.name: line.spent for line in larger.statement().accounts}
+        assert lines == {"N": credits(4, 3), "S": credits(4, 3)}
+        assert pay(larger, "c", charges={"S": credits(6)}, share=ONE).charged
+        with pytest.raises(BudgetSpent):  # 4 in N and then 7 in S would be 11
+            pay(larger, "d", charges={"S": ONE}, share=ONE)
+        larger.close()
+
+
 def test_answers_belong_to_the_version_they_were_given_on(journal):
     first = ask(journal, "a", key="k")
     open_entry = pay(journal, "open")

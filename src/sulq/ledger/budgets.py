@@ -328,6 +328,12 @@ class Budgets:
         held, top = self.held, self.ceiling
         self.ceiling = Loss(max(held.credits, top.credits), max(held.delta, top.delta))
 
+    def level(self) -> None:
+        """Every account has lost as much as the worst: among new rows somebody may have another
+        stratum than before, and brings the past along. G.2.3"""
+        self.credits.fill(self.credits.most)
+        self.delta.fill(self.delta.most)
+
     def void(self) -> None:
         """Every reservation ends."""
         for seq in list(self.reservations):

@@ -215,6 +215,7 @@ class Table:
         if self.declaration is not None or not random or version in known or same != was:
             raise ValueError("grown too late, or into another table")
         self.budgets.void()
+        self.budgets.level()
         ended = Ended.from_body(body)
         self.grown.append(Grown(seq, ended.at, ended.reason, header.version, header.facts))
         self.header = replace(header, version=version, facts=facts)
