@@ -8,7 +8,7 @@ from contextlib import closing
 
 import pytest
 from tests.ledger.publishing import ONE, ask, credits, pay, publish, spent
-from tests.ledger.replicas import Replica
+from tests.ledger.replicas import Replica, kill
 from tests.ledger.stores import new_place, put_back, save, sql
 from tests.postgres_server import running
 
@@ -290,3 +290,33 @@ def test_a_place_is_known_without_its_password():
     assert "ann" not in found.shown
     assert place_name(found.shown) == found.shown
     assert place_name("postgresql://bob@db.example:5433/books?ledger=people") == found.shown
+
+
+def test_who_only_reads_has_seen_it_too(replicas):
+    """What was told is behind the mark, also where another replica wrote it."""
+    one, two = replicas
+    saved = save(one.address)
+    first, second = one.open(), two.open()
+    ask(first, "q")
+    assert spent(second) == ONE
+    kill(second)  # closing would move the mark
+    first.close()
+    put_back(one.address, saved)
+    with pytest.raises(Refused, match="rolled back"):
+        two.open()
+
+
+def test_a_fork_of_the_same_length_stops_a_running_replica(replicas, monkeypatch):
+    monkeypatch.setattr(shared, "PAUSE", 60.0)  # it shall notice when it is asked
+    one, two = replicas
+    saved = save(one.address)
+    first = one.open()
+    ask(first, "q")
+    put_back(one.address, saved)
+    with closing(two.open()) as second:
+        ask(second, "r")
+    assert len(save(one.address)) == first._shared.history.mark.seq
+    for use in (first.statement, lambda: pay(first, "s")):
+        with pytest.raises(Refused, match="rolled back"):
+            use()
+    first.close()
