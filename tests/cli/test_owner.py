@@ -258,5 +258,5 @@ def test_check_speaks_of_persons_where_they_are_protected(sulq, promise, price, 
     assert (f"cost           {price} credits" in asked.out, asked.code) == (True, 0)
     assert "all rows of one person change" in asked.err
     books = sulq("ledger").out
-    assert "two guesses about a person" in books
+    assert "confidence in anything about a person" in books
     assert "one row" not in books

@@ -12,7 +12,8 @@ from sulq import Category, Number, Promise, Schema, col, count, histogram, mean,
 from sulq.accounting.losses import Loss
 from sulq.report import Asked, asked, audit_report
 from sulq.report.hazards import HAZARDS
-from sulq.report.kinds import by_kind, kind_of
+from sulq.query.kinds import kind_of
+from sulq.report.kinds import by_kind
 
 VOID = {"meta", "br", "circle", "path"}
 

@@ -22,6 +22,8 @@ EVERYTHING = "everything this database will ever say"
 SO_FAR = "what was said so far (indicative)"
 USUAL_PRIOR = 0.4
 """The belief that sentences for people start from."""
+RARE = 1e-3
+"""A tail above it is not said: then the wider bound at delta is."""
 SCAN = 16
 """How many points a coarse law's rise is the best of, at 1/40 of its epsilon each."""
 
@@ -87,6 +89,16 @@ def worst(
     change, chance = _rise(promise, _worlds(promise, about), except_for, Fraction(1))
     subject = _subject(promise, about)
     return Worst(prior, moved(prior, change), change, chance, subject, EVERYTHING)
+
+
+def usual(promise: Promise, prior: float = USUAL_PRIOR) -> Worst:
+    """The most that is believed but for the tail of a rise by epsilon; where that is not rare,
+    `worst`, at delta. Both hold, each with its own chance. TB.2"""
+    rise = float(promise.epsilon)
+    chance = tail(promise, rise)
+    if chance > RARE:
+        return worst(promise, prior)
+    return Worst(prior, moved(prior, rise), rise, chance, _subject(promise, None), EVERYTHING)
 
 
 def worst_so_far(

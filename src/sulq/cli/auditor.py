@@ -189,8 +189,9 @@ def _guarantee(
     statement: Statement, promise: Promise, unit: str, means: Meaning
 ) -> list[tuple[str, str]]:
     from sulq.account import BEYOND, exceeded, released_terms, told_too
-    from sulq.accounting.confidence import worst, worst_so_far
+    from sulq.accounting.confidence import USUAL_PRIOR, moved, worst, worst_so_far
     from sulq.exact.terms import MAYBE_RELEASED, promised
+    from sulq.shown import belief_up
 
     assumed = released_terms(statement)
     if assumed is not None:
@@ -211,13 +212,16 @@ def _guarantee(
             *_declared(statement),
         ]
     spent, told = statement.spent.credits_fraction, float(statement.taken.delta)
+    wide = means.tail if means.tail_any_belief is None else means.tail_any_belief
+    believed = belief_up(moved(USUAL_PRIOR, float(means.epsilon)))
     return [
         ("promise", promise_text(promise, unit)),
         ("as (epsilon, delta)", f"({float(means.epsilon):.6g}, {float(means.delta):.3g})"),
         (
             "as a tail",
-            f"confidence in one of two guesses about a {whom} rises by more than"
-            f" {float(means.epsilon):.6g} with probability at most {means.tail + told:.3g}",
+            f"confidence in anything about a {whom} rises by more than {float(means.epsilon):.6g}"
+            f" (40 % to {believed} %) with probability at most {wide + told:.3g}; in one of two"
+            f" guesses {means.tail + told:.3g}",
         ),
         ("beliefs", str(told_too(worst(promise), statement))),
         ("so far", str(told_too(worst_so_far(promise, spent), statement))),

@@ -17,6 +17,7 @@ JOINED = {"and": " AND ", "or": " OR "}
 ORDER = {"lt": ("<", ">"), "le": ("<=", ">="), "eq": ("=", "="), "ne": ("<>", "<>")}
 CALLS = {"abs": "ABS", "least": "LEAST", "greatest": "GREATEST", "clip": "CLAMP"}
 CALLS |= {"coalesce": "COALESCE", "centred": "CENTRED", "hashed": "HASHED"}
+PERSONS = "COUNT(DISTINCT PERSON)"
 _PLAIN = re.compile(r"[a-z_][a-z0-9_]*")
 _RESERVED = {
     *("and", "or", "not", "in", "is", "like", "between", "null", "true", "false"),
@@ -126,7 +127,8 @@ def question_text(stored: str) -> str:
         groups = ", ".join(_group(group) for group in query.groups)
         if query.clip is not None:
             low, high = (sql_text(end) for end in query.clip)
-            sums = f"SUM(CLAMP({sums} PER PERSON, {low}, {high}))"
+            once = (sums, low, high) == ("COUNT(*)", "0", "1")
+            sums = PERSONS if once else f"SUM(CLAMP({sums} PER PERSON, {low}, {high}))"
         rows = "" if _literal(True) == (rows := sql_text(query.rows)) else f" WHERE {rows}"
     except (InvalidQuery, ValueError):
         return stored

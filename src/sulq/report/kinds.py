@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from fractions import Fraction
 from typing import NamedTuple
 
 from sulq.accounting.losses import Loss
-
-DERIVED = '{"derived":'
+from sulq.query.kinds import kind_of
 
 
 class Asked(NamedTuple):
@@ -23,31 +21,6 @@ def asked(question: str, noise: str, losses: Iterable[Loss]) -> Asked:
     """A charge of the ledger, as the report counts it."""
     most = max((loss.credits_fraction for loss in losses), default=Fraction(0))
     return Asked(kind_of(question, noise), most)
-
-
-def kind_of(question: str, noise: str) -> str:
-    form = json.loads(question)
-    if noise.startswith(DERIVED):
-        return "Free: followed from earlier answers"
-    if '"guarantee"' in noise:
-        return "Released under assumptions"
-    for key, kind in (
-        ("keys", "Keys that nobody declared"),
-        ("top", "Largest cells, names only"),
-        ("alert", "Alerts"),
-        ("outer", "Learning: matrices of sums"),
-    ):
-        if key in form:
-            return kind
-    groups = form.get("groups") or []
-    if any(isinstance(group, Mapping) and group.get("tree") for group in groups):
-        return "Distributions and quantiles"
-    if groups:
-        return "Histograms"
-    terms = form.get("terms") or []
-    if len(terms) > 1:
-        return "Averages and spreads"
-    return "Counts" if terms and terms[0][0] == "num" else "Totals"
 
 
 def by_kind(charges: Iterable[Asked]) -> list[tuple[str, int, Fraction]]:

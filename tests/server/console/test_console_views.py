@@ -22,12 +22,13 @@ from sulq.server.console.sentences import result_sentence
 from sulq.server.console.shell import head_view, purse_of
 from sulq.server.console.show import answer_cell
 from sulq.server.console.starters import priced_starters, starters
-from sulq.server.console.table_page import about_one_in, table_view, worst_belief
+from sulq.server.console.table_page import promised_belief, table_view
 from sulq.server.console.wishes import Wish, priced
 from sulq.server.console.words import plural, question_title, shape_of
 from sulq.server.problems import problem_of
 from sulq.server.service import Service
 from sulq.server.tables import Tables
+from sulq.shown import one_in
 
 SCHEMA = Schema(
     Number("age", 0, 110, step=1),
@@ -234,11 +235,15 @@ def test_starters_fit_any_schema(service: Service) -> None:
 
 
 def test_beliefs_are_rounded_against_ourselves() -> None:
-    percent, rarely = worst_belief(Promise(1, "1e-6", queries=1000))
+    percent, rarely = promised_belief(Promise(1, "1e-6", queries=1000))
     assert percent == 65
-    assert "except with a chance below 1 in" in rarely
-    assert worst_belief(Promise(1)) == (65, "")  # Laplace: without exception
-    assert about_one_in(2.01e-5) == "49,000"
+    assert rarely.replace("\N{NO-BREAK SPACE}", " ") == (
+        ", except with a chance below 1 in 4,500, and at or below 70.5 % except with a chance below"
+        " 1 in 1,000,000"
+    )
+    assert promised_belief(Promise(1)) == (65, "")  # Laplace: without exception
+    assert one_in(2.01e-5) == "1 in 49,000"
+    assert one_in(1e-6) == "1 in 1,000,000"
 
 
 def test_questions_of_the_ledger_in_words() -> None:

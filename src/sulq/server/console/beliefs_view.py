@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
-from sulq.accounting.confidence import USUAL_PRIOR, moved, tail, worst, worst_so_far
+from sulq.accounting.confidence import USUAL_PRIOR, moved, percent_up, usual, worst, worst_so_far
 from sulq.schema.promise import Promise
-from sulq.server.console.table_page import RARE, about_one_in
-from sulq.shown import belief_up
+from sulq.shown import belief_up, one_in
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +27,7 @@ class Beliefs:
     @property
     def rarely(self) -> str:
         """ "a chance below 1 in 49,000", or nothing where it holds always."""
-        return f"1 in {about_one_in(self.chance)}" if self.chance else ""
+        return one_in(self.chance) if self.chance else ""
 
     def epsilons(self) -> tuple[str, str]:
         """(so far, at the end), rounded up."""
@@ -37,15 +36,26 @@ class Beliefs:
 
 def beliefs(promise: Promise, spent: Fraction) -> Beliefs:
     """At epsilon and its tail (TB.2); where that is not rare, at delta, where it is wider."""
-    end = float(promise.epsilon)
-    chance = tail(promise, end)
-    if chance > RARE:
-        found = worst(promise)
-        end, chance = found.change, found.except_for
+    found = usual(promise)
+    end, chance = found.change, found.except_for
     if not spent:
         return Beliefs(end, 0.0, chance)
     so_far = worst_so_far(promise, spent, except_for=chance or None).change
     return Beliefs(end, min(so_far, end), chance)
+
+
+def exception(promise: Promise) -> str:
+    """How rarely the figure at the end is passed, and what holds more surely still."""
+    found, last = usual(promise), worst(promise)
+    if not found.except_for:
+        return "Holds always."
+    said = f"Holds except with a chance below {one_in(found.except_for)}"
+    if last.except_for < found.except_for:
+        said += (
+            f"; except with a chance below {one_in(last.except_for)},"
+            f" {round(100 * USUAL_PRIOR)} % becomes at most {percent_up(last.posterior)} %"
+        )
+    return f"{said}."
 
 
 def _up(rise: float) -> str:

@@ -14,6 +14,7 @@ from sulq.database import Database
 from sulq.ledger.chain import START, link
 from sulq.ledger.charges import from_json, loss_from_json
 from sulq.ledger.store import Row
+from sulq.query.kinds import kind_of
 from sulq.query.spelling import question_text
 from sulq.server.console.words import question_title
 
@@ -38,6 +39,7 @@ class Event:
     question: str = ""
     reason: str = ""
     entry: int = 0
+    noise: str = ""
 
     @property
     def asked(self) -> bool:
@@ -125,6 +127,7 @@ def _event(row: Row, table: str) -> Event:
         str(body.get("question", "")),
         str(body.get("reason", "")),
         int(body.get("entry", 0)),
+        str(body.get("noise", "")),
     )
 
 
@@ -135,17 +138,9 @@ def asked_title(question: str) -> str:
     return LEARNING if text.startswith("{") else question_title(text)
 
 
-def bought(title: str) -> str:
-    """What sort of answer a question buys."""
-    if title.startswith("Average"):
-        return "Averages"
-    if title == LEARNING:
-        return "Learning (PCA, k-means, trees)"
-    if "bands" in title or "BINS" in title:
-        return "Histograms and percentiles"
-    if title.startswith("Count"):
-        return "Counts"
-    return "Totals and other sums"
+def bought(event: Event) -> str:
+    """What sort of answer an event paid for, as the report counts it."""
+    return kind_of(event.question, event.noise)
 
 
 def change_text(event: Event, who: str) -> str:

@@ -18,7 +18,7 @@ from sulq.attacks.reconstruction import Point, optimum
 from sulq.schema.promise import Promise
 from sulq.server.access import Caller
 from sulq.server.console.attack_runs import DONE, FAILED, RUNNING, WORDS, Attacks, Line, Run
-from sulq.server.console.beliefs_view import Beliefs, beliefs
+from sulq.server.console.beliefs_view import Beliefs, beliefs, exception
 from sulq.server.console.history import when_text
 from sulq.server.console.pages import Anybody, fragment
 from sulq.server.console.plots import Plot
@@ -105,8 +105,7 @@ def risk_view(service: Service, caller: Caller, table: str) -> RiskView:
         curve=belief_curve(held),
         height=HEIGHT,
         top=TOP,
-        rarely=f"Holds except with a chance below {held.rarely}." if held.rarely else
-        "Holds always.",
+        rarely=exception(promise),
         rebuilt=_rebuilt(limit, sigma, promise.credits),
         plot=rebuilding_plot(sigma, promise.credits, limit, run.points, database.schema.who),
         aimed=_percent(best_guess(promise, promise.credits)),

@@ -10,7 +10,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import Response
 from markupsafe import Markup
 
-from sulq.accounting.confidence import USUAL_PRIOR, moved, tail, worst
+from sulq.accounting.confidence import USUAL_PRIOR, percent_up, usual, worst
 from sulq.database import Analyst, Database
 from sulq.errors import SulqError
 from sulq.schema.columns import Flag, Schema
@@ -22,11 +22,10 @@ from sulq.server.console.shell import purse_of
 from sulq.server.console.starters import Starter, count_prices, everyone, name, priced_starters
 from sulq.server.console.words import kind_text, one, question_title, values_text
 from sulq.server.service import Service
-from sulq.shown import bar_text, belief_up, credits_word, left_text, ordinal, spelled
+from sulq.shown import bar_text, belief_up, credits_word, left_text, one_in, ordinal, spelled
 
 router = APIRouter(include_in_schema=False)
 MOST_ANSWERS = 5
-RARE = 1e-3
 NARROW = "\N{NO-BREAK SPACE}"
 """Between a number and its sign, where a line must not end."""
 _bars: WeakKeyDictionary[Database, tuple[Schema, dict[str, str]]] = WeakKeyDictionary()
@@ -76,7 +75,7 @@ def table_view(service: Service, caller: Caller, table: str) -> TableView:
     purse = purse_of(service, caller, table)
     asks = caller.role != Role.AUDITOR
     prior = f"{round(100 * USUAL_PRIOR)}{NARROW}%"
-    most, chance = worst_belief(promise)
+    most, chance = promised_belief(promise)
     after = f"{most}{NARROW}%"
     unit = one(schema)
     left = left_text(purse.left)
@@ -103,25 +102,17 @@ def table_view(service: Service, caller: Caller, table: str) -> TableView:
     )
 
 
-def worst_belief(promise: Promise) -> tuple[int, str]:
-    """What 40 % can become after everything, in whole percent, and how rarely it is passed. TB.2"""
-    rise = float(promise.epsilon)
-    chance = tail(promise, rise)
-    if chance > RARE:  # then it is said at delta, where the bound is wider
-        found = worst(promise)
-        return belief_up(found.posterior), _rarely(found.except_for)
-    return belief_up(moved(USUAL_PRIOR, rise)), _rarely(chance)
-
-
-def _rarely(chance: float) -> str:
-    return f", except with a chance below 1 in {about_one_in(chance)}" if chance else ""
-
-
-def about_one_in(chance: float) -> str:
-    """1 / chance to two digits, rounded down: said against ourselves."""
-    times = int(1 / chance)
-    place = 10 ** max(0, len(str(times)) - 2)
-    return spelled(times // place * place, 0)
+def promised_belief(promise: Promise) -> tuple[int, str]:
+    """What 40 % can become after everything, in whole percent, and how rarely it is passed."""
+    found = usual(promise)
+    if not found.except_for:
+        return belief_up(found.posterior), ""
+    rarely = f", except with a chance below {one_in(found.except_for)}"
+    last = worst(promise)
+    if last.except_for < found.except_for:  # the same promise at delta
+        rarely += f", and at or below {percent_up(last.posterior)}{NARROW}% except with a chance"
+        rarely += f" below {one_in(last.except_for)}"
+    return belief_up(found.posterior), rarely
 
 
 def _lead(database: Database) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sulq.query.expressions import Column
+from sulq.query.spelling import PERSONS
 from sulq.schema.columns import Category, Flag, Number, Schema
 from sulq.schema.columns import Column as Declared
 from sulq.shown import spelled
@@ -173,6 +174,7 @@ def question_title(text: str, most: int = 64) -> str:
     if average is not None:
         plain = f"Average {average[1]}{plain[average.end() :]}"
         plain = re.sub(rf"(?: WHERE| AND) {re.escape(average[1])} IS NOT NULL", "", plain)
+    plain = plain.replace(PERSONS, "Persons", 1)
     plain = re.sub(r"^COUNT\(\*\)", "Count", plain)
     plain = re.sub(r"^SUM\(([^()]+)\)", r"Total \1", plain)
     plain = CUT.sub(lambda cut: f"{cut[1]} in {cut[2].count(',') + 1} bands", plain)
