@@ -53,6 +53,12 @@ class Account:
         return released_terms(self.statement)
 
     @property
+    def as_promised(self) -> bool:
+        """True if the promise is what holds: nothing was released exactly, nothing exceeded it."""
+        released = self.assumed is not None or self.statement.maybe_released
+        return not released and not self.statement.exceeded.credits
+
+    @property
     def guarantee(self) -> str:
         """What holds for every row after everything this table has released and may release."""
         assumed = self.assumed
@@ -75,7 +81,7 @@ class Account:
             f" {decimal_text(self.left)} left",
             self.guarantee,
         ]
-        if self.assumed is None and not self.statement.maybe_released and self.exceeded is None:
+        if self.as_promised:
             told = float(self.statement.taken.delta)
             tail = (self.meaning.tail_any_belief or self.meaning.tail) + told
             unless = " (unless sums are released exactly)" if may_release(self.statement) else ""
