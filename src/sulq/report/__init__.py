@@ -8,12 +8,13 @@ from fractions import Fraction
 from html import escape
 
 from sulq.account import Account
-from sulq.accounting.confidence import percent_up, worst, worst_so_far
+from sulq.accounting.confidence import percent_up, usual, worst, worst_so_far
 from sulq.ledger.statement import AnalystLine
 from sulq.report.hazards import HAZARDS, NOT_COVERED
 from sulq.report.kinds import Asked, asked, by_kind
 from sulq.report.style import LOGO, STYLE
-from sulq.shown import left_text, price_text
+from sulq.schema.promise import Promise
+from sulq.shown import belief_up, left_text, one_in, price_text
 
 __all__ = ["Asked", "asked", "audit_report"]
 
@@ -84,13 +85,7 @@ def _promise(account: Account) -> str:
     if not account.as_promised:
         words = f'<p class="said">{escape(account.guarantee)}</p>'
     else:
-        ends = worst(promise)
-        words = (
-            '<p class="said">Who knew every other record and believed'
-            f" <b>{100 * ends.prior:.3g} %</b> about one may, after everything that is ever"
-            f" answered, believe at most <b>{percent_up(ends.posterior)} %</b>"
-            f"{_but(ends.except_for)}.</p>"
-        )
+        words = f'<p class="said">{_believed(promise)}</p>'
     lines = [
         ("protected", f"{whom}; neighbours: {change}"),
         ("promise", f"<b>{symbols}</b>, {escape(promise.noise)} noise"),
@@ -214,8 +209,22 @@ def _list(lines: list[tuple[str, str]]) -> str:
     return f"<dl>{''.join(f'<dt>{name}</dt><dd>{text}</dd>' for name, text in lines)}</dl>"
 
 
-def _but(chance: float) -> str:
-    return f" (but for a chance of {_power(Fraction(chance))})" if chance else ""
+def _believed(promise: Promise) -> str:
+    """The bound that people read, and the wider one that holds but for delta."""
+    near, ends = usual(promise), worst(promise)
+    said = (
+        f"Who knew every other record and believed <b>{100 * near.prior:.3g} %</b> about one may,"
+        " after everything that is ever answered, believe at most"
+        f" <b>{belief_up(near.posterior)} %</b>"
+    )
+    if near.except_for:
+        said += f", except with a chance below {one_in(near.except_for)}"
+    if ends.except_for < near.except_for:
+        said += (
+            f", and at most {percent_up(ends.posterior)} % except with a chance below"
+            f" {one_in(ends.except_for)}"
+        )
+    return f"{said}."
 
 
 def _plain(value: Fraction) -> str:
