@@ -29,7 +29,7 @@ MATRIX: dict[tuple[str, str], tuple[frozenset[Role] | None, object]] = {
     ("GET", f"{TABLE}/schema"): (EVERYBODY, None),
     ("GET", f"{TABLE}/statement"): (EVERYBODY, None),
     ("GET", f"{TABLE}/ledger"): (EVERYBODY, None),
-    ("GET", f"{TABLE}/answers"): (EVERYBODY, None),
+    ("GET", f"{TABLE}/answers"): (ASKERS, None),
     ("GET", f"{TABLE}/dummy"): (EVERYBODY, None),
     ("GET", f"{TABLE}/receipts/{{number}}"): (EVERYBODY, None),
     ("POST", f"{TABLE}/quote"): (ASKERS, OLD),

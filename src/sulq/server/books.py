@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 from sulq.accounting.losses import Loss
@@ -17,6 +18,8 @@ from sulq.query.spelling import question_text
 from sulq.server.problems import not_found
 from sulq.wire import StatementReply
 
+MOST_SCANNED = 5_000
+"""Events that one request for answers may look through."""
 ANOTHER = "another account"
 PUBLIC = {"ledger", "table", "declare", "amend", "version", "outside", "close"}
 """Kinds of events that belong to nobody."""
@@ -68,15 +71,26 @@ def _prices(body: Mapping[str, Any]) -> dict[str, Any]:
 
 def answer_lines(
     database: Database, analyst: str | None, after: int, most: int
-) -> list[dict[str, Any]]:
-    """Answers that a caller has paid for, and may read again for nothing."""
+) -> tuple[list[dict[str, Any]], int | None]:
+    """Answers that a caller has paid for, and after which number to go on; None at the end.
+
+    Looks through so many events and no more: who has few answers waits no longer than others.
+    """
     found: list[dict[str, Any]] = []
-    for entry in database.ledger.entries(analyst, after):
-        if len(found) == most:
-            break
-        if entry.answered and entry.values is not None:
-            found.append(_answered(entry))
-    return found
+    journal, until = database.ledger, after + MOST_SCANNED
+    while after < until:
+        page = journal._book.read(partial(journal._page, analyst, after))
+        if not page:
+            return found, None
+        for seq, entry, proof in page:
+            after = seq
+            whole = None if entry is None else journal._signed(entry, proof)
+            if whole is None or not whole.answered or whole.values is None:
+                continue
+            found.append(_answered(whole))
+            if len(found) == most:
+                return found, after
+    return found, after
 
 
 def _answered(entry: Entry) -> dict[str, Any]:

@@ -58,7 +58,7 @@ def _refusal(
     if broken(database):
         return out_of_order()  # only the next opening tells whether the charge stands
     paid, unknown = Fraction(0), isinstance(error, EngineFailed) or _unknown(error)
-    if kept.again or unknown:
+    if kept.again or unknown or database.ledger.head != kept.head:
         paid = paid_under(database, analyst, name.key, kept.head, questions)
     if not paid and not unknown:
         replies.forget(name)

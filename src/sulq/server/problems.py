@@ -96,6 +96,8 @@ def problem_of(error: SulqError, credits_spent: Fraction = Fraction(0)) -> Probl
         ((status, code, hint) for kind, status, code, hint in KINDS if isinstance(error, kind)),
         (403, "refused", "nothing was charged"),
     )
+    if credits_spent and not isinstance(error, EngineFailed):
+        hint = "what was charged stands; `sulq ledger` and GET ledger list it"
     more: dict[str, Any] = {}
     if isinstance(error, InvalidQuery):
         places = {"start": error.start, "end": error.end}

@@ -19,6 +19,7 @@ from sulq.wire import LedgerReply, MeReply, SchemaReply, StatementReply, TableLi
 
 router = APIRouter(prefix="/v1", tags=["tables"])
 Anybody = Annotated[Caller, Depends(require(*Role))]
+Asker = Annotated[Caller, Depends(require(Role.OWNER, Role.ANALYST))]
 Reader = Annotated[Caller, Depends(require(Role.OWNER, Role.AUDITOR))]
 After = Annotated[int, Query(ge=0, le=2**62)]
 
@@ -74,11 +75,14 @@ async def receipt(
 async def answers(
     request: Request,
     table: str,
-    caller: Anybody,
+    caller: Asker,
     after: After = 0,
     limit: Annotated[int, Query(ge=1, le=500)] = 100,
 ) -> LedgerReply:
-    """Answers that the caller has paid for and may read again for nothing."""
+    """Answers that the caller has paid for and may read again for nothing.
+
+    A page may be empty and yet have a `next`: so many events were looked through.
+    """
     return await in_thread(request, service_of(request).answers, caller, table, after, limit)
 
 

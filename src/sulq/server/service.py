@@ -320,8 +320,8 @@ class Service:
 
     def answers(self, caller: Caller, table: str, after: int = 0, limit: int = 100) -> LedgerReply:
         """Answers that may be read again for nothing."""
-        lines = answer_lines(self.database(caller, table), reader(caller), after, limit)
-        return LedgerReply(entries=lines, next=lines[-1]["seq"] if len(lines) == limit else None)
+        lines, upto = answer_lines(self.database(caller, table), reader(caller), after, limit)
+        return LedgerReply(entries=lines, next=upto)
 
     def receipt(self, caller: Caller, table: str, number: int) -> dict[str, Any]:
         return receipt_json(self.database(caller, table), number, reader(caller))

@@ -26,6 +26,8 @@ MOST_LETTERS = 100_000
 MOST_QUESTIONS = 1_000
 MOST_SHARES = 1_000
 MOST_ROWS = 2**53
+MOST_BITS = 1000
+"""Of the whole part of a number: it must be a float too, for people."""
 
 _RATIO = re.compile(r"-?[0-9]{1,400}(/[0-9]{1,400})?")
 
@@ -43,11 +45,14 @@ def read_fraction(given: object) -> Fraction:
         over, _, under = given.partition("/")
         if under and not int(under):
             raise ValueError("the denominator is 0")
-        return Fraction(int(over), int(under or 1))
+        found = Fraction(int(over), int(under or 1))
+        if abs(found) >= 1 << MOST_BITS:
+            raise ValueError("the number is too large")
+        return found
+    if isinstance(given, int) and given.bit_length() > MOST_BITS:  # else it is no float either
+        raise ValueError("the number is too large")
     if isinstance(given, bool) or not isinstance(given, int | float) or not math.isfinite(given):
         raise ValueError("want a finite number, or a ratio as text such as '3/2'")
-    if isinstance(given, int) and given.bit_length() > 1024:
-        raise ValueError("the number is too long")
     return Fraction(repr(given))
 
 

@@ -154,7 +154,7 @@ def test_an_answer_is_shown_with_its_bars_and_reading_it_costs_nothing(service: 
     assert answer.rows[2].keys == ("other or missing",)
     assert answer.rows[2].cells[0].text == "no reading"
     assert found.quote.price == "0" and found.quote.button == "Show again, free"  # type: ignore[attr-defined]
-    assert 'sulq.connect("http://here/admissions"' in answer.python
+    assert "sulq.connect('http://here/admissions'" in answer.python
     page = rendered("answered.html", found)
     assert page.count('class="point"') == 2 and "style=" not in page
 

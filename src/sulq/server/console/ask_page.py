@@ -7,6 +7,7 @@ import re
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Annotated, Literal
+from urllib.parse import quote as quote_path
 
 from fastapi import APIRouter, Path, Request
 from fastapi.responses import HTMLResponse, Response
@@ -186,14 +187,16 @@ def answered_view(
 
 
 def python_text(base: str, table: str, sent: SqlBody) -> str:
-    """The same question from Python."""
+    """The same question from Python; whatever the text holds, it stays a text."""
+    address = f"{base}/{quote_path(table, safe='')}"
+    lines = "\n".join(f"    {line!r}" for line in sent.sql.splitlines(keepends=True))
     more = f", credits={str(sent.credits)!r}" if sent.credits is not None else ""
     if sent.credits is not None and sent.credits.denominator == 1:
         more = f", credits={sent.credits}"
     return (
         "import sulq\n\n"
-        f'db = sulq.connect("{base}/{table}", token=...)\n'
-        f'result = db.sql("""\n{sent.sql}\n"""{more})\nprint(result)\n'
+        f"db = sulq.connect({address!r}, token=...)\n"
+        f"result = db.sql(\n{lines}{more}\n)\nprint(result)\n"
     )
 
 
@@ -267,13 +270,15 @@ async def ask(request: Request, table: str, body: AskWishBody, caller: Asker, ke
     """The answer, charged once per key and on the table's clock; a refusal is free."""
     service = service_of(request)
     base = str(request.base_url).rstrip("/")
+    raw = None
     try:
         raw = await charged(
             request, caller, table, key, lambda: asked_of(service, caller, table, body, key)
         )
         made = await in_thread(request, answered_view, service, caller, table, body, key, raw, base)
     except SulqError as error:
-        return await refusal(request, caller, table, body.wish, problem_of(error))
+        spent = SqlReply.model_validate_json(raw).credits_exact if raw else Fraction(0)
+        return await refusal(request, caller, table, body.wish, problem_of(error, spent))
     except Problem as problem:
         if problem.code in ("invalid_query", "refused", "budget_spent", "too_large"):
             return await refusal(request, caller, table, body.wish, problem)

@@ -84,10 +84,10 @@ def refusal_view(oracle: Database | Analyst, table: str, sql: str, problem: Prob
     return RefusalView(
         state="refused",
         title=f"Not answered: {reason}",
-        spent=f"{credits_word(spent) if spent else '0 credits'} spent",
-        spent_kind="ok" if not spent else "warn",
+        spent=_spent(spent),
+        spent_kind="ok" if spent == 0 else "warn",
         why=capital(why.strip()) + ("" if why.endswith(".") else "."),
-        no_say=NO_SAY,
+        no_say="" if spent else NO_SAY,
         alternatives=shown,
         warning=warning,
         cheaper=(),
@@ -95,8 +95,14 @@ def refusal_view(oracle: Database | Analyst, table: str, sql: str, problem: Prob
         end="" if end is None else str(end),
         line=line,
         snippet=snippet or reason,
-        say=f"Not answered: {reason}. 0 credits spent.",
+        say=f"Not answered: {reason}. {_spent(spent)}.",
     )
+
+
+def _spent(credits: Fraction | None) -> str:
+    if credits is None:
+        return "perhaps charged, once"
+    return f"{credits_word(credits) if credits else '0 credits'} spent"
 
 
 def dear_view(oracle: Database | Analyst, table: str, found: Priced, purse: Purse) -> RefusalView:

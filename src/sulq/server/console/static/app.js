@@ -40,6 +40,8 @@ async function html(reply) {
   return kind.startsWith("text/html") ? text : problem(text, reply.status);
 }
 
+const UNSURE = "A question may have been charged, once: ask it again with the same button.";
+
 function problem(text, status) {
   let said = {};
   try { said = JSON.parse(text); } catch { /* not ours */ }
@@ -47,7 +49,7 @@ function problem(text, status) {
   note.className = status >= 500 ? "note bad" : "note warn";
   note.setAttribute("role", "alert");
   bold.textContent = status >= 500 ? "The table cannot be read just now." : sentence(said.detail || "This was refused");
-  words.append(bold, ` ${status >= 500 ? "Nothing was charged." : sentence(said.hint || "")}`);
+  words.append(bold, ` ${status < 500 ? sentence(said.hint || "") : said.credits_spent === 0 ? "Nothing was charged." : UNSURE}`);
   note.append(words);
   return note.outerHTML;
 }

@@ -261,8 +261,9 @@ export function start(root, app) {
 
   function csv() {
     const lines = [...root.querySelectorAll("#result[data-csv], #result tr[data-csv]")].map((row) => JSON.parse(row.dataset.csv));
-    const cell = (text) => /[",\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
-    const guarded = (text) => /^[=+@\t]/.test(text) ? `'${text}` : text;
+    const cell = (text) => /[",\n\r]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+    const number = /^-?\d+(\.\d+)?(e[+-]?\d+)?$/i;  // a text that a spreadsheet would run gets a quote before it
+    const guarded = (text) => /^[-=+@\t\r]/.test(text) && !number.test(text) ? `'${text}` : text;
     const file = new Blob([lines.map((line) => line.map((text) => cell(guarded(String(text)))).join(",")).join("\n") + "\n"], { type: "text/csv" });
     const link = document.createElement("a");
     link.href = URL.createObjectURL(file);

@@ -1,0 +1,92 @@
+"""What a hostile review tried: requests that lie, hog, or ask for more than they may have."""
+
+from __future__ import annotations
+
+import ast
+import json
+
+import pytest
+from tests.server.conftest import new_key
+
+from sulq import col, count
+from sulq.server import books
+from sulq.server.console.ask_page import python_text
+from sulq.wire import SqlBody, question_json
+
+SMOKERS = {"question": question_json(count(where=col("smoker")))}
+
+
+def test_revoked_between_charge_and_answer_says_what_was_spent(server):
+    database, prepare = server.database, server.database.engine.prepare
+
+    def slow(*given, **named):
+        read = prepare(*given, **named)
+
+        def reading(*given, **named):
+            database.revoke("analyst", "left")
+            return read(*given, **named)
+
+        return reading
+
+    database.engine.prepare = slow
+    before = database.statement().spent
+    told = server.post("ask", {**SMOKERS, "credits": 3}).json()
+    assert told["credits_spent_exact"] == "3" == str(database.statement().spent - before)
+    assert "nothing" not in told["hint"] and "stands" in told["hint"]
+
+
+@pytest.mark.parametrize("name", ["credits", "max_credits"])
+@pytest.mark.parametrize("digits", [310, 400, 4_000])
+@pytest.mark.parametrize("text", [True, False])
+def test_huge_numbers_are_refused_not_failed_on(server, name, digits, text):
+    number = f'"{"9" * digits}"' if text else "9" * digits
+    body = json.dumps({**SMOKERS, name: 0}).replace(f'"{name}": 0', f'"{name}": {number}')
+    reply = server.client().post(
+        "/v1/tables/people/ask",
+        content=body,
+        headers={"Idempotency-Key": new_key(), "Content-Type": "application/json"},
+    )
+    assert (reply.status_code, reply.json()["code"]) == (422, "invalid_query")
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        'SELECT count(*) AS n FROM people WHERE illness = \'"""); print(6*7); ("""\'',
+        "SELECT 'it''s' \\\n'); import os; ('",
+        "SELECT count(*)\nFROM people\u2028WHERE \\'x",
+    ],
+)
+@pytest.mark.parametrize("table", ["people", 'a"); print(1); ("', "a/b"])
+def test_a_copied_question_is_one_text_in_python(sql, table):
+    """Three statements and a call of `sql` with the very text, whatever it holds."""
+    tree = ast.parse(python_text("http://h", table, SqlBody(sql=sql, credits="3/2")))
+    kinds = [type(line).__name__ for line in tree.body]
+    assert kinds == ["Import", "Assign", "Assign", "Expr"]
+    call = tree.body[2].value
+    assert ast.literal_eval(call.args[0]) == sql
+    assert ast.literal_eval(call.keywords[0].value) == "3/2"
+    assert tree.body[1].value.args[0].value.count("/") == 3
+
+
+def test_an_auditor_reads_no_noisy_answers(server):
+    server.post("ask", SMOKERS)
+    assert server.get("answers", "auditor").status_code == 403
+    page = server.client("auditor").get("/console/people/table").text
+    assert page and server.get("answers", "owner").json()["entries"]
+    values = server.get("answers").json()["entries"][0]["values"]
+    assert values[0] not in page
+
+
+def test_a_request_for_answers_looks_through_few_events(server, monkeypatch):
+    monkeypatch.setattr(books, "MOST_SCANNED", 3)
+    for _ in range(3):
+        server.post("ask", SMOKERS)
+    reply = server.get("answers", "rival").json()
+    assert reply["entries"] == [] and reply["next"] is not None
+    upto, found = 0, []
+    while upto is not None:
+        page = server.get("answers", params={"after": upto}).json()
+        found += page["entries"]
+        upto = page["next"]
+    assert len(found) == 3
