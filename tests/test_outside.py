@@ -8,6 +8,7 @@ import pytest
 from tests.people import frame, publish
 
 from sulq import BudgetSpent, InvalidQuery, Promise, Refused, col, count
+from sulq.report import audit_report
 
 SMOKERS = count(where=col("smoker"))
 
@@ -41,6 +42,9 @@ def test_a_promise_that_was_exceeded_is_called_so(data):
     assert "exceeded by releases made elsewhere" in found.guarantee
     assert "epsilon 1.103 at the promised delta" in str(found)
     assert "could, after" not in str(found)  # no sentence on beliefs rests on the old promise
+    page = audit_report(found, [], public=True, noise_test=None, at="today")
+    assert "exceeded by releases made elsewhere" in page
+    assert "believe at most" not in page
     assert db.ask(SMOKERS, credits=50).credits == 0
     with pytest.raises(BudgetSpent):
         db.ask(count(where=col("age") > 40), credits=1)
