@@ -95,6 +95,7 @@ class Book:
     def add(self, body: dict[str, Any], noisy: str | None = None) -> Row:
         """Append an event; only for work on the writer's thread."""
         body["at"] = int(time.time())  # for display only
+        body["salt"] = secrets.token_hex(16)  # who sees the hash alone cannot try out bodies
         row = self.history.add(body, noisy)
         self._pending[row.seq] = row
         return row

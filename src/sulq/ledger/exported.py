@@ -39,10 +39,18 @@ REMEDIES = {
 }
 
 
-def export(rows: Sequence[Row], *, table: str, redact: bool, analyst: str | None) -> Iterator[str]:
-    """The lines of a file; `analyst` sees the own events even if others' are left out."""
+def export(
+    rows: Sequence[Row],
+    *,
+    table: str,
+    redact: bool,
+    analyst: str | None,
+    everybody: bool = False,
+) -> Iterator[str]:
+    """The lines of a file; `analyst` sees the own events even if others' are left out, and an
+    auditor `everybody`'s of the table, without noisy values."""
     bodies = [json.loads(row.body) for row in rows]
-    mine = _mine(rows, bodies, table, analyst)
+    mine = _mine(rows, bodies, table, analyst, everybody)
     head = {"format": FORMAT, "ledger": bodies[0]["ledger"], "redacted": redact}
     yield canonical(head)
     for row, body in zip(rows, bodies, strict=True):
@@ -59,15 +67,19 @@ def export(rows: Sequence[Row], *, table: str, redact: bool, analyst: str | None
 
 
 def _mine(
-    rows: Sequence[Row], bodies: Sequence[dict[str, Any]], table: str, analyst: str | None
+    rows: Sequence[Row],
+    bodies: Sequence[dict[str, Any]],
+    table: str,
+    analyst: str | None,
+    everybody: bool,
 ) -> set[int]:
-    """The events of one analyst, with the answers they got."""
-    if analyst is None:
+    """The events of one analyst or of everybody, with the answers they got."""
+    if analyst is None and not everybody:
         return set()
     named = [
         (row.seq, body)
         for row, body in zip(rows, bodies, strict=True)
-        if body.get("analyst") == analyst and body.get("table") == table
+        if (everybody or body.get("analyst") == analyst) and body.get("table") == table
     ]
     entries = {seq for seq, _ in named} | {
         body["entry"] for _, body in named if body["kind"] == "repeat"
@@ -145,11 +157,14 @@ def read_chain(lines: Iterable[str], public_key: str | None = None) -> Chain:
         hashes[row.seq] = previous = row.hash
     if not ledger or not _sealed(rows[-1], ledger, keys):
         raise Refused("the chain's last event is not signed by its ledger: the file was cut short")
-    if public_key is not None and public_key.lower() not in keys:
-        raise Refused(
-            "the chain was signed with another key than the one given: it is another ledger's, or"
-            " the key was replaced at a recovery; ask the owner"
-        )
+    if public_key is not None:
+        keys = [public_key.lower()]  # what the chain itself says of keys proves nothing
+        if not _sealed(rows[-1], ledger, keys):
+            raise Refused(
+                "the chain's last event was signed with another key than the one given: it is"
+                " another ledger's, somebody added to it, or the key was replaced at a recovery;"
+                " ask the owner"
+            )
     closed = sum(body is None for body in bodies)
     if not closed and not any(_stripped(row, body) for row, body in zip(rows, bodies, strict=True)):
         History().take(rows)  # prices and caps too: nothing was overspent
