@@ -108,6 +108,17 @@ def running(home: Path, *words: str, **more: Any) -> Iterator[Process]:
                 process.kill()
 
 
+def refused(home: Path, **more: str) -> bool:
+    """True if a server does not start here, and says so as a refusal."""
+    with start(home, **more) as process:
+        try:
+            return bool(process.wait(60) == 3)
+        except subprocess.TimeoutExpired:
+            return False
+        finally:
+            process.kill()
+
+
 def stopped(server: Process) -> None:
     server.process.terminate()
     assert server.process.wait(30) == 0

@@ -7,7 +7,7 @@ import shutil
 import time
 
 import pytest
-from tests.faults.serving import CREDITS, Process, published, running, start, stopped
+from tests.faults.serving import CREDITS, Process, published, refused, running, stopped
 
 ROOM = 1 << 40
 
@@ -39,10 +39,10 @@ def test_a_full_disk_is_one_constant_refusal_and_work_goes_on_after(tmp_path, fu
         assert {reply.status_code for reply in told.values()} == {200}
         files = ["*.ledger*"] if full == "ledger" else ["state/replies*"]
         limit(server, largest(home, *files) if full == "ledger" else 4096)
-        refused = [server.ask(number) for number in range(3, 9)]
-        assert {reply.status_code for reply in refused} == {503}
-        assert {reply.json()["code"] for reply in refused} == {"out_of_order"}
-        assert len({reply.content for reply in refused}) == 1
+        replies = [server.ask(number) for number in range(3, 9)]
+        assert {reply.status_code for reply in replies} == {503}
+        assert {reply.json()["code"] for reply in replies} == {"out_of_order"}
+        assert len({reply.content for reply in replies}) == 1
         limit(server, ROOM)
         answered = {number: until_answered(server, number) for number in range(3, 9)}
         assert {reply.status_code for reply in answered.values()} == {200}
@@ -69,8 +69,7 @@ def test_a_stale_backup_is_not_served(tmp_path):
         stopped(server)
     newest = (home / "people.ledger").read_bytes()
     shutil.copy(tmp_path / "backup" / "people.ledger", home / "people.ledger")
-    with start(home) as refused:
-        assert refused.wait(60) == 3
+    assert refused(home)
     assert "rolled back" in (home / "log").read_text()
     (home / "people.ledger").write_bytes(newest)
     with running(home) as server:
@@ -85,8 +84,7 @@ def test_a_second_server_on_the_ledger_refuses(tmp_path, state):
     more = {} if state == "the same" else {"SULQ_STATE": str(tmp_path / "elsewhere")}
     with running(home) as server:
         assert server.ask(1).status_code == 200
-        with start(home, **more) as second:
-            assert second.wait(60) == 3
+        assert refused(home, **more)
         said = (home / "log").read_text()
         assert "held by" in said or "another process" in said
         assert "Traceback" not in said
