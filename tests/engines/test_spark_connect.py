@@ -22,8 +22,10 @@ from tests.spark_session import options, why_not
 
 import sulq.engines.spark as engine_file
 from sulq.engines import open_engine
+from sulq.engines.spark_session import local_settings
 
 pytestmark = pytest.mark.slow
+FOLDER = "spark.executorEnv.PYTHONPATH"
 SERVICE = "org.apache.spark.sql.connect.service.SparkConnectServer"
 
 
@@ -46,7 +48,8 @@ def server(tmp_path: Path) -> Iterator[str]:
         [home / "bin/spark-submit", "--master", "local[2]", "--class", SERVICE, *given,
          "spark-internal"],
         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-        env=os.environ | {"SPARK_HOME": str(home), "PYSPARK_PYTHON": sys.executable},
+        env=os.environ | {"SPARK_HOME": str(home), "PYSPARK_PYTHON": sys.executable,
+                          "PYTHONPATH": os.pathsep.join([local_settings()[FOLDER], *sys.path])},
     )  # fmt: skip
     try:
         deadline = time.monotonic() + 180
