@@ -124,7 +124,8 @@ def show_far_ledger(source: FarTable, last: int, as_json: bool) -> None:
         return
     for line in str(said).split("\n"):
         print(line)
-    show(facts([("left for you", credits_text(said.mine)), ("head", said.head)]))
+    whose = "not granted" if said.text else "left for you"  # who reads all holds no share
+    show(facts([(whose, credits_text(said.mine)), ("head", said.head)]))
     if lines:
         print()
         show(table(("event", "kind", "analyst", "credits"), [_line(line) for line in lines]))

@@ -169,8 +169,10 @@ def serve_tables(
             raise Refused("the server did not start; its log says why")
 
 
-def report_page(database: Database, public: bool) -> str:
-    """The audit report of a table that is open here: its chain was verified when it was opened."""
+def report_page(database: Database, auditor: bool) -> str:
+    """The audit report of a table that is open here: its chain was verified when it was opened.
+
+    An auditor reads names too; the word of the noise test is the owner's."""
     account = database.statement()
     found = account.statement
     noted = noted_replay(found.ledger, found.table)
@@ -181,7 +183,8 @@ def report_page(database: Database, public: bool) -> str:
             for entry in database.ledger.entries()
             if entry.charged
         ],
-        public=public,
+        public=False,
+        auditor=auditor,
         noise_test=None if noted is None else noted.word,
         at=f"{datetime.now(UTC):%d %b %Y, %H:%M} UTC",
     )

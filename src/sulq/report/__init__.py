@@ -32,21 +32,23 @@ def audit_report(
     charges: Iterable[Asked],
     *,
     public: bool,
+    auditor: bool = False,
     noise_test: str | None = None,
     chain: str | None = None,
     at: str = "",
 ) -> str:
-    """One table on one page. `public` leaves out names, and the word of the noise test.
+    """One table on one page. `public` leaves out names, and the word of the noise test; for an
+    `auditor` only that word is left out.
 
     `charges`: one `asked(question, noise, losses)` for each. `noise_test`: "pass", "fail" or None.
     `chain`: what is wrong with the chain or its anchor; None: both verify. `at`: when, as text.
     """
     table = escape(account.statement.table)
     parts = [
-        _header(account, public, at),
+        _header(account, "public" if public else "auditor" if auditor else "owner", at),
         f'<div class="row">{_promise(account)}{_budget(account)}</div>',
-        f'<div class="row">{_questions(list(charges))}{_trust(account, public, noise_test, chain)}'
-        "</div>",
+        f'<div class="row">{_questions(list(charges))}'
+        f"{_trust(account, public or auditor, noise_test, chain)}</div>",
         "" if public else _analysts(account.statement.analysts),
         _hazards(),
         _not_covered(),
@@ -59,9 +61,9 @@ def audit_report(
     )
 
 
-def _header(account: Account, public: bool, at: str) -> str:
+def _header(account: Account, reader: str, at: str) -> str:
     seen = account.statement
-    who = "public version" if public else "owner’s version, with names"
+    who = "public version" if reader == "public" else f"{reader}’s version, with names"
     closed = seen.closed
     state = ("warn", "Closed for good") if closed is not None else ("ok", "Open")
     return (
@@ -106,9 +108,13 @@ def _budget(account: Account) -> str:
         now = worst_so_far(account.promise, account.spent)
         said = f"{100 * now.prior:.3g} % could have become {percent_up(now.posterior)} %"
         lines.append(("so far", f"{said} <small>(indicative)</small>"))
+    big = f"{left_text(left)} <small>of {left_text(cap)} credits left</small>"
+    if seen.closed is not None:
+        never = f"{left_text(left)} of {left_text(cap)} credits were never spent"
+        big = f"0 left <small>closed for good; {never}</small>"
     return (
         '<section class="card"><h2>Budget for life</h2>'
-        f'<p class="big">{left_text(left)} <small>of {left_text(cap)} credits left</small></p>'
+        f'<p class="big">{big}</p>'
         f'<div class="gauge{low}"><i style="width:{float(100 * (1 - share)):.1f}%"></i></div>'
         f"{_list(lines)}</section>"
     )

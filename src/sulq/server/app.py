@@ -44,10 +44,10 @@ def create_app(
 ) -> FastAPI:
     """The application. Who starts it opens the tables, and closes them after it has stopped.
 
-    `report` makes the audit report of a table; True: the public one.
+    `report` makes the audit report of a table; True: the one for an auditor.
     """
     service = Service(tables, access, replies or Replies.open(days=settings.reply_days), settings)
-    workers, counts = Workers(settings.threads, settings.most_waiting), Metrics()
+    workers, counts = Workers(settings.threads, settings.most_waiting, settings.each), Metrics()
 
     @asynccontextmanager
     async def living(_: FastAPI) -> AsyncIterator[None]:

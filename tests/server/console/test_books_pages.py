@@ -15,14 +15,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.server.conftest import CANARY, Served, new_key, served
 
-from sulq import Promise
+from sulq import Promise, col, count
 from sulq.accounting.confidence import moved, tail
 from sulq.attacks.finding import Finding
+from sulq.cli.serving import report_page
 from sulq.ledger.chain import START, link
+from sulq.ledger.exported import read_chain
 from sulq.ledger.store import Row
+from sulq.report import audit_report
 from sulq.server.access import Caller, Role
 from sulq.server.app import Settings
 from sulq.server.console import attack_runs, risk_page
+from sulq.server.console.ask_page import mine_view
 from sulq.server.console.attack_runs import DONE, Attacks, Line, Run
 from sulq.server.console.beliefs_view import beliefs
 from sulq.server.console.budget_page import budget_view, outlook
@@ -266,8 +270,33 @@ def test_the_file_to_download_verifies_and_is_redacted(asked: Served) -> None:
         assert lines[0]["format"] == "sulq chain 1"
         assert any("noisy" in line for line in lines) == shows
     assert "rival" not in exported(service, ANALYST, "people")
+    audited = exported(service, AUDITOR, "people")
+    assert "rival" in audited and "77" in audited  # who asked what, and no value
+    chain = read_chain(audited.splitlines())
+    assert chain.last == asked.database.statement().statement.seq and not chain.closed
     reply = asked.client("analyst").get("/console/people/chain.jsonl")
     assert reply.status_code == 200 and reply.headers["cache-control"] == "no-store"
+
+
+def test_own_questions_stay_however_much_others_ask(fresh: Served) -> None:
+    service = fresh.app.state.service
+    before = mine_view(service, ANALYST, "people")
+    assert (before.count, before.whole) == (2, "/t/people/ledger#mine")
+    for age in range(30, 50):
+        fresh.database.ask(count(where=col("age") > age), credits="0.01")
+    after = mine_view(service, ANALYST, "people")
+    assert after == before and len(after.lines) == 2
+    own = entries_view(service, ANALYST, "people", kind="mine")
+    assert [line.account for line in own.lines] == ["analyst", "analyst"]
+
+
+def test_the_report_for_an_auditor_has_names_and_no_word(asked: Served) -> None:
+    made = report_page(asked.database, True)
+    assert "rival" in made and "auditor’s version, with names" in made
+    account = asked.database.statement()
+    for auditor in (True, False):
+        page = audit_report(account, [], public=False, auditor=auditor, noise_test="pass")
+        assert (">pass<" in page) is not auditor
 
 
 def test_receipts_by_the_server(asked: Served) -> None:

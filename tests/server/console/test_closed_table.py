@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 
 from sulq import Database, Flag, Promise, Schema
+from sulq.report import audit_report
 from sulq.server.access import Access, Caller, Role
 from sulq.server.app import Settings, create_app
 from sulq.server.console.ask_page import ask_view, quoted_view
@@ -40,5 +41,27 @@ def test_closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         assert " disabled>Closed</button>" in rendered("quote.html", (view, card))
         stored, _ = quoted_view(service, OWNER, "t", Wish("SELECT COUNT(*) FROM t WHERE a"))
         assert (stored.state, stored.button) == ("free", "Show answer, free")
+        service.close()
+    access.close()
+
+
+def test_closed_by_the_owner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SULQ_STATE", str(tmp_path / "state"))
+    rows = pd.DataFrame({"a": [True, False] * 50})
+    access = Access.open(tmp_path / "access.sqlite")
+    schema, promise = Schema(Flag("a")), Promise(1, "1e-6", queries=10)
+    with Database.open(rows, schema, promise, tmp_path / "ledger", name="t") as database:
+        app = create_app(Tables({"t": database}), access, settings=Settings(pacing=False))
+        service = app.state.service
+        assert "Ask a question" in rendered("table.html", table_view(service, OWNER, "t"))
+        database.close_for_good("study over")
+        page = rendered("table.html", table_view(service, OWNER, "t"))
+        assert "10 of 10 credits were never spent. Reason: study over." in page
+        assert "Ask a question" not in page and "<h2>Start with" not in page
+        assert ask_view(service, OWNER, "t").closed
+        view, _ = quoted_view(service, OWNER, "t", Wish("SELECT COUNT(*) FROM t WHERE a"))
+        assert view.state == "closed"
+        report = audit_report(database.statement(), [], public=True)
+        assert "closed for good; 10 of 10 credits were never spent" in report
         service.close()
     access.close()

@@ -15,19 +15,21 @@ from pydantic import Field
 
 from sulq.errors import SulqError
 from sulq.query.spelling import question_text
+from sulq.schema.columns import Schema
 from sulq.server.access import Caller
 from sulq.server.console.answer_view import AnswerView, answer_view
+from sulq.server.console.history import history
 from sulq.server.console.pages import Asker, fragment, page, problem_card
 from sulq.server.console.pricing_view import QuoteView, quote_view
 from sulq.server.console.refusal_view import RefusalView, dear_view, refusal_view
 from sulq.server.console.shell import purse_of
 from sulq.server.console.starters import Starter, starters
 from sulq.server.console.wishes import Wish, priced
-from sulq.server.console.words import question_title, short_values
+from sulq.server.console.words import one, question_title, short_values
 from sulq.server.problems import Problem, problem_of
 from sulq.server.routes_ask import Key
 from sulq.server.running import charged, in_thread, service_of
-from sulq.server.service import Asked, Service, ledger_name
+from sulq.server.service import Asked, Service, closed, ledger_name
 from sulq.shown import credits_word, left_text, ordinal
 from sulq.wire import SqlBody, SqlReply
 from sulq.wire.bodies import Body, Exact, Rows, Statement, Within
@@ -35,8 +37,6 @@ from sulq.wire.bodies import Body, Exact, Rows, Statement, Within
 router = APIRouter(include_in_schema=False)
 MOST_QUESTIONS = 5
 UNFINISHED = re.compile("cannot be read")
-RECENT = 400
-"""Events of the chain that are looked through for the caller's last questions."""
 
 
 class WishBody(Body):
@@ -70,7 +70,7 @@ class QuestionLine:
 class MineView:
     lines: tuple[QuestionLine, ...]
     used: str
-    budget: str
+    whole: str
     count: int
 
 
@@ -103,30 +103,27 @@ def ask_view(service: Service, caller: Caller, table: str) -> AskView:
         tuple((c.name, short_values(c), c.public) for c in schema.columns),
         tuple(starters(schema, table)),
         mine_view(service, caller, table),
-        purse_of(service, caller, table).left <= 0,
+        closed(service.database(caller, table)),
     )
 
 
 def mine_view(service: Service, caller: Caller, table: str) -> MineView:
     """The caller's own questions, the last ones first."""
-    statement = service.statement(caller, table)
-    lines = service.ledger(caller, table, max(0, statement.seq - RECENT), RECENT).entries
-    named = ledger_name(caller)
-    mine = [
+    named, events = ledger_name(caller), history(service.database(caller, table))[0]
+    mine = [each for each in events if each.asked and each.analyst == named and each.question]
+    lines = tuple(
         QuestionLine(
-            question_title(str(line["question"])),
-            credits_word(Fraction(line["credits_exact"])) if line["credits"] else "free",
-            ordinal(int(line["seq"])),
+            event.title,
+            credits_word(event.credits) if event.credits else "free",
+            ordinal(event.seq),
         )
-        for line in lines
-        if line.get("analyst") == named and line["kind"] in ("charge", "repeat", "release")
-        and line.get("question")
-    ]  # fmt: skip
+        for event in mine[-MOST_QUESTIONS:][::-1]
+    )
     purse = purse_of(service, caller, table)
     used = max(purse.own_whole - purse.own_left, Fraction(0))
     whole = left_text(purse.own_whole)
     said = f"{left_text(used)} of {whole} credits used." if purse.shared else ""
-    return MineView(tuple(mine[-MOST_QUESTIONS:][::-1]), said, f"/t/{table}/budget", len(mine))
+    return MineView(lines, said, f"/t/{table}/ledger#mine", len(mine))
 
 
 def asked_of(service: Service, caller: Caller, table: str, body: AskWishBody, key: str) -> Asked:
@@ -208,7 +205,10 @@ def receipt_view(service: Service, caller: Caller, table: str, number: int) -> R
         (
             ("Question", question_title(question_text(str(body["question"])), 400)),
             ("Account", str(body["analyst"])),
-            ("Neighbours", str(body["neighbours"])),
+            (
+                "Neighbours",
+                _neighbours(service.database(caller, table).schema, str(body["neighbours"])),
+            ),
             ("Data version", str(body["version"])),
             ("Answer", "not in the receipt, only its fingerprint"),
             ("Fingerprint", str(body["answer_hash"])),
@@ -216,6 +216,11 @@ def receipt_view(service: Service, caller: Caller, table: str, number: int) -> R
         ),
         json.dumps(found, sort_keys=True, separators=(",", ":")),
     )
+
+
+def _neighbours(schema: Schema, relation: str) -> str:
+    unit = one(schema)
+    return f"one {unit} replaced" if relation == "replace" else f"one {unit} more or less"
 
 
 def refused(
@@ -237,7 +242,7 @@ def quoted_view(
         return view, None
     oracle = service.oracle(caller, table)
     purse = purse_of(service, caller, table)
-    if purse.left <= 0:
+    if closed(service.database(caller, table)):
         return replace(view, state="closed", button="Closed"), None
     return view, dear_view(oracle, table, priced(oracle, table, wish), purse)
 

@@ -44,7 +44,13 @@ from sulq.wire.bodies import Body
 router = APIRouter(include_in_schema=False)
 PAGE = 12
 LAST = 5
-KINDS = {"": "All kinds", "asked": "Questions", "learn": "Learning", "change": "Changes"}
+KINDS = {
+    "": "All kinds",
+    "mine": "My own",
+    "asked": "Questions",
+    "learn": "Learning",
+    "change": "Changes",
+}
 STATES = {"answered": "ok", "not delivered": "warn", "change": "", "exact": "warn"}
 
 
@@ -86,6 +92,7 @@ class LedgerView:
     noise_more: str
     report: bool
     head: str
+    persons: bool
 
 
 def short(print_: str) -> str:
@@ -120,7 +127,9 @@ def ledger_view(service: Service, caller: Caller, table: str) -> LedgerView:
         first=first,
         more=more,
         entries=entries_view(service, caller, table),
-        kinds=tuple(KINDS.items()),
+        kinds=tuple(
+            pair for pair in KINDS.items() if pair[0] != "mine" or caller.role != Role.AUDITOR
+        ),
         public_key=statement.public_key,
         full=caller.role != Role.ANALYST,
         noise=noise_state(database, caller),
@@ -128,6 +137,7 @@ def ledger_view(service: Service, caller: Caller, table: str) -> LedgerView:
         " scatter as much as claimed?",
         report=caller.role != Role.ANALYST,
         head=statement.head,
+        persons=database.schema.unit != "row",
     )
 
 
@@ -204,7 +214,9 @@ def entries_view(
     newest = shown[-1].seq if shown else 0
     if kind or text:
         shown = [
-            event for event in shown if _fits(event, _line(event, answered, own, full), kind, text)
+            event
+            for event in shown
+            if _fits(event, _line(event, answered, own, full), kind, text, own)
         ]
     lines = shown[::-1]
     start = next((at for at, event in enumerate(lines) if event.seq < before), len(lines))
@@ -243,10 +255,10 @@ def _line(event: Event, answered: set[int], own: str, full: bool) -> tuple[str, 
             short(event.hash))  # fmt: skip
 
 
-def _fits(event: Event, line: tuple[str, ...], kind: str, text: str) -> bool:
+def _fits(event: Event, line: tuple[str, ...], kind: str, text: str, own: str) -> bool:
     learnt = event.title.startswith("Learning")
     kinds = {"": True, "asked": event.asked and not learnt, "learn": learnt,
-             "change": not event.asked}  # fmt: skip
+             "change": not event.asked, "mine": event.asked and event.analyst == own}  # fmt: skip
     wanted = text.strip().lower()
     return kinds.get(kind, True) and (
         not wanted or any(wanted in part.lower() for part in line[:4])
@@ -273,11 +285,15 @@ def judged(service: Service, caller: Caller, table: str, line: str) -> dict[str,
 
 
 def exported(service: Service, caller: Caller, table: str) -> str:
-    """The chain as `sulq verify` reads it; without values, and of others only the hashes."""
+    """The chain as `sulq verify` reads it. Values are the owner's alone; an auditor reads who
+    asked what, an analyst of others only the hashes."""
     database = service.database(caller, table)
     name = database.ledger.header.name
     redact = caller.role != Role.OWNER
-    lines = export(_rows(database), table=name, redact=redact, analyst=reader(caller))
+    auditor = caller.role == Role.AUDITOR
+    lines = export(
+        _rows(database), table=name, redact=redact, analyst=reader(caller), everybody=auditor
+    )
     return "".join(f"{line}\n" for line in lines)
 
 

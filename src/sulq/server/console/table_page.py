@@ -18,10 +18,10 @@ from sulq.schema.promise import Promise
 from sulq.server.access import Caller, Role
 from sulq.server.console.charts import gauge
 from sulq.server.console.pages import Anybody, fragment
-from sulq.server.console.shell import purse_of
+from sulq.server.console.shell import Purse, purse_of
 from sulq.server.console.starters import Starter, count_prices, everyone, name, priced_starters
 from sulq.server.console.words import kind_text, one, question_title, values_text
-from sulq.server.service import Service
+from sulq.server.service import Service, closed
 from sulq.shown import bar_text, belief_up, credits_word, left_text, one_in, ordinal, spelled
 
 router = APIRouter(include_in_schema=False)
@@ -78,8 +78,8 @@ def table_view(service: Service, caller: Caller, table: str) -> TableView:
     most, chance = promised_belief(promise)
     after = f"{most}{NARROW}%"
     unit = one(schema)
-    left = left_text(purse.left)
-    found = priced_starters(service.oracle(caller, table), table) if asks else []
+    left, ended = left_text(purse.left), closed(database)
+    found = priced_starters(service.oracle(caller, table), table) if asks and not ended else []
     return TableView(
         table=table,
         lead=_lead(database),
@@ -92,13 +92,13 @@ def table_view(service: Service, caller: Caller, table: str) -> TableView:
         left=left,
         whole=left_text(purse.whole),
         gauge=gauge(purse.left, purse.whole, f"{left} of {left_text(purse.whole)} credits left"),
-        left_more=_price(database, table),
+        left_more=_ended(database, purse) if ended else _price(database, table),
         columns=tuple(column_lines(database, table)),
         per="Average of everyone, 1 credit" if database.size else "Count, 1 credit",
         starters=tuple((each, f"/t/{table}/ask#q={quoted(each.sql)}") for each in found),
         answered=tuple(answered_lines(service, caller, table)),
         python=_python(table, found),
-        closed=purse.left <= 0,
+        closed=ended,
     )
 
 
@@ -135,6 +135,16 @@ def _who(schema: Schema, neighbours: str) -> str:
         named = " and ".join(public[:2]) + (" and more" if len(public) > 2 else "")
         return f"{first} What {named} says, and how many rows there are, is public."
     return f"{first} How many there are is public."
+
+
+def _ended(database: Database, purse: Purse) -> str:
+    """What is said in place of a price once nothing new can be asked."""
+    found = database.statement().statement.closed
+    if found is None:
+        return "All is spent: the table is closed for good."
+    why = f" Reason: {found.reason}." if found.reason else ""
+    left, whole = left_text(purse.left), left_text(purse.whole)
+    return f"The owner closed it for good; {left} of {whole} credits were never spent.{why}"
 
 
 def _price(database: Database, table: str) -> str:

@@ -131,7 +131,7 @@ export function start(root, app) {
     const law = (() => { try { return JSON.parse(body.noise)[0].law; } catch { return ""; } })();
     const credits = Math.max(0, ...body.charges.map((part) => Number(BigInt(part[0]) * 1000n >> 64n) / 1000));
     const lines = [["Entry", ordinal(body.seq)], ["Account", body.analyst], ["Price", `${Math.ceil(credits * 100) / 100} credits`], ["Noise", law],
-      ["Neighbours", body.neighbours === "replace" ? "one row replaced" : "one row more or less"], ["Data version", `${body.version.slice(0, 4)}…${body.version.slice(-4)}`],
+      ["Neighbours", body.neighbours === "replace" ? `one ${root.dataset.unit} replaced` : `one ${root.dataset.unit} more or less`], ["Data version", `${body.version.slice(0, 4)}…${body.version.slice(-4)}`],
       ["Answer", "not in the receipt, only its fingerprint"]];
     facts.replaceChildren(...lines.flatMap(([name, text]) => [said("dt", "", name), said("dd", "", text)]));
     facts.hidden = false;
@@ -177,6 +177,7 @@ export function start(root, app) {
     const button = event.currentTarget;
     if (!await (await shared()).openReport(root.dataset.table, app)) button.textContent = "No report here: use sulq report";
   });
+  if (location.hash === "#mine") { search.kind.value = "mine"; show(); }
   checking();
   return () => { gone = true; stop.abort(); clearTimeout(wait); };
 }
