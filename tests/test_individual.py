@@ -41,11 +41,13 @@ from sulq import (
 from sulq.accounting.calibration import calibrate
 from sulq.accounting.individual import Balances
 from sulq.accounting.pricing import laws_of
+from sulq.database.individual import Individual
 from sulq.derivation.estimates import sources_of
 from sulq.exact import Assumptions
 from sulq.noise.distributions import DiscreteGaussian
 from sulq.query.sum_query import SumQuery
 from sulq.query.vectors import columns
+from sulq.server.pacing import Clock, Machine
 
 PROMISE = Promise(1, "1e-6", 5, neighbours="add-remove")
 OLD, YOUNG = count(where=col("age") >= 50), count(where=col("age") < 50)
@@ -359,11 +361,11 @@ def test_reopened_balances_come_from_the_copy_or_from_the_ledger(
     (copy,) = state_directory.rglob("balances-*")
     assert stat.S_IMODE(copy.stat().st_mode) == 0o600
     data = data[::-1] if reverse else data  # the same rows, in another order
+    steps, step = [], Individual._step
+    monkeypatch.setattr(Individual, "_step", lambda *a: steps.append(a[2].seq) or step(*a))
     with individual(data, ledger=where) as db:
-        steps, step = [], type(db.engine)._step
-        monkeypatch.setattr(type(db.engine), "_step", lambda *a: steps.append(a[2].seq) or step(*a))
+        assert len(steps) == (6 if reverse else 0)  # the copy is of rows in their order
         assert db.ask(count(where=col("age") >= 56)).value == 0
-        assert len(steps) == (7 if reverse else 1)  # the copy is of rows in their order
         assert (np.sort(db.engine._past.balances.spent) == spent).all()
 
 
@@ -427,3 +429,10 @@ def test_a_recovered_ledger_stays_closed(silent, monkeypatch):
         monkeypatch.setattr(type(db.ledger), "recovered", True)
         with pytest.raises(Refused, match="stays closed"):
             db.ask(YOUNG)
+
+
+def test_the_clock_of_a_server_is_measured_on_such_a_table():
+    with individual() as db:
+        machine = Machine.measured(True)
+        assert Clock.of(db).tick == Clock.of(db, machine=machine).tick
+        assert machine.step > Machine.measured(False).step

@@ -97,6 +97,7 @@ MAY_BE_RANDOM = ("demo.py", "dummies.py", "learn/", "attacks/")
 # Where a float would decide about privacy.
 EXACT = (
     "ledger/",
+    "accounting/individual.py",
     "accounting/pricing.py",
     "schema/binding.py",
     "engines/emitter.py",

@@ -99,6 +99,12 @@ class Individual:
             )
         return lambda entry: _guarded(lambda: self._sums(ledger, entry))
 
+    def warm(self, ledger: Journal) -> None:
+        """Take in every charge there is, so that no question has to wait for it."""
+        with self._lock:
+            if self._past is None:
+                self._follow(ledger, self._known(ledger), ledger.head)
+
     def charges(self, cost: Price, accounts: dict[str, Loss]) -> dict[str, Loss]:
         """What the accounts pay: the sampler's slack (TB.8); credits are the people's own."""
         worst = cost.worst.credits_fraction

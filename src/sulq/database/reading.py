@@ -6,6 +6,7 @@ Everything that differs between the two for the rest of the flow is here. docs/p
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -17,7 +18,7 @@ from sulq.database.individual import Individual
 from sulq.database.passes import passes, prepared
 from sulq.engines.engine import Engine, open_engine
 from sulq.engines.numbered import open_numbered
-from sulq.errors import Refused
+from sulq.errors import Refused, SulqError
 from sulq.ledger.entries import Entry
 from sulq.ledger.journal import Journal
 from sulq.ledger.places import is_shared
@@ -54,6 +55,8 @@ def pinned(engine: Engine, ledger: Journal, schema: Schema) -> None:
         raise Refused("this table has individual accounting, or has none: open it as published")
     if isinstance(engine, Individual):
         engine.schema = schema
+        with suppress(SulqError):  # a question will say what is wrong; the ledger can be read
+            engine.warm(ledger)
 
 
 def noted(engine: Engine, bound: BoundQuery) -> BoundQuery:
@@ -100,6 +103,11 @@ def readers(
     if isinstance(database.engine, Individual):
         return [([bound], alone(bound)) for bound in bounds]
     return [(several, together(several)) for several in passes(bounds)]
+
+
+def has_balances(database: Database) -> bool:
+    """True if the table's people have balances of their own. A public fact."""
+    return isinstance(database.engine, Individual)
 
 
 def refuse_individual(database: Database, what: str) -> None:

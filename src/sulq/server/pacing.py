@@ -21,6 +21,7 @@ import numpy as np
 from sulq.accounting.delay import Delay, delay_for
 from sulq.database import Database
 from sulq.database.delaying import delayed, draw_delay
+from sulq.database.reading import has_balances
 from sulq.errors import InvalidQuery, Refused
 from sulq.query.expressions import col
 from sulq.query.statistics import count, histogram
@@ -77,18 +78,22 @@ class Machine:
     coordinate: float
 
     @classmethod
-    @lru_cache(maxsize=1)
-    def measured(cls) -> Machine:
-        """Three questions to a made-up table, through the whole flow; never the real one."""
+    @lru_cache(maxsize=2)
+    def measured(cls, individual: bool = False) -> Machine:
+        """Three questions to a made-up table, through the whole flow; never the real one.
+
+        With individual accounting a row that takes part takes longer: then all of them do.
+        """
         schema = Schema(Number("a", 0, CELLS, step=1), Number("b", 0, 1))
         rows = np.arange(MADE_UP) * 7_919
         made = {"a": rows % CELLS, "b": rows % 1_000 / 1_000}
         few = {name: values[:CELLS] for name, values in made.items()}
-        promise = Promise(1, "1e-6", 1_000)
-        small = count(where=col("a") < 7)
+        promise = Promise(1, "1e-6", 1_000, neighbours="add-remove" if individual else "replace")
+        small = count(where=col("a") < (CELLS if individual else 7))
+        named = (schema, promise, ":memory:")
         with (
-            Database.open(few, schema, promise, ":memory:", name="few") as short,
-            Database.open(made, schema, promise, ":memory:", name="many") as long,
+            Database.open(few, *named, name="few", individual=individual) as short,
+            Database.open(made, *named, name="many", individual=individual) as long,
         ):
             question = _seconds(lambda turn: short.ask(small, credits=1 + turn / 8))
             many = _seconds(lambda turn: long.ask(small, credits=1 + turn / 8))
@@ -161,7 +166,8 @@ class Clock:
         A tick is the margin times a light question, rounded up to 1, 2 or 5 times a power of ten;
         or the owner's own choice, in seconds, for such a question.
         """
-        schema, rows, known = database.schema, public_rows(database), machine or Machine.measured()
+        schema, rows = database.schema, public_rows(database)
+        known = machine or Machine.measured(has_balances(database))
         light = known.seconds(rows * (len(schema.columns) + LIGHT), 1)
         usual = rounded(max(SHORTEST, MARGIN * light))
 

@@ -1,0 +1,65 @@
+"""`sulq balances`: the owner's histogram of people's own balances; and `individual` in a policy."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from tests.people import frame
+from typer.testing import CliRunner
+
+from sulq.cli import app
+from sulq.errors import InvalidQuery
+from sulq.policy import read_policy, write_policy
+
+POLICY = """
+[people]
+source = "people.parquet"
+ledger = "people.ledger"
+promise = {epsilon = 1, delta = 1e-6, queries = 5, neighbours = "add-remove"}
+individual = true
+columns.age = {number = [0, 120], step = 1}
+"""
+
+
+@pytest.fixture
+def policy(tmp_path, monkeypatch):
+    frame(200).to_parquet(tmp_path / "people.parquet")
+    (tmp_path / "sulq.toml").write_text(POLICY)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path / "sulq.toml"
+
+
+def run(*words):
+    return CliRunner().invoke(app, list(words))
+
+
+def test_the_owner_sees_how_many_have_spent_how_much(policy):
+    old = int((frame(200).age >= 60).sum())
+    for least in (60, 59, 58, 57, 56):
+        asked = run("ask", "count", "--where", f"age >= {least}")
+        assert asked.exit_code == 0, asked.output
+    found = run("balances", "people", "--json")
+    assert found.exit_code == 0, found.output
+    said = json.loads(found.stdout)
+    assert sum(said["people"]) == 200 and said["people"][-1] == old
+    assert "owner" in said["private"]
+    shown = run("balances")
+    assert f"{old}" in shown.stdout and "90 to 100 %" in shown.stdout
+
+
+def test_a_table_with_one_account_for_all_has_no_balances(policy):
+    policy.write_text(POLICY.replace("individual = true\n", ""))
+    found = run("balances")
+    assert found.exit_code == 2 and "sulq ledger" in found.output
+
+
+def test_the_policy_reads_back_and_refuses_other_words(policy):
+    (found,) = read_policy(policy).values()
+    assert found.individual
+    write_policy(policy.with_name("copy.toml"), [found], {})
+    (again,) = read_policy(policy.with_name("copy.toml")).values()
+    assert again.individual
+    policy.write_text(POLICY.replace("= true", '= "yes"'))
+    with pytest.raises(InvalidQuery, match="true or false"):
+        read_policy(policy)
