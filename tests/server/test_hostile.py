@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import ast
 import json
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from tests.server.conftest import new_key
@@ -90,3 +93,35 @@ def test_a_request_for_answers_looks_through_few_events(server, monkeypatch):
         found += page["entries"]
         upto = page["next"]
     assert len(found) == 3
+
+
+def test_one_callers_requests_stop_nobody_else(server, monkeypatch):
+    """Forty free plans that take for ever; a colleague's statement comes at once."""
+    stop, working = threading.Event(), []
+    service = server.app.state.service
+    real = service.plan
+
+    def endless(caller, table, body):
+        working.append(caller.name)
+        stop.wait(30)
+        return real(caller, table, body)
+
+    monkeypatch.setattr(service, "plan", endless)
+    body = {"questions": [SMOKERS["question"]], "credits": 1}
+    with ThreadPoolExecutor(40) as pool:
+        replies = [pool.submit(server.post, "plan", body) for _ in range(40)]
+        while not working:
+            time.sleep(0.01)
+        try:
+            begun = time.monotonic()
+            assert server.get("statement", "rival").status_code == 200
+            assert time.monotonic() - begun < 5
+            assert working == ["analyst"] * 2
+        finally:
+            stop.set()
+        assert {reply.result().status_code for reply in replies} == {200}
+
+
+def test_a_plan_too_large_to_price_for_nothing_is_refused(server):
+    body = {"questions": [SMOKERS["question"]] * 501, "credits": 1}
+    assert "several plans" in server.post("plan", body).json()["detail"]

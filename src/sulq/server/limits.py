@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sulq.errors import InvalidQuery
@@ -18,14 +19,17 @@ class Settings:
     """What an operator may choose."""
 
     threads: int = 8
+    each: int = 2  # requests of one caller that work at once
     most_bytes: int = 1_000_000
     most_depth: int = 256
     most_sums: int = 200_000
+    most_planned: int = 500  # questions of one plan
     most_waiting: int = 1_000
     body_seconds: float = 30.0
     reservation_idle: float = 3_600.0
     reply_days: int = 30
     pacing: bool = True
+    public_url: str | None = None  # where others reach it, if through a proxy
     delay: str | None = None  # instead of the clock: seconds that one row may add, S4.5
 
 
@@ -56,9 +60,27 @@ def check_depth(body: bytes, settings: Settings) -> None:
             )
 
 
+def check_together(bounds: Sequence[BoundQuery], settings: Settings) -> None:
+    """Refuse a plan that takes long to price, which is free; the questions and the schema decide.
+
+    Each question is priced next to all others that share its sums.
+    """
+    sums = sum(_sums(bound) for bound in bounds)
+    if sums > settings.most_sums or len(bounds) > settings.most_planned:
+        raise InvalidQuery(
+            f"this plan has {len(bounds):,} questions with {sums:,} sums, more than the"
+            f" {settings.most_planned:,} and {settings.most_sums:,} that are priced over HTTP;"
+            " make several plans"
+        )
+
+
+def _sums(bound: BoundQuery) -> int:
+    return bound.cells * max(1, len(bound.terms))
+
+
 def check_width(bound: BoundQuery, settings: Settings) -> None:
     """Refuse an answer too wide to send; the question and the schema decide."""
-    sums = bound.cells * max(1, len(bound.terms))
+    sums = _sums(bound)
     if sums > settings.most_sums:
         raise InvalidQuery(
             f"this answer has {sums:,} sums, more than the {settings.most_sums:,} that are sent"

@@ -14,6 +14,7 @@ from fastapi import Request
 
 from sulq.database.holding import held
 from sulq.server.access import Caller
+from sulq.server.fairness import INSIDE, Fairness, Place
 from sulq.server.problems import Problem
 from sulq.server.replies import digest_of
 from sulq.server.service import Asked, Service
@@ -27,25 +28,29 @@ WAITING = 16
 class Workers:
     """A bounded thread pool; who would wait too long is sent away instead."""
 
-    def __init__(self, threads: int, most_waiting: int) -> None:
+    def __init__(self, threads: int, most_waiting: int, each: int = 2) -> None:
+        """`each`: how many requests of one caller work at once."""
         self._pool = ThreadPoolExecutor(threads * WAITING, "sulq")
+        most = max(2 * threads, (threads + most_waiting) // INSIDE)
+        self._fair = Fairness(each, threads * WAITING // INSIDE, most)
         self._turns = threading.BoundedSemaphore(threads)
         self._most, self._running = threads + most_waiting, 0
         self._keys: dict[tuple[str, ...], tuple[asyncio.Lock, int]] = {}
 
-    async def run(self, work: Callable[..., T], *given: object) -> T:
-        """Blocking work, in a thread."""
+    async def run(self, work: Callable[..., T], *given: object, who: str = "") -> T:
+        """Blocking work, in a thread, for a caller."""
         if self._running >= self._most:
             raise too_many(1)
         self._running += 1
         try:
             loop = asyncio.get_running_loop()
-            return await loop.run_in_executor(self._pool, self._worked, work, given)
+            async with self._fair.place(who, self._turns) as place:
+                return await loop.run_in_executor(self._pool, self._worked, place, work, given)
         finally:
             self._running -= 1
 
-    def _worked(self, work: Callable[..., T], given: tuple[object, ...]) -> T:
-        with in_turn(self._turns):
+    def _worked(self, place: Place, work: Callable[..., T], given: tuple[object, ...]) -> T:
+        with in_turn(place):
             return work(*given)
 
     @asynccontextmanager
@@ -85,7 +90,9 @@ def service_of(request: Request) -> Service:
 async def in_thread(request: Request, work: Callable[..., T], *given: object) -> T:
     """Blocking work of a request, off the event loop."""
     workers: Workers = request.app.state.workers
-    return await workers.run(work, *given)
+    caller: Caller | None = getattr(request.state, "caller", None)
+    who = "" if caller is None else f"{caller.role} {caller.name}"
+    return await workers.run(work, *given, who=who)
 
 
 async def charged(

@@ -16,7 +16,7 @@ from sulq.server.access import Access, Caller, Role
 from sulq.server.books import answer_lines, event_lines, receipt_json, statement_reply
 from sulq.server.facts import check_facts, facts_of, stamped
 from sulq.server.grants import id_of
-from sulq.server.limits import Settings, check_width
+from sulq.server.limits import Settings, check_together, check_width
 from sulq.server.made_up import MadeUp
 from sulq.server.once import Charged, once
 from sulq.server.order import Order
@@ -348,7 +348,8 @@ class Service:
     def _plan(self, caller: Caller, table: str, body: PlanBody) -> Any:
         oracle = self.oracle(caller, table, body.reservation, body.facts_id)
         questions = [self._question(one) for one in body.questions]
-        plan = oracle.plan(
+        check_together([self._bound(caller, table, one) for one in questions], self.settings)
+        return oracle.plan(
             questions,
             credits=body.credits,
             within=body.within,
@@ -356,9 +357,6 @@ class Service:
             confidence=body.confidence,
             rows=body.rows,
         )
-        for line in plan.lines:
-            check_width(line.bound, self.settings)
-        return plan
 
 
 def ledger_name(caller: Caller) -> str:

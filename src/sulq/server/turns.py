@@ -6,12 +6,20 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from typing import Protocol
+
+
+class Turns(Protocol):
+    """What turns are taken from."""
+
+    def acquire(self) -> object: ...
+    def release(self) -> None: ...
 
 
 class Turn:
     """One of a bounded number; given back once, at the latest at the end."""
 
-    def __init__(self, turns: threading.Semaphore) -> None:
+    def __init__(self, turns: Turns) -> None:
         self._turns, self._has = turns, False
 
     def __enter__(self) -> Turn:
@@ -32,7 +40,7 @@ _mine: ContextVar[Turn | None] = ContextVar("turn", default=None)
 
 
 @contextmanager
-def in_turn(turns: threading.Semaphore) -> Iterator[None]:
+def in_turn(turns: Turns) -> Iterator[None]:
     """Work of this thread, when it is its turn."""
     with Turn(turns) as turn:
         token = _mine.set(turn)
