@@ -283,7 +283,7 @@ def test_own_questions_stay_however_much_others_ask(fresh: Served) -> None:
     before = mine_view(service, ANALYST, "people")
     assert (before.count, before.whole) == (2, "/t/people/ledger#mine")
     for age in range(30, 50):
-        fresh.database.ask(count(where=col("age") > age), credits="0.01")
+        fresh.database.ask(count(where=col("age") > age), credits=0.01)
     after = mine_view(service, ANALYST, "people")
     assert after == before and len(after.lines) == 2
     own = entries_view(service, ANALYST, "people", kind="mine")

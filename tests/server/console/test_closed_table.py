@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 
 from sulq import Database, Flag, Promise, Schema
+from sulq.errors import Refused
 from sulq.report import audit_report
 from sulq.server.access import Access, Caller, Role
 from sulq.server.app import Settings, create_app
@@ -59,8 +60,8 @@ def test_closed_by_the_owner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         assert "10 of 10 credits were never spent. Reason: study over." in page
         assert "Ask a question" not in page and "<h2>Start with" not in page
         assert ask_view(service, OWNER, "t").closed
-        view, _ = quoted_view(service, OWNER, "t", Wish("SELECT COUNT(*) FROM t WHERE a"))
-        assert view.state == "closed"
+        with pytest.raises(Refused, match="closed for good"):
+            quoted_view(service, OWNER, "t", Wish("SELECT COUNT(*) FROM t WHERE a"))
         report = audit_report(database.statement(), [], public=True)
         assert "closed for good; 10 of 10 credits were never spent" in report
         service.close()
