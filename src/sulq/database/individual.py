@@ -101,9 +101,13 @@ class Individual:
 
     def warm(self, ledger: Journal) -> None:
         """Take in every charge there is, so that no question has to wait for it."""
-        with self._lock:
-            if self._past is None:
-                self._follow(ledger, self._known(ledger), ledger.head)
+
+        def work() -> None:
+            with self._lock:
+                if self._past is None:
+                    self._follow(ledger, self._known(ledger), ledger.head)
+
+        _guarded(work)
 
     def charges(self, cost: Price, accounts: dict[str, Loss]) -> dict[str, Loss]:
         """What the accounts pay: the sampler's slack (TB.8); credits are the people's own."""

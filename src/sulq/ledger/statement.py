@@ -113,10 +113,9 @@ class Statement:
 
     @property
     def left(self) -> Fraction:
-        """Credits that the worst account has left; of secret balances, what shares may get."""
+        """Credits that the worst account has left; where people pay, accounts have all of them."""
         nothing = self.closed is not None
-        kept = self.granted_left if self.individual else self.spent
-        return Fraction(0) if nothing else less(self.cap, kept).credits_fraction
+        return Fraction(0) if nothing else less(self.cap, self.accounts[0].spent).credits_fraction
 
     @property
     def exceeded(self) -> Loss:
