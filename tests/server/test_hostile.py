@@ -9,10 +9,11 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from tests.server.conftest import new_key
+from tests.server.conftest import new_key, served
 
 from sulq import col, count
-from sulq.server import books
+from sulq.server import books, replies
+from sulq.server.app import Settings
 from sulq.server.console.ask_page import python_text
 from sulq.wire import SqlBody, question_json
 
@@ -125,3 +126,37 @@ def test_one_callers_requests_stop_nobody_else(server, monkeypatch):
 def test_a_plan_too_large_to_price_for_nothing_is_refused(server):
     body = {"questions": [SMOKERS["question"]] * 501, "credits": 1}
     assert "several plans" in server.post("plan", body).json()["detail"]
+
+
+def test_made_up_answers_are_not_kept(server):
+    sql, key = "SELECT age, count(*) AS n FROM people GROUP BY age", new_key()
+    for _ in range(2):
+        assert server.post("sql", {"sql": sql, "dummy": True}, key=key).status_code == 200
+    connection = server.app.state.service.replies._connection
+    assert connection.execute("SELECT count(*) FROM replies").get == 0
+
+
+def test_kept_replies_of_a_caller_have_a_size(tmp_path, monkeypatch):
+    monkeypatch.setattr(replies, "BYTES_PER_CALLER", 1_000)
+    store = replies.Replies.open(tmp_path / "replies.sqlite")
+    for number in range(20):
+        for caller in ("ann", "bob") if number == 0 else ("ann",):
+            name = replies.Name("table", caller, f"key-{number:06d}")
+            store.begin(name, b"digest", 0)
+            store.finish(name, b"x" * 100)
+    held = store._connection.execute("SELECT caller, sum(length(body)) FROM replies GROUP BY 1")
+    sizes = dict(held.fetchall())
+    store.close()
+    assert sizes["bob"] == 100 and 500 <= sizes["ann"] <= 1_300
+
+
+def test_a_reservation_has_a_least_size_and_ends_idle_whoever_comes(tmp_path, state):
+    with served(tmp_path, Settings(pacing=False, reservation_idle=0.2)) as server:
+        client = server.client()
+        small = client.post("/v1/tables/people/reservations", json={"credits": "1/1001"})
+        assert small.status_code == 422
+        client.post("/v1/tables/people/reservations", json={"credits": 30})
+        assert server.get("statement").json()["mine_exact"] == "10"
+        time.sleep(0.3)
+        server.get("statement", "rival")
+        assert server.get("statement").json()["mine_exact"] == "40"

@@ -21,6 +21,7 @@ from sulq.server.problems import Problem, out_of_order
 
 PER_CALLER = 20_000
 """Replies kept for one caller and table; older ones are forgotten, the ledger still knows them."""
+BYTES_PER_CALLER = 200_000_000
 SWEEP = 500  # writes between two sweeps
 _FIND = "SELECT digest, head, body FROM replies WHERE place = ? AND caller = ? AND key = ?"
 
@@ -46,7 +47,7 @@ class Replies:
 
     def __init__(self, connection: apsw.Connection, days: int) -> None:
         self._connection, self._days = connection, days
-        self._lock, self._written = threading.Lock(), 0
+        self._lock, self._written, self._bytes = threading.Lock(), 0, 0
 
     @classmethod
     def open(cls, path: Path | None = None, *, days: int = 30) -> Replies:
@@ -92,8 +93,9 @@ class Replies:
                 "UPDATE replies SET body = ? WHERE place = ? AND caller = ? AND key = ?",
                 (body, *name),
             )
-            self._written += 1
-        if self._written % SWEEP == 0:
+            self._written, self._bytes = self._written + 1, self._bytes + len(body)
+        if self._written % SWEEP == 0 or self._bytes > BYTES_PER_CALLER // 4:
+            self._bytes = 0
             self._sweep(name.table, name.caller)
 
     def forget(self, name: Name) -> None:
@@ -113,6 +115,12 @@ class Replies:
                 "DELETE FROM replies WHERE place = ?1 AND caller = ?2 AND key IN (SELECT key FROM"
                 " replies WHERE place = ?1 AND caller = ?2 ORDER BY at DESC LIMIT -1 OFFSET ?3)",
                 (table, caller, PER_CALLER),
+            )
+            self._connection.execute(
+                "DELETE FROM replies WHERE place = ?1 AND caller = ?2 AND key IN (SELECT key FROM"
+                " (SELECT key, sum(length(body)) OVER (ORDER BY at DESC, key) AS bytes FROM replies"
+                " WHERE place = ?1 AND caller = ?2 AND body IS NOT NULL) WHERE bytes > ?3)",
+                (table, caller, BYTES_PER_CALLER),
             )
 
     @contextmanager

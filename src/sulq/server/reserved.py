@@ -6,9 +6,19 @@ import secrets
 import threading
 import time
 from dataclasses import dataclass
+from fractions import Fraction
 
 from sulq.database.reserving import Reserved
+from sulq.errors import InvalidQuery
 from sulq.server.problems import not_found
+
+LEAST = Fraction(1, 1000)
+"""Credits: each reservation is two events in the books, for good."""
+
+
+def check_reserved(credits: Fraction) -> None:
+    if credits < LEAST:
+        raise InvalidQuery(f"a reservation has at least {float(LEAST):g} credits; got less")
 
 
 @dataclass(slots=True)

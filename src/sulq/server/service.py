@@ -23,7 +23,7 @@ from sulq.server.order import Order
 from sulq.server.pacing import Pace, pace_of
 from sulq.server.problems import Problem, not_for_this_role, not_found
 from sulq.server.replies import Name, Replies
-from sulq.server.reserved import Reservations
+from sulq.server.reserved import Reservations, check_reserved
 from sulq.server.tables import Tables
 from sulq.wire import (
     AnswerReply,
@@ -59,6 +59,7 @@ class Asked:
 
     bounds: Sequence[BoundQuery]
     work: Callable[[], Charged]
+    kept: bool = True  # made-up answers are not: they are free, and nobody pays for the disk
 
     @property
     def digests(self) -> frozenset[str]:
@@ -88,6 +89,7 @@ class Service:
     def database(self, caller: Caller, table: str) -> Database:
         """The table, if this token reaches it; opened again if its books were out of order."""
         found = self.known(caller, table)
+        self.reservations.sweep()  # whoever comes next gives back what lies idle
         self._order.restore(found)
         return found
 
@@ -197,7 +199,7 @@ class Service:
                 check_price(quote.credits, body.max_credits)
             return sql_reply(oracle.sql(body.sql, key=key, **terms))
 
-        return Asked([] if body.dummy else bounds, work)
+        return Asked([] if body.dummy else bounds, work, not body.dummy)
 
     def asked_plan(self, caller: Caller, table: str, body: PlanBody, key: str) -> Asked:
         """Several questions, charged together or not at all."""
@@ -244,6 +246,8 @@ class Service:
         def work() -> Charged:
             return stamped(asked.work(), database)
 
+        if not asked.kept:
+            return work().model_dump_json().encode()
         return once(self.replies, database, analyst, name, digest, asked.digests, work)
 
     def _name(self, caller: Caller, table: str, key: str) -> Name:
@@ -252,6 +256,7 @@ class Service:
         return Name(facts_of(self.database(caller, table)), ledger_name(caller), key)
 
     def reserve(self, caller: Caller, table: str, body: ReserveBody) -> ReservationReply:
+        check_reserved(body.credits)
         reserved = self.oracle(caller, table).reserve(body.credits)
         name = self.reservations.add(table, ledger_name(caller), reserved)
         left = reserved.remaining
