@@ -60,6 +60,20 @@ def test_roles_other_than_analysts_have_no_share(sulq):
     assert sulq("grant", "ann", "--days", "0").code == 2
 
 
+def test_one_token_ends_by_its_id(sulq):
+    for _ in range(2):
+        sulq("grant", "ann", "--credits", "5", "--json")
+    first, second = sulq("tokens", "--json").json
+    shown = sulq("tokens").out
+    assert first["id"] in shown and "given" in shown
+    assert sulq("revoke", "--token", first["id"], "--json").json["name"] == "ann"
+    states = [line["state"] for line in sulq("tokens", "--json").json]
+    assert states == ["revoked", "good"]
+    assert sulq("revoke", "--token", first["id"]).code == 3
+    assert sulq("revoke", "ann", "--token", second["id"]).code == 2
+    assert "1 token ended" in sulq("revoke", "ann").err
+
+
 def test_revoke_ends_tokens_and_returns_credits(sulq):
     sulq("grant", "ann", "5")
     found = sulq("revoke", "ann", "--reason", "left us", "--json").json

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,19 +19,20 @@ from sulq.server.tables import Tables
 
 
 @contextmanager
-def served(policy: Path = Path("sulq.toml")) -> Iterator[tuple[str, str]]:
-    """The address of people, and an analyst's token."""
+def served(policy: Path = Path("sulq.toml")) -> Iterator[tuple[str, str, str]]:
+    """The address of people, an analyst's token and an auditor's."""
     with opened(named(policy, None)) as database:
         database.grant("ann", 10)
         access = Access.open()
         token = access.lend("ann", Role.ANALYST)
+        auditor = access.lend("eve", Role.AUDITOR)
         settings = Settings(pacing=False)
         app = create_app(
             Tables({"people": database}), access, settings=settings, log=Log(io.StringIO())
         )
         try:
             with serving(app) as url:
-                yield f"{url}/people", token
+                yield f"{url}/people", token, auditor
         finally:
             access.close()
 
@@ -38,9 +40,10 @@ def served(policy: Path = Path("sulq.toml")) -> Iterator[tuple[str, str]]:
 @pytest.fixture
 def far(sulq, monkeypatch):
     """Run `sulq ...` with address and token in the environment, far from the policy."""
-    with served() as (url, token):
+    with served() as (url, token, auditor):
         monkeypatch.setenv("SULQ_URL", url)
         monkeypatch.setenv("SULQ_TOKEN", token)
+        monkeypatch.setenv("AUDITOR", auditor)
         Path("sulq.toml").rename("elsewhere.toml")
         yield sulq
 
@@ -110,7 +113,7 @@ def test_refusals_have_the_same_codes(far, monkeypatch):
 
 def test_the_token_may_come_from_a_file(sulq, tmp_path, monkeypatch):
     monkeypatch.delenv("SULQ_TOKEN", raising=False)
-    with served() as (url, token):
+    with served() as (url, token, _auditor):
         file = tmp_path / "token"
         file.write_text(token + "\n", "utf-8")
         words = ("quote", "mean", "age", "--json", "--url", url)
@@ -126,3 +129,21 @@ def test_nobody_there(sulq, monkeypatch):
     monkeypatch.setenv("SULQ_TOKEN", "sulq_" + "t" * 43)
     found = sulq("ask", "count", "--url", "http://127.0.0.1:1/people", "--json")
     assert found.code == 1 and found.json["kind"] == "Unreachable"
+
+
+def test_the_authority_of_a_server_and_hints_at_what_is_wrong(far, monkeypatch):
+    lost = far("ledger", "--ca", "nowhere.pem")
+    assert lost.code == 2 and "SULQ_CA" in lost.err and "nowhere.pem" in lost.err
+    monkeypatch.setattr("sulq.client.sending.FIRST", 0.001)
+    address = os.environ["SULQ_URL"]
+    secure = far("ledger", "--url", address.replace("http:", "https:"))
+    assert "does not speak https: is it http?" in secure.err
+    closed = far("ledger", "--url", "http://127.0.0.1:1/people")
+    assert "are host and port right?" in closed.err
+
+
+def test_whose_credits_are_told(far, monkeypatch):
+    assert "left for you" in far("ledger").out
+    monkeypatch.setenv("SULQ_TOKEN", os.environ["AUDITOR"])
+    read = far("ledger").out
+    assert "left for you" not in read and "not granted" in read

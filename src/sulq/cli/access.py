@@ -103,8 +103,14 @@ def grant(
 
 @guarded
 def revoke(
-    words: Annotated[list[str], typer.Argument(metavar="[TABLE] NAME", show_default=False)],
+    words: Annotated[
+        list[str] | None, typer.Argument(metavar="[TABLE] NAME", show_default=False)
+    ] = None,
     reason: Annotated[str, typer.Option(help="For the ledger, where everybody reads it.")] = "",
+    token: Annotated[
+        str | None,
+        typer.Option(metavar="ID", help="End this one token, by its id in `sulq tokens`."),
+    ] = None,
     named: Table = None,
     policy: Policy = POLICY,
     as_json: Json = False,
@@ -116,9 +122,14 @@ def revoke(
     from sulq.server.grants import take
     from sulq.server.presence import serving
 
-    source, rest = _chosen(policy, words, named)
+    if token is not None:
+        if words or reason or named is not None:
+            raise InvalidQuery("--token ends one token and no share: leave name and reason out")
+        _end_one(token, as_json)
+        return
+    source, rest = _chosen(policy, words or [], named)
     if len(rest) != 1:
-        raise InvalidQuery(f"want [TABLE] NAME, got {' '.join(words)!r:.60}")
+        raise InvalidQuery(f"want [TABLE] NAME, or --token ID, got {' '.join(words or [])!r:.60}")
     if (server := serving(source.ledger_path)) is not None:
         path = f"{server.path(source.name)}/grants/{quote(rest[0], safe='')}"
         found = server.request("DELETE", path, reason=reason)
@@ -133,7 +144,26 @@ def revoke(
         show_json({"analyst": found["name"], **found})
         return
     ended, back = found["tokens_ended"], credits_text(Fraction(found["returned_exact"]))
-    talk(f"{found['name']} on {found['table']}: {ended} tokens ended, {back} free to grant again")
+    many = "1 token" if ended == 1 else f"{ended} tokens"
+    talk(f"{found['name']} on {found['table']}: {many} ended, {back} free to grant again")
+
+
+def _end_one(token_id: str, as_json: bool) -> None:
+    """One token ends, wherever it is in use: servers read the same file. The share stays."""
+    from sulq.errors import Refused
+    from sulq.server.access import Access
+
+    access = Access.open()
+    try:
+        name = access.end(token_id)
+    finally:
+        access.close()
+    if name is None:
+        raise Refused(f"no token {token_id!r:.40} is good; `sulq tokens` lists them with their ids")
+    if as_json:
+        show_json({"token": token_id, "name": name, "tokens_ended": 1})
+        return
+    talk(f"token {token_id} of {name} ended; the share and other tokens stay as they are")
 
 
 @guarded
@@ -151,16 +181,18 @@ def tokens(as_json: Json = False) -> None:
         return
     rows = [
         (
+            line.token_id,
             line.name,
             str(line.role),
             ", ".join(sorted(line.tables.values())),
             line.state,
+            _day(line.created),
             "no end" if line.expires is None else _day(line.expires),
             "" if line.rate is None else str(line.rate),
         )
         for line in found
     ]
-    show(table(("name", "role", "tables", "state", "good until", "rate"), rows))
+    show(table(("id", "name", "role", "tables", "state", "given", "good until", "rate"), rows))
 
 
 def _chosen(policy: Path, words: list[str], named: str | None) -> tuple[TablePolicy, list[str]]:

@@ -9,6 +9,7 @@ import typer
 
 from sulq.cli.columns import columns
 from sulq.cli.options import (
+    Ca,
     Confidence,
     Credits,
     Key,
@@ -92,6 +93,7 @@ def quote(
     lookup: Lookup = None,
     url: Url = None,
     token_file: TokenFile = None,
+    ca: Ca = None,
     policy: Policy = POLICY,
     as_json: Json = False,
 ) -> None:
@@ -103,13 +105,13 @@ def quote(
         from sulq.cli.sql import quote_statement
 
         unused = _unused(where, within, edges, shares, other, exact)
-        asked_at = policy if url is None else far_table(url, token_file)
+        asked_at = policy if url is None else far_table(url, token_file, ca)
         quote_statement(
             asked_at, words, analyst, as_json, lookup or (), unused,
             confidence=confidence, credits=credits_of(credits), rows=rows,
         )  # fmt: skip
         return
-    source, rest = source_of(policy, words, url, token_file)
+    source, rest = source_of(policy, words, url, token_file, ca)
     schema = source.schema()
     asked = question(rest, where, edges or (), shares, other, schema)
     slip = edges_note(rest, edges or (), other, schema)
@@ -202,6 +204,7 @@ def ask(
     receipts: Receipts = None,
     url: Url = None,
     token_file: TokenFile = None,
+    ca: Ca = None,
     policy: Policy = POLICY,
     as_json: Json = False,
 ) -> None:
@@ -216,13 +219,13 @@ def ask(
         from sulq.cli.sql import ask_statement
 
         unused = _unused(where, within, edges, shares, other, exact)
-        asked_at = policy if url is None else far_table(url, token_file)
+        asked_at = policy if url is None else far_table(url, token_file, ca)
         ask_statement(
             asked_at, words, analyst, as_json, lookup or (), unused, receipts,
             confidence=confidence, credits=credits_of(credits), rows=rows, key=key,
         )  # fmt: skip
         return
-    source, rest = source_of(policy, words, url, token_file)
+    source, rest = source_of(policy, words, url, token_file, ca)
     schema = source.schema()
     asked = question(rest, where, edges or (), shares, other, schema)
     if exact:

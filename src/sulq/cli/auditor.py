@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sulq.cli.options import TableName, TokenFile, Url
+from sulq.cli.options import Ca, TableName, TokenFile, Url
 from sulq.cli.same_people import population_json
 from sulq.cli.screen import (
     POLICY,
@@ -54,6 +54,7 @@ def ledger(
     analyst: For = None,
     url: Url = None,
     token_file: TokenFile = None,
+    ca: Ca = None,
     policy: Policy = POLICY,
     as_json: Json = False,
 ) -> None:
@@ -70,7 +71,7 @@ def ledger(
     from sulq.ledger.inspection import inspect
     from sulq.schema.promise import Promise
 
-    source = source_named(policy, name, url, token_file)
+    source = source_named(policy, name, url, token_file, ca)
     if isinstance(source, FarTable):
         show_far_ledger(source, last, as_json)
         return

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sulq.cli.options import TokenFile, Url
+from sulq.cli.options import Ca, TokenFile, Url
 from sulq.cli.screen import POLICY, Json, Policy, guarded, number_text, show, show_json, table
 
 if TYPE_CHECKING:
@@ -18,13 +18,14 @@ def columns(
     name: Annotated[str | None, typer.Argument(metavar="[TABLE]", show_default=False)] = None,
     url: Url = None,
     token_file: TokenFile = None,
+    ca: Ca = None,
     policy: Policy = POLICY,
     as_json: Json = False,
 ) -> None:
     """What may be asked about: the columns, their bounds or values, and what is public."""
     from sulq.cli.far import source_named
 
-    source = source_named(policy, name, url, token_file)
+    source = source_named(policy, name, url, token_file, ca)
     found = [_column_facts(column, source.unit) for column in source.schema().columns]
     if as_json:
         show_json({"table": source.name, "unit": source.unit, "columns": found})

@@ -45,35 +45,48 @@ class FarTable:
 Source = TablePolicy | FarTable
 
 
-def far_table(url: str, token_file: Path | None) -> FarTable:
+def far_table(url: str, token_file: Path | None, ca: Path | None = None) -> FarTable:
     """Connected until the command ends."""
     from sulq.client import connect
 
     token = None
     if token_file is not None:
-        token = token_file.read_text(encoding="utf-8", errors="replace").strip()
-    remote = connect(url, token=token)
+        try:
+            token = token_file.read_text(encoding="utf-8", errors="replace").strip()
+        except OSError:
+            raise InvalidQuery(f"--token-file: {token_file} cannot be read") from None
+    if ca is not None and not ca.is_file():
+        raise InvalidQuery(f"--ca (or SULQ_CA): there is no file {ca}")
+    remote = connect(url, token=token, verify=True if ca is None else ca)
     at_the_end.callback(remote.close)
     return FarTable(remote)
 
 
 def source_of(
-    policy: Path, words: Sequence[str], url: str | None, token_file: Path | None
+    policy: Path,
+    words: Sequence[str],
+    url: str | None,
+    token_file: Path | None,
+    ca: Path | None = None,
 ) -> tuple[Source, list[str]]:
     """The table of a question, here or there, and the words after its name."""
     if url is None:
         return asked_of(policy, words)
-    found = far_table(url, token_file)
+    found = far_table(url, token_file, ca)
     return found, list(words[1:] if words[:1] == [found.name] else words)
 
 
 def source_named(
-    policy: Path, name: str | None, url: str | None, token_file: Path | None
+    policy: Path,
+    name: str | None,
+    url: str | None,
+    token_file: Path | None,
+    ca: Path | None = None,
 ) -> Source:
     """The table called `name`, or that of the address."""
     if url is None:
         return named(policy, name)
-    found = far_table(url, token_file)
+    found = far_table(url, token_file, ca)
     if name not in (None, found.name):
         raise InvalidQuery(f"the address is that of {found.name!r}, got {name!r:.60}; say one")
     return found

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sulq.cli.options import Credits, Name, Receipts, TokenFile, Url, Where
+from sulq.cli.options import Ca, Credits, Name, Receipts, TokenFile, Url, Where
 from sulq.cli.screen import (
     POLICY,
     Json,
@@ -110,6 +110,7 @@ def learn(
     receipts: Receipts = None,
     url: Url = None,
     token_file: TokenFile = None,
+    ca: Ca = None,
     policy: Policy = POLICY,
     as_json: Json = False,
 ) -> None:
@@ -123,7 +124,7 @@ def learn(
     from sulq.cli.far import asker, source_named
     from sulq.cli.questions import credits_of, hinted
 
-    source = source_named(policy, name, url, token_file)
+    source = source_named(policy, name, url, token_file, ca)
     schema = source.schema()
     features = [part.strip() for part in (columns or "").split(",")]
     cap = credits_of(credits)

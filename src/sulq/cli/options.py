@@ -24,4 +24,8 @@ Url = Annotated[
 TokenFile = Annotated[
     Path | None, typer.Option(help="With --url: the file of your token; else SULQ_TOKEN.")
 ]
+Ca = Annotated[
+    Path | None,
+    typer.Option(envvar="SULQ_CA", help="With --url: the server's own certificate authority."),
+]
 Receipts = Annotated[Path | None, typer.Option(help="Append the signed receipt to this file.")]

@@ -7,7 +7,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sulq.cli.options import Confidence, Credits, Key, Name, Receipts, Rows, TokenFile, Url, Within
+from sulq.cli.options import (
+    Ca,
+    Confidence,
+    Credits,
+    Key,
+    Name,
+    Receipts,
+    Rows,
+    TokenFile,
+    Url,
+    Within,
+)
 from sulq.cli.screen import (
     POLICY,
     Json,
@@ -59,6 +70,7 @@ def plan(
     receipts: Receipts = None,
     url: Url = None,
     token_file: TokenFile = None,
+    ca: Ca = None,
     policy: Policy = POLICY,
     as_json: Json = False,
 ) -> None:
@@ -77,7 +89,9 @@ def plan(
     if not yes and (key is not None or receipts is not None):
         raise InvalidQuery("--key and --receipts belong to asking: add --yes")
     found_at: tuple[Source, list[str]]
-    found_at = chosen(policy, words) if url is None else (far_table(url, token_file), list(words))
+    found_at = (
+        chosen(policy, words) if url is None else (far_table(url, token_file, ca), list(words))
+    )
     source, texts = found_at
     if not texts:
         raise InvalidQuery('name the questions: sulq plan "count where smoker" "mean age"')

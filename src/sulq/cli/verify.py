@@ -16,6 +16,11 @@ MOST_LISTED = 12
 CHAIN = "ledger.jsonl"
 """What `sulq ledger --export` is usually called; taken if it lies beside the receipts."""
 
+FROM = "from `sulq ledger --export` or from Download on the console's Ledger page"
+
+SIGNED = "signed"
+"""By the key that was given; whether the chain has it, only a chain can tell."""
+
 What = Annotated[str | None, typer.Argument(metavar="[TABLE|RECEIPTS]", show_default=False)]
 Receipts = Annotated[Path | None, typer.Option(help="A file with one receipt to a line.")]
 Key = Annotated[
@@ -23,7 +28,8 @@ Key = Annotated[
     typer.Option("--key", "--public-key", help="The public key: no ledger is needed then."),
 ]
 ChainFile = Annotated[
-    Path | None, typer.Option(help="A chain from `sulq ledger --export`, in place of a ledger.")
+    Path | None,
+    typer.Option(help="A chain in place of a ledger: of `sulq ledger --export`, or downloaded."),
 ]
 Head = Annotated[str | None, typer.Option(help="A head you noted: the chain must contain it.")]
 
@@ -61,7 +67,7 @@ def verify(
         later = found.last - upto
         report["head_is"] = "the last event" if not later else f"{later} events before the last"
     results = [_judged(number, line, found, key, upto) for number, line in enumerate(lines, 1)]
-    bad = [result for result in results if result["result"] != "genuine"]
+    bad = [result for result in results if result["remedy"]]
     report |= {"receipts": len(lines)}
     if as_json:
         show_json({"verified": not bad, **report, "results": results})
@@ -101,14 +107,13 @@ def _chain(
         if not receipts:
             raise InvalidQuery("--key checks receipts: give --receipts FILE too")
         if head is not None:
-            raise InvalidQuery(
-                "a head is checked in a chain: give --chain FILE too, from `sulq ledger --export`"
-            )
-        return None, {"public_key": key}
+            raise InvalidQuery(f"a head is checked in a chain: give --chain FILE too, {FROM}")
+        note = f"signatures alone: that they stand in the chain takes --chain FILE, {FROM}"
+        return None, {"public_key": key, "note": note}
     if receipts and name is None and not policy.exists():
         raise InvalidQuery(
-            f"nothing to check against: there is no {policy}; give --key KEY, or --chain FILE from"
-            " `sulq ledger --export`"
+            f"nothing to check against: there is no {policy}; give --key KEY, or --chain FILE,"
+            f" {FROM}"
         )
     return _ledger_chain(policy, name)
 
@@ -123,7 +128,8 @@ def _ledger_chain(policy: Path, name: str | None) -> tuple[Chain, dict[str, Any]
     if found.anchor is None:
         raise Refused(
             "the chain verifies, but its anchor in the state directory is lost or does not"
-            " verify; `sulq recover` opens the table at the most that can be proved spent"
+            " verify: is SULQ_STATE the directory that this ledger was made with? If the anchor is"
+            " truly lost, `sulq recover` opens the table at the most that can be proved spent"
         )
     if not found.anchored:
         raise Refused(
@@ -158,11 +164,13 @@ def _place(chain: Chain, head: str) -> int:
 def _judged(
     number: int, line: str, chain: Chain | None, key: str | None, upto: int | None
 ) -> dict[str, Any]:
-    from sulq.ledger.exported import REMEDIES, judge_signature
+    from sulq.ledger.exported import GENUINE, REMEDIES, judge_signature
 
     said, receipt = judge_signature(line, [key or ""]) if chain is None else chain.judge(line, upto)
+    if chain is None and said == GENUINE:
+        said = SIGNED
     entry = None if receipt is None else receipt.body["seq"]
-    return {"line": number, "entry": entry, "result": said, "remedy": REMEDIES[said]}
+    return {"line": number, "entry": entry, "result": said, "remedy": REMEDIES.get(said, "")}
 
 
 def _show(report: dict[str, Any], results: list[dict[str, Any]], bad: list[dict[str, Any]]) -> None:

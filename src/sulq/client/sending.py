@@ -60,14 +60,29 @@ class Sender:
         said = f"no reply from {self.address.base} ({type(error).__name__})"
         if _untrusted(error):
             raise Unreachable(
-                f"{self.address.base} has no certificate that is trusted here; give verify= the"
-                " file of its own authority; the token was not sent"
+                f"{self.address.base} has no certificate that is trusted here; give verify="
+                " (--ca or SULQ_CA on the command line) the file of its own authority; the token"
+                " was not sent"
             ) from None
-        lost = Unreachable(f"{said}; {self._remedy(call)}", call.key)
         unsent = isinstance(error, httpx.ConnectError | httpx.ConnectTimeout | httpx.PoolTimeout)
+        hint = self._hint(error, unsent)
+        lost = Unreachable(f"{said}; {hint}{self._remedy(call)}", call.key)
         if not call.again and not unsent:
             raise lost from None
         return Again(pause(attempt), lost)
+
+    def _hint(self, error: httpx.TransportError, unsent: bool) -> str:
+        """What is mostly wrong where nothing came back at all."""
+        told = str(error).upper()
+        if self.address.encrypted and ("SSL" in told or "TLS" in told):
+            return "what answers there does not speak https: is it http? "
+        if unsent:
+            return "is the server running, and are host and port right? "
+        if not self.address.encrypted and isinstance(
+            error, httpx.RemoteProtocolError | httpx.ReadError
+        ):
+            return "is it https? "
+        return ""
 
     def _remedy(self, call: Call[T]) -> str:
         if call.key is not None and call.again:
@@ -100,7 +115,8 @@ class Sender:
         try:
             told = Problem.model_validate_json(response.content)
         except ValidationError:
-            said = f"{self.address.base} replied with status {response.status_code}, not as sulq"
+            said = f"{self.address.base} replied with status {response.status_code}, not as sulq:"
+            said += " are scheme (http or https), port and path right?"
             return Unreachable(f"{said}; {self._remedy(call)}", call.key), ""
         error = error_of(told)
         if isinstance(error, Unreachable):

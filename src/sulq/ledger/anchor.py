@@ -38,8 +38,9 @@ class Anchor:
             self._handle = os.open(path, os.O_RDWR)
         except OSError:
             raise Refused(
-                f"the anchor {path} is lost or cannot be written; `sulq recover` opens "
-                "the ledger at the most that can be proved spent"
+                f"the anchor {path} is lost or cannot be written: is SULQ_STATE the directory that"
+                " this ledger was made with? If it is truly lost, `sulq recover` opens the ledger"
+                " at the most that can be proved spent"
             ) from None
 
     def move(self, mark: Mark, seal: bytes | None = None) -> None:

@@ -46,7 +46,10 @@ def read_key(path: Path, public: str) -> Key:
     """The key at `path`, if it is the one whose public half the ledger names."""
     secret = read_private(path)
     if secret is None:
-        raise Refused(f"the signing key {path} is lost; `sulq recover` makes a new one")
+        raise Refused(
+            f"there is no signing key {path}: is SULQ_STATE the directory that this ledger was"
+            " made with? If the key is truly lost, `sulq recover` makes a new one"
+        )
     try:
         key = Key(secret)
     except ValueError:

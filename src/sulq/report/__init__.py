@@ -110,7 +110,8 @@ def _budget(account: Account) -> str:
         lines.append(("so far", f"{said} <small>(indicative)</small>"))
     big = f"{left_text(left)} <small>of {left_text(cap)} credits left</small>"
     if seen.closed is not None:
-        never = f"{left_text(left)} of {left_text(cap)} credits were never spent"
+        unspent = left_text(max(cap - account.spent, Fraction(0)))
+        never = f"{unspent} of {left_text(cap)} credits were never spent"
         big = f"0 left <small>closed for good; {never}</small>"
     return (
         '<section class="card"><h2>Budget for life</h2>'

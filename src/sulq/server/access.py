@@ -180,6 +180,29 @@ class Access:
                 met += 1
         return met
 
+    def end(self, token_id: str) -> str | None:
+        """End one token at once; whose it was, None if there is no such good one."""
+        with self._changing() as write:
+            row = write(f"SELECT {_COLUMNS} FROM tokens WHERE id = ?", (token_id,)).fetchone()  # noqa: S608
+            line = None if row is None else _line(row)
+            if line is None or line.state != "good":
+                return None
+            write("UPDATE tokens SET revoked = ? WHERE id = ?", (int(time.time()), token_id))
+        return line.name
+
+    def end_ledger(self, ledger: str) -> int:
+        """End every token that reaches a table of this ledger; how many there were."""
+        met = 0
+        with self._changing() as write:
+            rows = write(f"SELECT {_COLUMNS} FROM tokens").fetchall()  # noqa: S608
+            for line in map(_line, rows):
+                ours = any(table.startswith(f"{ledger}/") for table in line.tables)
+                if ours and line.state == "good":
+                    end = (int(time.time()), line.token_id)
+                    write("UPDATE tokens SET revoked = ? WHERE id = ?", end)
+                    met += 1
+        return met
+
     def change(
         self,
         name: str,
