@@ -138,6 +138,13 @@ def test_tokens_by_a_name_alone_are_ended(tmp_path):
     again.close()
 
 
+def test_all_tokens_of_a_ledger_end_with_its_recovery(access):
+    mine = access.issue("ann", Role.OWNER, {"one/people": "people"})
+    other = access.issue("ann", Role.OWNER, {"oneself/people": "people"})
+    assert access.end_ledger("one") == 1
+    assert access.caller(mine) is None and access.caller(other) is not None
+
+
 def test_the_list_has_no_secrets(access):
     token = access.issue("ann", Role.ANALYST, {"a": "first"}, rate=Rate(3, "s"))
     (line,) = access.list()

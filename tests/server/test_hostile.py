@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import ast
 import json
+import socket
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
+import httpx
 import pytest
+import uvicorn
 from tests.server.conftest import new_key, served
 
 from sulq import col, count
-from sulq.server import books, replies
+from sulq.errors import InvalidQuery
+from sulq.server import books, impatient, replies
+from sulq.server.address import public_url
 from sulq.server.app import Settings
 from sulq.server.console.ask_page import python_text
 from sulq.wire import SqlBody, question_json
@@ -160,3 +165,47 @@ def test_a_reservation_has_a_least_size_and_ends_idle_whoever_comes(tmp_path, st
         time.sleep(0.3)
         server.get("statement", "rival")
         assert server.get("statement").json()["mine_exact"] == "40"
+
+
+def test_links_and_code_name_the_public_address(tmp_path, state):
+    settings = Settings(pacing=False, public_url="https://sulq.example")
+    with served(tmp_path, settings) as server:
+        body = {"name": "zoe", "credits": 1}
+        link = server.client("owner").post("/v1/tables/people/grants", json=body).json()["link"]
+        assert link.startswith("https://sulq.example/enter#")
+        asking = {"sql": "SELECT count(*) AS n FROM people", "dummy": True}
+        page = server.client().post(
+            "/console/people/ask", json=asking, headers={"Idempotency-Key": new_key()}
+        )
+        assert "https://sulq.example/people" in page.text
+
+
+@pytest.mark.parametrize("given", ["sulq.example", "ftp://x", "https://", "https://x/?a=1"])
+def test_a_public_address_is_one(given):
+    with pytest.raises(InvalidQuery, match=r"https://sulq\.example"):
+        public_url(given)
+    assert public_url("https://x/y/") == "https://x/y"
+
+
+@pytest.mark.parametrize("said", [b"", b"GET /healthz HTTP/1.1\r\nHost: x\r\nX-Slow: "])
+def test_a_silent_connection_is_closed(server, monkeypatch, said):
+    monkeypatch.setattr(impatient, "FIRST", 0.3)
+    config = uvicorn.Config(server.app, port=0, log_config=None, http=impatient.Impatient,
+                            lifespan="off")  # fmt: skip
+    running = uvicorn.Server(config)
+    thread = threading.Thread(target=running.run, daemon=True)
+    thread.start()
+    while not running.started:
+        time.sleep(0.01)
+    where = running.servers[0].sockets[0].getsockname()
+    try:
+        with socket.create_connection(where, timeout=10) as silent:
+            silent.sendall(said)
+            assert silent.recv(1) == b""
+        with httpx.Client(base_url=f"http://127.0.0.1:{where[1]}") as client:
+            for _ in range(2):
+                assert client.get("/healthz").status_code == 200
+                time.sleep(0.4)
+    finally:
+        running.should_exit = True
+        thread.join(10)

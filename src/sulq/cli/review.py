@@ -36,6 +36,7 @@ from sulq.ledger.recovery import Recovery, recover
 from sulq.policy import TablePolicy
 from sulq.policy.survey import Survey
 from sulq.schema.promise import Promise
+from sulq.server.grants import end_tokens
 
 SIZES = (10_000, 100_000, 1_000_000)
 WEAK_EPSILON = 5
@@ -327,6 +328,8 @@ def run_recovery(
     if not expected.whole and not yes:
         _confirm(expected)
     _tell(_recovered(policy, policy.ledger_path, receipts), dry_run=False, as_json=as_json)
+    if ended := end_tokens(_seen(policy.ledger_path, policy.name).ledger):
+        talk(f"{ended} tokens for this ledger's tables were ended; `sulq grant` gives new ones")
 
 
 def _tell(outcome: Outcome, *, dry_run: bool, as_json: bool) -> None:

@@ -36,6 +36,13 @@ def serve(
         Path | None, typer.Option(help="Certificate chain (PEM).", show_default=False)
     ] = None,
     tls_key: Annotated[Path | None, typer.Option(help="Its key (PEM).", show_default=False)] = None,
+    public_url: Annotated[
+        str | None,
+        typer.Option(
+            help="Where others reach it, if through a proxy: for links and code.",
+            show_default=False,
+        ),
+    ] = None,
     pacing: Annotated[
         bool,
         typer.Option("--pacing/--no-pacing", help="Replies on a public clock; off only locally."),
@@ -76,6 +83,7 @@ def serve(
         open_browser=open_browser,
         as_json=as_json,
         policy=policy_file(file, policy),
+        public=public_url,
     )
     talk("stopped; every answer that was charged is stored")
 
@@ -89,17 +97,19 @@ def run(
     open_browser: bool | None,
     as_json: bool,
     policy: Path | None = None,
+    public: str | None = None,
 ) -> None:
     """Listen, open the tables, serve, close the tables."""
     from sulq.cli.opening import opened
     from sulq.cli.serving import serve_tables
     from sulq.database import Database
+    from sulq.server.address import public_url as checked_url
     from sulq.server.app import Settings
     from sulq.server.logs import Log
     from sulq.server.pacing import charging_for_time
     from sulq.server.tables import Tables
 
-    settings = Settings(pacing=pacing, delay=delay)
+    settings = Settings(pacing=pacing, delay=delay, public_url=checked_url(public))
     with where.listen() as listening, ExitStack() as stack:
 
         def published(table: TablePolicy) -> Database:

@@ -22,6 +22,7 @@ from sulq.errors import InvalidQuery, Refused
 from sulq.report import asked, audit_report
 from sulq.server.access import Access, Role
 from sulq.server.app import Settings, create_app
+from sulq.server.impatient import Impatient
 from sulq.server.logs import Log
 from sulq.server.presence import announced
 from sulq.server.tables import Tables
@@ -149,11 +150,12 @@ def serve_tables(
 
         def told() -> None:
             stack.enter_context(announced(tables, access, address, where.certificate))
-            link = f"{address}/enter#{access.link_code(token)}"
+            link = f"{settings.public_url or address}/enter#{access.link_code(token)}"
             started(Started(address, link, lambda: setattr(server[0], "should_exit", True)))
 
         config = uvicorn.Config(
             app,
+            http=Impatient,
             log_config=None,
             access_log=False,
             server_header=False,

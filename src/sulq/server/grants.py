@@ -83,6 +83,15 @@ def take(
     return {**found, "tokens_ended": ended, **both("returned", returned)}
 
 
+def end_tokens(ledger: str) -> int:
+    """All of a ledger's tables: what came from a backup may hold tokens that were revoked since."""
+    access = Access.open()
+    try:
+        return access.end_ledger(ledger)
+    finally:
+        access.close()
+
+
 def lines(database: Database, table: str, access: Access) -> list[dict[str, Any]]:
     """Everybody with a share of the table or a token for it."""
     shares = [line.name for line in database.statement().statement.analysts if line.granted]

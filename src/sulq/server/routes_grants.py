@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from sulq.errors import InvalidQuery
 from sulq.server import grants
 from sulq.server.access import Caller, Role, require
+from sulq.server.address import base_of
 from sulq.server.rates import Rate
 from sulq.server.running import in_thread, service_of
 from sulq.wire.bodies import Amount
@@ -68,7 +69,7 @@ async def granted(request: Request, table: str, body: NewGrant, caller: Owner) -
     def work() -> dict[str, Any]:
         database = service.database(caller, table)
         token, line = grants.give(database, table, service.access, body.name, body.terms(body.role))
-        link = f"{str(request.base_url).rstrip('/')}/enter#{service.access.link_code(token)}"
+        link = f"{base_of(request)}/enter#{service.access.link_code(token)}"
         return {"token": token, "link": link, "role": str(body.role), **line}
 
     return await in_thread(request, work)

@@ -17,6 +17,7 @@ from sulq.errors import SulqError
 from sulq.query.spelling import question_text
 from sulq.schema.columns import Schema
 from sulq.server.access import Caller
+from sulq.server.address import base_of
 from sulq.server.console.answer_view import AnswerView, answer_view
 from sulq.server.console.history import history
 from sulq.server.console.pages import Asker, fragment, page, problem_card
@@ -274,7 +275,7 @@ async def quote(request: Request, table: str, body: WishBody, caller: Asker) -> 
 async def ask(request: Request, table: str, body: AskWishBody, caller: Asker, key: Key) -> Response:
     """The answer, charged once per key and on the table's clock; a refusal is free."""
     service = service_of(request)
-    base = str(request.base_url).rstrip("/")
+    base = base_of(request)
     raw = None
     try:
         raw = await charged(

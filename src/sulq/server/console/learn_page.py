@@ -28,6 +28,7 @@ from sulq.database.holding import held
 from sulq.errors import InvalidQuery, SulqError, TooNoisy
 from sulq.schema.columns import Category, Flag
 from sulq.server.access import Caller
+from sulq.server.address import base_of
 from sulq.server.console.charts import gauge
 from sulq.server.console.learn_view import learned_view, python_text, spent_text
 from sulq.server.console.pages import Asker, fragment, rendered
@@ -315,7 +316,7 @@ async def fit(request: Request, table: str, body: LearnBody, caller: Asker) -> R
     if name in _running:
         raise too_many(5)
     run = Fit(service, caller, table, body)
-    base = str(request.base_url).rstrip("/")
+    base = base_of(request)
 
     async def stream() -> AsyncIterator[bytes]:
         _running.add(name)
