@@ -159,12 +159,13 @@ def test_after_a_crash_the_next_opening_gives_back_what_was_not_spent(place):
     assert again.statement().reservations == ()
     assert (spent(again), left(again)) == (credits(3), credits(7))
     again.close()
-    assert bodies(place)[-1] | {"at": 0} == {
+    assert bodies(place)[-1] | {"at": 0, "salt": ""} == {
         "kind": "return",
         "table": "people",
         "reservation": aside.reservation,
         "void": True,
         "at": 0,
+        "salt": "",
     }
     assert spent(publish(place)) == credits(3)  # and replays
 
