@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from tests.cli.conftest import POLICY
 
+from sulq.server.access import Access
+
 
 def test_init_writes_types_and_no_values(sulq):
     reply = sulq("init", "people.parquet", "-o", "new.toml")
@@ -183,6 +185,17 @@ def test_recover_finds_a_whole_ledger_whole(sulq):
     sulq("ask", "count", "--where", "smoker")
     reply = sulq("recover")
     assert (reply.code, "nothing was lost" in reply.err) == (0, True)
+
+
+def test_recover_ends_the_tokens(sulq):
+    """A backup of the state may hold some that were revoked since."""
+    token = sulq("grant", "ann", "--credits", "1").out.strip()
+    sulq("recover", "--dry-run")
+    assert sulq("tokens", "--json").json[0]["state"] == "good"
+    assert "1 tokens" in sulq("recover").err
+    access = Access.open()
+    assert access.caller(token) is None
+    access.close()
 
 
 def test_receipts_are_one_to_a_line(sulq):
