@@ -99,7 +99,9 @@ class Account:
         if self.statement.closed is not None:
             lines.append(f"closed for good, {self.statement.closed}")
         if self.statement.amended:
-            lines.append(f"amended {len(self.statement.amended)} times; this is what holds now")
+            times = len(self.statement.amended)
+            often = "once" if times == 1 else f"{times} times"
+            lines.append(f"amended {often}; this is what holds now")
         if self.statement.grown:
             lines.append(
                 f"version {len(self.statement.grown) + 1} of the data; what was spent on earlier"

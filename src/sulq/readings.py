@@ -326,13 +326,20 @@ def _rounding_note(bound: BoundQuery, spread: float, rows: int | None, size: int
     return f"rounding may add up to {worst:.3g}, {worst / spread:.0%} of the standard error"
 
 
+def _everybody(bound: BoundQuery, size: int) -> str:
+    """What is assumed of the public size where nobody says how many rows match."""
+    if bound.schema is None or bound.schema.unit == "row":
+        return f"assumes that all {size:,} rows match; say rows=..."
+    return f"assumes {size:,} matching rows, one for each person; say rows=..."
+
+
 def _ratio_forecast(
     bound: BoundQuery, spreads: list[float], rows: int | None, size: int | None
 ) -> Forecast:
     matching = rows if rows is not None else size
     if not matching:
         return Forecast(None, lambda c: None, "say rows=... (how many match) for an error bar")
-    note = "" if rows is not None else f"assumes that all {matching:,} rows match; say rows=..."
+    note = "" if rows is not None else _everybody(bound, matching)
     half_range = float((bound.terms[1].high - bound.terms[1].low) / 2)
     if bound.statistic.kind == "mean":
         error = math.hypot(spreads[1], half_range * spreads[0]) / matching

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import datetime
 import gzip
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -90,3 +92,17 @@ def test_headers_must_name_every_column_once(tmp_path: Path, content: str) -> No
     path.write_text(content)
     with pytest.raises(InvalidQuery):
         opened(path)
+
+
+@pytest.mark.parametrize("missing", ["NA", "", "n/a", "unknown"])
+@pytest.mark.parametrize("high", [100, datetime.date(2030, 1, 1), datetime.datetime(2030, 1, 1)])
+def test_what_is_no_number_is_null_whatever_else_is_read(
+    tmp_path: Path, missing: str, high: Any
+) -> None:
+    low = high.replace(year=2000) if hasattr(high, "year") else 0
+    value = str(high) if hasattr(high, "year") else "7"
+    path = tmp_path / "t.csv"
+    path.write_text("x,c\n" + "\n".join(f"{missing if i % 5 else value},a" for i in range(50)))
+    engine = open_engine(path, Schema(Number("x", low, high), Category("c", ["a"])))
+    assert engine.size() == 50
+    engine.close()

@@ -98,6 +98,9 @@ def init(
         show_json({"policy": output, "table": called, "not_askable_yet": drafted.unready})
         return
     talk(f"wrote {output} for table {called}: {len(drafted.columns)} columns to review")
+    for note in notes.values():
+        if "reads as numbers" in note:
+            talk(f"note: {note}")
     if from_data:
         talk("bounds and values are proposed from the data; each stays closed until you remove")
         talk("proposed = true, which says: everybody may know this")

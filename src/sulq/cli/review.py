@@ -30,8 +30,8 @@ from sulq.demo import own_state
 from sulq.engines.engine import open_engine
 from sulq.errors import InvalidQuery, Refused
 from sulq.ledger.book import Files
-from sulq.ledger.inspection import Inspection, copy_ledger, inspect
-from sulq.ledger.places import is_shared
+from sulq.ledger.inspection import Inspection, copy_ledger, inspect, is_there
+from sulq.ledger.places import is_shared, place_name
 from sulq.ledger.recovery import Recovery, recover
 from sulq.policy import TablePolicy
 from sulq.policy.survey import Survey
@@ -133,6 +133,8 @@ class Review:
             print()
         rows = "" if self.rows is None else f", {self.rows:,} {self.whom}"
         verdict = "ready to publish" if self.ready else "not ready"
+        if is_there(self.policy.ledger_path):
+            verdict = f"published (ledger {place_name(self.policy.ledger_path)})"
         print(f"{self.policy.name}: {verdict}{rows}")
         print(f"promise: {promise_text(self.policy.promise, self.policy.unit)}")
         print()

@@ -125,14 +125,17 @@ def _flag(x: str, kind: str) -> Read | None:
 
 
 def read_text(column: Column, x: str) -> Read:
-    """The expression for a column of a CSV file, where every cell is text."""
+    """The expression for a column of a CSV file, where every cell is text.
+
+    `trim` also keeps the engine from casting while it reads the file, where it would not only try.
+    """
     match column:
         case Number(kind="number"):
-            return f"TRY_CAST({x} AS DOUBLE)", "real"
+            return f"TRY_CAST(trim({x}) AS DOUBLE)", "real"
         case Number(kind="date"):
-            return f"(TRY_CAST({x} AS DATE) - DATE '1970-01-01')", "whole"
+            return f"(TRY_CAST(trim({x}) AS DATE) - DATE '1970-01-01')", "whole"
         case Number():
-            zoned = f"CAST(TRY_CAST({x} AS TIMESTAMP WITH TIME ZONE) AS TIMESTAMP)"
+            zoned = f"CAST(TRY_CAST(trim({x}) AS TIMESTAMP WITH TIME ZONE) AS TIMESTAMP)"
             return _forever(zoned, f"CAST(epoch_us({zoned}) AS DOUBLE) / 1000000", FOREVER), "real"
         case Category(values=values) if values and isinstance(values[0], int):
             whole = f"regexp_full_match(trim({x}), '[+-]?[0-9]+')"

@@ -70,12 +70,25 @@ class Survey:
             if facts is None:
                 notes[column] = f"{column} has type {kind}, which cannot be asked about: hidden"
                 continue
+            if kind in TEXT and self._like_numbers(column):
+                notes[column] = (
+                    f"{column} is text, though much of it reads as numbers. Declare a number,"
+                    f' "{column}" = {{number = [low, high]}}, and whatever does not read as one'
+                    " (NA, n/a, an empty field) is NULL"
+                )
             if from_data and facts != {"flag": True}:
                 facts = {**self._proposed(column, kind), "proposed": True}
             columns.append(ColumnPolicy(column, facts))
         if not columns:
             raise InvalidQuery(f"{self.path.name} has no column that can be asked about")
         return TablePolicy(name, source, ledger, SUGGESTED, tuple(columns)), notes
+
+    def _like_numbers(self, column: str) -> bool:
+        """True if most of a text column reads as numbers: some word for "missing" is between."""
+        x = '"' + column.replace('"', '""') + '"'
+        number = f"count(TRY_CAST(trim(CAST({x} AS VARCHAR)) AS DOUBLE))"
+        share = self._ask(f"SELECT {number}, count({x}) FROM source")[0]  # noqa: S608
+        return bool(share[1]) and 2 * int(share[0]) > int(share[1])
 
     def _proposed(self, column: str, kind: str) -> dict[str, Any]:
         x = '"' + column.replace('"', '""') + '"'

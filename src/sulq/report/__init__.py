@@ -153,7 +153,8 @@ def _trust(account: Account, public: bool, noise_test: str | None, chain: str | 
     if seen.recoveries:
         lines.append(("recoveries", f"{seen.recoveries:,}, recorded for ever"))
     if amended := len(seen.amended):
-        lines.append(("amended", f"{amended:,} times; what was spent stayed spent"))
+        often = "once" if amended == 1 else f"{amended:,} times"
+        lines.append(("amended", f"{often}; what was spent stayed spent"))
     lines += [
         ("head", f"<code>{escape(seen.head)}</code>"),
         ("public key", f"<code>{escape(seen.public_key)}</code>"),

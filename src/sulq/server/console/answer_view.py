@@ -202,10 +202,15 @@ def _meaning(
     if sentence.pairs:
         example = f": {sentence.example}." if sentence.example else "."
         every = number_word(sentence.pairs)
+        widened = (
+            f"All {every} pairs were compared, and the bars are widened so that all {every} hold"
+            f" together{example}"
+            if sentence.pairs > 1
+            else f"One pair was compared{example}"
+        )
         said.append((
             "“Not distinguishable”",
-            f"means the difference is smaller than its own bar. All {every} pairs were compared,"
-            f" and the bars are widened so that all {every} hold together{example}",
+            f"means the difference is smaller than its own bar. {widened}",
         ))  # fmt: skip
     said.append(("How it was made.", _made(oracle, shape)))
     said.append((

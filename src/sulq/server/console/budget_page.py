@@ -32,6 +32,7 @@ from sulq.server.console.history import (
 from sulq.server.console.pages import Anybody, fragment
 from sulq.server.console.plots import Plot
 from sulq.server.console.shell import Purse, purse_of
+from sulq.server.console.starters import count_prices
 from sulq.server.service import Service, ledger_name
 from sulq.shown import bar_text, left_text, ordinal, price_text
 
@@ -100,7 +101,7 @@ def budget_view(
         whose="Left of your share" if mine else "Left in this table",
         left=left_text(left),
         whole=left_text(whole),
-        enough=enough(database, left),
+        enough=enough(database, table, left),
         belief=(f"{round(100 * USUAL_PRIOR)} %", held.now(), held.after()),
         epsilons=f"(ε {so_far} of {at_end})",
         gauge=gauge(
@@ -121,17 +122,21 @@ def budget_view(
     )  # fmt: skip
 
 
-def enough(database: Database, left: Fraction) -> tuple[tuple[str, str], ...]:
+def enough(database: Database, table: str, left: Fraction) -> tuple[tuple[str, str], ...]:
     """What is left, in three currencies: counts, histograms, sharp counts."""
     unit = 1.96 * database.calibration.unit_standard_deviation
+    whom, _ = count_prices(database, table)
     laplace = database.promise.noise == "laplace"
-    histogram = 2 if database.promise.neighbours == "replace" else 1
+    each = database.schema.max_rows  # groups that one of them may be in
+    histogram = each * 2 if database.promise.neighbours == "replace" else each
     sharp = SHARPER if laplace else SHARPER**2  # S4.13, S4.1
-    return (
-        (left_text(Fraction(int(left))), f"counts at ±\u00a0{bar_text(unit)}"),
-        (left_text(Fraction(int(left / histogram))), "histograms"),
-        (left_text(Fraction(int(left / sharp))), f"counts at ±\u00a0{bar_text(unit / SHARPER)}"),
+    lines = (
+        (int(left / whom), f"counts at ±\u00a0{bar_text(unit)}"),
+        (int(left / histogram / whom), "histograms"),
+        (int(left / sharp / whom), f"counts at ±\u00a0{bar_text(unit / SHARPER)}"),
     )
+    told = tuple((left_text(Fraction(many)), what) for many, what in lines if many)
+    return told or (("no", "whole question at the plain price"),)
 
 
 def _legend(left: Fraction, reserved: Fraction, spent: Fraction) -> tuple[tuple[str, str], ...]:

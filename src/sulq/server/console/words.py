@@ -75,9 +75,19 @@ def _figure(name: str, of: object, inside: Sequence[Aggregate], schema: Schema) 
     column = inside[0].of.name if plain and isinstance(inside[0].of, Column) else ""
     median = kind == "quantile" and inside[0].share is not None and inside[0].share * 2 == 1
     noun = "median" if median else NOUNS.get(kind, "number")
-    unit = {"count": "rows", "persons": "persons"}.get(kind, column)
+    unit = {"count": "rows", "persons": "persons"}.get(kind, _measure(column, schema))
     sized = all(aggregate.kind in SIZED for aggregate in inside) and plain
     return Figure(name, noun, unit, counts, sized, column, inside[0].span if plain else None, kind)
+
+
+def _measure(column: str, schema: Schema) -> str:
+    """What a bar is in: days or seconds of a date, else the column's own units."""
+    if column not in schema:
+        return column
+    declared = schema[column]
+    if isinstance(declared, Number) and declared.kind != "number":
+        return "days" if declared.kind == "date" else "seconds"
+    return column
 
 
 def number_word(count: int) -> str:

@@ -1,7 +1,7 @@
 // The console's frame: token, navigation, fragments, theme. Pages bring their own module:
 // <div data-page data-title="..." data-module="/static/ask.js?v=..."> exports start(root, app),
 // which may return a function to call when the page is left.
-const TOKEN = "sulq.token", BACK = "sulq.back", THEME = "sulq.theme";
+const TOKEN = "sulq.token", BACK = "sulq.back", WHY = "sulq.why", THEME = "sulq.theme";
 const find = (what, within = document) => within.querySelector(what);
 const main = find("#main"), top_ = find("#top");
 let leaving = null, journey = 0;
@@ -27,9 +27,11 @@ async function send(path, { method = "GET", body, key, signal, accept } = {}) {
 }
 
 function toTheDoor() {
+  const held = token();
   sessionStorage.removeItem(TOKEN);
   if (location.pathname === "/enter") return;
   sessionStorage.setItem(BACK, location.pathname + location.search);
+  if (held) sessionStorage.setItem(WHY, "Your token has ended or was revoked. Ask the table’s owner for another one.");
   location.replace("/enter");
 }
 
@@ -180,6 +182,9 @@ function enter() {
     redeem(code).then((held) => held ? inside(held) : refuse("This link has been used, or has ended. Type your token, or ask for a new link."))
       .catch(() => refuse("The server cannot be reached just now."));
   };
+  const why = sessionStorage.getItem(WHY);
+  sessionStorage.removeItem(WHY);
+  if (why && !location.hash) refuse(why);
   addEventListener("hashchange", knock);
   if (location.hash) knock();
   else if (token()) find("#already").hidden = false;
