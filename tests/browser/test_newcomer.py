@@ -40,7 +40,7 @@ def test_from_the_link_to_the_answer(visit: Visits) -> None:
     found.price(BY_REGION)
     assert page.inner_text("#go") == "Ask for 1.25 credits"
     assert "±" in page.inner_text("[data-q=get]")
-    assert "Three averages, each with its range." in page.inner_text("#more")
+    assert "Three averages, each with its range, and one more row" in page.inner_text("#more")
 
     # a stale price can never be pressed: with the next key the button is gone
     page.focus("#sql")
