@@ -198,3 +198,26 @@ def test_the_owner_of_one_table_does_not_rule_the_owner_of_the_server(server):
 def test_an_analysts_token_has_a_rate_from_the_start(server):
     assert give(server, name="dora", credits=1).json()["tokens"][0]["rate"] == "600/min"
     assert give(server, name="eve", role="auditor").json()["tokens"][0]["rate"] is None
+
+
+def test_a_grant_sent_again_with_its_key_is_given_once(server):
+    owner, key = server.client("owner"), {"Idempotency-Key": new_key()}
+    body = {"name": "dora", "credits": 2}
+    first, again = (owner.post(PATH, json=body, headers=key).json() for _ in range(2))
+    assert (first["granted_exact"], again["granted_exact"]) == ("2", "2")
+    assert server.access.caller(first["token"]) is None
+    assert server.access.caller(again["token"]).name == "dora"
+    other = owner.post(PATH, json={**body, "credits": 3}, headers=key)
+    assert (other.status_code, other.json()["code"]) == (409, "key_reused")
+    replies = server.app.state.service.replies._connection
+    kept = str(replies.execute("SELECT body FROM replies").fetchall())
+    assert again["token"] not in kept and again["token"][5:] not in kept
+
+
+def test_a_grant_cut_short_after_the_books_is_given_once(server, monkeypatch):
+    owner, key = server.client("owner"), {"Idempotency-Key": new_key()}
+    body = {"name": "dora", "credits": 2}
+    with monkeypatch.context() as patch:
+        patch.setattr(server.access, "issue", lambda *_: 1 / 0)
+        assert owner.post(PATH, json=body, headers=key).status_code == 500
+    assert owner.post(PATH, json=body, headers=key).json()["granted_exact"] == "2"

@@ -271,7 +271,7 @@ class Calls:
         )
 
     def grant(self, form: Mapping[str, Any]) -> Call[Granted]:
-        return Call("POST", self.path("grants"), Granted.read, form, key=key_of(None), again=False)
+        return Call("POST", self.path("grants"), Granted.read, form, key=key_of(None))
 
     def revoke(self, name: str) -> Call[None]:
         return Call("DELETE", self.path(f"grants/{quote(name, safe='')}"), _nothing)

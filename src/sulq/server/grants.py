@@ -6,15 +6,17 @@ command line alike.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
 from sulq.database import Database
-from sulq.errors import InvalidQuery, Refused
+from sulq.errors import InvalidQuery, Refused, SulqError
 from sulq.ledger.statement import AnalystLine
 from sulq.server.access import Access, Role, check_name
+from sulq.server.books import event_lines
 from sulq.server.rates import Rate
+from sulq.server.replies import Name, Replies
 
 RATE = Rate(600, "min")
 """Of an analyst's token, unless the owner says otherwise."""
@@ -50,6 +52,42 @@ def give(
     rate = terms.rate or (RATE if terms.role == Role.ANALYST else None)
     token = access.issue(spelled, terms.role, {id_of(database): table}, terms.expires, rate)
     return token, line_of(database, table, access, spelled)
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What a grant is known by, should it be sent again."""
+
+    replies: Replies
+    name: Name
+    digest: bytes
+
+
+def give_once(
+    given: Given, database: Database, table: str, access: Access, name: str, terms: Terms
+) -> tuple[str, dict[str, Any]]:
+    """As `give`, the share once for a key. Of the token only its id is kept: sent again, it is
+    ended and another one takes its place."""
+    kept = given.replies.begin(given.name, given.digest, database.ledger.head)
+    if kept.again and (kept.body is not None or _granted_since(database, name, kept.head)):
+        terms = replace(terms, credits=None)
+    if kept.body is not None:
+        access.end(kept.body.decode())
+    try:
+        token, line = give(database, table, access, name, terms)
+    except SulqError:
+        if not kept.again:
+            given.replies.forget(given.name)
+        raise
+    caller = access.caller(token)
+    given.replies.finish(given.name, b"" if caller is None else caller.token_id.encode())
+    return token, line
+
+
+def _granted_since(database: Database, name: str, head: int) -> bool:
+    """Whether an attempt that was cut short has come as far as the books."""
+    events = event_lines(database, None, head, 1_000)
+    return any(e["kind"] == "grant" and e.get("analyst") == check_name(name) for e in events)
 
 
 def change(

@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
+import secrets
 import time
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, Path, Query, Request
+from fastapi import APIRouter, Depends, Header, Path, Query, Request
 from pydantic import BaseModel, ConfigDict, Field
 
 from sulq.errors import InvalidQuery
 from sulq.server import grants
 from sulq.server.access import Caller, Role, require
 from sulq.server.address import base_of
+from sulq.server.facts import facts_of
 from sulq.server.rates import Rate
-from sulq.server.running import in_thread, service_of
+from sulq.server.replies import Name, digest_of
+from sulq.server.running import Workers, in_thread, service_of
 from sulq.wire.bodies import Amount
 
 router = APIRouter(prefix="/v1/tables/{table}", tags=["owner"])
 Owner = Annotated[Caller, Depends(require(Role.OWNER))]
-Name = Annotated[str, Path(min_length=1, max_length=64)]
+Person = Annotated[str, Path(min_length=1, max_length=64)]
+MaybeKey = Annotated[
+    str | None,
+    Header(alias="Idempotency-Key", min_length=8, max_length=128, pattern="^[A-Za-z0-9._~-]+$"),
+]
 Reason = Annotated[str, Query(max_length=500)]
 DAY = 86_400
 
@@ -62,22 +69,37 @@ async def listed(request: Request, table: str, caller: Owner) -> dict[str, Any]:
 
 
 @router.post("/grants", status_code=201)
-async def granted(request: Request, table: str, body: NewGrant, caller: Owner) -> dict[str, Any]:
-    """A share and a token. The token is shown here and never again; the link is good once."""
+async def granted(
+    request: Request, table: str, body: NewGrant, caller: Owner, key: MaybeKey = None
+) -> dict[str, Any]:
+    """A share and a token. The token is shown here and never again; the link is good once.
+
+    Sent again with its Idempotency-Key the share is given once; as no token is kept, a new one
+    takes the place of the first.
+    """
     service = service_of(request)
+    digest = digest_of(request.method, request.url.path, await request.body())
 
     def work() -> dict[str, Any]:
         database = service.database(caller, table)
-        token, line = grants.give(database, table, service.access, body.name, body.terms(body.role))
+        terms = body.terms(body.role)
+        if key is None:
+            token, line = grants.give(database, table, service.access, body.name, terms)
+        else:
+            name = Name(facts_of(database), f"grant {caller.name}", key)
+            given = grants.Given(service.replies, name, digest)
+            token, line = grants.give_once(given, database, table, service.access, body.name, terms)
         link = f"{base_of(request)}/enter#{service.access.link_code(token)}"
         return {"token": token, "link": link, "role": str(body.role), **line}
 
-    return await in_thread(request, work)
+    workers: Workers = request.app.state.workers
+    async with workers.alone("grant", table, key or secrets.token_hex(8)):
+        return await in_thread(request, work)
 
 
 @router.patch("/grants/{name}")
 async def changed(
-    request: Request, table: str, name: Name, body: Changes, caller: Owner
+    request: Request, table: str, name: Person, body: Changes, caller: Owner
 ) -> dict[str, Any]:
     """More credits, another end, another rate."""
     service = service_of(request)
@@ -91,7 +113,7 @@ async def changed(
 
 @router.delete("/grants/{name}")
 async def revoked(
-    request: Request, table: str, name: Name, caller: Owner, reason: Reason = ""
+    request: Request, table: str, name: Person, caller: Owner, reason: Reason = ""
 ) -> dict[str, Any]:
     """End the tokens at once; what the share has not spent can be granted again."""
     service = service_of(request)
