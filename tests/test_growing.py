@@ -11,7 +11,6 @@ from sulq import (
     Database,
     Flag,
     Number,
-    Population,
     Promise,
     Refused,
     Schema,
@@ -20,6 +19,7 @@ from sulq import (
     histogram,
     mean,
 )
+from sulq.schema.population import Population
 
 PROMISE = Promise(epsilon=1, delta="1e-6", queries=100)
 SMOKERS = count(where=col("smoker"))

@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 from tests.people import SCHEMA, frame
 
-from sulq import BudgetSpent, Database, InvalidQuery, Population, Promise, col, count, mean
+from sulq import BudgetSpent, Database, InvalidQuery, Promise, col, count, mean
 from sulq.errors import SulqError
 from sulq.exact import Assumptions
 from sulq.policy import read_policy, write_policy
+from sulq.schema.population import Population
 
 SMOKERS = count(where=col("smoker"))
 TOWN = Population("town", Promise(1, "1e-6"))

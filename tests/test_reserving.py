@@ -93,7 +93,7 @@ def test_a_retry_before_the_draw_draws_what_was_missing(data, monkeypatch):
         raise EngineFailed
 
     with monkeypatch.context() as broken:
-        broken.setattr(sulq.database.plans, "perturb", failing)
+        broken.setattr(sulq.database.plans, "drawn", failing)
         with pytest.raises(EngineFailed):
             db.plan([SMOKERS, OLDER], credits=40).ask(key="k")
     left = db.remaining

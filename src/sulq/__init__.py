@@ -4,7 +4,7 @@ An owner publishes a table once, with one lifetime promise; analysts who are not
 statistical questions. Every answer is an exact integer sum plus calibrated noise, charged to a
 durable ledger that finally turns the table off.
 
-Publish:    Schema, Number, Category, Flag, Promise, Population, Database
+Publish:    Schema, Number, Category, Flag, Promise, Database
 Say what:   col, lit, when, parse_sql
 Ask:        count, total, mean, variance, histogram, cdf, quantiles, distribution, SumQuery, outer
 Receive:    Answer, Quote, Oracle
@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     )
     from sulq.query.sum_query import SumQuery, outer
     from sulq.schema.columns import Category, Flag, Number, Schema
-    from sulq.schema.population import Population
     from sulq.schema.promise import Promise
     from sulq.sql.parsing import parse_sql
 
@@ -59,7 +58,6 @@ _HOME = {
     ],
     "query.sum_query": ["SumQuery", "outer"],
     "schema.columns": ["Category", "Flag", "Number", "Schema"],
-    "schema.population": ["Population"],
     "schema.promise": ["Promise"],
     "sql.parsing": ["parse_sql"],
 }
@@ -75,7 +73,6 @@ __all__ = [
     "InvalidQuery",
     "Number",
     "Oracle",
-    "Population",
     "Promise",
     "Quote",
     "Refused",

@@ -230,7 +230,7 @@ def test_rows_that_are_not_aligned_are_refused(fault: str) -> None:
         other = other.iloc[:-1]
     left, _ = tables()
     right = Database.open(other, schema, PROMISE, ":memory:", name="right")
-    with pytest.raises(InvalidQuery, match="aligned|number the rows|have .* rows"):
+    with pytest.raises(InvalidQuery, match=r"aligned|number the rows|have .* rows"):
         split_columns(left, right, row="id")
     assert left.remaining == right.remaining == 100
 

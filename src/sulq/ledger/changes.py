@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
@@ -129,8 +130,8 @@ class Outside:
             raise InvalidQuery("an outside loss is less than what stands for it")
 
     def __str__(self) -> str:
-        stated = "" if self.epsilon is None else f", epsilon {float(self.epsilon):.6g}"
-        taken = f", delta {float(self.delta):.3g}" if self.delta else ""
+        stated = "" if self.epsilon is None else f", epsilon {_shown(self.epsilon)}"
+        taken = f", delta {_shown(self.delta)}" if self.delta else ""
         return f"{Ended(self.at, self.reason)}{stated}{taken}"
 
     def to_body(self, table: str) -> dict[str, Any]:
@@ -200,3 +201,8 @@ def unfinished(why: Refused) -> Refused:
     refusal = Refused(f"{why}; what was charged stands, and its answer is not released")
     vars(refusal)["charged_unknown"] = True
     return refusal
+
+
+def _shown(number: Fraction) -> str:
+    """For people: the leading digits."""
+    return f"{Decimal(number.numerator) / Decimal(number.denominator):.6g}"
