@@ -279,3 +279,20 @@ def test_persons_are_counted_on_a_table_of_persons(sulq):
     assert abs(found["value"] - 5_000) < 150  # sigma 18.9, eight of them
     assert found["credits"] == 1
     assert sulq("quote", "count", "--where", "smoker", "--json").json["credits"] == 9
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--credits", "0"),
+        ("--within", "0"),
+        ("--within", "5", "--credits", "1"),
+        ("--confidence", "1"),
+        ("--rows", "0"),
+    ],
+)
+def test_wrong_options_publish_nothing(sulq, options):
+    for words in (("ask", "count", "--where", "smoker"), ("plan", "count where smoker")):
+        reply = sulq(*words, *options)
+        assert reply.code == 2 and options[0] in reply.err
+    assert not list(Path().glob("*.ledger"))

@@ -99,7 +99,9 @@ def quote(
 ) -> None:
     """What a question would cost and how exact it would be. Free: no row is read."""
     from sulq.cli.far import asker, far_table, quoted_exactly, source_of
-    from sulq.cli.questions import credits_of, edges_note, hinted, question
+    from sulq.cli.questions import check_terms, credits_of, edges_note, hinted, question
+
+    check_terms(within, confidence, credits, rows)
 
     if _is_sql(words):
         from sulq.cli.sql import quote_statement
@@ -213,7 +215,16 @@ def ask(
     A repeat costs the table nothing; an analyst's own share pays once for each answer it gets.
     """
     from sulq.cli.far import asker, far_table, source_of
-    from sulq.cli.questions import credits_of, edges_note, hinted, question, unit_of_value
+    from sulq.cli.questions import (
+        check_terms,
+        credits_of,
+        edges_note,
+        hinted,
+        question,
+        unit_of_value,
+    )
+
+    check_terms(within, confidence, credits, rows)
 
     if _is_sql(words):
         from sulq.cli.sql import ask_statement

@@ -83,9 +83,10 @@ def plan(
 
     from sulq.cli.far import Source, asker, far_table
     from sulq.cli.opening import chosen
-    from sulq.cli.questions import credits_of, spelled
+    from sulq.cli.questions import check_terms, credits_of, spelled
     from sulq.errors import InvalidQuery
 
+    check_terms(within, confidence, credits, rows)
     if not yes and (key is not None or receipts is not None):
         raise InvalidQuery("--key and --receipts belong to asking: add --yes")
     found_at: tuple[Source, list[str]]

@@ -213,6 +213,23 @@ def _number(text: str, what: str) -> Fraction:
     return Fraction(number)
 
 
+def check_terms(
+    within: float | None, confidence: float, credits: str | None, rows: int | None
+) -> None:
+    """What is wrong with the options alone is found before a table is opened, or published."""
+    spent = credits_of(credits)
+    if within is not None and spent is not None:
+        raise InvalidQuery("give --within or --credits, not both")
+    if within is not None and not 0 < within < float("inf"):
+        raise InvalidQuery(f"--within must be a number above 0, got {within:g}")
+    if spent is not None and spent <= 0:
+        raise InvalidQuery(f"--credits must be above 0, got {credits}")
+    if not 0 < confidence < 1:
+        raise InvalidQuery(f"--confidence must lie between 0 and 1, got {confidence:g}")
+    if rows is not None and rows < 1:
+        raise InvalidQuery(f"--rows must be a whole number above 0, got {rows}")
+
+
 def credits_of(text: str | None, what: str = "--credits") -> Fraction | None:
     """`--credits 2.5`, exactly."""
     return None if text is None else _number(text, what)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
@@ -183,10 +183,16 @@ def handle_problems(app: FastAPI) -> None:
     app.add_exception_handler(HTTPException, routing)
 
 
+def _place(loc: Sequence[object]) -> str:
+    """The field as its sender wrote it; that it was in the body goes without saying."""
+    inside = loc[1:] if len(loc) > 1 and loc[0] == "body" else loc
+    return ".".join(map(str, inside))
+
+
 def _said(error: RequestValidationError) -> str:
     """Where and what, never the input itself."""
     found = [
-        f"{'.'.join(str(part) for part in fault['loc'])}: {fault['msg']}"
+        f"{_place(fault['loc'])}: {str(fault['msg']).removeprefix('Value error, ')}"
         for fault in error.errors()[:5]
     ]
     return "; ".join(found)[:1_000] or "the request is malformed"
