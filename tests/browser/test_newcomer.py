@@ -75,7 +75,7 @@ def test_what_is_copied_and_saved(visit: Visits) -> None:
     page.click("text=Copy as Python")
     page.wait_for_selector("text=Copied")
     copied = page.evaluate("navigator.clipboard.readText()")
-    assert f'sulq.connect("{found.site.url}/admissions", token=...)' in copied
+    assert f"sulq.connect('{found.site.url}/admissions', token=...)" in copied
     assert "WHERE smoker GROUP BY region" in copied
     with page.expect_download() as saving:
         page.click("#csv")
@@ -344,3 +344,39 @@ def test_sizes_stay_small(visit: Visits) -> None:
     found.price(BY_REGION, "free")
     found.ask()
     assert max(len(body.encode()) for body in found.bodies) <= 40_000
+
+
+def test_a_large_price_is_confirmed_by_keyboard_and_a_lost_token_is_told(visit: Visits) -> None:
+    found = visit()
+    page = found.page
+    found.enter("epi-team", "ask")
+    page.fill("#sql", "SELECT COUNT(*) FROM admissions WHERE smoker AND age > 41 WITHIN 44")
+    page.wait_for_selector("#bar [data-state=large]")
+    order = page.evaluate(
+        "[...document.querySelectorAll('#sure, #go')].map((each) => each.id).join()"
+    )
+    assert order == "sure,go"
+    page.check("#sure")
+    page.focus("#sql")
+    page.keyboard.press("Control+Enter")
+    page.wait_for_selector("#answer-head")
+    page.evaluate("sessionStorage.setItem('sulq.token', 'sulq_gone')")
+    page.click("text=Budget")
+    page.wait_for_url("**/enter")
+    page.wait_for_selector("#token-help.bad")
+    assert "ended or was revoked" in page.inner_text("#token-help")
+    assert found.wrong and all("401" in each for each in found.wrong)
+    found.wrong.clear()
+
+
+def test_nothing_is_cut_on_a_narrow_phone(visit: Visits) -> None:
+    found = visit(width=360)
+    page = found.page
+    found.enter("epi-team", "ask")
+    found.price(BY_REGION)
+    assert "rows per region" in page.inner_text(".q-size")
+    assert page.evaluate(
+        "[...document.querySelectorAll('.stops .choice')].every("
+        "(each) => each.scrollWidth <= each.clientWidth + 1"
+        " && each.getBoundingClientRect().right <= innerWidth)"
+    )
