@@ -227,7 +227,7 @@ def test_by_keyboard_alone(visit: Visits) -> None:
     page.keyboard.press("Enter")
     assert page.input_value("#sql").endswith("WHERE smoker")
     page.wait_for_selector("#bar [data-state=ready]:not(.stale)")
-    said = page.wait_for_function("document.querySelector('#said').textContent").json_value()
+    said = page.wait_for_selector("#said:not(:empty)", state="attached").text_content()
     assert "plus or minus" in said and "left after asking" in said
     page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.id") == "go"

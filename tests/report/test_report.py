@@ -10,9 +10,9 @@ from tests.people import frame, publish
 
 from sulq import Category, Number, Promise, Schema, col, count, histogram, mean, quantiles, total
 from sulq.accounting.losses import Loss
+from sulq.query.kinds import kind_of
 from sulq.report import Asked, asked, audit_report
 from sulq.report.hazards import HAZARDS
-from sulq.query.kinds import kind_of
 from sulq.report.kinds import by_kind
 
 VOID = {"meta", "br", "circle", "path"}
