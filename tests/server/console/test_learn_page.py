@@ -7,6 +7,7 @@ import math
 import threading
 import time
 from fractions import Fraction
+from types import SimpleNamespace
 from typing import Any
 
 import httpx
@@ -19,6 +20,7 @@ from sulq.server.console import learn_page
 from sulq.server.console.learn_charts import Arrow, Branch, Centre, centres, directions, tree
 from sulq.server.console.learn_page import LearnBody, Paced, Stopped, learn_view, quote_view
 from sulq.server.console.learn_view import axes, mostly
+from sulq.server.pacing import Unpaced
 
 pytest.importorskip("sklearn")
 ANALYST = Caller("analyst", Role.ANALYST, None, "t1")
@@ -129,7 +131,14 @@ def test_the_seam_between_learner_and_table() -> None:
             return type("Answer", (), {"credits": Fraction(1)})()
 
     left, told, stop = [], [], threading.Event()
-    paced = Paced(Oracle(), str, lambda at, bound: left.append(bound), told.append, stop)  # type: ignore[arg-type]
+    paced = Paced(
+        Oracle(),  # type: ignore[arg-type]
+        lambda query: SimpleNamespace(digest=query),
+        lambda at, bound: left.append(bound.digest),
+        Unpaced(),
+        told.append,
+        stop,
+    )
     assert paced.remaining == 3
     paced.ask("one", credits=1)
     assert (left, told) == (["one"], [1])

@@ -101,7 +101,7 @@ def budget_view(
         whose="Left of your share" if mine else "Left in this table",
         left=left_text(left),
         whole=left_text(whole),
-        enough=enough(database, table, left),
+        enough=NOTHING if ended is not None else enough(database, table, left),
         belief=(f"{round(100 * USUAL_PRIOR)} %", held.now(), held.after()),
         epsilons=f"(ε {so_far} of {at_end})",
         gauge=gauge(
@@ -120,6 +120,9 @@ def budget_view(
         report=caller.role != Role.ANALYST,
         closed=ended.reason or "no reason given" if ended is not None else "",
     )  # fmt: skip
+
+
+NOTHING = (("nothing", "more: this table is closed for good"),)
 
 
 def enough(database: Database, table: str, left: Fraction) -> tuple[tuple[str, str], ...]:
