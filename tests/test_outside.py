@@ -25,7 +25,7 @@ def test_credits_epsilon_and_delta_are_booked(data):
     db.charge_outside(epsilon="0.1", delta="1e-7", reason="census")
     assert 40 < db.remaining < 60
     said = str(db.statement())
-    assert "yearbook" in said and "census, epsilon 0.1, delta 1e-07" in said
+    assert "yearbook" in said and "census, epsilon 0.1, delta 1e-7" in said
     assert "but for a chance of 1.1e-06" in said  # the census may tell everything
     with pytest.raises(BudgetSpent):
         db.ask(SMOKERS, credits=50)
