@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import io
 import json
-import re
 import math
+import re
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
