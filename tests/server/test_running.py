@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 
@@ -40,7 +41,7 @@ def test_whoever_would_wait_too_long_is_sent_away(tmp_path, state):
         for thread in waiting:
             thread.start()
         until = time.monotonic() + 10
-        while server.app.state.workers._running < 2 and time.monotonic() < until:
+        while server.app.state.workers.pages.running < 2 and time.monotonic() < until:
             time.sleep(0.01)
         reply = server.get("schema")
         assert (reply.status_code, reply.json()["code"]) == (429, "too_many")
@@ -73,3 +74,53 @@ def test_a_stop_finishes_what_has_begun(tmp_path, state):
         assert begun.wait(10)
     thread.join()
     assert found[0].status_code == 200
+
+
+def slowed(engine, seconds: float) -> threading.Event:
+    """An engine that takes its time; the event tells that it has begun."""
+    begun, sound = threading.Event(), engine.prepare
+
+    def slow(sums):
+        read = sound(sums)
+
+        def reading():
+            begun.set()
+            time.sleep(seconds)
+            return read()
+
+        return reading
+
+    engine.prepare = slow
+    return begun
+
+
+def test_a_price_does_not_wait_for_rows_to_be_read(tmp_path, state):
+    with served(tmp_path, Settings(pacing=False, threads=1), PROMISE) as server:
+        begun = slowed(server.database.engine, 1.5)
+        asking = threading.Thread(target=server.post, args=("ask", OLD))
+        asking.start()
+        assert begun.wait(10)
+        start = time.monotonic()
+        assert server.post("quote", OLD).status_code == 200
+        assert server.get("statement").status_code == 200
+        assert asking.is_alive() and time.monotonic() - start < 1.4
+        asking.join()
+
+
+def test_who_waits_for_a_question_begins_when_it_is_stored_not_when_its_rows_are_read(
+    tmp_path, state
+):
+    """Else the order of the ledger would tell how long the rows took."""
+    with served(tmp_path, Settings(threads=1), PROMISE) as server:
+        before = server.database.ledger.head
+        begun = slowed(server.database.engine, 0.01)
+        other = {"question": question_json(count(where=col("age") > 41))}
+        first = threading.Thread(target=server.post, args=("ask", OLD))
+        first.start()
+        assert begun.wait(10)
+        second = server.post("ask", other)
+        first.join()
+        assert second.status_code == 200
+        book = server.database.ledger._book
+        rows = book.read(lambda: book.page(before, 100))
+        assert [json.loads(row.body)["kind"] for row in rows] == ["charge", "answer"] * 2

@@ -51,7 +51,7 @@ def create_app(
 
     @asynccontextmanager
     async def living(_: FastAPI) -> AsyncIterator[None]:
-        await workers.run(lambda: service.clocks)  # measured before anybody waits
+        await workers.pages.run("", lambda: service.clocks)  # measured before anybody waits
         yield
         workers.close()  # what has begun is charged, answered and stored
         service.close()

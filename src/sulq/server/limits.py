@@ -18,8 +18,8 @@ _BRACKETS = re.compile(rb"[\[\]{}]")
 class Settings:
     """What an operator may choose."""
 
-    threads: int = 8
-    each: int = 2  # requests of one caller that work at once
+    threads: int = 16  # answers under way: each keeps its thread until it may be stored
+    each: int = 4  # of them, of one caller
     most_bytes: int = 1_000_000
     most_depth: int = 256
     most_sums: int = 200_000

@@ -30,8 +30,8 @@ from sulq.schema.columns import Number, Schema
 from sulq.schema.promise import Promise
 from sulq.schema.vectors import BlockSums
 from sulq.server.departures import Departures
+from sulq.server.executions import Executions
 from sulq.server.limits import Settings
-from sulq.server.turns import Executions
 
 SHORTEST = 0.1
 """Seconds of the shortest tick: a durable write, a thread's turn and a small table fit in."""

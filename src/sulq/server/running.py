@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import threading
 import time
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -14,44 +13,53 @@ from fastapi import Request
 
 from sulq.database.holding import held
 from sulq.server.access import Caller
-from sulq.server.fairness import INSIDE, Fairness, Place
+from sulq.server.fairness import Fairness
 from sulq.server.problems import Problem
 from sulq.server.replies import digest_of
 from sulq.server.service import Asked, Service
-from sulq.server.turns import give_up_turn, in_turn
 
 T = TypeVar("T")
-WAITING = 16
-"""Threads for each that works: most of them hold an answer until its public moment."""
+SHARE = 4
+"""Of what may wait, one caller has at most this part."""
+
+
+class Pool:
+    """Threads for one kind of work, shared fairly; who would wait too long is sent away."""
+
+    def __init__(self, name: str, threads: int, each: int, most_waiting: int) -> None:
+        """`each`: how many requests of one caller are worked on at once."""
+        self._threads = ThreadPoolExecutor(threads, name)
+        self._most, self.running = threads + most_waiting, 0
+        self._fair = Fairness(each, max(2 * threads, self._most // SHARE))
+
+    async def run(self, who: str, work: Callable[..., T], *given: object) -> T:
+        """Blocking work, in a thread, for a caller."""
+        if self.running >= self._most:
+            raise too_many(1)
+        self.running += 1
+        try:
+            async with self._fair.place(who):
+                loop = asyncio.get_running_loop()
+                return await loop.run_in_executor(self._threads, lambda: work(*given))
+        finally:
+            self.running -= 1
+
+    def close(self) -> None:
+        """What has begun is finished."""
+        self._threads.shutdown(wait=True)
 
 
 class Workers:
-    """A bounded thread pool; who would wait too long is sent away instead."""
+    """What reads rows has threads of its own, and keeps one until its public moment.
 
-    def __init__(self, threads: int, most_waiting: int, each: int = 2) -> None:
-        """`each`: how many requests of one caller work at once."""
-        self._pool = ThreadPoolExecutor(threads * WAITING, "sulq")
-        most = max(2 * threads, (threads + most_waiting) // INSIDE)
-        self._fair = Fairness(each, threads * WAITING // INSIDE, most)
-        self._turns = threading.BoundedSemaphore(threads)
-        self._most, self._running = threads + most_waiting, 0
+    So nothing that can be seen at once, a price or a page, ever waits for rows to be read; and a
+    question that waits for another begins at a moment that tells no running time.
+    """
+
+    def __init__(self, threads: int, most_waiting: int, each: int = 4) -> None:
+        self.answers = Pool("sulq-answers", threads, each, most_waiting)
+        self.pages = Pool("sulq-pages", max(1, threads // 4), max(1, each // 2), most_waiting)
         self._keys: dict[tuple[str, ...], tuple[asyncio.Lock, int]] = {}
-
-    async def run(self, work: Callable[..., T], *given: object, who: str = "") -> T:
-        """Blocking work, in a thread, for a caller."""
-        if self._running >= self._most:
-            raise too_many(1)
-        self._running += 1
-        try:
-            loop = asyncio.get_running_loop()
-            async with self._fair.place(who, self._turns) as place:
-                return await loop.run_in_executor(self._pool, self._worked, place, work, given)
-        finally:
-            self._running -= 1
-
-    def _worked(self, place: Place, work: Callable[..., T], given: tuple[object, ...]) -> T:
-        with in_turn(place):
-            return work(*given)
 
     @asynccontextmanager
     async def alone(self, *name: str) -> AsyncIterator[None]:
@@ -68,7 +76,8 @@ class Workers:
 
     def close(self) -> None:
         """What has begun is finished."""
-        self._pool.shutdown(wait=True)
+        self.answers.close()
+        self.pages.close()
 
 
 def too_many(seconds: float) -> Problem:
@@ -88,11 +97,20 @@ def service_of(request: Request) -> Service:
 
 
 async def in_thread(request: Request, work: Callable[..., T], *given: object) -> T:
-    """Blocking work of a request, off the event loop."""
+    """Blocking work that reads no row, off the event loop."""
     workers: Workers = request.app.state.workers
+    return await workers.pages.run(_who(request), work, *given)
+
+
+async def answering(request: Request, work: Callable[..., T], *given: object) -> T:
+    """Blocking work that reads rows, and ends at a public moment."""
+    workers: Workers = request.app.state.workers
+    return await workers.answers.run(_who(request), work, *given)
+
+
+def _who(request: Request) -> str:
     caller: Caller | None = getattr(request.state, "caller", None)
-    who = "" if caller is None else f"{caller.role} {caller.name}"
-    return await workers.run(work, *given, who=who)
+    return "" if caller is None else f"{caller.role} {caller.name}"
 
 
 async def charged(
@@ -116,16 +134,11 @@ async def charged(
             return kept
         asked = understand()
         ticks = clock.ticks(*asked.bounds)
-
-        def until() -> None:
-            give_up_turn()
-            clock.hold(arrived, ticks)
-
-        with clock.execution(asked.digests), held(until):
+        with clock.execution(asked.digests), held(lambda: clock.hold(arrived, ticks)):
             return service.once(caller, table, key, digest, asked)
 
     try:
         async with workers.alone(table, caller.name, str(caller.role), key):
-            return await in_thread(request, work)
+            return await answering(request, work)
     finally:
         await clock.leave(arrived, ticks)

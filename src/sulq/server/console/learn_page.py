@@ -36,7 +36,7 @@ from sulq.server.console.shell import purse_of
 from sulq.server.limits import check_width
 from sulq.server.pacing import Pace
 from sulq.server.problems import Problem, problem_of
-from sulq.server.running import in_thread, service_of, too_many
+from sulq.server.running import answering, service_of, too_many
 from sulq.server.service import Service
 from sulq.shown import credits_word, left_text, price_text
 from sulq.wire.bodies import Amount, Body
@@ -320,7 +320,7 @@ async def fit(request: Request, table: str, body: LearnBody, caller: Asker) -> R
 
     async def stream() -> AsyncIterator[bytes]:
         _running.add(name)
-        work = asyncio.ensure_future(in_thread(request, run.work, base))
+        work = asyncio.ensure_future(answering(request, run.work, base))
         try:
             while (event := await run.events.get()) is not None:
                 yield f"data: {json.dumps(event)}\n\n".encode()

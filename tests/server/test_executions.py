@@ -1,39 +1,12 @@
-"""Turns and executions: who waits for a public moment keeps nobody else from working."""
+"""The same question is read once at a time, and stored a fixed time before its reply leaves."""
 
 from __future__ import annotations
 
 import threading
 import time
 
+from sulq.server.executions import Executions
 from sulq.server.pacing import LEAD, Clock
-from sulq.server.turns import Executions, give_up_turn, in_turn
-
-
-def test_so_many_work_at_once_and_who_waits_does_not_count():
-    turns, inside, most = threading.BoundedSemaphore(2), [0], [0]
-    lock = threading.Lock()
-    waiting = threading.Barrier(6)
-
-    def work() -> None:
-        with in_turn(turns):
-            with lock:
-                inside[0] += 1
-                most[0] = max(most[0], inside[0])
-            time.sleep(0.01)
-            with lock:
-                inside[0] -= 1
-            give_up_turn()
-            give_up_turn()  # twice is once
-            waiting.wait(10)  # all six wait at the same time
-
-    threads = [threading.Thread(target=work) for _ in range(6)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(10)
-    assert most[0] <= 2
-    assert turns.acquire(blocking=False) and turns.acquire(blocking=False)
-    assert not turns.acquire(blocking=False)
 
 
 def test_the_same_question_is_read_once_at_a_time():
