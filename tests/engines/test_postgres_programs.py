@@ -10,10 +10,11 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from tests.engines import programs, reference, tables, vector_reference
+from tests.engines import programs, reference, tables
 from tests.engines import test_blocks as vectors
 from tests.engines import test_person_sums as person_programs
 from tests.engines import test_persons as persons
+from tests.engines.agreement import agree, agree_on_vectors
 from tests.engines.postgres_tables import AWKWARD, fill, run, storable
 from tests.postgres_server import PostgresServer
 
@@ -30,20 +31,9 @@ X = b.Quantised("x", -100.0, 100.0, 8.0)
 ONE = b.Fixed(1)
 
 
-def compare(server: PostgresServer, seed: int, count: int, rows: int) -> None:
+def awkward(server: PostgresServer, seed: int, rows: int) -> tuple[Engine, list[Any]]:
     content = storable(tables.rows(seed, rows))
-    ours = open_engine(fill(server, "awkward", AWKWARD, content), tables.SCHEMA)
-    duck = open_engine(tables.table(content), tables.SCHEMA, threads=1)
-    rng = random.Random(seed)
-    telling = 0
-    for _ in range(count):
-        program = programs.program(rng, tables.FACTS)
-        expected = reference.exact_sums(program, content)
-        assert ours.exact_sums(program) == expected == duck.exact_sums(program), program
-        telling += any(expected)
-    assert telling > 0.4 * count  # most programs must be able to fail
-    ours.close()
-    duck.close()
+    return open_engine(fill(server, "awkward", AWKWARD, content), tables.SCHEMA), content
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -53,7 +43,7 @@ def test_random_programs_equal_the_reference(
     if seed % 2:  # the grouping for columns that hold too many values, and many SELECTs
         monkeypatch.setattr(engine_file, "SPARE_KEYS", -(10**6))
         monkeypatch.setattr(engine_file, "TERMS_EACH", 1)
-    compare(postgres, seed, 60, 40)
+    agree(*awkward(postgres, seed, 40), seed, 60)
 
 
 @pytest.mark.slow
@@ -61,21 +51,7 @@ def test_random_programs_equal_the_reference(
 def test_a_thousand_random_programs_equal_the_reference(
     seed: int, postgres: PostgresServer
 ) -> None:
-    compare(postgres, seed, 250, 80)
-
-
-def compare_vectors(server: PostgresServer, seed: int, count: int, rows: int) -> None:
-    content = storable(tables.rows(seed, rows))
-    ours = open_engine(fill(server, "awkward", AWKWARD, content), tables.SCHEMA)
-    duck = open_engine(tables.table(content), tables.SCHEMA, threads=1)
-    telling = 0
-    for program in vectors.programs(seed, count):
-        expected = vector_reference.outer_sums(program, content)
-        assert ours.exact_sums(program) == expected == duck.exact_sums(program), program
-        telling += any(expected)
-    assert telling > 0.7 * count
-    ours.close()
-    duck.close()
+    agree(*awkward(postgres, seed, 80), seed, 250)
 
 
 @pytest.mark.parametrize("products", [0, 10**6])  # all by blocks; by SQL whatever can be
@@ -83,13 +59,13 @@ def test_random_vectors_equal_the_reference(
     products: int, postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(engine_file, "MOST_PRODUCTS", products)
-    compare_vectors(postgres, 3, 40, 40)
+    agree_on_vectors(*awkward(postgres, 3, 40), 3, 40)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(100, 110))
 def test_many_random_vectors_equal_the_reference(seed: int, postgres: PostgresServer) -> None:
-    compare_vectors(postgres, seed, 100, 60)
+    agree_on_vectors(*awkward(postgres, seed, 60), seed, 100)
 
 
 # --- rows in another order, other plans ---------------------------------------------------------

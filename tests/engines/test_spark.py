@@ -10,6 +10,7 @@ import pytest
 from tests.engines import test_blocks as vectors
 from tests.engines import test_spark_changes as changes
 from tests.engines import test_spark_programs, vector_reference
+from tests.engines.agreement import agree
 from tests.engines.tables import SCHEMA, rows
 from tests.spark_session import spark_url
 
@@ -21,7 +22,7 @@ from sulq.engines import open_engine
 def test_the_same_integers_and_a_change_that_is_noticed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    test_spark_programs.compare(tmp_path, 0, 8, 40)
+    agree(*test_spark_programs.awkward(tmp_path, 0, 40), 0, 8)
     content: Any = rows(3, 40)
     folder = test_spark_programs.parts(content, tmp_path / "wide", 2)
     monkeypatch.setattr(engine_file, "MOST_PRODUCTS", 0)  # by blocks, on a worker

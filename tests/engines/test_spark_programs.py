@@ -11,10 +11,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from tests.engines import programs, reference, tables, vector_reference
+from tests.engines import programs, reference, tables
 from tests.engines import test_blocks as vectors
 from tests.engines import test_person_sums as person_programs
 from tests.engines import test_persons as persons
+from tests.engines.agreement import agree, agree_on_vectors
 from tests.spark_session import spark_url
 
 import sulq.engines.spark as engine_file
@@ -39,20 +40,9 @@ def parts(content: list[Any], folder: Path, count: int) -> Path:
     return folder
 
 
-def compare(folder: Path, seed: int, count: int, rows: int) -> None:
+def awkward(folder: Path, seed: int, rows: int) -> tuple[Engine, list[Any]]:
     content = tables.rows(seed, rows)
-    ours = open_engine(spark_url(parts(content, folder / "parts", 3)), tables.SCHEMA)
-    duck = open_engine(tables.table(content), tables.SCHEMA, threads=1)
-    rng = random.Random(seed)
-    telling = 0
-    for _ in range(count):
-        program = programs.program(rng, tables.FACTS)
-        expected = reference.exact_sums(program, content)
-        assert ours.exact_sums(program) == expected == duck.exact_sums(program), program
-        telling += any(expected)
-    assert telling > 0.4 * count  # most programs must be able to fail
-    ours.close()
-    duck.close()
+    return open_engine(spark_url(parts(content, folder / "parts", 3)), tables.SCHEMA), content
 
 
 @pytest.mark.parametrize("seed", range(2))
@@ -62,26 +52,12 @@ def test_random_programs_equal_the_reference(
     if seed % 2:  # the grouping for columns that hold too many values, and many SELECTs
         monkeypatch.setattr(engine_file, "SPARE_KEYS", -(10**6))
         monkeypatch.setattr(engine_file, "TERMS_EACH", 1)
-    compare(tmp_path, seed, 12, 40)
+    agree(*awkward(tmp_path, seed, 40), seed, 12)
 
 
 @pytest.mark.parametrize("seed", range(100, 110))
 def test_a_thousand_random_programs_equal_the_reference(seed: int, tmp_path: Path) -> None:
-    compare(tmp_path, seed, 100, 60)
-
-
-def compare_vectors(folder: Path, seed: int, count: int, rows: int) -> None:
-    content = tables.rows(seed, rows)
-    ours = open_engine(spark_url(parts(content, folder / "parts", 3)), tables.SCHEMA)
-    duck = open_engine(tables.table(content), tables.SCHEMA, threads=1)
-    telling = 0
-    for program in vectors.programs(seed, count):
-        expected = vector_reference.outer_sums(program, content)
-        assert ours.exact_sums(program) == expected == duck.exact_sums(program), program
-        telling += any(expected)
-    assert telling > 0.7 * count
-    ours.close()
-    duck.close()
+    agree(*awkward(tmp_path, seed, 60), seed, 100)
 
 
 @pytest.mark.parametrize("products", [0, 10**6])  # all by blocks; by SQL whatever can be
@@ -89,12 +65,12 @@ def test_random_vectors_equal_the_reference(
     products: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(engine_file, "MOST_PRODUCTS", products)
-    compare_vectors(tmp_path, 3, 8, 40)
+    agree_on_vectors(*awkward(tmp_path, 3, 40), 3, 8)
 
 
 @pytest.mark.parametrize("seed", range(100, 103))
 def test_many_random_vectors_equal_the_reference(seed: int, tmp_path: Path) -> None:
-    compare_vectors(tmp_path, seed, 60, 60)
+    agree_on_vectors(*awkward(tmp_path, seed, 60), seed, 60)
 
 
 # --- rows in another order, other files, other plans --------------------------------------------
