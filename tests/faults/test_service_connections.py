@@ -137,7 +137,7 @@ def test_many_that_hang_up_leave_nothing_behind(server):
         dropped(line, politely=False)
     until = time.monotonic() + 30
     workers = server.app.state.workers
-    while (workers._running or workers._keys) and time.monotonic() < until:
+    while (workers.answers.running or workers._keys) and time.monotonic() < until:
         time.sleep(0.05)
-    assert (workers._running, workers._keys) == (0, {})
+    assert (workers.answers.running, workers.pages.running, workers._keys) == (0, 0, {})
     assert server.client(None).get("/healthz").status_code == 200
