@@ -309,3 +309,12 @@ def test_laplace_sums_keep_their_own_tails() -> None:
         inside = float((drawn <= found.half_width(0, confidence)).mean())
         assert abs(inside - confidence) < 5 * np.sqrt(confidence * (1 - confidence) / 200_000)
     assert found.half_width(0, 1 - 1e-12) > found.half_width(0, 0.999)
+
+
+def test_a_threshold_that_tells_nothing_apart_does_not_hide_what_follows() -> None:
+    """Nobody asked at 2, but whoever is past 3 is past 2."""
+    old = col("age") >= 3
+    stored = [bound(count(where=old))]
+    found = store_of(stored, DOMAIN[::3]).derive(bound(count(where=old & (col("age") >= 2))))
+    assert found is not None and is_implied(found, stored, DOMAIN[::3])
+    assert store_of(stored, DOMAIN[::3]).derive(bound(count(where=col("age") >= 2))) is None

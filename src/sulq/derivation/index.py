@@ -52,6 +52,10 @@ class Index:
         self._count += 1
         return self._count - 1
 
+    def __contains__(self, feature: Hashable) -> bool:
+        """Whether any question taken in has it."""
+        return feature in self._numbers
+
     def _line(self, numbers: Iterable[int]) -> Words:
         line = np.zeros(self._bits.shape[1], dtype=np.uint64)
         for number in numbers:

@@ -26,6 +26,7 @@ from sulq.noise.distributions import Law, NoNoise
 from sulq.schema.binding import BoundQuery
 from sulq.schema.bound import (
     Added,
+    Always,
     Chosen,
     FirstOf,
     Fixed,
@@ -193,6 +194,8 @@ class AnswerStore:
         if _pieces(marks) > MOST_PIECES or _sums(program) > MOST_SUMS:
             return None
         self._wake(frozenset(_COLUMN.findall(bound.text)))
+        if self._tells_news(program, marks):
+            return None
         helpers, marks = self._helpers(program, marks, among, most)
         grid = Grid(marks, self._is_public)
         asked = grid.vectors(program)
@@ -222,6 +225,24 @@ class AnswerStore:
             return None
         weights = [each for each in solved if each is not None]
         return derivation_of(bound, weights, sources, matrix, wanted, atoms, open_, grid)
+
+    def _tells_news(self, program: RowSums, marks: Marks) -> bool:
+        """Whether it tells values apart at a threshold that no stored question has.
+
+        All of them are alike on both sides of it, and so is what they add up to.
+        """
+        summed = marks_of(replace(program, rows=Always(), groups=()))
+        grid = None
+        for key, own in marks.items():
+            if key[0] != "number" or key in summed or self._is_public(key[1]):
+                continue
+            new = [mark for mark in own if (key, mark) not in self._index]
+            if new and grid is None:
+                grid = Grid(marks, self._is_public)
+                vectors = grid.vectors(program)
+            if grid is not None and any(grid.differ(vectors, key, mark) for mark in new):
+                return True
+        return False
 
     def _helpers(
         self, program: RowSums, marks: Marks, among: Collection[int] | None, most: int

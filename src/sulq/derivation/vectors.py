@@ -127,6 +127,16 @@ class Grid:
                 found[atom][flat[here] * terms + place, here] = per_piece[here]
         return found
 
+    def differ(self, vectors: Mapping[b.Integer, Integers], key: Key, mark: int) -> bool:
+        """Whether some vector is not the same on both sides of a threshold."""
+        below = self.marks[key].index(mark) + 1  # after NULL's place
+        axis = 1 + self._at[key]
+        for listed in vectors.values():
+            cells = listed.reshape(len(listed), *self.shape)
+            if (cells.take(below, axis) != cells.take(below + 1, axis)).any():
+                return True
+        return False
+
     def _cell(self, group: b.Cells, inner: int) -> Integers:
         """Each piece's cell; -1 for none."""
         last = inner - 1 if group.other else -1
