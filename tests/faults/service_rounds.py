@@ -5,8 +5,8 @@
 Each round is a forked child that opens the table and serves it; clients ask from here until it is
 killed, at a named step or at a random moment. What they were told is kept here. Who got no reply
 asks again in a later round, with the same key. When the next child has opened the ledger it tells
-what is in it. `hasty` replies with what it has drawn before that is stored: the control, which the
-comparison must catch.
+what is in it. The last round of a ledger asks everything once more that was told. `hasty` replies
+with what it has drawn before that is stored: the control, which the comparison must catch.
 """
 
 from __future__ import annotations
@@ -51,6 +51,23 @@ def credits_of(life: int) -> int:
     return SHORT if life % 2 else LONG
 
 
+def opened(home: Path, life: int) -> Database:
+    promise = Promise(1, "1e-6", credits_of(life))
+    return Database.open(
+        home / "people.parquet", SCHEMA, promise, home / "people.ledger", name="people"
+    )
+
+
+def facts_of(database: Database) -> dict[str, Any]:
+    """What the ledger holds."""
+    account = database.statement()
+    held = {
+        entry.key: [list(map(str, entry.values)) if entry.values else None, entry.digest]
+        for entry in database.ledger.entries()
+    }
+    return {"held": held, "spent": str(account.spent), "left": str(account.left)}
+
+
 # --- the child: a server that dies ---------------------------------------------------------------
 
 
@@ -60,30 +77,12 @@ def serve(home: Path, life: int, mode: str, tell: int, die: Any) -> None:
     if mode == "hasty":
         Journal.settle = _unstored  # type: ignore[method-assign]
     steps.on_step = die
-    where, promise = Where(port=0), Promise(1, "1e-6", credits_of(life))
-    start = time.perf_counter()
-    with (
-        where.listen() as listening,
-        Database.open(
-            home / "people.parquet", SCHEMA, promise, home / "people.ledger", name="people"
-        ) as database,
-    ):
-        held = {
-            entry.key: [list(map(str, entry.values)) if entry.values else None, entry.digest]
-            for entry in database.ledger.entries()
-        }
-        account = database.statement()
-        seconds = time.perf_counter() - start
+    where = Where(port=0)
+    with where.listen() as listening, opened(home, life) as database:
+        facts = facts_of(database)
 
         def told(now: Any) -> None:
-            facts = {
-                "url": now.address,
-                "held": held,
-                "spent": str(account.spent),
-                "left": str(account.left),
-                "seconds": seconds,
-            }
-            os.write(tell, json.dumps(facts).encode() + b"\n")
+            os.write(tell, json.dumps({"url": now.address, **facts}).encode() + b"\n")
 
         serve_tables(
             Tables({"people": database}),
@@ -131,10 +130,7 @@ class Life:
         self.home, self.number = home, number
         os.environ["SULQ_STATE"] = str(home / "state")
         write_people(home / "people.parquet", 1_000)
-        promise = Promise(1, "1e-6", credits_of(number))
-        with Database.open(
-            home / "people.parquet", SCHEMA, promise, home / "people.ledger", name="people"
-        ) as database:
+        with opened(home, number) as database:
             tables = {id_of(database): "people"}
         access = Access.open()
         self.token = access.issue("owner", Role.OWNER, tables)
@@ -144,24 +140,28 @@ class Life:
         self.told: dict[str, bytes] = {}  # key -> body of the reply
         self.refused: set[str] = set()
         self.wrong: list[str] = []
-        self.retried = 0
+        self.retried = self.same = 0
+        self.charged = Fraction(0)
+        self.last: list[str] | None = None  # told before the last round: each is asked once more
 
-    def next(self) -> tuple[str, bytes]:
+    def next(self) -> tuple[str, bytes] | None:
+        """What to ask now; None: nothing is left of the last round."""
         with self.lock:
             if self.open:
                 self.retried += 1
                 return self.open.pop()
+            if self.last is not None:
+                return again(self.last.pop()) if self.last else None
             if self.told and self.asked % 7 == 3:  # an old one again
                 self.asked += 1
-                key = random.choice(list(self.told))
-                return key, body_of(int(key.rpartition("-")[2]))
+                return again(random.choice(list(self.told)))
             self.asked += 1
-            return f"question-{self.asked}", body_of(self.asked)
+            return again(f"question-{self.asked}")
 
     def client(self, host: str) -> None:
         line = http.client.HTTPConnection(host, timeout=30)
-        while True:
-            key, body = self.next()
+        while (asked := self.next()) is not None:
+            key, body = asked
             headers = {"Authorization": f"Bearer {self.token}", "Idempotency-Key": key}
             headers["Content-Type"] = "application/json"
             try:
@@ -174,6 +174,7 @@ class Life:
                 return
             with self.lock:
                 if status == 200:
+                    self.same += self.told.get(key) == reply
                     if self.told.setdefault(key, reply) != reply:
                         self.wrong.append(f"{key}: another reply")
                 elif status == 402:
@@ -187,7 +188,8 @@ class Life:
         for key, reply in self.told.items():
             if json.loads(reply)["values"] != held.get(key, [None])[0]:
                 self.wrong.append(f"{key}: told what is not in the ledger")
-        spent, left = Fraction(facts["spent"]), Fraction(facts["left"])
+        self.charged = spent = Fraction(facts["spent"])
+        left = Fraction(facts["left"])
         if not len(self.told) <= len(held) == spent <= cap or spent + left != cap:
             self.wrong.append(f"{len(self.told)} told, {len(held)} held, {spent} spent, {left}")
         idle = set(held) - set(self.told)
@@ -195,17 +197,19 @@ class Life:
             self.wrong.append("charged, and nobody waits for it")
 
 
-def body_of(number: int) -> bytes:
+def again(key: str) -> tuple[str, bytes]:
+    """A key and the request that it stands for."""
+    number = int(key.rpartition("-")[2])
     where = (col("age") > number % 89) & (col("income") > number)
-    return json.dumps({"question": question_json(count(where=where))}).encode()
+    return key, json.dumps({"question": question_json(count(where=where))}).encode()
 
 
-def run(life: Life, mode: str, dice: random.Random) -> tuple[str, float]:
-    """One round: the step at which the server was killed, and how long it took to open."""
-    step = dice.choice([*WORK * 2, *["any moment"] * 6])
+def run(life: Life, mode: str, step: str, dice: random.Random) -> float:
+    """One round, to be killed at that step; how long it took until the server listened."""
     countdown = [dice.randint(1, 40)]
     mine, its = os.pipe()
     gc.freeze()
+    start = time.perf_counter()
     child = os.fork()
     if child == 0:
         try:
@@ -225,19 +229,23 @@ def run(life: Life, mode: str, dice: random.Random) -> tuple[str, float]:
         line = said.readline()
     if not line:  # killed while it opened
         os.waitpid(child, 0)
-        return step, 0.0
+        return 0.0
+    restart = time.perf_counter() - start
     facts = json.loads(line)
     life.compare(facts)
     host = facts["url"].removeprefix("http://")
     clients = [threading.Thread(target=life.client, args=(host,)) for _ in range(CLIENTS)]
     for thread in clients:
         thread.start()
+    if life.last is not None:
+        for thread in clients:
+            thread.join()
     if not _died(child, dice.uniform(0.05, 0.6) if step == "any moment" else 1.5):
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
     for thread in clients:
         thread.join()
-    return step, facts["seconds"]
+    return restart
 
 
 def _died(child: int, seconds: float) -> bool:
@@ -252,26 +260,32 @@ def _died(child: int, seconds: float) -> bool:
 
 def main(directory: str, rounds: str, first: str, mode: str) -> None:
     home, dice = Path(directory), random.Random(int(first))
-    lives: dict[int, Life] = {}
+    lives: list[Life] = []
     killed: dict[str, int] = {}
     slowest = 0.0
-    for number in range(int(first), int(first) + int(rounds)):
-        place = number // ROUNDS_PER_LEDGER
-        if place not in lives:
-            lives[place] = Life(home / str(place), place)
-        os.environ["SULQ_STATE"] = str(home / str(place) / "state")
-        step, seconds = run(lives[place], mode, dice)
+    for number in range(int(rounds)):
+        if number % ROUNDS_PER_LEDGER == 0:
+            lives.append(Life(home / str(len(lives)), len(lives)))
+        step = dice.choice([*WORK * 2, *["any moment"] * 6])
+        slowest = max(slowest, run(lives[-1], mode, step, dice))
         killed[step] = killed.get(step, 0) + 1
-        slowest = max(slowest, seconds)
-    found = list(lives.values())
+        if number + 1 == int(rounds) or (number + 1) % ROUNDS_PER_LEDGER == 0:
+            lives[-1].last = list(lives[-1].told)  # who was told something, or nothing, asks again
+            run(lives[-1], mode, "any moment", dice)
+            with opened(lives[-1].home, lives[-1].number) as database:
+                lives[-1].compare(facts_of(database))
+
     print(
         json.dumps(
             {
                 "killed": killed,
-                "wrong": [text for life in found for text in life.wrong][:20],
-                "told": sum(len(life.told) for life in found),
-                "refused": sum(len(life.refused) for life in found),
-                "retried": sum(life.retried for life in found),
+                "wrong": [text for life in lives for text in life.wrong][:20],
+                "told": sum(len(life.told) for life in lives),
+                "charged": float(sum(life.charged for life in lives)),
+                "budget": sum(credits_of(life.number) for life in lives),
+                "refused": sum(len(life.refused) for life in lives),
+                "retried": sum(life.retried for life in lives),
+                "same": sum(life.same for life in lives),
                 "slowest": slowest,
             }
         )
