@@ -128,7 +128,11 @@ def exceeded(findings: list[Finding]) -> list[str]:
 
 @pytest.mark.parametrize(
     "promise",
-    [Promise(1, "1e-6", 100), Promise(2, 0, 20), Promise(1, "1e-6", 9, noise="huber")],
+    [
+        Promise(1, "1e-6", 100),
+        pytest.param(Promise(2, 0, 20), marks=pytest.mark.slow),
+        pytest.param(Promise(1, "1e-6", 9, noise="huber"), marks=pytest.mark.slow),
+    ],
     ids=lambda promise: promise.noise,
 )
 def test_the_product_holds_against_the_quick_suite(promise):

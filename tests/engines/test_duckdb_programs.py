@@ -127,7 +127,7 @@ def test_text_grows_linearly(wrap: Callable[[b.Integer], b.Integer]) -> None:
             value = b.Shifted(wrap(value), 3)
         return len(emitted(b.RowSums(b.Always(), (value,))))
 
-    assert size(16) - size(8) < 1.3 * (size(12) - size(4))
+    assert size(12) - size(8) < 1.3 * (size(8) - size(4))
 
 
 def test_what_could_overflow_is_refused_before_it_runs() -> None:

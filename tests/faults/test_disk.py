@@ -82,7 +82,6 @@ class Run:
 
 def every_fault(template, state, monkeypatch, kind, pragmas=PRAGMAS, **how):
     """Runs for the fault at call 1, 2, ... until it no longer happens."""
-    runs = []
     path = template.parent.parent / "people.ledger"
     for at in range(1, 1000):
         shutil.copy(template, path)
@@ -93,8 +92,8 @@ def every_fault(template, state, monkeypatch, kind, pragmas=PRAGMAS, **how):
         if not disk.fired:
             assert len(run.released) == ASKS
             assert run.violations == []
-            return runs
-        runs.append(run)
+            return
+        yield run
     raise AssertionError("the fault never stopped")
 
 
@@ -103,7 +102,7 @@ def every_fault(template, state, monkeypatch, kind, pragmas=PRAGMAS, **how):
 def test_a_full_disk_or_failed_sync_releases_nothing_uncharged(
     template, state, monkeypatch, kind, sticky
 ):
-    runs = every_fault(template, state, monkeypatch, kind, sticky=sticky)
+    runs = list(every_fault(template, state, monkeypatch, kind, sticky=sticky))
     assert len(runs) >= 2 * ASKS * 2
     assert [run.violations for run in runs if run.violations] == []
     assert any(len(run.released) < ASKS for run in runs)
@@ -111,7 +110,7 @@ def test_a_full_disk_or_failed_sync_releases_nothing_uncharged(
 
 @pytest.mark.parametrize("loss", [1.0, 0.5])
 def test_a_power_cut_loses_nothing_that_was_released(template, state, monkeypatch, loss):
-    runs = every_fault(template, state, monkeypatch, "power", loss=loss)
+    runs = list(every_fault(template, state, monkeypatch, "power", loss=loss))
     assert len(runs) >= 4 * ASKS * 2
     assert [run.violations for run in runs if run.violations] == []
 

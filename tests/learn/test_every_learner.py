@@ -111,7 +111,12 @@ def test_quote_is_free_and_fit_keeps_to_it(name):
     assert fitted.credits_ == 100 - db.remaining
 
 
-@pytest.mark.parametrize("name", LEARNERS)
+SLOW = {"Classifier", "GaussianMixture", "LinearSVC"}
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] * (name in SLOW)) for name in LEARNERS]
+)
 def test_what_is_stored_does_not_grow_with_the_rows(name):
     learner, features, label = LEARNERS[name]
     sizes = []
