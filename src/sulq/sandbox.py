@@ -73,6 +73,7 @@ def write_dummies(table: TablePolicy, directory: Path, rows: int) -> Path:
     made = dummy_rows(table.schema(), rows)
     directory.mkdir(parents=True)
     copy = replace(table, source="dummy.parquet", ledger="dummy.ledger", grants={}, home=directory)
+    copy = replace(copy, remote=False)
     with duckdb.connect(":memory:") as connection:
         connection.register("made", made)
         quoted = "'" + copy.source_path.replace("'", "''") + "'"

@@ -172,7 +172,7 @@ def _public_size(source: TablePolicy) -> int | None:
     import duckdb
 
     public = source.promise.neighbours == "replace" and source.unit == "row"
-    if not public or not source.source.endswith(".parquet"):
+    if not public or "://" in source.source or not source.source.endswith(".parquet"):
         return None
     path = "'" + source.source_path.replace("'", "''") + "'"
     try:

@@ -153,7 +153,7 @@ def _table(
                 source, rest = named(policy, words[0]), list(words[1:])
             else:
                 source, rest = chosen(policy, words)
-            path, schema = source.source_path, source.schema()
+            path, schema = source.rows, source.schema()
         else:
             if not FEWEST <= fictional <= MOST:
                 raise InvalidQuery(f"--fictional makes {FEWEST} to {MOST:,} people")

@@ -89,7 +89,7 @@ def database_of(
     if facts is not None:
         exactly = Assumptions(facts.epsilon, facts.delta, facts.known_rows, facts.least)
     return Database.open(
-        table.source_path,
+        table.rows,
         schema or table.schema(),
         promise or table.promise,
         ledger,

@@ -233,15 +233,15 @@ def review(policy: TablePolicy) -> Review:
     rows = None
     if policy.promise.neighbours == "replace":
         if schema is not None:
-            engine = open_engine(policy.source_path, schema)  # also: types fit the declaration
+            engine = open_engine(policy.rows, schema)  # also: types fit the declaration
             rows = engine.size()
             engine.close()
-        elif policy.unit == "row":
+        elif policy.unit == "row" and "://" not in policy.source:
             survey = Survey(policy.source_path)
             rows = survey.rows()
             survey.close()
     elif schema is not None:
-        open_engine(policy.source_path, schema).close()
+        open_engine(policy.rows, schema).close()
     sizes = sizing(policy.promise, rows) if rows and rows > 1 else None
     if sizes is not None and policy.max_rows > 1:  # a person moves a count by up to max_rows
         error = sizes.standard_error * policy.max_rows

@@ -5,14 +5,13 @@ Each is one event of the ledger: docs/guides/changing-a-table.md.
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sulq.accounting.calibration import calibrate
 from sulq.accounting.losses import Loss
 from sulq.accounting.pricing import check_askable, grid_bits
 from sulq.database.amendments import changes, keeps, scale
-from sulq.database.facts import most_rows, table_facts
+from sulq.database.facts import most_rows, readable_again, table_facts
 from sulq.database.reading import refuse_individual
 from sulq.engines.engine import check_source, open_engine
 from sulq.errors import InvalidQuery, Refused
@@ -91,6 +90,6 @@ def amend(
         engine.close()
         raise
     found_again = type(database)(gridded, new_promise, engine, ledger, calibration, exactly)
-    found_again._source = rows if isinstance(rows, str | Path) else None
+    found_again._source = readable_again(rows)
     database.close()
     return found_again

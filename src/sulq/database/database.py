@@ -27,6 +27,7 @@ from sulq.database.analyst import Analyst
 from sulq.database.choosing import Top, choose
 from sulq.database.deriving import Asker, derived_answer, paid_by, recalled, topped_up
 from sulq.database.exactly import Exactly, ExactQuote
+from sulq.database.facts import readable_again
 from sulq.database.growing import grow_table
 from sulq.database.holding import hold
 from sulq.database.individual import Individual
@@ -78,7 +79,7 @@ class Database:
         self.engine = engine
         self.ledger = ledger
         self.calibration = calibration
-        self._source: str | Path | None = None  # of a file, to read it again
+        self._source = readable_again(None)
         self._accounts = accounts(schema)
         self._size = engine.size() if promise.neighbours == "replace" else None
         self._most = None if self._size is None else self._size * schema.max_rows
@@ -101,7 +102,8 @@ class Database:
     ) -> Database:
         """Publish a table, or open it again on the ledger that has its history.
 
-        `source` is a Parquet or CSV file, or a pandas, polars or Arrow table. `exactly` turns
+        `source` is a Parquet or CSV file, a pandas, polars or Arrow table, an address of PostgreSQL
+        or Spark, or a `Remote` file (docs/guides/remote.md). `exactly` turns
         `ask_exactly` on, on assumptions that the owner vouches for. `individual` gives every person
         a secret balance of their own, in place of one for all: docs/guides/individual.md.
         `population` names the people: what any of their tables in this ledger answers is charged
@@ -117,7 +119,7 @@ class Database:
             Options(exactly, individual, population, grown_from),
         )
         found = cls(table.schema, promise, table.engine, table.ledger, table.terms, exactly)
-        found._source = source if isinstance(source, str | Path) else None
+        found._source = readable_again(source)
         return found
 
     def close(self) -> None:

@@ -7,8 +7,14 @@ from pathlib import Path
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from sulq.engines.engine import SPARK_SCHEMES, Engine
+from sulq.engines.remote import Remote
 from sulq.schema.columns import Schema
 from sulq.schema.promise import Promise
+
+
+def readable_again(source: object) -> str | Path | Remote | None:
+    """A source that can be opened a second time; a frame is not kept."""
+    return source if isinstance(source, str | Path | Remote) else None
 
 
 def most_rows(schema: Schema, promise: Promise, engine: Engine) -> int:
@@ -26,6 +32,8 @@ def table_facts(schema: Schema, promise: Promise) -> dict[str, str]:
 
 def name_of(source: object) -> str:
     """What a ledger calls the table; of an address only the table's own name."""
+    if isinstance(source, Remote):
+        return source.name.split(".")[0] or "table"
     if isinstance(source, str) and "://" in source:
         parts = urlsplit(source)
         if parts.scheme.lower() not in SPARK_SCHEMES:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sulq.accounting.pricing import grid_bits
-from sulq.database.facts import most_rows, table_facts
+from sulq.database.facts import most_rows, readable_again, table_facts
 from sulq.database.reading import refuse_individual
 from sulq.engines.engine import open_engine
 from sulq.errors import Refused
@@ -40,7 +40,7 @@ def grow_table(database: Database, source: Any, *, reason: str = "") -> Database
         raise
     assumptions = database._exactly.assumptions
     found = type(database)(gridded, promise, engine, ledger, terms, assumptions)
-    found._source = source if isinstance(source, str | Path) else None
+    found._source = readable_again(source)
     database.close()
     return found
 

@@ -24,6 +24,7 @@ from sulq.engines.leaves import Place
 from sulq.engines.person_sums import PERSON, person_statement
 from sulq.engines.persons import kept_rows_sql
 from sulq.engines.physical import PERSON_TYPES, read_text, read_typed
+from sulq.engines.remote import Remote, fetch, place_of
 from sulq.engines.statement import TABLE, statement
 from sulq.errors import EngineFailed, InvalidQuery
 from sulq.schema.bound import RowSums
@@ -69,6 +70,7 @@ class DuckDBEngine:
         self._stamp = stamp
         self._lock = threading.Lock()
         self._close = weakref.finalize(self, connection.close)  # an open one is noisy at exit
+        self._copy: weakref.finalize[..., DuckDBEngine] | None = None  # of a file fetched
 
     def exact_sums(self, program: Program) -> list[int]:
         """The program's integers, exactly."""
@@ -147,6 +149,8 @@ class DuckDBEngine:
 
     def close(self) -> None:
         self._close()
+        if self._copy is not None:
+            self._copy()
 
 
 def _stamp(path: Path | None) -> tuple[int, int] | None:
@@ -172,12 +176,20 @@ def open_duckdb(
     """
     path = _checked_path(source) if isinstance(source, str | os.PathLike) else None
     connection = duckdb.connect(":memory:", config=CLOSED)
+    copy = None
     try:
         _settle(connection, threads, held)
+        if isinstance(source, Remote):
+            copy = fetch(source)
+            path = place_of(copy)
         engine = _load(connection, source, path, schema, held)
     except BaseException:
         connection.close()
+        if copy is not None:
+            copy.close()
         raise
+    if copy is not None:
+        engine._copy = weakref.finalize(engine, copy.close)
     return engine
 
 
@@ -228,10 +240,10 @@ def _load(
     in_memory: bool,
 ) -> DuckDBEngine:
     stamp = _stamp(path)  # before the first read: what changes from here on is noticed
-    scanned = path is not None and path.suffix == ".parquet" and schema.unit == "row"
+    scanned = path is not None and _is_parquet(source, path) and schema.unit == "row"
     in_place = scanned and not in_memory
     held = _register(connection, source, path)
-    places, chosen = _chosen(schema, held, path is not None and path.suffix != ".parquet")
+    places, chosen = _chosen(schema, held, path is not None and not _is_parquet(source, path))
     unread = "the table cannot be read: text must be UTF-8 and every line complete"
     made = "VIEW" if in_place else "TABLE"
     if schema.unit == "row":
@@ -255,6 +267,10 @@ def _load(
     return DuckDBEngine(connection, places, rows, size, fingerprint, path, stamp)
 
 
+def _is_parquet(source: Any, path: Path) -> bool:
+    return isinstance(source, Remote) or path.suffix == ".parquet"
+
+
 def _register(
     connection: duckdb.DuckDBPyConnection, source: Any, path: Path | None
 ) -> dict[str, str]:
@@ -268,9 +284,10 @@ def _register(
             )
         made = "TABLE"  # read once: a stream has no second pass, and a frame may change meanwhile
         complaint = "the frame cannot be read: each column must hold one kind of value"
-    elif path.suffix == ".parquet":
+    elif _is_parquet(source, path):
         reader = f"read_parquet({Dialect.text(str(path))}, hive_partitioning = false)"
-        complaint = f"{path.name} is not a readable Parquet file"
+        called = source.name if isinstance(source, Remote) else path.name
+        complaint = f"{called} is not a readable Parquet file"
     else:
         reader = csv_reader(path)
         complaint = f"{path.name} is not a readable CSV file with a header line, in UTF-8"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
+from sulq.engines.remote import is_remote
 from sulq.errors import EngineFailed, Refused
 from sulq.schema.bound import RowSums
 from sulq.schema.columns import Schema
@@ -61,7 +62,8 @@ def check_read(engine: Engine) -> None:
 
 
 def open_engine(source: Any, schema: Schema, *, threads: int | None = None) -> Engine:
-    """The engine for a path to Parquet or CSV, a pandas, polars or Arrow table, or an address."""
+    """The engine for a path to Parquet or CSV, a pandas, polars or Arrow table, or an address; a
+    `Remote` is fetched."""
     if isinstance(source, str) and "://" in source:
         scheme = source.split("://", 1)[0]
         if scheme.lower() in ("postgresql", "postgres"):
@@ -72,6 +74,11 @@ def open_engine(source: Any, schema: Schema, *, threads: int | None = None) -> E
             from sulq.engines.spark import open_spark
 
             return open_spark(source, schema, threads=threads)
+        if is_remote(source):
+            raise Refused(
+                "files over the network are read only if their owner says so: remote = true in the"
+                " policy, or Remote(address) of sulq.engines.remote"
+            )
         raise Refused(f"no engine for {scheme[:20]!r} addresses; give a file or a table")
     from sulq.engines.duckdb import open_duckdb  # the driver is loaded when it is needed
 

@@ -69,6 +69,8 @@ def policy_text(table: TablePolicy, notes: Mapping[str, str]) -> str:
         f"ledger = {_value(table.ledger)}",
         f"promise = {_inline(_promise(table.promise))}",
     ]
+    if table.remote:
+        lines.append("remote = true")
     if table.unit != "row":
         lines.append(f"unit = {_inline({'column': table.unit, 'max_rows': table.max_rows})}")
     if table.at_most is not None:

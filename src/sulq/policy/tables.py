@@ -9,6 +9,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+from sulq.engines.remote import Remote, is_remote
 from sulq.errors import InvalidQuery
 from sulq.policy.columns import ColumnPolicy
 from sulq.policy.exact import ExactPolicy
@@ -18,7 +19,7 @@ from sulq.schema.promise import Promise
 
 KEYS = (
     "source", "ledger", "promise", "unit", "columns", "at_most", "strata", "grants", "exact",
-    "population", "individual",
+    "population", "individual", "remote",
 )  # fmt: skip
 
 
@@ -43,6 +44,7 @@ class TablePolicy:
     population: Population | None = None
     home: Path = Path()
     individual: bool = False
+    remote: bool = False
 
     @classmethod
     def of(
@@ -95,13 +97,19 @@ class TablePolicy:
             if "population" in facts
             else None,
             home,
-            _individual(name, facts.get("individual", False)),
+            _yes(name, "individual", facts.get("individual", False)),
+            _remote(name, facts["source"], facts.get("remote", False)),
         )
 
     @property
     def source_path(self) -> str:
         """The source where it lies; addresses such as postgresql://... stay as they are."""
         return self.source if "://" in self.source else str(self.home / self.source)
+
+    @property
+    def rows(self) -> str | Remote:
+        """What an engine opens."""
+        return Remote(self.source) if self.remote else self.source_path
 
     @property
     def ledger_path(self) -> Path | str:
@@ -145,10 +153,22 @@ def _unit(name: str, value: object) -> tuple[str, int]:
     )
 
 
-def _individual(name: str, value: object) -> bool:
+def _yes(name: str, key: str, value: object) -> bool:
     if not isinstance(value, bool):
-        raise InvalidQuery(f"[{name}]: individual must be true or false, got {value!r:.40}")
+        raise InvalidQuery(f"[{name}]: {key} must be true or false, got {value!r:.40}")
     return value
+
+
+def _remote(name: str, source: str, value: object) -> bool:
+    if _yes(name, "remote", value):
+        if not is_remote(source):
+            raise InvalidQuery(f"[{name}]: remote = true is for a source at https:// or s3://")
+        Remote(source)  # refused now, not when the table is opened
+    elif is_remote(source):
+        raise InvalidQuery(
+            f"[{name}]: the source is on the network; remote = true says that it may be fetched"
+        )
+    return bool(value)
 
 
 def _population(name: str, value: object, promise: Mapping[str, Any]) -> Population:
