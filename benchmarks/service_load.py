@@ -1,13 +1,14 @@
 """The clients of benchmarks/service.py: a process of its own, plain sockets, one loop.
 
-Reads {"url", "tokens", "bodies", "pid"} and writes what happened, both as JSON. Each token has one
-connection; the next question is sent when the reply to the last one is complete.
+Reads {"url", "tokens", "bodies", "pid", "keys"} and writes what happened, both as JSON. Each token
+has one connection; the next question is sent when the reply to the last one is complete.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
+import os
 import sys
 import time
 from itertools import count
@@ -16,6 +17,12 @@ from typing import Any
 
 LEAST = 0.1
 """The share of the run after which memory is looked at first: every cache has been used."""
+
+
+def spent(pid: int) -> float:
+    """CPU seconds of a process."""
+    user, system = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13]
+    return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
 
 
 def resident(pid: int) -> float:
@@ -32,6 +39,7 @@ class Run:
         host, _, port = told["url"].removeprefix("http://").rpartition(":")
         self.host, self.port, self.pid = host, int(port), told["pid"]
         self.bodies, self.tokens, self.next = told["bodies"], told["tokens"], count()
+        self.keys = told.get("keys", "question")
         self.seconds: list[float] = []
         self.replies: list[list[bytes]] = [[] for _ in self.tokens]
         self.errors: list[str] = []
@@ -43,7 +51,8 @@ class Run:
             body = self.bodies[number].encode()
             head = (
                 f"POST /v1/tables/people/ask HTTP/1.1\r\nHost: {self.host}\r\n"
-                f"Authorization: Bearer {self.tokens[me]}\r\nIdempotency-Key: question-{number}\r\n"
+                f"Authorization: Bearer {self.tokens[me]}\r\n"
+                f"Idempotency-Key: {self.keys}-{number:06d}\r\n"
                 f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
             )
             start = time.perf_counter()
@@ -58,7 +67,7 @@ class Run:
         writer.close()
 
     async def all(self) -> dict[str, Any]:
-        start = time.perf_counter()
+        start, before = time.perf_counter(), spent(self.pid)
         await asyncio.gather(*map(self.client, range(len(self.tokens))))
         wall = time.perf_counter() - start
         self.memory.append(resident(self.pid))
@@ -66,13 +75,17 @@ class Run:
         good = [reply for mine in found for reply in mine if "receipt" in reply]
         times = sorted(self.seconds)
         return {
+            "seconds": wall,
+            "cpu": spent(self.pid) - before,
             "per_second": len(times) / wall,
             "p50": times[len(times) // 2],
             "p99": times[len(times) * 99 // 100],
             "errors": self.errors[:5],
             "answers": len(good),
             "receipts": len({one["receipt"]["receipt"]["seq"] for one in good}),
-            "credits": [[reply["credits_exact"] for reply in mine] for mine in found],
+            "credits": [
+                [one["credits_exact"] for one in mine if "receipt" in one] for mine in found
+            ],
             "memory": self.memory,
         }
 
