@@ -34,6 +34,25 @@ def test_each_sees_at_once_what_the_other_did(both):
     assert two.remaining("ann") == credits(2)
 
 
+def test_pages_end_where_the_look_before_them_ended(both, monkeypatch):
+    """What another replica commits between the look and the page is not damage."""
+    one, two = both
+    ask(one, "q")
+    looked = one._shared._server.since
+
+    def then_somebody_writes(after):
+        found = looked(after)
+        ask(two, f"after {after}")
+        return found
+
+    monkeypatch.setattr(one._shared._server, "since", then_somebody_writes)
+    listed = [entry.digest for entry in one.entries()]
+    assert listed[0] == "q"
+    assert listed == [entry.digest for entry in two.entries()][: len(listed)]
+    monkeypatch.undo()
+    assert ask(one, "r").answered
+
+
 def test_both_compute_one_question_and_the_first_to_settle_wins(both):
     one, two = both
     first, second = pay(one, "q", key="k"), pay(two, "q", key="k")

@@ -135,7 +135,9 @@ class SharedBook(Book):
         return found or self._trusted(lambda: self.history.check(self._server.row(seq)))
 
     def page(self, after: int, most: int) -> list[Row]:
-        found = super().page(after, most)
+        # What others wrote since the last look is not taken in yet, so nothing can check it.
+        known = self.history.mark.seq
+        found = [row for row in super().page(after, most) if row.seq <= known]
         return self._trusted(lambda: [self.history.check(row) for row in found])
 
     # -- one batch --------------------------------------------------------------------------------
