@@ -224,7 +224,17 @@ of one single row, so MIN and MAX are where *clearly* anybody is; their interval
 question or, for counts, from `rows=`, never from the rows. The result says whether the target was met, judged
 from the noisy answer. Priced so are counts, sums, averages, variances and deviations, ratios to a count of the
 same rows, and sums and multiples of those; averages and ratios need to know how many rows match, by `rows=` or
-because all do. Not for quantiles: their bars depend on how dense the rows lie, so they are refused, free.
+because all do. A percentage that stored answers meet already is free.
+
+How far off the *value* of a quantile is depends on how dense the rows lie there, which nobody knows beforehand. So of
+`MEDIAN`, `QUANTILE`, `PERCENTILE_CONT`, `MIN` and `MAX` a percentage is one of the rows: `MEDIAN(x) ... WITHIN 2 PERCENT`
+shows a value below which 48 to 52 % of the rows lie, at this confidence and up to the rows of its own cell;
+`MIN(x) ... WITHIN 2 PERCENT` one with at most 2 % of the rows below it. How many rows there are is taken from `rows=`,
+else from the public size (and said, since fewer may match), of groups from an earlier answer. The result says whether
+it was met, by its own noisy number of rows; its interval is one of values, as ever. Without PERCENT, or inside
+arithmetic, `WITHIN` is refused on quantiles, free. The other way round, `quote_sql(text, credits=5)` tells how far off
+ranks may be, in rows (`ranks`). In Python `within=0.02` of `quantiles(...)` is that share.
+
 Whatever a statement is to cost, all its questions are charged in one transaction, or none.
 
 ## Differential privacy options

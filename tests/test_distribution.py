@@ -233,11 +233,25 @@ def least_hits(times: int, share: float) -> int:
         hits += 1
 
 
-@pytest.mark.parametrize("total", [40_000, 400])
-def test_bars_hold_as_often_as_they_say(total: int) -> None:
-    """2,000 answers: counts below, quantiles (also at small counts), ends, and the whole band."""
+def in_rank(found, value: float, below: np.ndarray, share: float, far: float) -> bool:
+    """Whether a cell that touches the value has the wished rank, up to `far` rows."""
+    wanted = share * below[-1]
+    places = {int(np.searchsorted(found.edges, value, side)) - 1 for side in ("left", "right")}
+    places = {min(max(place, 0), len(below) - 2) for place in places}
+    return any(below[p] <= wanted + far and below[p + 1] >= wanted - far for p in places)
+
+
+def lumps(total: int) -> np.ndarray:
+    """Two lumps of rows and nothing between: its ranks are just out of the median's reach."""
+    return np.repeat([90.0, 940.0], [total // 2 + 40, total // 2 - 40])
+
+
+@pytest.mark.parametrize(("total", "lumped"), [(40_000, False), (400, False), (400, True)])
+def test_bars_hold_as_often_as_they_say(total: int, lumped: bool) -> None:
+    """2,000 answers: counts below, quantiles and their ranks (also at small counts), ends, band."""
     random = np.random.default_rng(5)
     values = np.clip(random.lognormal(5, 0.6, total), 0, 1000)
+    values = lumps(total) if lumped else values
     question = distribution("income", resolution=64)
     cells = np.histogram(values, np.linspace(0, 1000, 65))[0].tolist()
     below = np.concatenate([[0], np.cumsum(cells)])
@@ -254,13 +268,19 @@ def test_bars_hold_as_often_as_they_say(total: int) -> None:
         for share, true in zip(shares, truth, strict=True):
             low, high = found.quantile_interval(share)
             hits[f"quantile {share}"] += low <= true <= high
-        _, low, high = found.minimum()
+            far = found.rank_error(share) * found.total
+            hits[f"rank {share}"] += in_rank(found, found.quantile(share), below, share, far)
+        end = found.rank_error(None) * found.total
+        value, low, high = found.minimum()
         hits["min"] += low <= values.min() <= high
-        _, low, high = found.maximum()
+        hits["rank of min"] += in_rank(found, value, below, 0.0, end)
+        value, low, high = found.maximum()
         hits["max"] += low <= values.max() <= high
-    assert len(hits) == 8
+        hits["rank of max"] += in_rank(found, value, below, 1.0, end)
+    assert len(hits) == 14
     assert min(hits.values()) >= least_hits(times, 0.95), hits
-    assert hits["below 20"] <= times - least_hits(times, 0.05 * 0.7)  # nor much too wide
+    if not lumped:  # nor much too wide; where no rows are, steadying the counts helps
+        assert hits["below 20"] <= times - least_hits(times, 0.05 * 0.7)
 
 
 def test_the_tree_beats_a_flat_histogram_and_meets_its_forecast() -> None:

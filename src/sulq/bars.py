@@ -48,6 +48,9 @@ class Forecast:
     half_width: Callable[[float], float | NDArray[np.float64] | None]
     note: str = ""
     laws: tuple[Law, ...] = ()
+    rank: Callable[[float | None, float], float] | None = None
+    """Of a tree: how far off a quantile's rank may be, in rows, by share (None: an end's) and
+    confidence."""
 
 
 def spread_of(term: BoundTerm, law: Law) -> float:

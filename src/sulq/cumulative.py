@@ -44,6 +44,27 @@ def check_share(share: object) -> None:
         raise InvalidQuery(f"a share must lie between 0 and 1, got {share!r:.40}")
 
 
+def rank_half_width(
+    variance: Floats,
+    with_total: Floats,
+    reach: Callable[[float], float],
+    share: float | None,
+    confidence: float,
+) -> float:
+    """How far off the rank of a quantile may be, in rows, wherever it lies; share None: of an end.
+
+    From the noise alone, so known before asking. Proof: docs/proofs/trees.md, section 3.
+    """
+    check_level(confidence)
+    if share is None:  # the end is looked for among all edges, and seen from twice its bar on
+        above = variance[-1] - 2 * with_total + variance
+        each = 1 - (1 - confidence) / (len(variance) - 1)
+        return float(2 * reach(each) * np.sqrt(max(variance.max(), above.max())))
+    check_share(share)
+    spread = variance - 2 * share * with_total + share**2 * variance[-1]
+    return float(reach(confidence) * np.sqrt(max(0.0, spread.max())))
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Distribution:
     """How a Number is distributed over its range.
@@ -103,6 +124,11 @@ class Distribution:
         open_yet = np.nonzero(gap - half <= 0)[0]
         high = min(last, int(open_yet[-1]) + 1) if len(open_yet) else last
         return float(self.edges[low]), float(self.edges[max(high - self.steps, low)])
+
+    def rank_error(self, share: float | None, confidence: float = 0.95) -> float:
+        """How far off the rank of a quantile may be, as a share of the rows by the noisy total."""
+        found = rank_half_width(self.variance, self.with_total, self.reach, share, confidence)
+        return found / self.total if self.total else np.inf
 
     def _each(self, confidence: float) -> float:
         """For every edge, so that all hold together: a union bound."""

@@ -73,3 +73,14 @@ def _columns(bound: BoundQuery) -> Iterator[str]:
             yield found.name
         elif isinstance(found, Operation):
             waiting += found.operands
+
+
+def rank_verdict(reached: float, within: float) -> str:
+    """Whether quantiles are as exact in rank as was wished, by the noisy number of rows."""
+    wish = f"ranks within {100 * within:.3g} % of the rows"
+    if reached <= 1.01 * within:
+        return f"{wish}: met"
+    return (
+        f"{wish}: not met, +-{100 * reached:.3g} %; fewer rows match than assumed; state how many"
+        " with rows"
+    )

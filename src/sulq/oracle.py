@@ -15,7 +15,13 @@ import numpy as np
 from sulq.accounting.confidence import worst
 from sulq.display import Comparison, bar_parts, cells_of, compared, html_table, text_table
 from sulq.errors import InvalidQuery
-from sulq.explaining import bar_text, clipped_text, negative_text, protected_text
+from sulq.explaining import (
+    bar_text,
+    clipped_text,
+    negative_text,
+    protected_text,
+    rank_verdict,
+)
 from sulq.noise.distributions import (
     CentredBinomial,
     DiscreteGaussian,
@@ -139,6 +145,10 @@ class Answer:
 
     def judged(self, bound: BoundQuery, within: float | None, confidence: float) -> Answer:
         """The answer with a note where it says less than was hoped for."""
+        if self.kind == "quantiles" and within is not None and self.distribution is not None:
+            ranks = [self.distribution.rank_error(share, confidence) for share in self.keys]
+            told = (self.note, rank_verdict(max(ranks), within))
+            return replace(self, note="; ".join(filter(None, told)))
         if self.kind not in ("mean", "variance"):
             return self
         low, high = (float(np.max(end)) for end in self.interval(confidence))

@@ -296,7 +296,7 @@ def _forecast(
                 lambda c: np.full(bound.shape, half_width(term, law, c)),
             )
         case "cdf" | "distribution" | "quantiles" if bound.tree is not None:
-            return tree_forecast(bound, laws)
+            return tree_forecast(bound, laws, rows, size)
         case "cdf":
             errors = spreads[0] * np.sqrt(np.arange(bound.cells + 1))
             return Forecast(errors, lambda c: reach_of(laws, c) * errors)

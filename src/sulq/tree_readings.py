@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sulq.bars import Forecast, Interval, Reading, reach_of, spread_of
-from sulq.cumulative import Distribution, Fit, rising
+from sulq.cumulative import Distribution, Fit, rank_half_width, rising
 from sulq.noise.distributions import Law
 from sulq.query.statistics import CDF_BINS
 from sulq.schema.binding import BoundQuery
@@ -113,22 +113,26 @@ def _position(edge: object) -> float:
     return float(edge)  # type: ignore[arg-type]
 
 
-def median_rank_error(bound: BoundQuery, laws: Sequence[Law]) -> float:
-    """The standard error of (rows below - half of the rows), wherever the median lies."""
-    assert bound.tree is not None  # noqa: S101
-    variance, with_total = Fit.of(bound.tree.sizes, _level_variances(bound, laws)).spreads()
-    return float(np.sqrt(np.max(variance - with_total + variance[-1] / 4)))
-
-
-def tree_forecast(bound: BoundQuery, laws: Sequence[Law]) -> Forecast:
+def tree_forecast(
+    bound: BoundQuery, laws: Sequence[Law], rows: int | None = None, size: int | None = None
+) -> Forecast:
     """Of counts below: their bars. Of quantiles: ranks, since values depend on the data."""
     assert bound.tree is not None  # noqa: S101
+    variance, with_total = Fit.of(bound.tree.sizes, _level_variances(bound, laws)).spreads()
+
+    def rank(share: float | None, confidence: float) -> float:
+        return rank_half_width(
+            variance, with_total, lambda level: reach_of(laws, level), share, confidence
+        )
+
     if bound.statistic.kind == "quantiles":
-        rank = median_rank_error(bound, laws)
-        note = f"a median's rank is known to about {rank:,.0f} rows"
-        return Forecast(None, lambda c: None, note)
-    errors = np.sqrt(Fit.of(bound.tree.sizes, _level_variances(bound, laws)).spreads()[0])
+        widest = max(rank(share, 0.95) for share in bound.statistic.shares)
+        known = rows if rows is not None else size
+        part = "" if not known else f", {100 * widest / known:.2g} % of {known:,}"
+        note = f"ranks are known to +-{widest:,.0f} rows at 95 %{part}"
+        return Forecast(None, lambda c: None, note, rank=rank)
+    errors = np.sqrt(variance)
     if bound.statistic.kind == "cdf":
         errors = errors[_shown_edges(bound)]
     errors = np.broadcast_to(errors, (*bound.shape[:-1], len(errors)))
-    return Forecast(errors, lambda c: reach_of(laws, c) * errors)
+    return Forecast(errors, lambda c: reach_of(laws, c) * errors, rank=rank)

@@ -8,7 +8,7 @@ from fractions import Fraction
 import pytest
 from tests.sql.small_table import SCHEMA, rows
 
-from sulq import BudgetSpent, Database, InvalidQuery, Promise
+from sulq import BudgetSpent, Database, InvalidQuery, Promise, col, quantiles
 from sulq.sql.targets import short
 
 PROMISE = Promise(epsilon=1, delta=1e-6, queries=1000)
@@ -56,8 +56,11 @@ def test_a_ratio_keeps_its_promise(database):
 @pytest.mark.parametrize(
     ("text", "rows", "remedy"),
     [
-        ("SELECT MEDIAN(age) FROM people WITHIN 2", 400, "how dense the rows lie"),
-        ("SELECT MAX(age) - 3 FROM people WITHIN 2", 400, "how dense the rows lie"),
+        ("SELECT MEDIAN(age) FROM people WITHIN 2", 400, "say WITHIN 2 PERCENT, of the rows"),
+        ("SELECT MAX(age) - 3 FROM people WITHIN 2 PERCENT", 400, "known already"),
+        ("SELECT MAX(age) - 3 FROM people WITHIN 2", 400, "on a quantile by itself"),
+        ("SELECT city, MEDIAN(age) FROM people GROUP BY city WITHIN 20 PERCENT", None,
+         "state rows="),
         ("SELECT city, STDDEV(age) FROM people GROUP BY city WITHIN 2", None, "state rows="),
         ("SELECT SUM(age) / SUM(balance) FROM people WITHIN 2", 400, "ratios to a count"),
     ],
@@ -111,6 +114,71 @@ def test_a_repeat_with_credits_is_free(database):
     once_more = database.sql(SMOKING, credits=7, key="again")
     assert (again.credits, once_more.credits) == (0, 0)
     assert first.records() == again.records() == once_more.records()
+
+
+# --- quantiles: the rank is what can be promised ---
+
+RANKED = [
+    ("MEDIAN(age)", 25),
+    ("QUANTILE(income, 0.9)", 30),
+    ("PERCENTILE_CONT(0.25) WITHIN GROUP (ORDER BY age)", 25),
+    ("MIN(age)", 90),
+    ("MAX(age)", 90),
+]
+
+
+@pytest.mark.parametrize(("output", "percent"), RANKED)
+def test_the_rank_of_a_quantile_is_promised(output, percent, database):
+    text = f"SELECT {output} AS x FROM people WHERE member"
+    quote = database.quote_sql(f"{text} WITHIN {percent} PERCENT CONFIDENCE 90", rows=400)
+    ((_, half),), ((name, rank),) = quote.half_widths, quote.ranks
+    assert (half, name, quote.confidence) == (None, "x", 0.9)
+    assert 0.97 * percent * 4 <= rank <= 1.00001 * percent * 4
+    twice = database.quote_sql(f"{text} WITHIN {percent} PERCENT CONFIDENCE 90", rows=800)
+    assert quote.credits == pytest.approx(4 * twice.credits, rel=1e-3)
+    dearer = database.quote_sql(text, credits=quote.credits, rows=400, confidence=0.9)
+    assert dict(dearer.ranks)["x"] == pytest.approx(rank, rel=1e-3)  # the inverse
+
+
+def test_the_verdict_on_ranks_is_from_the_noisy_number_of_rows(database):
+    text = "SELECT MEDIAN(age) AS m FROM people WHERE balance > -51 WITHIN 30 PERCENT"
+    found = database.sql(text, rows=300)
+    assert "WITHIN 30 PERCENT: met" in found.notes
+    low, high = found.cell("m").interval()
+    assert low <= found.cell("m").value <= high
+    nobody = database.sql("SELECT MEDIAN(age) FROM people WHERE age < 0 WITHIN 60 PERCENT")
+    assert any("met by 0 of 1 values" in note for note in nobody.notes)
+    assert any("all 400" in note for note in nobody.notes)
+
+
+def test_the_same_wish_costs_once(database):
+    text = "SELECT MEDIAN(age) AS m FROM people WHERE member WITHIN 60 PERCENT"
+    first = database.sql(text)
+    assert first.credits > 0
+    assert database.sql(text).credits == 0
+
+
+def test_groups_are_sized_by_an_earlier_answer_and_a_wish_that_is_met_is_free(database):
+    text = "SELECT smoker, MEDIAN(age) AS m FROM people GROUP BY smoker"
+    first = database.sql(text, credits=60)
+    met = database.quote_sql(f"{text} WITHIN 5000 PERCENT")
+    assert (met.credits, first.credits > 0) == (0, True)
+    finer = database.quote_sql(f"{text} WITHIN 40 PERCENT")
+    assert any("by an earlier answer" in note for note in finer.notes)
+
+
+def test_python_wishes_ranks_as_shares(database):
+    asked = quantiles("age", [0.25, 0.5])
+    quote = database.quote(asked, within=0.25, rows=300)
+    assert "+-75 rows at 95 %, 25 % of 300" in quote.note
+    assert quote.interval() == (None, None)
+    answer = database.ask(asked, within=0.25, rows=300)
+    assert answer.credits == quote.credits
+    assert "ranks within 25 % of the rows: met" in answer.note
+    few = database.ask(quantiles("income", [0.5], where=col("age") < 0), within=0.5)
+    assert "ranks within 50 % of the rows: not met" in few.note
+    with pytest.raises(InvalidQuery, match="a share of the rows"):
+        database.quote(asked, within=2)
 
 
 def test_amounts_are_short_and_on_their_side():

@@ -8,15 +8,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from sulq.account import Account
 from sulq.accounting.calibration import Calibration, meaning
 from sulq.accounting.losses import Loss
 from sulq.accounting.pricing import (
     Price,
     fine_bits,
-    finer,
     positive,
     price,
     unit_cost,
@@ -40,6 +37,7 @@ from sulq.database.reading import check_readable, noted, pinned, reader, share_o
 from sulq.database.recall import Recall
 from sulq.database.reserving import Reserved, reserve
 from sulq.database.selecting import ask_select, quote_select
+from sulq.database.wishing import intensity_within
 from sulq.dummies import dummy_rows
 from sulq.engines.engine import Engine, check_read, check_source
 from sulq.errors import InvalidQuery
@@ -99,6 +97,7 @@ class Database:
         individual: bool = False,
         population: Population | None = None,
         grown_from: bool | str = False,
+        version_budget: Credits | None = None,
     ) -> Database:
         """Publish a table, or open it again on the ledger that has its history.
 
@@ -108,7 +107,8 @@ class Database:
         a secret balance of their own, in place of one for all: docs/guides/individual.md.
         `population` names the people: what any of their tables in this ledger answers is charged
         to one account: docs/guides/same-people.md. `grown_from` says that the table on the ledger
-        got new rows (text: why): docs/guides/growth.md.
+        got new rows (text: why), `version_budget` how many credits this version of them may spend of
+        the lifetime budget: docs/guides/growth.md.
         """
         table = open_table(
             source,
@@ -116,7 +116,7 @@ class Database:
             promise,
             ledger,
             name,
-            Options(exactly, individual, population, grown_from),
+            Options(exactly, individual, population, grown_from, version_budget),
         )
         found = cls(table.schema, promise, table.engine, table.ledger, table.terms, exactly)
         found._source = readable_again(source)
@@ -301,7 +301,7 @@ class Database:
         if asked is not None:
             intensity = asked / cost
         elif within is not None:
-            intensity = self._intensity(bound, within, confidence, rows)
+            intensity = intensity_within(self, bound, within, confidence, rows)
         else:
             intensity = Fraction(1)
         return price(bound, self.calibration, intensity)
@@ -311,26 +311,6 @@ class Database:
     ) -> Price | None:
         """An earlier answer that is at least as exact, first of all the one the key stands for."""
         return self._recall.stored(bound, wanted, analyst, key)
-
-    def _intensity(
-        self, bound: BoundQuery, within: float, confidence: float, rows: int | None
-    ) -> Fraction:
-        """How many unit prices bring the half-width down to `within`."""
-        target = positive(within, "within")
-        power = 2 if self.promise.noise == "gaussian" else 1
-        intensity = Fraction(1)
-        for _ in range(4):  # the law scales; one step is enough but for rounding
-            laws = price(bound, self.calibration, intensity).laws
-            half = forecast(bound, laws, rows, self.size).half_width(confidence)
-            if half is None:
-                raise InvalidQuery(
-                    "no error bar can be promised here; state rows=..., or use credits="
-                )
-            widest = Fraction(float(np.max(half)))
-            if widest <= target and intensity != 1:
-                break
-            intensity = finer(intensity * (widest / target) ** power)
-        return intensity
 
     def _charges(self, cost: Price) -> dict[str, Loss]:
         paid = {self._accounts[number]: loss for loss, numbers in cost.losses for number in numbers}

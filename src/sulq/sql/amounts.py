@@ -13,15 +13,12 @@ from typing import Any
 from sulq.accounting.pricing import positive
 from sulq.errors import InvalidQuery
 from sulq.oracle import Oracle, check_confidence, credits_text
-from sulq.sql.estimates import Estimate
-from sulq.sql.evaluation import Evaluation
 from sulq.sql.kept import kept
 from sulq.sql.planning import plan_of
 from sulq.sql.pointing import blamed_aggregates, closed
 from sulq.sql.recipes import Plan
 from sulq.sql.refusals import located
 from sulq.sql.rewrites import offered
-from sulq.sql.select import Aggregate, Output, Target, aggregates_of
 from sulq.sql.statements import read_statement
 from sulq.sql.targets import (
     intensity_for,
@@ -31,6 +28,7 @@ from sulq.sql.targets import (
     unit_price,
     unit_prices,
 )
+from sulq.sql.wishes import wished
 
 Lookups = Mapping[str, Mapping[str, Sequence[Any]]]
 
@@ -89,8 +87,10 @@ def _amounts(
     if target is not None:
         if credits is not None:
             raise InvalidQuery("give WITHIN or credits, not both")
-        wanted = _wanted(oracle, plan, target, confidence, rows)
-        amounts = intensity_for(plan, oracle, wanted, confidence, rows)
+        wanted = wished(oracle, plan, target, confidence, rows)
+        notes += wanted.notes
+        if not wanted.met:
+            amounts = intensity_for(plan, oracle, wanted.halves, confidence, rows)
     elif credits is not None and plan.questions:
         amounts = shared_out(positive(credits, "credits"), unit_prices(plan, oracle))
     if cap is not None and plan.questions:
@@ -105,53 +105,6 @@ def _amounts(
                 f"epsilon allows {credits_text(cap)} of {credits_text(due)}: more noise than usual"
             )
     return Priced(plan, tuple(amounts), confidence, tuple(notes))
-
-
-def _wanted(
-    oracle: Oracle, plan: Plan, target: Target, confidence: float, rows: int | None
-) -> dict[str, float]:
-    """The half-width that each aggregate of a statement shall have."""
-    items = [item for item in plan.select.items if aggregates_of(item.of)]
-    if not target.percent:
-        return {item.name: float(target.amount) for item in items}
-    share = float(target.amount / 100)
-    if rows is not None and not plan.select.groups and all(_is_count(item.of) for item in items):
-        return {item.name: share * rows for item in items}
-    sizes = _earlier(oracle, plan, confidence)
-    if sizes is None:
-        raise InvalidQuery(
-            "a percentage is priced from what is known already, never from the rows: ask once"
-            " without WITHIN, or for a count state rows=..., or say WITHIN 50 without PERCENT"
-        )
-    return {item.name: share * sizes[item.name] for item in items if item.name in sizes}
-
-
-def _is_count(output: Output) -> bool:
-    return isinstance(output, Aggregate) and output.kind == "count"
-
-
-def _earlier(oracle: Oracle, plan: Plan, confidence: float) -> dict[str, float] | None:
-    """The size of each aggregate by stored answers, which are free; of groups the smallest that
-    is clearly not 0."""
-    quotes = [oracle.quote(question) for question in plan.questions]
-    if not quotes or not all(quote.repeat and not quote.credits for quote in quotes):
-        return None
-    answers = [oracle.ask(question) for question in plan.questions]
-    found = Evaluation(plan, answers, confidence).rows()
-    sizes: dict[str, float] = {}
-    for place, item in enumerate(plan.select.items):
-        clear = []
-        for row in found:
-            value = row[place]
-            if isinstance(value, Estimate):
-                low, high = value.interval(confidence)
-                if low > 0 or high < 0:
-                    clear.append(abs(value.value))
-        if clear:
-            sizes[item.name] = min(clear)
-        elif aggregates_of(item.of):
-            return None
-    return sizes
 
 
 def explained(

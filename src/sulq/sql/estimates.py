@@ -41,6 +41,8 @@ class Stated(Estimate):
     limits: Ends = ANYTHING
     names: frozenset[Hashable] = frozenset()
     said: str = ""
+    rank: Callable[[float], float] | None = None
+    """Of a quantile: how far off its rank may be, as a share of the rows, at a confidence."""
 
     @property
     def value(self) -> float:

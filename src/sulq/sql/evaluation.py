@@ -7,6 +7,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -256,12 +257,13 @@ class Evaluation:
         name = frozenset([(self._name(recipe.question), *cell)])
         limits = (float(of.edges[0]), float(of.edges[-1]))
         share = recipe.share
+        rank = partial(of.rank_error, share)
         said = "" if of.cdf()[0][-1] > 0 else UNKNOWN  # perhaps there are no rows at all
         if share is not None:
-            stated = of.quantile(share)
-            return Stated(stated, lambda c: of.quantile_interval(share, c), limits, name, said)
+            ends = partial(of.quantile_interval, share)
+            return Stated(of.quantile(share), ends, limits, name, said, rank)
         end = of.maximum if recipe.highest else of.minimum
-        return Stated(end()[0], lambda c: end(c)[1:], limits, name, said)
+        return Stated(end()[0], lambda c: end(c)[1:], limits, name, said, rank)
 
 
 def _is_nothing(counted: Estimate) -> bool:

@@ -50,6 +50,12 @@ class Forecasts:
             return self._linear(weights) + _unit(output)
         return self._made(output) if isinstance(output, Calculation) else None
 
+    def rank(self, output: Output) -> float | None:
+        """How far off the rank of a quantile by itself may be, in rows; None of anything else."""
+        recipe = self.plan.quantile(output)
+        rank = None if recipe is None else self.bars[recipe.question].rank
+        return None if recipe is None or rank is None else rank(recipe.share, self.confidence)
+
     def _made(self, output: Calculation) -> float | None:
         """Of what is no linear form: ratios to a count of rows, and sums of what has a bar."""
         first, *rest = output.parts

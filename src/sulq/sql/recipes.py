@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from sulq.query.statistics import Statistic
 from sulq.query.sum_query import SumQuery
-from sulq.sql.select import Select
+from sulq.sql.select import Aggregate, Output, Select
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,3 +83,8 @@ class Plan:
     recipes: dict[int, Recipe]
     places: tuple[tuple[int, int], ...] = ()
     notes: tuple[str, ...] = ()
+
+    def quantile(self, output: Output) -> Quantile | None:
+        """How a quantile or an end that stands by itself is read; None of anything else."""
+        recipe = self.recipes[id(output)] if isinstance(output, Aggregate) else None
+        return recipe if isinstance(recipe, Quantile) else None

@@ -70,6 +70,9 @@ def _at_the_place(said: str, text: str, start: int, end: int, schema: Schema) ->
         yield from (f"{before}{name}({meant}){after}" for name in ("AVG", "MEDIAN", "COUNT"))
     elif "without a step" in said and (width := _width(meant, schema)) is not None:
         yield re.sub(rf"\b{re.escape(meant)}\b", f"FLOOR({meant} / {width}) * {width}", text)
+    elif "its rank can be promised" in said:
+        yield before + re.sub(r"[\d.]+", r"\g<0> PERCENT", meant, count=1) + after
+        yield before.strip()
     elif (
         "a semicolon" in said
         or "error bar can be promised" in said

@@ -13,13 +13,13 @@ from sulq.query.spelling import question_text
 from sulq.query.statistics import Statistic
 from sulq.query.sum_query import text_of
 from sulq.sql.amounts import Lookups, Priced, explained, priced_statement
-from sulq.sql.estimates import Estimate
 from sulq.sql.evaluation import Evaluation
 from sulq.sql.forecasts import Forecasts
 from sulq.sql.recipes import Plan
 from sulq.sql.result import Column, Result
-from sulq.sql.select import Item, Target, aggregates_of
+from sulq.sql.select import Item, aggregates_of
 from sulq.sql.sense import MOMENTS, kind_of
+from sulq.sql.wishes import verdict
 
 BAR_UNITS = {"date": " days", "datetime": " seconds"}
 
@@ -35,6 +35,8 @@ class SqlQuote:
     half_widths: tuple[tuple[str, float | None], ...]
     left_before: Fraction
     notes: tuple[str, ...] = ()
+    ranks: tuple[tuple[str, float], ...] = ()
+    """How far off the rank of each quantile may be, in rows."""
 
     @property
     def credits(self) -> Fraction:
@@ -62,12 +64,15 @@ class SqlQuote:
             sums = question.query if isinstance(question, Statistic) else question
             asked = question_text(text_of(sums.canonical()))
             said.append(f"question {number}: {asked[:300]} ({credits_text(quote.credits)}{stored})")
+        ranks = dict(self.ranks)
         units = {
             item.name: BAR_UNITS.get(kind_of(item.of, self.plan.select.groups), "")
             for item in self.plan.select.items
         }
         for name, half in self.half_widths:
             bar = "depends on the rows" if half is None else f"+-{half:,.4g}{units[name]}"
+            if name in ranks:
+                bar += f", its rank +-{ranks[name]:,.4g} rows"
             said.append(f"{name}: {bar} at {100 * self.confidence:g} %")
         said.append(f"cost: {credits_text(self.credits)}, asked together or not at all")
         said += [f"note: {note}" for note in self.notes]
@@ -152,20 +157,13 @@ def _quoted(oracle: Oracle, priced: Priced, rows: int | None) -> SqlQuote:
         notes += [note for note in quote.notes if note not in notes]
     new = [quote for quote in quotes if not quote.repeat]
     left = min((quote.left_after + quote.credits for quote in new), default=oracle.remaining)
-    halves = _half_widths(plan, quotes, confidence, rows, oracle.size)
-    return SqlQuote(plan, quotes, amounts, confidence, halves, left, tuple(notes))
-
-
-def _half_widths(
-    plan: Plan, quotes: tuple[Quote, ...], confidence: float, rows: int | None, size: int | None
-) -> tuple[tuple[str, float | None], ...]:
-    matching = rows if rows is not None else (None if plan.select.groups else size)
-    forecasts = Forecasts(plan, tuple(q.forecast for q in quotes), confidence, matching)
-    return tuple(
-        (item.name, forecasts.half_width(item.of))
-        for item in plan.select.items
-        if aggregates_of(item.of)
-    )
+    matching = rows if rows is not None else (None if plan.select.groups else oracle.size)
+    bars = Forecasts(plan, tuple(quote.forecast for quote in quotes), confidence, matching)
+    items = [item for item in plan.select.items if aggregates_of(item.of)]
+    halves = tuple((item.name, bars.half_width(item.of)) for item in items)
+    known = ((item.name, bars.rank(item.of)) for item in items)
+    ranks = tuple((name, rank) for name, rank in known if rank is not None)
+    return SqlQuote(plan, quotes, amounts, confidence, halves, left, tuple(notes), ranks)
 
 
 def _asked(oracle: Oracle, priced: Priced, rows: int | None, key: str | None) -> Result:
@@ -177,7 +175,7 @@ def _asked(oracle: Oracle, priced: Priced, rows: int | None, key: str | None) ->
     select = plan.select
     notes = list(dict.fromkeys([*priced.notes, *(a.note for a in answers if a.note)]))
     if select.target is not None:
-        notes.append(_judged(select.items, found, select.target, priced.confidence))
+        notes.append(verdict(select.items, found, select.target, priced.confidence))
     return Result(
         tuple(_column(item, plan) for item in select.items),
         tuple(found),
@@ -211,27 +209,3 @@ def _column(item: Item, plan: Plan) -> Column:
     kind = kind_of(item.of, plan.select.groups)
     noisy = bool(aggregates_of(item.of))
     return Column(item.name, not noisy, kind=kind if noisy and kind in MOMENTS else "number")
-
-
-def _judged(
-    items: tuple[Item, ...], rows: list[tuple[Any, ...]], target: Target, confidence: float
-) -> str:
-    """Whether the target was met, judged from the noisy answer."""
-    asked = f"WITHIN {float(target.amount):g}{' PERCENT' if target.percent else ''}"
-    judged = met = 0
-    worst = 0.0
-    for row in rows:
-        for item, value in zip(items, row, strict=True):
-            if not isinstance(value, Estimate) or not aggregates_of(item.of):
-                continue
-            low, high = value.interval(confidence)
-            half = (high - low) / 2
-            share = half / abs(value.value) if value.value else math.inf
-            reached = 100 * share if target.percent else half
-            judged += 1
-            met += reached <= 1.01 * float(target.amount)
-            worst = max(worst, reached)
-    if met == judged:
-        return f"{asked}: met"
-    unit = " %" if target.percent else ""
-    return f"{asked}: met by {met} of {judged} values; the widest is +-{worst:.3g}{unit}"

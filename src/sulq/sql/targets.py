@@ -146,7 +146,8 @@ def _missed(forecasts: Forecasts, wanted: Mapping[str, float]) -> float:
     for item in forecasts.plan.select.items:
         if item.name not in wanted:
             continue
-        half = forecasts.half_width(item.of)
+        rank = forecasts.rank(item.of)
+        half = forecasts.half_width(item.of) if rank is None else rank
         if half is None or not math.isfinite(half):
             raise InvalidQuery(_unpromised(item.name, forecasts, aggregates_of(item.of)))
         ratio = max(ratio, half / wanted[item.name])
@@ -157,8 +158,9 @@ def _unpromised(name: str, forecasts: Forecasts, inside: list[Aggregate]) -> str
     said = f"no error bar can be promised for {name:.60}"
     if any(isinstance(forecasts.plan.recipes[id(one)], Quantile) for one in inside):
         return (
-            f"{said}: how far off a quantile is depends on how dense the rows lie there;"
-            " ask without WITHIN (its interval says how exact it is), with credits=, or for AVG"
+            f"{said}: how far off a quantile is depends on how dense the rows lie there; put WITHIN"
+            " ... PERCENT (of the rows) on a quantile by itself, ask without WITHIN (its interval"
+            " says how exact it is), with credits=, or for AVG"
         )
     if forecasts.matching is None:
         return f"{said}: it depends on how many rows match; state rows=..., or use credits="

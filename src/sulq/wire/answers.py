@@ -219,6 +219,7 @@ def quote_of(reply: QuoteReply, bound: BoundQuery, size: int | None, rows: int |
 def sql_quote_reply(quote: Any) -> QuoteReply:
     """Of a `SqlQuote`: the statement as a whole, its columns, and the questions behind it."""
     asked = zip(quote.plan.questions, quote.quotes, strict=True)
+    ranks = dict(quote.ranks)
     return QuoteReply(
         credits=float(quote.credits),
         credits_exact=quote.credits,
@@ -229,7 +230,10 @@ def sql_quote_reply(quote: Any) -> QuoteReply:
         confidence=quote.confidence,
         note=quote.note,
         notes=list(quote.notes),
-        columns=[QuoteColumn(name=n, half_width=_number(half)) for n, half in quote.half_widths],
+        columns=[
+            QuoteColumn(name=name, half_width=_number(half), rank=ranks.get(name))
+            for name, half in quote.half_widths
+        ],
         questions=[_sql_question(question, one) for question, one in asked],
     )
 

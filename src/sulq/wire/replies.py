@@ -78,6 +78,7 @@ class AnswersReply(Reply):
 class QuoteColumn(BaseModel):
     name: str
     half_width: Number = None
+    rank: Annotated[Number, Field(description="of a quantile: how far off, in rows")] = None
     unit: str = ""
 
 

@@ -1,0 +1,50 @@
+"""How much a wished error bar takes: from the question, the promise and public sizes; no data."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from sulq.accounting.pricing import finer, positive, price
+from sulq.errors import InvalidQuery
+from sulq.readings import Forecast, forecast
+from sulq.schema.binding import BoundQuery
+
+if TYPE_CHECKING:
+    from sulq.database.database import Database
+
+
+def intensity_within(
+    database: Database, bound: BoundQuery, within: float, confidence: float, rows: int | None
+) -> Fraction:
+    """How many unit prices bring the half-width down to `within`; of quantiles, the rank's."""
+    target = positive(within, "within")
+    if bound.statistic.kind == "quantiles" and target >= 1:
+        raise InvalidQuery(
+            f"within of quantiles is a share of the rows, such as 0.02, got {within!r:.40}: how far"
+            " off the value itself is depends on how dense the rows lie there"
+        )
+    power = 2 if database.promise.noise == "gaussian" else 1
+    intensity = Fraction(1)
+    for _ in range(4):  # the law scales; one step is enough but for rounding
+        laws = price(bound, database.calibration, intensity).laws
+        bar = forecast(bound, laws, rows, database.size)
+        widest = _widest(bound, bar, confidence, rows or database.size)
+        if widest is None:
+            raise InvalidQuery("no error bar can be promised here; state rows=..., or use credits=")
+        if widest <= target and intensity != 1:
+            break
+        intensity = finer(intensity * (widest / target) ** power)
+    return intensity
+
+
+def _widest(
+    bound: BoundQuery, bar: Forecast, confidence: float, matching: int | None
+) -> Fraction | None:
+    if bound.statistic.kind == "quantiles" and bar.rank is not None:
+        ranks = [bar.rank(share, confidence) for share in bound.statistic.shares]
+        return Fraction(max(ranks)) / matching if matching else None
+    half = bar.half_width(confidence)
+    return None if half is None else Fraction(float(np.max(half)))
