@@ -278,7 +278,7 @@ def test_the_stated_variance_is_that_of_simulated_answers() -> None:
                 [float(sum(s.weight * draws[s.seq, s.place] for s in e)) for e in found.estimates]
             )
     for found, draws in zip(first, seen, strict=True):
-        stated = np.array([float(v) for v in found.variances()])
+        stated = np.array([float(v) for own in found.variances() for v in own])
         measured = np.array(draws).var(axis=0)
         assert np.all(np.abs(measured / stated - 1) < 6 * np.sqrt(2 / times))
 

@@ -17,7 +17,7 @@ import numpy as np
 from sulq.accounting.calibration import Calibration
 from sulq.accounting.losses import Loss
 from sulq.accounting.pricing import COARSE, Price, fine_bits, laws_of, price, stored_price
-from sulq.derivation.estimates import Derivation, sources_of
+from sulq.derivation.estimates import Derivation, exact_variance, sources_of
 from sulq.derivation.store import AnswerStore
 from sulq.engines.engine import Engine, check_read, check_source
 from sulq.errors import InvalidQuery, Refused
@@ -240,23 +240,19 @@ class Recall:
         """Every sum at least as exact as asked; coarse laws only as they are."""
         if self._noise in COARSE:
             return found.laws() == wanted.laws
-        laws = wanted.laws
-        for place, variance in enumerate(found.variances()):
-            law = laws[place % len(laws)]
-            size = law.sigma_squared if isinstance(law, DiscreteGaussian) else law.variance()
-            if variance > Fraction(size) * CLOSE:
+        for law, own in zip(wanted.laws, found.variances(), strict=True):
+            if max(own) > exact_variance(law) * CLOSE:
                 return False
         if self._noise == "laplace":
             return self._narrow(found, wanted, confidence)
-        return found.bound.statistic.kind != "cdf" or _rises(found, wanted)
+        return found.alike or found.bound.statistic.kind != "cdf" or _rises(found, wanted)
 
     def _narrow(self, found: Derivation, wanted: Price, confidence: float) -> bool:
         """Sums of Laplace noises have other tails than one."""
-        terms = found.bound.terms
-        for place in range(len(found.estimates)):
-            term, law = terms[place % len(terms)], wanted.laws[place % len(terms)]
-            most = float(law.half_width(confidence) * term.fine_step)
-            if found.half_width(place, confidence) > most * (1 + 1e-6):
+        asked = zip(found.bound.terms, wanted.laws, found.places(), strict=True)
+        for term, law, places in asked:
+            most = float(law.half_width(confidence) * term.fine_step) * (1 + 1e-6)
+            if any(found.half_width(place, confidence) > most for place in places):
                 return False
         return True
 
@@ -274,8 +270,8 @@ class Recall:
             for unit, law in zip(units, wanted.laws, strict=True)
             if isinstance(law, DiscreteGaussian)
         )
-        variances = enumerate(found.variances())
-        held = min((units[i % len(units)] / v for i, v in variances if v), default=Fraction(0))
+        known = zip(units, found.variances(), strict=True)
+        held = min((unit / v for unit, own in known for v in own if v), default=Fraction(0))
         rest = whole - _short(held)
         return rest if rest > 0 else whole  # each sum is exact enough, but not all together
 
@@ -332,7 +328,7 @@ def _sharper(one: Derivation | None, other: Derivation | None) -> Derivation | N
     """Whichever tells more; the first if they tell the same."""
     if one is None or other is None:
         return one or other
-    return other if sum(other.variances()) < sum(one.variances()) else one
+    return other if other.spread < one.spread else one
 
 
 def _short(precision: Fraction) -> Fraction:

@@ -59,7 +59,8 @@ class Derivation:
     """Every sum asked, on its fine grid: weighted stored integers, plus public sums.
 
     `public` is the program of the public sums, `constants` their factors (G.2.1). `exact`: the
-    weights are fractions that give the sum asked on every piece.
+    weights are fractions that give the sum asked on every piece. `alike`: the sums of one term
+    have the same weights and laws, so that the first says it of all.
     """
 
     bound: BoundQuery
@@ -67,6 +68,18 @@ class Derivation:
     constants: Sequence[dict[int, Fraction]]
     public: RowSums | None
     exact: bool
+    alike: bool = False
+
+    def places(self) -> list[list[int]]:
+        """The sums of each term; where they are alike, the first of them."""
+        layout = self.bound.layout
+        found: list[list[int]] = [[] for _ in self.bound.terms]
+        for place in range(len(layout) if self.alike else len(self.estimates)):
+            found[layout[place % len(layout)]].append(place)
+        return [own[:1] for own in found] if self.alike else found
+
+    def _looked_at(self) -> list[int]:
+        return [place for own in self.places() for place in own]
 
     def values(self, public_sums: Sequence[int]) -> tuple[int, ...]:
         """The estimates, rounded to the grid."""
@@ -80,7 +93,7 @@ class Derivation:
     @property
     def sources(self) -> tuple[int, ...]:
         """The numbers of the stored answers used."""
-        return tuple(sorted({s.seq for sources in self.estimates for s in sources}))
+        return tuple(sorted({s.seq for at in self._looked_at() for s in self.estimates[at]}))
 
     @property
     def noise(self) -> str:
@@ -90,9 +103,12 @@ class Derivation:
     @property
     def repeat(self) -> bool:
         """True if this is one stored answer to the very question, as it is."""
-        return len(self.sources) <= 1 and all(
+        if len(self.sources) > 1:
+            return False
+        found = [(place, self.estimates[place]) for place in self._looked_at()]
+        return all(
             len(sources) == 1 and sources[0].place == place and sources[0].weight == 1
-            for place, sources in enumerate(self.estimates)
+            for place, sources in found
         )
 
     def variance(self, place: int) -> Fraction:
@@ -102,12 +118,23 @@ class Derivation:
         )
         return found if self.exact else Fraction(float(found))
 
-    def variances(self) -> list[Fraction]:
-        return [self.variance(place) for place in range(len(self.estimates))]
+    def variances(self) -> list[list[Fraction]]:
+        """By term, of its sums; where they are alike, of the first."""
+        return [[self.variance(place) for place in own] for own in self.places()]
+
+    @property
+    def spread(self) -> Fraction:
+        """The variances of all sums, added up."""
+        times = [self.bound.layout.count(term) for term in range(len(self.bound.terms))]
+        each = [sum(own, Fraction(0)) for own in self.variances()]
+        if not self.alike:
+            return sum(each, Fraction(0))
+        whole = sum((k * one for k, one in zip(times, each, strict=True)), Fraction(0))
+        return whole * (len(self.estimates) // len(self.bound.layout))
 
     def covariance(self) -> NDArray[np.float64]:
         """Of all sums, in user units: two of them may share stored answers."""
-        steps = [float(term.fine_step) for term in self.bound.terms]
+        steps = [float(self.bound.terms[number].fine_step) for number in self.bound.layout]
         columns: dict[tuple[int, int], int] = {}
         for sources in self.estimates:
             for s in sources:
@@ -123,7 +150,8 @@ class Derivation:
 
     def half_width(self, place: int, confidence: float) -> float:
         """Of one sum, in user units; Gaussian noises add up to a Gaussian, Laplace ones do not."""
-        step = float(self.bound.terms[place % len(self.bound.terms)].fine_step)
+        layout = self.bound.layout
+        step = float(self.bound.terms[layout[place % len(layout)]].fine_step)
         noisy = [s for s in self.estimates[place] if not isinstance(s.law, NoNoise)]
         if all(isinstance(s.law, DiscreteLaplace) for s in noisy):
             scales = [
@@ -136,14 +164,12 @@ class Derivation:
 
     def laws(self) -> tuple[Law, ...] | None:
         """One law for each term, if the sums are as independent and alike as fresh answers."""
-        used = [(s.seq, s.place) for sources in self.estimates for s in sources]
+        used = [(s.seq, s.place) for at in self._looked_at() for s in self.estimates[at]]
         if len(set(used)) < len(used):
             return None
         found: list[Law] = []
-        count = len(self.bound.terms)
-        for term in range(count):
-            each = [self._law(place) for place in range(term, len(self.estimates), count)]
-            law = _one(each)
+        for places in self.places():
+            law = _one([self._law(place) for place in places])
             if law is None:
                 return None
             found.append(law)
@@ -164,13 +190,8 @@ class Derivation:
 
     def worst(self) -> tuple[Law, ...]:
         """For each term a Gaussian law as wide as its widest sum."""
-        count = len(self.bound.terms)
-        found: list[Law] = []
-        for term in range(count):
-            places = range(term, len(self.estimates), count)
-            widest = max(self.variance(place) for place in places)
-            found.append(DiscreteGaussian(widest) if widest else NoNoise())
-        return tuple(found)
+        widest = [max(own) for own in self.variances()]
+        return tuple(DiscreteGaussian(size) if size else NoNoise() for size in widest)
 
 
 def _one(laws: Sequence[Law | None]) -> Law | None:

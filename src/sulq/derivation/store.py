@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import NamedTuple
 
 import numpy as np
 
+from sulq.derivation.averages import Draw, averaged, precisions
 from sulq.derivation.estimates import Derivation, Source, exact_variance
 from sulq.derivation.index import Index, features_of
 from sulq.derivation.pieces import Marks, joined, marks_of, size_of
@@ -52,14 +53,6 @@ MOST_FOREIGN = 2
 """Columns of a stored question that the asked one does not mention."""
 
 _COLUMN = re.compile(r'\["col","((?:[^"\\]|\\.)*)"\]')
-
-
-class Draw(NamedTuple):
-    """A stored noisy answer: its number in the ledger, its laws and its integers."""
-
-    seq: int
-    laws: tuple[Law, ...]
-    values: tuple[int, ...]
 
 
 @dataclass(slots=True, eq=False)
@@ -129,35 +122,11 @@ class AnswerStore:
     def _derive(
         self, bound: BoundQuery, among: Collection[int] | None, most: int
     ) -> Derivation | None:
-        small = type(bound.sums) is RowSums and _sums(bound.sums) <= MOST_ASKED
-        if small and isinstance(bound.sums, RowSums) and bound.statistic.kind != "quantiles":
-            try:
-                with np.errstate(all="ignore"):  # floats propose, integers decide
-                    found = self._combined(bound, bound.sums, among, most)
-            except Unfit:
-                found = None
-            return found or self._alike(bound, among)
-        return self._alike(bound, among) if bound.tree is None else None
-
-    # --- the same question ----------------------------------------------------------------------
-
-    def _alike(self, bound: BoundQuery, among: Collection[int] | None) -> Derivation | None:
-        """Its own draws, averaged by precision. M.7"""
-        known = self._questions.get(bound.digest)
-        sums = bound.cells * len(bound.terms)
-        draws = [draw for draw in _allowed(known, among) if len(draw.values) == sums]
-        if not draws:
-            return None
-        weights = [precisions(draws, place) for place in range(len(bound.terms))]
-        estimates = [
-            [
-                Source(draw.seq, place, share, draw.values[place], draw.laws[place % len(weights)])
-                for draw, share in zip(draws, weights[place % len(weights)], strict=True)
-                if share
-            ]
-            for place in range(sums)
-        ]
-        return Derivation(bound, estimates, [{} for _ in range(sums)], None, True)
+        found = None
+        if type(bound.sums) is RowSums and _sums(bound.sums) <= MOST_ASKED:
+            with suppress(Unfit), np.errstate(all="ignore"):  # floats propose, integers decide
+                found = self._combined(bound, bound.sums, among, most)
+        return found or averaged(bound, _allowed(self._questions.get(bound.digest), among))
 
     # --- combinations ---------------------------------------------------------------------------
 
@@ -314,19 +283,6 @@ def _atoms(program: RowSums) -> set[Integer]:
             case _:
                 found.add(node)
     return found
-
-
-def precisions(draws: Sequence[Draw], term: int) -> list[Fraction]:
-    """The share of each draw of one sum: its precision, of all their precision."""
-    laws = [draw.laws[term] for draw in draws]
-    certain = [isinstance(law, NoNoise) for law in laws]
-    if any(certain):
-        first = certain.index(True)
-        return [Fraction(int(place == first)) for place in range(len(laws))]
-    if len(laws) == 1:
-        return [Fraction(1)]
-    each = [1 / exact_variance(law) for law in laws]
-    return [precision / sum(each) for precision in each]
 
 
 def _merged(draws: Sequence[Draw], place: int, lifts: tuple[int, ...]) -> list[Source]:

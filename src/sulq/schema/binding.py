@@ -112,11 +112,22 @@ class BoundQuery:
     def cells(self) -> int:
         return math.prod(self.shape)
 
+    @property
+    def layout(self) -> tuple[int, ...]:
+        """The term of each noisy sum: the terms of a cell, or the levels of a tree's nodes; and so
+        on, cell after cell, tree after tree."""
+        numbers = range(len(self.terms))
+        return tuple(numbers if self.tree is None else self.tree.along(numbers))
+
+    @property
+    def width(self) -> int:
+        """How many noisy sums there are."""
+        return self.cells // (1 if self.tree is None else self.tree.leaves) * len(self.layout)
+
     def lifted(self, sums: list[int]) -> list[int]:
         """The engine's sums on the fine grid where noise is added."""
-        lifts = [term.lift for term in self.terms]
-        if self.tree is not None:
-            lifts = self.tree.along([lift * self.tree.scale for lift in lifts])
+        scale = 1 if self.tree is None else self.tree.scale
+        lifts = [self.terms[number].lift * scale for number in self.layout]
         return [value * lifts[place % len(lifts)] for place, value in enumerate(sums)]
 
 
