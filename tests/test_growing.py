@@ -10,6 +10,7 @@ from sulq import (
     BudgetSpent,
     Database,
     Flag,
+    InvalidQuery,
     Number,
     Promise,
     Refused,
@@ -124,3 +125,77 @@ def test_add_remove_tables_grow_without_telling_their_size(old, new):
     db = Database.open(old, SCHEMA, promise, ":memory:").grow(new)
     assert db.size is None
     assert db.ask(count(), credits=10).credits == 10
+
+
+# --- budgets of versions ------------------------------------------------------------------------
+
+
+def test_a_version_spends_its_own_budget_and_nothing_comes_back(tmp_path, old, new):
+    with opened(tmp_path, old, version_budget=60) as db:
+        assert db.remaining == 60
+        db.grant("ann", 80)  # a grant outlives the version: the lifetime cap bounds it
+        assert db.as_analyst("ann").remaining == 60
+        db.revoke("ann")
+        db.ask(SMOKERS, credits=55)
+        with pytest.raises(BudgetSpent, match="present version of the data may still spend"):
+            db.ask(mean("age"), credits=6)
+        with pytest.raises(BudgetSpent, match="cannot be reserved"):
+            db.reserve(6)
+        with db.reserve(4), pytest.raises(BudgetSpent):  # what is reserved is there
+            db.ask(mean("age"), credits=2)
+        assert db.quote(mean("age"), credits=2).left_after == 3
+    with pytest.raises(Refused, match="another budget"):
+        opened(tmp_path, old, version_budget=70)
+    with opened(tmp_path, new, grown_from="spring", version_budget=30) as db:
+        assert db.remaining == 30
+        db.ask(SMOKERS, credits=20)
+        first, second = db.statement().statement.versions
+        assert (first.spent, first.budget, first.newcomers) == (55, 60, 75)
+        assert (second.spent, second.budget, second.newcomers) == (20, 30, 20)
+        text = str(db.statement())
+        assert "adds over the versions they are in: 55 on version 1, 20 on version 2;" in text
+        assert "who came with version 2 has lost at most 20" in text
+        assert "this version may spend 30 credits of the lifetime budget and has spent 20" in text
+    larger = pd.concat([new, new.head(3)], ignore_index=True)
+    with opened(tmp_path, larger, grown_from=True, version_budget=90) as db:
+        assert db.remaining == 25  # of 100: the cap stays, whatever a version may spend
+    with opened(tmp_path, larger) as db:  # reopened without saying it: what the ledger has
+        assert db.statement().statement.versions[-1].budget == 90
+
+
+def test_outside_releases_and_amendments_move_no_versions_budget(tmp_path, old, new):
+    path = tmp_path / "people.parquet"
+    old.to_parquet(path)
+    with Database.open(path, SCHEMA, PROMISE, tmp_path / "l", version_budget=30) as db:
+        db.ask(SMOKERS, credits=10)
+        db.charge_outside(50, reason="yearbook")
+        assert db.remaining == 20  # 60 of 100 are gone, and the version has 20 of its 30
+        assert db.statement().statement.versions[0].spent == 10
+        db.charge_outside(25, reason="yearbook, again")
+        assert db.remaining == 15
+    new.to_parquet(path)
+    with Database.open(path, SCHEMA, PROMISE, tmp_path / "l", grown_from=True) as db:
+        twice = Promise(epsilon=1, delta="1e-6", queries=200)
+        with db.amend(promise=twice) as amended:  # a credit is worth half as much
+            first, second = amended.statement().statement.versions
+            assert abs(first.spent - 20) < 1e-3 and first.budget is not None
+            assert second.spent == 0
+            assert abs(amended.remaining - 30) < 1e-3
+
+
+def test_strata_go_on_from_the_worst(old, new):
+    schema = Schema(Number("age", 0, 120, step=1), Flag("smoker", public=True))
+    db = Database.open(old, schema, PROMISE, ":memory:", version_budget=40)
+    db.ask(count(where=col("smoker") & (col("age") > 30)), credits=40)  # charges smokers alone
+    assert db.ask(count(where=~col("smoker") & (col("age") > 30)), credits=40).credits == 40
+    larger = db.grow(new, budget=10)
+    assert larger.statement().statement.versions[0].spent == 40  # not 80: nobody was in both
+    assert larger.remaining == 10
+
+
+def test_no_budget_where_people_have_their_own(old):
+    promise = Promise(1, "1e-6", queries=10, neighbours="add-remove")
+    with pytest.raises(InvalidQuery, match="leave version_budget out"):
+        Database.open(old, SCHEMA, promise, ":memory:", individual=True, version_budget=3)
+    with pytest.raises(InvalidQuery, match="above 0"):
+        Database.open(old, SCHEMA, PROMISE, ":memory:", version_budget=0)

@@ -102,11 +102,7 @@ class Account:
             times = len(self.statement.amended)
             often = "once" if times == 1 else f"{times} times"
             lines.append(f"amended {often}; this is what holds now")
-        if self.statement.grown:
-            lines.append(
-                f"version {len(self.statement.grown) + 1} of the data; what was spent on earlier"
-                " ones stays spent"
-            )
+        lines += version_lines(self.statement)
         if self.statement.burnt:
             lines.append(BURNT)
         for aside in self.statement.reservations:
@@ -116,6 +112,29 @@ class Account:
             f"{self.statement.entries} questions charged, {self.statement.answered} answered"
         )
         return "\n".join(lines)
+
+
+def version_lines(statement: Statement) -> list[str]:
+    """What the versions of the data have spent, and what that is for a person; none for one alone
+    that may spend everything."""
+    lines, now = [], statement.versions[-1]
+    number = len(statement.versions)
+    if number > 1:
+        spent = ", ".join(
+            f"{decimal_text(one.spent)} on version {at}"
+            for at, one in enumerate(statement.versions, 1)
+        )
+        lines += [
+            f"version {number} of the data; what was spent on earlier ones stays spent",
+            f"a person's loss adds over the versions they are in: {spent}; who came with version"
+            f" {number} has lost at most {decimal_text(now.newcomers)} of the credits",
+        ]
+    if now.budget is not None:
+        lines.append(
+            f"this version may spend {decimal_text(now.budget)} credits of the lifetime budget and"
+            f" has spent {decimal_text(now.spent)}"
+        )
+    return lines
 
 
 def joint_lines(line: PopulationLine) -> list[str]:

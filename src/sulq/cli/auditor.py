@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from sulq.cli.options import Ca, TableName, TokenFile, Url
-from sulq.cli.same_people import population_json
+from sulq.cli.same_people import population_json, versions_json
 from sulq.cli.screen import (
     POLICY,
     Json,
@@ -151,7 +151,7 @@ def _summary(
 ) -> list[tuple[str, str]]:
     import json
 
-    from sulq.account import BURNT, joint_lines
+    from sulq.account import BURNT, joint_lines, version_lines
     from sulq.schema.promise import Promise
 
     spent, cap = statement.spent.credits_fraction, statement.cap.credits_fraction
@@ -169,6 +169,7 @@ def _summary(
         lines.insert(1, ("closed for good", str(statement.closed)))
     for before in statement.grown:
         lines.append((f"until event {before.seq}", f"version {before.version[:8]} of the data"))
+    lines += [("versions", said) for said in version_lines(statement)]
     for line in statement.amended:
         was = promise_text(Promise.from_json(json.loads(line.facts["promise"])), unit)
         lines.append((f"until event {line.seq}", was))
@@ -326,6 +327,7 @@ def _statement_json(statement: Statement, promise: Promise, means: Meaning) -> d
             {"event": line.seq, "at": line.at, "reason": line.reason, "facts_before": line.facts}
             for line in statement.amended
         ],
+        "versions": versions_json(statement),
         "versions_before": [
             {
                 "version": before.version,

@@ -98,6 +98,7 @@ def database_of(
         population=table.population,
         individual=table.individual,
         grown_from=grown_from,
+        version_budget=table.version_budget,
     )
 
 

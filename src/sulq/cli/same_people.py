@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -11,7 +12,16 @@ from sulq.cli.options import TableName
 from sulq.cli.screen import POLICY, Json, Policy, credits_text, facts, guarded, show, show_json
 
 if TYPE_CHECKING:
-    from sulq.ledger.statement import PopulationLine
+    from sulq.ledger.statement import PopulationLine, Statement
+
+Budget = Annotated[
+    str | None,
+    typer.Option(
+        help="Credits that the new version may spend of what is left; default: the policy's"
+        " version_budget, else all of it.",
+        show_default=False,
+    ),
+]
 
 
 def register(app: typer.Typer, role: str) -> None:
@@ -81,13 +91,16 @@ def outside(
 def grow(
     name: TableName = None,
     reason: Reason = "",
+    budget: Budget = None,
     yes: Yes = False,
     policy: Policy = POLICY,
     as_json: Json = False,
 ) -> None:
     """Record that a table got new rows. What was spent stays spent, on the same accounts."""
+    from sulq.account import version_lines
     from sulq.cli.opening import database_of, named
     from sulq.errors import Refused
+    from sulq.schema.promise import exact_number
     from sulq.server.presence import serving
 
     source = named(policy, name)
@@ -101,6 +114,8 @@ def grow(
         " budget, and answers on the old rows are not given again.",
         yes,
     )
+    if budget is not None:
+        source = replace(source, version_budget=exact_number("budget", budget))
     with database_of(source, source.ledger_path, grown_from=reason or True) as database:
         statement = database.statement().statement
         size = database.size
@@ -110,6 +125,7 @@ def grow(
         "versions": len(statement.grown) + 1,
         "rows": size,
         "left": statement.left,
+        "budget": statement.versions[-1].budget,
     }
     if as_json:
         show_json(found)
@@ -118,10 +134,24 @@ def grow(
         ("table", source.name),
         ("version", f"{found['versions']} ({statement.version[:8]})"),
         ("left", credits_text(statement.left)),
+        *(("", said) for said in version_lines(statement)[1:]),
     ]
     if size is not None:
         lines.insert(2, ("rows", f"{size:,}, public"))
     show(facts(lines))
+
+
+def versions_json(statement: Statement) -> list[dict[str, Any]]:
+    """The versions of the data, for a program."""
+    return [
+        {
+            "version": one.version,
+            "spent": one.spent,
+            "budget": one.budget,
+            "newcomers_lost": one.newcomers,
+        }
+        for one in statement.versions
+    ]
 
 
 def population_json(line: PopulationLine | None) -> dict[str, Any] | None:

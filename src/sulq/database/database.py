@@ -21,14 +21,14 @@ from sulq.accounting.pricing import (
 from sulq.database.alerts import Alert, arm
 from sulq.database.amending import amend, close_for_good, revoke
 from sulq.database.analyst import Analyst
-from sulq.database.choosing import Top, choose
+from sulq.database.choosing import choose
 from sulq.database.deriving import Asker, derived_answer, paid_by, recalled, topped_up
 from sulq.database.exactly import Exactly, ExactQuote
 from sulq.database.facts import readable_again
 from sulq.database.growing import grow_table
 from sulq.database.holding import hold
 from sulq.database.individual import Individual
-from sulq.database.keys import Keys, KeysQuote, ask_keys, quote_keys
+from sulq.database.keys import ask_keys, quote_keys
 from sulq.database.opening import Options, open_table
 from sulq.database.outside import charge_outside
 from sulq.database.planning import plan
@@ -43,6 +43,7 @@ from sulq.engines.engine import Engine, check_read, check_source
 from sulq.errors import InvalidQuery
 from sulq.exact.domain import Assumptions
 from sulq.exact.terms import Terms
+from sulq.finds import Keys, KeysQuote, Top
 from sulq.ledger.budgets import OWNER
 from sulq.ledger.entries import Entry
 from sulq.ledger.journal import Journal
@@ -107,8 +108,8 @@ class Database:
         a secret balance of their own, in place of one for all: docs/guides/individual.md.
         `population` names the people: what any of their tables in this ledger answers is charged
         to one account: docs/guides/same-people.md. `grown_from` says that the table on the ledger
-        got new rows (text: why), `version_budget` how many credits this version of them may spend of
-        the lifetime budget: docs/guides/growth.md.
+        got new rows (text: why), `version_budget` how many credits this version of its data may
+        spend of the lifetime budget: docs/guides/growth.md.
         """
         table = open_table(
             source,

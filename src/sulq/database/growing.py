@@ -14,17 +14,23 @@ from sulq.errors import Refused
 from sulq.ledger.growing import attach, grow, reads
 from sulq.ledger.header import TableHeader
 from sulq.ledger.statement import INDIVIDUAL
+from sulq.ledger.versions import steps_of
+from sulq.schema.promise import Numeric, exact_number
 
 if TYPE_CHECKING:
     from sulq.database.database import Database
 
 
-def grow_table(database: Database, source: Any, *, reason: str = "") -> Database:
+def grow_table(
+    database: Database, source: Any, *, reason: str = "", budget: Numeric | None = None
+) -> Database:
     """The same table with new rows, as a new version of its data; this object is closed.
 
     What is spent stays spent. Stored answers stay with the rows they were given on: none is
-    repeated for the new ones, or combined with theirs.
+    repeated for the new ones, or combined with theirs. `budget`: the credits that this version may
+    spend of what is left, so that something is left for the next.
     """
+    allowed = budget_of(budget)
     refuse_individual(database, "growth")
     terms, promise = database.calibration, database.promise
     engine = open_engine(source, database.schema)
@@ -34,7 +40,7 @@ def grow_table(database: Database, source: Any, *, reason: str = "") -> Database
         rows = most_rows(database.schema, promise, engine)
         gridded = database.schema.on_grid(grid_bits(rows, terms))
         facts = {**database.ledger.header.facts, **table_facts(gridded, promise)}
-        ledger = grow(database.ledger, facts, engine.fingerprint(), reason)
+        ledger = grow(database.ledger, facts, engine.fingerprint(), reason, allowed)
     except BaseException:
         engine.close()
         raise
@@ -45,15 +51,25 @@ def grow_table(database: Database, source: Any, *, reason: str = "") -> Database
     return found
 
 
+def budget_of(credits: Numeric | None) -> int | None:
+    """A version's budget as the ledger keeps it."""
+    return steps_of(None if credits is None else exact_number("budget", credits))
+
+
 def grow_at(
-    ledger: str | Path, name: str, facts: dict[str, str], fingerprint: str | None, reason: str
+    ledger: str | Path,
+    name: str,
+    facts: dict[str, str],
+    fingerprint: str | None,
+    reason: str,
+    budget: int | None,
 ) -> None:
     """Give the table a new version, unless this is the data of its last one."""
     journal = attach(ledger, name)
     try:
         if not reads(journal, fingerprint):
             _check_same(journal.header, facts)
-            grow(journal, facts, fingerprint, reason).close()
+            grow(journal, facts, fingerprint, reason, budget).close()
     finally:
         journal.close()
 

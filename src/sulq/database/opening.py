@@ -10,7 +10,7 @@ from sulq.accounting.calibration import Calibration, calibrate
 from sulq.accounting.losses import Loss
 from sulq.accounting.pricing import check_askable, grid_bits
 from sulq.database.facts import facts_text, most_rows, name_of, table_facts
-from sulq.database.growing import grow_at
+from sulq.database.growing import budget_of, grow_at
 from sulq.database.populations import member_of
 from sulq.database.reading import opened
 from sulq.engines.engine import Engine
@@ -21,7 +21,7 @@ from sulq.exact.terms import assumptions_json
 from sulq.ledger.journal import Journal
 from sulq.schema.columns import Schema
 from sulq.schema.population import Population
-from sulq.schema.promise import Promise
+from sulq.schema.promise import Numeric, Promise
 from sulq.schema.strata import accounts
 
 
@@ -33,6 +33,7 @@ class Options:
     individual: bool = False
     population: Population | None = None
     grown_from: bool | str = False  # the rows are new ones; text says why
+    version_budget: Numeric | None = None  # credits that this version of the data may spend
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +66,9 @@ def open_table(
         more["assumptions"] = facts_text(assumptions_json(given))
     terms = calibrate(promise)
     check_askable(terms)
+    budget = budget_of(options.version_budget)
+    if budget is not None and individual:
+        raise InvalidQuery("people pay from balances of their own here: leave version_budget out")
     alone = individual or exactly is not None
     member, shared = member_of(options.population, terms, alone=alone)
     engine, facts = opened(source, schema, terms, ledger, individual)
@@ -74,7 +78,7 @@ def open_table(
         called = name or name_of(source)
         if options.grown_from:
             reason = options.grown_from if isinstance(options.grown_from, str) else ""
-            grow_at(ledger, called, said, engine.fingerprint(), reason)
+            grow_at(ledger, called, said, engine.fingerprint(), reason, budget)
         journal = Journal.open(
             ledger,
             name=called,
@@ -83,6 +87,7 @@ def open_table(
             cap=Loss.cap(terms.credits, terms.slack_cap),
             fingerprint=engine.fingerprint(),
             member=member,
+            budget=budget,
         )
     except BaseException:
         engine.close()

@@ -21,7 +21,8 @@ from sulq.ledger.changes import Ended
 from sulq.ledger.charges import Part
 from sulq.ledger.population import Member, Pool
 from sulq.ledger.reservations import NOTHING, Reservation, less
-from sulq.ledger.tally import Tally, rounded_up
+from sulq.ledger.tally import Tally, in_credits, rounded_up
+from sulq.ledger.versions import WHOLE, VersionBudget
 
 OWNER = "owner"
 
@@ -61,6 +62,7 @@ class Budgets:
     member: Member | None = None
     pool: Pool | None = None  # the account of its population, which other tables pay too
     ceiling: Loss = field(init=False)  # the cap, or what releases made elsewhere drove it to
+    version: VersionBudget = WHOLE  # of the present version of the data
 
     def __post_init__(self) -> None:
         self.ceiling = self.cap
@@ -88,7 +90,9 @@ class Budgets:
         held = self.reserved if limit is None else less(self.reserved, share)
         if self.pool is not None and self.member is not None:
             self.pool.admit(self.member.due(parts))
+        aside = self._aside(share.credits if reservation is not None else 0)
         for part in parts:
+            self.version.admit(self.credits.worst(part), part.loss.credits, aside)
             # A free question is always admitted: it moves no account nearer to its cap.
             if part.loss.credits and (
                 self.credits.worst(part) + part.loss.credits + held.credits > self.cap.credits
@@ -113,6 +117,10 @@ class Budgets:
                 f"(`sulq grant {analyst}`)"
             )
         return own
+
+    def _aside(self, own: int) -> int:
+        """Credits in open reservations, but for what the asker takes out of one."""
+        return sum(found.left.credits for found in self.reservations.values()) - own
 
     def _limit(self, own: Share, analyst: str, reservation: int | None) -> Loss | None:
         """What is kept for this spender; None for the owner, whom only the accounts limit."""
@@ -204,7 +212,7 @@ class Budgets:
             raise Refused("the owner needs no grant: only the lifetime budget limits the owner")
         if not analyst:
             raise Refused("a grant needs the analyst's name, got an empty one")
-        left = self.remaining(OWNER)
+        left = self._lifetime(OWNER)  # a grant outlives the present version
         if amount.credits > left.credits or amount.delta > left.delta:
             raise Refused(
                 f"{_price(amount, left)} neither spent nor granted, nor reserved; grant less"
@@ -245,6 +253,7 @@ class Budgets:
             self.member = replace(self.member, credits=self.member.credits / credits)
         self.credits.scale(credits)
         self.delta.scale(delta)
+        self.version = self.version.scaled(credits)
         self.cap, self.reserved, self.ceiling = cap, NOTHING, cap
         for own in self.shares.values():
             left = Loss(own.left.credits * credits // 1, own.left.delta)
@@ -267,7 +276,25 @@ class Budgets:
         accounts: Collection[int] | None = None,
         reservation: int | None = None,
     ) -> Loss:
-        """The most one question on `accounts` (None: all) may cost: least of share and accounts."""
+        """The most one question on `accounts` (None: all) may cost: the least of share, accounts
+        and what the present version may spend."""
+        found = self._lifetime(analyst, accounts, reservation)
+        held = None if reservation is None else self.reservations.get(reservation)
+        aside = self._aside(0 if held is None else held.left.credits)
+        spent = (
+            self.credits.most
+            if accounts is None
+            else max((self.credits[number] for number in accounts), default=0)
+        )
+        left = self.version.left(spent, aside)
+        return found if left is None else Loss(min(found.credits, left), found.delta)
+
+    def _lifetime(
+        self,
+        analyst: str,
+        accounts: Collection[int] | None = None,
+        reservation: int | None = None,
+    ) -> Loss:
         own = self.shares.get(analyst)
         if own is None:
             return NOTHING
@@ -325,6 +352,7 @@ class Budgets:
         everybody = Part(loss, ((0, len(self.names) - 1),))
         self.credits.add(everybody, loss.credits)
         self.delta.add(everybody, loss.delta)
+        self.version = self.version.moved(loss.credits)
         held, top = self.held, self.ceiling
         self.ceiling = Loss(max(held.credits, top.credits), max(held.delta, top.delta))
 
@@ -333,6 +361,10 @@ class Budgets:
         stratum than before, and brings the past along. G.2.3"""
         self.credits.fill(self.credits.most)
         self.delta.fill(self.delta.most)
+
+    def begin(self, allowed: int | None) -> None:
+        """A new version of the data: nothing comes back."""
+        self.version = VersionBudget(self.credits.most, allowed)
 
     def void(self) -> None:
         """Every reservation ends."""
@@ -366,11 +398,3 @@ def _price(wanted: Loss, left: Loss) -> str:
         f"this costs an extra delta of {wanted.delta / 2**128:.3g}, "
         f"{left.delta / 2**128:.3g} is left"
     )
-
-
-def in_credits(units: int, *, up: bool = False) -> str:
-    """Multiples of 2^-64 credit as decimal text with at most six places."""
-    scaled = units * 10**6
-    millionths = -(-scaled >> 64) if up else scaled >> 64
-    whole, rest = divmod(millionths, 10**6)
-    return f"{whole}.{rest:06d}".rstrip("0").rstrip(".")

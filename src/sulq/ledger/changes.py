@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from decimal import Decimal
 from fractions import Fraction
@@ -14,6 +14,7 @@ from sulq.accounting.outside import Taken
 from sulq.errors import InvalidQuery, Refused
 from sulq.ledger.charges import loss_from_json, loss_to_json
 from sulq.ledger.limits import TEXT, check_loss, check_text
+from sulq.ledger.tally import rounded_up
 
 REASON = 1000
 """Characters of a reason."""
@@ -96,14 +97,27 @@ class Grown:
     reason: str
     version: str
     facts: Mapping[str, str]
+    spent: int = 0  # by the worst account, on this version alone, in steps of credits
+    budget: int | None = None  # what it might have spent
+
+    def scaled(self, credits: Fraction) -> Grown:
+        """In another currency: what was spent rounds up."""
+        budget = None if self.budget is None else rounded_up(self.budget * credits)
+        return replace(self, spent=rounded_up(self.spent * credits), budget=budget)
 
 
 def version_body(
-    table: str, version: str, facts: Mapping[str, str], stamp: str | None, reason: str
+    table: str,
+    version: str,
+    facts: Mapping[str, str],
+    stamp: str | None,
+    reason: str,
+    budget: int | None = None,
 ) -> dict[str, Any]:
     """New rows under a new random id; `stamp` is what replicas compare of them."""
     body = {"kind": "version", "table": table, "version": version, "facts": dict(facts)}
-    return body | {"reason": reason} | ({} if stamp is None else {"stamp": stamp})
+    more = {} if budget is None else {"budget": str(budget)}
+    return body | {"reason": reason} | more | ({} if stamp is None else {"stamp": stamp})
 
 
 @dataclass(frozen=True, slots=True)

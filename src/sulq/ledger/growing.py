@@ -46,12 +46,16 @@ def reads(journal: Journal, fingerprint: str | None) -> bool:
 
 
 def grow(
-    journal: Journal, facts: Mapping[str, str], fingerprint: str | None, reason: str = ""
+    journal: Journal,
+    facts: Mapping[str, str],
+    fingerprint: str | None,
+    reason: str = "",
+    budget: int | None = None,
 ) -> Journal:
     """A new version with a new random id; the journal that comes back goes by it, this one ends.
 
     What was spent stays spent, on the same accounts; stored answers stay with the version they
-    were given on.
+    were given on. `budget`: the credits, in steps, that this version may spend of what is left.
     """
     check_reason(reason)
     for fact in facts.values():
@@ -62,7 +66,7 @@ def grow(
     if book.file is not None:
         register_data(fingerprint, book.history.ledger, name, version)
     steps.on_step("version noted")
-    body = version_body(name, version, facts, stamp, reason)
+    body = version_body(name, version, facts, stamp, reason, budget)
     generation = journal._submit(lambda: _grown(book, journal._desk, body))
     if not book.enter():
         raise closed()

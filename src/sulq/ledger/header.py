@@ -26,6 +26,7 @@ class TableHeader:
     accounts: tuple[str, ...]
     cap: Loss
     member: Member | None = None  # of a population
+    budget: int | None = None  # credits in steps that this version of the data may spend
     neighbours: str | None = field(init=False)  # where the facts state it
 
     def __post_init__(self) -> None:
@@ -55,6 +56,7 @@ class TableHeader:
             "accounts": list(self.accounts),
             "cap": loss_to_json(self.cap),
             **({} if self.member is None else {"population": self.member.to_body()}),
+            **({} if self.budget is None else {"budget": str(self.budget)}),
         }
 
     @classmethod
@@ -66,6 +68,7 @@ class TableHeader:
             tuple(body["accounts"]),
             loss_from_json(body["cap"]),
             Member.from_body(body["population"]) if "population" in body else None,
+            budget_from(body),
         )
 
     def differences(self, other: TableHeader) -> list[str]:
@@ -77,6 +80,14 @@ class TableHeader:
             + ["accounts"] * (self.accounts != other.accounts)
             + ["cap"] * (self.cap != other.cap)
         )
+
+
+def budget_from(body: Mapping[str, Any]) -> int | None:
+    """What an event says that a version may spend."""
+    found = int(body["budget"]) if "budget" in body else None
+    if found is not None and found <= 0:
+        raise InvalidQuery("a version's budget must be above 0")
+    return found
 
 
 def _neighbours(facts: Mapping[str, str]) -> str | None:

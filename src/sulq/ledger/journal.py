@@ -64,9 +64,11 @@ class Journal:
         wait: float = 5.0,
         create: bool = True,
         member: Member | None = None,
+        budget: int | None = None,
     ) -> Journal:
         """Publish the table, or reopen it if ledger, anchor, header and data are unchanged."""
-        wanted = TableHeader(name, secrets.token_hex(16), dict(facts), tuple(accounts), cap, member)
+        version = secrets.token_hex(16)
+        wanted = TableHeader(name, version, dict(facts), tuple(accounts), cap, member, budget)
         if str(path) == MEMORY or what_lies_at(path) is None:
             check_data(fingerprint, None, name)
         book = (open_shared if is_shared(path) else open_book)(path, wait, create)
@@ -77,8 +79,8 @@ class Journal:
             generation = book.submit(lambda: published(book, wanted, create, stamp))
             steps.on_step("published")
             if str(path) != MEMORY:
-                version = book.read(lambda: book.history.tables[name].data_version)
-                register_data(fingerprint, book.history.ledger, name, version)
+                known = book.read(lambda: book.history.tables[name].data_version)
+                register_data(fingerprint, book.history.ledger, name, known)
                 note_population(book, wanted)
             steps.on_step("registered")
             return cls(book, name, None, generation)

@@ -12,6 +12,7 @@ from sulq.ledger.changes import Amended, Ended, Grown, Outside, taken_by
 from sulq.ledger.history import History
 from sulq.ledger.population import Pool
 from sulq.ledger.reservations import NOTHING, less
+from sulq.ledger.table import Table
 
 INDIVIDUAL = "individual"
 """The fact of a table whose people have balances of their own, which are secret. V.2"""
@@ -41,6 +42,16 @@ class ReservationLine:
     amount: Loss
     left: Loss
     at: int  # seconds since 1970, for display only
+
+
+@dataclass(frozen=True, slots=True)
+class VersionLine:
+    """One version of the data, in credits. What an outside release took is not in it."""
+
+    version: str  # its random id
+    spent: Fraction  # by the worst account, on this version alone
+    budget: Fraction | None  # what it may spend; None: whatever the lifetime cap leaves
+    newcomers: Fraction  # the most that somebody has lost who came with this version
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +105,7 @@ class Statement:
     grown: tuple[Grown, ...] = ()  # the versions before this one, oldest first
     population: PopulationLine | None = None  # whose account pays too
     burnt: bool = False  # events were lost, so all counts as spent; they may have promised more
+    versions: tuple[VersionLine, ...] = ()  # of the data, oldest first; the last is the present one
 
     @property
     def reserved(self) -> Loss:
@@ -171,6 +183,27 @@ def statement(history: History, name: str) -> Statement:
         tuple(table.grown),
         _population(table.pool),
         table.burnt,
+        _versions(table),
+    )
+
+
+def _versions(table: Table) -> tuple[VersionLine, ...]:
+    """A person's loss adds over the versions they are in: ledger.md, section 16."""
+    budgets = table.budgets
+    spent = [
+        *(before.spent for before in table.grown),
+        budgets.credits.most - budgets.version.start,
+    ]
+    ids = [*(before.version for before in table.grown), table.header.version]
+    allowed = [*(before.budget for before in table.grown), budgets.version.allowed]
+    return tuple(
+        VersionLine(
+            ids[at],
+            Fraction(spent[at], 2**64),
+            None if (budget := allowed[at]) is None else Fraction(budget, 2**64),
+            Fraction(sum(spent[at:]), 2**64),
+        )
+        for at in range(len(ids))
     )
 
 

@@ -12,7 +12,7 @@ from sulq.errors import Refused
 from sulq.ledger.budgets import OWNER, Budgets
 from sulq.ledger.changes import Amended, Amendment, Ended, Grown, Outside, taken_by
 from sulq.ledger.charges import from_json, loss_from_json
-from sulq.ledger.header import TableHeader
+from sulq.ledger.header import TableHeader, budget_from
 from sulq.ledger.population import Pool
 
 _VERSION = re.compile(r"[0-9a-f]{32}")
@@ -101,6 +101,7 @@ class Table:
         self.numbers = {name: number for number, name in enumerate(self.header.accounts)}
         header = self.header
         self.budgets = Budgets(header.accounts, header.cap, member=header.member, pool=self.pool)
+        self.budgets.begin(header.budget)
 
     @property
     def generation(self) -> int:
@@ -200,6 +201,7 @@ class Table:
         if self.taken != NONE and not wanted.credits == wanted.delta == 1:
             raise ValueError("what stands for a release is worth something else now")
         self.budgets.amend(wanted.cap, wanted.credits, wanted.delta)
+        self.grown = [earlier.scaled(wanted.credits) for earlier in self.grown]
         self.header = replace(header, facts=wanted.facts, cap=wanted.cap)
         self.amended.append(before)
         if not wanted.keeps:
@@ -216,9 +218,12 @@ class Table:
             raise ValueError("grown too late, or into another table")
         self.budgets.void()
         self.budgets.level()
-        ended = Ended.from_body(body)
-        self.grown.append(Grown(seq, ended.at, ended.reason, header.version, header.facts))
-        self.header = replace(header, version=version, facts=facts)
+        ended, budget = Ended.from_body(body), budget_from(body)
+        spent = self.budgets.credits.most - self.budgets.version.start
+        named = (header.version, header.facts)
+        self.grown.append(Grown(seq, ended.at, ended.reason, *named, spent, header.budget))
+        self.budgets.begin(budget)
+        self.header = replace(header, version=version, facts=facts, budget=budget)
         self.stamp = body.get("stamp")
         self._put_away()
 

@@ -61,3 +61,11 @@ class Tally:
 
 def rounded_up(amount: Fraction) -> int:
     return -(-amount // 1)
+
+
+def in_credits(units: int, *, up: bool = False) -> str:
+    """Multiples of 2^-64 credit as decimal text with at most six places."""
+    scaled = units * 10**6
+    millionths = -(-scaled >> 64) if up else scaled >> 64
+    whole, rest = divmod(millionths, 10**6)
+    return f"{whole}.{rest:06d}".rstrip("0").rstrip(".")

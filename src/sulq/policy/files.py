@@ -79,6 +79,8 @@ def policy_text(table: TablePolicy, notes: Mapping[str, str]) -> str:
         lines.append(f"strata = {_value(list(table.strata))}")
     for analyst, credits in table.grants.items():
         lines.append(f"grants.{_key(analyst)} = {_value(credits)}")
+    if table.version_budget is not None:
+        lines.append(f"version_budget = {_value(table.version_budget)}")
     if table.individual:
         lines.append("individual = true")
     if table.population is not None:

@@ -19,7 +19,7 @@ from sulq.schema.promise import Promise
 
 KEYS = (
     "source", "ledger", "promise", "unit", "columns", "at_most", "strata", "grants", "exact",
-    "population", "individual", "remote",
+    "population", "individual", "remote", "version_budget",
 )  # fmt: skip
 
 
@@ -45,6 +45,7 @@ class TablePolicy:
     home: Path = Path()
     individual: bool = False
     remote: bool = False
+    version_budget: Fraction | None = None
 
     @classmethod
     def of(
@@ -99,6 +100,7 @@ class TablePolicy:
             home,
             _yes(name, "individual", facts.get("individual", False)),
             _remote(name, facts["source"], facts.get("remote", False)),
+            _version_budget(name, facts.get("version_budget")),
         )
 
     @property
@@ -188,6 +190,14 @@ def _strata(name: str, value: object) -> tuple[str, ...] | None:
     if not isinstance(value, Sequence) or isinstance(value, str):
         raise InvalidQuery(f"[{name}]: strata must be a list of public columns, got {value!r:.40}")
     return tuple(value)
+
+
+def _version_budget(name: str, value: object) -> Fraction | None:
+    if value is None:
+        return None
+    if isinstance(value, int | Decimal | Fraction) and not isinstance(value, bool) and value > 0:
+        return Fraction(value)
+    raise InvalidQuery(f"[{name}]: version_budget must be a number of credits above 0")
 
 
 def _grants(name: str, value: object) -> dict[str, Fraction]:
