@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from statistics import median
 from typing import Any
 
 import pytest
@@ -336,6 +337,27 @@ def test_axe_has_nothing_to_say(visit: Visits, theme: str) -> None:
     check("refusal")
     found.price("SELECT COUNT(*) FROM admissions WHERE smoker WITHIN 2", "dear")
     check("too dear")
+
+
+PAINTED = """(kind) => new Promise((tell) => new PerformanceObserver((seen) => tell(
+  seen.getEntries().at(-1).startTime)).observe({ type: kind, buffered: true }))"""
+
+
+def test_painting_takes_little_more_than_an_empty_page(visit: Visits, site: Site) -> None:
+    """Ratios of medians, taken in turns in one run, so a busy machine slows both."""
+    found = visit()
+    page = found.page
+    found.enter("epi-team")
+    empty, first, content = [], [], []
+    for _ in range(5):
+        page.goto(f"{site.url}/healthz")
+        empty.append(page.evaluate(PAINTED, "paint"))
+        page.goto(f"{site.url}/t/admissions/ask")
+        page.wait_for_selector("html[data-ready='admissions/ask']")
+        first.append(page.evaluate(PAINTED, "paint"))
+        content.append(page.evaluate(PAINTED, "largest-contentful-paint"))
+    assert median(first) <= 3.2 * median(empty)
+    assert median(content) <= 3.2 * median(empty)
 
 
 def test_sizes_stay_small(visit: Visits) -> None:

@@ -279,7 +279,7 @@ def test_every_step_is_a_page_of_its_own(house: House, step: str) -> None:
 
 
 def test_the_grid_is_coloured_by_the_smallest_group() -> None:
-    assert [size_kind(bar, 12_000) for bar in (262, 500, 1580)] == ["", "mid", "wide"]
+    assert [size_kind(bar, 12_000) for bar in (262, 500, 1580)] == ["", "warn", "bad"]
 
 
 def test_the_promise_is_written_out(house: House) -> None:

@@ -162,7 +162,7 @@ def centres(
 
 def _square(parts: Sequence[Markup], label: str) -> Markup:
     drawn = tag("svg", *parts, viewBox=f"0 0 {SIDE} {SIDE}", aria_hidden="true")
-    return tag("div", drawn, class_="square", role="img", aria_label=label)
+    return tag("div", drawn, class_="chart square", role="img", aria_label=label)
 
 
 def tree(root: Branch, label: str) -> Markup:
@@ -198,7 +198,7 @@ def tree(root: Branch, label: str) -> Markup:
     return tag(
         "div",
         drawn,
-        class_="tree wide" if leaves > 4 else "tree",
+        class_="chart tree wide" if leaves > 4 else "chart tree",
         role="img",
         aria_label=label,
         tabindex="0",

@@ -14,9 +14,11 @@ A page is added in four steps:
    and ifs on ready texts; no style attributes (CSP). parts.html has the macros note, icon, cell.
    Charts and gauges are Markup from `charts.py`. The classes are in static/sulq.css.
 3. `static/x.js`: `export function start(root, app)`; app has
-   send(path, {method, body, key, signal}) (bearer added), html(reply), say(text, loudly),
+   send(path, {method, body, key, signal}) (bearer added), sent(path, method, body) for forms,
+   html(reply), made(kind, text, class), save(name, text, kind), say(text, loudly),
    go(href), refreshHead(), copied(button, text). It may return a function that stops what runs.
-   `data-copy="#id"` on a button copies that element's text without script of your own.
+   `data-copy="#id"` on a button copies that element's text, `data-report` opens the audit report:
+   neither needs script of your own.
 4. Add the router to ROUTERS in `__init__.py`, and the tab (if new) to TABS in `shell.py`.
 The address of page x is /t/{table}/x (the shell), its content /console/{table}/x (the fragment).
 """

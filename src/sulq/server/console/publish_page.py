@@ -198,9 +198,9 @@ def _sizes(draft: Draft) -> tuple[SizeRow, ...]:
 
 
 def size_kind(bar: float, smallest: int) -> str:
-    """ "" under 3 % of the smallest group, "mid" up to 8 %, "wide" above."""
+    """ "" under 3 % of the smallest group, "warn" up to 8 %, "bad" above."""
     share = bar / smallest
-    return "" if share < 0.03 else "mid" if share <= 0.08 else "wide"
+    return "" if share < 0.03 else "warn" if share <= 0.08 else "bad"
 
 
 def _promised(draft: Draft) -> tuple[str, str, str, str]:

@@ -177,9 +177,9 @@ def rebuilding_plot(
     plot = Plot(first, last, 0.5, 1, HEIGHT, gutter=62, log=True, top=TOP)
     rebuilt, leaking = root / (2 * Z_REBUILT), root / (2 * Z_LEAKING)
     if rebuilt > first:
-        plot.shade(first, min(rebuilt, last), "zone-bad")
+        plot.shade(first, min(rebuilt, last), "zone bad")
         plot.text("rebuilt", first, 0.5, "bad", dx=8, dy=-10)
-        plot.shade(rebuilt, min(leaking, last), "zone-warn")
+        plot.shade(rebuilt, min(leaking, last), "zone warn")
         plot.text("leaking", rebuilt, 0.5, "warn", dx=6, dy=-10)
     plot.up([(0.5 + k / 10, f"{50 + 10 * k} %") for k in range(6)])
     marks = [m for k in range(-3, 9) for m in (10.0**k, 3 * 10.0**k) if first <= m <= last]

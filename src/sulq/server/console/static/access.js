@@ -1,8 +1,7 @@
 // The access page: grant, change, revoke. A token is on screen once and kept nowhere.
 export function start(root, app) {
-  const { find } = app, base = `/v1/tables/${encodeURIComponent(root.dataset.table)}/grants`;
+  const { find, sent } = app, base = `/v1/tables/${encodeURIComponent(root.dataset.table)}/grants`;
   const form = find("#grant", root), panels = [find("#revoke", root), find("#change", root)];
-  const failed = find("#failed", root);
   let chosen = "", from = null;
   const number = (n) => (n >= 100 ? Math.floor(n) : Math.floor(n * 100) / 100).toLocaleString("en-US");
   const fill = (panel, facts) => { for (const spot of panel.querySelectorAll("[data-f]")) spot.textContent = facts[spot.dataset.f]; };
@@ -11,10 +10,10 @@ export function start(root, app) {
   function sum() {
     if (!form) return;
     const held = find("#sums", root).dataset, share = +form.credits.value || 0, asks = form.role.value === "analyst";
-    const here = asks ? share : 0, free = +held.free - here, words = find("#sum > div", root), bold = document.createElement("b");
+    const here = asks ? share : 0, free = +held.free - here, words = find("#sum > div", root);
     const helped = find("#share-help", root);
     find("#share-field", root).hidden = !asks;
-    bold.textContent = free < 0 ? `${number(-free)} credits too many.` : `${number(free)} credits stay ungranted.`;
+    const bold = app.made("b", free < 0 ? `${number(-free)} credits too many.` : `${number(free)} credits stay ungranted.`);
     words.replaceChildren(bold, ` ${number(+held.left)} are left in the table: ${number(+held.granted)} in granted shares, ${asks ? `${number(here)} here, ` : ""}${number(Math.max(0, free))} with you.`);
     find("#sum", root).className = free < 0 ? "note warn" : "note";
     find("#give", root).textContent = asks ? `Grant ${number(share)} ${share === 1 ? "credit" : "credits"}` : "Make an auditor’s token";
@@ -28,17 +27,6 @@ export function start(root, app) {
     find("#grants", root).innerHTML = await app.html(await app.send(`/console/${encodeURIComponent(root.dataset.table)}/grants`));
     sum();
     app.refreshHead();
-  }
-
-  async function sent(path, method, body) {
-    failed.replaceChildren();
-    try {
-      const reply = await app.send(path, { method, body });
-      if (reply.ok) return reply.json();
-      failed.innerHTML = await app.html(reply);
-      failed.scrollIntoView({ block: "nearest" });
-    } catch (error) { app.unreachable(error); }
-    return null;
   }
 
   function close() {

@@ -47,13 +47,71 @@ const UNSURE = "A question may have been charged, once: ask it again with the sa
 function problem(text, status) {
   let said = {};
   try { said = JSON.parse(text); } catch { /* not ours */ }
-  const note = document.createElement("div"), words = document.createElement("div"), bold = document.createElement("b");
-  note.className = status >= 500 ? "note bad" : "note warn";
+  const first = status >= 500 ? "The table cannot be read just now." : sentence(said.detail || "This was refused");
+  const more = status < 500 ? sentence(said.hint || "") : said.credits_spent === 0 ? "Nothing was charged." : UNSURE;
+  const words = made("div"), note = made("div", "", status >= 500 ? "note bad" : "note warn");
+  words.append(made("b", first), ` ${more}`);
   note.setAttribute("role", "alert");
-  bold.textContent = status >= 500 ? "The table cannot be read just now." : sentence(said.detail || "This was refused");
-  words.append(bold, ` ${status < 500 ? sentence(said.hint || "") : said.credits_spent === 0 ? "Nothing was charged." : UNSURE}`);
   note.append(words);
   return note.outerHTML;
+}
+
+function made(kind, text = "", style = "") {
+  const element = document.createElement(kind);
+  element.textContent = text;
+  if (style) element.className = style;
+  return element;
+}
+
+// A change asked for by a form: what the server said, or null with the refusal in `#failed`.
+async function sent(path, method, body) {
+  const failed = find("#failed");
+  failed.replaceChildren();
+  try {
+    const reply = await send(path, { method, body });
+    if (reply.ok) return await reply.json();
+    failed.innerHTML = await html(reply);
+    failed.scrollIntoView({ block: "nearest" });
+  } catch (error) { unreachable(error); }
+  return null;
+}
+
+// Attacks on made-up rows: looked at every two seconds while they run. Returns how to stop looking.
+function attacks(begin, look, done) {
+  let timer = 0, gone = false;
+  const step = (path, how) => async () => {
+    try {
+      const text = await html(await send(path, how));
+      if (gone) return;
+      const ran = find("#attacks [data-state=running]");
+      find("#attacks").innerHTML = text;
+      if (ran && !find("#attacks [data-state=running]")) done?.();
+      watch();
+    } catch (error) { unreachable(error); }
+  };
+  function watch() {
+    find("#attack")?.addEventListener("click", step(begin.path, { method: "POST", body: begin.body }));
+    if (find("#attacks [data-state=running]")) timer = setTimeout(step(look), 2000);
+  }
+  watch();
+  return () => { gone = true; clearTimeout(timer); };
+}
+
+function save(name, text, kind) {
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(new Blob([text], { type: kind }));
+  link.download = name;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+}
+
+// The audit report in a tab of its own, fetched with the bearer.
+async function report(button) {
+  const shown = open("about:blank", "_blank");
+  const reply = await send(`/v1/tables/${encodeURIComponent(where().table)}/report`);
+  if (!reply.ok) { shown?.close(); button.textContent = "No report here: use sulq report"; return; }
+  const url = URL.createObjectURL(new Blob([await reply.text()], { type: "text/html" }));
+  if (shown) shown.location.replace(url); else location.assign(url);
 }
 const sentence = (text) => text && text[0].toUpperCase() + text.slice(1) + (/[.!?]$/.test(text) ? "" : ".");
 
@@ -118,7 +176,7 @@ function go(href, instead = false) {
   return load(!instead);
 }
 
-const app = { send, html, say, go, load, refreshHead, fold, find, unreachable, problem, where };
+const app = { send, sent, html, say, go, load, refreshHead, fold, find, made, save, attacks, copied, unreachable };
 
 document.addEventListener("click", (event) => {
   const link = event.target.closest("a[href]");
@@ -132,6 +190,8 @@ document.addEventListener("click", (event) => {
   }
   const copy = event.target.closest("[data-copy]");
   if (copy) copied(copy, find(copy.dataset.copy).textContent);
+  const wanted = event.target.closest("[data-report]");
+  if (wanted) report(wanted);
 });
 
 async function copied(button, text) {
@@ -141,7 +201,6 @@ async function copied(button, text) {
   say(button.textContent);
   setTimeout(() => { button.textContent = before; }, 1600);
 }
-app.copied = copied;
 
 document.addEventListener("keydown", (event) => {
   if (event.key !== "Escape") return;

@@ -5,12 +5,19 @@ const WORDS = new Set(("select from where group by order having limit as and or 
   "distinct asc desc within percent confidence true false with over options explain cast date timestamp join on using left").split(" "));
 const TOKEN = /('(?:[^']|'')*'?)|("(?:[^"]|"")*"?)|(--[^\n]*)|(\d[\w.]*)|([A-Za-z_]\w*)|([<>=!]+)|(\s+|.)/g;
 
+function parsed(html) {
+  const came = document.createElement("template");
+  came.innerHTML = html;
+  return came.content;
+}
+
 export function start(root, app) {
   const find = (what) => root.querySelector(what);
   const table = root.dataset.table, path = `/console/${encodeURIComponent(table)}`;
   const sql = find("#sql"), bar = find("#bar"), more = find("#more"), answer = find("#answer");
   const DRAFT = `sulq.draft.${table}`, PENDING = `sulq.pending.${table}`;
-  let wish = { stop: "plain", within: null, rows: null };
+  const PLAIN = { stop: "plain", within: null, rows: null };
+  let wish = PLAIN;
   let answered = "", ready = null, mark = null, timer = 0, slow = 0, asking = null, spoken = 0, busy = false;
 
   // --- the text: painted behind the field, one block per line ---
@@ -29,10 +36,10 @@ export function start(root, app) {
         at += piece.length;
       }
     };
-    for (const [whole, text, name, note, number, word, sign] of sql.value.matchAll(TOKEN)) {
+    for (const [whole, text, , note, number, word, sign] of sql.value.matchAll(TOKEN)) {
       const call = word && /^\s*\(/.test(sql.value.slice(at + whole.length));
       put(whole, text ? "t-text" : note ? "t-dim" : number ? "t-num"
-        : word && WORDS.has(word.toLowerCase()) ? "t-word" : call ? "t-fn" : sign ? "t-word" : name ? "" : "");
+        : word && WORDS.has(word.toLowerCase()) ? "t-word" : call ? "t-fn" : sign ? "t-word" : "");
     }
     find("#paint").replaceChildren(...lines);
   }
@@ -88,12 +95,11 @@ export function start(root, app) {
 
   // The bar goes under the editor, what follows it below the card.
   function show(html) {
-    const came = document.createElement("template");
-    came.innerHTML = html;
+    const came = parsed(html);
     const focus = document.activeElement?.name === "stop" ? document.activeElement.value : document.activeElement?.id;
-    const top = came.content.querySelector(".quote");
+    const top = came.querySelector(".quote");
     if (top) bar.replaceChildren(top);
-    more.replaceChildren(...came.content.children);
+    more.replaceChildren(...came.children);
     app.fold(more);
     if (focus) (bar.querySelector(`[name=stop][value="${focus}"]`) || root.querySelector(`#${focus}`))?.focus({ preventScroll: true });
     const { start, end } = bar.firstElementChild?.dataset || {};
@@ -144,12 +150,11 @@ export function start(root, app) {
   }
 
   function arrived(html) {
-    const came = document.createElement("template");
-    came.innerHTML = html;
-    const quote = came.content.querySelector("[data-for=quote]");
+    const came = parsed(html);
+    const quote = came.querySelector("[data-for=quote]");
     if (quote) { bar.replaceChildren(...quote.children); more.replaceChildren(); repeat(); mine(); }
     document.querySelector("#stripe").hidden = Boolean(quote);
-    answer.replaceChildren(...came.content.querySelector("[data-for=answer]").children);
+    answer.replaceChildren(...came.querySelector("[data-for=answer]").children);
     answered = sql.value;
     const card = answer.firstElementChild, meaning = find("#meaning");
     const seen = Number(localStorage.getItem("sulq.explained") || 0), choice = localStorage.getItem("sulq.explain");
@@ -171,26 +176,12 @@ export function start(root, app) {
     if (reply.ok) find("#mine").innerHTML = await reply.text();
   }
 
-  // The reply was lost on the way: it was charged once at most, and the same key fetches it.
+  // A lost reply: charged once at most, and the same key fetches it.
   function lost() {
-    let quote = bar.firstElementChild;
-    if (!quote) {
-      bar.innerHTML = '<div class="quote"><div class="q-main"><div class="q"><span class="q-label" data-q="get-label"></span><span class="q-num" data-q="get"></span></div><div class="q q-left"></div><div class="q-go"><button class="button tall" id="go"></button></div></div></div>';
-      quote = bar.firstElementChild;
-    }
-    quote.dataset.state = "lost";
-    quote.classList.remove("stale", "waiting");
-    find("[data-q=get-label]").textContent = "Charged once at most";
-    find("[data-q=get]").textContent = "same key, same answer";
-    for (const unknown of bar.querySelectorAll("[data-q=own], [data-q=table]")) unknown.textContent = "?";
-    for (const part of bar.querySelectorAll(".q-more, .q-note")) part.remove();
-    const go = find("#go");
-    go.disabled = false;
-    go.className = "button tall";
-    go.textContent = "Fetch my answer, free";
+    bar.replaceChildren(find("#lost").content.cloneNode(true));
     more.replaceChildren();
     find("#empty").hidden = true;
-    go.focus();
+    find("#go").focus();
     app.say("The connection was lost. Fetch my answer, free.", true);
   }
 
@@ -223,15 +214,15 @@ export function start(root, app) {
     if (!found.length) return sql.removeAttribute("aria-activedescendant");
     chosen = Math.min(chosen, found.length - 1);
     list.replaceChildren(...found.map((name, index) => {
-      const option = document.createElement("button");
-      option.type = "button"; option.tabIndex = -1; option.id = `column-${index}`; option.textContent = name; option.className = "mono";
+      const option = app.made("button", name, "mono");
+      option.type = "button"; option.tabIndex = -1; option.id = `column-${index}`;
       option.setAttribute("role", "option");
       option.setAttribute("aria-selected", String(index === chosen));
       option.addEventListener("mousedown", (event) => { event.preventDefault(); accept(name); });
       return option;
     }));
     sql.setAttribute("aria-activedescendant", `column-${chosen}`);
-    if (open === true && found.length) app.say(`${found.length} columns. ${found[chosen]}`);
+    if (open === true) app.say(`${found.length} columns. ${found[chosen]}`);
     list.children[chosen].scrollIntoView({ block: "nearest" });
     place();
   }
@@ -240,10 +231,9 @@ export function start(root, app) {
     const before = sql.value.slice(0, sql.selectionStart).split("\n"), line = find("#paint").children[before.length - 1];
     if (!line) return;
     const box = find(".editor").getBoundingClientRect(), own = line.getBoundingClientRect(), wide = own.width / 90;
-    const row = Math.max(0, Math.round((own.bottom - box.top)));
     // the offset is a custom property of the element, set through the CSSOM, which CSP allows
     list.style.setProperty("--x", `${Math.min(own.left - box.left + before.at(-1).length * Math.min(9, wide), box.width - 250)}px`);
-    list.style.setProperty("--y", `${row + 4}px`);
+    list.style.setProperty("--y", `${Math.round(own.bottom - box.top) + 4}px`);
   }
 
   function accept(name) {
@@ -264,12 +254,7 @@ export function start(root, app) {
     const cell = (text) => /[",\n\r]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
     const number = /^-?\d+(\.\d+)?(e[+-]?\d+)?$/i;  // a text that a spreadsheet would run gets a quote before it
     const guarded = (text) => /^[-=+@\t\r]/.test(text) && !number.test(text) ? `'${text}` : text;
-    const file = new Blob([lines.map((line) => line.map((text) => cell(guarded(String(text)))).join(",")).join("\n") + "\n"], { type: "text/csv" });
-    const link = document.createElement("a");
-    link.href = URL.createObjectURL(file);
-    link.download = `${table}-answer.csv`;
-    link.click();
-    setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+    app.save(`${table}-answer.csv`, lines.map((line) => line.map((text) => cell(guarded(String(text)))).join(",") + "\n").join(""), "text/csv");
   }
 
   async function receipt(chip) {
@@ -297,7 +282,7 @@ export function start(root, app) {
   root.addEventListener("click", (event) => {
     const hit = (what) => event.target.closest(what);
     const example = hit("[data-sql]"), chip = hit("[data-receipt]"), column = hit("[data-column]"), coarser = hit("[data-within]");
-    if (example) { wish = { stop: "plain", within: null, rows: null }; find("#examples").open = false; write(example.dataset.sql); sql.focus(); }
+    if (example) { wish = PLAIN; find("#examples").open = false; write(example.dataset.sql); sql.focus(); }
     else if (chip) receipt(chip);
     else if (column) insert(column.dataset.column);
     else if (coarser) { wish = { ...wish, stop: "plain", within: Number(coarser.dataset.within) }; changed(true); }

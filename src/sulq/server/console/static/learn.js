@@ -88,9 +88,7 @@ export function start(root, app) {
     app.say(made.dataset.say || made.textContent);
   }
   function stopped(last) {
-    const note = document.createElement("div");
-    note.className = "note span";
-    note.textContent = `Stopped. ${last ? `${last} spent. ` : ""}What was bought is kept: learning the same again reuses it, free.`;
+    const note = app.made("div", `Stopped. ${last ? `${last} spent. ` : ""}What was bought is kept: learning the same again reuses it, free.`, "note span");
     found.prepend(note);
     app.say(note.textContent);
   }

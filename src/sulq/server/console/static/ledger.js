@@ -16,8 +16,7 @@ async function linked(before, body) {
 }
 
 export function start(root, app) {
-  const shared = () => import(root.dataset.pages);  // by its hashed address
-  const { find } = app, table = encodeURIComponent(root.dataset.table);
+  const { find, made } = app, table = encodeURIComponent(root.dataset.table);
   const here = find("#here", root), verdict = find("#verdict", root), facts = find("#receipt-facts", root);
   let gone = false, hashes = new Map(), run = null, stop = new AbortController();
 
@@ -123,7 +122,7 @@ export function start(root, app) {
     const many = lines.length > 1 ? (bad < 0 ? ["ok", `All ${lines.length} genuine.`, "Signed by this table’s key and found in the chain."]
       : [kind, `Line ${bad + 1} of ${lines.length}: ${first}`, more]) : [kind, first, more];
     verdict.replaceChildren(noted(...many));
-    if (found.some((one) => one.asked)) verdict.append(said("p", "small muted", "This browser cannot check signatures: the server did it."));
+    if (found.some((one) => one.asked)) verdict.append(made("p", "This browser cannot check signatures: the server did it.", "small muted"));
     if (lines.length === 1 && found[0].body && found[0].verdict === "genuine") tell(found[0].body);
   }
 
@@ -133,15 +132,8 @@ export function start(root, app) {
     const lines = [["Entry", ordinal(body.seq)], ["Account", body.analyst], ["Price", `${Math.ceil(credits * 100) / 100} credits`], ["Noise", law],
       ["Neighbours", body.neighbours === "replace" ? `one ${root.dataset.unit} replaced` : `one ${root.dataset.unit} more or less`], ["Data version", `${body.version.slice(0, 4)}…${body.version.slice(-4)}`],
       ["Answer", "not in the receipt, only its fingerprint"]];
-    facts.replaceChildren(...lines.flatMap(([name, text]) => [said("dt", "", name), said("dd", "", text)]));
+    facts.replaceChildren(...lines.flatMap(([name, text]) => [made("dt", name), made("dd", text)]));
     facts.hidden = false;
-  }
-
-  function said(kind, style, text) {
-    const made = document.createElement(kind);
-    made.className = style;
-    made.textContent = text;
-    return made;
   }
 
   // --- entries ---
@@ -171,11 +163,7 @@ export function start(root, app) {
   });
   find("#download", root).addEventListener("click", async () => {
     const reply = await app.send(`/console/${table}/chain.jsonl`);
-    if (reply.ok) (await shared()).save(`${root.dataset.table}-chain.jsonl`, await reply.text());
-  });
-  find("[data-report]", root)?.addEventListener("click", async (event) => {
-    const button = event.currentTarget;
-    if (!await (await shared()).openReport(root.dataset.table, app)) button.textContent = "No report here: use sulq report";
+    if (reply.ok) app.save(`${root.dataset.table}-chain.jsonl`, await reply.text(), "application/jsonl");
   });
   if (location.hash === "#mine") { search.kind.value = "mine"; show(); }
   checking();

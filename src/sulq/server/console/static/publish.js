@@ -1,21 +1,12 @@
 // The publish wizard: every change is saved as a draft; the policy beside it is what gets published.
 export function start(root, app) {
-  const { find } = app, { draft: id, step, table } = root.dataset, base = `/v1/drafts/${id}`;
-  const failed = find("#failed", root), form = find("#form", root);
+  const { find, sent } = app, { draft: id, step, table } = root.dataset, base = `/v1/drafts/${id}`;
+  const form = find("#form", root);
   const draft = JSON.parse(find("#draft-raw", root).textContent || "{}");
   let queue = Promise.resolve(), timer = 0, gone = false;
   const all = (what) => root.querySelectorAll(what);
   const to = (name, number = id) => `/t/${encodeURIComponent(table)}/publish?draft=${number}&step=${name}`;
 
-  async function sent(path, method, body) {
-    failed.replaceChildren();
-    try {
-      const reply = await app.send(path, { method, body });
-      if (reply.ok) return await reply.json();
-      failed.innerHTML = await app.html(reply);
-    } catch (error) { app.unreachable(error); }
-    return null;
-  }
   const save = () => (queue = queue.then(() => sent(base, "PUT", draft)));
 
   async function beside() {
@@ -78,7 +69,7 @@ export function start(root, app) {
       const first = find(".chip.bad[data-state], .chip.warn[data-state]", root)?.closest("tr");
       first?.querySelector("input, select")?.focus();
       app.say("Some columns are not ready yet.", true);
-    } else if (next) queue.then(() => {});
+    }
     const drop = event.target.closest("[data-remove]");
     if (drop) sent(`/v1/drafts/${drop.dataset.remove}`, "DELETE").then((done) => done && app.load());
   });
@@ -99,9 +90,8 @@ export function start(root, app) {
     body.replaceChildren(...done.questions.map((line) => {
       const row = document.createElement("tr");
       for (const [at, name] of ["title", "price", "bar", "said"].entries()) {
-        const cell = document.createElement(at ? "td" : "th");
-        if (at) { cell.className = "num"; cell.dataset.label = ["", "Price", "Error, 95 %", "Made-up answer"][at]; } else cell.scope = "row";
-        cell.textContent = line[name];
+        const cell = app.made(at ? "td" : "th", line[name], at ? "num" : "");
+        if (at) cell.dataset.label = ["", "Price", "Error, 95 %", "Made-up answer"][at]; else cell.scope = "row";
         row.append(cell);
       }
       return row;
@@ -110,17 +100,7 @@ export function start(root, app) {
     find("#stripe").hidden = false;
     app.say(`${done.questions.length} questions answered on made-up rows.`);
   });
-  function watch() {
-    find("#attack", root)?.addEventListener("click", () => step_(`/console/drafts/${id}/attack`, "POST"));
-    if (find("#attacks [data-state=running]", root)) timer = setTimeout(() => step_(`/console/drafts/${id}/attacks`, "GET"), 2000);
-  }
-  async function step_(path, method) {
-    const reply = await app.send(path, { method });
-    if (gone) return;
-    find("#attacks", root).innerHTML = await app.html(reply);
-    watch();
-  }
-  if (step === "rehearse") watch();
+  const attacked = app.attacks({ path: `/console/drafts/${id}/attack` }, `/console/drafts/${id}/attacks`);
 
   // --- publish ---
   const last = find("#last", root);
@@ -141,5 +121,5 @@ export function start(root, app) {
     panel.hidden = false;
     find("h2", panel).focus();
   });
-  return () => { gone = true; clearTimeout(timer); };
+  return () => { gone = true; clearTimeout(timer); attacked(); };
 }

@@ -6,7 +6,6 @@ export function start(root, app) {
   const after = (p, rise) => p * Math.exp(rise) / (1 - p + p * Math.exp(rise));
   const up = (p) => `${Math.min(100, Math.ceil(100 * p * (1 - 1e-12)))} %`;
   const y = (p) => top + (height - top) * (1 - p);
-  let timer = 0, gone = false;
 
   function move(percent) {
     const p = percent / 100, high = after(p, end), mid = after(p, now);
@@ -34,31 +33,6 @@ export function start(root, app) {
   });
   field.addEventListener("change", () => move(Math.min(99, Math.max(1, Math.round(+field.value) || 40))));
 
-  async function draw(reply) {
-    find("#attacks", root).innerHTML = await app.html(reply);
-    watch();
-  }
-  // While it runs it is looked at every two seconds; done, the page is drawn with its points.
-  function watch() {
-    const state = find("#attacks [data-state]", root)?.dataset.state;
-    find("#attack", root)?.addEventListener("click", begin);
-    if (state !== "running") return;
-    timer = setTimeout(async () => {
-      try {
-        const reply = await app.send(`/console/${encodeURIComponent(root.dataset.table)}/attacks`);
-        const text = await app.html(reply);
-        if (gone) return;
-        if (!text.includes('data-state="running"')) return app.load();
-        find("#attacks", root).innerHTML = text;
-        watch();
-      } catch (error) { app.unreachable(error); }
-    }, 2000);
-  }
-  async function begin() {
-    find("#attack", root).disabled = true;
-    try { await draw(await app.send("/console/attack", { method: "POST", body: { table: root.dataset.table } })); }
-    catch (error) { app.unreachable(error); }
-  }
-  watch();
-  return () => { gone = true; clearTimeout(timer); };
+  const table = root.dataset.table, look = `/console/${encodeURIComponent(table)}/attacks`;
+  return app.attacks({ path: "/console/attack", body: { table } }, look, app.load);  // done: the page with its points
 }
