@@ -99,6 +99,17 @@ def test_every_byte_of_an_event_is_covered(ledger):
             assert "refused" in [ledger.flipped(start + offset, 0) for start in starts]
 
 
+def test_a_key_of_the_tree_that_is_wrong_is_refused_when_the_ledger_is_opened(ledger):
+    """A scan finds every row all the same; who asks for one by its number would not."""
+    tree, pages = 5, range(4096, len(ledger.whole), 4096)
+    (page,) = (found for found in pages if ledger.whole[found] == tree)
+    cells = int.from_bytes(ledger.whole[page + 3 : page + 5])
+    for number in range(cells):
+        pointer = page + 12 + 2 * number
+        cell = page + int.from_bytes(ledger.whole[pointer : pointer + 2])
+        assert ledger.flipped(cell + 4, 2) == "refused"  # after the number of the page below
+
+
 @pytest.mark.slow
 def test_every_flipped_byte_is_refused_or_without_effect(ledger):
     for position in range(len(ledger.whole)):
