@@ -28,6 +28,7 @@ LAYERS = [
     {"client", "database", "federation", "learn", "attacks"},
     {"account"},
     {"beliefs", "exact", "sql", "wire", "policy", "suggest"},
+    {"finds"},
     {"oracle", "ledger", "engines", "derivation"},
     {"explaining"},
     {"readings", "dummies", "display"},

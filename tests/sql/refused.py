@@ -163,7 +163,14 @@ REFUSED = [
     ("SELECT DP_INTERVAL_LOW(city), COUNT(*) FROM people GROUP BY city", "alias of an aggregate"),
     ("SELECT DP_INTERVAL_LOW() FROM people", "wants one alias"),
     # groups
-    ("SELECT comment, COUNT(*) FROM people GROUP BY comment", "open text"),
+    ("SELECT comment, AVG(age) FROM people GROUP BY comment", "open text"),
+    ("SELECT comment, COUNT_IF(smoker) FROM people GROUP BY comment", "open text"),
+    ("SELECT comment, COUNT(age) FROM people GROUP BY comment", "open text"),
+    ("SELECT comment, city, COUNT(*) FROM people GROUP BY comment, city", "grouped by alone"),
+    ("SELECT comment, COUNT(*) / SUM(COUNT(*)) OVER () FROM people GROUP BY 1", "held back"),
+    ("SELECT comment, COUNT(*) FROM people GROUP BY comment WITHIN 50", "use credits="),
+    ("SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(epsilon=0.1) comment, COUNT(*) FROM people GROUP BY"
+     " comment", "no epsilon or delta"),
     ("SELECT income, COUNT(*) FROM people GROUP BY income", "without a step"),
     ("SELECT age / 10, COUNT(*) FROM people GROUP BY age / 10", "no groups can be told"),
     ("SELECT FLOOR(age) * FLOOR(age), COUNT(*) FROM people GROUP BY 1", "no groups can be told"),

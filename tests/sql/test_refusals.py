@@ -36,7 +36,7 @@ def refusal(database, text):
         ("SELECT COUNT(*) FROM people WHERE age > 3 AND NOT (city > 5 OR smoker)", "city > 5"),
         ("SELECT COUNT(*), SUM( city ) FROM people", "SUM( city )"),
         ("SELECT AVG(POWER(age, 3)) FROM people", "POWER(age, 3)"),
-        ("SELECT COUNT(*) FROM people GROUP BY comment", "comment"),
+        ("SELECT COUNT(*) FROM people GROUP BY comment, city", "comment"),
         ("SELECT COUNT(*) / 0 FROM people", "COUNT(*) / 0"),
         ("EXPLAIN SELECT COUNT(*) FROM persons", "persons"),
         ("SELECT COUNT(*)\nFROM people\n  WHERE WHERE age", "WHERE"),

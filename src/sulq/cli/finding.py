@@ -26,7 +26,7 @@ from sulq.cli.screen import (
 if TYPE_CHECKING:
     from fractions import Fraction
 
-    from sulq.database.keys import Keys, KeysQuote
+    from sulq.finds import Keys, KeysQuote
 
 KeyWords = Annotated[
     list[str],

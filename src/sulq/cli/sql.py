@@ -68,10 +68,12 @@ def quote_statement(
     for line in found.explain().split("\n"):
         if line.startswith("question"):
             talk(line)
+    ranks = {name: f"; its rank ± {number_text(rank)} rows" for name, rank in found.ranks}
     bars = [
-        (name, "depends on the rows" if half is None else f"± {number_text(half)}")
+        (name, f"depends on the rows{ranks.get(name, '')}" if half is None
+         else f"± {number_text(half)}")
         for name, half in found.half_widths
-    ]
+    ]  # fmt: skip
     left = credits_text(found.left_after) if found.affordable else "not affordable"
     notes = [("note", note) for note in found.notes]
     level = (f"{percent(found.confidence)} bars", "")
@@ -85,8 +87,9 @@ def _quote_json(name: str, found: SqlQuote) -> dict[str, Any]:
         "credits": found.credits,
         "left_after": found.left_after,
         "affordable": found.affordable,
-        "questions": len(found.quotes),
+        "questions": len(found.quotes) + (found.keys is not None),
         "half_width": dict(found.half_widths),
+        "rank": dict(found.ranks),
         "confidence": found.confidence,
         "note": found.note,
     }

@@ -8,15 +8,14 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from sulq.database.selecting import ask_select, quote_select
+from sulq.finds import Keys, KeysQuote, Top
 from sulq.oracle import Answer, Quote
 from sulq.schema.columns import Schema
 from sulq.schema.promise import Promise
 
 if TYPE_CHECKING:
     from sulq.database.alerts import Alert
-    from sulq.database.choosing import Top
     from sulq.database.database import Database
-    from sulq.database.keys import Keys, KeysQuote
     from sulq.database.plans import Plan
     from sulq.database.reserving import Reserved
 
@@ -69,7 +68,7 @@ class Analyst:
         return self.database.keys(column, analyst=self.name, **terms)
 
     def quote_keys(self, column: object, **terms: Any) -> KeysQuote:
-        return self.database.quote_keys(column, **terms)
+        return self.database.quote_keys(column, analyst=self.name, **terms)
 
     def top(self, of: Any, **terms: Any) -> Top:
         return self.database.top(of, analyst=self.name, **terms)

@@ -8,9 +8,8 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sulq.accounting.losses import Loss
 from sulq.accounting.pricing import positive
@@ -18,10 +17,10 @@ from sulq.accounting.pure import epsilon_for, noisy_choice, pure_losses
 from sulq.database.holding import hold
 from sulq.engines.engine import check_read, check_source
 from sulq.errors import InvalidQuery
+from sulq.finds import Top
 from sulq.ledger.budgets import OWNER
 from sulq.noise.one_sided import Geometric
 from sulq.noise.samplers import draw_one_sided
-from sulq.oracle import credits_text
 from sulq.query.expressions import Expression
 from sulq.query.statistics import Statistic, as_statistic, count
 from sulq.query.sum_query import FORMAT, SumQuery, digest_of, group
@@ -32,25 +31,6 @@ if TYPE_CHECKING:
     from sulq.database.database import Database
 
 Credits = Fraction | int | float
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Top:
-    """Cells in falling order of their sums, as far as noise lets one tell; no sums.
-
-    `slack`: with 95 % no cell that was passed over beats a chosen one by more than this.
-    """
-
-    column: str
-    keys: tuple[Any, ...]
-    slack: float
-    credits: Fraction
-    receipt: Any
-    note: str = ""
-    terms: str = ""
-
-    def __repr__(self) -> str:
-        return f"<Top {list(self.keys)} of {self.column}, {credits_text(self.credits)}>"
 
 
 def choose(

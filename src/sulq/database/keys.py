@@ -7,11 +7,9 @@ how many were held back is never said. Proof: docs/proofs/keys.md.
 from __future__ import annotations
 
 import heapq
-import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sulq.accounting.keys import KeysPrice, keys_price
 from sulq.accounting.losses import Loss
@@ -19,10 +17,9 @@ from sulq.accounting.pricing import fine_bits, positive
 from sulq.database.holding import hold
 from sulq.engines.engine import check_read, check_source
 from sulq.errors import Refused
+from sulq.finds import Keys, KeysQuote
 from sulq.ledger.budgets import OWNER
-from sulq.noise.distributions import DiscreteGaussian
 from sulq.noise.samplers import perturb
-from sulq.oracle import check_confidence, credits_text
 from sulq.query.expressions import Expression
 from sulq.schema.keys import BoundKeys, bind_keys
 from sulq.schema.strata import accounts
@@ -34,82 +31,6 @@ USUAL_MOST = 1_000
 Credits = Fraction | int | float
 
 
-@dataclass(frozen=True, slots=True)
-class KeysQuote:
-    """What a question for keys would cost, and which keys it could show. Free, and reads no data.
-
-    A key is shown if its noisy count reaches `threshold` rows.
-    """
-
-    credits: Fraction
-    delta: Fraction
-    threshold: float
-    standard_error: float
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Keys:
-    """Keys by falling noisy count, and what was held back: the noisy total less what is shown.
-
-    `delta` is the extra delta that the threshold cost. Bars are those of the noise alone: a key is
-    seen because its noisy count was large, so near the threshold counts tend to be too high.
-    """
-
-    column: str
-    keys: tuple[str, ...]
-    counts: tuple[float, ...]
-    total: float
-    threshold: float
-    credits: Fraction
-    delta: Fraction
-    receipt: Any
-    law: DiscreteGaussian
-    unit: int
-    note: str = ""
-
-    @property
-    def standard_error(self) -> float:
-        """Of each count, and of the total."""
-        return self.law.standard_deviation() / self.unit
-
-    @property
-    def held_back(self) -> float:
-        """Rows whose key is not shown: the noisy total less the noisy counts, so also negative."""
-        return self.total - sum(self.counts)
-
-    @property
-    def held_back_error(self) -> float:
-        return self.standard_error * math.sqrt(1 + len(self.counts))
-
-    def rows(self, confidence: float = 0.95) -> list[dict[str, Any]]:
-        """The keys as plain records."""
-        check_confidence(confidence)
-        half = self.law.half_width(confidence) / self.unit
-        return [
-            {self.column: key, "value": count, "low": max(0.0, count - half), "high": count + half}
-            for key, count in zip(self.keys, self.counts, strict=True)
-        ]
-
-    def to_pandas(self) -> Any:
-        """A data frame: the key, then value, low and high at 95 %."""
-        import pandas
-
-        return pandas.DataFrame(self.rows(), columns=[self.column, "value", "low", "high"])
-
-    def __len__(self) -> int:
-        return len(self.keys)
-
-    def __iter__(self) -> Iterator[tuple[str, float]]:
-        return iter(zip(self.keys, self.counts, strict=True))
-
-    def __repr__(self) -> str:
-        return (
-            f"<Keys {len(self.keys)} of {self.column} from {self.threshold:,.4g} rows on,"
-            f" {self.held_back:,.6g} +-{1.96 * self.held_back_error:,.4g} held back,"
-            f" {credits_text(self.credits)}>"
-        )
-
-
 def quote_keys(
     database: Database,
     column: object,
@@ -118,13 +39,16 @@ def quote_keys(
     credits: Credits | None = None,
     delta: Credits | None = None,
     most: int = USUAL_MOST,
+    analyst: str = OWNER,
 ) -> KeysQuote:
     """Price, threshold and standard error; free, and no row is read."""
     bound, cost = _priced(database, column, where, credits, delta, most)
     database.engine.prepare_keys(bound.program)  # what `ask_keys` would refuse
     unit = bound.fine_unit
     error = cost.law.standard_deviation() / unit
-    return KeysQuote(cost.loss.credits_fraction, cost.delta, cost.threshold / unit, error)
+    paid = database.ledger.paid(analyst, bound.digest, cost.noise)  # one's own answers only
+    due = (Fraction(0), Fraction(0)) if paid else (cost.loss.credits_fraction, cost.delta)
+    return KeysQuote(*due, cost.threshold / unit, error, paid)
 
 
 def ask_keys(

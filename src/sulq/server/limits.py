@@ -27,6 +27,7 @@ class Settings:
     most_waiting: int = 1_000
     body_seconds: float = 30.0
     reservation_idle: float = 3_600.0
+    most_seconds: float = 60.0  # that a reply to an open-ended question is held
     reply_days: int = 30
     pacing: bool = True
     public_url: str | None = None  # where others reach it, if through a proxy

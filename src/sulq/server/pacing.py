@@ -14,7 +14,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -49,13 +49,27 @@ LEAST_STEP = 5e-10
 """Seconds that a row's step is taken to need at least: what is too short to measure here."""
 
 
+class Wide(NamedTuple):
+    """A question that handles so many numbers, by public facts: keys may be as many as rows."""
+
+    bound: BoundQuery
+    numbers: int
+
+    @property
+    def digest(self) -> str:
+        return self.bound.digest
+
+
+Paced = BoundQuery | Wide
+
+
 class Pace(Protocol):
     """When replies leave. One per table."""
 
     overruns: int
     """Replies that missed their tick. For the owner only: it is a fact about running times."""
 
-    def ticks(self, *asked: BoundQuery | None) -> int:
+    def ticks(self, *asked: Paced | None) -> int:
         """How long a reply to these questions takes, from public facts; 1 for a refusal."""
 
     def execution(self, digests: frozenset[str]) -> AbstractContextManager[None]:
@@ -122,16 +136,18 @@ def _seconds(work: Callable[[int], object]) -> float:
     return min(found)
 
 
-def weight(bound: BoundQuery, schema: Schema) -> int:
+def weight(asked: Paced, schema: Schema) -> int:
     """Steps of work for one row: columns that may be read, and parts of the program."""
-    sums = bound.sums
+    sums = asked.bound.sums if isinstance(asked, Wide) else asked.sums
     inner = math.prod(sums.shape) + sums.width if isinstance(sums, BlockSums) else 0
     return len(schema.columns) + _parts(sums) + inner
 
 
-def coordinates(bound: BoundQuery) -> int:
+def coordinates(asked: Paced) -> int:
     """How many numbers are drawn for, stored and sent."""
-    sums = bound.sums
+    if isinstance(asked, Wide):
+        return asked.numbers
+    bound, sums = asked, asked.sums
     return math.prod(sums.shape) if isinstance(sums, BlockSums) else bound.cells * len(bound.terms)
 
 
@@ -152,7 +168,7 @@ def public_rows(database: Database) -> int:
 class Clock:
     """Whole ticks from the arrival: neither a row, nor the noise, nor a stored answer shows."""
 
-    def __init__(self, tick: float, work: Callable[[BoundQuery], float]) -> None:
+    def __init__(self, tick: float, work: Callable[[Paced], float]) -> None:
         """`work`: ticks that a question needs, from public facts."""
         self.tick, self.overruns, self._work = tick, 0, work
         self._counting, self._departures = threading.Lock(), Departures()
@@ -171,12 +187,12 @@ class Clock:
         light = known.seconds(rows * (len(schema.columns) + LIGHT), 1)
         usual = rounded(max(SHORTEST, MARGIN * light))
 
-        def work(bound: BoundQuery) -> float:
+        def work(bound: Paced) -> float:
             return MARGIN * known.seconds(rows * weight(bound, schema), coordinates(bound)) / usual
 
         return cls(tick or usual, work)
 
-    def ticks(self, *asked: BoundQuery | None) -> int:
+    def ticks(self, *asked: Paced | None) -> int:
         """Their work one after the other, in whole ticks."""
         return max(1, math.ceil(sum(self._work(bound) for bound in asked if bound is not None)))
 
@@ -215,7 +231,7 @@ class Delayed:
         self._drawn: set[float] = set()
         self._executions = Executions()
 
-    def ticks(self, *asked: BoundQuery | None) -> int:
+    def ticks(self, *asked: Paced | None) -> int:
         return 1
 
     def execution(self, digests: frozenset[str]) -> AbstractContextManager[None]:
@@ -245,7 +261,7 @@ class Unpaced:
 
     overruns = 0
 
-    def ticks(self, *asked: BoundQuery | None) -> int:
+    def ticks(self, *asked: Paced | None) -> int:
         return 1
 
     def execution(self, digests: frozenset[str]) -> AbstractContextManager[None]:
@@ -268,6 +284,21 @@ def pace_of(database: Database, settings: Settings) -> Pace:
     if database.calibration.timing != delay.loss:
         raise Refused("this table does not charge for delayed replies: serve `delayed(table)`")
     return Delayed(delay)
+
+
+def check_lasting(clock: Pace, asked: Wide, settings: Settings) -> None:
+    """Refuse, free, what would be held too long, or whose time nobody has paid for."""
+    if isinstance(clock, Delayed):
+        raise InvalidQuery(
+            "this server hides running times behind a random delay, which is charged for sums only;"
+            " ask for sums, or have it served on a clock"
+        )
+    if isinstance(clock, Clock) and clock.ticks(asked) * clock.tick > settings.most_seconds:
+        raise InvalidQuery(
+            f"every row may have a key of its own, so this reply would be held for more than"
+            f" {settings.most_seconds:g} seconds lest its time tells how many there are; ask on the"
+            " owner's machine, or have the values declared (or at_most, the bound on rows)"
+        )
 
 
 def charging_for_time(database: Database, settings: Settings) -> Database:

@@ -13,10 +13,11 @@ from fastapi import Request
 
 from sulq.database.holding import held
 from sulq.server.access import Caller
+from sulq.server.asked import Asked
 from sulq.server.fairness import Fairness
 from sulq.server.problems import Problem
 from sulq.server.replies import digest_of
-from sulq.server.service import Asked, Service
+from sulq.server.service import Service
 
 T = TypeVar("T")
 SHARE = 4

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
 from sulq.database import Analyst, Database
 from sulq.ledger.budgets import OWNER
-from sulq.query.statistics import Statistic
+from sulq.query.statistics import Statistic, count
 from sulq.schema.binding import BoundQuery
 from sulq.server.access import Access, Caller, Role
+from sulq.server.asked import Asked
 from sulq.server.books import answer_lines, event_lines, receipt_json, statement_reply
 from sulq.server.facts import check_facts, facts_of, stamped
 from sulq.server.grants import id_of
@@ -20,11 +20,12 @@ from sulq.server.limits import Settings, check_together, check_width
 from sulq.server.made_up import MadeUp
 from sulq.server.once import Charged, once
 from sulq.server.order import Order
-from sulq.server.pacing import Pace, pace_of
+from sulq.server.pacing import Pace, Paced, Wide, check_lasting, pace_of, public_rows
 from sulq.server.problems import Problem, not_for_this_role, not_found
 from sulq.server.replies import Name, Replies
 from sulq.server.reserved import Reservations, check_reserved
 from sulq.server.tables import Tables
+from sulq.sql.keys import where_of
 from sulq.wire import (
     AnswerReply,
     AnswersReply,
@@ -51,19 +52,6 @@ from sulq.wire import (
     sql_quote_reply,
     sql_reply,
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """A request that is understood: what it asks, and how to answer it."""
-
-    bounds: Sequence[BoundQuery]
-    work: Callable[[], Charged]
-    kept: bool = True  # made-up answers are not: they are free, and nobody pays for the disk
-
-    @property
-    def digests(self) -> frozenset[str]:
-        return frozenset(bound.digest for bound in self.bounds)
 
 
 class Service:
@@ -187,7 +175,10 @@ class Service:
             "table": table,
         }
         quote = real.quote_sql(body.sql, **terms)
-        bounds = [self._bound(caller, table, question) for question in quote.plan.questions]
+        bounds: list[Paced] = [self._bound(caller, table, each) for each in quote.plan.questions]
+        if quote.plan.undeclared is not None:
+            where = where_of(quote.plan)
+            bounds = [self.wide(caller, table, count(quote.plan.undeclared, where=where))]
 
         def work() -> SqlReply:
             if body.dummy:
@@ -349,6 +340,13 @@ class Service:
         bound = self.database(caller, table).bind(question)
         check_width(bound, self.settings)
         return bound
+
+    def wide(self, caller: Caller, table: str, question: object) -> Wide:
+        """As many numbers as rows may be handled; refused where that would be held too long."""
+        database = self.database(caller, table)
+        wide = Wide(database.bind(question), public_rows(database))
+        check_lasting(self.clock(table), wide, self.settings)
+        return wide
 
     def _plan(self, caller: Caller, table: str, body: PlanBody) -> Any:
         oracle = self.oracle(caller, table, body.reservation, body.facts_id)

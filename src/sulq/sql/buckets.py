@@ -23,7 +23,7 @@ from sulq.schema.ranges import Truth, World, mentioned, narrowed_by, range_of, t
 from sulq.schema.rows import RowBinder
 from sulq.sql.allowed import BUCKETS, TESTS, check_options
 from sulq.sql.labels import bare, coded, is_chosen, value_of
-from sulq.sql.refusals import place, wrong
+from sulq.sql.refusals import place, span, wrong
 from sulq.sql.select import Grouping
 from sulq.sql.syntax import Node
 
@@ -121,11 +121,7 @@ def _column(node: Node, rows: Rows) -> Grouping:
     values: tuple[object, ...] = (False, True)
     if isinstance(column, Category):
         if column.values is None:
-            raise wrong(
-                node,
-                f"{name} is open text{place(node)}: it can be compared but not grouped by;"
-                " ask the owner to declare its values",
-            )
+            return Grouping(group(col(name)), (), (), undeclared=True, span=span(node))
         values = tuple(column.values)
     other = name not in rows.truth.present
     shown = [at for at, value in enumerate(values) if rows.allows(name, value)]

@@ -19,6 +19,7 @@ from sulq.query.sum_query import SumQuery, clip_of, group
 from sulq.schema.columns import Schema
 from sulq.schema.rows import RowBinder
 from sulq.sql.buckets import columns_of
+from sulq.sql.keys import keys_plan
 from sulq.sql.pointing import outputs_of
 from sulq.sql.recipes import (
     Mean,
@@ -43,6 +44,8 @@ def plan_of(
 ) -> Plan:
     """What to ask. `size` is the public number of rows, where it is public."""
     wanted = outputs_of(select)
+    if any(grouping.undeclared for grouping in select.groups):
+        return keys_plan(select, wanted)
     public = size if schema.unit == "row" else None
     planner = _Planner(select, schema, public, everybody=size)
     for aggregate in wanted:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from sulq.query.expressions import Column
 from sulq.query.statistics import Statistic
 from sulq.query.sum_query import SumQuery
 from sulq.sql.select import Aggregate, Output, Select
@@ -83,6 +84,12 @@ class Plan:
     recipes: dict[int, Recipe]
     places: tuple[tuple[int, int], ...] = ()
     notes: tuple[str, ...] = ()
+
+    @property
+    def undeclared(self) -> str | None:
+        """The open text column that is grouped by, if one is."""
+        grouped = [grouping.group.of for grouping in self.select.groups if grouping.undeclared]
+        return grouped[0].name if grouped and isinstance(grouped[0], Column) else None
 
     def quantile(self, output: Output) -> Quantile | None:
         """How a quantile or an end that stands by itself is read; None of anything else."""

@@ -8,6 +8,7 @@ from fractions import Fraction
 from typing import Any
 
 from sulq.errors import BudgetSpent, InvalidQuery
+from sulq.finds import KeysQuote
 from sulq.oracle import Answer, Oracle, Quote, credits_text
 from sulq.query.spelling import question_text
 from sulq.query.statistics import Statistic
@@ -15,12 +16,23 @@ from sulq.query.sum_query import text_of
 from sulq.sql.amounts import Lookups, Priced, explained, priced_statement
 from sulq.sql.evaluation import Evaluation
 from sulq.sql.forecasts import Forecasts
+from sulq.sql.keys import (
+    answer_of,
+    finder,
+    forecast_of,
+    found_plan,
+    line_of,
+    notes_of,
+    quote_notes,
+    where_of,
+)
 from sulq.sql.recipes import Plan
 from sulq.sql.result import Column, Result
 from sulq.sql.select import Item, aggregates_of
 from sulq.sql.sense import MOMENTS, kind_of
 from sulq.sql.wishes import verdict
 
+Credits = Fraction | int | float
 BAR_UNITS = {"date": " days", "datetime": " seconds"}
 
 
@@ -37,14 +49,24 @@ class SqlQuote:
     notes: tuple[str, ...] = ()
     ranks: tuple[tuple[str, float], ...] = ()
     """How far off the rank of each quantile may be, in rows."""
+    keys: KeysQuote | None = None
+    """Of a statement by an open text column: what looking for its keys costs."""
 
     @property
     def credits(self) -> Fraction:
-        return sum((quote.credits for quote in self.quotes), Fraction(0))
+        looked = Fraction(0) if self.keys is None else self.keys.credits
+        return sum((quote.credits for quote in self.quotes), looked)
 
     @property
     def left_after(self) -> Fraction:
         return self.left_before - self.credits
+
+    @property
+    def repeat(self) -> bool:
+        """Whether all of it is stored already."""
+        known = [quote.repeat for quote in self.quotes]
+        known += [] if self.keys is None else [self.keys.repeat]
+        return bool(known) and all(known)
 
     @property
     def affordable(self) -> bool:
@@ -56,7 +78,7 @@ class SqlQuote:
 
     def explain(self) -> str:
         """In words: the questions behind the statement, their prices, and the error bars."""
-        said = []
+        said = [] if self.keys is None else [line_of(self.plan, self.keys)]
         for number, (question, quote) in enumerate(
             zip(self.plan.questions, self.quotes, strict=True), 1
         ):
@@ -79,7 +101,7 @@ class SqlQuote:
         return "\n".join(said)
 
     def __repr__(self) -> str:
-        asked = len(self.quotes)
+        asked = len(self.quotes) + (self.keys is not None)
         what = "1 question" if asked == 1 else f"{asked} questions"
         return f"<SqlQuote {credits_text(self.credits)}, {what}>"
 
@@ -88,7 +110,7 @@ def quote_sql(
     oracle: Oracle,
     text: str,
     *,
-    credits: Fraction | int | float | None = None,
+    credits: Credits | None = None,
     confidence: float = 0.95,
     rows: int | None = None,
     lookups: Lookups | None = None,
@@ -97,7 +119,7 @@ def quote_sql(
     """Price and error bars of a statement; free, and no row is read."""
     try:
         priced = priced_statement(oracle, text, credits, confidence, rows, lookups, table)
-        return _quoted(oracle, priced, rows)
+        return _quoted(oracle, priced, rows, credits)
     except InvalidQuery as error:
         raise explained(error, oracle, text, rows, lookups, table) from None
 
@@ -111,7 +133,7 @@ def ask_sql(
     oracle: Oracle,
     text: str,
     *,
-    credits: Fraction | int | float | None = None,
+    credits: Credits | None = None,
     confidence: float = 0.95,
     rows: int | None = None,
     key: str | None = None,
@@ -125,15 +147,19 @@ def ask_sql(
     """
     try:
         priced = priced_statement(oracle, text, credits, confidence, rows, lookups, table)
-        return _answered(oracle, priced, rows, key)
+        return _answered(oracle, priced, rows, key, credits)
     except InvalidQuery as error:
         raise explained(error, oracle, text, rows, lookups, table) from None
 
 
-def _answered(oracle: Oracle, priced: Priced, rows: int | None, key: str | None) -> Result:
+def _answered(
+    oracle: Oracle, priced: Priced, rows: int | None, key: str | None, credits: Credits | None
+) -> Result:
+    if priced.plan.undeclared is not None and not priced.plan.select.explain:
+        return _found(oracle, priced, key, credits)
     if len(priced.plan.questions) == 1 and not priced.plan.select.explain:
         return _asked(oracle, priced, rows, key)  # the oracle itself refuses it as a whole
-    quoted = _quoted(oracle, priced, rows)
+    quoted = _quoted(oracle, priced, rows, credits)
     if quoted.plan.select.explain:
         lines = tuple((line,) for line in quoted.explain().split("\n"))
         return Result((Column("plan", is_key=True),), lines, confidence=quoted.confidence)
@@ -146,7 +172,9 @@ def _answered(oracle: Oracle, priced: Priced, rows: int | None, key: str | None)
     return _asked(oracle, priced, rows, key)
 
 
-def _quoted(oracle: Oracle, priced: Priced, rows: int | None) -> SqlQuote:
+def _quoted(oracle: Oracle, priced: Priced, rows: int | None, credits: Credits | None) -> SqlQuote:
+    if priced.plan.undeclared is not None:
+        return _quoted_keys(oracle, priced, credits)
     plan, amounts, confidence = priced.plan, priced.amounts, priced.confidence
     notes = list(priced.notes)
     quotes = tuple(
@@ -164,6 +192,34 @@ def _quoted(oracle: Oracle, priced: Priced, rows: int | None) -> SqlQuote:
     known = ((item.name, bars.rank(item.of)) for item in items)
     ranks = tuple((name, rank) for name, rank in known if rank is not None)
     return SqlQuote(plan, quotes, amounts, confidence, halves, left, tuple(notes), ranks)
+
+
+def _quoted_keys(oracle: Oracle, priced: Priced, credits: Credits | None) -> SqlQuote:
+    """Of a statement by an open text column."""
+    plan, level = priced.plan, priced.confidence
+    where = where_of(plan)
+    quoted = finder(oracle).quote_keys(plan.undeclared, where=where, credits=credits)
+    bars = Forecasts(plan, (forecast_of(quoted),), level, None)
+    counted = [item for item in plan.select.items if aggregates_of(item.of)]
+    halves = tuple((item.name, bars.half_width(item.of)) for item in counted)
+    notes = (*priced.notes, *quote_notes(quoted))
+    return SqlQuote(plan, (), (), level, halves, oracle.remaining, notes, keys=quoted)
+
+
+def _found(oracle: Oracle, priced: Priced, key: str | None, credits: Credits | None) -> Result:
+    """Keys that nobody declared, with their counts as the statement wants them."""
+    where = where_of(priced.plan)
+    found = finder(oracle).keys(priced.plan.undeclared, where=where, credits=credits, key=key)
+    plan = found_plan(priced.plan, found)
+    most = math.inf if oracle.size is None else oracle.size * oracle.schema.max_rows
+    return Result(
+        tuple(_column(item, plan) for item in plan.select.items),
+        tuple(Evaluation(plan, [answer_of(found)], priced.confidence, most).rows()),
+        found.credits,
+        (found.receipt,),
+        (*priced.notes, *notes_of(found)),
+        priced.confidence,
+    )
 
 
 def _asked(oracle: Oracle, priced: Priced, rows: int | None, key: str | None) -> Result:

@@ -76,6 +76,8 @@ class Grouping:
     group: Group
     labels: tuple[object, ...]
     shown: tuple[int, ...]
+    undeclared: bool = False  # open text: its keys are found by asking
+    span: tuple[int, int] | None = None  # where that stands in the text
 
 
 @dataclass(frozen=True, slots=True, eq=False)

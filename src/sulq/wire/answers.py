@@ -226,7 +226,7 @@ def sql_quote_reply(quote: Any) -> QuoteReply:
         left_after=float(quote.left_after),
         left_after_exact=quote.left_after,
         affordable=quote.affordable,
-        repeat=bool(quote.quotes) and all(one.repeat for one in quote.quotes),
+        repeat=quote.repeat,
         confidence=quote.confidence,
         note=quote.note,
         notes=list(quote.notes),

@@ -18,6 +18,7 @@ from sulq.query.spelling import question_text
 from sulq.schema.columns import Schema
 from sulq.server.access import Caller
 from sulq.server.address import base_of
+from sulq.server.asked import Asked
 from sulq.server.console.answer_view import AnswerView, answer_view
 from sulq.server.console.history import history
 from sulq.server.console.pages import Asker, fragment, page, problem_card
@@ -30,7 +31,7 @@ from sulq.server.console.words import one, question_title, short_values
 from sulq.server.problems import Problem, problem_of
 from sulq.server.routes_ask import Key
 from sulq.server.running import charged, in_thread, service_of
-from sulq.server.service import Asked, Service, closed, ledger_name
+from sulq.server.service import Service, closed, ledger_name
 from sulq.shown import credits_word, left_text, ordinal
 from sulq.wire import SqlBody, SqlReply
 from sulq.wire.bodies import Body, Exact, Rows, Statement, Within
