@@ -22,7 +22,8 @@ def features_of(marks: Marks, atoms: Iterable[Integer]) -> set[Hashable]:
     found: set[Hashable] = {("atom", atom) for atom in atoms}
     for key, own in marks.items():
         found.add(key)
-        found.update((key, mark) for mark in own)
+        listed = (value for values in own for value in values) if key[0] == "text" else own
+        found.update((key, mark) for mark in listed)
     return found
 
 

@@ -1,21 +1,22 @@
 """Columns cut into finitely many pieces, as far as some questions tell values apart.
 
 A column that is compared with constants falls into NULL and the intervals between them, one that
-is compared with texts into those texts, everything else and NULL. A condition that is neither is
+is compared with texts into the texts that are told apart, everything else and NULL. A CASE of
+constants is known on every piece, whatever its labels are called. A condition that is neither is
 an axis of its own. So every condition is true or not on a whole piece: docs/proofs/derivation.md.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, TypeAlias
 
 from sulq.schema import bound as b
 
 Key: TypeAlias = tuple[Any, ...]
 Marks: TypeAlias = dict[Key, dict[Any, b.Integer | None]]
-"""Axis -> its marks (thresholds with the value they cut, or listed values)."""
+"""Axis -> its marks (thresholds with the value they cut, or sets of listed values)."""
 Cut: TypeAlias = tuple[b.Integer, int | None, int | None, bool]
 
 FAR = 2**62
@@ -30,7 +31,7 @@ def marks_of(program: b.RowSums) -> Marks:
     for group in program.groups:
         match group:
             case b.CategoryCells(column, values):
-                _mark(found, ("text", column), values)
+                _mark(found, ("text", column), (frozenset([value]) for value in values))
             case b.FlagCells(column):
                 _mark(found, ("flag", column))
             case b.BinCells(value, edges):
@@ -47,16 +48,44 @@ def joined(marks: Iterable[Marks]) -> Marks:
     return found
 
 
-def size_of(key: Key, marks: int) -> int:
+def size_of(key: Key, marks: Mapping[Any, object]) -> int:
     """How many pieces an axis has."""
     match key[0]:
-        case "number" | "text":
-            return marks + 2
+        case "number":
+            return len(marks) + 2
+        case "text":
+            return len(classes(marks)) + 2
         case "value":
-            return marks + 1
+            return len(marks) + 1
         case "flag" | "like":
             return 3
     return 2
+
+
+def classes(marks: Iterable[frozenset[Any]]) -> list[tuple[Any, ...]]:
+    """Listed values, those together that are in the same sets: no question tells them apart."""
+    among: dict[Any, list[int]] = {}
+    for number, listed in enumerate(marks):
+        for value in listed:
+            among.setdefault(value, []).append(number)
+    found: dict[tuple[int, ...], list[Any]] = {}
+    for value, numbers in among.items():
+        found.setdefault(tuple(numbers), []).append(value)
+    return sorted(tuple(sorted(own)) for own in found.values())
+
+
+def is_stepwise(node: b.Integer) -> bool:
+    """A value that is a known constant on every piece: of constants, flags and choices alone."""
+    match node:
+        case b.Fixed() | b.FlagBit():
+            return True
+        case b.Added(parts):
+            return all(map(is_stepwise, parts))
+        case b.Scaled(value):
+            return is_stepwise(value)
+        case b.Chosen(_, one, two) | b.FirstOf(one, two):
+            return is_stepwise(one) and is_stepwise(two)
+    return False
 
 
 def columns_of(key: Key) -> tuple[str, ...]:
@@ -129,7 +158,7 @@ def _threshold(found: Marks, value: b.Integer, steps: Iterable[int]) -> None:
             low, high = ends(value)
             own = {step: value for step in steps if low < step <= high}
             found.setdefault(axis_of(value), {}).update(own)
-        case b.FlagBit() | b.Fixed():
+        case _ if is_stepwise(value):
             _integer(value, found)
         case _:
             found.setdefault(axis_of(value), {}).update(dict.fromkeys(steps, value))
@@ -174,12 +203,15 @@ def _condition(node: b.Condition, found: Marks) -> None:
             if cut is not None:
                 value, low, high, _ = cut
                 _threshold(found, value, [step for step in (low, high) if step is not None])
-            elif not (isinstance(left, b.Fixed) and isinstance(right, b.Fixed)):
+            elif is_stepwise(left) and is_stepwise(right):
+                _integer(left, found)
+                _integer(right, found)
+            else:
                 _mark(found, ("leaf", node))
         case b.FlagIs(column):
             _mark(found, ("flag", column))
         case b.Among(column, values):
-            _mark(found, ("text", column), values)
+            _mark(found, ("text", column), [frozenset(values)])
         case b.Matches(column, pattern):
             _mark(found, ("like", column, pattern))
         case b.Missing(b.Text(column)):

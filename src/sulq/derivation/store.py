@@ -144,8 +144,12 @@ class AnswerStore:
             return
         if type(bound.sums) is not RowSums or _sums(bound.sums) > MOST_SUMS:
             return
-        marks = marks_of(bound.sums)
-        features = features_of(marks, _atoms(bound.sums))
+        marks = told = marks_of(bound.sums)
+        if '"choose"' in known.text and _pieces(marks) <= MOST_PIECES:
+            grid = Grid(marks, self._is_public)
+            with suppress(Unfit):  # labels of one kind may be listed apart
+                told = grid.told(grid.vectors(bound.sums))
+        features = features_of(told, _atoms(bound.sums))
         if any(
             len(draw.values) != _sums(bound.sums) or len(draw.laws) != len(bound.terms)
             for draw in known.draws
@@ -259,7 +263,7 @@ def _sums(program: RowSums) -> int:
 def _pieces(marks: Marks) -> int:
     count = 1
     for key, own in marks.items():
-        count *= size_of(key, len(own))
+        count *= size_of(key, own)
     return count
 
 

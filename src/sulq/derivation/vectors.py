@@ -16,9 +16,11 @@ from sulq.derivation.pieces import (
     Marks,
     atom_columns,
     axis_of,
+    classes,
     columns_of,
     cut_of,
     ends,
+    is_stepwise,
     size_of,
 )
 from sulq.schema import bound as b
@@ -27,6 +29,7 @@ Truths = NDArray[np.bool_]
 Integers = NDArray[np.int64]
 ONE = b.Fixed(1)
 """The summand of a count."""
+COMPARED = {"<": np.less, "<=": np.less_equal, "=": np.equal, "<>": np.not_equal}
 LARGEST = 2**50
 """Coefficients stay where products with weights are exact."""
 
@@ -53,9 +56,9 @@ class Grid:
             for key in marks
         }
         self.keys = sorted(marks, key=lambda key: not public[key])
-        self.marks = {key: _ordered(marks[key]) for key in self.keys}
+        self.marks = {key: _ordered(key, marks[key]) for key in self.keys}
         self.nodes = marks
-        self.shape = tuple(size_of(key, len(self.marks[key])) for key in self.keys)
+        self.shape = tuple(size_of(key, marks[key]) for key in self.keys)
         self.outer = sum(public.values())
         self._at = {key: place for place, key in enumerate(self.keys)}
         self._places: dict[Key, dict[Any, int]] = {}
@@ -98,7 +101,9 @@ class Grid:
 
     def _listed(self, key: Key, values: tuple[Any, ...]) -> Truths:
         if key not in self._places:
-            self._places[key] = {value: i + 1 for i, value in enumerate(self.marks[key])}
+            self._places[key] = {
+                value: i + 1 for i, own in enumerate(self.marks[key]) for value in own
+            }
         here = np.zeros(self.shape[self._at[key]], dtype=np.bool_)
         here[[self._places[key][value] for value in values]] = True
         return self._along(key, here)
@@ -130,12 +135,31 @@ class Grid:
     def differ(self, vectors: Mapping[b.Integer, Integers], key: Key, mark: int) -> bool:
         """Whether some vector is not the same on both sides of a threshold."""
         below = self.marks[key].index(mark) + 1  # after NULL's place
+        return self._apart(vectors, key, below, below + 1)
+
+    def _apart(self, vectors: Mapping[b.Integer, Integers], key: Key, one: int, two: int) -> bool:
         axis = 1 + self._at[key]
         for listed in vectors.values():
             cells = listed.reshape(len(listed), *self.shape)
-            if (cells.take(below, axis) != cells.take(below + 1, axis)).any():
+            if (cells.take(one, axis) != cells.take(two, axis)).any():
                 return True
         return False
+
+    def told(self, vectors: Mapping[b.Integer, Integers]) -> Marks:
+        """The marks, without thresholds and listed values that make no difference."""
+        found = dict(self.nodes)
+        for key in self.keys:
+            if key[0] == "number":
+                kept = self.nodes[key].items()
+                found[key] = {mark: of for mark, of in kept if self.differ(vectors, key, mark)}
+            elif key[0] == "text":
+                listed, rest = self.marks[key], self.shape[self._at[key]] - 1
+                found[key] = {
+                    frozenset(own): None
+                    for place, own in enumerate(listed, start=1)
+                    if self._apart(vectors, key, place, rest)
+                }
+        return found
 
     def _cell(self, group: b.Cells, inner: int) -> Integers:
         """Each piece's cell; -1 for none."""
@@ -144,7 +168,7 @@ class Grid:
             case b.CategoryCells(column, values):
                 key: Key = ("text", column)
                 at = {value: i for i, value in enumerate(values)}
-                own = [last, *(at.get(value, last) for value in self.marks[key]), last]
+                own = [last, *(at.get(listed[0], last) for listed in self.marks[key]), last]
                 return self._along(key, np.array(own, dtype=np.int64))
             case b.FlagCells(column):
                 return self._along(("flag", column), np.array([last, 0, 1], dtype=np.int64))
@@ -157,15 +181,11 @@ class Grid:
 
     def _between(self, value: b.Integer, low: int | None, high: int | None) -> Truths:
         """low <= value < high, and not NULL."""
-        least, most = -FAR if low is None else low, FAR if high is None else high
+        least, most = -FAR if low is None else low, FAR + 1 if high is None else high
         match value:
-            case b.Fixed(None):
-                return np.zeros(1, dtype=np.bool_)
-            case b.Fixed(int(k)):
-                return np.array([least <= k < most])
-            case b.FlagBit(column):
-                own = np.array([False, least <= 0 < most, least <= 1 < most])
-                return self._along(("flag", column), own)
+            case _ if is_stepwise(value):
+                steps, null = self._steps(value)
+                return (steps >= least) & (steps < most) & ~null
             case b.Quantised():
                 key = axis_of(value)
                 lows, highs = (np.clip(end, *ends(value)) for end in self._spans(key))
@@ -221,13 +241,16 @@ class Grid:
             value, low, high, outside = cut
             inside = self._between(value, low, high)
             return ~inside & ~self._integer(value).null if outside else inside
-        if isinstance(node.left, b.Fixed) and isinstance(node.right, b.Fixed):
-            v, w = node.left.value, node.right.value
-            if v is None or w is None:
-                return np.zeros(1, dtype=np.bool_)
-            true = {"<": v < w, "<=": v <= w, "=": v == w, "<>": v != w}[node.operator]
-            return np.array([true])
+        if is_stepwise(node.left) and is_stepwise(node.right):
+            (v, here), (w, there) = self._steps(node.left), self._steps(node.right)
+            true: Truths = COMPARED[node.operator](v, w) & ~here & ~there
+            return true
         return self._piece(("leaf", node), 1)
+
+    def _steps(self, node: b.Integer) -> tuple[Integers, Truths]:
+        """A value that is known on every piece, and where it is NULL."""
+        found = self._integer(node)
+        return found.parts.get(ONE, np.zeros(1, dtype=np.int64)), found.null
 
     def _integer(self, node: b.Integer) -> _Value:
         never = np.zeros(1, dtype=np.bool_)
@@ -294,13 +317,13 @@ class Grid:
                     else b.FlagIs(column, place == 2)
                 )
             case ("text", str(column)):
-                values = self.marks[key]
+                listed = self.marks[key]
                 if not place:
                     return b.Missing(b.Text(column), False)
-                if place <= len(values):
-                    return b.Among(column, (values[place - 1],), False)
-                rest = b.Among(column, tuple(values), True)
-                return rest if values else b.Missing(b.Text(column), True)
+                if place <= len(listed):
+                    return b.Among(column, listed[place - 1], False)
+                rest = b.Among(column, tuple(value for own in listed for value in own), True)
+                return rest if listed else b.Missing(b.Text(column), True)
             case ("number", *_):
                 return self._interval(key, place - 1)
         raise Unfit("no condition for this axis")
@@ -325,8 +348,8 @@ def _from(node: b.Integer | None, step: int) -> b.Condition:
     return b.Compared("<=", b.Fixed(step), node)
 
 
-def _ordered(marks: Mapping[Any, object]) -> list[Any]:
-    return sorted(marks)
+def _ordered(key: Key, marks: Mapping[Any, object]) -> list[Any]:
+    return classes(marks) if key[0] == "text" else sorted(marks)
 
 
 def _small(k: int) -> int:
