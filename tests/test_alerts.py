@@ -312,3 +312,113 @@ def test_other_questions_go_on_beside_alerts_choices_and_keys() -> None:
         for question in (OLD, histogram("blood"), count("note"), OLD):
             assert db.ask(question).receipt is not None
         assert db.remaining == 100 - 1 - 1 - 2 - 1 - 2 - 1
+
+
+# --- kept alerts: the level in the state directory, firings in the ledger ---
+
+FEW = count(where=col("age") >= 119)
+
+
+def kept_files() -> list[Path]:
+    found = Path(os.environ["SULQ_STATE"]).glob("alerts/*/*")
+    return [path for path in found if path.suffix != ".lock"]
+
+
+def test_a_kept_alert_outlives_its_process(tmp_path: Path) -> None:
+    data = frame(ROWS)
+    with publish(data, promise=LOUD, ledger=tmp_path / "ledger") as db:
+        alert = db.alert(OLD, above=TRUTH - 5, firings=2, credits=30, keep=True)
+        assert not alert.check(FEW)
+        assert alert.check()
+        number, level = alert.number, alert._level
+        assert [path.stat().st_mode & 0o777 for path in kept_files()] == [0o600]
+    with publish(data, promise=LOUD, ledger=tmp_path / "ledger") as db:
+        (alert,) = db.alerts()
+        assert (alert.number, alert._level, alert.left, alert.firings) == (number, level, 1, 2)
+        assert alert.question == "COUNT(*) WHERE age >= 50"
+        assert not alert.check(FEW)  # remembered
+        assert db.kept_alert(number).check()
+        with pytest.raises(Refused, match="as often as was paid"):
+            alert.check()  # another object of the same alert has used its firing
+        assert db.remaining == 70
+        assert [entry.values for entry in db.ledger.entries()] == [(), (), ()]
+
+
+def test_an_old_copy_of_the_state_brings_no_firing_back(tmp_path: Path) -> None:
+    with publish(frame(ROWS), promise=LOUD, ledger=tmp_path / "ledger") as db:
+        alert = db.alert(OLD, above=TRUTH - 5, credits=30, keep=True)
+        (path,) = kept_files()
+        old = path.read_bytes()
+        assert alert.check()
+        path.write_bytes(old)
+        (again,) = db.alerts()
+        assert again.left == 0
+        with pytest.raises(Refused, match="arm it again"):
+            again.check()
+
+
+def test_a_firing_is_in_the_ledger_before_it_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A crash after the event: the verdict is lost, and found again under its key only."""
+    with publish(frame(ROWS), promise=LOUD, ledger=tmp_path / "ledger") as db:
+        alert = db.alert(OLD, above=TRUTH - 5, credits=30, keep=True)
+        settle = db.ledger.settle
+
+        def killed(*given: Any) -> None:
+            settle(*given)
+            raise KeyboardInterrupt
+
+        with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+            patch.setattr(db.ledger, "settle", killed)
+            alert.check(key="this check")
+        with pytest.raises(Refused, match="as often as was paid"):
+            alert.check()
+        assert alert.check(key="this check")
+        assert db.remaining == 70
+
+
+def test_arming_again_under_a_key_is_the_same_alert(tmp_path: Path) -> None:
+    with publish(frame(ROWS), promise=LOUD, ledger=tmp_path / "ledger") as db:
+        terms = {"above": 9_000, "credits": 30, "keep": True, "key": "armed once"}
+        first, again = db.alert(OLD, **terms), db.alert(OLD, **terms)
+        assert (first.number, first._level) == (again.number, again._level)
+        assert (first.credits, again.credits, db.remaining, len(db.alerts())) == (30, 0, 70, 1)
+        for other in ({"above": 1}, {"credits": 31}, {"firings": 2}):
+            with pytest.raises(Refused, match="another alert"):
+                db.alert(OLD, **{**terms, **other})
+        assert db.remaining == 70
+
+
+def test_a_crash_before_the_charge_leaves_nothing_that_compares(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with publish(frame(ROWS), promise=LOUD, ledger=tmp_path / "ledger") as db:
+        with pytest.raises(BudgetSpent):
+            db.alert(OLD, above=5, credits=101, keep=True)
+        assert (db.alerts(), db.remaining, kept_files()) == ([], 100, [])
+        with monkeypatch.context() as patch, pytest.raises(ZeroDivisionError):
+            patch.setattr(db.ledger, "charge", lambda **_: 1 / 0)
+            db.alert(OLD, above=5, credits=9, keep=True, key="lost")
+        assert (db.alerts(), len(kept_files())) == ([], 1)
+        assert db.alert(OLD, above=5, credits=9, keep=True, key="lost").check()
+        assert (db.remaining, len(kept_files())) == (91, 1)
+
+
+def test_kept_alerts_are_of_one_analyst_and_of_rows_as_they_are(tmp_path: Path) -> None:
+    with publish(frame(ROWS), promise=LOUD, ledger=tmp_path / "ledger") as db:
+        db.grant("ann", 40)
+        alert = db.as_analyst("ann").alert(OLD, above=5, credits=30, keep=True)
+        assert db.alerts() == []
+        with pytest.raises(Refused, match="no alert"):
+            db.kept_alert(alert.number)
+        assert db.as_analyst("ann").kept_alert(alert.number).check()
+        with db.grow(frame(ROWS + 1)) as grown:
+            assert grown.as_analyst("ann").alerts() == []
+
+
+def test_a_ledger_in_memory_keeps_no_alert(db: Database) -> None:
+    for terms, said in (({"keep": True}, "leave keep out"), ({"key": "x"}, "keep=True too")):
+        with pytest.raises(InvalidQuery, match=said):
+            db.alert(OLD, above=5, **terms)
+    assert db.remaining == 100

@@ -8,6 +8,7 @@ import typer
 
 from sulq.cli import (
     access,
+    alert,
     analyst,
     attack,
     audit,
@@ -74,6 +75,7 @@ for role, commands in (
     ("Analyst", analyst),
     ("Analyst", plan),
     ("Analyst", finding),
+    ("Analyst", alert),
     ("Analyst", learn),
     ("Analyst", sandbox),
     ("Owner", audit),

@@ -75,3 +75,9 @@ class Analyst:
 
     def alert(self, question: object, **terms: Any) -> Alert:
         return self.database.alert(question, analyst=self.name, **terms)
+
+    def alerts(self) -> list[Alert]:
+        return self.database.alerts(analyst=self.name)
+
+    def kept_alert(self, number: int) -> Alert:
+        return self.database.kept_alert(number, analyst=self.name)

@@ -18,7 +18,7 @@ from sulq.accounting.pricing import (
     price,
     unit_cost,
 )
-from sulq.database.alerts import Alert, arm
+from sulq.database.alerts import Alert, arm, kept_alert, kept_alerts
 from sulq.database.amending import amend, close_for_good, revoke
 from sulq.database.analyst import Analyst
 from sulq.database.choosing import choose
@@ -272,6 +272,14 @@ class Database:
     def alert(self, question: object, **terms: Any) -> Alert:
         """Tell when a count or total has reached a level; paid when armed: `arm`. M.2"""
         return arm(self, question, **terms)
+
+    def alerts(self, *, analyst: str = OWNER) -> list[Alert]:
+        """The alerts that were armed with `keep=True`, on this machine."""
+        return kept_alerts(self, analyst)
+
+    def kept_alert(self, number: int, *, analyst: str = OWNER) -> Alert:
+        """The kept alert with this number, as `alert.number` told it."""
+        return kept_alert(self, number, analyst)
 
     sql = ask_select
     quote_sql = quote_select

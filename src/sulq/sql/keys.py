@@ -52,8 +52,8 @@ def keys_plan(select: Select, wanted: list[Aggregate]) -> Plan:
     """A plan without sums: its one term is the count of a key."""
     if len(select.groups) > 1:
         text = next(grouping for grouping in select.groups if grouping.undeclared)
-        said = InvalidQuery(f"an open text column is grouped by alone; {REMEDY}")
-        raise located(said, text.span)
+        alone = InvalidQuery(f"an open text column is grouped by alone; {REMEDY}")
+        raise located(alone, text.span)
     of = select.groups[0].group.of
     assert isinstance(of, Column)  # noqa: S101
     for aggregate in wanted:

@@ -1,0 +1,193 @@
+"""`sulq alert`: arm one on a count or total, check it, list what is armed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from sulq.cli.options import Ca, Credits, Key, Name, TableName, TokenFile, Url, Where
+from sulq.cli.screen import (
+    POLICY,
+    Json,
+    Policy,
+    charging,
+    credits_text,
+    facts,
+    guarded,
+    number_text,
+    show,
+    show_json,
+    stored,
+    table,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from sulq.cli.far import Source
+
+alert = typer.Typer(no_args_is_help=True, help="Tell when a count or total has passed a level.")
+
+Watched = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="[TABLE] count | total VALUE", help="What is watched.", show_default=False
+    ),
+]
+Checked = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="[TABLE] NUMBER [count | total VALUE]",
+        help="The alert, and what to compare; else what it was armed on.",
+        show_default=False,
+    ),
+]
+Above = Annotated[str, typer.Option(help="The level; it fires when the sum has reached it.")]
+Firings = Annotated[int, typer.Option(help="How often it may fire: all are paid for now.")]
+
+
+def register(app: typer.Typer, role: str) -> None:
+    """Add the commands to the command line."""
+    app.add_typer(alert, name="alert", rich_help_panel=role)
+
+
+@alert.command()
+@guarded
+def arm(
+    words: Watched,
+    above: Above,
+    firings: Firings = 1,
+    where: Where = None,
+    credits: Credits = None,
+    key: Key = None,
+    analyst: Name = None,
+    policy: Policy = POLICY,
+    url: Url = None,
+    token_file: TokenFile = None,
+    ca: Ca = None,
+    as_json: Json = False,
+) -> None:
+    """Arm an alert. The whole price is charged now (1 credit unless you say); checks are free.
+
+    It is kept in the state directory of the machine that holds the table.
+    """
+    from sulq.cli.far import asker
+    from sulq.cli.questions import credits_of, hinted, question
+
+    source, rest = _source(policy, words, url, token_file, ca)
+    asked = question(rest, where, (), None, False, source.schema())
+    terms: dict[str, Any] = {
+        "above": credits_of(above, "--above"),
+        "firings": firings,
+        "credits": credits_of(credits) or 1,
+        "keep": True,
+        "key": key,
+    }
+    with asker(source, analyst) as oracle:
+        with charging(), hinted(where, *rest):
+            found = oracle.alert(asked, **terms)
+        left = oracle.remaining
+    with stored(found.credits):
+        if as_json:
+            cost = {"credits": found.credits, "credits_left": left}
+            show_json({"table": source.name, **_record(found), "margin": found.margin(), **cost})
+            return
+        sure = f"sums {number_text(found.margin())} or more from the level, at 95%"
+        show(
+            facts(
+                [
+                    ("alert", str(found.number)),
+                    ("fires", f"when it has reached {number_text(float(found.above))}"),
+                    ("right about", sure),
+                    ("cost", credits_text(found.credits)),
+                    ("left", credits_text(left)),
+                ]
+            )
+        )
+
+
+@alert.command()
+@guarded
+def check(
+    words: Checked,
+    where: Where = None,
+    key: Key = None,
+    analyst: Name = None,
+    policy: Policy = POLICY,
+    url: Url = None,
+    token_file: TokenFile = None,
+    ca: Ca = None,
+    as_json: Json = False,
+) -> None:
+    """Compare: has it reached the level? Free; a question found below is not compared again."""
+    from sulq.cli.far import asker
+    from sulq.cli.questions import hinted, question
+    from sulq.errors import InvalidQuery
+
+    source, rest = _source(policy, words, url, token_file, ca)
+    if not rest or not rest[0].isascii() or not rest[0].isdigit():
+        raise InvalidQuery(f"want the number of an alert, got {rest[:1]}; see `sulq alert list`")
+    number, said = int(rest[0][:18]), rest[1:]
+    if where is not None and not said:
+        raise InvalidQuery("--where is for another question: say count or total VALUE too")
+    other = question(said, where, (), None, False, source.schema()) if said else None
+    with asker(source, analyst) as oracle, hinted(where, *said):
+        found = oracle.kept_alert(number)
+        fired = found.check(other, key=key)
+    if as_json:
+        show_json({"table": source.name, "fired": fired, **_record(found)})
+        return
+    again = f"{found.left} of {found.firings} firings left"
+    show(facts([("alert", str(number)), ("verdict", "fires" if fired else "below"), ("", again)]))
+
+
+@alert.command("list")
+@guarded
+def listed(
+    name: TableName = None,
+    analyst: Name = None,
+    policy: Policy = POLICY,
+    url: Url = None,
+    token_file: TokenFile = None,
+    ca: Ca = None,
+    as_json: Json = False,
+) -> None:
+    """The alerts that you have armed on a table."""
+    from sulq.cli.far import asker, source_named
+
+    source = source_named(policy, name, url, token_file, ca)
+    with asker(source, analyst, publish=False) as oracle:
+        records = [_record(each) for each in oracle.alerts()]
+    if as_json:
+        show_json({"table": source.name, "alerts": records})
+        return
+    rows = [
+        [str(r["alert"]), r["question"], number_text(float(r["above"])),
+         f"{r['left']} of {r['firings']}"]
+        for r in records
+    ]  # fmt: skip
+    show(table(["alert", "question", "above", "firings left"], rows))
+
+
+def _source(
+    policy: Path, words: Sequence[str], url: str | None, token_file: Path | None, ca: Path | None
+) -> tuple[Source, list[str]]:
+    from sulq.cli.far import far_table
+    from sulq.cli.opening import chosen
+
+    if url is None:
+        return chosen(policy, words)
+    found = far_table(url, token_file, ca)
+    return found, list(words[1:] if words[:1] == [found.name] else words)
+
+
+def _record(found: Any) -> dict[str, Any]:
+    return {
+        "alert": found.number,
+        "question": found.question,
+        "above": float(found.above),
+        "firings": found.firings,
+        "left": found.left,
+    }
