@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+from bisect import bisect_right
 from collections.abc import Callable
 from pathlib import Path
 from typing import Literal
@@ -19,7 +20,7 @@ from sulq.engines.leaves import Place, threshold
 from sulq.engines.statement import statement
 from sulq.errors import InvalidQuery
 from sulq.schema import bound as b
-from sulq.schema.columns import Category, Schema
+from sulq.schema.columns import Category, Number, Schema
 
 X = b.Quantised("x", -100.0, 100.0, 8.0)
 N = b.Quantised("n", 0.0, 120.0, 1.0)
@@ -233,3 +234,25 @@ def test_undeclared_values_never_multiply_groups() -> None:
     assert engine._connection.execute(f"SELECT count(*) FROM ({sql})").fetchall() == [(1,)]
     assert engine.exact_sums(program) == [0, 0, 0, 1600]
     engine.close()
+
+
+def test_bins_of_rounded_edges_are_found_by_division() -> None:
+    """Every value beside every number of bins: the same cells as by halving."""
+    frame = pa.table({"n": pa.array([float(x) for x in range(-2, 125)])})
+    engine = open_engine(frame, Schema(Number("n", 0, 120, step=1)))
+    places = {"n": Place('"n"', "real")}
+    for first, span in ((0, 120), (-7, 101), (5, 90)):
+        for bins in range(18, span):
+            edges = tuple(first + (2 * span * i + bins) // (2 * bins) for i in range(bins + 1))
+            cells = b.BinCells(b.Magnitude(N) if bins % 2 and first >= 0 else N, edges, other=True)
+            program = b.RowSums(b.Always(), (b.Fixed(1),), (cells,))
+            expected = [0] * (bins + 1)
+            for x in range(-2, 125):
+                clamped = min(max(x, 0), 120)
+                inside = edges[0] <= clamped <= edges[-1]
+                cell = min(bisect_right(edges, clamped) - 1, bins - 1) if inside else bins
+                expected[cell] += 1
+            assert engine.exact_sums(program) == expected, (first, span, bins)
+    unequal = b.BinCells(N, tuple(x * x for x in range(20)), other=True)
+    halving = statement(b.RowSums(b.Always(), (b.Fixed(1),), (unequal,)), places, 100)
+    assert "//" not in halving.sql
