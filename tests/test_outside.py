@@ -26,7 +26,7 @@ def test_credits_epsilon_and_delta_are_booked(data):
     assert 40 < db.remaining < 60
     said = str(db.statement())
     assert "yearbook" in said and "census, epsilon 0.1, delta 1e-7" in said
-    assert "but for a chance of 1.1e-06" in said  # the census may tell everything
+    assert "70.5 %, except with a chance below 1 in 900,000" in said  # the census may tell all
     with pytest.raises(BudgetSpent):
         db.ask(SMOKERS, credits=50)
     assert db.ask(SMOKERS, credits=30).credits == 30

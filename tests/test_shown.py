@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sulq.shown import about, bar_text, belief_up, credits_word, left_text, price_text, show
+from sulq.accounting.confidence import belief_up
+from sulq.shown import about, bar_text, credits_word, left_text, price_text, show
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 
 from sulq.accounting.calibration import Meaning, calibrate
@@ -178,7 +178,7 @@ def _total(promise: Promise, spent: Loss, outside: tuple[Outside, ...]) -> Total
 
 def told_too(found: Worst, statement: Statement) -> Worst:
     """A belief may also be passed where a release made elsewhere told everything."""
-    return replace(found, except_for=found.except_for + float(statement.taken.delta))
+    return found.told(float(statement.taken.delta))
 
 
 def may_release(statement: Statement) -> bool:

@@ -122,18 +122,6 @@ def _three(credits: Fraction, way: str) -> str:
     return f"{short:f}".rstrip("0").rstrip(".") if "." in f"{short:f}" else f"{short:f}"
 
 
-def belief_up(p: float) -> int:
-    """Whole percent, rounded up: a bound stays one."""
-    return min(100, math.ceil(100 * p * (1 - 1e-12)))
-
-
-def one_in(chance: float) -> str:
-    """ "1 in 4,500": 1 / chance to two digits, rounded down: said against ourselves."""
-    times = int(1 / chance * (1 + NEAR))
-    place = 10 ** max(0, len(str(times)) - 2)
-    return f"1 in {spelled(times // place * place, 0)}"
-
-
 def ordinal(number: int) -> str:
     """A receipt's number: "#0252"."""
     return f"#{number:04d}"

@@ -7,7 +7,7 @@ record that does not depend on the others. Reporting only: floats. Proofs: docs/
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 from functools import lru_cache
@@ -22,6 +22,8 @@ EVERYTHING = "everything this database will ever say"
 SO_FAR = "what was said so far (indicative)"
 USUAL_PRIOR = 0.4
 """The belief that sentences for people start from."""
+NEAR = 1e-9
+"""How far a quotient of floats may lie below the whole number it stands for."""
 RARE = 1e-3
 """A tail above it is not said: then the wider bound at delta is."""
 SCAN = 16
@@ -59,14 +61,44 @@ class Worst:
     except_for: float
     subject: str
     spent: str
+    near: tuple[float, float] | None = None
+    """A smaller belief of the same promise, and the larger chance that it is passed. TB.2"""
+
+    @property
+    def limits(self) -> str:
+        """The figures of a promise, each with its own chance, in the words used everywhere:
+        "65 %, except with a chance below 1 in 4,500, and at most 70.5 %, except ..."."""
+        said = f"{percent_up(self.posterior)} %{_rarely(self.except_for)}"
+        if self.near is None:
+            return said
+        return f"{belief_up(self.near[0])} %{_rarely(self.near[1])}, and at most {said}"
+
+    def told(self, chance: float) -> Worst:
+        """The same where everything may have been told elsewhere, with this chance."""
+        near = None if self.near is None else (self.near[0], self.near[1] + chance)
+        return replace(self, except_for=self.except_for + chance, near=near)
 
     def __str__(self) -> str:
-        but = "" if not self.except_for else f" (but for a chance of {self.except_for:.2g})"
         return (
             f"someone who knew everyone else's record and believed {100 * self.prior:.3g} % about"
-            f" {self.subject} could, after {self.spent}, believe at most"
-            f" {percent_up(self.posterior)} %{but}"
+            f" {self.subject} could, after {self.spent}, believe at most {self.limits}"
         )
+
+
+def _rarely(chance: float) -> str:
+    return f", except with a chance below {one_in(chance)}" if chance else ""
+
+
+def one_in(chance: float) -> str:
+    """ "1 in 4,500": 1 / chance to two digits, rounded down: said against ourselves."""
+    times = int(1 / chance * (1 + NEAR))
+    place = 10 ** max(0, len(str(times)) - 2)
+    return f"1 in {times // place * place:,}"
+
+
+def belief_up(p: float) -> int:
+    """Whole percent, rounded up: a bound stays one."""
+    return min(100, math.ceil(100 * p * (1 - 1e-12)))
 
 
 def percent_up(p: float) -> str:
@@ -87,15 +119,24 @@ def worst(
     where a value costs twice). `except_for` is the chance that it is passed; default: delta.
     """
     change, chance = _rise(promise, _worlds(promise, about), except_for, Fraction(1))
-    subject = _subject(promise, about)
-    return Worst(prior, moved(prior, change), change, chance, subject, EVERYTHING)
+    subject, found = _subject(promise, about), _tail_at_epsilon(promise, about)
+    near = None
+    if except_for is None and chance < found[1] <= RARE:
+        near = (moved(prior, found[0]), found[1])
+    return Worst(prior, moved(prior, change), change, chance, subject, EVERYTHING, near)
+
+
+@lru_cache(maxsize=256)
+def _tail_at_epsilon(promise: Promise, about: str | None) -> tuple[float, float]:
+    """(rise, chance that it is passed) at epsilon for each step between the worlds. TB.2"""
+    rise = float(promise.epsilon) * _worlds(promise, about).steps
+    return rise, tail(promise, rise, about=about)
 
 
 def usual(promise: Promise, prior: float = USUAL_PRIOR) -> Worst:
     """The most that is believed but for the tail of a rise by epsilon; where that is not rare,
     `worst`, at delta. Both hold, each with its own chance. TB.2"""
-    rise = float(promise.epsilon)
-    chance = tail(promise, rise)
+    rise, chance = _tail_at_epsilon(promise, None)
     if chance > RARE:
         return worst(promise, prior)
     return Worst(prior, moved(prior, rise), rise, chance, _subject(promise, None), EVERYTHING)

@@ -191,9 +191,8 @@ def _guarantee(
     statement: Statement, promise: Promise, unit: str, means: Meaning
 ) -> list[tuple[str, str]]:
     from sulq.account import BEYOND, exceeded, released_terms, told_too
-    from sulq.accounting.confidence import USUAL_PRIOR, moved, worst, worst_so_far
+    from sulq.accounting.confidence import USUAL_PRIOR, belief_up, moved, worst, worst_so_far
     from sulq.exact.terms import MAYBE_RELEASED, promised
-    from sulq.shown import belief_up
 
     assumed = released_terms(statement)
     if assumed is not None:

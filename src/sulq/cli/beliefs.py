@@ -51,7 +51,7 @@ def beliefs(
     as_json: Json = False,
 ) -> None:
     """How far anyone's belief about one record can move, after all this table will ever say."""
-    from sulq.accounting.confidence import percent_up
+    from sulq.accounting.confidence import belief_up, one_in, percent_up
     from sulq.beliefs import largest_move, most_moved_prior, worst, worst_so_far
     from sulq.cli.opening import named
     from sulq.errors import InvalidQuery
@@ -98,6 +98,11 @@ def beliefs(
         heads.insert(2, "so far (indicative)")
         for row, w in zip(rows, now, strict=True):
             row.insert(2, f"{percent_up(w.posterior)}%")
+    if found[0].near is not None:
+        heads[1] = f"at most after, but {one_in(found[0].except_for)}"
+        heads.insert(1, f"at most after, but {one_in(found[0].near[1])}")
+        for row, w in zip(rows, found, strict=True):
+            row.insert(1, f"{belief_up(w.near[0])}%" if w.near else "")
     drawn = table(heads, rows)
     drawn.columns[-1].justify = "left"
     show(drawn)
@@ -106,10 +111,11 @@ def beliefs(
         if now is not None:
             talk(str(now[0]))
     talk(f"promise: {promise}")
+    chance = found[0].except_for
+    rarely = f", except with a chance below {one_in(chance)}" if chance else ""
     talk(
         f"the most any belief moves is {largest_move(change):.1%}, from"
-        f" {most_moved_prior(change):.1%} (log-odds rise by {change:.3g} at most"
-        + (f", but for a chance of {found[0].except_for:.2g})" if found[0].except_for else ")")
+        f" {most_moved_prior(change):.1%} (log-odds rise by {change:.3g} at most{rarely})"
     )
     talk("records that repeat each other are not hidden by this: see docs/limits.md")
     if plot is not None:
@@ -139,7 +145,8 @@ def _said(source: TablePolicy) -> tuple[Promise, Fraction | None]:
 
 
 def _record(w: Any) -> dict[str, Any]:
-    return {"prior": w.prior, "posterior": w.posterior, "except_for": w.except_for, "text": str(w)}
+    names = ("prior", "posterior", "except_for", "near")
+    return {**{name: getattr(w, name) for name in names}, "text": str(w)}
 
 
 def _bar(p: float) -> str:

@@ -7,7 +7,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from sulq.accounting.confidence import USUAL_PRIOR, Worst, percent_up, worst
+from sulq.accounting.confidence import USUAL_PRIOR, Worst, one_in, percent_up, worst
 from sulq.beliefs import curve
 from sulq.errors import InvalidQuery
 from sulq.learn.plot_parts import BLUE, GREY, INK, ORANGE, Picture, altair, chart, finished
@@ -98,7 +98,7 @@ def _example(point: Worst) -> list[Picture]:
 
 
 def _sayings(promise: Promise, example: Worst) -> list[str]:
-    but = "" if not example.except_for else f", but for a chance of {example.except_for:.2g}"
+    but = f", except with a chance below {one_in(example.except_for)}" if example.except_for else ""
     return [
         f"epsilon {float(promise.epsilon):.4g}, delta {float(promise.delta):.2g}: about"
         f" {example.subject},",

@@ -8,13 +8,13 @@ from fractions import Fraction
 from html import escape
 
 from sulq.account import Account
-from sulq.accounting.confidence import percent_up, usual, worst, worst_so_far
+from sulq.accounting.confidence import percent_up, worst, worst_so_far
 from sulq.ledger.statement import AnalystLine
 from sulq.report.hazards import HAZARDS, NOT_COVERED
 from sulq.report.kinds import Asked, asked, by_kind
 from sulq.report.style import LOGO, STYLE
 from sulq.schema.promise import Promise
-from sulq.shown import belief_up, left_text, one_in, price_text
+from sulq.shown import left_text, price_text
 
 __all__ = ["Asked", "asked", "audit_report"]
 
@@ -219,20 +219,12 @@ def _list(lines: list[tuple[str, str]]) -> str:
 
 def _believed(promise: Promise) -> str:
     """The bound that people read, and the wider one that holds but for delta."""
-    near, ends = usual(promise), worst(promise)
-    said = (
-        f"Who knew every other record and believed <b>{100 * near.prior:.3g} %</b> about one may,"
-        " after everything that is ever answered, believe at most"
-        f" <b>{belief_up(near.posterior)} %</b>"
+    found = worst(promise)
+    figure, _, rest = found.limits.partition(" %")
+    return (
+        f"Who knew every other record and believed <b>{100 * found.prior:.3g} %</b> about one may,"
+        f" after everything that is ever answered, believe at most <b>{figure} %</b>{rest}."
     )
-    if near.except_for:
-        said += f", except with a chance below {one_in(near.except_for)}"
-    if ends.except_for < near.except_for:
-        said += (
-            f", and at most {percent_up(ends.posterior)} % except with a chance below"
-            f" {one_in(ends.except_for)}"
-        )
-    return f"{said}."
 
 
 def _plain(value: Fraction) -> str:

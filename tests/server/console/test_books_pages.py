@@ -329,7 +329,7 @@ def test_beliefs_agree_with_the_tail() -> None:
     assert beliefs(promise, Fraction(1000)).so_far == pytest.approx(1.0, rel=1e-6)
     assert beliefs(promise, Fraction(0)).so_far == 0
     pure = beliefs(Promise(epsilon=2, delta=0, queries=100), Fraction(50))
-    assert (pure.end, pure.so_far, pure.rarely) == (2.0, 1.0, "")
+    assert (pure.end, pure.so_far, pure.chance) == (2.0, 1.0, 0.0)
     assert moved(0.4, 2.0) == pytest.approx(0.8313, abs=1e-3)
 
 

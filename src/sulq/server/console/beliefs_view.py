@@ -5,9 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
-from sulq.accounting.confidence import USUAL_PRIOR, moved, percent_up, usual, worst, worst_so_far
+from sulq.accounting.confidence import (
+    USUAL_PRIOR,
+    Worst,
+    belief_up,
+    moved,
+    usual,
+    worst_so_far,
+)
 from sulq.schema.promise import Promise
-from sulq.shown import belief_up, one_in
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,11 +30,6 @@ class Beliefs:
     def now(self, prior: float = USUAL_PRIOR) -> str:
         return f"{belief_up(moved(prior, self.so_far))} %"
 
-    @property
-    def rarely(self) -> str:
-        """ "a chance below 1 in 49,000", or nothing where it holds always."""
-        return one_in(self.chance) if self.chance else ""
-
     def epsilons(self) -> tuple[str, str]:
         """(so far, at the end), rounded up."""
         return _up(self.so_far), _up(self.end)
@@ -44,18 +45,9 @@ def beliefs(promise: Promise, spent: Fraction) -> Beliefs:
     return Beliefs(end, min(so_far, end), chance)
 
 
-def exception(promise: Promise) -> str:
-    """How rarely the figure at the end is passed, and what holds more surely still."""
-    found, last = usual(promise), worst(promise)
-    if not found.except_for:
-        return "Holds always."
-    said = f"Holds except with a chance below {one_in(found.except_for)}"
-    if last.except_for < found.except_for:
-        said += (
-            f"; except with a chance below {one_in(last.except_for)},"
-            f" {round(100 * USUAL_PRIOR)} % becomes at most {percent_up(last.posterior)} %"
-        )
-    return f"{said}."
+def becomes(found: Worst) -> str:
+    """ "40 % becomes at most 65 %, except with a chance below 1 in 4,500, and at most ..."."""
+    return f"{100 * found.prior:.3g} % becomes at most {found.limits}"
 
 
 def _up(rise: float) -> str:

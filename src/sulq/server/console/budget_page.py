@@ -32,6 +32,7 @@ from sulq.server.console.history import (
 from sulq.server.console.pages import Anybody, fragment
 from sulq.server.console.plots import Plot
 from sulq.server.console.shell import Purse, purse_of
+from sulq.server.console.standing_view import Standing, standing
 from sulq.server.console.starters import count_prices
 from sulq.server.service import Service, ledger_name
 from sulq.shown import bar_text, left_text, ordinal, price_text
@@ -75,6 +76,7 @@ class BudgetView:
     changes: tuple[tuple[str, str, str, str], ...]
     report: bool
     closed: str
+    standing: Standing
 
 
 def budget_view(
@@ -119,6 +121,7 @@ def budget_view(
         changes=_changes(events, caller),
         report=caller.role != Role.ANALYST,
         closed=ended.reason or "no reason given" if ended is not None else "",
+        standing=standing(database, caller),
     )  # fmt: skip
 
 
@@ -313,7 +316,11 @@ def _bought(events: list[Event], shared: bool) -> tuple[tuple[str, str, Markup],
     found = sorted(((v, k) for k, v in spent.items() if v), reverse=True)
     top = found[0][0] if found else Fraction(1)
     return tuple(
-        (kind, price_text(paid), gauge(paid, top * Fraction(10, 9), f"{price_text(paid)} credits"))
+        (
+            kind,
+            price_text(paid),
+            gauge(paid, top * Fraction(10, 9), f"{price_text(paid)} credits", plain=True),
+        )
         for paid, kind in found
     )
 

@@ -52,12 +52,18 @@ def gauge(
     *,
     going: Fraction = Fraction(0),
     tall: bool = False,
+    plain: bool = False,
 ) -> Markup:
-    """What is left of a whole; `going` of it is about to be spent, or reserved."""
+    """What is left of a whole; `going` of it is about to be spent, or reserved. `plain`: a share
+    of something else, which is never running low."""
     total = max(whole, Fraction(1, 10**9))
     stays = max(left - going, Fraction(0)) / total
     goes = min(going, max(left, Fraction(0))) / total
-    kinds = ["gauge", *(["tall"] if tall else []), *(["low"] if left < LOW * whole else [])]
+    kinds = [
+        "gauge",
+        *(["tall"] if tall else []),
+        *(["low"] if left < LOW * whole and not plain else []),
+    ]
     parts = [tag("rect", class_="fill", width=_share(stays), height="100%")]
     if goes:
         width = _share(max(goes, Fraction(8, 1000)))  # thin slices are seen too

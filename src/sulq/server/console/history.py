@@ -17,6 +17,7 @@ from sulq.ledger.store import Row
 from sulq.query.kinds import kind_of
 from sulq.query.spelling import question_text
 from sulq.server.console.words import question_title
+from sulq.shown import price_text
 
 PAGE = 1_000
 ASKED = ("charge", "repeat", "release")
@@ -116,6 +117,8 @@ def _event(row: Row, table: str) -> Event:
         paid = loss_from_json(body["credits"]).credits_fraction
     elif kind in ("table", "amend"):
         paid = loss_from_json(body["cap"]).credits_fraction
+    elif kind == "outside":
+        paid = loss_from_json(body["loss"]).credits_fraction
     return Event(
         row.seq,
         int(body.get("at") or 0),
@@ -145,7 +148,7 @@ def bought(event: Event) -> str:
 
 def change_text(event: Event, who: str) -> str:
     """A change in one line; `who` is the account as the reader may see it."""
-    credits = f"{float(event.credits):,g}"
+    credits = price_text(event.credits)
     match event.kind:
         case "table":
             return f"Table opened with {credits} credits"

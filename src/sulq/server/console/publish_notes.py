@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sulq.accounting.calibration import calibrate
-from sulq.accounting.confidence import USUAL_PRIOR, moved
+from sulq.accounting.confidence import USUAL_PRIOR, belief_up, moved
 from sulq.errors import SulqError
 from sulq.schema.promise import Promise
 from sulq.server.console.risk_page import rebuilding_limit
 from sulq.server.drafts import WEAK, Draft, State, draft_text, rows_of, state_of
-from sulq.shown import bar_text, belief_up, spelled
+from sulq.shown import bar_text, spelled
 
 FEW_ROWS = 10_000
 CHIPS = {"ready": "ok", "confirm": "warn", "fix": "bad", "todo": "warn", "hidden": ""}

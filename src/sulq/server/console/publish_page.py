@@ -10,18 +10,18 @@ from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
 
 from sulq.accounting.calibration import calibrate
-from sulq.accounting.confidence import USUAL_PRIOR, moved
+from sulq.accounting.confidence import USUAL_PRIOR, belief_up, moved, worst
 from sulq.errors import SulqError
 from sulq.policy.survey import WHEN
 from sulq.server.access import Caller
-from sulq.server.console.beliefs_view import beliefs
+from sulq.server.console.beliefs_view import becomes, beliefs
 from sulq.server.console.pages import Owner, fragment
 from sulq.server.console.publish_notes import CHIPS, SideView, side_view
 from sulq.server.console.risk_page import ATTACKS, AttacksView, attacks_view
 from sulq.server.drafts import WEAK, Draft, DraftColumn, faults, sources, state_of
 from sulq.server.routes_drafts import DRAFTS, grid, home_of
 from sulq.server.service import Service
-from sulq.shown import bar_text, belief_up, spelled
+from sulq.shown import bar_text, spelled
 
 router = APIRouter(include_in_schema=False)
 STEPS = (("source", "Source"), ("who", "Who is protected"), ("columns", "Columns"),
@@ -218,15 +218,14 @@ def _technical(draft: Draft) -> str:
     try:
         promise = draft.promise
         sigma = calibrate(promise).unit_standard_deviation
-        rarely = beliefs(promise, Fraction(0)).rarely
+        belief = becomes(worst(promise))
     except SulqError as error:
         return str(error)
     near = "one row replaced" if promise.neighbours == "replace" else "one row more or less"
-    fails = f" The belief fails with a chance below {rarely}." if rarely else ""
     return (
         f"In technical terms: (ε = {float(promise.epsilon):g}, δ = {float(promise.delta):g}),"
         f" {near}, {promise.noise} noise with standard deviation {sigma:.4g}; holds for questions"
-        f" chosen on the way.{fails}"
+        f" chosen on the way. {belief}."
     )
 
 

@@ -12,16 +12,18 @@ from fastapi import APIRouter, Request
 from fastapi.responses import Response
 from markupsafe import Markup
 
-from sulq.accounting.confidence import USUAL_PRIOR, moved
+from sulq.account import told_too
+from sulq.accounting.confidence import USUAL_PRIOR, moved, worst
 from sulq.attacks.finding import best_guess
 from sulq.attacks.reconstruction import Point, optimum
 from sulq.schema.promise import Promise
 from sulq.server.access import Caller
 from sulq.server.console.attack_runs import DONE, FAILED, RUNNING, WORDS, Attacks, Line, Run
-from sulq.server.console.beliefs_view import Beliefs, beliefs, exception
+from sulq.server.console.beliefs_view import Beliefs, becomes, beliefs
 from sulq.server.console.history import when_text
 from sulq.server.console.pages import Anybody, fragment
 from sulq.server.console.plots import Plot
+from sulq.server.console.standing_view import broken
 from sulq.server.console.words import one
 from sulq.server.service import Service
 from sulq.shown import bar_text, left_text, price_text, spelled
@@ -75,6 +77,7 @@ class RiskView:
     height: int
     top: int
     rarely: str
+    broken: tuple[str, str]
     rebuilt: tuple[str, str, str, str]
     plot: Markup
     aimed: str
@@ -85,7 +88,8 @@ class RiskView:
 def risk_view(service: Service, caller: Caller, table: str) -> RiskView:
     database = service.database(caller, table)
     promise = database.promise
-    spent = database.statement().statement.spent.credits_fraction
+    account = database.statement()
+    spent = account.statement.spent.credits_fraction
     held = beliefs(promise, spent)
     unit = one(database.schema)
     run = ATTACKS.of(promise)
@@ -99,13 +103,14 @@ def risk_view(service: Service, caller: Caller, table: str) -> RiskView:
         so_far=held.so_far,
         after=held.after(),
         now=held.now(),
-        whole=left_text(database.statement().statement.cap.credits_fraction),
+        whole=left_text(account.statement.cap.credits_fraction),
         spent=price_text(spent),
         epsilons=held.epsilons(),
         curve=belief_curve(held),
         height=HEIGHT,
         top=TOP,
-        rarely=exception(promise),
+        rarely=f"{becomes(told_too(worst(promise), account.statement))}.",
+        broken=broken(account),
         rebuilt=_rebuilt(limit, sigma, promise.credits),
         plot=rebuilding_plot(sigma, promise.credits, limit, run.points, database.schema.who),
         aimed=_percent(best_guess(promise, promise.credits)),

@@ -85,8 +85,8 @@ def purse_of(service: Service, caller: Caller, table: str) -> Purse:
     """Public prices only: nothing here depends on rows."""
     database = service.database(caller, table)
     statement = database.statement().statement
-    whole, spent = statement.cap.credits_fraction, statement.spent.credits_fraction
-    left = max(Fraction(0), whole - spent)
+    whole = statement.cap.credits_fraction
+    left = max(Fraction(0), whole - statement.accounts[0].spent.credits_fraction)
     if caller.role != Role.ANALYST:
         own = left if caller.role == Role.AUDITOR else database.remaining
         return Purse(own, whole, left, whole, False)

@@ -10,19 +10,21 @@ from fastapi import APIRouter, Request
 from fastapi.responses import Response
 from markupsafe import Markup
 
-from sulq.accounting.confidence import USUAL_PRIOR, percent_up, usual, worst
+from sulq.account import Account, told_too
+from sulq.accounting.confidence import USUAL_PRIOR, belief_up, worst
 from sulq.database import Analyst, Database
 from sulq.errors import SulqError
 from sulq.schema.columns import Flag, Schema
-from sulq.schema.promise import Promise
 from sulq.server.access import Caller, Role
 from sulq.server.console.charts import gauge
+from sulq.server.console.history import when_text
 from sulq.server.console.pages import Anybody, fragment
 from sulq.server.console.shell import Purse, purse_of
+from sulq.server.console.standing_view import Standing, broken, standing
 from sulq.server.console.starters import Starter, count_prices, everyone, name, priced_starters
 from sulq.server.console.words import kind_text, one, question_title, values_text
 from sulq.server.service import Service, closed
-from sulq.shown import bar_text, belief_up, credits_word, left_text, one_in, ordinal, spelled
+from sulq.shown import bar_text, credits_word, left_text, ordinal, spelled
 
 router = APIRouter(include_in_schema=False)
 MOST_ANSWERS = 5
@@ -66,6 +68,7 @@ class TableView:
     answered: tuple[AnsweredLine, ...]
     python: tuple[str, str]
     closed: bool
+    standing: Standing
 
 
 def table_view(service: Service, caller: Caller, table: str) -> TableView:
@@ -74,10 +77,9 @@ def table_view(service: Service, caller: Caller, table: str) -> TableView:
     schema, promise = database.schema, database.promise
     purse = purse_of(service, caller, table)
     asks = caller.role != Role.AUDITOR
-    prior = f"{round(100 * USUAL_PRIOR)}{NARROW}%"
-    most, chance = promised_belief(promise)
-    after = f"{most}{NARROW}%"
     unit = one(schema)
+    account = database.statement()
+    promised, promised_more = promised_texts(account, unit)
     left, ended = left_text(purse.left), closed(database)
     found = priced_starters(service.oracle(caller, table), table) if asks and not ended else []
     return TableView(
@@ -86,9 +88,9 @@ def table_view(service: Service, caller: Caller, table: str) -> TableView:
         asks=asks,
         who=f"One {unit}",
         who_more=_who(schema, promise.neighbours),
-        promised=f"{prior} can become at most {after}",
-        promised_more=f"Someone who knows everyone else and is {prior} sure of something about a"
-        f" {unit} stays at or below {after} after every answer this table will ever give{chance}.",
+        promised=promised,
+        promised_more=promised_more,
+        standing=standing(database, caller),
         left=left,
         whole=left_text(purse.whole),
         gauge=gauge(purse.left, purse.whole, f"{left} of {left_text(purse.whole)} credits left"),
@@ -102,24 +104,35 @@ def table_view(service: Service, caller: Caller, table: str) -> TableView:
     )
 
 
-def promised_belief(promise: Promise) -> tuple[int, str]:
-    """What 40 % can become after everything, in whole percent, and how rarely it is passed."""
-    found = usual(promise)
-    if not found.except_for:
-        return belief_up(found.posterior), ""
-    rarely = f", except with a chance below {one_in(found.except_for)}"
-    last = worst(promise)
-    if last.except_for < found.except_for:  # the same promise at delta
-        rarely += f", and at or below {percent_up(last.posterior)}{NARROW}% except with a chance"
-        rarely += f" below {one_in(last.except_for)}"
-    return belief_up(found.posterior), rarely
+def promised_texts(account: Account, unit: str) -> tuple[str, str]:
+    """What 40 % can become after everything, in a few words and in full; or what holds instead."""
+    clause, instead = broken(account)
+    if clause:
+        return "No longer as promised", f"{clause} {instead}"
+    found = told_too(worst(account.promise), account.statement)
+    prior = f"{round(100 * USUAL_PRIOR)}{NARROW}%"
+    most = belief_up(found.near[0] if found.near else found.posterior)
+    return f"{prior} can become at most {most}{NARROW}%", (
+        f"Someone who knows everyone else and is {prior} sure of something about a {unit} will,"
+        f" after every answer this table will ever give, be sure of it to at most {found.limits}."
+    )
 
 
 def _lead(database: Database) -> str:
     if database.size is None:
         return f"How many {database.schema.who} there are is not public."
     columns = len(database.schema.columns)
-    return f"{spelled(database.size, 0)} {database.schema.who}, {columns} columns."
+    return (
+        f"{spelled(database.size, 0)} {database.schema.who}, {columns} columns{_version(database)}."
+    )
+
+
+def _version(database: Database) -> str:
+    """Which version of the data this is, where there were others."""
+    grown = database.statement().statement.grown
+    if not grown:
+        return ""
+    return f"; version {len(grown) + 1} of the data, since {when_text(grown[-1].at, clock=False)}"
 
 
 def _who(schema: Schema, neighbours: str) -> str:
@@ -203,10 +216,9 @@ def answered_lines(service: Service, caller: Caller, table: str) -> list[Answere
     """The last answers that this caller may read for nothing."""
     seq = service.statement(caller, table).seq
     found = service.answers(caller, table, max(0, seq - 200), 100).entries
-    return [
-        AnsweredLine(question_title(str(each["question"])), ordinal(int(each["seq"])))
-        for each in found[-MOST_ANSWERS:][::-1]
-    ]
+    titles = {question_title(str(each["question"])): int(each["seq"]) for each in found}
+    newest = sorted(titles.items(), key=lambda each: -each[1])[:MOST_ANSWERS]
+    return [AnsweredLine(title, ordinal(number)) for title, number in newest]
 
 
 def _python(table: str, found: list[Starter]) -> tuple[str, str]:
