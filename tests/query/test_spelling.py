@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from sulq.errors import InvalidQuery
 from sulq.query import canonical
 from sulq.query.expressions import col, when
-from sulq.query.spelling import question_text, sql_text
+from sulq.query.spelling import question_text, sql_text, told_apart
 from sulq.query.statistics import count, histogram, mean
 from sulq.query.sum_query import text_of
 from sulq.sql import parse_condition, parse_value
@@ -109,3 +109,25 @@ def test_questions_read_as_sql(asked, text):
 @pytest.mark.parametrize("stored", ["", "{}", "[1]", '{"sulq": 99}', "not json"])
 def test_what_is_no_sum_stays_as_it_is(stored):
     assert question_text(stored) == stored
+
+
+def test_different_questions_stay_different_when_cut():
+    long = "COUNT(*) WHERE city = 'Oslo' AND smoker AND blood = 'A' AND income > "
+    asked = [f"{long}{k} AND age > 30 AND age < 60" for k in (100, 200)]
+    cut = told_apart([*asked, "COUNT(*)", asked[0]])
+    assert cut[0] == "COUNT(*) WHERE city ... income > 100 AND age > 30 AND age < 60"
+    assert cut[1] == "COUNT(*) WHERE city ... income > 200 AND age > 30 AND age < 60"
+    assert cut[2] == "COUNT(*)" and cut[3] == cut[0]
+    alone = "COUNT(*) WHERE city = 'Oslo' AND smoker AND blood = 'A' ..."
+    assert told_apart(asked[:1]) == [alone]  # its beginning tells it, and no number is cut in two
+    three = [
+        f"{long}{'9' * 70}{end} OR {last}" for end, last in (("", "a"), ("1", "b"), ("1", "c"))
+    ]
+    assert told_apart(three) == three or len(set(told_apart(three))) == 3
+
+
+@given(st.lists(st.text("ab ", min_size=0, max_size=90), max_size=6))
+def test_texts_are_cut_apart_or_not_at_all(asked):
+    cut = told_apart(asked)
+    assert [cut.index(one) for one in cut] == [asked.index(one) for one in asked]
+    assert all(len(one) <= 64 or one == whole for one, whole in zip(cut, asked, strict=True))

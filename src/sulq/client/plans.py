@@ -11,12 +11,10 @@ import numpy as np
 
 from sulq.noise.distributions import law_from_json
 from sulq.oracle import Answer, check_confidence, credits_text
+from sulq.query.spelling import told_apart
 from sulq.readings import Forecast, forecast
 from sulq.schema.binding import BoundQuery
 from sulq.wire import PlanReply
-
-WIDEST = 60
-"""A question is cut to so many letters where a plan is printed."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -72,7 +70,11 @@ class Priced:
         ]
 
     def __str__(self) -> str:
-        said = [_line_text(line, self.confidence) for line in self.lines]
+        asked = told_apart([line.question for line in self.lines])
+        said = [
+            f"{short}: {_price_text(line, self.confidence)}"
+            for short, line in zip(asked, self.lines, strict=True)
+        ]
         left = credits_text(self.left_after) if self.affordable else "not affordable"
         return "\n".join([*said, f"together {credits_text(self.credits)}; left after: {left}"])
 
@@ -91,10 +93,8 @@ class RemotePlan(Priced):
         return self._ask(key)
 
 
-def _line_text(line: RemoteLine, confidence: float) -> str:
-    asked = line.question
+def _price_text(line: RemoteLine, confidence: float) -> str:
     half = line.half_width(confidence)
     bar = "" if half is None else f"+-{float(np.max(half)):,.6g}"
     cost = "free, asked before" if line.repeat else credits_text(line.credits)
-    short = asked if len(asked) <= WIDEST else asked[: WIDEST - 4] + " ..."
-    return f"{short}: {cost} {bar}".rstrip()
+    return f"{cost} {bar}".rstrip()

@@ -24,15 +24,12 @@ from sulq.ledger.budgets import OWNER
 from sulq.ledger.entries import Entry, Priced
 from sulq.noise.samplers import added, drawn
 from sulq.oracle import Answer, check_confidence, credits_text
-from sulq.query.spelling import question_text
+from sulq.query.spelling import question_text, told_apart
 from sulq.readings import Forecast
 from sulq.schema.binding import BoundQuery
 
 if TYPE_CHECKING:
     from sulq.database.database import Database
-
-WIDEST = 60
-"""A question is cut to so many letters where a plan is printed."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -113,7 +110,11 @@ class Plan:
         ]
 
     def __str__(self) -> str:
-        said = [_line_text(line, self.confidence) for line in self.lines]
+        asked = told_apart([line.question for line in self.lines])
+        said = [
+            f"{short}: {_price_text(line, self.confidence)}"
+            for short, line in zip(asked, self.lines, strict=True)
+        ]
         left = credits_text(self.left_after) if self.affordable else "not affordable"
         return "\n".join([*said, f"together {credits_text(self.credits)}; left after: {left}"])
 
@@ -218,10 +219,8 @@ def _another(key: str | None) -> Refused:
     return Refused(f"the key {key!r} was used for another plan; use a new key")
 
 
-def _line_text(line: Line, confidence: float) -> str:
-    asked = line.question
+def _price_text(line: Line, confidence: float) -> str:
     half = line.half_width(confidence)
     bar = "" if half is None else f"+-{float(np.max(half)):,.6g}"
     cost = "free, asked before" if line.repeat else credits_text(line.credits)
-    short = asked if len(asked) <= WIDEST else asked[: WIDEST - 4] + " ..."
-    return f"{short}: {cost} {bar}".rstrip()
+    return f"{cost} {bar}".rstrip()

@@ -5,8 +5,10 @@ from __future__ import annotations
 import datetime
 import json
 import re
+from collections.abc import Mapping, Sequence
 from decimal import Decimal, localcontext
 from fractions import Fraction
+from itertools import takewhile
 
 from sulq.errors import InvalidQuery
 from sulq.query.expressions import Column, Expression, Literal, Operation
@@ -133,6 +135,45 @@ def question_text(stored: str) -> str:
     except (InvalidQuery, ValueError):
         return stored
     return f"{sums}{rows}{f' GROUP BY {groups}' if groups else ''}"
+
+
+def told_apart(questions: Sequence[str], widest: int = 60) -> list[str]:
+    """Each in few letters, no word cut in two. Different ones stay different: what they have in
+    common is cut out, and where that does not help they stand in full."""
+
+    def cut(asked: str, start: int) -> str:
+        if len(asked) <= widest:
+            return asked
+        head = _words(asked, widest // 3) + " ... " if start else ""
+        rest = asked[start:]
+        room = widest - len(head)
+        return head + (rest if len(rest) <= room else _words(rest, room - 4) + " ...")
+
+    short = {asked: cut(asked, 0) for asked in questions}
+    for alike in _alike(short):
+        first, last = min(alike), max(alike)  # what these two share, all of them do
+        shared = [
+            a for a, b in takewhile(lambda pair: pair[0] == pair[1], zip(first, last, strict=False))
+        ]
+        before = " ".join("".join(shared).split(" ")[-3:])  # the last words say of what it is
+        start = max(widest // 3, len(shared) - len(before))
+        short |= {asked: cut(asked, start) for asked in alike}
+    for alike in _alike(short):
+        short |= {asked: asked for asked in alike}
+    return [short[asked] for asked in questions]
+
+
+def _words(text: str, most: int) -> str:
+    """As many whole words as fit."""
+    return text[: most + 1].rpartition(" ")[0].rstrip()
+
+
+def _alike(short: Mapping[str, str]) -> list[list[str]]:
+    """Different questions whose short text is the same."""
+    found: dict[str, list[str]] = {}
+    for asked, said in short.items():
+        found.setdefault(said, []).append(asked)
+    return [alike for alike in found.values() if len(alike) > 1]
 
 
 def _term(term: Expression) -> str:
