@@ -115,8 +115,8 @@ def test_different_questions_stay_different_when_cut():
     long = "COUNT(*) WHERE city = 'Oslo' AND smoker AND blood = 'A' AND income > "
     asked = [f"{long}{k} AND age > 30 AND age < 60" for k in (100, 200)]
     cut = told_apart([*asked, "COUNT(*)", asked[0]])
-    assert cut[0] == "COUNT(*) WHERE city ... income > 100 AND age > 30 AND age < 60"
-    assert cut[1] == "COUNT(*) WHERE city ... income > 200 AND age > 30 AND age < 60"
+    assert cut[0] == "COUNT(*) WHERE city ... income > 100 AND age > 30 AND ..."
+    assert cut[1] == "COUNT(*) WHERE city ... income > 200 AND age > 30 AND ..."
     assert cut[2] == "COUNT(*)" and cut[3] == cut[0]
     alone = "COUNT(*) WHERE city = 'Oslo' AND smoker AND blood = 'A' ..."
     assert told_apart(asked[:1]) == [alone]  # its beginning tells it, and no number is cut in two
