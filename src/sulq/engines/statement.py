@@ -43,23 +43,21 @@ class Statement:
             for number, mixture in enumerate(self.sums.terms)
             for weight, part in mixture
         ]
+        steps = [
+            (known, cell_count(group), cell_count(group) - 1 if group.other else None)
+            for group, known in zip(groups, self.cells, strict=True)
+        ]
         for row in rows:
-            cell = self._cell(row)
-            if cell is not None:
+            cell = 0
+            for (known, size, other), key in zip(steps, row, strict=False):
+                index = known.get(key, other)
+                if index is None:
+                    break  # an undeclared key that no cell takes
+                cell = cell * size + index
+            else:
                 for number, weight, place in wanted:
                     answer[cell * terms + number] += weight * _whole(row[place])
         return answer
-
-    def _cell(self, row: tuple[Any, ...]) -> int | None:
-        cell = 0
-        for group, known, key in zip(self.program.groups, self.cells, row, strict=False):
-            index = known.get(key)
-            if index is None:
-                if not group.other:
-                    return None
-                index = cell_count(group) - 1
-            cell = cell * cell_count(group) + index
-        return cell
 
 
 def _whole(value: int | float) -> int:
