@@ -1,4 +1,4 @@
-"""Runs in .venv-peer: fits diffprivlib as told by JSON lines on stdin, answers on stdout.
+"""Runs in .venv-peers/diffprivlib: fits it as told by JSON lines on stdin, answers on stdout.
 
 It imports nothing of the project. Told: the model, its settings, epsilon, and a file of arrays
 (x scaled by its public bounds to 0..1, y, x_test, the public centre and the greatest distance a

@@ -17,7 +17,7 @@ from benchmarks.learning.tasks import Problem
 from sulq import Category, Number
 
 ROOT = Path(__file__).parents[2]
-PYTHON = ROOT / ".venv-peer" / "bin" / "python"
+PYTHON = ROOT / ".venv-peers" / "diffprivlib" / "bin" / "python"
 WORKER = Path(__file__).with_name("peer_worker.py")
 VERSION = "diffprivlib 0.6.6, scikit-learn 1.5.2, worker 2"
 SECONDS = 10
