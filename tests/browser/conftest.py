@@ -8,8 +8,9 @@ from __future__ import annotations
 import io
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,11 @@ FLAGS = [
     "--disable-sync",
     "--no-first-run",
 ]
+FITS = """() => [document.documentElement.scrollWidth,
+  [...document.querySelectorAll("main .button")].filter((button) => button.offsetParent
+    && button.getBoundingClientRect().height < 44).map((button) => button.textContent)]"""
+AXE = """(options) => axe.run(document, options).then((found) => found.violations.map(
+  (each) => [each.id, each.nodes.map((node) => node.html.slice(0, 160))]))"""
 CANARY = "canary-5be0c2"
 """In a hidden column: it must reach no page."""
 ROWS = 200_000
@@ -62,13 +68,21 @@ class Visit:
     bodies: list[str] = field(default_factory=list)
 
     def enter(self, who: str, page: str = "table") -> None:
-        """Through the door by a one-time link, then to a page."""
-        code = self.site.access.link_code(self.site.tokens[who])
-        self.page.goto(f"{self.site.url}/enter#{code}")
-        self.page.wait_for_selector("html[data-ready='admissions/table']")
-        if page != "table":
-            self.page.click(f".tab[href$='/{page}']")
-            self.page.wait_for_selector(f"html[data-ready='admissions/{page}']")
+        """With the token of an account, straight to a page: one load. Doors have their own test."""
+        self.page.goto(f"{self.site.url}/healthz")
+        self.page.evaluate(
+            "(token) => sessionStorage.setItem('sulq.token', token)", self.site.tokens[who]
+        )
+        self.page.goto(f"{self.site.url}/t/admissions/{page}")
+        self.ready(page)
+
+    def walk(self, page: str) -> None:
+        """By its tab: no new document."""
+        self.page.click(f".tab[href$='/{page}']")
+        self.ready(page)
+
+    def ready(self, page: str) -> None:
+        self.page.wait_for_selector(f"html[data-ready='admissions/{page}']")
 
     def price(self, sql: str, state: str = "ready") -> None:
         """Type a statement and wait for its quote."""
@@ -80,9 +94,33 @@ class Visit:
         self.page.wait_for_selector("#answer-head")
         self.page.wait_for_selector("#bar [data-state=asked]")
 
+    def fits(self, widths: Sequence[int]) -> None:
+        """Nothing is wider than the screen, and every button is as large as a thumb."""
+        for width in widths:
+            self.page.set_viewport_size({"width": width, "height": 900})
+            wide, small = self.page.evaluate(FITS)
+            assert wide <= width, f"{self.page.url} at {width}: {wide}"
+            assert small == [], f"{self.page.url} at {width}"
+
+    def accessible(self, what: str) -> None:
+        """axe has nothing to say: of the page in light, of its colours also in dark."""
+        if not self.page.evaluate("'axe' in window"):
+            self.page.evaluate(axe_source())
+        for theme in ("light", "dark"):
+            self.page.emulate_media(color_scheme=theme)
+            only = {} if theme == "light" else {"runOnly": ["color-contrast"]}
+            faults = self.page.evaluate(AXE, {"resultTypes": ["violations"], **only})
+            assert faults == [], f"{what}, {theme}"
+
     def left(self) -> str:
         """What the header says is left."""
         return str(self.page.inner_text(".left b"))
+
+
+@cache
+def axe_source() -> str:
+    axe = pytest.importorskip("axe_playwright_python.base", reason="axe is not installed")
+    return str(axe.AXE_FILE_PATH.read_text())
 
 
 def write_admissions(path: Path) -> Path:

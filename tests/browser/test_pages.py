@@ -80,25 +80,10 @@ def state(site: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SULQ_STATE", str(site.home / "state"))
 
 
-def walk(found: Visit, page: str) -> None:
-    found.page.click(f".tab[href$='/{page}']")
-    found.page.wait_for_selector(f"html[data-ready='admissions/{page}']")
-
-
-def arrive(found: Visit, who: str, page: str) -> None:
-    """Through the door, and straight to a page."""
-    found.page.goto(f"{found.site.url}/enter")
-    found.page.fill("#token", found.site.tokens[who])
-    found.page.press("#token", "Enter")
-    found.page.wait_for_selector("html[data-ready]")
-    found.page.goto(f"{found.site.url}/t/admissions/{page}")
-    found.page.wait_for_selector(f"html[data-ready='admissions/{page}']")
-
-
 def test_what_is_left_and_what_it_bought(visit: Visits) -> None:
     found = visit()
     page = found.page
-    arrive(found, "epi-team", "budget")
+    found.enter("epi-team", "budget")
     text = page.inner_text("main")
     assert page.title() == "Budget · admissions · sulq"
     assert "Left of your share" in text and "of 200 credits" in text
@@ -106,7 +91,7 @@ def test_what_is_left_and_what_it_bought(visit: Visits) -> None:
     assert "Too early to tell." in text and "Averages" in text
     assert "Accounts" not in text and "rival-lab" not in "".join(found.bodies)
     owner = visit()
-    arrive(owner, "data-office", "budget")
+    owner.enter("data-office", "budget")
     lines = owner.page.locator(".listed tbody tr").all_inner_texts()
     assert [line.split()[0] for line in lines] == ["epi-team", "rival-lab", "not"]
     assert owner.page.get_attribute(".gauge.tall", "role") == "img"
@@ -115,7 +100,7 @@ def test_what_is_left_and_what_it_bought(visit: Visits) -> None:
 def test_the_chain_is_hashed_here_and_the_receipt_checked(visit: Visits, site: Site) -> None:
     found = visit()
     page = found.page
-    arrive(found, "audit-board", "ledger")
+    found.enter("audit-board", "ledger")
     page.wait_for_selector("[data-checked]")
     rows = site.database.statement().statement.seq
     assert page.get_attribute("[data-page]", "data-checked") == str(rows)
@@ -146,7 +131,7 @@ def test_the_chain_is_hashed_here_and_the_receipt_checked(visit: Visits, site: S
 def test_an_analyst_checks_what_they_may_read(visit: Visits) -> None:
     found = visit()
     page = found.page
-    arrive(found, "epi-team", "ledger")
+    found.enter("epi-team", "ledger")
     page.wait_for_selector("[data-checked]")
     said = page.inner_text("#here")
     assert "links just now: those whose text you may read" in said
@@ -173,7 +158,7 @@ def test_a_chain_that_was_changed_is_seen_here(visit: Visits) -> None:
         route.fulfill(response=reply, json=body)
 
     page.route("**/v1/tables/admissions/ledger**", change)
-    arrive(found, "audit-board", "ledger")
+    found.enter("audit-board", "ledger")
     page.wait_for_selector("[data-checked=broken]")
     assert "Entry #0005 was changed after it was written." in page.inner_text("#chain-note")
     assert page.locator("#chain-note [role=alert]").count() == 1
@@ -182,7 +167,7 @@ def test_a_chain_that_was_changed_is_seen_here(visit: Visits) -> None:
 def test_a_belief_is_moved_by_keyboard(visit: Visits) -> None:
     found = visit()
     page = found.page
-    arrive(found, "epi-team", "risk")
+    found.enter("epi-team", "risk")
     page.focus("#prior")
     page.keyboard.press("ArrowRight")
     page.keyboard.press("PageUp")
@@ -204,7 +189,7 @@ def test_attacks_on_a_made_up_copy(visit: Visits, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(attack_runs, "WORDS", {"differencing": ("Difference", "subtract")})
     found = visit()
     page = found.page
-    arrive(found, "epi-team", "risk")
+    found.enter("epi-team", "risk")
     before = found.left()
     assert "Not tried yet." in page.inner_text("#attacks")
     page.click("#attack")
@@ -217,7 +202,7 @@ def test_attacks_on_a_made_up_copy(visit: Visits, monkeypatch: pytest.MonkeyPatc
 def test_grant_once_shown_and_revoke(visit: Visits, site: Site) -> None:
     found = visit()
     page = found.page
-    arrive(found, "data-office", "access")
+    found.enter("data-office", "access")
     page.fill("#name", "ward-planning")
     page.fill("#share", "100")
     assert "credits stay ungranted" in page.inner_text("#sum")
@@ -230,8 +215,8 @@ def test_grant_once_shown_and_revoke(visit: Visits, site: Site) -> None:
     token = page.inner_text("#token-text")
     assert token.startswith("sulq_") and "/enter#" in page.inner_text("#token-link")
     assert site.access.caller(token) is not None
-    walk(found, "budget")
-    walk(found, "access")
+    found.walk("budget")
+    found.walk("access")
     assert token not in page.content()
     assert page.evaluate("JSON.stringify([localStorage, sessionStorage])").find(token) < 0
     row = "tr[data-name=ward-planning]"
@@ -249,14 +234,14 @@ def test_grant_once_shown_and_revoke(visit: Visits, site: Site) -> None:
     page.click("#revoke .bad.primary")
     page.wait_for_selector(f"{row}:has-text('revoked')")
     assert site.access.caller(token) is None
-    walk(found, "ledger")
+    found.walk("ledger")
     assert "ward-planning revoked: “project ended”" in page.inner_text("#entries")
 
 
 def test_learning_is_priced_told_and_drawn(visit: Visits) -> None:
     found = visit()
     page = found.page
-    arrive(found, "epi-team", "learn")
+    found.enter("epi-team", "learn")
     page.wait_for_selector("#bar [data-state=ready]")
     assert page.inner_text("#go") == "Learn for 4 credits"
     before = float(found.left())
@@ -283,7 +268,7 @@ def test_learning_is_priced_told_and_drawn(visit: Visits) -> None:
 def test_stop_keeps_what_was_bought(visit: Visits) -> None:
     found = visit()
     page = found.page
-    arrive(found, "epi-team", "learn")
+    found.enter("epi-team", "learn")
     page.check("[name=method][value=kmeans]", force=True)
     page.fill("#credits", "6")
     page.wait_for_selector("#go:enabled:has-text('6')")
@@ -298,7 +283,7 @@ def test_stop_keeps_what_was_bought(visit: Visits) -> None:
 def test_from_a_file_to_a_promise(visit: Visits, site: Home) -> None:
     found = visit()
     page = found.page
-    arrive(found, "data-office", "publish")
+    found.enter("data-office", "publish")
     page.check("[name=source][value='wards.parquet']")
     page.click("#begin .primary")
     page.wait_for_selector("#table-name")
@@ -363,10 +348,9 @@ def test_from_a_file_to_a_promise(visit: Visits, site: Home) -> None:
 def test_nothing_of_others_and_no_row_reaches_an_analyst(visit: Visits, site: Site) -> None:
     found = visit()
     page = found.page
-    arrive(found, "epi-team", "table")
+    found.enter("epi-team", "table")
     for place in ("learn", "budget", "risk", "ledger"):
-        walk(found, place)
-        page.wait_for_timeout(200)
+        found.walk(place)
         assert "style=" not in page.inner_html("main")
         assert "anonymous" not in page.inner_text("main").lower()
     seen = "".join(found.bodies) + page.content()
@@ -377,58 +361,34 @@ def test_nothing_of_others_and_no_row_reaches_an_analyst(visit: Visits, site: Si
     assert CANARY not in site.log.getvalue() and token not in site.log.getvalue()
 
 
-def test_pages_fit_a_phone(visit: Visits) -> None:
-    for width in (390, 320):
-        found = visit("dark", width)
-        page = found.page
-        arrive(found, "data-office", "budget")
-        for place in PAGES:
-            page.goto(f"{found.site.url}/t/admissions/{place}")
-            page.wait_for_selector(f"html[data-ready='admissions/{place}']")
-            page.wait_for_timeout(150)
-            wide = page.evaluate("document.documentElement.scrollWidth")
-            assert wide <= width, f"{place} at {width}: {wide}"
-            small = page.evaluate(
-                "[...document.querySelectorAll('main .button')].filter(b => b.offsetParent &&"
-                " b.getBoundingClientRect().height < 44).map(b => b.textContent)"
-            )
-            assert small == [], place
-
-
-@pytest.mark.parametrize("theme", ["light", "dark"])
-def test_axe_has_nothing_to_say_of_these_pages(visit: Visits, theme: str) -> None:
-    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="no axe").Axe()
-    found = visit(theme)
+def test_every_page_is_accessible_and_fits_a_phone(visit: Visits) -> None:
+    found = visit()
     page = found.page
-    arrive(found, "data-office", "budget")
 
     def check(what: str) -> None:
-        page.wait_for_timeout(250)
-        report = axe.run(page)
-        faults = [(each["id"], [n["html"][:160] for n in each["nodes"]])
-                  for each in report.response["violations"]]  # fmt: skip
-        assert faults == [], f"{what}, {theme}"
+        found.accessible(what)
+        found.fits((390, 320))
+        page.set_viewport_size({"width": 1280, "height": 900})
 
+    found.enter("data-office", "budget")
     for place in PAGES:
-        page.goto(f"{found.site.url}/t/admissions/{place}")
-        page.wait_for_selector(f"html[data-ready='admissions/{place}']")
+        found.walk(place)
         if place == "learn":
             page.wait_for_selector("#bar [data-state]")
             page.fill("#credits", "1")
-            page.wait_for_selector("#go:enabled:has-text('Learn for 1 credit')")
-            page.click("#go")
+            page.click("#go:enabled:has-text('Learn for 1 credit')")
             page.wait_for_selector("#found > *", timeout=60_000)
         check(place)
     page.click("tr[data-name=epi-team] [data-do=revoke]")
     check("revoke")
-    made = page.evaluate(
-        "fetch('/v1/drafts', {method: 'POST', headers: {'Content-Type': 'application/json',"
-        " Authorization: 'Bearer ' + sessionStorage.getItem('sulq.token')},"
-        " body: JSON.stringify({source: 'wards.parquet'})}).then(r => r.json())"
-    )
-    for step in ("source", "who", "columns", "promise", "rehearse", "publish"):
-        page.goto(f"{found.site.url}/t/admissions/publish?draft={made['id']}&step={step}")
-        page.wait_for_selector("html[data-ready='admissions/publish']")
+    found.walk("publish")
+    page.click("#begin .primary")
+    page.wait_for_selector("#table-name")
+    check("publish, source")
+    for step in ("who", "columns", "promise", "rehearse", "publish"):
+        page.click(f".steps a[href$='step={step}']")
+        page.wait_for_selector(f"[data-page][data-step={step}]")
+        found.ready("publish")
         check(f"publish, {step}")
 
 
