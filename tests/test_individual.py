@@ -327,11 +327,11 @@ def test_a_kill_between_charge_and_answer_leaves_everyone_as_charged(moment, tmp
         assert again.value == int((data.age >= 40).sum())  # all of them, as when it was charged
         assert again.credits == 0
         assert db.ask(asked, key="k").value == again.value
-        spent = db.engine._past.balances.spent.copy()
+        spent = db.engine.filters.past.balances.spent.copy()
     with individual(data.astype({"age": float})) as calm:  # other data to the register
         for least in (50, 51, 52, 53, 40, 30):
             calm.ask(count(where=col("age") >= least))
-        assert (calm.engine._past.balances.spent == spent).all()
+        assert (calm.engine.filters.past.balances.spent == spent).all()
 
 
 def test_a_failed_read_keeps_the_charge_and_a_retry_does_not_charge_twice(silent, monkeypatch):
@@ -346,7 +346,7 @@ def test_a_failed_read_keeps_the_charge_and_a_retry_does_not_charge_twice(silent
         monkeypatch.setattr(db.engine._rows, "prepare", ready)
         assert db.ask(OLD, key="k").value == int((data.age >= 50).sum())
         one = db.engine._calibration.credits and 10**12
-        assert sorted(set(db.engine._past.balances.spent.tolist())) == [0, one]
+        assert sorted(set(db.engine.filters.past.balances.spent.tolist())) == [0, one]
 
 
 @pytest.mark.parametrize("reverse", [False, True])
@@ -357,16 +357,16 @@ def test_reopened_balances_come_from_the_copy_or_from_the_ledger(
     with individual(data, ledger=where) as db:
         for least in range(50, 56):
             db.ask(count(where=col("age") >= least))
-        spent = np.sort(db.engine._past.balances.spent)
+        spent = np.sort(db.engine.filters.past.balances.spent)
     (copy,) = state_directory.rglob("balances-*")
     assert stat.S_IMODE(copy.stat().st_mode) == 0o600
     data = data[::-1] if reverse else data  # the same rows, in another order
-    steps, step = [], Individual._step
-    monkeypatch.setattr(Individual, "_step", lambda *a: steps.append(a[2].seq) or step(*a))
+    steps, step = [], Individual.step
+    monkeypatch.setattr(Individual, "step", lambda *a: steps.append(a[2].seq) or step(*a))
     with individual(data, ledger=where) as db:
         assert len(steps) == (6 if reverse else 0)  # the copy is of rows in their order
         assert db.ask(count(where=col("age") >= 56)).value == 0
-        assert (np.sort(db.engine._past.balances.spent) == spent).all()
+        assert (np.sort(db.engine.filters.past.balances.spent) == spent).all()
 
 
 @pytest.mark.parametrize("harm", ["cut", "zeroed", "head", "empty", "gone"])
@@ -426,7 +426,7 @@ def test_the_owner_sees_a_histogram_and_nobody_else_anything(silent):
 def test_a_recovered_ledger_stays_closed(silent, monkeypatch):
     with individual() as db:
         db.ask(OLD)
-        monkeypatch.setattr(type(db.ledger), "recovered", True)
+        db.ledger._table.recovered = True
         with pytest.raises(Refused, match="stays closed"):
             db.ask(YOUNG)
 

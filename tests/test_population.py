@@ -93,7 +93,7 @@ def test_what_does_not_add_up_is_refused(tmp_path, promise, population):
 
 def test_exact_release_and_another_promise_are_refused(tmp_path):
     facts = Assumptions("0.5", "1e-6", 0, {"smoker": "0.2"})
-    with pytest.raises(SulqError, match="do not add up over tables"):
+    with pytest.raises(SulqError, match="not add up over tables"):
         opened(tmp_path, "a", exactly=facts)
     for wrong in (("", Promise(1)), ("t", 1), ("t", Promise(1, "1e-6", 4, "binomial"))):
         with pytest.raises(InvalidQuery):

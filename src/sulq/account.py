@@ -140,6 +140,12 @@ def version_lines(statement: Statement) -> list[str]:
 def joint_lines(line: PopulationLine) -> list[str]:
     """What is promised to a population, and what is left of it."""
     spent, cap = (decimal_text(x.credits_fraction) for x in (line.spent, line.cap))
+    if line.persons:
+        return [
+            f"population {line.name} ({', '.join(line.tables)}): each person has one balance of"
+            f" {cap} credits for all of them, secret, and here counts as if it were spent",
+            f"joint promise: {joint_promise(line)}",
+        ]
     lines = [
         f"population {line.name} ({', '.join(line.tables)}): {spent} of its {cap} credits spent,"
         f" {decimal_text(line.left)} left for all of them",

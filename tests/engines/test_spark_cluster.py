@@ -184,6 +184,7 @@ def test_killed_under_a_question(cluster: tuple[str, int], tmp_path: Path, what:
         "spark.executor.memory": "512m",
         "spark.executor.extraJavaOptions": SMALL["spark.driver.extraJavaOptions"],
         "spark.local.dir": str(tmp_path / "local"),
+        "spark.sql.warehouse.dir": str(tmp_path / "warehouse"),
         **local_settings(),
     }
     done = subprocess.run(

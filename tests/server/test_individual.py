@@ -35,7 +35,7 @@ def test_nothing_is_refused_and_no_reply_tells_of_a_balance(tmp_path, state, mon
         reply = ask(59)
         assert reply.json()["value"] == int(((ages >= 59) & (ages < 64)).sum())
         assert "balance" in reply.text  # the warning, the same for every question
-        spent = {str(n) for n in db.engine._past.balances.spent.tolist() if n}
+        spent = {str(n) for n in db.engine.filters.past.balances.spent.tolist() if n}
         assert len(spent) == 5
         for path in ("statement", "ledger", "schema"):
             shown = web.get(f"/v1/tables/own/{path}")

@@ -151,7 +151,7 @@ def _summary(
 ) -> list[tuple[str, str]]:
     import json
 
-    from sulq.account import BURNT, joint_lines, version_lines
+    from sulq.account import BURNT, INDIVIDUALLY, joint_lines, version_lines
     from sulq.schema.promise import Promise
 
     spent, cap = statement.spent.credits_fraction, statement.cap.credits_fraction
@@ -173,6 +173,8 @@ def _summary(
     for line in statement.amended:
         was = promise_text(Promise.from_json(json.loads(line.facts["promise"])), unit)
         lines.append((f"until event {line.seq}", was))
+    if statement.individual:
+        lines.append(("people", INDIVIDUALLY))
     if statement.population is not None:
         lines += [
             ("population" if not at else "", said)
@@ -327,6 +329,7 @@ def _statement_json(statement: Statement, promise: Promise, means: Meaning) -> d
             for line in statement.amended
         ],
         "versions": versions_json(statement),
+        "individual": statement.individual,
         "versions_before": [
             {
                 "version": before.version,

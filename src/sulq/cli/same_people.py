@@ -165,6 +165,7 @@ def population_json(line: PopulationLine | None) -> dict[str, Any] | None:
         "name": line.name,
         "promise": joint_promise(line).to_json(),
         "tables": line.tables,
+        "persons": line.persons,
         "credits": line.cap.credits_fraction,
         "spent": line.spent.credits_fraction,
         "left": line.left,

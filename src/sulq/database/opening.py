@@ -69,9 +69,11 @@ def open_table(
     budget = budget_of(options.version_budget)
     if budget is not None and individual:
         raise InvalidQuery("people pay from balances of their own here: leave version_budget out")
-    alone = individual or exactly is not None
-    member, shared = member_of(options.population, terms, alone=alone)
-    engine, facts = opened(source, schema, terms, ledger, individual)
+    member, shared = member_of(
+        options.population, terms, schema, individual=individual, exactly=exactly is not None
+    )
+    shares = member is not None and member.persons
+    engine, facts = opened(source, schema, terms, ledger, individual, shares)
     try:
         gridded = schema.on_grid(grid_bits(most_rows(schema, promise, engine), terms))
         said = table_facts(gridded, promise) | more | facts | shared

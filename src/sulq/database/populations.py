@@ -12,25 +12,38 @@ from sulq.database.amendments import scale
 from sulq.database.facts import facts_text
 from sulq.errors import InvalidQuery
 from sulq.ledger.population import Member
+from sulq.schema.columns import Schema
 from sulq.schema.population import Population
 
 FACT = "population"
 
 
 def member_of(
-    population: Population | None, calibration: Calibration, *, alone: bool
+    population: Population | None,
+    calibration: Calibration,
+    schema: Schema,
+    *,
+    individual: bool,
+    exactly: bool,
 ) -> tuple[Member | None, dict[str, str]]:
-    """What the ledger is told of a table's population; `alone`: a table that can have none."""
+    """What the ledger is told of a table's population; or why it can have none."""
     if population is None:
         return None, {}
     if not isinstance(population, Population):
         raise InvalidQuery("population wants a Population(name, promise)")
-    if alone:
+    if exactly:
         raise InvalidQuery(
-            "exact release and individual accounting do not add up over tables: leave the"
-            " population out, or them"
+            "exact release does not add up over tables: leave the population out, or it"
+        )
+    if individual and not population.persons:
+        raise InvalidQuery(
+            "balances of people do not add up with one account for everybody: declare the"
+            " population with persons = true, leave it out, or individual accounting"
         )
     population.check_table(calibration.promise)
+    if population.persons:
+        promise = calibration.promise
+        population.check_persons(promise, schema.unit, schema.max_rows, individual)
     terms = calibrate(population.promise)
     credits, delta = scale(calibration, terms)  # as an amendment from one promise to the other
     member = Member(
@@ -39,6 +52,7 @@ def member_of(
         Loss.cap(terms.credits, terms.slack_cap),
         credits,
         max(Fraction(1), delta),
+        population.persons,
     )
     return member, {FACT: facts_text(population.to_json())}
 

@@ -38,7 +38,12 @@ BIAS = (
 
 
 def opened(
-    source: Any, schema: Schema, terms: Calibration, ledger: str | Path, individual: bool
+    source: Any,
+    schema: Schema,
+    terms: Calibration,
+    ledger: str | Path,
+    individual: bool,
+    shares_people: bool,
 ) -> tuple[Engine, dict[str, str]]:
     """The engine, and what the ledger pins of it; or why there cannot be one."""
     if not individual:
@@ -46,7 +51,8 @@ def opened(
     check_individual(terms)
     if is_shared(ledger):
         raise Refused("individual accounting needs a ledger of its own: give a file")
-    return Individual(open_numbered(source, schema), schema, terms), {INDIVIDUAL: "true"}
+    rows = open_numbered(source, schema)
+    return Individual(rows, schema, terms, shares_people), {INDIVIDUAL: "true"}
 
 
 def pinned(engine: Engine, ledger: Journal, schema: Schema) -> None:
@@ -55,8 +61,9 @@ def pinned(engine: Engine, ledger: Journal, schema: Schema) -> None:
         raise Refused("this table has individual accounting, or has none: open it as published")
     if isinstance(engine, Individual):
         engine.schema = schema
+        filters = engine.join(ledger)
         with suppress(SulqError):  # a question will say what is wrong; the ledger can be read
-            engine.warm(ledger)
+            filters.warm(ledger)
 
 
 def noted(engine: Engine, bound: BoundQuery) -> BoundQuery:

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 import duckdb
 import numpy as np
+from numpy.typing import NDArray
 
 from sulq.engines.arrow import blocks
 from sulq.engines.duckdb import DuckDBEngine, open_duckdb
@@ -22,6 +23,8 @@ from sulq.schema.bound import RowSums
 from sulq.schema.columns import Schema
 
 T = TypeVar("T")
+Identities = NDArray[np.bytes_]
+"""Sixteen bytes for each person."""
 
 
 class NumberedRows:
@@ -40,6 +43,10 @@ class NumberedRows:
     def owners(self, rows: Whole) -> Whole | None:
         """The persons of these rows; None where a row is its own."""
         return None if self._owner is None else self._owner[rows]
+
+    def identities(self, key: str) -> Identities:
+        """By person's number: a hash of the person's id under a key; the id stays in the engine."""
+        return self._read(lambda cursor: _identities(cursor, key))
 
     def order(self) -> str:
         """A hash of the rows *in this order*: for the state directory only."""
@@ -89,6 +96,22 @@ def _owners(cursor: duckdb.DuckDBPyConnection) -> Whole:
     if found.min() < 0:
         raise EngineFailed()
     return found
+
+
+def _identities(cursor: duckdb.DuckDBPyConnection, key: str) -> Identities:
+    """120 bits of SHA-256 over the key and the id as text: 7 and '7' are one person."""
+    hashed = f"sha256('{key}' || CAST({PERSON} AS VARCHAR))"
+    halves = [f"CAST('0x' || substr({hashed}, {at}, 15) AS BIGINT)" for at in (1, 16)]
+    number = f"CAST(dense_rank() OVER (ORDER BY {PERSON}) - 1 AS BIGINT)"
+    sql = (
+        f"SELECT v0, {halves[0]} AS v1, {halves[1]} AS v2 FROM"
+        f" (SELECT DISTINCT {number} AS v0, {PERSON} FROM {TABLE}) AS numbered"
+    )
+    parts = [[np.array(column, np.int64) for column in block] for block in blocks(cursor.sql(sql))]
+    numbers, first, second = (np.concatenate(columns) for columns in zip(*parts, strict=True))
+    found = np.empty((len(numbers), 2), np.int64)
+    found[numbers, 0], found[numbers, 1] = first, second
+    return found.view("S16").reshape(-1)
 
 
 def _order(cursor: duckdb.DuckDBPyConnection) -> str:

@@ -31,6 +31,7 @@ class Member:
     cap: Loss
     credits: Fraction
     delta: Fraction
+    persons: bool = False  # people have balances of their own, which are secret. V.2
 
     def __post_init__(self) -> None:
         check_text("population's name", self.name)
@@ -56,12 +57,14 @@ class Member:
             "promise": self.promise,
             "cap": loss_to_json(self.cap),
             "scale": [str(self.credits), str(self.delta)],
+            **({"persons": True} if self.persons else {}),
         }
 
     @classmethod
     def from_body(cls, body: Mapping[str, Any]) -> Member:
-        scale = (Fraction(factor) for factor in body["scale"])
-        return cls(body["name"], body["promise"], loss_from_json(body["cap"]), *scale)
+        credits, delta = (Fraction(factor) for factor in body["scale"])
+        named = (body["name"], body["promise"], loss_from_json(body["cap"]))
+        return cls(*named, credits, delta, bool(body.get("persons", False)))
 
 
 @dataclass(slots=True)
@@ -75,10 +78,12 @@ class Pool:
     tables: list[str] = field(default_factory=list)
     outside: list[Outside] = field(default_factory=list)  # in this population's credits
     ceiling: Loss = NOTHING  # the cap, or what releases made elsewhere drove it to
+    persons: bool = False
 
     @classmethod
     def of(cls, member: Member) -> Pool:
-        return cls(member.name, member.promise, member.cap, ceiling=member.cap)
+        named = (member.name, member.promise, member.cap)
+        return cls(*named, ceiling=member.cap, persons=member.persons)
 
     @property
     def left(self) -> Loss:
@@ -90,7 +95,8 @@ class Pool:
         return taken_by(self.outside)
 
     def agrees(self, member: Member) -> bool:
-        return (self.promise, self.cap) == (member.promise, member.cap)
+        wanted = (member.promise, member.cap, member.persons)
+        return (self.promise, self.cap, self.persons) == wanted
 
     def admit(self, due: Loss) -> None:
         """Raise `BudgetSpent` unless it fits; what is free always does. G.1.2"""

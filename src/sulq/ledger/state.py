@@ -71,6 +71,11 @@ def named(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
+def passing_key() -> str:
+    """A key for as long as this process lives; written nowhere."""
+    return secrets.token_hex(32)
+
+
 def read_private(path: Path) -> bytes | None:
     """The file's bytes, or None if there is none."""
     try:

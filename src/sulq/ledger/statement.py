@@ -64,6 +64,7 @@ class PopulationLine:
     spent: Loss
     tables: tuple[str, ...]
     outside: tuple[Outside, ...]
+    persons: bool = False  # with secret balances: then all of the cap counts as spent. V.2
 
     @property
     def left(self) -> Fraction:
@@ -210,5 +211,6 @@ def _versions(table: Table) -> tuple[VersionLine, ...]:
 def _population(pool: Pool | None) -> PopulationLine | None:
     if pool is None:
         return None
-    named = (pool.name, pool.promise, pool.cap, pool.spent)
-    return PopulationLine(*named, tuple(pool.tables), tuple(pool.outside))
+    spent = Loss(pool.cap.credits, pool.spent.delta) if pool.persons else pool.spent
+    named = (pool.name, pool.promise, pool.cap, spent)
+    return PopulationLine(*named, tuple(pool.tables), tuple(pool.outside), pool.persons)

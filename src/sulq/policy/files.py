@@ -85,6 +85,8 @@ def policy_text(table: TablePolicy, notes: Mapping[str, str]) -> str:
         lines.append("individual = true")
     if table.population is not None:
         said = {"name": table.population.name, **_promise(table.population.promise)}
+        if table.population.persons:
+            said["persons"] = True
         lines.append(f"population = {_inline(said)}")
     if table.exact is not None:
         for name, value in table.exact.facts.items():

@@ -180,8 +180,9 @@ def _population(name: str, value: object, promise: Mapping[str, Any]) -> Populat
             f" {value!r:.60}"
         )
     inherited = {"neighbours": promise["neighbours"]} if "neighbours" in promise else {}
-    said = {key: found for key, found in value.items() if key != "name"}
-    return Population(value["name"], Promise.from_json({**inherited, **said}))
+    said = {key: found for key, found in value.items() if key not in ("name", "persons")}
+    told = Promise.from_json({**inherited, **said})
+    return Population(value["name"], told, value.get("persons", False))
 
 
 def _strata(name: str, value: object) -> tuple[str, ...] | None:
