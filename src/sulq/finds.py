@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
-from sulq.noise.distributions import DiscreteGaussian
+from sulq.errors import InvalidQuery
+from sulq.noise.distributions import DiscreteGaussian, DiscreteLaplace
 from sulq.oracle import check_confidence, credits_text
 
 
@@ -106,3 +107,19 @@ class Top:
 
     def __repr__(self) -> str:
         return f"<Top {list(self.keys)} of {self.column}, {credits_text(self.credits)}>"
+
+
+def alert_margin(
+    laws: tuple[DiscreteLaplace, DiscreteLaplace],
+    step: Fraction,
+    confidence: float,
+    checks: int,
+) -> float:
+    """With this confidence so many checks are right about sums this far from an alert's level."""
+    check_confidence(confidence)
+    if isinstance(checks, bool) or not isinstance(checks, int) or checks < 1:
+        raise InvalidQuery(f"checks must be a whole number above 0, got {checks!r:.40}")
+    wrong = (1 - confidence) / 2
+    level, each = laws
+    far = level.half_width(1 - wrong) + each.half_width(1 - wrong / checks)
+    return far * float(step)

@@ -6,7 +6,7 @@ import pytest
 from fastapi.routing import APIRoute
 from tests.server.conftest import new_key
 
-from sulq import col, count
+from sulq import col, count, histogram
 from sulq.server.access import Role
 from sulq.wire import question_json
 
@@ -39,6 +39,14 @@ MATRIX: dict[tuple[str, str], tuple[frozenset[Role] | None, object]] = {
     ("POST", f"{TABLE}/plan/ask"): (ASKERS, PLAN),
     ("POST", f"{TABLE}/exact/quote"): (ASKERS, PLAN),
     ("POST", f"{TABLE}/exact"): (ASKERS, PLAN),
+    ("GET", f"{TABLE}/exact/declaration"): (EVERYBODY, None),
+    ("POST", f"{TABLE}/exact/declaration"): (OWNER, {"menu": [[OLD["question"]]]}),
+    ("POST", f"{TABLE}/keys/quote"): (ASKERS, {"column": "illness"}),
+    ("POST", f"{TABLE}/keys"): (ASKERS, {"column": "illness"}),
+    ("POST", f"{TABLE}/top"): (ASKERS, {"question": question_json(histogram("illness"))}),
+    ("GET", f"{TABLE}/alerts"): (ASKERS, None),
+    ("POST", f"{TABLE}/alerts"): (ASKERS, {**OLD, "above": 10}),
+    ("POST", f"{TABLE}/alerts/{{number}}/check"): (ASKERS, {}),
     ("POST", f"{TABLE}/reservations"): (ASKERS, {"credits": 1}),
     ("DELETE", f"{TABLE}/reservations/{{reservation}}"): (ASKERS, None),
     ("GET", f"{TABLE}/report"): (READERS, None),

@@ -14,11 +14,14 @@ import httpx
 
 from sulq.client.addresses import Address, address_of, bearer
 from sulq.client.calls import Calls, Credits, facts_call, tables_call
+from sulq.client.finding import Finding, RemoteAlert, alert_of, numbered
 from sulq.client.plans import Priced, RemotePlan
 from sulq.client.remote import only_table
 from sulq.client.sending import AsyncLine, Sender, options
 from sulq.client.values import Statement
+from sulq.finds import Keys, KeysQuote, Top
 from sulq.oracle import Answer, Quote
+from sulq.query.expressions import Expression
 from sulq.schema.columns import Schema
 from sulq.schema.promise import Promise
 from sulq.sql.result import Result
@@ -139,6 +142,62 @@ class AsyncRemote:
 
         return AsyncPlan(lines, most, reply.left_after_exact, reply.confidence, ask)
 
+    async def quote_keys(self, column: object, **terms: Any) -> KeysQuote:
+        """Price and threshold of `keys`; free, and no row is read."""
+        return await self._line.send(self._finding.quote_keys(column, terms))
+
+    async def keys(self, column: object, *, key: str | None = None, **terms: Any) -> Keys:
+        """Counts by keys that nobody declared, of those that many rows share; charged."""
+        return await self._line.send(self._finding.keys(column, key, terms))
+
+    async def top(
+        self,
+        of: Expression | str,
+        *,
+        by: object = None,
+        k: int = 1,
+        edges: Sequence[object] | None = None,
+        credits: Credits | None = None,
+        key: str | None = None,
+    ) -> Top:
+        """Which cells have the largest count or total, names only; charged."""
+        return await self._line.send(self._finding.top(of, by, k, edges, credits, key))
+
+    async def alert(
+        self,
+        question: object,
+        *,
+        above: object,
+        firings: int = 1,
+        credits: Credits = 1,
+        keep: bool = True,
+        key: str | None = None,
+    ) -> RemoteAlert[Awaitable[bool]]:
+        """Arm an alert, charged in full; a server keeps it whatever `keep` says."""
+        call = self._finding.arm(question, above, firings, credits, key)
+        armed = await self._line.send(call)
+        return alert_of(armed, self._check)
+
+    async def alerts(self) -> list[RemoteAlert[Awaitable[bool]]]:
+        """The alerts that you have armed there."""
+        found = await self._line.send(self._finding.alerts())
+        return [alert_of(line, self._check) for line in found.alerts]
+
+    async def kept_alert(self, number: int) -> RemoteAlert[Awaitable[bool]]:
+        """The one with this number."""
+        return numbered(await self.alerts(), number)
+
+    async def _check(
+        self, alert: RemoteAlert[Awaitable[bool]], question: object, key: str | None
+    ) -> bool:
+        found = await self._line.send(self._finding.check(alert.number, question, key))
+        alert.left = found.left
+        return found.fired
+
+    @property
+    def _finding(self) -> Finding:
+        return Finding(self._calls)
+
     async def sql(self, text: str, **terms: Any) -> Result:
         """Answer a SELECT: planned in a thread, which asks through this loop."""
         return await asyncio.to_thread(ask_sql, self._bridge(), text, **terms)
@@ -187,6 +246,12 @@ class Bridge:
 
     def ask(self, query: object, **terms: Any) -> Answer:
         return self._wait(self.remote.ask(query, **terms))
+
+    def keys(self, column: object, **terms: Any) -> Keys:
+        return self._wait(self.remote.keys(column, **terms))
+
+    def quote_keys(self, column: object, **terms: Any) -> KeysQuote:
+        return self._wait(self.remote.quote_keys(column, **terms))
 
     def plan(self, queries: Sequence[object], **terms: Any) -> RemotePlan:
         found = self._wait(self.remote.plan(queries, **terms))

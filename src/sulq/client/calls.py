@@ -120,14 +120,14 @@ class Calls:
         rows: int | None,
     ) -> Call[Quote]:
         bound = self.facts.bind(question)
-        body = _checked(
+        body = checked(
             QuoteBody, question=question_json(question), within=within,
             confidence=_level(confidence), credits=_amount(credits), rows=rows,
             reservation=self.reservation, facts_id=self.facts.facts_id,
         )  # fmt: skip
 
         def read(text: bytes) -> Quote:
-            return quote_of(self._same(_parsed(QuoteReply, text)), bound, self.facts.size, rows)
+            return quote_of(self.same(parsed(QuoteReply, text)), bound, self.facts.size, rows)
 
         return Call("POST", self.path("quote"), read, body)
 
@@ -142,7 +142,7 @@ class Calls:
         max_credits: Credits | None,
     ) -> Call[Answer]:
         bound = self.facts.bind(question)
-        body = _checked(
+        body = checked(
             AskBody, question=question_json(question), within=within,
             confidence=_level(confidence), credits=_amount(credits), rows=rows,
             max_credits=_most(max_credits), reservation=self.reservation, figures=False,
@@ -150,11 +150,11 @@ class Calls:
         )  # fmt: skip
 
         def read(text: bytes) -> Answer:
-            return self._answer(self._same(_parsed(AnswerReply, text)), bound)
+            return self._answer(self.same(parsed(AnswerReply, text)), bound)
 
         return Call("POST", self.path("ask"), read, body, key=key_of(key))
 
-    def _same(self, reply: R) -> R:
+    def same(self, reply: R) -> R:
         """The reply, if it is to be read by the facts that are known here."""
         known = self.facts.facts_id
         if reply.facts_id and known is not None and reply.facts_id != known:
@@ -176,7 +176,7 @@ class Calls:
         if not isinstance(questions, list | tuple) or not questions:
             raise InvalidQuery("a plan is a list of at least one question")
         bounds = [self.facts.bind(question) for question in questions]
-        body = _checked(
+        body = checked(
             PlanBody,
             questions=[question_json(question) for question in questions],
             within=list(within) if isinstance(within, tuple) else within,
@@ -187,7 +187,7 @@ class Calls:
         )  # fmt: skip
 
         def read(text: bytes) -> tuple[PlanReply, tuple[RemoteLine, ...]]:
-            reply = self._same(_parsed(PlanReply, text))
+            reply = self.same(parsed(PlanReply, text))
             return reply, lines_of(reply, bounds, rows, self.facts.size)
 
         return body, bounds, Call("POST", self.path("plan"), read, body)
@@ -198,7 +198,7 @@ class Calls:
         """Refused, free, if the plan costs more by now than it said."""
 
         def read(text: bytes) -> list[Answer]:
-            replies = self._same(_parsed(AnswersReply, text)).answers
+            replies = self.same(parsed(AnswersReply, text)).answers
             return [self._answer(one, bound) for one, bound in zip(replies, bounds, strict=True)]
 
         asked = body.model_copy(update={"max_credits": most})
@@ -206,21 +206,21 @@ class Calls:
 
     def quote_exactly(self, batch: object) -> Call[ExactQuote]:
         listed = batch if isinstance(batch, list | tuple) else [batch]
-        body = _checked(
+        body = checked(
             ExactBody,
             questions=[question_json(one) for one in listed],
             facts_id=self.facts.facts_id,
         )
 
         def read(text: bytes) -> ExactQuote:
-            return ExactQuote.of(_parsed(ExactQuoteReply, text))
+            return ExactQuote.of(parsed(ExactQuoteReply, text))
 
         return Call("POST", self.path("exact/quote"), read, body)
 
     def ask_exactly(self, batch: object, key: str | None) -> Call[list[Answer]]:
         listed = [as_statistic(one) for one in batch] if isinstance(batch, list | tuple) else None
         asked = [as_statistic(batch)] if listed is None else listed
-        body = _checked(
+        body = checked(
             ExactBody,
             questions=[question_json(one) for one in asked],
             figures=False,
@@ -228,7 +228,7 @@ class Calls:
         )
 
         def read(text: bytes) -> list[Answer]:
-            replies = self._same(_parsed(AnswersReply, text)).answers
+            replies = self.same(parsed(AnswersReply, text)).answers
             return [
                 self._answer(one, self.facts.bind(question, whole=one.whole))
                 for one, question in zip(replies, asked, strict=True)
@@ -237,8 +237,8 @@ class Calls:
         return Call("POST", self.path("exact"), read, body, key=key_of(key))
 
     def reserve(self, credits: Credits) -> Call[ReservationReply]:
-        body = _checked(ReserveBody, credits=positive(credits, "credits"))
-        read = lambda text: _parsed(ReservationReply, text)  # noqa: E731
+        body = checked(ReserveBody, credits=positive(credits, "credits"))
+        read = lambda text: parsed(ReservationReply, text)  # noqa: E731
         return Call("POST", self.path("reservations"), read, body, key=key_of(None), again=False)
 
     def give_back(self, reservation: str) -> Call[None]:
@@ -246,13 +246,13 @@ class Calls:
 
     def statement(self) -> Call[Statement]:
         return Call(
-            "GET", self.path("statement"), lambda text: Statement.of(_parsed(StatementReply, text))
+            "GET", self.path("statement"), lambda text: Statement.of(parsed(StatementReply, text))
         )
 
     def ledger(self, after: int, limit: int) -> Call[LedgerReply]:
         params = {"after": after, "limit": limit}
         return Call(
-            "GET", self.path("ledger"), lambda text: _parsed(LedgerReply, text), params=params
+            "GET", self.path("ledger"), lambda text: parsed(LedgerReply, text), params=params
         )
 
     def receipt(self, number: int) -> Call[Paper]:
@@ -260,14 +260,14 @@ class Calls:
             raise InvalidQuery(f"a receipt has a number from 1, got {number!r:.40}")
 
         def read(text: bytes) -> Paper:
-            found = _parsed(ReceiptJson, text)
+            found = parsed(ReceiptJson, text)
             return Paper(found.receipt, found.signature)
 
         return Call("GET", self.path(f"receipts/{number}"), read)
 
     def remaining(self) -> Call[Fraction]:
         return Call(
-            "GET", self.path("schema"), lambda text: _parsed(SchemaReply, text).remaining_exact
+            "GET", self.path("schema"), lambda text: parsed(SchemaReply, text).remaining_exact
         )
 
     def grant(self, form: Mapping[str, Any]) -> Call[Granted]:
@@ -279,7 +279,7 @@ class Calls:
 
 def facts_call(path: str) -> Call[Facts]:
     def read(text: bytes) -> Facts:
-        found = _parsed(SchemaReply, text)
+        found = parsed(SchemaReply, text)
         schema, promise = Schema.from_json(found.facts), Promise.from_json(found.promise)
         return Facts(
             found.table, schema, promise.about(schema.unit), found.size, found.facts_id or None
@@ -290,7 +290,7 @@ def facts_call(path: str) -> Call[Facts]:
 
 def tables_call() -> Call[list[str]]:
     def read(text: bytes) -> list[str]:
-        return [line.name for line in _parsed(TablesReply, text).tables]
+        return [line.name for line in parsed(TablesReply, text).tables]
 
     return Call("GET", "/v1/tables", read)
 
@@ -312,7 +312,7 @@ def _most(credits: Credits | None) -> Fraction | None:
     return Fraction(0) if credits == 0 else _amount(credits)
 
 
-def _checked(kind: type[M], **fields: Any) -> M:
+def checked(kind: type[M], **fields: Any) -> M:
     """A body, or what is wrong with it as local code says it."""
     try:
         return kind(**fields)
@@ -330,7 +330,7 @@ class Garbled(Exception):
     """A reply that is none of ours."""
 
 
-def _parsed(kind: type[M], text: bytes) -> M:
+def parsed(kind: type[M], text: bytes) -> M:
     try:
         return kind.model_validate_json(text)
     except ValidationError:

@@ -14,12 +14,15 @@ import httpx
 from sulq.accounting.pricing import positive
 from sulq.client.addresses import Address, address_of, bearer
 from sulq.client.calls import Calls, Credits, facts_call, tables_call
+from sulq.client.finding import Declared, Finding, RemoteAlert, alert_of, numbered
 from sulq.client.plans import RemotePlan
 from sulq.client.sending import Line, Sender, options
 from sulq.client.values import ExactQuote, Granted, Statement
 from sulq.dummies import dummy_rows
 from sulq.errors import InvalidQuery
+from sulq.finds import Keys, KeysQuote, Top
 from sulq.oracle import Answer, Quote, credits_text
+from sulq.query.expressions import Expression
 from sulq.query.statistics import count
 from sulq.schema.columns import Schema
 from sulq.schema.promise import Promise
@@ -174,11 +177,75 @@ class Remote:
         """What an exact answer would be and do, free; `UnsafeExactly` if it would be refused."""
         return self._line.send(self._calls.quote_exactly(batch))
 
+    @property
+    def declaration(self) -> tuple[tuple[str, ...], ...] | None:
+        """The questions that may be asked exactly: batches, of which one may be; None if none."""
+        return self._line.send(self._finding.declaration()).menu
+
+    def declare_exactly(self, *menu: object) -> Declared:
+        """Fix what may be asked exactly, before anything is answered; the owner's."""
+        return self._line.send(self._finding.declare(menu))
+
     def reserve(self, credits: Credits) -> RemoteReserved:
         """Set credits aside: `with db.reserve(40) as reserved:`; the unspent go back at the end."""
         found = self._line.send(self._calls.reserve(credits))
         calls = Calls(self._calls.facts, self._calls.path, found.id)
         return RemoteReserved(self._line, self._address, calls)
+
+    # --- besides sums ---------------------------------------------------------------------------
+
+    def quote_keys(self, column: object, **terms: Any) -> KeysQuote:
+        """Price and threshold of `keys`; free, and no row is read."""
+        return self._line.send(self._finding.quote_keys(column, terms))
+
+    def keys(self, column: object, *, key: str | None = None, **terms: Any) -> Keys:
+        """Counts by keys that nobody declared, of those that many rows share; charged."""
+        return self._line.send(self._finding.keys(column, key, terms))
+
+    def top(
+        self,
+        of: Expression | str,
+        *,
+        by: object = None,
+        k: int = 1,
+        edges: Sequence[object] | None = None,
+        credits: Credits | None = None,
+        key: str | None = None,
+    ) -> Top:
+        """Which cells have the largest count or total, names only; charged."""
+        return self._line.send(self._finding.top(of, by, k, edges, credits, key))
+
+    def alert(
+        self,
+        question: object,
+        *,
+        above: object,
+        firings: int = 1,
+        credits: Credits = 1,
+        keep: bool = True,
+        key: str | None = None,
+    ) -> RemoteAlert[bool]:
+        """Arm an alert, charged in full; a server keeps it whatever `keep` says."""
+        call = self._finding.arm(question, above, firings, credits, key)
+        return alert_of(self._line.send(call), self._check)
+
+    def alerts(self) -> list[RemoteAlert[bool]]:
+        """The alerts that you have armed there."""
+        found = self._line.send(self._finding.alerts())
+        return [alert_of(line, self._check) for line in found.alerts]
+
+    def kept_alert(self, number: int) -> RemoteAlert[bool]:
+        """The one with this number."""
+        return numbered(self.alerts(), number)
+
+    def _check(self, alert: RemoteAlert[bool], question: object, key: str | None) -> bool:
+        found = self._line.send(self._finding.check(alert.number, question, key))
+        alert.left = found.left
+        return found.fired
+
+    @property
+    def _finding(self) -> Finding:
+        return Finding(self._calls)
 
     # --- the books ------------------------------------------------------------------------------
 

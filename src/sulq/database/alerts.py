@@ -22,11 +22,12 @@ from sulq.database.holding import hold
 from sulq.database.keeping import Keeper, keeper_for, kept
 from sulq.engines.engine import check_read, check_source
 from sulq.errors import InvalidQuery, Refused
+from sulq.finds import alert_margin
 from sulq.ledger.budgets import OWNER
 from sulq.noise.distributions import DiscreteLaplace, law_from_json
 from sulq.noise.entropy import OsBits
 from sulq.noise.samplers import perturb
-from sulq.oracle import check_confidence, credits_text
+from sulq.oracle import credits_text
 from sulq.query.spelling import question_text
 from sulq.query.sum_query import FORMAT, SumQuery, digest_of
 from sulq.schema.binding import BoundQuery
@@ -38,6 +39,8 @@ if TYPE_CHECKING:
 
 MOST_CHECKS = 100_000
 """Different questions that one alert compares: each is remembered."""
+KEPT_CHECKS = 10_000
+"""Of a kept alert: all of them are written at each check."""
 Credits = Fraction | int | float
 
 
@@ -82,6 +85,16 @@ class Alert:
         return int(self.receipt.seq)
 
     @property
+    def asked(self) -> BoundQuery:
+        """What it was armed on."""
+        return self._asked
+
+    @property
+    def laws(self) -> tuple[DiscreteLaplace, DiscreteLaplace]:
+        """The noise of the level, and of each check."""
+        return self._first, self._fresh
+
+    @property
     def question(self) -> str:
         """What it was armed on, in SQL spelling."""
         return question_text(self._asked.text)
@@ -113,8 +126,9 @@ class Alert:
                 raise Refused("this alert has fired as often as was paid for; arm it again")
             if bound.digest in self._below:
                 return False
-            if len(self._below) >= MOST_CHECKS:
-                raise Refused(f"an alert compares {MOST_CHECKS} questions at most; arm a new one")
+            most = MOST_CHECKS if self._keeper is None else KEPT_CHECKS
+            if len(self._below) >= most:
+                raise Refused(f"this alert compares {most} questions at most; arm a new one")
             self._database.ledger.check_asker(self.receipt.body["analyst"])
             check_source(self._database.engine)
             total = self._database.engine.prepare(bound.sums)()[0]
@@ -147,12 +161,7 @@ class Alert:
 
     def margin(self, confidence: float = 0.95, checks: int = 1) -> float:
         """With this confidence so many checks are right about sums this far from the level."""
-        check_confidence(confidence)
-        if isinstance(checks, bool) or not isinstance(checks, int) or checks < 1:
-            raise InvalidQuery(f"checks must be a whole number above 0, got {checks!r:.40}")
-        wrong = (1 - confidence) / 2
-        first = self._first.half_width(1 - wrong)
-        return (first + self._fresh.half_width(1 - wrong / checks)) * float(self.step)
+        return alert_margin(self.laws, self.step, confidence, checks)
 
     def __repr__(self) -> str:
         state = f"{self._left} of {self.firings} firings left"
@@ -240,7 +249,7 @@ def _kept_form(
             ):
                 raise Refused(f"the key {key!r:.60} was used for another alert; use a new key")
             return known, form
-    keeper = keeper_for(database, wanted["arming"])
+    keeper = keeper_for(database, wanted["arming"], analyst)
     form = {
         "analyst": analyst,
         "key": key,

@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from sulq.database.database import Database
 
 
+MOST_KEPT = 200
+"""Alerts of one analyst; who arms one more loses those that have fired."""
+
+
 @dataclass(frozen=True, slots=True)
 class Keeper:
     """The file of one alert, and the ledger that counts its firings."""
@@ -106,12 +110,17 @@ def facts_of(database: Database) -> str:
     return f"{database.ledger.header.version}.{database.ledger._generation}"
 
 
-def keeper_for(database: Database, arming: str) -> Keeper:
+def keeper_for(database: Database, arming: str, analyst: str) -> Keeper:
     """A place for a new alert."""
     if database.ledger._book.file is None:
         raise InvalidQuery(
             "a ledger in memory ends with its process, and its alerts with it; leave keep out"
         )
+    if len(kept(database, analyst)) >= MOST_KEPT:
+        for spent in [one for one in kept(database, analyst) if one.fired() >= one.form["firings"]]:
+            spent.path.unlink(missing_ok=True)
+        if len(kept(database, analyst)) >= MOST_KEPT:
+            raise Refused(f"{MOST_KEPT} alerts of yours are armed; let some fire first")
     return Keeper(database, private_directory("alerts", named(facts_of(database))) / arming)
 
 

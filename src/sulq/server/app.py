@@ -8,7 +8,14 @@ from contextlib import asynccontextmanager
 from fastapi import FastAPI
 
 from sulq.database import Database
-from sulq.server import routes_about, routes_ask, routes_drafts, routes_grants, routes_tables
+from sulq.server import (
+    routes_about,
+    routes_ask,
+    routes_drafts,
+    routes_finding,
+    routes_grants,
+    routes_tables,
+)
 from sulq.server.access import Access
 from sulq.server.console import mount_console
 from sulq.server.edge import Edge
@@ -28,6 +35,7 @@ ROUTERS = (
     routes_about.router,
     routes_tables.router,
     routes_ask.router,
+    routes_finding.router,
     routes_grants.router,
     routes_drafts.router,
 )

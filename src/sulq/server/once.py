@@ -12,8 +12,9 @@ from sulq.errors import EngineFailed, SulqError
 from sulq.server.problems import Problem, out_of_order, problem_of
 from sulq.server.replies import Kept, Name, Replies
 from sulq.wire import AnswerReply, AnswersReply, SqlReply
+from sulq.wire.finding import Paid
 
-Charged = AnswerReply | AnswersReply | SqlReply
+Charged = AnswerReply | AnswersReply | SqlReply | Paid
 
 
 def once(

@@ -127,8 +127,8 @@ class Service:
                 body.sql, table=table, lookups=body.lookups, credits=body.credits, **terms
             )
             return stamped(sql_quote_reply(found), database)
-        question = self._question(body.question)
-        self._bound(caller, table, question)
+        question = self.question(body.question)
+        self.bound(caller, table, question)
         quote = oracle.quote(question, within=body.within, credits=body.credits, **terms)
         return stamped(quote_reply(quote, body.confidence), database)
 
@@ -138,7 +138,7 @@ class Service:
     def quote_exactly(self, caller: Caller, table: str, body: ExactBody) -> ExactQuoteReply:
         database = self.database(caller, table)
         check_facts(database, body.facts_id)
-        batch = [self._question(one) for one in body.questions]
+        batch = [self.question(one) for one in body.questions]
         return exact_quote_reply(database.quote_exactly(batch))
 
     # --- questions: charged, once per key -------------------------------------------------------
@@ -146,8 +146,8 @@ class Service:
     def asked(self, caller: Caller, table: str, body: AskBody, key: str) -> Asked:
         """One question. What is refused here is refused free."""
         oracle = self.oracle(caller, table, body.reservation, body.facts_id)
-        question = self._question(body.question)
-        bound = self._bound(caller, table, question)
+        question = self.question(body.question)
+        bound = self.bound(caller, table, question)
         terms: dict[str, Any] = {
             "within": body.within,
             "confidence": body.confidence,
@@ -175,7 +175,7 @@ class Service:
             "table": table,
         }
         quote = real.quote_sql(body.sql, **terms)
-        bounds: list[Paced] = [self._bound(caller, table, each) for each in quote.plan.questions]
+        bounds: list[Paced] = [self.bound(caller, table, each) for each in quote.plan.questions]
         if quote.plan.undeclared is not None:
             where = where_of(quote.plan)
             bounds = [self.wide(caller, table, count(quote.plan.undeclared, where=where))]
@@ -212,8 +212,8 @@ class Service:
     def asked_exactly(self, caller: Caller, table: str, body: ExactBody, key: str) -> Asked:
         """A declared batch without noise; it has no price of its own."""
         oracle = self.oracle(caller, table, None, body.facts_id)
-        batch = [self._question(one) for one in body.questions]
-        bounds = [self._bound(caller, table, question) for question in batch]
+        batch = [self.question(one) for one in body.questions]
+        bounds = [self.bound(caller, table, question) for question in batch]
 
         def work() -> AnswersReply:
             answers = oracle.ask_exactly(batch)
@@ -333,10 +333,10 @@ class Service:
 
     # --- reading requests -----------------------------------------------------------------------
 
-    def _question(self, body: QuestionBody | None) -> Statistic:
+    def question(self, body: QuestionBody | None) -> Statistic:
         return question_of({} if body is None else body.model_dump())
 
-    def _bound(self, caller: Caller, table: str, question: object) -> BoundQuery:
+    def bound(self, caller: Caller, table: str, question: object) -> BoundQuery:
         bound = self.database(caller, table).bind(question)
         check_width(bound, self.settings)
         return bound
@@ -350,8 +350,8 @@ class Service:
 
     def _plan(self, caller: Caller, table: str, body: PlanBody) -> Any:
         oracle = self.oracle(caller, table, body.reservation, body.facts_id)
-        questions = [self._question(one) for one in body.questions]
-        check_together([self._bound(caller, table, one) for one in questions], self.settings)
+        questions = [self.question(one) for one in body.questions]
+        check_together([self.bound(caller, table, one) for one in questions], self.settings)
         return oracle.plan(
             questions,
             credits=body.credits,

@@ -1,0 +1,118 @@
+"""Keys, choices and alerts on the clock: how long a reply is held follows from public facts."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pandas as pd
+import pytest
+from tests.server.test_pacing import MACHINE
+
+from sulq import Category, Database, InvalidQuery, Number, Promise, Schema, col, count, histogram
+from sulq.accounting.delay import delay_for
+from sulq.database import alerts
+from sulq.database.delaying import delayed
+from sulq.server.access import Access, Caller, Role
+from sulq.server.finding import asked_alert, asked_check, asked_keys, asked_top
+from sulq.server.limits import Settings
+from sulq.server.pacing import Clock, Delayed, Unpaced, Wide, check_lasting
+from sulq.server.replies import Replies
+from sulq.server.service import Service
+from sulq.server.tables import Tables
+from sulq.wire import SqlBody, question_json
+from sulq.wire.bodies import QuestionBody
+from sulq.wire.finding import AlertBody, CheckBody, KeysBody, TopBody
+
+ROWS = 3_000
+SCHEMA = Schema(Number("age", 0, 120, step=1), Category("note"), Category("town", ["a", "b"]))
+PROMISE = Promise(1, "1e-6", queries=1000)
+OWNER = Caller("owner", Role.OWNER, None, "id")
+OLD = QuestionBody(**question_json(count(where=col("age") >= 50)))
+
+
+def table(notes, promise=PROMISE, schema=SCHEMA, ledger=":memory:"):
+    place = np.arange(ROWS)
+    towns = np.where(place % 3 == 0, "a", "b")
+    rows = pd.DataFrame({"age": place % 80, "note": notes, "town": towns})
+    return Database.open(rows, schema, promise, ledger, name="people")
+
+
+@pytest.fixture
+def service(tmp_path):
+    """Two tables with the same public facts: one key, and a key for each row."""
+    tables = {
+        "one": table(["same"] * ROWS, ledger=tmp_path / "one"),
+        "many": table([f"key {i}" for i in range(ROWS)], ledger=tmp_path / "many"),
+    }
+    made = Service(Tables(tables), Access.open(), Replies.open(), Settings(pacing=False))
+    yield made
+    made.close()
+    made.access.close()
+    for each in tables.values():
+        each.close()
+
+
+def test_how_long_keys_are_held_does_not_tell_how_many_there_are(service):
+    found = {}
+    for name in ("one", "many"):
+        paced = Clock.of(service.tables[name], machine=MACHINE)
+        asked = asked_keys(service, OWNER, name, KeysBody(column="note"), "k" * 8)
+        (wide,) = asked.bounds
+        assert isinstance(wide, Wide)
+        found[name] = paced.ticks(wide)
+        plain = paced.ticks(wide.bound)
+        # every row may have a key of its own, and each takes its time
+        assert found[name] * paced.tick >= 4 * ROWS * MACHINE.coordinate > plain * paced.tick / 2
+    assert found["one"] == found["many"] > 1
+
+
+def test_a_statement_by_open_text_is_paced_as_keys_are(service):
+    body = SqlBody(sql="SELECT note, COUNT(*) FROM one WHERE age > 3 GROUP BY note")
+    (wide,) = service.asked_sql(OWNER, "one", body, "k" * 8).bounds
+    assert isinstance(wide, Wide) and wide.numbers == ROWS
+
+
+def test_what_would_be_held_too_long_is_refused_free(service):
+    schema = Schema(Number("age", 0, 120, step=1), Category("note"), Category("town", ["a", "b"]))
+    hidden = Promise(1, "1e-6", queries=1000, neighbours="add-remove")
+    with table(["x", "y", "z"] * (ROWS // 3), hidden, schema) as far:
+        wide = Wide(far.bind(count("note")), far.schema.at_most)
+        with pytest.raises(InvalidQuery, match="held for more than 60 seconds"):
+            check_lasting(Clock.of(far, machine=MACHINE), wide, Settings())
+        check_lasting(Unpaced(), wide, Settings())
+
+
+def test_a_random_delay_covers_sums_only(service):
+    delay = delay_for(service.tables["one"].calibration, Fraction(1, 1000))
+    assert delayed(service.tables["one"], delay).calibration.timing == delay.loss
+    service._clocks["one"] = Delayed(delay)
+    top = TopBody(question=QuestionBody(**question_json(histogram("town"))))
+    for asked in (
+        lambda: asked_keys(service, OWNER, "one", KeysBody(column="note"), "k" * 8),
+        lambda: asked_top(service, OWNER, "one", top, "k" * 8),
+        lambda: asked_alert(service, OWNER, "one", AlertBody(question=OLD, above=5), "k" * 8),
+        lambda: asked_check(service, OWNER, "one", 1, CheckBody(), "k" * 8),
+    ):
+        with pytest.raises(InvalidQuery, match="charged for sums only"):
+            asked()
+
+
+def test_checks_hold_before_the_ledger_shows_that_one_fired(service, monkeypatch):
+    """The moment of the event is public: `hold` comes before it, fired or not."""
+    order = []
+    monkeypatch.setattr(alerts, "hold", lambda: order.append("hold"))
+    database = service.tables["one"]
+    armed = asked_alert(
+        service, OWNER, "one", AlertBody(question=OLD, above=-(9**9), credits=3), "k" * 8
+    ).work()
+    head = database.ledger.head
+    settle = database.ledger.settle
+    monkeypatch.setattr(
+        database.ledger, "settle", lambda *given: (order.append("told"), settle(*given))[1]
+    )
+    asked = asked_check(service, OWNER, "one", armed.number, CheckBody(), "c" * 8)
+    assert asked.bounds[0].digest == database.bind(count(where=col("age") >= 50)).digest
+    assert asked.work().fired
+    assert order == ["hold", "told"]
+    assert database.ledger.head > head
