@@ -67,3 +67,25 @@ def test_the_policy_reads_back_and_refuses_other_words(policy):
     policy.write_text(POLICY.replace("= true", '= "yes"'))
     with pytest.raises(InvalidQuery, match="true or false"):
         read_policy(policy)
+
+
+def test_the_command_line_opens_all_tables_that_people_share(policy):
+    shared = {
+        "population": "{name = 'town', epsilon = 1, delta = 1e-6, queries = 5, persons = true}"
+    }
+    shared["unit"] = "{column = 'id', max_rows = 1}"
+    more = "".join(f"{key} = {value}\n" for key, value in shared.items())
+    text = ""
+    for name in ("people", "patients"):
+        data = frame(50, seed=len(name)).assign(id=range(len(name), len(name) + 50))
+        data.to_parquet(policy.with_name(f"{name}.parquet"))
+        table = POLICY.replace("[people]", f"[{name}]").replace("people.parquet", f"{name}.parquet")
+        text += table.replace("individual = true\n", f"individual = true\n{more}")
+    policy.write_text(text)
+    for words in (("people", "count"), ("patients", "count"), ("people", "mean", "age")):
+        asked = run("ask", *words)
+        assert asked.exit_code == 0, asked.output
+    found = run("balances", "patients", "--json")
+    assert found.exit_code == 0, found.output
+    spent = json.loads(found.stdout)["people"]
+    assert sum(spent) == 50 and spent[1] == 2  # two are patients alone, and paid for one count

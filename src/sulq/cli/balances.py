@@ -17,7 +17,7 @@ def register(app: typer.Typer, role: str) -> None:
 @guarded
 def balances(name: TableName = None, policy: Policy = POLICY, as_json: Json = False) -> None:
     """How many people have spent how much of their own balance. For the owner's eyes alone."""
-    from sulq.cli.opening import database_of, named
+    from sulq.cli.opening import companions, database_of, named
     from sulq.database.reading import spent_by_people
     from sulq.errors import InvalidQuery, Refused
     from sulq.server.presence import serving
@@ -27,7 +27,7 @@ def balances(name: TableName = None, policy: Policy = POLICY, as_json: Json = Fa
         raise InvalidQuery(f"{source.name} has one account for all: `sulq ledger` shows it")
     if (server := serving(source.ledger_path)) is not None:
         raise Refused(f"the server at {server.url} has the ledger of {source.name}: stop it first")
-    with database_of(source, source.ledger_path) as database:
+    with companions(source), database_of(source, source.ledger_path) as database:
         found = spent_by_people(database)
     ends = [f"{10 * bar} to {10 * (bar + 1)} %" for bar in range(len(found))]
     if as_json:

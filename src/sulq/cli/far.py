@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sulq.cli.opening import asked_of, named, opened, quoting
+from sulq.cli.opening import asked_of, companions, named, opened, quoting
 from sulq.cli.screen import at_the_end, credits_text, facts, show, show_json, table
 from sulq.errors import InvalidQuery
 from sulq.policy import TablePolicy
@@ -102,7 +102,7 @@ def asker(
             raise InvalidQuery("over --url the token says who asks; leave --as out")
         yield source.remote
         return
-    with opened(source) if publish else quoting(source) as database:
+    with companions(source), opened(source) if publish else quoting(source) as database:
         yield database if analyst is None else database.as_analyst(analyst)
 
 

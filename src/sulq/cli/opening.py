@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from difflib import get_close_matches
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from sulq.cli.screen import promise_text, talk
 from sulq.database import Database
 from sulq.errors import InvalidQuery, Refused, UnsafeExactly
 from sulq.exact import Assumptions
-from sulq.ledger.inspection import is_there
+from sulq.ledger.inspection import inspect, is_there
 from sulq.ledger.places import place_name
 from sulq.policy import TablePolicy, read_policy
 from sulq.query.statistics import Statistic
@@ -73,6 +73,18 @@ def opened(table: TablePolicy) -> Iterator[Database]:
             if analyst not in known and now.closed is None:
                 database.grant(analyst, credits)
         yield database
+
+
+@contextmanager
+def companions(table: TablePolicy) -> Iterator[None]:
+    """The tables whose people pay from the same balances, open meanwhile: those with charges."""
+    with ExitStack() as stack:
+        if table.companions and is_there(table.ledger_path):
+            known = inspect(table.ledger_path).statements
+            for other in table.companions:
+                if other.name in known and known[other.name].entries:
+                    stack.enter_context(database_of(other, other.ledger_path))
+        yield
 
 
 def database_of(

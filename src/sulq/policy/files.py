@@ -7,6 +7,7 @@ import json
 import re
 import tomllib
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
@@ -41,7 +42,11 @@ def read_policy(path: str | Path) -> dict[str, TablePolicy]:
         raise InvalidQuery(f"the policy file {path} is not valid TOML: {where}") from None
     if not facts:
         raise InvalidQuery(f"the policy file {path} declares no table; `sulq init FILE` writes one")
-    return {name: TablePolicy.read(name, table, path.parent) for name, table in facts.items()}
+    found = {name: TablePolicy.read(name, table, path.parent) for name, table in facts.items()}
+    return {
+        name: replace(table, companions=tuple(filter(table.shares_people, found.values())))
+        for name, table in found.items()
+    }
 
 
 def write_policy(

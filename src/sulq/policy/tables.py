@@ -46,6 +46,7 @@ class TablePolicy:
     individual: bool = False
     remote: bool = False
     version_budget: Fraction | None = None
+    companions: tuple[TablePolicy, ...] = field(default=(), compare=False, repr=False)
 
     @classmethod
     def of(
@@ -107,6 +108,16 @@ class TablePolicy:
     def source_path(self) -> str:
         """The source where it lies; addresses such as postgresql://... stay as they are."""
         return self.source if "://" in self.source else str(self.home / self.source)
+
+    def shares_people(self, other: TablePolicy) -> bool:
+        """True if people pay for both from balances of their own."""
+        return (
+            self.population is not None
+            and self.population.persons
+            and other.population == self.population
+            and other.ledger_path == self.ledger_path
+            and other.name != self.name
+        )
 
     @property
     def rows(self) -> str | Remote:
