@@ -54,7 +54,7 @@ STATISTICS: Lines = {
     ),
     exp.CountIf: ("`COUNT_IF(c)`, `COUNTIF(c)`", "rows where c is true"),
     exp.Sum: ("`SUM(x)`", "NULL adds nothing; **of no rows it is 0**, not NULL"),
-    exp.Avg: ("`AVG(x)`", "NULL is skipped; of no rows the middle of the range, with a note"),
+    exp.Avg: ("`AVG(x)`", "NULL is skipped; of no rows, for all to see, unknown"),
     exp.Variance: ("`VARIANCE(x)`, `VAR_SAMP(x)`", "of a sample, n - 1"),
     exp.VariancePop: ("`VAR_POP(x)`", "of the rows themselves"),
     exp.Stddev: ("`STDDEV(x)`", "its root, of a sample"),

@@ -218,7 +218,7 @@ class Recall:
 
     def _itself(self, bound: BoundQuery, wanted: Price, analyst: str) -> Found | None:
         """A stored answer of several sums stays the answer: what others add is bounded loosely."""
-        if len(bound.terms) < 2 or bound.tree is not None:
+        if sum(term.unit > 0 for term in bound.terms) < 2 or bound.tree is not None:
             return None
         stored = self.stored(bound, wanted, analyst)
         if stored is None or not self.ledger.paid(analyst, bound.digest, stored.noise):

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from sulq.accounting.pricing import noise_text
 from sulq.errors import InvalidQuery
+from sulq.noise.distributions import NoNoise
 from sulq.oracle import Answer
 from sulq.sql.calculating import Value, calculated, order_of, plain
 from sulq.sql.estimates import (
@@ -29,7 +30,6 @@ from sulq.sql.estimates import (
     variance,
 )
 from sulq.sql.forms import UNKNOWN
-from sulq.sql.pointing import outputs_of
 from sulq.sql.recipes import Mean, Persons, Plan, Public, Quantile, Recipe, Total, Variance
 from sulq.sql.select import (
     Aggregate,
@@ -60,7 +60,6 @@ class Evaluation:
     _steps: dict[int, list[float]] = field(default_factory=dict)
     _values: dict[int, NDArray[Any]] = field(default_factory=dict)
     _names: dict[int, str] = field(default_factory=dict)
-    _whole: list[int] | None = None  # where COUNT(*) stands, if it is asked
 
     def rows(self) -> list[tuple[Value, ...]]:
         """The result: HAVING, then totals over what it left, ORDER BY, OFFSET and LIMIT."""
@@ -153,21 +152,11 @@ class Evaluation:
 
     def _empty(self, cell: Cell) -> bool:
         """Whether everybody knows that the cell has no rows: a count without noise is 0."""
-        if self._whole is None:
-            found = [
-                recipe.parts[0][0]
-                for aggregate in outputs_of(self.plan.select)
-                if aggregate.kind == "count" and aggregate.of is None and aggregate.where is None
-                if isinstance(recipe := self.plan.recipes[id(aggregate)], Total)
-            ]
-            self._whole = [place for place in found[:1] if self._is_exact(place, len(cell))]
-        return bool(self._whole) and _is_nothing(self._draw(self._whole[0], cell))
-
-    def _is_exact(self, place: int, axes: int) -> bool:
-        question, position = self.plan.places[place]
-        if question not in self._steps:
-            self._open(question, axes)
-        return not self.answers[question].sources and not self._steps[question][position]
+        if self.plan.whole is None:
+            return False
+        question, position = self.plan.places[self.plan.whole]
+        exact = isinstance(self.answers[question].laws[position], NoNoise)
+        return exact and self._draw(self.plan.whole, cell).value == 0
 
     def _limits(self, low: float, high: float) -> tuple[float, float]:
         if math.isinf(self.most):
@@ -177,7 +166,7 @@ class Evaluation:
     def _mean(self, recipe: Mean, cell: Cell) -> Estimate:
         counted = self._draw(recipe.counted, cell, 0.0, self.most)
         summed = self._draw(recipe.centred, cell)
-        if _is_nothing(counted):
+        if _is_nothing(counted) or self._empty(cell):
             return _anything(recipe.low, recipe.high)
         if isinstance(counted, Noisy) and isinstance(summed, Noisy):
             return mean(counted, summed, recipe.middle, recipe.low, recipe.high)
@@ -188,7 +177,8 @@ class Evaluation:
         counted = self._draw(of.counted, cell, 0.0, self.most)
         summed = self._draw(of.centred, cell)
         squares = self._draw(recipe.squared, cell) + counted * recipe.square_middle
-        if _is_nothing(counted):
+        nothing = _is_nothing(counted) or self._empty(cell)
+        if nothing:
             found = _anything(0.0, ((of.high - of.low) / 2) ** 2)
         elif (
             isinstance(counted, Noisy) and isinstance(summed, Noisy) and isinstance(squares, Noisy)
@@ -197,7 +187,9 @@ class Evaluation:
         else:
             widest = ((of.high - of.low) / 2) ** 2
             found = _cut(squares / counted - power(summed / counted, 2), (0.0, widest))
-        if recipe.sample and counted.value > 2:  # n / (n - 1): next to nothing where n is known
+        if (
+            recipe.sample and counted.value > 2 and not nothing
+        ):  # n / (n - 1): next to nothing where n is known
             factor = counted.value / (counted.value - 1)
             found = Made((found,), lambda x: x * factor, lambda e: (e[0] * factor, e[1] * factor))
         return root(found) if recipe.root else found
@@ -256,6 +248,8 @@ class Evaluation:
         of = found[cell] if cell else found
         name = frozenset([(self._name(recipe.question), *cell)])
         limits = (float(of.edges[0]), float(of.edges[-1]))
+        if self._empty(cell):
+            return _anything(limits[0], float(of.edges[-1 - of.steps]))
         share = recipe.share
         rank = partial(of.rank_error, share)
         said = "" if of.cdf()[0][-1] > 0 else UNKNOWN  # perhaps there are no rows at all
@@ -272,10 +266,8 @@ def _is_nothing(counted: Estimate) -> bool:
 
 
 def _anything(low: float, high: float) -> Estimate:
-    """What is said of no rows: all that is possible."""
-    return Stated(
-        (low + high) / 2, lambda c: (low, high), (low, high), frozenset(), "no row matches"
-    )
+    """What is said of no rows, as NULL: no value, and all that is possible."""
+    return Stated(math.nan, lambda c: (low, high), (low, high), frozenset(), "no row matches")
 
 
 def _ends_at(answer: Answer, confidence: float, at: Cell) -> tuple[float, float]:

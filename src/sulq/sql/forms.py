@@ -194,7 +194,8 @@ class Ratio(Estimate):
         low, high = self.limits
         if self._known:
             return min(max(self.top.number / self.bottom.number, low), high)
-        return (low + high) / 2 if math.isfinite(high - low) else math.nan
+        halfway = self.bottom.draws and math.isfinite(high - low)  # by 0, for all to see: NULL
+        return (low + high) / 2 if halfway else math.nan
 
     @property
     def standard_error(self) -> float | None:

@@ -7,6 +7,7 @@ Nothing here reads data.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -15,7 +16,8 @@ from sulq.errors import InvalidQuery
 from sulq.query import canonical
 from sulq.query.expressions import Column, Expression, Literal, Operation, lit, operation
 from sulq.query.statistics import RESOLUTION, Statistic
-from sulq.query.sum_query import SumQuery, clip_of, group
+from sulq.query.sum_query import MOST_TERMS, SumQuery, clip_of, group
+from sulq.schema.binding import MOST_CELLS
 from sulq.schema.columns import Schema
 from sulq.schema.rows import RowBinder
 from sulq.sql.buckets import columns_of
@@ -86,9 +88,12 @@ class _Planner:
     notes: dict[str, None] = field(default_factory=dict)
     ranges: dict[str, tuple[float, float, str]] = field(default_factory=dict)
     binder: RowBinder = field(init=False)
+    all_rows: bool = field(init=False)
 
     def __post_init__(self) -> None:
         self.binder = RowBinder(self.schema)
+        rows = self.select.rows
+        self.all_rows = not self.select.groups and canonical.truth(rows) is canonical.TRUE
 
     def note_mean(self, aggregate: Aggregate) -> None:
         """Where a mean is asked, a sum of the same is read off its parts."""
@@ -127,7 +132,7 @@ class _Planner:
 
     def _count(self, aggregate: Aggregate) -> Recipe:
         of = aggregate.of if aggregate.of is not None and nullable(aggregate.of) else None
-        everything = of is None and aggregate.where is None and self._all_rows()
+        everything = of is None and aggregate.where is None and self.all_rows
         if everything and self.size is not None:
             self.notes["the number of rows is public"] = None
             return Public(self.size)
@@ -238,7 +243,7 @@ class _Planner:
     # --- persons --------------------------------------------------------------------------------
 
     def _person_count(self, aggregate: Aggregate) -> None:
-        if self._all_rows() and aggregate.where is None and self.everybody is not None:
+        if self.all_rows and aggregate.where is None and self.everybody is not None:
             self.notes["the number of persons is public"] = None
             self.recipes[id(aggregate)] = Public(self.everybody)
             return
@@ -249,9 +254,6 @@ class _Planner:
             once = clip_of((0, 1))
             self.persons[key] = SumQuery((ONE,), self._rows(further), groups, clip=once)
         self.counted.append((aggregate, key))
-
-    def _all_rows(self) -> bool:
-        return canonical.truth(self.select.rows) is canonical.TRUE and not self.select.groups
 
     # --- distributions --------------------------------------------------------------------------
 
@@ -277,7 +279,19 @@ class _Planner:
             return Quantile(question, float(aggregate.share or 0), kind=kind)
         return Quantile(question, None, aggregate.kind == "max", kind)
 
+    def _public_count(self) -> int | None:
+        """The term that counts a cell's rows, where all can see them: free, and it tells which
+        cells are empty. G.2.1"""
+        groups = [grouping.group.of for grouping in self.select.groups]
+        named = columns_of(self.select.rows).union(*map(columns_of, groups))
+        if self.size is None or self.all_rows or not all(self.schema[n].public for n in named):
+            return None
+        cells = math.prod(len(grouping.labels) for grouping in self.select.groups)
+        more = len(self.terms) + 1
+        return self._place(ONE, None) if more <= MOST_TERMS and more * cells <= MOST_CELLS else None
+
     def plan(self, price: Callable[[Question], Fraction]) -> Plan:
+        whole = self._public_count()
         vectors = self._vectors(price)
         where = {
             term: (question, at)
@@ -299,6 +313,7 @@ class _Planner:
             self.recipes,
             tuple(where[term] for term in range(len(self.terms))),
             tuple(self.notes),
+            whole,
         )
 
 

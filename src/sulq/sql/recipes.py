@@ -76,7 +76,8 @@ Question = SumQuery | Statistic
 class Plan:
     """The questions of a statement, vectors first, and a recipe for each aggregate by its id.
 
-    `places` says of each term which question holds it, and where.
+    `places` says of each term which question holds it, and where; `whole` is the term that counts
+    the rows of a cell, where their number is public.
     """
 
     select: Select
@@ -84,6 +85,7 @@ class Plan:
     recipes: dict[int, Recipe]
     places: tuple[tuple[int, int], ...] = ()
     notes: tuple[str, ...] = ()
+    whole: int | None = None
 
     @property
     def undeclared(self) -> str | None:
