@@ -41,6 +41,8 @@ GUARD = 0.002
 """What is done later than this before its tick takes the next one: it could be seen to hurry."""
 LEAD = 0.4
 """Of a tick: an answer is stored so long before its reply leaves."""
+LATE = 0.1
+"""Of a tick: what begins later than its turn by more is counted from a later tick."""
 LIGHT = 8
 """Parts of the program that a tick is long enough for."""
 MADE_UP = 200_000
@@ -72,14 +74,20 @@ class Pace(Protocol):
     def ticks(self, *asked: Paced | None) -> int:
         """How long a reply to these questions takes, from public facts; 1 for a refusal."""
 
+    def load(self, *asked: Paced) -> float:
+        """Seconds for which these questions keep their lane, from public facts."""
+
+    def start(self, planned: float) -> float:
+        """Called when work begins: from when on its time counts."""
+
     def execution(self, digests: frozenset[str]) -> AbstractContextManager[None]:
         """Around the answering of these questions."""
 
-    def hold(self, arrived: float, ticks: int) -> None:
-        """Block until an answer to what `arrived` then (monotonic) may be stored: others read the
+    def hold(self, begun: float, ticks: int) -> None:
+        """Block until an answer to what has `begun` then (monotonic) may be stored: others read the
         ledger, and its order must tell no more than the reply."""
 
-    async def leave(self, arrived: float, ticks: int) -> None:
+    async def leave(self, begun: float, ticks: int) -> None:
         """Return when a reply may leave."""
 
 
@@ -166,11 +174,11 @@ def public_rows(database: Database) -> int:
 
 
 class Clock:
-    """Whole ticks from the arrival: neither a row, nor the noise, nor a stored answer shows."""
+    """Whole ticks from the turn: neither a row, nor the noise, nor a stored answer shows."""
 
-    def __init__(self, tick: float, work: Callable[[Paced], float]) -> None:
-        """`work`: ticks that a question needs, from public facts."""
-        self.tick, self.overruns, self._work = tick, 0, work
+    def __init__(self, tick: float, work: Callable[[Paced], float], request: float = 0.0) -> None:
+        """`work`: ticks that a question needs, from public facts; `request`: what is around it."""
+        self.tick, self.overruns, self._work, self._request = tick, 0, work, request
         self._counting, self._departures = threading.Lock(), Departures()
 
     @classmethod
@@ -190,28 +198,37 @@ class Clock:
         def work(bound: Paced) -> float:
             return MARGIN * known.seconds(rows * weight(bound, schema), coordinates(bound)) / usual
 
-        return cls(tick or usual, work)
+        return cls(tick or usual, work, MARGIN * known.question / usual)
 
     def ticks(self, *asked: Paced | None) -> int:
         """Their work one after the other, in whole ticks."""
         return max(1, math.ceil(sum(self._work(bound) for bound in asked if bound is not None)))
 
-    def departure(self, arrived: float, ticks: int, now: float) -> float:
-        """The moment `ticks` after the arrival, or the first whole tick that is not too near."""
-        needed = math.ceil((now + GUARD - arrived) / self.tick)
-        return arrived + max(ticks, needed) * self.tick
+    def load(self, *asked: Paced) -> float:
+        """What their work and the request take of the time until answers are stored."""
+        work = self._request + sum(self._work(bound) for bound in asked)
+        return (1 - LEAD) * self.tick * work
+
+    def start(self, planned: float) -> float:
+        late = (time.monotonic() - planned) / self.tick
+        return planned + max(0, math.ceil(late - LATE)) * self.tick
+
+    def departure(self, begun: float, ticks: int, now: float) -> float:
+        """The moment `ticks` after the turn, or the first whole tick that is not too near."""
+        needed = math.ceil((now + GUARD - begun) / self.tick)
+        return begun + max(ticks, needed) * self.tick
 
     def execution(self, digests: frozenset[str]) -> AbstractContextManager[None]:
         return nullcontext()
 
-    def hold(self, arrived: float, ticks: int) -> None:
+    def hold(self, begun: float, ticks: int) -> None:
         lead = LEAD * self.tick
-        moment = self.departure(arrived, ticks, time.monotonic() + lead) - lead
+        moment = self.departure(begun, ticks, time.monotonic() + lead) - lead
         time.sleep(max(0.0, moment - time.monotonic()))
 
-    async def leave(self, arrived: float, ticks: int) -> None:
-        moment = self.departure(arrived, ticks, time.monotonic())
-        if moment > arrived + (ticks + 0.5) * self.tick:
+    async def leave(self, begun: float, ticks: int) -> None:
+        moment = self.departure(begun, ticks, time.monotonic())
+        if moment > begun + (ticks + 0.5) * self.tick:
             with self._counting:
                 self.overruns += 1
         await self._departures.until(moment)
@@ -234,26 +251,32 @@ class Delayed:
     def ticks(self, *asked: Paced | None) -> int:
         return 1
 
+    def load(self, *asked: Paced) -> float:
+        return 0.0
+
+    def start(self, planned: float) -> float:
+        return planned
+
     def execution(self, digests: frozenset[str]) -> AbstractContextManager[None]:
         """One delay for each charge: the same question meanwhile gets the stored answer."""
         return self._executions.alone(digests)
 
-    def hold(self, arrived: float, ticks: int) -> None:
+    def hold(self, begun: float, ticks: int) -> None:
         """The delay is drawn here, once for each reading of rows; the reply leaves when the answer
         is stored."""
-        time.sleep(max(0.0, self._moment(arrived) - time.monotonic()))
-        self._drawn.add(arrived)
+        time.sleep(max(0.0, self._moment(begun) - time.monotonic()))
+        self._drawn.add(begun)
 
-    async def leave(self, arrived: float, ticks: int) -> None:
-        if arrived in self._drawn:
-            self._drawn.discard(arrived)
+    async def leave(self, begun: float, ticks: int) -> None:
+        if begun in self._drawn:
+            self._drawn.discard(begun)
         else:
-            await self._departures.until(self._moment(arrived))
+            await self._departures.until(self._moment(begun))
 
-    def _moment(self, arrived: float) -> float:
+    def _moment(self, begun: float) -> float:
         step = float(self.delay.step)
-        done = math.ceil((time.monotonic() - arrived) / step) * step
-        return arrived + done + draw_delay(self.delay)
+        done = math.ceil((time.monotonic() - begun) / step) * step
+        return begun + done + draw_delay(self.delay)
 
 
 class Unpaced:
@@ -264,13 +287,19 @@ class Unpaced:
     def ticks(self, *asked: Paced | None) -> int:
         return 1
 
+    def load(self, *asked: Paced) -> float:
+        return 0.0
+
+    def start(self, planned: float) -> float:
+        return planned
+
     def execution(self, digests: frozenset[str]) -> AbstractContextManager[None]:
         return nullcontext()
 
-    def hold(self, arrived: float, ticks: int) -> None:
+    def hold(self, begun: float, ticks: int) -> None:
         """At once."""
 
-    async def leave(self, arrived: float, ticks: int) -> None:
+    async def leave(self, begun: float, ticks: int) -> None:
         """At once."""
 
 

@@ -18,6 +18,7 @@ from sulq.server.fairness import Fairness
 from sulq.server.problems import Problem
 from sulq.server.replies import digest_of
 from sulq.server.service import Service
+from sulq.server.timetable import Timetable
 
 T = TypeVar("T")
 SHARE = 4
@@ -33,17 +34,27 @@ class Pool:
         self._most, self.running = threads + most_waiting, 0
         self._fair = Fairness(each, max(2 * threads, self._most // SHARE))
 
-    async def run(self, who: str, work: Callable[..., T], *given: object) -> T:
-        """Blocking work, in a thread, for a caller."""
+    @asynccontextmanager
+    async def place(self, who: str) -> AsyncIterator[None]:
+        """Among the requests of a caller that are worked on."""
         if self.running >= self._most:
             raise too_many(1)
         self.running += 1
         try:
             async with self._fair.place(who):
-                loop = asyncio.get_running_loop()
-                return await loop.run_in_executor(self._threads, lambda: work(*given))
+                yield
         finally:
             self.running -= 1
+
+    async def thread(self, work: Callable[..., T], *given: object) -> T:
+        """Blocking work of whoever has a place."""
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._threads, lambda: work(*given))
+
+    async def run(self, who: str, work: Callable[..., T], *given: object) -> T:
+        """Blocking work, in a thread, for a caller."""
+        async with self.place(who):
+            return await self.thread(work, *given)
 
     def close(self) -> None:
         """What has begun is finished."""
@@ -51,7 +62,8 @@ class Pool:
 
 
 class Workers:
-    """What reads rows has threads of its own, and keeps one until its public moment.
+    """What reads rows has threads of its own, begins by the timetable, and keeps its thread until
+    a public moment.
 
     So nothing that can be seen at once, a price or a page, ever waits for rows to be read; and a
     question that waits for another begins at a moment that tells no running time.
@@ -60,6 +72,7 @@ class Workers:
     def __init__(self, threads: int, most_waiting: int, each: int = 4) -> None:
         self.answers = Pool("sulq-answers", threads, each, most_waiting)
         self.pages = Pool("sulq-pages", max(1, threads // 4), max(1, each // 2), most_waiting)
+        self.timetable = Timetable()
         self._keys: dict[tuple[str, ...], tuple[asyncio.Lock, int]] = {}
 
     @asynccontextmanager
@@ -109,9 +122,14 @@ async def answering(request: Request, work: Callable[..., T], *given: object) ->
     return await workers.answers.run(_who(request), work, *given)
 
 
+def name_of(caller: Caller) -> str:
+    """Under which name a caller waits."""
+    return f"{caller.role} {caller.name}"
+
+
 def _who(request: Request) -> str:
     caller: Caller | None = getattr(request.state, "caller", None)
-    return "" if caller is None else f"{caller.role} {caller.name}"
+    return "" if caller is None else name_of(caller)
 
 
 async def charged(
@@ -120,26 +138,35 @@ async def charged(
     """Answer a question that may cost something: once per key, on the table's clock.
 
     `understand` may refuse; then, and whatever else happens, the reply leaves on a tick. How many
-    ticks follows from public facts.
+    ticks, and from when on they are counted, follows from public facts.
     """
-    service, workers = service_of(request), request.app.state.workers
-    arrived = time.monotonic()
+    service, who = service_of(request), name_of(caller)
+    workers: Workers = request.app.state.workers
+    arrived = begun = time.monotonic()
     service.known(caller, table)  # not found: there is no clock either
     clock = service.clock(table)
     digest = digest_of(request.method, request.url.path, await request.body())
     ticks = 1
 
-    def work() -> bytes:
-        nonlocal ticks
-        if (kept := service.kept(caller, table, key, digest)) is not None:
-            return kept
-        asked = understand()
-        ticks = clock.ticks(*asked.bounds)
-        with clock.execution(asked.digests), held(lambda: clock.hold(arrived, ticks)):
+    def understood() -> Asked | bytes:
+        return service.kept(caller, table, key, digest) or understand()
+
+    def work(asked: Asked) -> bytes:
+        nonlocal begun
+        begun = clock.start(begun)
+        with clock.execution(asked.digests), held(lambda: clock.hold(begun, ticks)):
             return service.once(caller, table, key, digest, asked)
 
     try:
-        async with workers.alone(table, caller.name, str(caller.role), key):
-            return await answering(request, work)
+        async with (
+            workers.alone(table, caller.name, str(caller.role), key),
+            workers.answers.place(who),
+        ):
+            asked = await workers.answers.thread(understood)
+            if isinstance(asked, bytes):
+                return asked
+            ticks = clock.ticks(*asked.bounds)
+            begun = await workers.timetable.turn(who, arrived, clock.load(*asked.bounds))
+            return await workers.answers.thread(work, asked)
     finally:
-        await clock.leave(arrived, ticks)
+        await clock.leave(begun, ticks)

@@ -134,6 +134,7 @@ def test_the_seam_between_learner_and_table() -> None:
     paced = Paced(
         Oracle(),  # type: ignore[arg-type]
         lambda query: SimpleNamespace(digest=query),
+        lambda at, bound: at,
         lambda at, bound: left.append(bound.digest),
         Unpaced(),
         told.append,

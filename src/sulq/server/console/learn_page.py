@@ -36,8 +36,9 @@ from sulq.server.console.shell import purse_of
 from sulq.server.limits import check_width
 from sulq.server.pacing import Pace
 from sulq.server.problems import Problem, problem_of
-from sulq.server.running import answering, service_of, too_many
+from sulq.server.running import answering, name_of, service_of, too_many
 from sulq.server.service import Service
+from sulq.server.timetable import Timetable
 from sulq.shown import credits_word, left_text, price_text
 from sulq.wire.bodies import Amount, Body
 
@@ -102,13 +103,14 @@ class Paced:
         self,
         oracle: Database | Analyst,
         bind: Callable[[object], Any],
+        turn: Callable[[float, Any], float],
         leave: Callable[[float, Any], None],
         clock: Pace,
         tell: Callable[[Fraction], None],
         stop: threading.Event,
     ) -> None:
-        self._oracle, self._bind, self._leave, self._clock = oracle, bind, leave, clock
-        self._tell, self._stop = tell, stop
+        self._oracle, self._bind, self._clock = oracle, bind, clock
+        self._turn, self._leave, self._tell, self._stop = turn, leave, tell, stop
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._oracle, name)
@@ -117,15 +119,16 @@ class Paced:
         if self._stop.is_set():
             raise Stopped
         arrived, bound, clock = time.monotonic(), self._bind(query), self._clock
+        begun = clock.start(self._turn(arrived, bound))
 
         def until() -> None:
-            clock.hold(arrived, clock.ticks(bound))
+            clock.hold(begun, clock.ticks(bound))
 
         try:
             with clock.execution(frozenset([bound.digest])), held(until):
                 answer = self._oracle.ask(query, **terms)
         finally:
-            self._leave(arrived, bound)
+            self._leave(begun, bound)
         self._tell(answer.credits)
         return answer
 
@@ -222,8 +225,11 @@ _running: set[tuple[str, str]] = set()
 class Fit:
     """One run: its events are read by the stream, its thread stops between two answers."""
 
-    def __init__(self, service: Service, caller: Caller, table: str, body: LearnBody) -> None:
+    def __init__(
+        self, service: Service, timetable: Timetable, caller: Caller, table: str, body: LearnBody
+    ) -> None:
         self.service, self.caller, self.table, self.body = service, caller, table, body
+        self.timetable = timetable
         self.loop = asyncio.get_running_loop()
         self.events: asyncio.Queue[dict[str, Any] | None] = asyncio.Queue()
         self.stop = threading.Event()
@@ -268,9 +274,8 @@ class Fit:
             check_width(bound, service.settings)
             return bound
 
-        learner.fit(
-            Paced(oracle, bind, self._leave(clock), clock, self._told, self.stop), columns, label
-        )
+        turn, leave = self._turn(clock), self._leave(clock)
+        learner.fit(Paced(oracle, bind, turn, leave, clock, self._told, self.stop), columns, label)
         given = (
             f"{body.groups}, " if body.method == "kmeans" else "2, " if body.method == "pca" else ""
         )
@@ -279,9 +284,16 @@ class Fit:
         python = python_text(base, self.table, kind, given, columns, label or "")
         return rendered("learned.html", learned_view(learner, database.schema, label or "", python))
 
+    def _turn(self, clock: Pace) -> Callable[[float, Any], float]:
+        def turn(arrived: float, bound: Any) -> float:
+            waiting = self.timetable.turn(name_of(self.caller), arrived, clock.load(bound))
+            return asyncio.run_coroutine_threadsafe(waiting, self.loop).result()
+
+        return turn
+
     def _leave(self, clock: Pace) -> Callable[[float, Any], None]:
-        def leave(arrived: float, bound: Any) -> None:
-            waiting = clock.leave(arrived, clock.ticks(bound))
+        def leave(begun: float, bound: Any) -> None:
+            waiting = clock.leave(begun, clock.ticks(bound))
             asyncio.run_coroutine_threadsafe(waiting, self.loop).result()
 
         return leave
@@ -315,7 +327,7 @@ async def fit(request: Request, table: str, body: LearnBody, caller: Asker) -> R
     name = (table, f"{caller.role}/{caller.name}")
     if name in _running:
         raise too_many(5)
-    run = Fit(service, caller, table, body)
+    run = Fit(service, request.app.state.workers.timetable, caller, table, body)
     base = base_of(request)
 
     async def stream() -> AsyncIterator[bytes]:
