@@ -34,7 +34,7 @@ format: .venv/.test  ## rewrite the code in the house format
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: .venv/.test  ## ratios against raw DuckDB, NumPy and peers
+bench: .venv/.dev  ## engines, peers, kernels, replicas; writes docs/benchmarks.md (35 minutes)
 	$(BIN)/python -m benchmarks
 
 bench-learning: .venv/.test  ## the learners against diffprivlib; writes docs/benchmarks-learning.md
@@ -44,7 +44,7 @@ bench-learning: .venv/.test  ## the learners against diffprivlib; writes docs/be
 dev: .venv/.dev  ## .venv with every extra
 
 clean:           ## remove .venv, caches and build products
-	rm -rf .venv .venv-peer build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .sulq-demo
+	rm -rf .venv .venv-peers build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .sulq-demo
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # A larger set includes the smaller ones, and scripts/venv marks those as built too.

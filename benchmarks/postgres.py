@@ -1,103 +1,99 @@
 """Exact answers on PostgreSQL against the same statements by hand: CPU of server and client.
 
-    python -m benchmarks.postgres [rows ...]
+    python -m benchmarks postgres [--full]
 
-A server of its own, one process to a question, just-in-time compilation off. "raw" is the
-statement an analyst would write without bounds; "raw, clamped" the same with the declared bounds.
-Sums of ours are exact integers, theirs are floats. Figures are the least of several interleaved
-runs; "proof" is what a question pays more if another transaction has written anything since the
-last one, as a share of a count.
+A server of its own, one process to a question, just-in-time compilation off. Sums of ours are
+exact integers, theirs are floats. "proof" is what a question pays more if another transaction has
+written anything since the last one, as a share of a count.
 """
 
 from __future__ import annotations
 
 import os
-import sys
 import time
-from collections.abc import Callable
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from tests.postgres_server import MISSING, PostgresServer, programs, running
+from tests.postgres_server import MISSING, running
+from tests.postgres_server import programs as postgres_programs
 
-from benchmarks.engines import CASES, SCHEMA
+from benchmarks.cases import CASES, GROUPS, SCHEMA, WIDE, gram, grouped
+from benchmarks.timing import Work, least
 from sulq.engines import Engine, open_engine
-from sulq.query.expressions import col
-from sulq.query.statistics import count
-from sulq.query.sum_query import outer
-from sulq.query.vectors import columns, concat, ones, scaled
-from sulq.schema.binding import bind
-from sulq.schema.columns import Number, Schema
 
-REPEATS = 3
-WIDE = tuple(f"x{i}" for i in range(10))
-GRAM = Schema(*(Number(name, 0, 1) for name in WIDE))
-TABLE = """
-CREATE TABLE t AS SELECT random() * 110 AS age,
+SIZES = (1_000_000, 10_000_000)
+MIDDLE = 1_000_000
+SECONDS = 8.0
+DRAWS = ", ".join(f"floor(random() * 1000) / 1000 AS {name}" for name in WIDE)
+PEOPLE = f"""
+CREATE UNLOGGED TABLE t AS SELECT random() * 110 AS age,
   CASE WHEN random() < 0.02 THEN NULL ELSE random() * 300000 END AS income,
   'region ' || CAST(floor(random() * 50) AS integer) AS region,
-  'shop ' || CAST(floor(random() * 500) AS integer) AS shop FROM generate_series(1, {rows})
+  'shop ' || CAST(floor(random() * 500) AS integer) AS shop, {DRAWS}
+FROM generate_series(1, {{rows}})
 """
+KEYS = ", ".join(
+    f"'k' || CAST(floor(random() * {count}) AS integer) AS g{count}"
+    for count in sorted({count for columns in GROUPS.values() for count in columns})
+)
+GROUPED = f"""
+CREATE UNLOGGED TABLE t AS SELECT random() * 300000 AS income, {KEYS}
+FROM generate_series(1, {{rows}})
+"""
+Line = dict[str, Any]
 
 
-def figures(rows: tuple[int, ...] = (1_000_000,)) -> list[tuple[str, float, str]]:
-    """Ratios of CPU."""
-    if programs() is None:
-        print(MISSING)
-        return []
-    found: list[tuple[str, float, str]] = []
-    with running(shared_buffers="1GB") as server:
-        for number in rows:
-            found += _compare(server, number)
-    return found
+def measure(folder: Path, full: bool, sizes: tuple[int, ...] = SIZES) -> list[Line]:
+    """Seconds of ours, raw and clamped, by size and by number of groups."""
+    if postgres_programs() is None:
+        return [{"missing": MISSING}]
+    lines: list[Line] = []
+    with running(shared_buffers="2GB", max_wal_size="8GB") as server:
+        for rows in sizes:
+            lines += _compared(server, rows)
+        lines += _by_groups(server, min(MIDDLE, max(sizes)))
+    return lines
 
 
-def _compare(server: PostgresServer, rows: int) -> list[tuple[str, float, str]]:
+def _table(raw: Any, statement: str) -> None:
+    raw.execute("DROP TABLE IF EXISTS t")
+    raw.execute(statement)
+    raw.execute("VACUUM ANALYZE t")
+    raw.execute("SET jit = off; SET max_parallel_workers_per_gather = 0")
+
+
+def _compared(server: Any, rows: int) -> Iterator[Line]:
     import psycopg
 
     with psycopg.connect(server.url(), autocommit=True) as raw:
-        draws = ", ".join(f"random() AS {name}" for name in WIDE)
-        raw.execute("DROP TABLE IF EXISTS t; DROP TABLE IF EXISTS w")
-        raw.execute(TABLE.format(rows=rows))
-        raw.execute(f"CREATE TABLE w AS SELECT {draws} FROM generate_series(1, {rows})")
-        raw.execute("SET jit = off; SET max_parallel_workers_per_gather = 0")
-        for table in ("t", "w"):
-            raw.execute(f"VACUUM ANALYZE {table}")  # type: ignore[arg-type]
+        _table(raw, PEOPLE.format(rows=rows))
         engine = open_engine(server.url(table="t"), SCHEMA, threads=1)
-        found = []
-        for name, question, plain, clamped in CASES:
-            program = bind(question, SCHEMA).sums
-            found += _ratios(f"{name}, {rows:,} rows", engine, program, raw, plain, clamped)
-        for width in (3, 10):
-            found += _gram(server, raw, rows, width)
-        found.append((f"proof, {rows:,} rows, to a filtered count", *_proof(engine, raw), "x"))
+        for case in (*CASES, gram(3)):
+            ours, plain, clamped = _least(engine, case.program, raw, rows, case.raw, case.clamped)
+            what = {"kind": case.name, "rows": rows, "threads": 1}
+            yield what | {"ours": ours, "raw": plain, "clamped": clamped}
+        yield _proof(engine, raw, rows)
         engine.close()
-    return found
 
 
-def _gram(server: PostgresServer, raw: Any, rows: int, width: int) -> list[tuple[str, float, str]]:
-    """Second moments of some columns, and a constant."""
-    names = WIDE[:width]
-    v = concat(scaled(ones(), 0.5), columns(list(names)))
-    engine = open_engine(server.url(table="w"), GRAM, threads=1)
-    pairs = [(a, b) for i, a in enumerate(names) for b in names[i:]]
+def _by_groups(server: Any, rows: int) -> Iterator[Line]:
+    import psycopg
 
-    def moments(of: Callable[[str], str]) -> str:
-        sums = ["count(*)", *(f"sum({of(a)})" for a in names)]
-        return f"SELECT {', '.join(sums + [f'sum({of(a)} * {of(b)})' for a, b in pairs])} FROM w"
-
-    plain = moments(lambda x: x)
-    clamped = moments(lambda x: f"LEAST(GREATEST({x}, 0), 1)")
-    program = bind(outer(v, v), GRAM).sums
-    found = _ratios(
-        f"{width + 1} x {width + 1} moments, {rows:,} rows", engine, program, raw, plain, clamped
-    )
-    engine.close()
-    return found
+    with psycopg.connect(server.url(), autocommit=True) as raw:
+        _table(raw, GROUPED.format(rows=rows))
+        for number in GROUPS:
+            schema, program, statement = grouped(number)
+            engine = open_engine(server.url(table="t"), schema, threads=1)
+            ours, plain = _least(engine, program, raw, rows, statement)
+            engine.close()
+            what = {"kind": "sum and count by group", "rows": rows, "threads": 1, "groups": number}
+            yield what | {"ours": ours, "raw": plain}
 
 
-def _cpu(connection: Any, work: Callable[[], object], repeats: int) -> float:
-    """Seconds of the server's process and of ours."""
+def _cpu(work: Work, connection: Any, repeats: int) -> float:
+    """Seconds of the server's process, which its clock tells in hundredths, and of ours."""
     stat = Path(f"/proc/{connection.info.backend_pid}/stat")
 
     def spent() -> float:
@@ -114,39 +110,24 @@ def _connection(engine: Any) -> Any:
     return engine._sessions._idle[-1].connection
 
 
-def _ratios(
-    what: str, engine: Engine, program: Any, raw: Any, plain: str, clamped: str, rounds: int = 3
-) -> list[tuple[str, float, str]]:
-    works: list[tuple[Any, Callable[[], object]]] = [
-        (_connection(engine), lambda: engine.exact_sums(program)),
-        (raw, lambda: raw.execute(plain).fetchall()),
-        (raw, lambda: raw.execute(clamped).fetchall()),
-    ]
-    times = [[_cpu(connection, work, REPEATS) for connection, work in works] for _ in range(rounds)]
-    ours, least, least_clamped = (min(column) for column in zip(*times, strict=True))
-    return [
-        (f"{what}, to raw", round(ours / least, 2), "x"),
-        (f"{what}, to raw, clamped", round(ours / least_clamped, 2), "x"),
-    ]
+def _least(engine: Engine, program: Any, raw: Any, rows: int, *statements: str) -> list[float]:
+    engine.exact_sums(program)  # leaves a connection to look at
+    repeats = min(5, max(1, 5_000_000 // rows))
+    mine = partial(_cpu, connection=_connection(engine), repeats=repeats)
+    theirs = partial(_cpu, connection=raw, repeats=repeats)
+    asked = [(theirs, lambda q=q: raw.execute(q).fetchall()) for q in statements]
+    return least([(mine, lambda: engine.exact_sums(program)), *asked], rounds=7, seconds=SECONDS)
 
 
-def _proof(engine: Engine, raw: Any, rounds: int = 3) -> tuple[float]:
-    program = bind(count(where=col("age") >= 65), SCHEMA).sums
-
-    def quiet() -> None:
-        engine.exact_sums(program)
+def _proof(engine: Engine, raw: Any, rows: int) -> Line:
+    program = CASES[0].program
+    repeats = min(5, max(1, 5_000_000 // rows))
+    clock = partial(_cpu, connection=_connection(engine), repeats=repeats)
 
     def busy() -> None:
         raw.execute("SELECT pg_current_xact_id()")
         engine.exact_sums(program)
 
-    times = [
-        [_cpu(_connection(engine), work, REPEATS) for work in (quiet, busy)] for _ in range(rounds)
-    ]
-    without, also = (min(column) for column in zip(*times, strict=True))
-    return (round(also / without - 1, 2),)
-
-
-if __name__ == "__main__":
-    for what, value, unit in figures(tuple(int(size) for size in sys.argv[1:]) or (1_000_000,)):
-        print(f"{what:60} {value:6.2f} {unit}")
+    times = least([(clock, busy), (clock, lambda: engine.exact_sums(program))], 5, SECONDS / 2)
+    what = {"kind": "count after a foreign write, to one without", "rows": rows, "threads": 1}
+    return what | {"ours": times[0], "raw": times[1]}

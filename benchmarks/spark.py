@@ -1,117 +1,97 @@
 """Exact answers on Spark against the same statements written by hand: wall time, one local driver.
 
-    python -m benchmarks.spark [rows ...]
+    python -m benchmarks spark [--full]
 
-A driver with Spark's own defaults on two cores, started before the clock. "raw" is the statement an
-analyst would write without bounds; "raw, clamped" the same with the declared bounds; both through
-a session with Spark's defaults. Sums of ours are exact integers, theirs are floats. Figures are the
-least of several interleaved runs. Wide moments are worked out on blocks (`mapInArrow`), theirs by
-SQL.
+A driver with Spark's own defaults on two cores, started before the clock; both sides ask through
+sessions of it. Sums of ours are exact integers, theirs are floats. Wide moments of ours are worked
+out on blocks (`mapInArrow`), theirs by SQL. By default 100 million rows get all kinds but moments.
 """
 
 from __future__ import annotations
 
-import sys
-import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import duckdb
 from tests.spark_session import why_not
 
-from benchmarks.engines import CASES, SCHEMA, write
-from sulq.engines import Engine, open_engine
-from sulq.query.sum_query import outer
-from sulq.query.vectors import columns, concat, ones, scaled
-from sulq.schema.binding import bind
-from sulq.schema.columns import Number, Schema
+from benchmarks.cases import CASES, GROUPS, SCHEMA, gram, grouped, groups, people
+from benchmarks.timing import least, wall
+from sulq.engines import open_engine
+from sulq.schema.columns import Schema
 
-WIDE = tuple(f"x{i}" for i in range(20))
-GRAM = Schema(*(Number(name, 0, 1) for name in WIDE))
-ROUNDS = 5
-Figure = tuple[str, float, str]
+SIZES = (1_000_000, 10_000_000, 100_000_000)
+MIDDLE = 10_000_000
+SECONDS = 8.0
+PARTITIONS = (2, 8, 32, 128)
+Line = dict[str, Any]
 
 
-def figures(rows: tuple[int, ...] = (1_000_000,)) -> list[Figure]:
-    """Ratios of wall time."""
+def measure(folder: Path, full: bool, sizes: tuple[int, ...] = SIZES) -> list[Line]:
+    """Seconds of ours, raw and clamped: by size, by number of groups, by number of partitions."""
     reason = why_not()
     if reason is not None:
-        print(reason)
-        return []
-    found: list[Figure] = []
-    with tempfile.TemporaryDirectory() as folder:
-        for number in rows:
-            found += _compare(Path(folder), number)
-    return found
+        return [{"missing": reason}]
+    middle = min(MIDDLE, max(sizes))
+    lines: list[Line] = []
+    # The driver ends with its last table: one stays open.
+    first: Any = open_engine(f"spark+local://{people(folder, min(sizes))}", SCHEMA, threads=2)
+    for rows in sizes:
+        lines += _compared(people(folder, rows), rows, full)
+    lines += _by_groups(groups(folder, middle), middle)
+    lines += _by_partitions(first._session().newSession(), people(folder, middle), middle)
+    first.close()
+    return lines
 
 
-def _compare(folder: Path, rows: int) -> list[Figure]:
-    people = write(folder / f"people{rows}.parquet", rows)
-    wide = _write_wide(folder / f"wide{rows}.parquet", rows)
-    engine: Any = open_engine(f"spark+local://{people}", SCHEMA, threads=2)
-    moments = open_engine(f"spark+local://{wide}", GRAM, threads=2)
-    raw = engine._session().newSession()
-    raw.read.parquet(str(people)).createOrReplaceTempView("t")
-    raw.read.parquet(str(wide)).createOrReplaceTempView("w")
-    found = []
-    for name, question, plain, clamped in CASES:
-        program = bind(question, SCHEMA).sums  # type: ignore[arg-type]
-        found += _ratios(f"{name}, {rows:,} rows", engine, program, raw, plain, clamped)
-    for width in (3, 10, 20):
-        found += _gram(moments, raw, rows, width)
-    moments.close()
-    engine.close()
-    return found
-
-
-def _write_wide(path: Path, rows: int) -> Path:
-    draws = ", ".join(f"random() AS {name}" for name in WIDE)
-    with duckdb.connect() as connection:
-        connection.execute(f"COPY (SELECT {draws} FROM range({rows})) TO '{path}' (FORMAT parquet)")
-    return path
-
-
-def _gram(engine: Engine, raw: Any, rows: int, width: int) -> list[Figure]:
-    """Second moments of some columns, and a constant."""
-    names = WIDE[:width]
-    v = concat(scaled(ones(), 0.5), columns(list(names)))
-    pairs = [(a, b) for i, a in enumerate(names) for b in names[i:]]
-
-    def moments(of: Callable[[str], str]) -> str:
-        sums = ["count(*)", *(f"sum({of(a)})" for a in names)]
-        return f"SELECT {', '.join(sums + [f'sum({of(a)} * {of(b)})' for a, b in pairs])} FROM w"
-
-    program = bind(outer(v, v), GRAM).sums
-    what = f"{width + 1} x {width + 1} moments, {rows:,} rows"
-    clamped = moments(lambda x: f"LEAST(GREATEST({x}, 0), 1)")
-    return _ratios(what, engine, program, raw, moments(lambda x: x), clamped)
-
-
-def _seconds(work: Callable[[], object]) -> float:
+def _compared(path: Path, rows: int, full: bool) -> Iterator[Line]:
     begun = time.perf_counter()
-    work()
-    return time.perf_counter() - begun
+    wide = rows <= MIDDLE or full  # opening reads every declared column
+    schema = SCHEMA if wide else Schema(*SCHEMA.columns[:4])
+    engine: Any = open_engine(f"spark+local://{path}", schema, threads=2)
+    yield {"kind": "opening", "rows": rows, "ours": time.perf_counter() - begun}
+    raw = engine._session().newSession()
+    raw.read.parquet(str(path)).createOrReplaceTempView("t")
+    for case in (*CASES, gram(3)):
+        if "moments" in case.name and not wide:
+            continue
+        program = case.program
+        works = [
+            (wall, lambda p=program: engine.exact_sums(p)),
+            (wall, lambda q=case.raw: raw.sql(q).collect()),
+            (wall, lambda q=case.clamped: raw.sql(q).collect()),
+        ]
+        ours, plain, clamped = least(works, rounds=7, seconds=SECONDS)
+        what = {"kind": case.name, "rows": rows, "threads": 2}
+        yield what | {"ours": ours, "raw": plain, "clamped": clamped}
+    engine.close()
 
 
-def _ratios(
-    what: str, engine: Engine, program: Any, raw: Any, plain: str, clamped: str
-) -> list[Figure]:
-    works: list[Callable[[], object]] = [
-        lambda: engine.exact_sums(program),
-        lambda: raw.sql(plain).collect(),
-        lambda: raw.sql(clamped).collect(),
-    ]
-    times = [[_seconds(work) for work in works] for _ in range(ROUNDS)]
-    ours, least, least_clamped = (min(column) for column in zip(*times, strict=True))
-    return [
-        (f"{what}, ours", round(ours * 1000), "ms"),
-        (f"{what}, to raw", round(ours / least, 2), "x"),
-        (f"{what}, to raw, clamped", round(ours / least_clamped, 2), "x"),
-    ]
+def _by_groups(path: Path, rows: int) -> Iterator[Line]:
+    for number in GROUPS:
+        schema, program, statement = grouped(number)
+        engine: Any = open_engine(f"spark+local://{path}", schema, threads=2)
+        raw = engine._session().newSession()
+        raw.read.parquet(str(path)).createOrReplaceTempView("t")
+        works = [
+            (wall, lambda e=engine, p=program: e.exact_sums(p)),
+            (wall, lambda s=raw, q=statement: s.sql(q).collect()),
+        ]
+        ours, plain = least(works, rounds=5, seconds=SECONDS)
+        engine.close()
+        what = {"kind": "sum and count by group", "rows": rows, "threads": 2, "groups": number}
+        yield what | {"ours": ours, "raw": plain}
 
 
-if __name__ == "__main__":
-    for what, value, unit in figures(tuple(int(size) for size in sys.argv[1:]) or (1_000_000,)):
-        print(f"{what:60} {value:8.2f} {unit}")
+def _by_partitions(session: Any, path: Path, rows: int) -> Iterator[Line]:
+    """The clipped sum over the same rows in ever more files: what one more task costs."""
+    for setting in ("maxPartitionBytes", "openCostInBytes"):  # a task for each file
+        session.conf.set(f"spark.sql.files.{setting}", str(2**28))
+    for number in PARTITIONS:
+        several = str(path.with_name(f"parts-{rows}-{number}"))
+        wanted = session.read.parquet(str(path)).select("age", "income").repartition(number)
+        wanted.write.mode("overwrite").parquet(several)
+        session.read.parquet(several).createOrReplaceTempView("t")
+        took = least([(wall, lambda: session.sql(CASES[1].raw).collect())], 5, SECONDS)
+        yield {"kind": "partitions", "rows": rows, "tasks": number, "ours": took[0]}

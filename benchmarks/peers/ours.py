@@ -36,7 +36,7 @@ class Peer:
         return self._whole(mean("income", where=col("age") >= at), epsilon).value
 
     def groups(self, at, epsilon, delta):
-        return self._whole(histogram("region", where=col("age") >= at), epsilon).values
+        return self._whole(histogram("region", where=col("age") >= at), epsilon).value
 
     def many(self, ats, epsilon, delta):
         with self._open(epsilon, delta, len(ats)) as db:

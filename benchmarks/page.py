@@ -1,0 +1,321 @@
+"""docs/benchmarks.md from the stored results: no figure is typed by hand."""
+
+# ruff: noqa: E501 - sentences of the page
+
+from __future__ import annotations
+
+from typing import Any
+
+from benchmarks.peers_page import peers
+from benchmarks.tables import duration, table
+
+GOAL = 1.3
+Line = dict[str, Any]
+Results = dict[str, dict[str, Any]]
+ENGINES = {
+    "duckdb": ("DuckDB", "user CPU"),
+    "postgres": ("PostgreSQL", "CPU of server and client"),
+    "spark": ("Spark", "wall time, driver already running"),
+}
+REASONS = {
+    "filtered count": "a comparison also has to leave NaN out and to round the constant as the column, and a statement is"
+    " planned anew for each question; with the bounds written out the raw statement costs as much",
+    "filtered mean": "a private mean clamps, leaves NaN out and adds integers; the plain one does none of that",
+    "clipped sum": "values are rounded to the grid and added as integers",
+    "50-group count": "what every question costs besides the scan (a cursor, a statement planned anew, cells decoded): about 1 ms, visible where the scan is shorter",
+    "500-group sum and count": "as the mean: the raw statement does not clamp. Against the clamped one see the second column",
+    "11 x 11 moments": "66 products of rounded integers; on Spark and PostgreSQL integer products cost more than float ones",
+    "4 x 4 moments": "ten products of rounded integers",
+    "sum and count by group": "every declared cell is answered, also an empty one, and each becomes Python integers:"
+    " about a microsecond a cell on top of the scan, which many groups of few rows make visible",
+    "whole ask of a count": "binding, price, a ledger entry synced twice and the noise are about 5 ms of CPU, whatever the rows",
+    "count after a foreign write, to one without": "the table is proved unchanged before and after a question"
+    " if anybody wrote anything to the server since the last one",
+}
+HEAD = """# Benchmarks
+
+Written by `make bench` from `benchmarks/results/*.json`; `python -m benchmarks --page` renders it again, `python -m benchmarks <part>` measures
+one part anew. Ratios were taken within one run: works took turns, the least of each is shown. Other pages: [learning](benchmarks-learning.md),
+[SQL](benchmarks-sql.md), [the service](benchmarks-service.md), [profiles](profiles.md).
+"""
+
+
+def document(results: Results) -> str:
+    parts = [
+        HEAD,
+        _measured(results),
+        *(_engine(results, part) for part in ENGINES),
+        _above(results),
+        peers(results.get("peers")),
+        _kernels(results.get("kernels")),
+        _replicas(results.get("replicas")),
+        _simulation(results.get("simulation")),
+        _further(results),
+    ]
+    return "\n".join(part for part in parts if part)
+
+
+def ratio(value: float) -> str:
+    return f"**{value:.2f}**" if value > GOAL else f"{value:.2f}"
+
+
+def _lines(results: Results, part: str) -> list[Line]:
+    found: list[Line] = results.get(part, {}).get("lines", [])
+    return found
+
+
+def _measured(results: Results) -> str:
+    if not results:
+        return "Nothing is measured yet.\n"
+    rows = [
+        (part, one["date"], duration(one["seconds"]), one["load_before"], one["load_after"],
+         "full" if one["full"] else "default")
+        for part, one in results.items()
+    ]  # fmt: skip
+    machines = {str(one["machine"]): one["machine"] for one in results.values()}
+    about = []
+    for one in machines.values():
+        versions = ", ".join(f"{name} {number}" for name, number in one["versions"].items())
+        about.append(
+            f"{one['cores']} cores ({one['processor']}), {one['memory_gb']} GB, {one['system']}; {versions}."
+        )
+    noted = "" if max(one["load_before"] for one in results.values()) <= 1 else (
+        "A load average above 1 before a part means that other work ran beside it: its wall times are not to be trusted,"
+        " ratios a little.\n"
+    )  # fmt: skip
+    head = ("part", "measured", "took", "load before", "load after", "sizes")
+    return "\n".join(["## The machine\n", *about, "", table(head, rows), noted])
+
+
+# --- engines ----------------------------------------------------------------------------------------
+
+
+def _engine(results: Results, part: str) -> str:
+    lines = _lines(results, part)
+    if not lines:
+        return ""
+    name, unit = ENGINES[part]
+    if "missing" in lines[0]:
+        return f"## {name}\n\nNot measured: {lines[0]['missing']}.\n"
+    kinds = [
+        line for line in lines
+        if "raw" in line and "groups" not in line and "clamped" in line
+    ]  # fmt: skip
+    rows = [
+        (line["kind"], f"{line['rows']:,}", line["threads"], duration(line["ours"]),
+         ratio(line["ours"] / line["raw"]), ratio(line["ours"] / line["clamped"]))
+        for line in kinds
+    ]  # fmt: skip
+    parts = [
+        f"## {name}: ours against the raw engine\n",
+        f"Exact integer sums of ours, floats of the engine; {unit}. Goal: at most {GOAL}; above it is **bold**.\n",
+        table(("question", "rows", "threads", "ours", "to raw", "to raw with bounds"), rows),
+    ]
+    grouped = [line for line in lines if "groups" in line]
+    if grouped:
+        parts.append(
+            f"By number of groups, {grouped[0]['rows']:,} rows (100,000 groups are two columns, 1,000 x 100):\n"
+        )
+        cells = [
+            (f"{line['groups']:,}", duration(line["ours"]), ratio(line["ours"] / line["raw"]))
+            for line in grouped
+        ]
+        parts.append(table(("groups", "ours", "to raw"), cells))
+    other = [line for line in lines if "raw" in line and line not in kinds and line not in grouped]
+    if other:
+        cells = [
+            (line["kind"], f"{line['rows']:,}", duration(line["ours"]), ratio(line["ours"] / line["raw"]))
+            for line in other
+        ]  # fmt: skip
+        parts.append(table(("besides", "rows", "ours", "to raw"), cells))
+    parts.append(_flat(kinds))
+    return "\n".join(parts)
+
+
+def _flat(kinds: list[Line]) -> str:
+    """How far the ratio of a kind moves over sizes, and over threads."""
+    found = []
+    for what, fixed in (("rows", "threads"), ("threads", "rows")):
+        spread = []
+        for kind in dict.fromkeys(line["kind"] for line in kinds):
+            mine = [line for line in kinds if line["kind"] == kind]
+            top = max(line[fixed] for line in mine) if fixed == "threads" else None
+            if top is None:
+                sizes = [line["rows"] for line in mine]
+                top = max(sizes, key=sizes.count)
+            ratios = [line["ours"] / line["raw"] for line in mine if line[fixed] == top]
+            if len(ratios) > 1:
+                spread.append(max(ratios) / min(ratios))
+        if spread:
+            found.append(f"over {what} by a factor of at most {max(spread):.2f}")
+    return f"Of one kind the ratio to raw moves {' and '.join(found)}.\n" if found else ""
+
+
+def _above(results: Results) -> str:
+    """Every place where ours is above the goal, and why."""
+    found: dict[tuple[str, str], list[float]] = {}
+    for part, (name, _) in ENGINES.items():
+        for line in _lines(results, part):
+            if "raw" in line and line["ours"] / line["raw"] > GOAL:
+                found.setdefault((name, line["kind"]), []).append(line["ours"] / line["raw"])
+    if not any(_lines(results, part) for part in ENGINES):
+        return ""
+    if not found:
+        return f"## Above {GOAL}\n\nNowhere.\n"
+    rows = [
+        (name, kind, f"{min(ratios):.2f} to {max(ratios):.2f}" if len(ratios) > 1 else f"{ratios[0]:.2f}",
+         REASONS.get(kind, ""))
+        for (name, kind), ratios in found.items()
+    ]  # fmt: skip
+    return f"## Above {GOAL}, and why\n\n" + table(("engine", "question", "to raw", "why"), rows)
+
+
+# --- kernels, replicas ------------------------------------------------------------------------------
+
+
+def _kernels(part: dict[str, Any] | None) -> str:
+    if part is None:
+        return ""
+    memory = next(line for line in part["lines"] if line["kernel"] == "memory")
+    rows = [
+        (line["kernel"], f"{line['rows']:,}", duration(line["ours"]), duration(line["numpy"]),
+         ratio(line["ours"] / line["numpy"]), f"{line['bytes'] / line['ours'] / 1e9:.2f} GB/s",
+         f"{100 * line['bytes'] / line['ours'] / memory['read']:.0f} %")
+        for line in part["lines"] if line is not memory
+    ]  # fmt: skip
+    head = (
+        "kernel",
+        "rows",
+        "ours, exact",
+        "NumPy, float",
+        "ratio",
+        "rows read at",
+        "of memory's speed",
+    )
+    return "\n".join(
+        [
+            "## Kernels against NumPy and against memory\n",
+            f"One core, rows in memory, user CPU. This core reads memory at {memory['read'] / 1e9:.1f} GB/s and copies at"
+            f" {memory['copy'] / 1e9:.1f} GB/s (both directions counted). Ours includes rounding every value to the grid,"
+            " which is why a Gram matrix costs up to twice the float one: a pass to round, a pass to multiply; the product itself is the same BLAS call.\n",
+            table(head, rows),
+        ]
+    )
+
+
+def _replicas(part: dict[str, Any] | None) -> str:
+    if part is None:
+        return ""
+    if "missing" in part["lines"][0]:
+        return f"## Replicas on one PostgreSQL ledger\n\nNot measured: {part['lines'][0]['missing']}.\n"
+    alone = next(line for line in part["lines"] if line["kind"] == "ledger alone")
+    rows = [
+        (line["replicas"], "yes" if line["paced"] else "no", line["clients"], f"{line['asks']:,}",
+         f"{line['per_second']:.0f} /s", duration(line["p50"]), duration(line["p99"]),
+         f"{1000 * line['cpu']:.1f} ms", f"{line['memory']:.0f} MB")
+        for line in part["lines"] if line["kind"] == "replicas"
+    ]  # fmt: skip
+    cores = part["machine"]["cores"]
+    head = (
+        "replicas",
+        "paced",
+        "clients",
+        "questions",
+        "answers",
+        "p50",
+        "p99",
+        "server CPU each",
+        "memory each",
+    )
+    return "\n".join(
+        [
+            "## Replicas on one PostgreSQL ledger\n",
+            f"Real servers and a real PostgreSQL that syncs, all with their clients on {cores} cores; 10,000 rows, so that service and ledger are"
+            " measured and not the scan. Every question was answered once, and what clients paid is what the ledger says.\n",
+            table(head, rows),
+            f"The ledger alone, charge and settle from one process: SQLite {alone['sqlite, 1']:.0f} /s with one caller and {alone['sqlite, 64']:.0f} /s"
+            f" with 64, PostgreSQL {alone['postgres, 1']:.0f} and {alone['postgres, 64']:.0f} /s. The CPU column times the answers is what the"
+            f" cores give: where it is close to {cores}, more replicas on this machine add none. Latency is the queue: clients divided by answers.\n",
+        ]
+    )
+
+
+# --- simulation -------------------------------------------------------------------------------------
+
+
+def _simulation(part: dict[str, Any] | None) -> str:
+    if part is None:
+        return ""
+    lines: list[Line] = part["lines"]
+
+    def of(kind: str) -> list[Line]:
+        return [line for line in lines if line["kind"] == kind]
+
+    assumed = {name: value for name, value in lines[0].items() if name != "kind"}
+    found = [
+        "## To internet scale: a simulation, not a measurement\n",
+        "`benchmarks/simulation.py` takes the costs measured above and these assumptions: "
+        + "; ".join(f"{name}: {_number(value)}" for name, value in assumed.items())
+        + ".\n",
+    ]
+    if of("spark costs"):
+        cost = of("spark costs")[0]
+        found += [
+            f"**One query over 10^12 rows.** Measured: a row costs a core {1e9 * cost['row']:.1f} ns (clipped sum, ours; {cost['ratio']:.2f} of raw Spark),"
+            f" a further task the driver {1000 * cost['task']:.1f} ms, the smallest query {duration(cost['start'])}.\n",
+            table(
+                ("cores", "tasks", "a query takes", "cores busy", "driver alone", "first bottleneck"),
+                [
+                    (f"{line['cores']:,}", f"{line['tasks']:,}", duration(line["seconds"]),
+                     f"{100 * line['busy']:.0f} %", duration(line["driver"]), line["bottleneck"])
+                    for line in of("spark")
+                ],
+            ),
+        ]  # fmt: skip
+    if of("ledger costs"):
+        cost, demand = of("ledger costs")[0], of("demand")[0]
+        needs = [
+            (name, f"{value:,.0f}") for name, value in demand.items() if name.startswith("cores")
+        ]
+        first = max((value, name) for name, value in demand.items() if name.startswith("cores"))[1]
+        kept = [line for line in of("ledger") if not line["keeps_up"]]
+        found += [
+            f"**10^6 analysts.** They ask {demand['rate']:,.0f} questions in the busiest second. A promise is one account, so a table's ledger is one"
+            f" shard and cannot be split; tables can. Measured: a turn takes {duration(cost['turn'])}, each further charge in it {duration(cost['charge'])}.\n",
+            table(
+                ("table of rank", "charges offered", "p50 wait", "p99 wait", "keeps up"),
+                [
+                    (line["rank"], f"{line['offered']:,.0f} /s", duration(line["p50"]), duration(line["p99"]),
+                     "yes" if line["keeps_up"] else "no")
+                    for line in of("ledger")
+                ],
+            ),
+            table(("needed in the busiest second", ""), [*needs, ("ledger, GB a day", f"{demand['gigabytes']:,.1f}")]),
+            f"**The first bottleneck is {first}**: 10^12 rows in {_number(assumed['tables'])} tables mean {duration(demand['scan'])} of a core for a"
+            " question. Stored answers (repeats, unions and differences are free) and questions asked as one plan (one pass for all) come first; cores"
+            " second. "
+            + (
+                f"The next one is the ledger of the {'table' if len(kept) == 1 else f'{len(kept)} tables'} asked most, which cannot keep up: one promise is one"
+                " sequence of turns. Remedies: plans (one charge for many questions), larger turns, a faster disk; splitting the table into"
+                " strata or owners with promises of their own."
+                if kept
+                else "Every ledger keeps up."
+            )
+            + " The promise itself is no limit at this size: for 10^9 questions at (1, 1e-6) a count has a standard error of about"
+            " 130,000, a ten-millionth of the rows.\n",
+        ]  # fmt: skip
+    return "\n".join(found)
+
+
+def _number(value: object) -> str:
+    return f"{value:,}" if isinstance(value, int | float) else str(value)
+
+
+def _further(results: Results) -> str:
+    found = []
+    for part, one in results.items():
+        lines = one["lines"]
+        if lines and all("what" in line for line in lines):
+            rows = [(line["what"], f"{line['value']:,.3g}" if line["value"] < 1000 else f"{line['value']:,.0f}", line["unit"]) for line in lines]  # fmt: skip
+            found.append(f"### {part}\n\n" + table(("", "", ""), rows))
+    return "\n".join(["## Further figures\n", *found]) if found else ""
