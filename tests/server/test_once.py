@@ -53,6 +53,18 @@ def test_a_key_stands_for_one_request_of_one_caller(server):
     assert server.post("ask", YOUNG, "rival", key=key).status_code == 200
 
 
+def test_a_key_that_others_read_in_the_ledger_opens_nothing(server):
+    key = new_key()
+    server.post("ask", OLD, key=key)
+    entries = server.get("ledger", "auditor").json()["entries"]
+    assert any(key in entry.get("body", "") for entry in entries)  # as docs/limits.md says
+    assert not any(key in str(entry) for entry in server.get("ledger", "rival").json()["entries"])
+    assert server.post("ask", OLD, "auditor", key=key).status_code == 403
+    reply = server.post("ask", OLD, "rival", key=key).json()  # a request of the rival's own
+    assert reply["credits"] == 1 and server.database.left_for("rival") == 9
+    assert server.database.left_for("analyst") == 39
+
+
 def test_tables_of_one_name_in_two_ledgers_share_no_reply(server, tmp_path):
     """Two servers on one machine share the store of replies."""
     other = tmp_path / "other"

@@ -36,7 +36,8 @@ Key = Annotated[
         min_length=8,
         max_length=128,
         pattern="^[A-Za-z0-9._~-]+$",
-        description="Of your choice, new for every new question: a retry with it is free.",
+        description="Of your choice, new for every new question: a retry with it is free. It is"
+        " written in the ledger, which owner and auditors read: random, and no secret.",
     ),
 ]
 
