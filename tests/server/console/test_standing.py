@@ -98,10 +98,12 @@ def test_an_exceeded_promise_is_no_longer_said(service: Service) -> None:
     for caller in (OWNER, ANALYST):
         said = table_view(service, caller, "broken")
         assert said.promised == "No longer as promised"
-        assert "with everything this table has answered it is now epsilon" in said.promised_more
+        assert (
+            "Promised was epsilon 1; with everything this table has answered" in said.promised_more
+        )
         page = budget(service, caller, "broken")
         assert "Releases made elsewhere went beyond the promise." in page
-        assert "More than was promised." in page
+        assert "More than was promised" in page
         risk = rendered("risk.html", risk_view(service, caller, "broken"))
         assert "Below is what was promised." in risk
     kept = budget(service, OWNER, "joint") + rendered(

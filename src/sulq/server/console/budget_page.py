@@ -113,7 +113,7 @@ def budget_view(
         legend=_legend(left, reserved, spent),
         table_line=_table_line(purse),
         pace=f"last 30 days: {bar_text(found.pace)} credits a day" if found else "",
-        chart=_chart(line, whole, left, found, moment) if line else None,
+        chart=_chart(line, whole, left, found, moment) if _lasted(line, moment) else None,
         outlook=outlook(found, moment, left) + _granted(purse, statement.granted_left),
         accounts=_accounts(service, database, events, table) if caller.role == Role.OWNER else (),
         free=left_text(database.remaining),
@@ -159,7 +159,7 @@ def _table_line(purse: Purse) -> str:
 
 
 def _granted(purse: Purse, granted: object) -> str:
-    if purse.shared:
+    if purse.shared or not purse.left:
         return ""
     kept: Fraction = granted.credits_fraction  # type: ignore[attr-defined]
     free = max(purse.left - kept, Fraction(0))
@@ -184,6 +184,11 @@ def _path(
         now -= scale * float(event.share if shared else event.credits)
         line.append((float(max(event.at, start)), max(now, 0.0)))
     return line
+
+
+def _lasted(line: list[tuple[float, float]], now: float) -> bool:
+    """From the second day on there is something to draw."""
+    return bool(line) and now - line[0][0] >= DAY
 
 
 def _forecast(

@@ -17,7 +17,7 @@ from sulq.ledger.store import Row
 from sulq.query.kinds import kind_of
 from sulq.query.spelling import question_text
 from sulq.server.console.words import question_title
-from sulq.shown import price_text
+from sulq.shown import credits_word
 
 PAGE = 1_000
 ASKED = ("charge", "repeat", "release")
@@ -148,20 +148,20 @@ def bought(event: Event) -> str:
 
 def change_text(event: Event, who: str) -> str:
     """A change in one line; `who` is the account as the reader may see it."""
-    credits = price_text(event.credits)
+    credits = credits_word(event.credits)
     match event.kind:
         case "table":
-            return f"Table opened with {credits} credits"
+            return f"Table opened with {credits}"
         case "grant":
-            return f"{credits} credits granted to {who}"
+            return f"{credits} granted to {who}"
         case "revoke":
             return f"{who} revoked"
         case "amend":
-            return f"Promise amended, {credits} credits in all"
+            return f"Promise amended, {credits} in all"
         case "version":
             return "New rows: another version of the data"
         case "outside":
-            return f"{credits} credits for a release made elsewhere"
+            return f"{credits} for a release made elsewhere"
         case "close":
             return "Table closed for good"
         case "declare":

@@ -85,7 +85,8 @@ def broken(account: Account) -> tuple[str, str]:
     if beyond is None:
         return ASSUMED, " ".join(account.guarantee.split())
     return BEYOND, (
-        f"It was {account.promise}; with everything this table has answered it is now {beyond}."
+        f"Promised was epsilon {float(account.promise.epsilon):g}; with everything this table has"
+        f" answered it is now {beyond}."
         " No new question is answered."
     )
 

@@ -17,12 +17,12 @@ from sulq.errors import SulqError
 from sulq.schema.columns import Flag, Schema
 from sulq.server.access import Caller, Role
 from sulq.server.console.charts import gauge
-from sulq.server.console.history import when_text
+from sulq.server.console.history import asked_title, when_text
 from sulq.server.console.pages import Anybody, fragment
 from sulq.server.console.shell import Purse, purse_of
 from sulq.server.console.standing_view import Standing, broken, standing
 from sulq.server.console.starters import Starter, count_prices, everyone, name, priced_starters
-from sulq.server.console.words import kind_text, one, question_title, values_text
+from sulq.server.console.words import kind_text, one, values_text
 from sulq.server.service import Service, closed
 from sulq.shown import bar_text, credits_word, left_text, ordinal, spelled
 
@@ -216,7 +216,7 @@ def answered_lines(service: Service, caller: Caller, table: str) -> list[Answere
     """The last answers that this caller may read for nothing."""
     seq = service.statement(caller, table).seq
     found = service.answers(caller, table, max(0, seq - 200), 100).entries
-    titles = {question_title(str(each["question"])): int(each["seq"]) for each in found}
+    titles = {asked_title(str(each["question_text"])): int(each["seq"]) for each in found}
     newest = sorted(titles.items(), key=lambda each: -each[1])[:MOST_ANSWERS]
     return [AnsweredLine(title, ordinal(number)) for title, number in newest]
 
