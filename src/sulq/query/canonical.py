@@ -328,7 +328,8 @@ def _joined(name: str, parts: Sequence[Expression]) -> Expression:
     merged = _merged_members(name, list(kept.values()))
     if not merged:
         return skip
-    listed = _sorted(merged)
+    spelled = {id(part): text for text, part in kept.items()}
+    listed = sorted(merged, key=lambda part: spelled.get(id(part)) or spelling(part))
     return listed[0] if len(listed) == 1 else operation(name, *listed)
 
 

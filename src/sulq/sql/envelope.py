@@ -15,6 +15,7 @@ from sulq.sql.syntax import Node, tokens_of, tree_of
 
 KNOWN_OPTIONS = ("epsilon", "delta", "max_groups_contributed", "privacy_unit_column")
 _EXPLAIN = re.compile(r"\s*EXPLAIN(?=\s)", re.IGNORECASE | re.ASCII)
+_OPENING = ("SELECT", "WITH", "DIFFERENTIAL_PRIVACY")
 LIKE_THIS = "write WITHIN 50 CONFIDENCE 95, or WITHIN 2 PERCENT CONFIDENCE 95, at the end"
 OPTIONS_LIKE_THIS = "write SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(epsilon=0.1) COUNT(*) FROM ..."
 
@@ -69,7 +70,7 @@ def _without_options(
     tokens: list[Token], spans: dict[str, tuple[int, int]]
 ) -> tuple[list[Token], dict[str, Fraction | str]]:
     for place in range(len(tokens) - 2):
-        words = zip(tokens[place:], ("SELECT", "WITH", "DIFFERENTIAL_PRIVACY"), strict=False)
+        words = zip(tokens[place : place + 3], _OPENING, strict=True)
         if all(_is(token, word) for token, word in words):
             break
     else:

@@ -258,10 +258,24 @@ def find(column: exp.Column, scope: Scope) -> Definition | None:
     return found[0] if found else None
 
 
+def _plain(column: exp.Column, scope: Scope) -> bool:
+    """Whether a column is spelled as it is declared."""
+    found = find(column, scope)
+    meaning = None if found is None or column.table else found()
+    return type(meaning) is exp.Column and meaning.name == column.name
+
+
 def resolved(node: Node, scope: Scope) -> Node:
-    """A copy in which every column is an expression over declared columns."""
-    for inner in node.find_all(exp.Query):
-        raise refused(inner)
+    """The node with every column an expression over declared columns; a copy, unless it is that
+    already and nothing will be changed in it."""
+    parts = list(node.walk())
+    for inner in parts:
+        if isinstance(inner, exp.Query):
+            raise refused(inner)
+    if not any(isinstance(part, exp.Case) for part in parts) and all(
+        _plain(part, scope) for part in parts if isinstance(part, exp.Column)
+    ):
+        return node
     node = node.copy()
     size = 0
     for column in list(node.find_all(exp.Column)):
