@@ -41,8 +41,7 @@ def read(
     bound: BoundQuery, values: Sequence[int], laws: Sequence[Law], size: int | None
 ) -> Reading:
     """What a question's noisy sums say, in user units; there are at most `size` rows."""
-    if size is not None and isinstance(bound.sums, PersonSums):
-        size //= bound.sums.rows_each  # what is counted is persons
+    size = most_counted(bound, size)
     match bound.statistic.kind:
         case "count":
             return _count(bound, values[0], laws[0], size)
@@ -63,6 +62,13 @@ def read(
         case "outer":
             return _outer(bound, values, laws[0])
     return _sums(bound, values, laws)
+
+
+def most_counted(bound: BoundQuery, size: int | None) -> int | None:
+    """How many there are of what is counted: of so many rows, or of their persons."""
+    if size is not None and isinstance(bound.sums, PersonSums):
+        return size // bound.sums.rows_each
+    return size
 
 
 def _count(bound: BoundQuery, value: int, law: Law, size: int | None) -> Reading:

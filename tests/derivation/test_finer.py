@@ -174,6 +174,31 @@ def test_shares_pay_what_their_analysts_lack(rows: pd.DataFrame) -> None:
     assert abs(ann.remaining - 27) < TINY and bob.remaining == 27
 
 
+@pytest.mark.parametrize("name", ["distributions", "persons"])
+def test_a_share_pays_what_it_was_quoted_whatever_colleagues_have(
+    rows: pd.DataFrame, name: str
+) -> None:
+    """For what is asked, not got: else the charge would tell of a colleague's question."""
+    question, charged, sizes_got = QUESTIONS[name], [], []
+    for asked_before in (False, True):
+        db = opened(rows)
+        for who in ("ann", "bob"):
+            db.grant(who, 30)
+        if asked_before:
+            db.as_analyst("ann").ask(question, credits=8)
+        bob = db.as_analyst("bob")
+        quotes, paid_each = [], []
+        for credits in (1, 2):
+            quotes.append(bob.quote(question, credits=credits).credits)
+            answer = bob.ask(question, credits=credits)
+            paid_each.append(answer.credits)
+        assert paid_each[0] == quotes[0] == 1 and paid_each[1] == quotes[1]
+        charged.append(paid_each)
+        sizes_got.append(sizes(answer.laws)[0])
+    assert charged[0] == [1, 1] and charged[1] == [1, 0]  # the second time it is his already
+    assert sizes_got[0] == pytest.approx(4 * sizes_got[1], rel=1e-9)
+
+
 def test_a_key_and_a_plan_keep_the_average(rows: pd.DataFrame, tmp_path: Path) -> None:
     tree, persons = QUESTIONS["distributions"], QUESTIONS["persons"]
     db = opened(rows, tmp_path / "ledger")
@@ -237,3 +262,13 @@ def test_laplace_distributions_are_paid_in_full_and_the_finest_stays(rows: pd.Da
     coarse = db.ask(question, credits=2)
     assert coarse.credits == 0 and np.array_equal(coarse.value, finer.value)
     assert math.isfinite(float(np.max(coarse.standard_error)))
+
+
+def test_derived_counts_of_persons_are_cut_to_persons(rows: pd.DataFrame) -> None:
+    """Two Laplace draws share no one law: their average is still at most all persons, not rows."""
+    db, question = opened(rows, delta=0, noise="laplace"), QUESTIONS["persons"]
+    db.ask(question, credits=1)
+    db.ask(question, credits=2)
+    both = db.ask(question, credits=1)
+    assert len(both.sources) == 2 and both.credits == 0
+    assert both.interval(0.999999)[1] == rows.person.nunique()

@@ -21,6 +21,7 @@ from sulq.readings import (
     _estimates,
     _nearest,
     _rising,
+    most_counted,
     z_of,
 )
 
@@ -32,7 +33,8 @@ def read_derived(found: Derivation, values: Sequence[int], size: int | None) -> 
     sums = tuple(
         tuple((s.seq, s.place, s.weight, s.law) for s in sources) for sources in found.estimates
     )
-    return replace(_read(found, values, size), mixture=Mixture(sums, found.exact))
+    read = _read(found, values, most_counted(found.bound, size))
+    return replace(read, mixture=Mixture(sums, found.exact))
 
 
 def _read(found: Derivation, values: Sequence[int], size: int | None) -> Reading:
