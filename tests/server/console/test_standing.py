@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from sulq.server.console.ledger_page import entries_view
 from sulq.server.console.pages import rendered
 from sulq.server.console.risk_page import risk_view
 from sulq.server.console.shell import purse_of
+from sulq.server.console.standing_view import joint_view
 from sulq.server.console.table_page import table_view
 from sulq.server.service import Service
 from sulq.server.tables import Tables
@@ -92,6 +94,17 @@ def test_the_account_of_a_population_is_for_owner_and_auditor(service: Service) 
     assert "of all of them together" in page
     assert "joint credits" not in page and "other</" not in page and " and other" not in page
     assert "Together with other tables" not in budget(service, OWNER, "grown")
+
+
+def test_joint_balances_of_people_are_secret(service: Service) -> None:
+    found = service.database(OWNER, "joint").statement().statement
+    assert found.population is not None
+    secret = replace(found, population=replace(found.population, persons=True))
+    view = joint_view(secret, full=True)
+    assert view is not None and view.gauge is None
+    assert (
+        view.said == "Each person has one balance of 100 credits for joint and other; it is secret"
+    )
 
 
 def test_an_exceeded_promise_is_no_longer_said(service: Service) -> None:

@@ -70,7 +70,7 @@ def standing(database: Database, caller: Caller) -> Standing:
              when_text(one.at, clock=False), ordinal(one.seq))
             for one in reversed(found.outside)
         ),
-        _joint(found, full=caller.role != Role.ANALYST),
+        joint_view(found, full=caller.role != Role.ANALYST),
         _versions(found),
         _people(database) if caller.role == Role.OWNER else (),
         has_balances(database),
@@ -91,7 +91,7 @@ def broken(account: Account) -> tuple[str, str]:
     )
 
 
-def _joint(found: Statement, *, full: bool) -> JointView | None:
+def joint_view(found: Statement, *, full: bool) -> JointView | None:
     line = found.population
     if line is None:
         return None
@@ -103,6 +103,11 @@ def _joint(found: Statement, *, full: bool) -> JointView | None:
         return JointView(line.name, promise, "", None, "")
     whole, beyond = line.cap.credits_fraction, joint_exceeded(line)
     left, tables = left_text(line.left), _listed(line.tables)
+    if line.persons:  # nobody knows what is left of them
+        said = (
+            f"Each person has one balance of {left_text(whole)} credits for {tables}; it is secret"
+        )
+        return JointView(line.name, promise, said, None, "")
     said = f"{left} of {left_text(whole)} joint credits left for {tables}"
     return JointView(
         line.name,

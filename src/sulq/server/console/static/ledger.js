@@ -129,7 +129,7 @@ export function start(root, app) {
   function tell(body) {
     const law = (() => { try { return JSON.parse(body.noise)[0].law; } catch { return ""; } })();
     const credits = Math.max(0, ...body.charges.map((part) => Number(BigInt(part[0]) * 1000n >> 64n) / 1000));
-    const lines = [["Entry", ordinal(body.seq)], ["Account", body.analyst], ["Price", `${Math.ceil(credits * 100) / 100} credits`], ["Noise", law],
+    const lines = [["Entry", ordinal(body.seq)], ["Account", body.analyst], ["Credits", Math.ceil(credits * 100) / 100], ["Noise", law],
       ["Neighbours", body.neighbours === "replace" ? `one ${root.dataset.unit} replaced` : `one ${root.dataset.unit} more or less`], ["Data version", `${body.version.slice(0, 4)}…${body.version.slice(-4)}`],
       ["Answer", "not in the receipt, only its fingerprint"]];
     facts.replaceChildren(...lines.flatMap(([name, text]) => [made("dt", name), made("dd", text)]));
