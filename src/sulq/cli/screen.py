@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import functools
 import json
+import math
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -112,7 +113,7 @@ def plain(data: Any) -> Any:
         return {str(name): plain(value) for name, value in data.items()}
     if isinstance(data, list | tuple):
         return [plain(item) for item in data]
-    if isinstance(data, float) and data in (float("inf"), float("-inf")):
+    if isinstance(data, float) and not math.isfinite(data):  # an end that is open, or unknown
         return None
     return str(data) if isinstance(data, Path) else data
 
