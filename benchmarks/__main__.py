@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import os
 import signal
 import subprocess
 import sys
@@ -64,13 +65,16 @@ def measured(part: str, folder: Path, into: Path, full: bool, small: bool) -> No
 def all_of(parts: Sequence[str], folder: Path, given: argparse.Namespace) -> list[str]:
     """Each part in a process of its own; those that failed."""
     failed = []
+    paths = [str(ROOT / "src"), *filter(None, [os.environ.get("PYTHONPATH")])]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(paths)}
     for part in parts:
         words = [part, "--data", str(folder), "--into", str(given.into), "--alone"]
         words += ["--full"] * given.full + ["--small"] * given.small
         begun = time.perf_counter()
         limit = 60 * MINUTES * (4 if given.full else 1)
         print(f"{part} ...", end=" ", flush=True)
-        process = subprocess.Popen([sys.executable, "-m", "benchmarks", *words], cwd=ROOT)
+        command = [sys.executable, "-m", "benchmarks", *words]
+        process = subprocess.Popen(command, cwd=ROOT, env=environment)
         try:
             code = process.wait(limit)
         except subprocess.TimeoutExpired:
