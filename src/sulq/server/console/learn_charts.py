@@ -122,7 +122,8 @@ def centres(
         return (left + (right - left) * (value - across[0]) / (across[-1] - across[0]),
                 bottom - (bottom - top) * (other - up[0]) / (up[-1] - up[0]))  # fmt: skip
 
-    parts: list[Markup] = []
+    inside = tag("rect", x=left, y=top, width=right - left, height=bottom - top)
+    parts: list[Markup] = [tag("clipPath", inside, id="bounds")]  # nobody is beyond them
     for mark in across:
         px, _ = at(mark, up[0])
         parts.append(
@@ -144,7 +145,15 @@ def centres(
         cx, cy = at(group.x, group.y)
         rx, ry = f"{group.spread_x * scale_x:.1f}", f"{group.spread_y * scale_y:.1f}"
         parts.append(
-            tag("ellipse", class_=f"cloud {kind}", cx=f"{cx:.1f}", cy=f"{cy:.1f}", rx=rx, ry=ry)
+            tag(
+                "ellipse",
+                class_=f"cloud {kind}",
+                cx=f"{cx:.1f}",
+                cy=f"{cy:.1f}",
+                rx=rx,
+                ry=ry,
+                clip_path="url(#bounds)",
+            )
         )
         bx, by = group.bar_x * scale_x, group.bar_y * scale_y
         for dx, dy in ((bx, 0.0), (0.0, by)):
@@ -194,15 +203,9 @@ def tree(root: Branch, label: str) -> Markup:
 
     place(root, 0.0, 0)
     height = 10 + depth * LEVEL + NODE_H + 6
-    drawn = tag("svg", *parts, viewBox=f"0 0 {width:g} {height:g}", aria_hidden="true")
-    return tag(
-        "div",
-        drawn,
-        class_="chart tree wide" if leaves > 4 else "chart tree",
-        role="img",
-        aria_label=label,
-        tabindex="0",
-    )
+    size = {"width": f"{width:g}", "height": f"{height:g}"}  # letters keep theirs; wider: scrolled
+    drawn = tag("svg", *parts, **size, aria_hidden="true")
+    return tag("div", drawn, class_="chart tree", role="img", aria_label=label, tabindex="0")
 
 
 def _leaves(node: Branch) -> int:
