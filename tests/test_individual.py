@@ -46,7 +46,7 @@ from sulq.derivation.estimates import sources_of
 from sulq.exact import Assumptions
 from sulq.noise.distributions import DiscreteGaussian
 from sulq.query.sum_query import SumQuery
-from sulq.query.vectors import columns
+from sulq.query.vectors import columns, concat, one_hot, ones
 from sulq.server.pacing import Clock, Machine
 
 PROMISE = Promise(1, "1e-6", 5, neighbours="add-remove")
@@ -79,6 +79,8 @@ QUESTIONS = [
     histogram("x", edges=[-4, 0, 3]),
     quantiles("x", [0.5]),
     total(col("x") * col("x"), where=col("c") == "a"),
+    outer(columns(["x"]), columns(["x", "f"])),
+    outer(one_hot("c"), columns(["x"], centre=[0]), rows=col("f")),
 ]
 ROWS = st.tuples(
     st.sampled_from("pqr"),
@@ -159,12 +161,43 @@ def test_the_comparison_catches_a_balance_that_leaves_out_the_question(silent, m
 
     cap = calibrate(PROMISE).mu_squared
     assert cap / 2 < lost() <= cap
+    # the same of matrices, where both sides' norms count
+    pair = columns(["x", "f"], centre=0)
+    asked = [
+        (outer(pair, concat(ones(), pair), rows=col("x") >= k), Fraction(19, 10))
+        for k in (-3, -2, -1, 0)
+    ]
+    assert cap / 2 < lost() <= cap
     late = lambda self, who, prices: self.spent[who] <= self.cap  # noqa: E731
     monkeypatch.setattr(Balances, "admitted", late)
     assert lost() > cap
 
 
 # --- the flow -----------------------------------------------------------------------------------
+
+
+def test_products_of_vectors_are_paid_by_their_norms(silent):
+    """Whoever is at the middle adds nothing; a row pays |left|^2 |right|^2 of the largest."""
+    data = pd.DataFrame({"x": [-4.0, 3.0, -0.5, None] * 5, "f": [True, False] * 10})
+    schema = Schema(Number("x", -4, 3, step=0.5), Flag("f"))
+    square = outer(columns(["x"]), columns(["x"]))
+    with (
+        publish(data, schema, PROMISE, individual=True) as db,
+        publish(data, schema, PROMISE) as plain,
+    ):
+        first, exact = db.ask(square, credits=4), plain.engine.exact_sums(plain.bind(square).sums)
+        (entry,) = db.ledger.entries()
+        assert list(entry.values) == list(exact)
+        spent = db.engine.filters.past.balances.spent / db.engine.cap
+        low, high, middle, missing = spent[:4]
+        assert low == 0 and high == pytest.approx(4 / 5) and middle == pytest.approx(4 / 5 / 16)
+        assert missing == pytest.approx(4 / 5 / 16)  # it takes the middle of the range
+        again = outer(columns(["x"]), columns(["x"]), rows=col("f") | ~col("f"))
+        db.ask(again, credits=4)
+        values = list(db.ledger.entries())[-1].values
+        unit = plain.bind(square).terms[0].unit
+        assert values[0] < exact[0] - 5 * 0.9 * unit  # those at the end are left out, silently
+        assert first is not None
 
 
 def test_questions_that_do_not_touch_somebody_do_not_spend_theirs(silent):
@@ -241,7 +274,6 @@ def test_the_statement_counts_the_worst_as_spent():
 
 
 REFUSED = {
-    "outer": lambda db: db.ask(outer(columns("age"), columns("age"))),
     "keys": lambda db: db.keys("job"),
     "top": lambda db: db.top(histogram("blood").query),
     "alert": lambda db: db.alert(OLD, above=10),

@@ -9,6 +9,7 @@ one table's part in it. Proof: docs/proofs/individual.md.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Iterator
 from fractions import Fraction
 
@@ -41,10 +42,11 @@ from sulq.schema.bound import RowSums
 from sulq.schema.columns import Schema
 from sulq.schema.population import MOST_ROWS
 from sulq.schema.trees import TreeSums
+from sulq.schema.vectors import BlockSums
 
 ONLY_SUMS = (
-    "a table with individual accounting answers counts, totals, means, histograms and"
-    " distributions; {} is not covered by its proof, ask it of a table without"
+    "a table with individual accounting answers counts, totals, means, histograms, distributions"
+    " and matrices of products; {} is not covered by its proof, ask it of a table without"
 )
 
 
@@ -84,7 +86,10 @@ class Individual:
 
     def reader(self, bound: BoundQuery, ledger: Journal) -> Callable[[Entry], list[int]]:
         """What will read the rows for a charged entry; this step may refuse and reads none."""
-        self._rows.prepare(_program(bound))
+        if isinstance(bound.sums, BlockSums):
+            self._rows.prepare_outer(bound.sums)
+        else:
+            self._rows.prepare(_program(bound))
         filters = self.join(ledger)
         filters.check(ledger)
         return lambda entry: guarded(lambda: filters.sums(ledger, entry))
@@ -109,14 +114,13 @@ class Individual:
         )
         if bound.text != entry.question:
             raise Refused(f"entry {entry.seq} cannot be read as it was asked")
-        program, rate = _program(bound), self._rates(bound, entry.noise)
-        values = self._rows.prepare(program)()
-        balances = past.balances
-        price = np.zeros(len(values.rows), np.int64)
-        for term, own, largest in zip(values.terms, rate, values.largest, strict=True):
-            price = least(price + charged(term, own, largest, balances.most), balances.most)
+        rate, balances = self._rates(bound, entry.noise), past.balances
+        if isinstance(bound.sums, BlockSums):
+            rows, price, add = self._products(bound, bound.sums, rate[0], balances.most)
+        else:
+            rows, price, add = self._values(bound, rate, balances.most)
         takes = price > 0  # who adds nothing pays nothing
-        who, due = values.rows[takes], price[takes]
+        who, due = rows[takes], price[takes]
         owners = self._rows.owners(who)
         if owners is None:
             fits = balances.admitted(who, due)
@@ -128,9 +132,34 @@ class Individual:
             allowed = np.zeros(self._rows.persons, np.bool_)
             allowed[persons] = fits
             takes[takes] = allowed[owners]
-        found = _added(bound, values, rate, takes)
+        found = add(takes)
         balances.charge(who[fits], due[fits])
         return found
+
+    def _values(self, bound: BoundQuery, rate: list[Fraction], most: int) -> Parts:
+        """The rows of S, what each would pay, and what adds up those who take part."""
+        values = self._rows.prepare(_program(bound))()
+        price = np.zeros(len(values.rows), np.int64)
+        for term, own, largest in zip(values.terms, rate, values.largest, strict=True):
+            price = least(price + charged(term, own, largest, most), most)
+        return values.rows, price, lambda takes: _added(bound, values, rate, takes)
+
+    def _products(self, bound: BoundQuery, program: BlockSums, rate: Fraction, most: int) -> Parts:
+        """As `_values`, for a matrix: |left|^2 |right|^2 for each row, at most what is proved."""
+        matrix = self._rows.prepare_outer(program)
+        rows, sizes = matrix.sizes()
+        unit, times = bound.terms[0].unit, self.schema.max_rows
+        proved = max(moved.l2_squared for moved, _ in bound.reach) * unit**2 / times**2
+        largest = math.isqrt(proved.numerator // proved.denominator) + 1
+        price = charged(least(sizes, largest), rate, largest, most)
+        price = least(price, min(most, -(-proved * rate // 1)))
+
+        def add(takes: NDArray[np.bool_]) -> list[int]:
+            marked = np.zeros(self._engine._rows, np.bool_)
+            marked[rows[takes]] = True
+            return matrix.of(marked)
+
+        return rows, price, add
 
     def _rates(self, bound: BoundQuery, noise: str) -> list[Fraction]:
         variances = [
@@ -191,6 +220,9 @@ class Individual:
         self._engine.close()
 
 
+Parts = tuple[Whole, Whole, Callable[[NDArray[np.bool_]], list[int]]]
+
+
 def _program(bound: BoundQuery) -> RowSums:
     """What is added up per row, of the kinds of question that are covered."""
     match bound.sums:
@@ -198,7 +230,7 @@ def _program(bound: BoundQuery) -> RowSums:
             return program
         case TreeSums(cells=cells):
             return cells
-    raise Refused(ONLY_SUMS.format("a sum of products of vectors, or one clipped per person,"))
+    raise Refused(ONLY_SUMS.format("a sum that is clipped per person"))
 
 
 def _added(

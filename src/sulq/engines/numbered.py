@@ -6,7 +6,7 @@ The table is held in memory, Parquet too, so that a row keeps its number while i
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
 import duckdb
@@ -14,13 +14,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sulq.engines.arrow import blocks
+from sulq.engines.blocks import OuterSums
 from sulq.engines.duckdb import DuckDBEngine, open_duckdb
 from sulq.engines.person_sums import PERSON
+from sulq.engines.row_outer import RowOuter
+from sulq.engines.row_select import row_select
 from sulq.engines.row_values import NUMBER, RowValues, Whole, row_values_select
 from sulq.engines.statement import TABLE
 from sulq.errors import EngineFailed, Refused
 from sulq.schema.bound import RowSums
 from sulq.schema.columns import Schema
+from sulq.schema.vectors import BlockSums
 
 T = TypeVar("T")
 Identities = NDArray[np.bytes_]
@@ -39,6 +43,20 @@ class NumberedRows:
         """What will read the rows; this step may refuse and reads none."""
         select = row_values_select(program, self.engine._places, TABLE)
         return lambda: self._read(lambda cursor: select.decode(blocks(cursor.sql(select.sql))))
+
+    def prepare_outer(self, program: BlockSums) -> RowOuter:
+        """As `prepare`, for a matrix of products."""
+        sql, place = row_select(program, self.engine._places, TABLE, NUMBER)
+
+        def read() -> Iterator[Sequence[NDArray[np.generic]]]:
+            with self.engine._lock:
+                cursor = self.engine._connection.cursor()
+            try:
+                yield from blocks(cursor.sql(sql))
+            finally:
+                cursor.close()
+
+        return RowOuter(OuterSums(program, place), read)
 
     def owners(self, rows: Whole) -> Whole | None:
         """The persons of these rows; None where a row is its own."""

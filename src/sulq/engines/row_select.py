@@ -17,21 +17,25 @@ from sulq.schema.vectors import BlockSums, Leaf, UnitLeaf, leaves_of
 
 
 def row_select(
-    program: BlockSums, places: Mapping[str, Place], table: str
+    program: BlockSums, places: Mapping[str, Place], table: str, number: str | None = None
 ) -> tuple[str, dict[Leaf, int]]:
-    """The statement, and the column of each leaf; without leaves, a column of ones."""
+    """The statement, and the column of each leaf; without leaves, a column of ones. First comes
+    `number`, a column of the table that tells its rows apart, if it is wanted."""
     leaves = tuple(dict.fromkeys(leaves_of(program.left, program.right)))
     draft = Emitter(places)
-    _select(program.rows, leaves, draft, table)
+    _select(program.rows, leaves, draft, table, number)
     shared = frozenset(node for node, uses in draft.uses.items() if uses > 1)
-    return _select(program.rows, leaves, Emitter(places, shared), table)
+    return _select(program.rows, leaves, Emitter(places, shared), table, number)
 
 
 def _select(
-    rows: Condition, leaves: tuple[Leaf, ...], emitter: Emitter, table: str
+    rows: Condition, leaves: tuple[Leaf, ...], emitter: Emitter, table: str, number: str | None
 ) -> tuple[str, dict[Leaf, int]]:
     texts = {leaf: _leaf_sql(leaf, emitter) for leaf in leaves}
     wanted = list(dict.fromkeys(texts.values())) or [Dialect.integer(1)]
+    if number is not None:
+        emitter.columns.add(number)
+        wanted.insert(0, Dialect.bigint(number))
     named = ", ".join(f"{sql} AS v{number}" for number, sql in enumerate(wanted))
     sql = f"SELECT {named} {from_rows(rows, emitter, table)}"
     return sql, {leaf: wanted.index(text) for leaf, text in texts.items()}
