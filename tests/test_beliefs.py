@@ -17,6 +17,7 @@ from tests.people import publish
 
 from sulq import InvalidQuery, Promise, col, count, histogram
 from sulq.accounting.calibration import calibrate, meaning
+from sulq.accounting.confidence import percent_up
 from sulq.beliefs import (
     Observation,
     believed,
@@ -301,3 +302,13 @@ def test_derived_answers_are_not_counted_again() -> None:
     once = posterior(prior, [seen])
     assert posterior(prior, [seen, again, again]) == once
     assert posterior(prior, [seen, seen])["yes"] > once["yes"] > 0.5
+
+
+@given(st.floats(1e-4, 0.9999), st.sampled_from(["0.5", "1", "2"]))
+def test_the_first_of_two_figures_is_never_said_above_the_second(prior, epsilon):
+    found = worst(Promise(epsilon, "1e-6"), prior)
+    assert found.near is not None and found.near[1] > found.except_for
+    first, second = float(found.near_percent), float(percent_up(found.posterior))
+    assert 100 * found.near[0] * (1 - 1e-9) <= first <= second
+    assert found.limits.count("except with a chance below") == 2
+    assert found.told(1e-3).except_for == pytest.approx(1.001e-3)

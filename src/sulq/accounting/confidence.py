@@ -71,7 +71,14 @@ class Worst:
         said = f"{percent_up(self.posterior)} %{_rarely(self.except_for)}"
         if self.near is None:
             return said
-        return f"{belief_up(self.near[0])} %{_rarely(self.near[1])}, and at most {said}"
+        return f"{self.near_percent} %{_rarely(self.near[1])}, and at most {said}"
+
+    @property
+    def near_percent(self) -> str:
+        """Of `near`: whole percent, or three digits where that would pass the larger belief."""
+        belief = self.posterior if self.near is None else self.near[0]
+        whole = belief_up(belief)
+        return str(whole) if whole < 100 * self.posterior else percent_up(belief)
 
     def told(self, chance: float) -> Worst:
         """The same where everything may have been told elsewhere, with this chance."""

@@ -51,7 +51,7 @@ def beliefs(
     as_json: Json = False,
 ) -> None:
     """How far anyone's belief about one record can move, after all this table will ever say."""
-    from sulq.accounting.confidence import belief_up, one_in, percent_up
+    from sulq.accounting.confidence import one_in, percent_up
     from sulq.beliefs import largest_move, most_moved_prior, worst, worst_so_far
     from sulq.cli.opening import named
     from sulq.errors import InvalidQuery
@@ -102,7 +102,7 @@ def beliefs(
         heads[1] = f"at most after, but {one_in(found[0].except_for)}"
         heads.insert(1, f"at most after, but {one_in(found[0].near[1])}")
         for row, w in zip(rows, found, strict=True):
-            row.insert(1, f"{belief_up(w.near[0])}%" if w.near else "")
+            row.insert(1, f"{w.near_percent}%")
     drawn = table(heads, rows)
     drawn.columns[-1].justify = "left"
     show(drawn)
