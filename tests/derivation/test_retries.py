@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from contextlib import suppress
 
 import numpy as np
 import pandas as pd
@@ -21,6 +22,8 @@ from sulq import (
     mean,
     total,
 )
+from sulq.errors import InvalidQuery
+from sulq.ledger.journal import Journal
 
 SCHEMA = Schema(
     Number("age", 0, 120, step=1), Number("inc", 0, 1), Flag("ill"), Category("city", ["a", "b"])
@@ -129,3 +132,29 @@ def test_wide_questions_do_not_crowd_out_a_narrow_one() -> None:
         db.ask(histogram(name, edges=range(0, 1001, 10)))
     db.ask(histogram("x", "city", edges={"x": range(0, 1001, 20)}))
     assert db.ask(count(where=col("ill"))).credits == 0
+
+
+@pytest.mark.parametrize("text", ["COUNT(*) FROM t WHERE ill", "MEDIAN(age) FROM t"])
+def test_a_price_never_reads_what_is_paid_for_and_not_yet_answered(
+    text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """WITHIN a percentage looks at stored answers; the rows are for the question alone."""
+    database = Database.open(people(), SCHEMA, Promise(1, 1e-6), ":memory:", name="t")
+    database.grant("ann", 40)
+    ann = database.as_analyst("ann")
+
+    def dies(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Journal, "settle", dies)
+        patch.setattr(Journal, "settle_all", dies)
+        with pytest.raises(KeyboardInterrupt):
+            ann.sql(f"SELECT {text}")
+    head = database.ledger.head
+    monkeypatch.setattr(database.engine, "prepare", lambda program: dies)
+    plain = ann.quote_sql(f"SELECT {text}")
+    assert plain.credits > 0
+    with suppress(InvalidQuery):
+        assert ann.quote_sql(f"SELECT {text} WITHIN 5 PERCENT").credits > 0
+    assert database.ledger.head == head

@@ -379,3 +379,22 @@ def test_a_threshold_that_tells_nothing_apart_does_not_hide_what_follows() -> No
     found = store_of(stored, DOMAIN[::3]).derive(bound(count(where=old & (col("age") >= 2))))
     assert found is not None and is_implied(found, stored, DOMAIN[::3])
     assert store_of(stored, DOMAIN[::3]).derive(bound(count(where=col("age") >= 2))) is None
+
+
+def test_a_total_of_one_value_is_a_count() -> None:
+    """Nobody asked at 4, but of 3 and 4 a total and a count tell how many are 4."""
+    old = col("age") >= 3
+    stored = [bound(mean("age", where=old))]
+    found = store_of(stored, DOMAIN[::3]).derive(bound(count(where=col("age") >= 4)))
+    assert found is not None and is_implied(found, stored, DOMAIN[::3])
+
+
+def test_answers_that_are_named_are_looked_at_whatever_columns_they_have() -> None:
+    """After a restart nothing has been bound yet; before it, another question had done so."""
+    odd = col("ill") | (col("job") == "a") | (col("city") == "O")
+    sides = [when(odd).then(1).otherwise(0), when(odd).then(0).otherwise(1)]
+    stored = [bound(total(side, where=col("age") >= 4)) for side in sides]
+    store, wanted = store_of(stored, DOMAIN[::3]), bound(count(where=col("age") >= 4))
+    found = store.derive(wanted, frozenset({1, 2}), every=True)
+    assert found is not None and is_implied(found, stored, DOMAIN[::3])
+    assert store.derive(wanted, frozenset({1}), every=True) is None

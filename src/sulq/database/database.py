@@ -246,12 +246,11 @@ class Database:
         wanted = self.price(bound, within, confidence, credits, rows)
         check_readable(self, bound)  # what ask would refuse, a quote refuses too
         cost, own = self._recall.quoted(bound, wanted, analyst, confidence)
-        stored = self._stored(bound, wanted, analyst)
-        paid = stored is not None and self.ledger.paid(analyst, bound.digest, stored.noise)
         # only one's own answers show: a colleague's question is not for others to see
-        repeat = own is not None or paid
+        told = self._recall.told(bound, wanted, analyst)
+        repeat = own is not None or told is not None
         due = Fraction(0) if repeat else cost.share.credits_fraction
-        laws = (own.laws() or own.worst()) if own else stored.laws if paid and stored else None
+        laws = (own.laws() or own.worst()) if own else told.laws if told else None
         touched = None if repeat else list(self._charges(cost)) or None
         left = self.ledger.remaining(analyst, touched).credits_fraction
         bar = forecast(bound, laws or wanted.laws, rows, self.size)
@@ -314,12 +313,6 @@ class Database:
         else:
             intensity = Fraction(1)
         return price(bound, self.calibration, intensity)
-
-    def _stored(
-        self, bound: BoundQuery, wanted: Price, analyst: str, key: str | None = None
-    ) -> Price | None:
-        """An earlier answer that is at least as exact, first of all the one the key stands for."""
-        return self._recall.stored(bound, wanted, analyst, key)
 
     def _charges(self, cost: Price) -> dict[str, Loss]:
         paid = {self._accounts[number]: loss for loss, numbers in cost.losses for number in numbers}

@@ -120,10 +120,8 @@ def _told(
     due, own = database._recall.quoted(bound, wanted, analyst, confidence)
     if own is not None:
         return Told(due, True, own.laws() or own.worst())
-    stored = database._stored(bound, wanted, analyst)
-    if stored is not None and database.ledger.paid(analyst, bound.digest, stored.noise):
-        return Told(due, True, stored.laws)
-    return Told(due, False, wanted.laws)
+    told = database._recall.told(bound, wanted, analyst)
+    return Told(due, told is not None, wanted.laws if told is None else told.laws)
 
 
 def _lines(

@@ -135,6 +135,16 @@ class Recall:
                     return found
         return None
 
+    def told(self, bound: BoundQuery, wanted: Price, analyst: str) -> Price | None:
+        """An answer that this analyst was given. What is paid for and not yet answered is none:
+        whoever takes it for one and asks has the rows read."""
+        with self._lock:
+            self._follow()
+            found = self.stored(bound, wanted, analyst)
+            if found is None or (bound.digest, found.noise) not in self._names:
+                return None
+            return found if self.ledger.paid(analyst, bound.digest, found.noise) else None
+
     def named(self, bound: BoundQuery, noise: str) -> Derivation | None:
         """The derivation that a name in the ledger stands for."""
         sources = sources_of(noise)
@@ -220,12 +230,8 @@ class Recall:
         """A stored answer of several sums stays the answer: what others add is bounded loosely."""
         if sum(term.unit > 0 for term in bound.terms) < 2 or bound.tree is not None:
             return None
-        stored = self.stored(bound, wanted, analyst)
-        if stored is None or not self.ledger.paid(analyst, bound.digest, stored.noise):
-            return None
-        if (bound.digest, stored.noise) not in self._names:
-            return None  # paid for, and not answered
-        return Found(replace(stored, agreed=NOTHING), NOTHING)
+        told = self.told(bound, wanted, analyst)
+        return None if told is None else Found(replace(told, agreed=NOTHING), NOTHING)
 
     def _free(self, bound: BoundQuery, wanted: Price, found: Derivation, share: Loss) -> Found:
         number = found.sources[0] if found.repeat else 0

@@ -53,9 +53,13 @@ class Index:
         self._count += 1
         return self._count - 1
 
-    def __contains__(self, feature: Hashable) -> bool:
-        """Whether any question taken in has it."""
-        return feature in self._numbers
+    def has(self, feature: Hashable, lines: Collection[int] | None) -> bool:
+        """Whether any of these questions (None: of all) has it."""
+        number = self._numbers.get(feature)
+        if number is None or lines is None:
+            return number is not None
+        told = self._bits[list(lines), number // 64] >> np.uint64(number % 64)
+        return bool((told & np.uint64(1)).any())
 
     def _line(self, numbers: Iterable[int]) -> Words:
         line = np.zeros(self._bits.shape[1], dtype=np.uint64)

@@ -18,7 +18,7 @@ import numpy as np
 from sulq.derivation.averages import Draw, averaged, precisions
 from sulq.derivation.estimates import Derivation, Source, exact_variance
 from sulq.derivation.index import Index, features_of
-from sulq.derivation.pieces import Marks, joined, marks_of, size_of
+from sulq.derivation.pieces import Key, Marks, axis_of, joined, marks_of, size_of
 from sulq.derivation.solving import solve
 from sulq.derivation.tables import apart, derivation_of, stacked
 from sulq.derivation.vectors import ONE, Grid, Unfit
@@ -83,6 +83,7 @@ class AnswerStore:
         self._asleep: dict[frozenset[str], list[str]] = {}  # not yet bound, by their columns
         self._lines: list[str] = []
         self._index = Index()
+        self._summed: dict[Key, set[Quantised]] = {}  # axis -> columns that were summed
         self._home: dict[int, str] = {}  # draw -> question
         self._found: dict[str, Derivation | None] = {}  # from all answers so far
 
@@ -138,6 +139,8 @@ class AnswerStore:
 
     def _take_in(self, digest: str) -> None:
         known = self._questions[digest]
+        if known.line is not None:
+            return
         try:
             bound = self._bind(known.text)
         except SulqError:
@@ -149,7 +152,8 @@ class AnswerStore:
             grid = Grid(marks, self._is_public)
             with suppress(Unfit):  # labels of one kind may be listed apart
                 told = grid.told(grid.vectors(bound.sums))
-        features = features_of(told, _atoms(bound.sums))
+        atoms = _atoms(bound.sums)
+        features = features_of(told, atoms)
         if any(
             len(draw.values) != _sums(bound.sums) or len(draw.laws) != len(bound.terms)
             for draw in known.draws
@@ -159,6 +163,17 @@ class AnswerStore:
         known.program, known.marks = bound.sums, marks
         known.lifts = tuple(term.lift for term in bound.terms)
         self._lines.append(digest)
+        for atom in atoms:
+            if isinstance(atom, Quantised):
+                self._summed.setdefault(axis_of(atom), set()).add(atom)
+
+    def _taken_in(self, among: Collection[int]) -> list[int]:
+        """The lines of these answers' questions, whatever else was asked since."""
+        homes = {self._home[seq] for seq in among if seq in self._home}
+        for digest in homes:
+            self._take_in(digest)
+        found = (self._questions[digest].line for digest in homes)
+        return [line for line in found if line is not None]
 
     def _combined(
         self, bound: BoundQuery, program: RowSums, among: Collection[int] | None, most: int
@@ -167,9 +182,10 @@ class AnswerStore:
         if _pieces(marks) > MOST_PIECES or _sums(program) > MOST_SUMS:
             return None
         self._wake(frozenset(_COLUMN.findall(bound.text)))
-        if self._tells_news(program, marks):
+        lines = None if among is None else self._taken_in(among)
+        if self._tells_news(program, marks, lines):
             return None
-        helpers, marks = self._helpers(program, marks, among, most)
+        helpers, marks = self._helpers(program, marks, among, lines, most)
         grid = Grid(marks, self._is_public)
         asked = grid.vectors(program)
         table = [
@@ -199,17 +215,20 @@ class AnswerStore:
         weights = [each for each in solved if each is not None]
         return derivation_of(bound, weights, sources, matrix, wanted, atoms, open_, grid)
 
-    def _tells_news(self, program: RowSums, marks: Marks) -> bool:
-        """Whether it tells values apart at a threshold that no stored question has.
+    def _tells_news(self, program: RowSums, marks: Marks, lines: Collection[int] | None) -> bool:
+        """Whether it tells values apart at a threshold that none of these stored questions has.
 
-        All of them are alike on both sides of it, and so is what they add up to.
+        All of them are alike on both sides of it, and so is what they add up to: a sum of the
+        column itself is not, where it is so many times one value.
         """
         summed = marks_of(replace(program, rows=Always(), groups=()))
         grid = None
         for key, own in marks.items():
             if key[0] != "number" or key in summed or self._is_public(key[1]):
                 continue
-            new = [mark for mark in own if (key, mark) not in self._index]
+            if any(self._index.has(("atom", each), lines) for each in self._summed.get(key, ())):
+                continue
+            new = [mark for mark in own if not self._index.has((key, mark), lines)]
             if new and grid is None:
                 grid = Grid(marks, self._is_public)
                 vectors = grid.vectors(program)
@@ -218,15 +237,15 @@ class AnswerStore:
         return False
 
     def _helpers(
-        self, program: RowSums, marks: Marks, among: Collection[int] | None, most: int
+        self,
+        program: RowSums,
+        marks: Marks,
+        among: Collection[int] | None,
+        lines: Collection[int] | None,
+        most: int,
     ) -> tuple[list[tuple[Known, list[Draw]]], Marks]:
         """Stored questions near the one asked, as many as can be told apart together."""
         features = features_of(marks, _atoms(program))
-        lines = None
-        if among is not None:
-            homes = {self._home[seq] for seq in among if seq in self._home}
-            found = (self._questions[digest].line for digest in homes)
-            lines = [line for line in found if line is not None]
         near = [
             self._questions[self._lines[line]]
             for line in self._index.nearest(features, lines, max(MOST_NEAR, most), most)
