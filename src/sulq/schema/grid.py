@@ -228,8 +228,12 @@ def added(parts: list[Steps]) -> Steps:
 
 def times_constant(factor: Fraction, value: Steps) -> Steps:
     """A constant factor only changes the size of a step (and perhaps the sign)."""
+    if factor == 1:
+        return value
     if factor == 0:
         return Steps(Scaled(value.node, 0), 0, 0, Fraction(1), True)
+    if value.constant is not None:
+        return constant(factor * value.constant)
     if factor > 0:
         return replace(value, step=value.step * factor, constant=None, kind="number")
     return Steps(Scaled(value.node, -1), -value.high, -value.low, value.step * -factor, value.exact)

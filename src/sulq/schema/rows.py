@@ -106,14 +106,10 @@ class RowBinder:
                 return self._clip(operands)
             case "least" | "greatest":
                 return self._extreme(name, operands)
+            case "add":
+                return self._sum(whole)
         parts = [self.number(operand) for operand in operands]
         match name:
-            case "add":
-                if len(parts) > MOST_ADDENDS:
-                    raise InvalidQuery(
-                        f"a sum has at most {MOST_ADDENDS} parts, got {len(parts)}; ask in pieces"
-                    )
-                return grid.added(_one_kind(parts, whole))
             case "divide":
                 try:
                     return grid.divided(*parts)
@@ -125,6 +121,20 @@ class RowBinder:
                 return self._from_middle(parts[0])[0]
         raise InvalidQuery(f"{name} is not a number: {_spell(whole)}")
 
+    def _sum(self, whole: Operation) -> Steps:
+        """A day plus days is a day, a day minus a day a number: a moment has weight 1 in all."""
+        if len(whole.operands) > MOST_ADDENDS:
+            raise InvalidQuery(
+                f"a sum has at most {MOST_ADDENDS} parts, got {len(whole.operands)}; ask in pieces"
+            )
+        weights, rest = zip(*map(_weighed, whole.operands), strict=True)
+        values = [self.number(part) for part in rest]
+        weight = sum(w for w, v in zip(weights, values, strict=True) if v.kind != "number")
+        kind = next((v.kind for v in values if v.constant is None and v.kind != "number"), "number")
+        values = _one_kind(values, whole)
+        parts = [grid.times_constant(w, v) for w, v in zip(weights, values, strict=True)]
+        return replace(grid.added(parts), kind=kind if weight == 1 else "number")
+
     def _product(self, operands: tuple[Expression, ...]) -> Steps:
         if len(operands) > MOST_FACTORS:
             raise InvalidQuery(f"a product has at most {MOST_FACTORS} factors, got {len(operands)}")
@@ -135,7 +145,7 @@ class RowBinder:
         product = self.number(rest[0])
         for operand in rest[1:]:
             product = grid.multiplied(product, self.number(operand))
-        return product if factor == 1 else grid.times_constant(factor, product)
+        return grid.times_constant(factor, product)
 
     def _clip(self, operands: tuple[Expression, ...]) -> Steps:
         value = self.number(operands[0])
@@ -358,6 +368,15 @@ def _either(node: Integer, one: Steps, two: Steps) -> Steps:
             one.kind,
         )
     )
+
+
+def _weighed(part: Expression) -> tuple[Fraction, Expression]:
+    """A part of a sum as a constant times the rest."""
+    match part:
+        case Operation("multiply", (Literal(int() | Fraction() as factor), rest)):
+            if factor and not isinstance(factor, bool):
+                return Fraction(factor), rest
+    return Fraction(1), part
 
 
 def _one_kind(parts: list[Steps], where: Expression) -> list[Steps]:
