@@ -144,8 +144,10 @@ def test_a_version_spends_its_own_budget_and_nothing_comes_back(tmp_path, old, n
         with db.reserve(4), pytest.raises(BudgetSpent):  # what is reserved is there
             db.ask(mean("age"), credits=2)
         assert db.quote(mean("age"), credits=2).left_after == 3
+    with opened(tmp_path, old, version_budget=70) as db:  # a new one goes with new rows
+        assert db.remaining == 5
     with pytest.raises(Refused, match="another budget"):
-        opened(tmp_path, old, version_budget=70)
+        opened(tmp_path, old, version_budget=70, grown_from=True)
     with opened(tmp_path, new, grown_from="spring", version_budget=30) as db:
         assert db.remaining == 30
         db.ask(SMOKERS, credits=20)
@@ -161,6 +163,36 @@ def test_a_version_spends_its_own_budget_and_nothing_comes_back(tmp_path, old, n
         assert db.remaining == 25  # of 100: the cap stays, whatever a version may spend
     with opened(tmp_path, larger) as db:  # reopened without saying it: what the ledger has
         assert db.statement().statement.versions[-1].budget == 90
+
+
+def test_newcomers_lose_by_outside_releases_too(old, new):
+    db = Database.open(old, SCHEMA, PROMISE, ":memory:")
+    db.charge_outside(7, reason="before they came")
+    db.ask(SMOKERS, credits=10)
+    db = db.grow(new)
+    db.ask(SMOKERS, credits=5)
+    db.charge_outside(50, reason="yearbook")
+    said = "version 2 has lost at most 55 of the credits, 50 of them released elsewhere"
+    assert said in str(db.statement())
+    db = db.grow(old)  # what was booked on version 2 stays with those who came with it
+    first, second, third = db.statement().statement.versions
+    assert (first.newcomers, second.newcomers, third.newcomers) == (72, 55, 0)
+    db = db.amend(promise=Promise(epsilon=1, delta="1e-6", queries=200), source=old)
+    assert abs(db.statement().statement.versions[1].newcomers - 110) < 1e-3
+
+
+def test_a_budget_is_inherited_and_never_refills(old, new):
+    db = Database.open(old, SCHEMA, PROMISE, ":memory:", version_budget=20)
+    db.ask(SMOKERS, credits=20)
+    for larger in (Promise(2, "1e-6", 100), Promise(3, "1e-6", 177)):
+        db = db.amend(promise=larger, source=old)
+        assert db.remaining == 0
+    budget = db.statement().statement.versions[0].budget
+    assert 0 < budget < 20  # the same loss, in credits that are worth more
+    db = db.grow(new)
+    assert db.remaining == db.statement().statement.versions[1].budget == budget
+    db = db.grow(old, budget=177)
+    assert db.remaining == 177 - db.statement().spent
 
 
 def test_outside_releases_and_amendments_move_no_versions_budget(tmp_path, old, new):

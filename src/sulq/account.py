@@ -124,10 +124,11 @@ def version_lines(statement: Statement) -> list[str]:
             f"{decimal_text(one.spent)} on version {at}"
             for at, one in enumerate(statement.versions, 1)
         )
+        apart = f", {decimal_text(now.outside)} of them released elsewhere" if now.outside else ""
         lines += [
             f"version {number} of the data; what was spent on earlier ones stays spent",
             f"a person's loss adds over the versions they are in: {spent}; who came with version"
-            f" {number} has lost at most {decimal_text(now.newcomers)} of the credits",
+            f" {number} has lost at most {decimal_text(now.newcomers)} of the credits{apart}",
         ]
     if now.budget is not None:
         lines.append(

@@ -18,7 +18,7 @@ Budget = Annotated[
     str | None,
     typer.Option(
         help="Credits that the new version may spend of what is left; default: the policy's"
-        " version_budget, else all of it.",
+        " version_budget, else as many as the version before.",
         show_default=False,
     ),
 ]
@@ -149,6 +149,7 @@ def versions_json(statement: Statement) -> list[dict[str, Any]]:
             "spent": one.spent,
             "budget": one.budget,
             "newcomers_lost": one.newcomers,
+            "newcomers_outside": one.outside,
         }
         for one in statement.versions
     ]

@@ -11,7 +11,7 @@ from sulq.database.facts import most_rows, readable_again, table_facts
 from sulq.database.reading import refuse_individual
 from sulq.engines.engine import open_engine
 from sulq.errors import Refused
-from sulq.ledger.growing import attach, grow, reads
+from sulq.ledger.growing import allowed, attach, grow, reads
 from sulq.ledger.header import TableHeader
 from sulq.ledger.statement import INDIVIDUAL
 from sulq.ledger.versions import steps_of
@@ -28,9 +28,9 @@ def grow_table(
 
     What is spent stays spent. Stored answers stay with the rows they were given on: none is
     repeated for the new ones, or combined with theirs. `budget`: the credits that this version may
-    spend of what is left, so that something is left for the next.
+    spend of what is left, so that something is left for the next; unsaid, as the one before.
     """
-    allowed = budget_of(budget)
+    steps = budget_of(budget)
     refuse_individual(database, "growth")
     terms, promise = database.calibration, database.promise
     engine = open_engine(source, database.schema)
@@ -40,7 +40,7 @@ def grow_table(
         rows = most_rows(database.schema, promise, engine)
         gridded = database.schema.on_grid(grid_bits(rows, terms))
         facts = {**database.ledger.header.facts, **table_facts(gridded, promise)}
-        ledger = grow(database.ledger, facts, engine.fingerprint(), reason, allowed)
+        ledger = grow(database.ledger, facts, engine.fingerprint(), reason, steps)
     except BaseException:
         engine.close()
         raise
@@ -70,6 +70,11 @@ def grow_at(
         if not reads(journal, fingerprint):
             _check_same(journal.header, facts)
             grow(journal, facts, fingerprint, reason, budget).close()
+        elif budget not in (None, allowed(journal._table)):
+            raise Refused(
+                f"nothing has grown, and the present version of {name!r} has another budget; a new"
+                " one goes with new rows"
+            )
     finally:
         journal.close()
 

@@ -99,11 +99,13 @@ class Grown:
     facts: Mapping[str, str]
     spent: int = 0  # by the worst account, on this version alone, in steps of credits
     budget: int | None = None  # what it might have spent
+    outside: int = 0  # booked meanwhile as released elsewhere
 
     def scaled(self, credits: Fraction) -> Grown:
         """In another currency: what was spent rounds up."""
         budget = None if self.budget is None else rounded_up(self.budget * credits)
-        return replace(self, spent=rounded_up(self.spent * credits), budget=budget)
+        spent, outside = (rounded_up(steps * credits) for steps in (self.spent, self.outside))
+        return replace(self, spent=spent, budget=budget, outside=outside)
 
 
 def version_body(

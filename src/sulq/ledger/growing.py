@@ -21,6 +21,7 @@ from sulq.ledger.places import is_shared
 from sulq.ledger.publishing import known_table
 from sulq.ledger.register import is_registered, register_data
 from sulq.ledger.shared import open_shared
+from sulq.ledger.table import Table
 from sulq.ledger.writer import closed
 
 
@@ -55,7 +56,8 @@ def grow(
     """A new version with a new random id; the journal that comes back goes by it, this one ends.
 
     What was spent stays spent, on the same accounts; stored answers stay with the version they
-    were given on. `budget`: the credits, in steps, that this version may spend of what is left.
+    were given on. `budget`: the credits, in steps, that this version may spend of what is left;
+    None: as many as the one before.
     """
     check_reason(reason)
     for fact in facts.values():
@@ -73,9 +75,15 @@ def grow(
     return Journal(book, name, None, generation)
 
 
+def allowed(table: Table) -> int | None:
+    """What the present version may spend, in steps of credits; None: all that is left."""
+    return table.budgets.version.allowed
+
+
 def _grown(book: Book, desk: Desk, body: dict[str, object]) -> int:
     _check(desk)
-    book.add(body)
+    kept = allowed(desk.table)
+    book.add(({} if kept is None else {"budget": str(kept)}) | body)
     return desk.table.generation
 
 

@@ -86,11 +86,6 @@ def _check(book: Book, table: Table, wanted: TableHeader) -> None:
         raise Refused(
             f"table {wanted.name!r} was {since} other {', '.join(differences)}; open it {how}"
         )
-    if wanted.budget is not None and wanted.budget != table.header.budget:
-        raise Refused(
-            f"the present version of table {wanted.name!r} has another budget; a new one goes with"
-            " new rows (`sulq grow`)"
-        )
     _check_closed(book, table)
 
 

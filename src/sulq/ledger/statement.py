@@ -46,12 +46,13 @@ class ReservationLine:
 
 @dataclass(frozen=True, slots=True)
 class VersionLine:
-    """One version of the data, in credits. What an outside release took is not in it."""
+    """One version of the data, in credits. What an outside release took is not in `spent`."""
 
     version: str  # its random id
     spent: Fraction  # by the worst account, on this version alone
     budget: Fraction | None  # what it may spend; None: whatever the lifetime cap leaves
     newcomers: Fraction  # the most that somebody has lost who came with this version
+    outside: Fraction  # of that, what was booked since as released elsewhere
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,6 +196,7 @@ def _versions(table: Table) -> tuple[VersionLine, ...]:
         *(before.spent for before in table.grown),
         budgets.credits.most - budgets.version.start,
     ]
+    outside = [*(before.outside for before in table.grown), budgets.version.outside]
     ids = [*(before.version for before in table.grown), table.header.version]
     allowed = [*(before.budget for before in table.grown), budgets.version.allowed]
     return tuple(
@@ -202,7 +204,8 @@ def _versions(table: Table) -> tuple[VersionLine, ...]:
             ids[at],
             Fraction(spent[at], 2**64),
             None if (budget := allowed[at]) is None else Fraction(budget, 2**64),
-            Fraction(sum(spent[at:]), 2**64),
+            Fraction(sum(spent[at:]) + sum(outside[at:]), 2**64),
+            Fraction(sum(outside[at:]), 2**64),
         )
         for at in range(len(ids))
     )

@@ -219,9 +219,10 @@ class Table:
         self.budgets.void()
         self.budgets.level()
         ended, budget = Ended.from_body(body), budget_from(body)
-        spent = self.budgets.credits.most - self.budgets.version.start
-        named = (header.version, header.facts)
-        self.grown.append(Grown(seq, ended.at, ended.reason, *named, spent, header.budget))
+        before = self.budgets.version
+        spent = self.budgets.credits.most - before.start
+        named = (header.version, header.facts, spent, before.allowed, before.outside)
+        self.grown.append(Grown(seq, ended.at, ended.reason, *named))
         self.budgets.begin(budget)
         self.header = replace(header, version=version, facts=facts, budget=budget)
         self.stamp = body.get("stamp")

@@ -19,6 +19,7 @@ class VersionBudget:
 
     start: int = 0  # what the worst account had lost before this version
     allowed: int | None = None
+    outside: int = 0  # booked meanwhile as released elsewhere, on every account
 
     @property
     def top(self) -> int | None:
@@ -41,11 +42,14 @@ class VersionBudget:
 
     def moved(self, loss: int) -> VersionBudget:
         """Something else was booked on every account: it is not this version's."""
-        return replace(self, start=self.start + loss)
+        return replace(self, start=self.start + loss, outside=self.outside + loss)
 
     def scaled(self, credits: Fraction) -> VersionBudget:
-        """In another currency: what was spent rounds up; so many credits stay so many."""
-        return replace(self, start=rounded_up(self.start * credits))
+        """In another currency: what was spent rounds up and what may be down, so that a version
+        that is used up stays so."""
+        allowed = None if self.allowed is None else max(1, int(self.allowed * credits))
+        start, outside = (rounded_up(steps * credits) for steps in (self.start, self.outside))
+        return VersionBudget(start, allowed, outside)
 
 
 WHOLE = VersionBudget()
