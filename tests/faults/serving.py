@@ -70,6 +70,10 @@ class Process:
             timeout=120,
         )
 
+    def delete(self, path: str) -> httpx.Response:
+        headers = {"Authorization": f"Bearer {self.token}"}
+        return httpx.delete(f"{self.url}/v1/tables/people/{path}", headers=headers, timeout=60)
+
     def get(self, path: str) -> httpx.Response:
         headers = {"Authorization": f"Bearer {self.token}"}
         return httpx.get(f"{self.url}{path}", headers=headers, timeout=60)
