@@ -142,7 +142,7 @@ def test_the_rank_of_a_quantile_is_promised(output, percent, database):
 
 def test_the_verdict_on_ranks_is_from_the_noisy_number_of_rows(database):
     text = "SELECT MEDIAN(age) AS m FROM people WHERE balance > -51 WITHIN 30 PERCENT"
-    found = database.sql(text, rows=300)
+    found = database.sql(text, rows=150)  # many more match: far from the edge
     assert "WITHIN 30 PERCENT: met" in found.notes
     low, high = found.cell("m").interval()
     assert low <= found.cell("m").value <= high
