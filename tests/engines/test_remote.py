@@ -37,6 +37,7 @@ class Store:
     status: int = 200
     cut: int = 0
     needs: str | None = None
+    encoding: str | None = None
     port: int = 0
 
     @property
@@ -59,6 +60,8 @@ def store() -> Iterator[Store]:
             if status == 302:
                 self.send_header("location", f"{held.url}/elsewhere.parquet")
             body = content if status == 200 and content is not None else b"ROWS"
+            if held.encoding is not None:
+                self.send_header("content-encoding", held.encoding)
             self.send_header("content-length", str(len(body)))
             self.end_headers()
             self.wfile.write(body[: len(body) - held.cut])
@@ -154,6 +157,10 @@ columns.v = {{number = [0, 1]}}
     table = read_policy(tmp_path / "sulq.toml")["people"]
     assert table.rows == Remote(f"{store.url}/people.parquet")
     assert "remote = true\n" in policy_text(table, {})
+    (tmp_path / "sulq.toml").write_text(text + "remote = true\nmost_bytes = 7\n")
+    table = read_policy(tmp_path / "sulq.toml")["people"]
+    assert table.rows == Remote(f"{store.url}/people.parquet", 7)
+    assert "most_bytes = 7\n" in policy_text(table, {})
     (tmp_path / "sulq.toml").write_text(text.replace(store.url, "/data") + "remote = true\n")
     with pytest.raises(InvalidQuery, match="https:// or s3://"):
         read_policy(tmp_path / "sulq.toml")
@@ -198,6 +205,11 @@ def test_a_server_that_does_wrong(store: Store, tmp_path: Path) -> None:
     store.cut = 10
     refused("broke off")
     store.cut = 0
+    store.encoding = "gzip"
+    refused("sends it encoded")
+    store.encoding = None
+    refused("more than 100 bytes", Remote(remote.url, 100))
+    open_engine(Remote(remote.url, len(whole)), tables.SCHEMA).close()
     store.needs = "Basic nobody"
     refused("netrc")
     store.needs = None
@@ -216,10 +228,21 @@ def test_a_password_of_this_host(
     (tmp_path / "logins").chmod(0o600)
     monkeypatch.setenv("NETRC", str(tmp_path / "logins"))
     open_engine(Remote(f"{store.url}/people.parquet"), tables.SCHEMA).close()
-    (tmp_path / "logins").write_text("machine other.example login ann password pw\n")
-    with pytest.raises(Refused, match="401"):
+    store.cut = 10
+    with pytest.raises(Refused, match="broke off") as caught:
         open_engine(Remote(f"{store.url}/people.parquet"), tables.SCHEMA)
-    assert "authorization" not in store.asked[-1][1]
+    assert caught.value.__context__ is None  # whose request has the password
+    store.cut = 0
+    for other in ("machine other.example", "default"):
+        (tmp_path / "logins").write_text(f"{other} login ann password pw\n")
+        with pytest.raises(Refused, match="401"):
+            open_engine(Remote(f"{store.url}/people.parquet"), tables.SCHEMA)
+        assert "authorization" not in store.asked[-1][1]
+    (tmp_path / "logins").chmod(0o644)
+    asked = len(store.asked)
+    with pytest.raises(Refused, match="mode 0600"):
+        open_engine(Remote(f"{store.url}/people.parquet"), tables.SCHEMA)
+    assert len(store.asked) == asked
 
 
 # --- S3 -----------------------------------------------------------------------------------------

@@ -21,6 +21,8 @@ from sulq.engines.s3 import s3_request
 from sulq.errors import InvalidQuery, Refused
 
 SCHEMES = ("https", "http", "s3")
+MOST_BYTES = 32 * 2**30
+"""Of a file, unless its owner allows more: no server may fill the disk."""
 WAIT = 60.0
 """Seconds without a byte after which a server counts as gone."""
 
@@ -30,10 +32,13 @@ class Remote:
     """One Parquet file: https://host/people.parquet or s3://bucket/people.parquet."""
 
     url: str
+    most_bytes: int = MOST_BYTES  # of the file: a longer one is refused
 
     def __post_init__(self) -> None:
         if not isinstance(self.url, str):
             raise InvalidQuery("Remote takes the address of one Parquet file")
+        if type(self.most_bytes) is not int or self.most_bytes < 1:
+            raise InvalidQuery(f"most_bytes must be a whole number, got {self.most_bytes!r:.40}")
         parts = urlsplit(self.url)
         if parts.scheme.lower() not in SCHEMES or not parts.hostname:
             raise InvalidQuery(
@@ -61,6 +66,20 @@ def is_remote(source: object) -> bool:
 
 def fetch(remote: Remote) -> IO[bytes]:
     """The whole file, in one without a name; refused with the remedy, and never half."""
+    copy = tempfile.TemporaryFile()  # noqa: SIM115 - it is closed with the engine
+    try:
+        trouble = _fill(copy, remote)
+        # Raised here: what the network raised holds the request, with name and password.
+        if trouble:
+            raise Refused(f"{remote.name!r} cannot be fetched: {trouble}")
+    except BaseException:
+        copy.close()
+        raise
+    return copy
+
+
+def _fill(copy: IO[bytes], remote: Remote) -> str:
+    """Write all of it; what was in the way, with the remedy, or nothing."""
     import httpx
 
     url, headers = remote.url, dict[str, str]()
@@ -71,8 +90,6 @@ def fetch(remote: Remote) -> IO[bytes]:
     else:
         login = _login(url)
     private = url.lower().startswith("https:")  # a proxy sees nothing of it
-    copy = tempfile.TemporaryFile()  # noqa: SIM115 - it is closed with the engine
-    complaint = f"{remote.name!r} cannot be fetched: "
     try:
         with (
             httpx.Client(trust_env=private, timeout=WAIT, follow_redirects=False) as client,
@@ -81,24 +98,24 @@ def fetch(remote: Remote) -> IO[bytes]:
             ) as reply,
         ):
             if reply.status_code != httpx.codes.OK:
-                raise Refused(complaint + _meaning(reply.status_code))
-            for block in reply.iter_bytes():
+                return _meaning(reply.status_code)
+            if reply.headers.get("content-encoding", "identity").lower() != "identity":
+                return "the server sends it encoded; make it send the file as it is"
+            got = 0
+            for block in reply.iter_raw():
+                got += len(block)
+                if got > remote.most_bytes:
+                    return (
+                        f"it has more than {remote.most_bytes} bytes; raise most_bytes, if that is"
+                        " right"
+                    )
                 copy.write(block)
         copy.flush()
     except httpx.HTTPError:
-        copy.close()
-        raise Refused(
-            f"{complaint}the server cannot be reached or broke off; try again when it can"
-        ) from None
+        return "the server cannot be reached or broke off; try again when it can"
     except OSError:
-        copy.close()
-        raise Refused(
-            f"{complaint}there is no room for its copy; set TMPDIR to a disk that has"
-        ) from None
-    except BaseException:
-        copy.close()
-        raise
-    return copy
+        return "there is no room for its copy; set TMPDIR to a disk that has"
+    return ""
 
 
 def place_of(copy: IO[bytes]) -> Path:
@@ -122,12 +139,18 @@ def _check_private(url: str) -> None:
 
 def _login(url: str) -> tuple[str, str] | None:
     """Name and password of this very host, if the owner's netrc file has them."""
+    place = Path(os.environ.get("NETRC") or Path.home() / ".netrc")
     try:
-        found = netrc(os.environ.get("NETRC")).authenticators(urlsplit(url).hostname or "")
+        others = place.stat().st_mode & 0o077
+        hosts = netrc(place).hosts
+        hosts.pop("default", None)  # would send a password to a host that it does not name
+        found = hosts.get(urlsplit(url).hostname or "")
     except FileNotFoundError:
         return None
-    except (NetrcParseError, OSError):
-        raise Refused("the netrc file cannot be read; it must be yours alone (mode 0600)") from None
+    except (NetrcParseError, OSError, UnicodeError):
+        found, others = None, 1
+    if others:
+        raise Refused("the netrc file cannot be read; it must be yours alone (mode 0600)")
     return None if found is None else (found[0], found[2] or "")
 
 

@@ -13,6 +13,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+from sulq.engines.remote import MOST_BYTES
 from sulq.errors import InvalidQuery
 from sulq.policy.tables import TablePolicy
 from sulq.schema.promise import Promise
@@ -76,6 +77,8 @@ def policy_text(table: TablePolicy, notes: Mapping[str, str]) -> str:
     ]
     if table.remote:
         lines.append("remote = true")
+        if table.most_bytes != MOST_BYTES:
+            lines.append(f"most_bytes = {table.most_bytes}")
     if table.unit != "row":
         lines.append(f"unit = {_inline({'column': table.unit, 'max_rows': table.max_rows})}")
     if table.at_most is not None:

@@ -9,7 +9,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from sulq.engines.remote import Remote, is_remote
+from sulq.engines.remote import MOST_BYTES, Remote, is_remote
 from sulq.errors import InvalidQuery
 from sulq.policy.columns import ColumnPolicy
 from sulq.policy.exact import ExactPolicy
@@ -19,7 +19,7 @@ from sulq.schema.promise import Promise
 
 KEYS = (
     "source", "ledger", "promise", "unit", "columns", "at_most", "strata", "grants", "exact",
-    "population", "individual", "remote", "version_budget",
+    "population", "individual", "remote", "most_bytes", "version_budget",
 )  # fmt: skip
 
 
@@ -46,6 +46,7 @@ class TablePolicy:
     individual: bool = False
     remote: bool = False
     version_budget: Fraction | None = None
+    most_bytes: int = MOST_BYTES  # of a file that is fetched
     companions: tuple[TablePolicy, ...] = field(default=(), compare=False, repr=False)
 
     @classmethod
@@ -102,6 +103,7 @@ class TablePolicy:
             _yes(name, "individual", facts.get("individual", False)),
             _remote(name, facts["source"], facts.get("remote", False)),
             _version_budget(name, facts.get("version_budget")),
+            _most_bytes(name, facts.get("most_bytes", MOST_BYTES)),
         )
 
     @property
@@ -122,7 +124,7 @@ class TablePolicy:
     @property
     def rows(self) -> str | Remote:
         """What an engine opens."""
-        return Remote(self.source) if self.remote else self.source_path
+        return Remote(self.source, self.most_bytes) if self.remote else self.source_path
 
     @property
     def ledger_path(self) -> Path | str:
@@ -182,6 +184,12 @@ def _remote(name: str, source: str, value: object) -> bool:
             f"[{name}]: the source is on the network; remote = true says that it may be fetched"
         )
     return bool(value)
+
+
+def _most_bytes(name: str, value: object) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        raise InvalidQuery(f"[{name}]: most_bytes must be a whole number, got {value!r:.40}")
+    return value
 
 
 def _population(name: str, value: object, promise: Mapping[str, Any]) -> Population:
