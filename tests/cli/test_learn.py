@@ -60,8 +60,17 @@ def test_quote_is_free_and_publishes_nothing(crowd):
 
 def test_a_label_may_be_a_condition(crowd):
     found = crowd("learn", "tree", "--columns", "income", "--label", "age >= 50", "--depth", "1",
-                  "--no-plot", "--json").json  # fmt: skip
+                  "--no-plot", "--json", "--credits", "20").json  # fmt: skip
     assert "True" in found["found"][0]
+
+
+def test_everything_is_spent_only_if_that_is_said(crowd):
+    words = ("learn", "tree", *COLUMNS, "--label", "smoker", "--depth", "1", "--no-plot")
+    told = crowd(*words)
+    assert (told.code, "at most 20 credits" in told.out) == (2, True)
+    assert "up to 20 credits; --credits limits it. Look, then add --yes" in told.err
+    assert not Path("people.ledger").exists()
+    assert crowd(*words, "--yes", "--json").json["left"] == pytest.approx(0, abs=1e-4)
 
 
 @pytest.mark.parametrize(
@@ -97,7 +106,8 @@ def test_more_than_is_left_is_refused_with_4(crowd):
 
 def test_an_analyst_learns_from_their_share(crowd):
     assert crowd("grant", "people", "ann", "3").code == 0
-    words = ("learn", "tree", *COLUMNS, "--label", "smoker", "--depth", "1", "--as", "ann")
+    words = ("learn", "tree", *COLUMNS, "--label", "smoker", "--depth", "1", "--as", "ann",
+             "--yes")  # fmt: skip
     found = crowd(*words, "--no-plot", "--json", "--receipts", "r.jsonl").json
     assert found["credits"] == pytest.approx(3, abs=1e-6)
     assert found["left"] == pytest.approx(0, abs=1e-6)

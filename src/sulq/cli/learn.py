@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sulq.cli.options import Ca, Credits, Name, Receipts, TokenFile, Url, Where
+from sulq.cli.changes import Yes, confirm
+from sulq.cli.options import Ca, Name, Receipts, TokenFile, Url, Where
 from sulq.cli.screen import (
     POLICY,
     Json,
@@ -87,7 +88,11 @@ def learn(
         int | None, typer.Option(help="For pca, svd, factors and mixture.")
     ] = None,
     depth: Annotated[int | None, typer.Option(help="For tree: the most splits in a row.")] = None,
-    credits: Credits = None,
+    credits: Annotated[
+        str | None,
+        typer.Option(help="The most to spend; without it, it asks first.", show_default=False),
+    ] = None,
+    yes: Yes = False,
     quote: Annotated[
         bool, typer.Option("--quote", help="Only say what it would cost. Free.")
     ] = False,
@@ -116,7 +121,8 @@ def learn(
 ) -> None:
     """Learn from noisy sums alone: components, clusters, classifiers, rules.
 
-    It spends at most --credits (all that is left, without it), charged question by question.
+    It spends at most --credits, charged question by question. Without them it would be all that is
+    left, and it asks first: --yes says so beforehand.
     """
     chosen = _algorithm(algorithm)
     given = {COMPONENTS: components, CLUSTERS: clusters, DEPTH: depth}
@@ -140,6 +146,12 @@ def learn(
     picture = None if no_plot else _picture(plot, algorithm)
     if receipts is not None:
         receipts.open("a").close()  # found out before the charge
+    if cap is None and not yes:
+        with asker(source, analyst, publish=False) as oracle:
+            found = learner.quote(oracle, *asked, where=keeping, rows=rows)
+        if not as_json:
+            _show_quote(source.name, algorithm, found, as_json)
+        confirm(f"This spends up to {credits_text(found.credits)}; --credits limits it.", yes)
     with asker(source, analyst) as oracle:
         with charging(), hinted(where, label), _counted(learner, as_json) as doubts:
             learner.fit(oracle, *asked, where=keeping)
