@@ -223,8 +223,8 @@ of one single row, so MIN and MAX are where *clearly* anybody is; their interval
 `... WITHIN 2 PERCENT CONFIDENCE 95` asks for 2 % of the value. That is priced from an earlier answer to the same
 question or, for counts, from `rows=`, never from the rows. The result says whether the target was met, judged
 from the noisy answer. Priced so are counts, sums, averages, variances and deviations, ratios to a count of the
-same rows, and sums and multiples of those; averages and ratios need to know how many rows match, by `rows=` or
-because all do. A percentage that stored answers meet already is free.
+same rows, and sums and multiples of those. The bar of an average or ratio depends on how many rows match: as `rows=`
+says (`--rows`), else it is priced as if all did, and the quote says so; with groups `rows=` is needed. A percentage that stored answers meet already is free.
 
 How far off the *value* of a quantile is depends on how dense the rows lie there, which nobody knows beforehand. So of
 `MEDIAN`, `QUANTILE`, `PERCENTILE_CONT`, `MIN` and `MAX` a percentage is one of the rows: `MEDIAN(x) ... WITHIN 2 PERCENT`

@@ -24,6 +24,7 @@ from sulq.cumulative import rising
 from sulq.noise.distributions import DiscreteGaussian, Law
 from sulq.noise.ratios import Form, combined, ratio_interval, variance_interval
 from sulq.schema.binding import BoundQuery
+from sulq.schema.columns import Schema
 from sulq.schema.persons import PersonSums
 from sulq.tree_readings import tree_cdf, tree_distribution, tree_forecast, tree_quantiles
 
@@ -332,9 +333,9 @@ def _rounding_note(bound: BoundQuery, spread: float, rows: int | None, size: int
     return f"rounding may add up to {worst:.3g}, {worst / spread:.0%} of the standard error"
 
 
-def _everybody(bound: BoundQuery, size: int) -> str:
+def everybody(schema: Schema | None, size: int) -> str:
     """What is assumed of the public size where nobody says how many rows match."""
-    if bound.schema is None or bound.schema.unit == "row":
+    if schema is None or schema.unit == "row":
         return f"assumes that all {size:,} rows match; say rows=..."
     return f"assumes {size:,} matching rows, one for each person; say rows=..."
 
@@ -345,7 +346,7 @@ def _ratio_forecast(
     matching = rows if rows is not None else size
     if not matching:
         return Forecast(None, lambda c: None, "say rows=... (how many match) for an error bar")
-    note = "" if rows is not None else _everybody(bound, matching)
+    note = "" if rows is not None else everybody(bound.schema, matching)
     half_range = float((bound.terms[1].high - bound.terms[1].low) / 2)
     if bound.statistic.kind == "mean":
         error = math.hypot(spreads[1], half_range * spreads[0]) / matching

@@ -45,6 +45,23 @@ def test_bars_of_roots_and_ratios_are_promised(text, amount, database):
     assert quote.credits > 0
 
 
+AVERAGE = "SELECT AVG(age) AS a FROM people WHERE balance > 44"
+SHARE = "SELECT COUNT_IF(member) / COUNT(*) AS x FROM people WHERE balance > 44"
+
+
+@pytest.mark.parametrize("text", [AVERAGE, f"{AVERAGE} WITHIN 9", SHARE, f"{SHARE} WITHIN 0.3"])
+def test_a_bar_that_assumes_all_rows_says_so(text, database):
+    said = "assumes that all 400 rows match; say rows=..."
+    quote = database.quote_sql(text)
+    assert quote.notes == (said,)
+    assert f"note: {said}" in quote.explain()
+    assert database.quote_sql(text, rows=400).notes == ()
+    count = "SELECT COUNT(*), SUM(age), COUNT_IF(smoker) / 3 FROM people WHERE member"
+    assert database.quote_sql(count).notes == ()
+    if "WITHIN" in text:
+        assert "state how many with rows=..." in database.sql(text).notes[-1]
+
+
 def test_a_ratio_keeps_its_promise(database):
     text = "SELECT COUNT_IF(smoker) / COUNT(*) AS x FROM people WHERE balance > -51 WITHIN 0.1"
     found = database.sql(text, rows=400)

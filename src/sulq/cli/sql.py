@@ -75,7 +75,7 @@ def quote_statement(
         for name, half in found.half_widths
     ]  # fmt: skip
     left = credits_text(found.left_after) if found.affordable else "not affordable"
-    notes = [("note", note) for note in found.notes]
+    notes = [("note", note.replace("rows=...", "--rows N")) for note in found.notes]
     level = (f"{percent(found.confidence)} bars", "")
     cost = ("cost", credits_text(found.credits))
     show(facts([cost, *([level] if bars else []), *bars, *notes, ("left after", left)]))

@@ -50,6 +50,12 @@ class Forecasts:
             return self._linear(weights) + _unit(output)
         return self._made(output) if isinstance(output, Calculation) else None
 
+    def is_sized(self, output: Output) -> bool:
+        """Whether its bar is narrower the more rows match."""
+        half = self.half_width(output) if self.matching else None
+        twice = replace(self, matching=2 * (self.matching or 0))
+        return half is not None and twice.half_width(output) != half
+
     def rank(self, output: Output) -> float | None:
         """How far off the rank of a quantile by itself may be, in rows; None of anything else."""
         recipe = self.plan.quantile(output)

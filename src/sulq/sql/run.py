@@ -13,6 +13,7 @@ from sulq.oracle import Answer, Oracle, Quote, credits_text
 from sulq.query.spelling import question_text
 from sulq.query.statistics import Statistic
 from sulq.query.sum_query import text_of
+from sulq.readings import everybody
 from sulq.sql.amounts import Lookups, Priced, explained, priced_statement
 from sulq.sql.evaluation import Evaluation
 from sulq.sql.forecasts import Forecasts
@@ -189,6 +190,8 @@ def _quoted(oracle: Oracle, priced: Priced, rows: int | None, credits: Credits |
     bars = Forecasts(plan, tuple(quote.forecast for quote in quotes), confidence, matching)
     items = [item for item in plan.select.items if aggregates_of(item.of)]
     halves = tuple((item.name, bars.half_width(item.of)) for item in items)
+    if rows is None and matching and any(bars.is_sized(item.of) for item in items):
+        notes.append(everybody(oracle.schema, matching))
     known = ((item.name, bars.rank(item.of)) for item in items)
     ranks = tuple((name, rank) for name, rank in known if rank is not None)
     return SqlQuote(plan, quotes, amounts, confidence, halves, left, tuple(notes), ranks)
@@ -231,7 +234,17 @@ def _asked(oracle: Oracle, priced: Priced, rows: int | None, key: str | None) ->
     select = plan.select
     notes = list(dict.fromkeys([*priced.notes, *(a.note for a in answers if a.note)]))
     if select.target is not None:
-        notes.append(verdict(select.items, found, select.target, priced.confidence))
+        said = verdict(select.items, found, select.target, priced.confidence)
+        bars = Forecasts(plan, (), priced.confidence, None)
+        if (
+            rows is None
+            and "met by" in said
+            and any(
+                bars.weights(item.of) is None for item in select.items if aggregates_of(item.of)
+            )
+        ):
+            said += "; where fewer rows match than assumed, state how many with rows=..."
+        notes.append(said)
     return Result(
         tuple(_column(item, plan) for item in select.items),
         tuple(found),

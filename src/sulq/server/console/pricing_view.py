@@ -131,7 +131,7 @@ def quote_view(service: Service, caller: Caller, table: str, wish: Wish) -> Quot
         say=spoken(price, bar, unit, purse),
         most=str(price),
         assumes=assumed_size(found, oracle),
-        notes=quote.notes,
+        notes=tuple(note for note in quote.notes if not note.startswith("assumes ")),  # said above
     )
 
 
