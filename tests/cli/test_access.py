@@ -74,6 +74,17 @@ def test_one_token_ends_by_its_id(sulq):
     assert "1 token ended" in sulq("revoke", "ann").err
 
 
+def test_access_ends_while_the_rows_are_away(sulq):
+    sulq("grant", "ann", "4")
+    sulq("grant", "bob", "4")
+    Path("people.parquet").write_bytes(b"other rows")
+    assert sulq("revoke", "ann", "--json").json["tokens_ended"] == 1
+    Path("people.parquet").unlink()
+    assert sulq("revoke", "bob", "--json").json["returned_exact"] == "4"
+    assert [line["state"] for line in sulq("tokens", "--json").json] == ["revoked", "revoked"]
+    assert sulq("close", "--reason", "lost", "--yes", "--json").json["reason"] == "lost"
+
+
 def test_revoke_ends_tokens_and_returns_credits(sulq):
     sulq("grant", "ann", "5")
     found = sulq("revoke", "ann", "--reason", "left us", "--json").json

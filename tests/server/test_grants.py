@@ -183,7 +183,7 @@ def test_a_token_is_for_one_published_table_not_for_its_name(server, tmp_path):
         assert (closing.status_code, closing.json()["code"]) == (404, "not_found")
         assert client.get("/v1/tables/people/answers").status_code == 404
         assert give(server, name="dora", role="owner").json()["tokens"][0]["role"] == "owner"
-        assert grants.take(database, "people", server.access, "dora")["tokens_ended"] == 1
+        assert grants.take(database.ledger, "people", server.access, "dora")["tokens_ended"] == 1
 
 
 def test_the_owner_of_one_table_does_not_rule_the_owner_of_the_server(server):

@@ -6,6 +6,7 @@ While a server holds the ledger, the commands go through it.
 from __future__ import annotations
 
 import time
+from contextlib import closing
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -116,8 +117,8 @@ def revoke(
     as_json: Json = False,
 ) -> None:
     """End somebody's tokens at once and take back the unspent share. What was spent stays."""
-    from sulq.cli.opening import opened
     from sulq.errors import InvalidQuery
+    from sulq.ledger.growing import attach
     from sulq.server.access import Access
     from sulq.server.grants import take
     from sulq.server.presence import serving
@@ -136,8 +137,8 @@ def revoke(
     else:
         access = Access.open()
         try:
-            with opened(source) as database:
-                found = take(database, source.name, access, rest[0], reason)
+            with closing(attach(source.ledger_path, source.name)) as ledger:
+                found = take(ledger, source.name, access, rest[0], reason)
         finally:
             access.close()
     if as_json:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import time
+from contextlib import closing
 from fractions import Fraction
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -115,7 +116,8 @@ def close(
     as_json: Json = False,
 ) -> None:
     """Turn a table off for good. What was paid for stays readable by whoever paid."""
-    from sulq.cli.opening import database_of, named
+    from sulq.cli.opening import named
+    from sulq.ledger.growing import attach
     from sulq.server.presence import serving
 
     source = named(policy, name)
@@ -132,8 +134,8 @@ def close(
         confirm(
             f"{source.name} will never answer anything new; {credits_text(left)} are left.", yes
         )
-        with database_of(source, source.ledger_path) as database:
-            database.close_for_good(reason)
+        with closing(attach(source.ledger_path, source.name)) as ledger:
+            ledger.close_for_good(reason)
     closed = _published(source).closed
     assert closed is not None  # noqa: S101
     if as_json:

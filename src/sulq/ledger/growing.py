@@ -26,7 +26,8 @@ from sulq.ledger.writer import closed
 
 
 def attach(path: str | Path, name: str, *, wait: float = 5.0) -> Journal:
-    """A published table, whatever its data is now: to give it a new version, nothing else."""
+    """A published table, whatever its data is now: to give it a new version or to end access, by
+    the ledger alone."""
     if str(path) == MEMORY:
         raise Refused("a ledger in memory has no table that could have grown; use db.grow(source)")
     book = (open_shared if is_shared(path) else open_book)(path, wait, False)

@@ -12,6 +12,8 @@ from typing import Any
 
 from sulq.database import Database
 from sulq.errors import InvalidQuery, Refused, SulqError
+from sulq.ledger.budgets import OWNER
+from sulq.ledger.journal import Journal
 from sulq.ledger.statement import AnalystLine
 from sulq.server.access import Access, Role, check_name
 from sulq.server.books import event_lines
@@ -42,7 +44,7 @@ def give(
             raise InvalidQuery(f"only an analyst has credits of their own, not an {terms.role}")
     elif spelled == Role.OWNER:
         raise Refused("the owner needs no grant; give the analyst a name of their own")
-    elif terms.credits is None and not _has_share(database, spelled):
+    elif terms.credits is None and not _has_share(database.ledger, spelled):
         raise InvalidQuery(
             f"{spelled!r} has no share of {table!r} yet: say how many credits, [TABLE] ANALYST"
             " CREDITS or --credits"
@@ -51,7 +53,7 @@ def give(
         database.grant(spelled, terms.credits)
     rate = terms.rate or (RATE if terms.role == Role.ANALYST else None)
     token = access.issue(spelled, terms.role, {id_of(database): table}, terms.expires, rate)
-    return token, line_of(database, table, access, spelled)
+    return token, line_of(database.ledger, table, access, spelled)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,29 +97,32 @@ def change(
 ) -> dict[str, Any]:
     """More credits, another end or another rate; tokens stay what they are."""
     spelled = check_name(name)
-    if terms.credits is not None and not _has_share(database, spelled):
+    if terms.credits is not None and not _has_share(database.ledger, spelled):
         raise Refused(f"{spelled!r} has no share of {table!r} to add to; grant one first")
     met = access.change(spelled, id_of(database), expires=terms.expires, rate=terms.rate)
     if not met and (terms.expires is not None or terms.rate is not None):
         raise Refused(f"{spelled!r} has no token for {table!r} that is good; grant one first")
     if terms.credits is not None:
         database.grant(spelled, terms.credits)
-    return line_of(database, table, access, spelled)
+    return line_of(database.ledger, table, access, spelled)
 
 
 def take(
-    database: Database, table: str, access: Access, name: str, reason: str = ""
+    ledger: Journal, table: str, access: Access, name: str, reason: str = ""
 ) -> dict[str, Any]:
-    """End the tokens for this table at once, then give back what the share has not spent."""
+    """End the tokens for this table at once, then give back what the share has not spent.
+
+    The ledger is enough: whoever loses access loses it while the rows are away too.
+    """
     spelled = check_name(name)
-    ended, shared = access.revoke(spelled, id_of(database)), _has_share(database, spelled)
+    ended, shared = access.revoke(spelled, _id(ledger)), _has_share(ledger, spelled)
     if not ended and not shared:
         raise Refused(f"{spelled!r} has neither a share of {table!r} nor a token for it")
     returned = Fraction(0)
     if shared:
-        returned = max(Fraction(0), left_of(_share(database, spelled)))
-        database.revoke(spelled, reason)
-    found = line_of(database, table, access, spelled)
+        returned = max(Fraction(0), left_of(_share(ledger, spelled)))
+        ledger.revoke(spelled, reason)
+    found = line_of(ledger, table, access, spelled)
     return {**found, "tokens_ended": ended, **both("returned", returned)}
 
 
@@ -135,12 +140,12 @@ def lines(database: Database, table: str, access: Access) -> list[dict[str, Any]
     shares = [line.name for line in database.statement().statement.analysts if line.granted]
     held = [line.name for line in access.list() if id_of(database) in line.tables]
     names = sorted({*shares, *held})
-    return [line_of(database, table, access, name) for name in names]
+    return [line_of(database.ledger, table, access, name) for name in names]
 
 
-def line_of(database: Database, table: str, access: Access, name: str) -> dict[str, Any]:
+def line_of(ledger: Journal, table: str, access: Access, name: str) -> dict[str, Any]:
     """One person: the share, and every token for this table without its secret."""
-    share = _share(database, name)
+    share = _share(ledger, name)
     granted = spent = left = Fraction(0)
     if share is not None and share.granted is not None:
         granted, spent = share.granted.credits_fraction, share.spent.credits_fraction
@@ -155,16 +160,19 @@ def line_of(database: Database, table: str, access: Access, name: str) -> dict[s
         "tokens": [
             line.to_json()
             for line in access.list()
-            if line.name == name and id_of(database) in line.tables
+            if line.name == name and _id(ledger) in line.tables
         ],
-        **both("left_to_grant", database.remaining),
+        **both("left_to_grant", ledger.remaining(OWNER).credits_fraction),
     }
 
 
 def id_of(database: Database) -> str:
     """What a token knows a published table by; amended or with new rows it stays the same one."""
-    journal = database.ledger
-    return f"{journal._book.history.ledger}/{journal.header.name}"
+    return _id(database.ledger)
+
+
+def _id(ledger: Journal) -> str:
+    return f"{ledger._book.history.ledger}/{ledger.header.name}"
 
 
 def both(name: str, credits: Fraction) -> dict[str, Any]:
@@ -178,11 +186,11 @@ def left_of(share: AnalystLine | None) -> Fraction:
     return share.granted.credits_fraction - share.spent.credits_fraction
 
 
-def _share(database: Database, name: str) -> AnalystLine | None:
-    found = database.statement().statement.analysts
+def _share(ledger: Journal, name: str) -> AnalystLine | None:
+    found = ledger.statement().analysts
     return next((line for line in found if line.name == name), None)
 
 
-def _has_share(database: Database, name: str) -> bool:
-    share = _share(database, name)
+def _has_share(ledger: Journal, name: str) -> bool:
+    share = _share(ledger, name)
     return share is not None and share.granted is not None and share.revoked is None

@@ -120,7 +120,7 @@ async def revoked(
 
     def work() -> dict[str, Any]:
         database = service.database(caller, table)
-        return grants.take(database, table, service.access, name, reason)
+        return grants.take(database.ledger, table, service.access, name, reason)
 
     return await in_thread(request, work)
 
