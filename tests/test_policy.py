@@ -212,6 +212,12 @@ def test_survey_errors_quote_no_row(tmp_path):
     assert caught.value.__context__ is None
     with pytest.raises(InvalidQuery, match="no file"):
         Survey(tmp_path / "none.csv")
+    for rows in ("a,b\n1,2\n3\n4,5,6\n", "a,b\n1,2\n3,4,5\n", "a,b\n3\n", ""):
+        (tmp_path / "ragged.csv").write_text(rows)
+        with pytest.raises(InvalidQuery, match="header line"):
+            Survey(tmp_path / "ragged.csv")
+    (tmp_path / "even.csv").write_text("a;b\n1;x\n2;y\n")
+    assert Survey(tmp_path / "even.csv").types == {"a": "BIGINT", "b": "VARCHAR"}
     (tmp_path / "x.xlsx").write_text("")
     with pytest.raises(InvalidQuery, match="should end in"):
         Survey(tmp_path / "x.xlsx")

@@ -19,13 +19,7 @@ DELIMITERS = ",;\t|"
 
 def csv_reader(path: Path) -> str:
     """A `read_csv(...)` call with everything said: delimiter and names from the header line."""
-    header = _header_line(path)
-    delimiter = max(DELIMITERS, key=header.count)  # the first of the most frequent
-    names = next(csv.reader([header], delimiter=delimiter, strict=True), [])
-    if not names or len({name.casefold() for name in names}) != len(names) or "" in names:
-        raise InvalidQuery(
-            f"{path.name} needs a header line with a different name for every column"
-        )
+    delimiter, names = csv_header(path)
     columns = ", ".join(f"{Dialect.text(name)}: 'VARCHAR'" for name in names)
     return (
         f"read_csv({Dialect.text(str(path))}, auto_detect = false, header = true,"
@@ -33,6 +27,18 @@ def csv_reader(path: Path) -> str:
         " escape = '\"', comment = '', nullstr = '', strict_mode = true, null_padding = false,"
         " ignore_errors = false, hive_partitioning = false)"
     )
+
+
+def csv_header(path: Path) -> tuple[str, list[str]]:
+    """Delimiter and names, as the first line has them."""
+    header = _header_line(path)
+    delimiter = max(DELIMITERS, key=header.count)  # the first of the most frequent
+    names = next(csv.reader([header], delimiter=delimiter, strict=True), [])
+    if not names or len({name.casefold() for name in names}) != len(names) or "" in names:
+        raise InvalidQuery(
+            f"{path.name} needs a header line with a different name for every column"
+        )
+    return delimiter, names
 
 
 def _header_line(path: Path) -> str:

@@ -15,6 +15,7 @@ from typing import Any
 
 import duckdb
 
+from sulq.engines.csv_files import csv_header, csv_reader
 from sulq.engines.physical import INTEGERS, TIMESTAMPS
 from sulq.errors import InvalidQuery
 from sulq.policy.columns import OPEN, ColumnPolicy
@@ -42,12 +43,21 @@ class Survey:
             raise InvalidQuery(f"{self.path.name!r} should end in .parquet, .csv or .csv.gz")
         self._connection = duckdb.connect(":memory:")
         quoted = "'" + str(self.path).replace("'", "''") + "'"
-        reader = "read_parquet" if self.path.suffix == ".parquet" else "read_csv"
-        options = "" if reader == "read_parquet" else ", header = true, sample_size = -1"
         self._ask("SET temp_directory = ''")
-        source = f"{reader}({quoted}{options}, hive_partitioning = false)"
+        source = f"read_parquet({quoted}, hive_partitioning = false)"
+        names = None
+        if self.path.suffix != ".parquet":
+            delimiter, names = csv_header(self.path)
+            self._ask(f"SELECT count(COLUMNS(*)) FROM {csv_reader(self.path)}")  # noqa: S608
+            source = (
+                f"read_csv({quoted}, header = true, sample_size = -1, delim = '{delimiter}',"
+                " quote = '\"', escape = '\"', comment = '', strict_mode = true,"
+                " null_padding = false, hive_partitioning = false)"
+            )
         self._ask(f"CREATE VIEW source AS SELECT * FROM {source}")  # noqa: S608
         self.types = {str(row[0]): str(row[1]) for row in self._ask("DESCRIBE source")}
+        if names is not None and list(self.types) != names:  # a row was taken for the header
+            raise self._unreadable()
 
     def rows(self) -> int:
         """How many rows the file has: the public n under replace."""
@@ -119,11 +129,14 @@ class Survey:
         except duckdb.Error:
             found = None
         if found is None:
-            raise InvalidQuery(
-                f"{self.path.name} cannot be read; give a Parquet file, or a CSV file in UTF-8"
-                " with a header line"
-            )
+            raise self._unreadable()
         return found
+
+    def _unreadable(self) -> InvalidQuery:
+        return InvalidQuery(
+            f"{self.path.name} cannot be read; give a Parquet file, or a CSV file in UTF-8 with a"
+            " header line and as many fields in every row"
+        )
 
     def close(self) -> None:
         self._connection.close()
