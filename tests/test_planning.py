@@ -337,7 +337,7 @@ def test_charged_before_a_row_is_read_and_the_charge_stands(data, monkeypatch):
         db.plan([SMOKERS], credits=40).ask(key="k")
     with pytest.raises(Refused, match="another plan"):
         db.plan([SMOKERS, count(where=col("age") > 50)], credits=90).ask(key="k")
-    with pytest.raises(Refused, match="used for a plan"):
+    with pytest.raises(Refused, match="used for another question or plan"):
         db.ask(SMOKERS, key="k")
 
 

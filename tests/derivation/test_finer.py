@@ -272,3 +272,25 @@ def test_derived_counts_of_persons_are_cut_to_persons(rows: pd.DataFrame) -> Non
     both = db.ask(question, credits=1)
     assert len(both.sources) == 2 and both.credits == 0
     assert both.interval(0.999999)[1] == rows.person.nunique()
+
+
+@pytest.mark.parametrize("kind", ["quantiles", "persons"])
+def test_whoever_dies_before_the_sum_is_stored_has_paid_once(
+    kind: str, rows: pd.DataFrame, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The draw is stored, what it was to be added to is not: a retry goes on from there."""
+    asked, database = QUESTIONS[kind], opened(rows)
+    for name in ("ann", "bob"):
+        database.grant(name, 40)
+    database.ask(asked, credits=4, analyst="bob")
+
+    def dies(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr("sulq.database.database.topped_up", dies)
+        database.ask(asked, credits=10, analyst="ann", key="one key")
+    first = database.ask(asked, credits=10, analyst="ann", key="one key")
+    again = database.ask(asked, credits=10, analyst="ann", key="one key")
+    assert database.left_for("ann") == 30
+    assert np.array_equal(first.value, again.value) and len(first.sources) == 2

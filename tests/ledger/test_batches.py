@@ -140,7 +140,7 @@ def test_a_key_stands_for_the_whole(journal):
     for other in (("a",), ("a", "c"), ("b", "a"), ("a", "b", "c")):
         with pytest.raises(Refused, match="used for something else"):
             batch(journal, *other, key="k")
-    with pytest.raises(Refused, match="used for a plan"):
+    with pytest.raises(Refused, match="used for another question or plan"):
         pay(journal, "a", key="k")
     pay(journal, "one", key="single")
     with pytest.raises(Refused, match="used for something else"):

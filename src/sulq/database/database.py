@@ -22,7 +22,7 @@ from sulq.database.alerts import Alert, arm, kept_alert, kept_alerts
 from sulq.database.amending import amend, close_for_good, revoke
 from sulq.database.analyst import Analyst
 from sulq.database.choosing import choose
-from sulq.database.deriving import Asker, derived_answer, paid_by, recalled, topped_up
+from sulq.database.deriving import Asker, charged, derived_answer, paid_by, recalled, topped_up
 from sulq.database.exactly import Exactly, ExactQuote
 from sulq.database.facts import readable_again
 from sulq.database.growing import grow_table
@@ -161,15 +161,7 @@ class Database:
         cost = found.cost
         check_source(self.engine)
         read = reader(self, bound)  # may refuse, free
-        entry = self.ledger.charge(  # durable before any row is touched; a repeat comes answered
-            question=bound.text,
-            digest=bound.digest,
-            noise=cost.noise,
-            charges=self._charges(cost),
-            share=cost.share,
-            analyst=analyst,
-            key=key if found.sources is None else None,  # else it stands for the whole, below
-        )
+        entry = charged(self, bound, found, asker)  # durable before any row is touched
         if not entry.answered:
             noise = drawn(cost.coordinates(bound.cells))  # the only draw, before a row is read
             sums = read(entry)  # the only line that reads rows

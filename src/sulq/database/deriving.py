@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, NamedTuple
 
 from sulq.accounting.losses import Loss
-from sulq.accounting.pricing import Price
+from sulq.accounting.pricing import Price, laws_of
 from sulq.database.recall import Found
 from sulq.derivation.combined import read_derived
 from sulq.derivation.estimates import Derivation
 from sulq.ledger.budgets import OWNER
-from sulq.ledger.entries import Entry
+from sulq.ledger.entries import Entry, Priced
 from sulq.oracle import Answer
 from sulq.schema.binding import BoundQuery
 
@@ -31,13 +32,28 @@ class Asker(NamedTuple):
 def recalled(database: Database, bound: BoundQuery, wanted: Price, asker: Asker) -> Found:
     """How stored answers meet a question; a known key stands for the answer it got."""
     ledger, recall, analyst, key = database.ledger, database._recall, asker.analyst, asker.key
-    keyed = ledger.keyed(analyst, key)
-    if keyed is None and ledger.planned(analyst, key) is None:
+    keyed, planned = ledger.keyed(analyst, key), ledger.planned(analyst, key)
+    if keyed is None and planned is None:
         return recall.find(bound, wanted, analyst, asker.confidence)
+    if planned is not None and len(planned) == 1 and planned[0][0] == bound.digest:
+        _, noise, sources = planned[0]
+        if sources:  # the draw adds to earlier answers, to the same ones each time
+            return Found(replace(wanted, laws=laws_of(noise)), Loss.zero(), sources=sources)
     cost = recall.stored(bound, wanted, analyst, key) or wanted
     same = keyed is not None and keyed[0] == bound.digest
     derived = recall.named(bound, keyed[1]) if keyed is not None and same else None
     return Found(cost, cost.share, derived)
+
+
+def charged(database: Database, bound: BoundQuery, found: Found, asker: Asker) -> Entry:
+    """Pay; a repeat comes answered. A draw that is added to earlier answers is a plan of one,
+    which says to which: a retry goes on from there, and nothing is paid twice."""
+    ledger, cost = database.ledger, found.cost
+    named = (bound.text, bound.digest, cost.noise, database._charges(cost), cost.share)
+    if found.sources:
+        whole = [Priced(*named, found.sources)]
+        return ledger.charge_all(whole, analyst=asker.analyst, key=asker.key)[0]
+    return ledger.charge(*named, analyst=asker.analyst, key=asker.key)
 
 
 def derived_answer(
@@ -83,6 +99,7 @@ def topped_up(
     """Earlier answers and a new draw together: law, bar and price of one answer. M.7"""
     assert drawn.receipt is not None  # noqa: S101
     derived = database._recall.after(bound, sources, int(drawn.receipt.body["origin"]))
+    asker = asker._replace(key=None)  # it stands for the draw and what that was added to
     return derived_answer(database, bound, derived, asker, Loss.zero(), drawn)
 
 

@@ -136,12 +136,12 @@ class Journal:
 
     def charge(
         self,
-        *,
         question: str,
         digest: str,
         noise: str,
         charges: Mapping[str, Loss],
         share: Loss,
+        *,
         analyst: str,
         key: str | None = None,
     ) -> Entry:
