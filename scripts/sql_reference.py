@@ -23,7 +23,7 @@ Lines = dict[type[Node], tuple[str, str]]
 
 STATEMENT: Lines = {
     exp.Select: ("`SELECT a, b AS name`", "aggregates, group columns, arithmetic on them"),
-    exp.From: ("`FROM people`", "the one table; its name is the owner's"),
+    exp.From: ("`FROM people`", "the one table, by its own name (a file's, or the owner's `name=`); a frame that nobody named takes any"),
     exp.Table: ("`people AS p`", "an alias; `p.age` names a column with it"),
     exp.TableAlias: (HIDDEN, ""),
     exp.Subquery: ("`FROM (SELECT ...) t`", "a subquery that only filters and computes rows"),

@@ -65,7 +65,7 @@ def sandbox(promise: Promise, rows: int) -> Iterator[Target]:
 
 def open_dummy(schema: Schema, promise: Promise, rows: int = 10_000, seed: int = 0) -> Database:
     """A table of made-up rows with that schema; it takes no source, so it opens no real one."""
-    return Database.open(dummy_rows(schema, rows, seed), schema, promise, ":memory:", name="dummy")
+    return Database.open(dummy_rows(schema, rows, seed), schema, promise, ":memory:")
 
 
 def write_dummies(table: TablePolicy, directory: Path, rows: int) -> Path:

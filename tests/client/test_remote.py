@@ -157,6 +157,9 @@ def test_sql_gives_the_same_table(people: Far) -> None:
     assert quoted.credits == local.quote_sql("SELECT SUM(income) FROM people").credits
     with pytest.raises(InvalidQuery):
         remote.sql("SELECT secret FROM people")
+    for ask in (remote.sql, remote.quote_sql):
+        with pytest.raises(InvalidQuery, match=r"no table 'patients'.*there is 'people'"):
+            ask("SELECT COUNT(*) FROM patients WHERE age > 3")
 
 
 def test_a_reservation_is_kept_and_given_back(people: Far) -> None:
@@ -257,6 +260,9 @@ def test_async(people: Far) -> None:
             plan = await remote.plan([SMOKERS, mean("age")])
             assert [a.kind for a in await plan.ask()] == ["count", "mean"]
             found = await remote.sql("SELECT blood, COUNT(*) n FROM people GROUP BY blood")
+            for ask in (remote.sql, remote.quote_sql):
+                with pytest.raises(InvalidQuery, match="no table 'patients'"):
+                    await ask("SELECT COUNT(*) FROM patients WHERE age > 3")
             assert len(found) == 4 and found.credits > 0
             assert await remote.remaining() == (await remote.statement()).mine
             with pytest.raises(BudgetSpent):

@@ -6,6 +6,7 @@ import datetime
 import math
 from decimal import Decimal
 
+import pyarrow.parquet
 import pytest
 from tests.learn.exact_oracle import ExactOracle
 from tests.sql.accepted import ACCEPTED
@@ -117,3 +118,16 @@ def test_refused_with_the_reason_and_free(text, reason, oracle):
 def test_the_table_of_statements_is_long_and_has_none_twice():
     texts = [text for text, _ in ACCEPTED] + [text for text, _ in REFUSED]
     assert len(texts) == len(set(texts)) >= 120
+
+
+def test_a_table_that_has_a_name_goes_by_no_other(tmp_path):
+    promise, stored = Promise(epsilon=1, queries=9), tmp_path / "stays.parquet"
+    pyarrow.parquet.write_table(rows(), stored)
+    for source, name in ((stored, None), (rows(), "stays")):
+        with Database.open(source, SCHEMA, promise, ":memory:", name=name) as database:
+            analyst = database.as_analyst("ann")
+            for ask in (database.sql, database.quote_sql, analyst.sql, analyst.quote_sql):
+                with pytest.raises(InvalidQuery, match=r"no table 'patients'.*there is 'stays'"):
+                    ask("SELECT COUNT(*) FROM patients WHERE smoker")
+            assert database.remaining == 9
+            assert database.sql("SELECT COUNT(*) FROM Stays WHERE smoker").credits > 0

@@ -200,10 +200,12 @@ class AsyncRemote:
 
     async def sql(self, text: str, **terms: Any) -> Result:
         """Answer a SELECT: planned in a thread, which asks through this loop."""
-        return await asyncio.to_thread(ask_sql, self._bridge(), text, **terms)
+        named = {"table": self._calls.facts.table, **terms}
+        return await asyncio.to_thread(ask_sql, self._bridge(), text, **named)
 
     async def quote_sql(self, text: str, **terms: Any) -> SqlQuote:
-        return await asyncio.to_thread(quote_sql, self._bridge(), text, **terms)
+        named = {"table": self._calls.facts.table, **terms}
+        return await asyncio.to_thread(quote_sql, self._bridge(), text, **named)
 
     def _bridge(self) -> Bridge:
         return Bridge(self, asyncio.get_running_loop())

@@ -163,11 +163,11 @@ class Remote:
 
     def sql(self, text: str, **terms: Any) -> Result:
         """Answer a SELECT with noise; planned here, asked there, as `Database.sql`."""
-        return ask_sql(self, text, **terms)
+        return ask_sql(self, text, **{"table": self.table, **terms})
 
     def quote_sql(self, text: str, **terms: Any) -> SqlQuote:
         """Price and error bars of a SELECT; free, and no row is read."""
-        return quote_sql(self, text, **terms)
+        return quote_sql(self, text, **{"table": self.table, **terms})
 
     def ask_exactly(self, batch: object, *, key: str | None = None) -> list[Answer]:
         """Answer a batch without noise, under the owner's assumptions, or refuse."""

@@ -11,6 +11,9 @@ from sulq.engines.remote import Remote
 from sulq.schema.columns import Schema
 from sulq.schema.promise import Promise
 
+NAMELESS = "table"
+"""What the ledger calls a table that nobody named."""
+
 
 def readable_again(source: object) -> str | Path | Remote | None:
     """A source that can be opened a second time; a frame is not kept."""
@@ -33,17 +36,17 @@ def table_facts(schema: Schema, promise: Promise) -> dict[str, str]:
 def name_of(source: object) -> str:
     """What a ledger calls the table; of an address only the table's own name."""
     if isinstance(source, Remote):
-        return source.name.split(".")[0] or "table"
+        return source.name.split(".")[0] or NAMELESS
     if isinstance(source, str) and "://" in source:
         parts = urlsplit(source)
         if parts.scheme.lower() not in SPARK_SCHEMES:
-            return unquote(parts.path.rpartition("/")[2].rpartition(".")[2]) or "table"
+            return unquote(parts.path.rpartition("/")[2].rpartition(".")[2]) or NAMELESS
         asked = dict(parse_qsl(parts.query))
         if "table" in asked:
-            return asked["table"].rpartition(".")[2] or "table"
+            return asked["table"].rpartition(".")[2] or NAMELESS
         # the path of sc:// may hold a token
         local = unquote(parts.path) if parts.scheme.lower() == "spark+local" else ""
-        return Path(asked.get("path", local)).name.split(".")[0] or "table"
+        return Path(asked.get("path", local)).name.split(".")[0] or NAMELESS
     if isinstance(source, str | Path):
-        return Path(source).name.split(".")[0] or "table"
-    return "table"
+        return Path(source).name.split(".")[0] or NAMELESS
+    return NAMELESS
