@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import duckdb
 import pytest
 from tests.cli.conftest import POLICY
 
@@ -35,6 +36,43 @@ def test_unconfirmed_policy_is_refused_everywhere(sulq):
     confirmed = Path("new.toml").read_text("utf-8").replace(", proposed = true", "")
     Path("new.toml").write_text(confirmed, "utf-8")
     assert sulq("check", "--policy", "new.toml").code == 0
+
+
+def test_grants_beyond_the_promise_publish_nothing(sulq):
+    text = Path("sulq.toml").read_text("utf-8")
+    Path("sulq.toml").write_text(text + "grants.ann = 15\ngrants.zoe = 6\n", "utf-8")
+    for words in (("check",), ("ask", "count")):
+        reply = sulq(*words)
+        assert (reply.code, "grants.zoe = 6 is more than the 5 credits" in reply.err) == (2, True)
+        assert not Path("people.ledger").exists()
+    Path("sulq.toml").write_text(text + "grants.ann = 15\n", "utf-8")
+    assert (sulq("check").code, sulq("ask", "count").code) == (0, 0)
+    sulq("revoke", "ann")
+    Path("sulq.toml").write_text(text + "grants.ann = 15\ngrants.zoe = 6\n", "utf-8")
+    assert (sulq("check").code, sulq("ask", "count").code) == (0, 0)  # what was given came back
+
+
+def test_check_compares_a_published_table_with_its_policy(sulq):
+    sulq("ask", "count")
+    text = Path("sulq.toml").read_text("utf-8")
+    assert sulq("check", "--json").json["ledger"] == {"notes": [], "refused": None}
+    for old, new, said in (
+        ("epsilon = 1", "epsilon = 2", "epsilon: 1 there, 2 here): `sulq amend` records it"),
+        ("epsilon = 1", "epsilon = 0.5", "cannot be amended"),
+    ):
+        Path("sulq.toml").write_text(text.replace(old, new), "utf-8")
+        reply = sulq("check")
+        assert (reply.code, said in reply.out) == (2, True), reply.out
+        assert sulq("ask", "count").code == 3
+    Path("sulq.toml").write_text(text.replace("columns.age", "version_budget = 7\ncolumns.age", 1))
+    assert "the present one may spend all that is left" in sulq("check").out
+    Path("sulq.toml").write_text(text, "utf-8")
+    sulq("close", "--yes", "--reason", "done")
+    reply = sulq("check")
+    assert (reply.code, "closed for good" in reply.out) == (0, True)
+    duckdb.sql("COPY (SELECT * FROM 'people.parquet' LIMIT 9) TO 'few.parquet'")
+    Path("few.parquet").replace("people.parquet")
+    assert "is not what was published" in sulq("check").out
 
 
 def test_init_never_overwrites(sulq):

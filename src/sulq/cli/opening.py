@@ -58,6 +58,7 @@ def opened(table: TablePolicy) -> Iterator[Database]:
     path = table.ledger_path
     new = not is_there(path)
     menu = _menu(table)
+    _check_grants(table)
     if new and menu:
         with database_of(table, ":memory:") as trial:
             trial.declare_exactly(*menu)  # refused before anything is published
@@ -73,6 +74,16 @@ def opened(table: TablePolicy) -> Iterator[Database]:
             if analyst not in known and now.closed is None:
                 database.grant(analyst, credits)
         yield database
+
+
+def _check_grants(table: TablePolicy) -> None:
+    """Refused before anything is published; later, what was revoked may be granted again."""
+    try:
+        table.check_grants()
+    except InvalidQuery:
+        path = table.ledger_path
+        if not is_there(path) or table.name not in inspect(path).statements:
+            raise
 
 
 @contextmanager

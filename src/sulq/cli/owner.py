@@ -116,17 +116,25 @@ def check(name: TableName = None, policy: Policy = POLICY, as_json: Json = False
     """Which columns are not askable yet, and what the promise means here. Publishes nothing."""
     from sulq.cli.opening import exact_outlook, named
     from sulq.cli.review import review
+    from sulq.cli.standing import Standing, standing
 
     source = named(policy, name)
     found = review(source)
-    exact = exact_outlook(source) if found.ready else {"on": source.exact is not None}
+    ledger = standing(source) if found.ready else Standing()
+    looked = found.ready and not ledger.refused
+    exact = exact_outlook(source) if looked else {"on": source.exact is not None}
     if as_json:
-        show_json({**found.to_json(), "exact": exact})
+        said = {"notes": ledger.notes, "refused": ledger.refused or None}
+        show_json({**found.to_json(), "exact": exact, "ledger": said})
     else:
         found.show()
+        for note in ledger.notes:
+            print(f"note: {note}")
+        if ledger.refused:
+            print(f"WARNING: no question is answered: {ledger.refused}")
         if "text" in exact:
             print(f"exact release: {exact['text']}")
-    if not found.ready or exact.get("certified") is False:
+    if not looked or exact.get("certified") is False:
         raise typer.Exit(2)
 
 

@@ -136,6 +136,18 @@ class TablePolicy:
         """The columns that are not askable yet, and why."""
         return {column.name: column.lacks for column in self.columns if column.lacks}
 
+    def check_grants(self) -> None:
+        """`InvalidQuery` if the grants, all together, are more than is promised."""
+        left = Fraction(self.promise.credits)
+        for analyst, credits in self.grants.items():
+            if credits > left:
+                raise InvalidQuery(
+                    f"[{self.name}]: grants.{analyst} = {float(credits):g} is more than the"
+                    f" {float(left):g} credits that the promise and earlier grants leave; grant"
+                    " less, or promise more questions"
+                )
+            left -= credits
+
     def schema(self) -> Schema:
         """The public facts; `InvalidQuery` while a column still lacks something."""
         if self.unready:
