@@ -158,6 +158,7 @@ BAD = [
     (["histogram", "age"], "age"),
     (["histogram", "age", "--edges", "3,x"], "an edge must be a number"),
     (["histogram", "age", "--edges", "9,3"], "edges"),
+    (["histogram", "age"], "say --edges 0,18,65 to group by it"),
     (["histogram", "age,city", "--edges", "0,9"], "with several columns"),
     (["histogram", "city", "--edges", "age=0,9"], "not among"),
     (["histogram", "nothing"], "no column 'nothing'"),

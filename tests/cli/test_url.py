@@ -109,6 +109,7 @@ def test_refusals_have_the_same_codes(far, monkeypatch):
     monkeypatch.setenv("SULQ_TOKEN", "sulq_unknown")
     stranger = far("ask", "count")
     assert stranger.code == 3 and "sulq_unknown" not in stranger.err + stranger.out
+    assert "ask the owner for a new one (`sulq grant`)" in stranger.err
 
 
 def test_the_token_may_come_from_a_file(sulq, tmp_path, monkeypatch):
@@ -118,7 +119,8 @@ def test_the_token_may_come_from_a_file(sulq, tmp_path, monkeypatch):
         file.write_text(token + "\n", "utf-8")
         words = ("quote", "mean", "age", "--json", "--url", url)
         assert sulq(*words, "--token-file", str(file)).json["table"] == "people"
-        assert sulq(*words).code == 2
+        lacking = sulq(*words)
+        assert (lacking.code, "give --token-file FILE, or set" in lacking.err) == (2, True)
         assert sulq(*words, "--token-file", "nowhere").code == 2
 
 

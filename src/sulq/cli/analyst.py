@@ -38,6 +38,7 @@ from sulq.cli.screen import (
     table,
     talk,
 )
+from sulq.cli.spelling import typed
 
 if TYPE_CHECKING:
     from fractions import Fraction
@@ -183,7 +184,7 @@ def _quote_lines(found: Quote, confidence: float, note: str) -> list[tuple[str, 
         each = " or less, each" if hasattr(half, "max") and half.size > 1 else ""
         lines.append((f"{percent(confidence)} bar", f"± {number_text(widest)}{each}"))
     if note:
-        lines.append(("note", note.replace("rows=...", "--rows N")))
+        lines.append(("note", typed(note)))
     left = credits_text(found.left_after) if found.affordable else "not affordable"
     return [*lines, ("left after", left)]
 

@@ -30,6 +30,7 @@ from sulq.cli.screen import (
     table,
     talk,
 )
+from sulq.cli.spelling import typed
 from sulq.errors import InvalidQuery, SulqError
 
 if TYPE_CHECKING:
@@ -364,8 +365,4 @@ def _show_quote(name: str, algorithm: str, found: FitQuote, as_json: bool) -> No
         ("cost", f"at most {credits_text(found.credits)}"),
         ("left after", f"at least {credits_text(found.left_after)}"),
     ]
-    show(
-        facts(
-            [*pairs, *(("note", note.replace("rows=...", "--rows N")) for note in found.plan.notes)]
-        )
-    )
+    show(facts([*pairs, *(("note", typed(note)) for note in found.plan.notes)]))

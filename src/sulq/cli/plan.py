@@ -35,6 +35,7 @@ from sulq.cli.screen import (
     table,
     talk,
 )
+from sulq.cli.spelling import typed
 
 if TYPE_CHECKING:
     from sulq.client import RemotePlan
@@ -164,7 +165,7 @@ def _show_plan(found: Plan | RemotePlan, texts: list[str], name: str, as_json: b
     show(facts([("together", credits_text(found.credits)), ("left after", left)]))
     for text, line in zip(texts, lines, strict=True):
         if line["note"]:
-            talk(f"note: {_short(text)}: {line['note'].replace('rows=...', '--rows N')}")
+            talk(f"note: {_short(text)}: {typed(line['note'])}")
     if found.affordable:
         talk("nothing is charged yet; --yes asks all of it")
 

@@ -19,6 +19,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from sulq.cli.spelling import typed
 from sulq.errors import BudgetSpent, EngineFailed, InvalidQuery, Refused, SulqError, TooNoisy
 
 if TYPE_CHECKING:
@@ -218,6 +219,7 @@ def _stop_writing() -> None:
 def _failed(
     kind: str, reason: str, spent: Fraction | None, code: int, options: dict[str, Any]
 ) -> typer.Exit:
+    reason = typed(reason)
     try:
         if options.get("as_json"):
             show_json({"error": reason, "kind": kind, "credits_spent": spent})

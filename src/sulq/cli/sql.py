@@ -23,6 +23,7 @@ from sulq.cli.screen import (
     table,
     talk,
 )
+from sulq.cli.spelling import typed
 from sulq.errors import InvalidQuery
 from sulq.policy import read_policy
 from sulq.sql.estimates import Estimate
@@ -75,7 +76,7 @@ def quote_statement(
         for name, half in found.half_widths
     ]  # fmt: skip
     left = credits_text(found.left_after) if found.affordable else "not affordable"
-    notes = [("note", note.replace("rows=...", "--rows N")) for note in found.notes]
+    notes = [("note", typed(note)) for note in found.notes]
     level = (f"{percent(found.confidence)} bars", "")
     cost = ("cost", credits_text(found.credits))
     show(facts([cost, *([level] if bars else []), *bars, *notes, ("left after", left)]))
