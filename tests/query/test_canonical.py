@@ -182,6 +182,8 @@ def test_a_condition_is_not_a_number_and_says_what_to_write() -> None:
         canonical.value((a > 1) + 1)
     with pytest.raises(InvalidQuery, match="not a condition"):
         canonical.truth(a + 1)
+    with pytest.raises(InvalidQuery, match=r"'age > 3' is not a condition; write col\("):
+        count(where="age > 3").query.canonical()
     with pytest.raises(InvalidQuery, match="zero"):
         canonical.value(a / 0)
 

@@ -217,5 +217,11 @@ REFUSED = [
     ("SELECT COUNT(*) FROM people WITHIN 2 APPLES", "after WITHIN"),
     ("SELECT COUNT(*) FROM people WHERE smoker WITHIN 2 PERCENT", "never from the rows"),
     ("SELECT MEDIAN(age) FROM people WITHIN 2", "its rank can be promised"),
+    ("SELECT AVG(Incom) FROM people", "did you mean 'income'? there are Blood Pressure, age"),
+    ("SELECT COUNT(*) FROM people WHERE \"blood presure\" > 9", "did you mean 'Blood Pressure'?"),
+    ("SELECT AVG(DATEDIFF('day', seen, seen)) FROM people", "as in discharged - admitted"),
+    ("SELECT DATE_DIFF(seen, seen) FROM people", "as in discharged - admitted"),
+    ("SELECT city, AVG(age) FROM people", "write GROUP BY city or, for instance, COUNT(city)"),
+    ("SELECT smoker, AVG(age) FROM people", "write GROUP BY smoker or, for instance, AVG(smoker)"),
     ("SELECT city, AVG(age) FROM people GROUP BY city WITHIN 2", "no error bar can be promised"),
 ]  # fmt: skip

@@ -314,6 +314,10 @@ def truth(expression: Expression, positive: bool = True) -> Expression:
             return operation(wanted, inner)
         case Operation(name="hashed"):
             return operation("among", value(expression), 1 if positive else 0)
+    if isinstance(expression, Literal) and isinstance(expression.value, str):
+        raise InvalidQuery(
+            f'the text {expression.value!r:.120} is not a condition; write col("age") > 3'
+        )
     raise InvalidQuery(f"{spelling(expression):.120} is not a condition; compare it with something")
 
 

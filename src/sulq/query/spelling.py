@@ -11,6 +11,7 @@ from fractions import Fraction
 from itertools import takewhile
 
 from sulq.errors import InvalidQuery
+from sulq.query.canonical import from_json
 from sulq.query.expressions import Column, Expression, Literal, Operation
 from sulq.query.sum_query import Group, SumQuery
 
@@ -120,9 +121,18 @@ def _member(positive: bool, subject: Expression, listed: list[Expression]) -> st
 
 
 def question_text(stored: str) -> str:
-    """A stored question as a line of SQL; what is no plain sum stays as it is stored."""
+    """A stored question as a line of SQL, or near it; a learner's sums stay as they are stored."""
     try:
-        query = SumQuery.from_json(json.loads(stored))
+        form = json.loads(stored)
+        match form:
+            case {"alert": inner, "above": str(least)}:
+                return f"ALERT ABOVE {_literal(Fraction(least))}: {_inner_text(inner)}"
+            case {"top": int(many), "of": inner}:
+                return f"TOP {many}: {_inner_text(inner)}"
+            case {"keys": str(column), "rows": rows}:
+                held, known = sql_text(from_json(rows)), f"{_name(column)} IS NOT NULL"
+                return f"KEYS: {_name(column)}" + ("" if held == known else f" WHERE {held}")
+        query = SumQuery.from_json(form)
         if not query.terms:
             return stored
         sums = ", ".join(_term(term) for term in query.terms)
@@ -135,6 +145,10 @@ def question_text(stored: str) -> str:
     except (InvalidQuery, ValueError):
         return stored
     return f"{sums}{rows}{f' GROUP BY {groups}' if groups else ''}"
+
+
+def _inner_text(form: object) -> str:
+    return question_text(json.dumps(form))
 
 
 def told_apart(questions: Sequence[str], widest: int = 60) -> list[str]:

@@ -10,6 +10,7 @@ from sqlglot import exp
 
 from sulq.errors import InvalidQuery
 from sulq.query.expressions import Expression, operation
+from sulq.schema.columns import Category
 from sulq.sql.allowed import AGGREGATES, CALCULATIONS, STRUCTURE, TESTS, check_options
 from sulq.sql.buckets import Rows
 from sulq.sql.labels import (
@@ -22,7 +23,7 @@ from sulq.sql.labels import (
     shape,
     value_of,
 )
-from sulq.sql.refusals import located, place, refused, span, wrong
+from sulq.sql.refusals import DIFFERENCES, located, place, refused, span, wrong
 from sulq.sql.rows import is_condition, read_node
 from sulq.sql.scopes import Scope, find, resolved
 from sulq.sql.select import (
@@ -121,10 +122,12 @@ class Reader:
                     f"{node.name!r:.60} is the person column{place(node)}; rows are never shown:"
                     f" count persons with COUNT(DISTINCT {node.name:.60})",
                 )
+            column = self.rows.schema[meant.name] if isinstance(meant, exp.Column) else None
+            name = "COUNT" if isinstance(column, Category) else "AVG"
             raise wrong(
                 node,
                 f"{node.name!r:.60} is neither grouped by nor inside an aggregate{place(node)};"
-                f" write GROUP BY {node.name:.60} or, for instance, AVG({node.name:.60})",
+                f" write GROUP BY {node.name:.60} or, for instance, {name}({node.name:.60})",
             )
         return self._calculation(node, aliases_first)
 
@@ -151,6 +154,8 @@ class Reader:
             return self._test(node, aliases_first)
         if kind not in CALCULATIONS:
             said = refused(node)
+            if kind in DIFFERENCES:
+                raise said
             raise wrong(node, f"{str(said).partition(';')[0]}; {MEANT}")
         check_options(node, CALCULATIONS)
 

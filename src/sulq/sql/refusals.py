@@ -14,6 +14,7 @@ KNOWN = (
     " CASE WHEN, COALESCE, ABS, LEAST, GREATEST and CLAMP(x, low, high)"
 )
 
+DIFFERENCES = (exp.DateDiff, exp.DatetimeDiff, exp.TimestampDiff, exp.TimeDiff)
 _REMEDIES: dict[type[Node], str] = {
     exp.Query: "a row expression sees one row at a time; ask the inner SELECT first",
     exp.AggFunc: "the statistic is named before the expression: sulq ask people mean income",
@@ -26,6 +27,10 @@ _REMEDIES: dict[type[Node], str] = {
     exp.If: "write CASE WHEN ... THEN ... ELSE ... END",
     exp.Escape: "LIKE has no escape character here",
     exp.Coalesce: "write COALESCE(x, instead)",
+    **dict.fromkeys(
+        DIFFERENCES,
+        "subtract, as in discharged - admitted: days between two days, seconds between times",
+    ),
 }
 _NAMES: dict[type[Node], str] = {
     exp.DPipe: "||",

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
 from typing import Any, TypeAlias
 
 from sqlglot import exp
@@ -282,9 +283,13 @@ def resolved(node: Node, scope: Scope) -> Node:
         found = find(column, scope)
         if found is None:
             shown = f"{column.table}.{column.name}" if column.table else column.name
+            names = names_of(scope)
+            near = get_close_matches(column.name.casefold(), [n.casefold() for n in names], 1)
+            meant = next((n for n in names if n.casefold() in near), None)
+            hint = "" if meant is None else f"did you mean {meant!r:.80}? "
             raise wrong(
                 column,
-                f"no column {shown!r:.80}{place(column)}; there are {', '.join(names_of(scope))}",
+                f"no column {shown!r:.80}{place(column)}; {hint}there are {', '.join(names)}",
             )
         meaning = found()
         if type(meaning) is exp.Column:

@@ -254,6 +254,9 @@ def test_questions_of_the_ledger_in_words() -> None:
     )
     assert question_title(asked) == "Average stay_days, age ≥ 65, by region"
     assert question_title("COUNT(*) WHERE smoker") == "Count, smoker"
+    assert question_title("ALERT ABOVE 5: COUNT(*) WHERE smoker") == "Alert above 5: Count, smoker"
+    assert question_title("TOP 2: COUNT(*) GROUP BY city") == "Top 2: Count, by city"
+    assert question_title("KEYS: note") == "Keys: note"
     bands = "COUNT(*) GROUP BY 0.1 * age CUT AT (0, 1, 2) WITH OTHER"
     assert question_title(bands) == "Count, by age in 3 bands"
     assert len(question_title("x" * 200)) == 64

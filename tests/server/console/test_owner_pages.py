@@ -278,6 +278,15 @@ def test_every_step_is_a_page_of_its_own(house: House, step: str) -> None:
     assert side.status_code == 200 and "wards.parquet" in side.text
 
 
+def test_columns_are_counted_when_they_are_ready(house: House) -> None:
+    number = house.owner.post("/v1/drafts", json={"source": "wards.parquet"}).json()["id"]
+    view = publish_view(house.service, OWNER, "new", number, "columns")
+    states = [row.state for row in view.columns]
+    assert sorted(states) == ["hidden", "hidden", "ready", "todo", "todo", "todo"]
+    assert view.askable == "1 of 4 ready to ask about"
+    assert {row.fixed for row in view.columns if row.kind == "flag"} == {"yes, no, or missing"}
+
+
 def test_the_grid_is_coloured_by_the_smallest_group() -> None:
     assert [size_kind(bar, 12_000) for bar in (262, 500, 1580)] == ["", "warn", "bad"]
 

@@ -154,7 +154,7 @@ def publish_view(
 
 def _row(at: int, column: DraftColumn) -> ColumnRow:
     found = state_of(column)
-    fixed = {"flag": "yes, no; missing counts as no", "text": "any text; asked about by its value",
+    fixed = {"flag": "yes, no, or missing", "text": "any text; asked about by its value",
              "hidden": "not asked about, ever"}.get(column.kind, "")  # fmt: skip
     return ColumnRow(
         at, column.name, column.type, column.kind, KINDS, column.low, column.high, column.values,
@@ -164,8 +164,9 @@ def _row(at: int, column: DraftColumn) -> ColumnRow:
 
 
 def _askable(draft: Draft) -> str:
-    shown = sum(column.kind != "hidden" for column in draft.columns)
-    return f"{shown} of {len(draft.columns)} askable"
+    shown = [column for column in draft.columns if column.kind != "hidden"]
+    ready = sum(state_of(column).word == "ready" for column in shown)
+    return f"{ready} of {len(shown)} ready to ask about"
 
 
 def _weak(draft: Draft) -> bool:

@@ -177,8 +177,14 @@ CUT = re.compile(r"(?:[\d./]+ \* )?(\w+) CUT AT \(([^)]*)\)")
 AVERAGE = re.compile(r"^COUNT\(\*\), SUM\((?:CENTRED\()?([^()]+?)\)?\)(?=$| WHERE| GROUP)")
 
 
+FOUND = re.compile(r"(ALERT ABOVE [^:]*|TOP \d+|KEYS): ")
+
+
 def question_title(text: str, most: int = 64) -> str:
     """A question of the ledger as people say it: "Average stay_days, age ≥ 65, by region"."""
+    if found := FOUND.match(text):
+        head = found[0].capitalize()
+        return head + question_title(text[found.end() :], most - len(head))
     plain = text.replace(" WITH OTHER", "").replace(" AND ALL PAIRS", "")
     average = AVERAGE.match(plain)
     if average is not None:
