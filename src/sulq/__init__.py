@@ -18,6 +18,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    __version__: str
     from sulq.client import connect
     from sulq.database import Database
     from sulq.errors import (
@@ -98,12 +99,22 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        return _version()
     module = _MODULE_OF.get(name)
     if module is None:
         raise AttributeError(f"module 'sulq' has no attribute {name!r}")
     found = getattr(import_module(f"sulq.{module}"), name)
     globals()[name] = found
     return found
+
+
+def _version() -> str:
+    metadata = import_module("importlib.metadata")
+    try:
+        return str(metadata.version("sulq"))
+    except metadata.PackageNotFoundError:
+        return "0+sources"
 
 
 def __dir__() -> list[str]:

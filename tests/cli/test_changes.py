@@ -31,7 +31,10 @@ def test_amend_records_a_larger_promise_and_the_old_policy_is_refused(sulq):
     sulq("ask", "count", "--where", "smoker")
     before = sulq("ledger", "--json").json
     written(LARGER)
+    shown = sulq("amend", "--json")
+    assert (shown.code, shown.json["amended"], len(shown.json["changes"]) > 0) == (2, False, True)
     found = sulq("amend", "--yes", "--json", "--reason", "second wave").json
+    assert (found["amended"], found["changes"]) == (True, shown.json["changes"])
     assert found["credits"] == {"was": 20, "now": 40}
     after = sulq("ledger", "--json").json
     assert after["spent"] == pytest.approx(found["spent"]["now"], rel=1e-9)

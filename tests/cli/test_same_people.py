@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import duckdb
@@ -58,7 +59,13 @@ def test_grow_records_new_rows_on_the_same_budget(sulq):
     assert (refused.code, "`sulq grow` it" in refused.err) == (3, True)
     looked = sulq("grow")
     assert (looked.code, "add --yes; nothing was changed" in looked.err) == (2, True)
+    assert (
+        "The 40,000 rows at people.parquet become a new version of people; there were 20,000"
+        in (looked.err)
+    )
+    assert "WARNING" not in looked.err
     found = sulq("grow", "--yes", "--reason", "spring", "--json").json
+    assert found["rows_before"] == 20_000
     assert (found["versions"], found["rows"], found["left"]) == (2, 40_000, 19)
     ledger = sulq("ledger", "--json").json
     assert ledger["version"] == found["version"]
@@ -66,6 +73,23 @@ def test_grow_records_new_rows_on_the_same_budget(sulq):
     assert sulq("ask", "count", "--where", "smoker").code == 0
     assert sulq("ledger", "--json").json["spent"] == 2  # asked anew
     assert sulq("grow", "--yes", "--json").json["versions"] == 2  # nothing is new
+    duckdb.sql("COPY (SELECT * FROM 'people.parquet' LIMIT 50) TO 'few.parquet'")
+    Path("few.parquet").replace("people.parquet")
+    assert "WARNING: there are fewer rows" in sulq("grow").err
+
+
+def test_a_private_number_of_rows_is_not_kept(sulq):
+    private = POLICY.replace("queries = 20", 'queries = 20, neighbours = "add-remove"')
+    Path("sulq.toml").write_text(private, "utf-8")
+    assert "is not published yet" in sulq("grow").err
+    assert sulq("ask", "count", "--where", "smoker").code == 0
+    more_rows()
+    looked = sulq("grow")
+    assert "The 40,000 rows" in looked.err and "there were" not in looked.err
+    found = sulq("grow", "--yes", "--json").json
+    assert found["rows"] is None and found["rows_before"] is None
+    state = Path(os.environ["SULQ_STATE"])
+    assert not list(state.rglob("rows-*"))
 
 
 def test_the_ledger_shows_a_population(sulq):

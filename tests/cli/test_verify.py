@@ -31,6 +31,18 @@ def away(asked, state_directory):
     return asked, head
 
 
+def test_an_export_overwrites_nothing_and_is_for_somebody(asked):
+    Path("kept.jsonl").write_text("mine", "utf-8")
+    again = asked("ledger", "--export", "kept.jsonl")
+    assert (again.code, "is there already" in again.err) == (2, True)
+    assert Path("kept.jsonl").read_text("utf-8") == "mine"
+    stranger = asked("ledger", "--export", "zoe.jsonl", "--for", "zoe")
+    assert (stranger.code, "nobody called 'zoe'" in stranger.err) == (2, True)
+    assert not Path("zoe.jsonl").exists() and asked("ledger", "--last", "-3").code == 2
+    told = asked("plan", "count where age > 7", "--yes", "--receipts", "one.jsonl")
+    assert "1 receipt appended to one.jsonl" in told.err
+
+
 def results(reply):
     return [one["result"] for one in reply.json["results"]]
 

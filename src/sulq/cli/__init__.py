@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+import sulq
 from sulq.cli import (
     access,
     alert,
@@ -41,12 +42,7 @@ app = typer.Typer(
 
 def _version(wanted: bool) -> None:
     if wanted:
-        from importlib.metadata import PackageNotFoundError, version
-
-        try:
-            print(f"sulq {version('sulq')}")
-        except PackageNotFoundError:
-            print("sulq, run from its sources")
+        print(f"sulq {sulq.__version__}")
         raise typer.Exit
 
 

@@ -48,7 +48,7 @@ def register(app: typer.Typer, role: str) -> None:
 @guarded
 def ledger(
     name: TableName = None,
-    last: Annotated[int, typer.Option(help="How many questions to list.")] = 10,
+    last: Annotated[int, typer.Option(min=0, help="How many questions to list.")] = 10,
     export: Export = None,
     redact: Redact = False,
     analyst: For = None,
@@ -117,13 +117,21 @@ def _write_chain(
     ledger: Path | str, name: str, file: Path, redact: bool, analyst: str | None, as_json: bool
 ) -> None:
     """The chain as JSON lines, in a file for the owner's eyes."""
+    from sulq.errors import InvalidQuery
     from sulq.ledger.exported import export
-    from sulq.ledger.inspection import verified_rows
+    from sulq.ledger.inspection import inspect, verified_rows
 
+    if analyst is not None:
+        found = inspect(ledger).statements.get(name)
+        if analyst not in {line.name for line in ([] if found is None else found.analysts)}:
+            raise InvalidQuery(f"--for: nobody called {analyst!r:.60} has a share of {name!r}")
     rows = verified_rows(ledger)
     hidden = redact or analyst is not None
     lines = export(rows, table=name, redact=hidden, analyst=analyst)
-    handle = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    try:
+        handle = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError:
+        raise InvalidQuery(f"{file} is there already; export to a new file") from None
     with os.fdopen(handle, "w", encoding="ascii") as written:
         written.writelines(f"{line}\n" for line in lines)
     head = rows[-1].hash.hex()

@@ -65,7 +65,7 @@ def amend(
             f"the server at {server.url} serves {source.name} as it is: stop it, amend, and start"
             " it again with the new policy"
         )
-    before = _published(source)
+    before = published(source)
     schema = Schema.from_json(json.loads(before.facts["schema"]))
     promise = Promise.from_json(json.loads(before.facts["promise"]))
     found = changes(schema, source.schema(), promise, source.promise)  # may refuse
@@ -97,6 +97,10 @@ def amend(
                 ]
             )
         )
+    if as_json and not yes:
+        show_json({**report, "amended": False})
+        talk("look, then add --yes; nothing was changed")
+        raise typer.Exit(2)
     confirm("A promise is never taken back, and this is recorded for good.", yes)
     with database_of(source, source.ledger_path, schema, promise) as database:
         amended = database.amend(source.schema(), source.promise, reason=reason)
@@ -104,7 +108,7 @@ def amend(
         amended.close()
     talk(f"amended {source.name}; the old policy does not open it any more")
     if as_json:
-        show_json({**report, "left": left})
+        show_json({**report, "amended": True, "left": left})
 
 
 @guarded
@@ -128,7 +132,7 @@ def close(
             show_json({"table": source.name, "closed": int(time.time()), "reason": reason})
         talk(f"closed {source.name} for good, through the server at {server.url}")
         return
-    before = _published(source)
+    before = published(source)
     if before.closed is None:
         left = before.cap.credits_fraction - before.spent.credits_fraction
         confirm(
@@ -136,7 +140,7 @@ def close(
         )
         with closing(attach(source.ledger_path, source.name)) as ledger:
             ledger.close_for_good(reason)
-    closed = _published(source).closed
+    closed = published(source).closed
     assert closed is not None  # noqa: S101
     if as_json:
         show_json({"table": source.name, "closed": closed.at, "reason": closed.reason})
@@ -144,7 +148,8 @@ def close(
     show(facts([("table", source.name), ("closed for good", str(closed))]))
 
 
-def _published(source: TablePolicy) -> Statement:
+def published(source: TablePolicy) -> Statement:
+    """What the ledger has of the table; `Refused` if it has nothing."""
     from sulq.errors import Refused
     from sulq.ledger.inspection import inspect, is_there
     from sulq.ledger.places import place_name

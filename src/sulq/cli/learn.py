@@ -23,6 +23,7 @@ from sulq.cli.screen import (
     credits_text,
     facts,
     guarded,
+    many,
     number_text,
     show,
     show_json,
@@ -161,7 +162,7 @@ def learn(
         if receipts is not None:
             with receipts.open("a", encoding="utf-8") as file:
                 file.writelines(receipt.to_json() + "\n" for receipt in learner.receipts_)
-            talk(f"{len(learner.receipts_)} receipts appended to {receipts}")
+            talk(f"{many(len(learner.receipts_), 'receipt')} appended to {receipts}")
         drawn = _draw(learner, picture, needed=plot is not None)
         _show(learner, algorithm, source.name, left, drawn, doubts, as_json)
 

@@ -27,6 +27,7 @@ from sulq.cli.screen import (
     credits_text,
     facts,
     guarded,
+    many,
     number_text,
     percent,
     show,
@@ -120,7 +121,7 @@ def plan(
         if receipts is not None:
             with receipts.open("a", encoding="utf-8") as file:
                 file.writelines(answer.receipt.to_json() + "\n" for answer in answers)
-            talk(f"{len(answers)} receipts appended to {receipts}")
+            talk(f"{many(len(answers), 'receipt')} appended to {receipts}")
         if as_json:
             listed = [
                 _answer_json(text, answer, confidence)

@@ -7,12 +7,23 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sulq.cli.changes import Reason, Yes, confirm
+from sulq.cli.changes import Reason, Yes, confirm, published
 from sulq.cli.options import TableName
-from sulq.cli.screen import POLICY, Json, Policy, credits_text, facts, guarded, show, show_json
+from sulq.cli.screen import (
+    POLICY,
+    Json,
+    Policy,
+    credits_text,
+    facts,
+    guarded,
+    show,
+    show_json,
+    talk,
+)
 
 if TYPE_CHECKING:
     from sulq.ledger.statement import PopulationLine, Statement
+    from sulq.policy import TablePolicy
 
 Budget = Annotated[
     str | None,
@@ -109,9 +120,14 @@ def grow(
             f"the server at {server.url} reads {source.name} as it was: stop it, let it grow, and"
             " start it again"
         )
+    rows, before = _sizes(source)
+    if before is not None and rows < before:
+        talk("WARNING: there are fewer rows than before; what leaves a table is no growth")
+    whom = "rows" if source.unit == "row" else "persons"
+    was = "" if before is None else f"; there were {before:,}"
     confirm(
-        f"The rows at {source.source} become a new version of {source.name}. Nobody gets a new"
-        " budget, and answers on the old rows are not given again.",
+        f"The {rows:,} {whom} at {source.source} become a new version of {source.name}{was}."
+        " Nobody gets a new budget, and answers on the old rows are not given again.",
         yes,
     )
     if budget is not None:
@@ -124,6 +140,7 @@ def grow(
         "version": statement.version,
         "versions": len(statement.grown) + 1,
         "rows": size,
+        "rows_before": before,
         "left": statement.left,
         "budget": statement.versions[-1].budget,
     }
@@ -139,6 +156,20 @@ def grow(
     if size is not None:
         lines.insert(2, ("rows", f"{size:,}, public"))
     show(facts(lines))
+
+
+def _sizes(source: TablePolicy) -> tuple[int, int | None]:
+    """How many there are now, for the owner's eyes; and were, where that was public."""
+    from sulq.engines.engine import open_engine
+    from sulq.ledger.register import noted_rows
+
+    found = published(source)
+    engine = open_engine(source.rows, source.schema())
+    try:
+        rows = engine.size()
+    finally:
+        engine.close()
+    return rows, noted_rows(found.ledger, found.table, found.version if found.grown else None)
 
 
 def versions_json(statement: Statement) -> list[dict[str, Any]]:

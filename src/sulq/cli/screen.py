@@ -245,6 +245,11 @@ def credits_text(credits: Fraction) -> str:
     return f"{number} credit" + ("" if credits == 1 else "s")
 
 
+def many(number: int, what: str) -> str:
+    """1 receipt, 2 receipts."""
+    return f"{number:,} {what}" + ("" if number == 1 else "s")
+
+
 def percent(share: float) -> str:
     return f"{100 * share:.6g}%"
 

@@ -15,6 +15,7 @@ from sulq.cli.screen import (
     charging,
     credits_text,
     facts,
+    many,
     number_text,
     percent,
     show,
@@ -121,7 +122,7 @@ def ask_statement(
         if receipts is not None:
             with receipts.open("a", encoding="utf-8") as file:
                 file.writelines(f"{receipt.to_json()}\n" for receipt in found.receipts)
-            talk(f"{len(found.receipts)} receipts appended to {receipts}")
+            talk(f"{many(len(found.receipts), 'receipt')} appended to {receipts}")
         if as_json:
             numbers = [receipt.seq for receipt in found.receipts]
             show_json(

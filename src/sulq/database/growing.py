@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sulq.accounting.pricing import grid_bits
 from sulq.database.facts import most_rows, readable_again, table_facts
 from sulq.database.reading import refuse_individual
-from sulq.engines.engine import open_engine
+from sulq.engines.engine import Engine, open_engine
 from sulq.errors import Refused
 from sulq.ledger.growing import allowed, attach, grow, reads
 from sulq.ledger.header import TableHeader
+from sulq.ledger.journal import Journal
+from sulq.ledger.register import note_rows, noted_rows
 from sulq.ledger.statement import INDIVIDUAL
 from sulq.ledger.versions import steps_of
-from sulq.schema.promise import Numeric, exact_number
+from sulq.schema.promise import Numeric, Promise, exact_number
 
 if TYPE_CHECKING:
     from sulq.database.database import Database
@@ -47,6 +50,7 @@ def grow_table(
     assumptions = database._exactly.assumptions
     found = type(database)(gridded, promise, engine, ledger, terms, assumptions)
     found._source = readable_again(source)
+    note_size(ledger, promise, engine)
     database.close()
     return found
 
@@ -54,6 +58,17 @@ def grow_table(
 def budget_of(credits: Numeric | None) -> int | None:
     """A version's budget as the ledger keeps it."""
     return steps_of(None if credits is None else exact_number("budget", credits))
+
+
+def note_size(journal: Journal, promise: Promise, engine: Engine) -> None:
+    """The number of rows where it is public, in the state directory, for the next `sulq grow`."""
+    book, table = journal._book, journal._table
+    if promise.neighbours != "replace" or book.file is None:
+        return
+    named = (book.history.ledger, table.header.name, table.data_version)
+    with suppress(OSError):  # nobody needs it to ask
+        if noted_rows(*named) is None:
+            note_rows(*named, engine.size())
 
 
 def grow_at(

@@ -10,7 +10,7 @@ from sulq.accounting.calibration import Calibration, calibrate
 from sulq.accounting.losses import Loss
 from sulq.accounting.pricing import check_askable, grid_bits
 from sulq.database.facts import facts_text, most_rows, name_of, table_facts
-from sulq.database.growing import budget_of, grow_at
+from sulq.database.growing import budget_of, grow_at, note_size
 from sulq.database.populations import member_of
 from sulq.database.reading import opened
 from sulq.engines.engine import Engine
@@ -91,6 +91,7 @@ def open_table(
             member=member,
             budget=budget,
         )
+        note_size(journal, promise, engine)
     except BaseException:
         engine.close()
         raise

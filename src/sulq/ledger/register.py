@@ -53,6 +53,16 @@ def is_registered(fingerprint: str | None, ledger: str, table: str, version: str
     return found is not None and _read(found) == fingerprint
 
 
+def note_rows(ledger: str, table: str, version: str | None, rows: int) -> None:
+    """Remember how many rows a version has, where everybody may know it, for who lets it grow."""
+    write_private(_rows(ledger, table, version), str(rows).encode(), replace=False)
+
+
+def noted_rows(ledger: str, table: str, version: str | None) -> int | None:
+    found = read_private(_rows(ledger, table, version)) or b""
+    return int(found) if found.isdigit() else None
+
+
 def was_published(ledger: str, table: str) -> bool:
     """True if a table of this name was ever registered: a ledger without it has lost events."""
     return read_private(_bound(ledger, table)) is not None
@@ -101,6 +111,11 @@ def _cache_file(path: str | Path) -> Path:
 def _bound(ledger: str, table: str, version: str | None = None) -> Path:
     of = "" if version is None else f"-{version}"
     return private_path("ledgers", ledger, f"data-{named(table)}{of}")
+
+
+def _rows(ledger: str, table: str, version: str | None) -> Path:
+    of = "" if version is None else f"-{version}"
+    return private_path("ledgers", ledger, f"rows-{named(table)}{of}")
 
 
 def _closed(ledger: str, table: str) -> Path:
