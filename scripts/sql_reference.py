@@ -23,7 +23,10 @@ Lines = dict[type[Node], tuple[str, str]]
 
 STATEMENT: Lines = {
     exp.Select: ("`SELECT a, b AS name`", "aggregates, group columns, arithmetic on them"),
-    exp.From: ("`FROM people`", "the one table, by its own name (a file's, or the owner's `name=`); a frame that nobody named takes any"),
+    exp.From: (
+        "`FROM people`",
+        "the one table, by its own name (a file's, or the owner's `name=`); a frame that nobody named takes any",
+    ),
     exp.Table: ("`people AS p`", "an alias; `p.age` names a column with it"),
     exp.TableAlias: (HIDDEN, ""),
     exp.Subquery: ("`FROM (SELECT ...) t`", "a subquery that only filters and computes rows"),
@@ -169,7 +172,8 @@ SECTIONS: list[tuple[str, str, Lines, set[type[Node]]]] = [
     (
         "Groups",
         "A Category or Flag; a Number or day with a declared step; a condition such as `age >= 65`;"
-        " `CASE WHEN ... THEN 'label' END`; a column of a lookup; and:",
+        " `CASE WHEN ... THEN 'label' END`; a column of a lookup; text whose values nobody declared,"
+        " alone and with COUNT(*) only ([which keys are shown](../guides/undeclared-keys.md)); and:",
         GROUPS,
         set(BUCKETS),
     ),
@@ -209,7 +213,8 @@ TAIL = f"""\
 
 AVG, MEDIAN, QUANTILE, MIN and MAX of a day are days, as are the ends of their intervals, rounded away from the
 value; group keys are days too. Error bars are in days (of a time, in seconds). `MAX(seen) - MIN(seen)` is a number
-of days, `MAX(seen) > DATE '2024-01-01'` a test; a sum of days is refused.
+of days, `MAX(seen) > DATE '2024-01-01'` a test; a sum of days is refused. Of rows, `discharged - admitted`
+is a number of days (of times, seconds) and may be summed; `admitted + 3` is a day.
 
 ## Quantiles, MIN and MAX
 

@@ -11,9 +11,13 @@ SulqError
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 
 class SulqError(Exception):
-    """The root of the tree."""
+    """The root of the tree. `credits_spent`: what was charged before it; None: not known."""
+
+    credits_spent: Fraction | None = None
 
 
 class InvalidQuery(SulqError, ValueError):
@@ -22,6 +26,8 @@ class InvalidQuery(SulqError, ValueError):
     Of a statement in SQL: characters `start` to `end` of the text are meant, None where that is not
     known, and `alternatives` are statements near it that would be answered.
     """
+
+    credits_spent: Fraction | None = Fraction(0)
 
     def __init__(
         self,
@@ -36,6 +42,8 @@ class InvalidQuery(SulqError, ValueError):
 
 class Refused(SulqError):
     """A well-formed question that the rules do not allow; it costs nothing."""
+
+    credits_spent: Fraction | None = Fraction(0)
 
 
 class BudgetSpent(Refused):

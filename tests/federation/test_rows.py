@@ -14,11 +14,11 @@ from sulq import (
     BudgetSpent,
     Category,
     Database,
-    EngineFailed,
     Flag,
     InvalidQuery,
     Number,
     Promise,
+    Refused,
     Schema,
     cdf,
     col,
@@ -113,13 +113,14 @@ def test_after_a_failure_the_same_key_pays_once() -> None:
             return getattr(owners[1], name)
 
         def ask(self, *args: Any, **terms: Any) -> Any:
-            raise EngineFailed
+            raise Refused("closed")
 
     question = count(where=col("ill"))
     broken: Any = Failing()
-    with pytest.raises(EngineFailed) as caught:
+    with pytest.raises(Refused) as caught:
         split_rows(owners[0], broken, owners[2]).ask(question, key="one-attempt")
     assert "key='one-attempt'" in caught.value.__notes__[0]
+    assert caught.value.credits_spent is None  # one owner charged
     spent = Fraction(99)
     split_rows(*owners).ask(question, key="one-attempt")
     assert [db.remaining for db in owners] == [spent, spent, spent]

@@ -127,7 +127,8 @@ def test_a_table_that_has_a_name_goes_by_no_other(tmp_path):
         with Database.open(source, SCHEMA, promise, ":memory:", name=name) as database:
             analyst = database.as_analyst("ann")
             for ask in (database.sql, database.quote_sql, analyst.sql, analyst.quote_sql):
-                with pytest.raises(InvalidQuery, match=r"no table 'patients'.*there is 'stays'"):
+                with pytest.raises(InvalidQuery, match=r"'patients'.*there is 'stays'") as no:
                     ask("SELECT COUNT(*) FROM patients WHERE smoker")
+                assert no.value.credits_spent == 0
             assert database.remaining == 9
             assert database.sql("SELECT COUNT(*) FROM Stays WHERE smoker").credits > 0

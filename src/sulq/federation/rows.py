@@ -120,6 +120,7 @@ class RowSplit:
         try:
             answers = self._each(asked)
         except SulqError as error:
+            error.credits_spent = None if done else error.credits_spent  # the owners' ledgers know
             error.add_note(
                 f"{len(done)} of {len(self.owners)} owners have answered and charged; ask again"
                 f" with key={key!r}: they repeat their answer for free"
