@@ -6,6 +6,7 @@ import math
 import random
 from bisect import bisect_right
 from collections.abc import Callable
+from fractions import Fraction
 from pathlib import Path
 from typing import Literal
 
@@ -243,7 +244,7 @@ def test_bins_of_rounded_edges_are_found_by_division() -> None:
     places = {"n": Place('"n"', "real")}
     for first, span in ((0, 120), (-7, 101), (5, 90)):
         for bins in range(18, span):
-            edges = tuple(first + (2 * span * i + bins) // (2 * bins) for i in range(bins + 1))
+            edges = tuple(first + round(Fraction(span * i, bins)) for i in range(bins + 1))
             cells = b.BinCells(b.Magnitude(N) if bins % 2 and first >= 0 else N, edges, other=True)
             program = b.RowSums(b.Always(), (b.Fixed(1),), (cells,))
             expected = [0] * (bins + 1)

@@ -85,9 +85,11 @@ class Derivation:
         """The estimates, rounded to the grid."""
         found = []
         for sources, constants in zip(self.estimates, self.constants, strict=True):
-            total = sum((s.weight * s.value for s in sources), Fraction(0))
-            total += sum((k * public_sums[i] for i, k in constants.items()), Fraction(0))
-            found.append(math.floor(total + Fraction(1, 2)))
+            parts = [(s.weight, s.value) for s in sources]
+            parts += [(k, public_sums[i]) for i, k in constants.items()]
+            whole = math.lcm(*(weight.denominator for weight, _ in parts))
+            total = sum(w.numerator * (whole // w.denominator) * value for w, value in parts)
+            found.append((2 * total + whole) // (2 * whole))
         return tuple(found)
 
     @property

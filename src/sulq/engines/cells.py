@@ -62,21 +62,24 @@ def _bin_sql(cells: BinCells, emitter: Emitter) -> tuple[str, int]:
         shift = emitter.dialect.integer(edges[0])
         inner = emitter.dialect.truncated_division(f"({x} - {shift})", str(width))
     elif _rounded(edges) and (len(edges) - 1) * (2 * (value.largest + abs(edges[0])) + 1) < 2**62:
-        # x is at or above edge i if i <= (bins (2 (x - first) + 1) - 1) / (2 span).
+        # o = x - first is at or above edge i if i <= (bins (2 o + 1) - [o is odd]) / (2 span).
         bins, span = len(edges) - 1, edges[-1] - edges[0]
-        odd = f"(2 * ({x} - {emitter.dialect.integer(edges[0])}) + 1)"
-        inner = emitter.dialect.truncated_division(f"({bins} * {odd} - 1)", str(2 * span))
+        o = f"({x} - {emitter.dialect.integer(edges[0])})"
+        over = f"({bins} * (2 * {o} + 1) - {o} % 2)"
+        inner = emitter.dialect.truncated_division(over, str(2 * span))
     else:
         inner = _tree([f"{x} < {edge}" for edge in edges[1:-1]], 0)
     return f"CASE WHEN {inside} THEN {inner} END", value.level
 
 
 def _rounded(edges: Sequence[int]) -> bool:
-    """Whether edge i is the first one plus i / bins of the span, rounded half up."""
+    """Whether edge i is the first one plus i / bins of the span, rounded half to even."""
     first, bins, span = edges[0], len(edges) - 1, edges[-1] - edges[0]
-    return bins <= span and all(
-        edge - first == (2 * span * i + bins) // (2 * bins) for i, edge in enumerate(edges)
-    )
+    for i, edge in enumerate(edges):
+        whole, rest = divmod(span * i, bins)
+        if edge - first != whole + (2 * rest + whole % 2 > bins):
+            return False
+    return bins <= span
 
 
 def _tree(tests: Sequence[str], first: int) -> str:
