@@ -25,6 +25,7 @@ from sulq.learn.moments import (
 )
 from sulq.learn.spending import Purse
 from sulq.learn.table import Table
+from sulq.query.sum_query import outer
 from sulq.query.vector_values import Vector
 from sulq.query.vectors import bins, clipped, concat, norm, ones, project, scaled, squares
 
@@ -54,6 +55,8 @@ class View:
     drift: Array
     """The standard error of the centre, in coordinates of v."""
     rows: float
+    labelled: float
+    """Of these, how many have a class: all, unless clearly fewer."""
     scored: Vector
     held: Vector
 
@@ -105,14 +108,19 @@ def find_view(table: Table, purse: Purse) -> View:
     held = scored if share >= 1 else clipped(scored, published(radius))
     drift = scale * error / rows
     mean_square = lengths.mean_square(long)
-    return View(centre, scale, bias, radius, mean_square, drift, rows, scored, held)
+    labelled = float(lengths.counts.sum())
+    if rows - labelled <= 3 * math.hypot(lengths.error * math.sqrt(NORM_BINS), table.rows_error):
+        labelled = rows
+    return View(centre, scale, bias, radius, mean_square, drift, rows, labelled, scored, held)
 
 
 def _lengths(table: Table, purse: Purse, vector: Vector, reach: float) -> Lengths:
+    """Of the rows that have a class."""
     powers = np.arange(NORM_BINS - 1, -1, -1) / BINS_PER_DOUBLING
     edges = np.concatenate([[0.0], reach * 2.0**-powers])
     edges[-1] = reach * (1 + 2**-10)
-    counts, error = purse.sums("clip", table.outer(ones(), bins(norm(vector), edges.tolist())))
+    cut = bins(norm(vector), edges.tolist())
+    counts, error = purse.sums("clip", outer(ones(), cut, rows=table.labelled))
     return Lengths(counts[0], edges, error)
 
 

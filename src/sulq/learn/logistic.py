@@ -87,7 +87,7 @@ class LogisticRegression(LinearClassifier):
             noise = math.hypot(error, purse.error(outer(ones(), view.held), whole) / 2)
         self._solve(purse, view, spread, Problem(start, (ask,), curvature, penalty, noise))
         lead = float(moments[0, 0]) / view.bias
-        counts = view.rows / 2 + np.array([-lead, lead])
+        counts = view.labelled / 2 + np.array([-lead, lead])
         self._judge(evidence(moments, error, spread), counts, error / view.bias, table)
 
     def _learn_many(self, table: Table, purse: Purse, view: View, label: Label) -> None:

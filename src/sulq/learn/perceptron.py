@@ -121,11 +121,11 @@ class Perceptron(ClassLearner):
             by_class, each = (sums + sums.sum(axis=0) / (2 - len(sums))) / 2, error / 2
         clear = evidence(by_class, each, even_spread(view))
         lead = sums[:, 0] / view.bias  # rows of a class minus the others
-        counts = (view.rows + lead) / 2
+        counts = (view.labelled + lead) / 2
         noise = error / view.bias / 2
         if len(counts) == 1:
             noise = 0.0  # two classes: a wrong guess can cost the whole majority
-            counts = np.array([view.rows - counts[0], counts[0]])
+            counts = np.array([view.labelled - counts[0], counts[0]])
         if clear >= DOUBT:
             return
         why = (

@@ -68,7 +68,7 @@ class LinearSVC(LinearClassifier):
             sums, error = purse.sums("moments", table.outer(ones(), signed(view.held, truths[0])))
             moments, noise = sums, error
             lead = float(sums[0, 0]) / view.bias / 2
-            counts = view.rows / 2 + np.array([-lead, lead])
+            counts = view.labelled / 2 + np.array([-lead, lead])
         else:
             sums, error = purse.sums("moments", table.outer(label.one_hot(), view.held))
             moments, noise = 2 * sums - sums.sum(axis=0), error * math.sqrt(len(sums))
