@@ -177,21 +177,21 @@ def test_the_same_wish_costs_once(database):
 
 def test_groups_are_sized_by_an_earlier_answer_and_a_wish_that_is_met_is_free(database):
     text = "SELECT smoker, MEDIAN(age) AS m FROM people GROUP BY smoker"
-    first = database.sql(text, credits=60)
+    first = database.sql(text, credits=400)
     met = database.quote_sql(f"{text} WITHIN 5000 PERCENT")
     assert (met.credits, first.credits > 0) == (0, True)
-    finer = database.quote_sql(f"{text} WITHIN 40 PERCENT")
+    finer = database.quote_sql(f"{text} WITHIN 10 PERCENT")
     assert any("by an earlier answer" in note for note in finer.notes)
 
 
 def test_python_wishes_ranks_as_shares(database):
     asked = quantiles("age", [0.25, 0.5])
-    quote = database.quote(asked, within=0.25, rows=300)
-    assert "+-75 rows at 95 %, 25 % of 300" in quote.note
+    quote = database.quote(asked, within=0.4, rows=150)  # of 400: far from the edge
+    assert "+-60 rows at 95 %, 40 % of 150" in quote.note
     assert quote.interval() == (None, None)
-    answer = database.ask(asked, within=0.25, rows=300)
+    answer = database.ask(asked, within=0.4, rows=150)
     assert answer.credits == quote.credits
-    assert "ranks within 25 % of the rows: met" in answer.note
+    assert "ranks within 40 % of the rows: met" in answer.note
     few = database.ask(quantiles("income", [0.5], where=col("age") < 0), within=0.5)
     assert "ranks within 50 % of the rows: not met" in few.note
     with pytest.raises(InvalidQuery, match="a share of the rows"):
