@@ -325,8 +325,8 @@ db = Database.open(frame(300), SCHEMA, Promise(1, "1e-6", 5, neighbours="add-rem
 for least in range(50, 54):
     db.ask(count(where=col("age") >= least))
 charge, settle, read = db.ledger.charge, db.ledger.settle, db.engine._rows.prepare
-def after_charge(**terms):
-    charge(**terms)
+def after_charge(*named, **terms):
+    charge(*named, **terms)
     os._exit(9)
 def before_settle(*_):
     os._exit(9)
