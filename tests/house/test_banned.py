@@ -156,13 +156,21 @@ RULES = [
 ]
 
 
+@pytest.fixture(scope="module")
+def trees():
+    return {
+        path.relative_to(SOURCE).as_posix(): ast.parse(path.read_text("utf-8"))
+        for path in sorted(SOURCE.rglob("*.py"))
+    }
+
+
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
-def test_rule_is_kept(rule):
+def test_rule_is_kept(rule, trees):
     faults = [
         f"{name}:{line}"
-        for path in sorted(SOURCE.rglob("*.py"))
-        if rule.covers(name := path.relative_to(SOURCE).as_posix())
-        for line in rule.find(ast.parse(path.read_text("utf-8")))
+        for name, tree in trees.items()
+        if rule.covers(name)
+        for line in rule.find(tree)
     ]
     assert faults == []
 

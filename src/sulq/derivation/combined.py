@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -83,9 +84,13 @@ def _many(found: Derivation, values: Sequence[int], size: int | None) -> Reading
     if histogram:
         least, most = 0.0, math.inf if size is None else float(size)
 
-    def interval(confidence: float) -> Interval:
+    @cache  # asked of cell after cell
+    def halves(confidence: float) -> Floats:
         each = [found.half_width(place, confidence) for place in range(len(values))]
-        half = np.array(each).reshape(shape)
+        return np.array(each).reshape(shape)
+
+    def interval(confidence: float) -> Interval:
+        half = halves(confidence)
         return np.clip(sums - half, least, most), np.clip(sums + half, least, most)
 
     return Reading(sums, errors, interval, _axes(bound) if bound.groups else ())
