@@ -112,6 +112,7 @@ def odd_table(x: float | None, word: str | None, flag: bool | None) -> Database:
     return Database.open(table, schema, PROMISE, ":memory:")
 
 
+@pytest.mark.slow
 def test_odd_values_in_one_row_change_nothing_that_shows() -> None:
     rows = [(1.0, "a", True)]
     rows += [(float(x), "x", False) for x in ("nan", "inf", "-inf", "1e308", "5e-324")]

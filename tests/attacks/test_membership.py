@@ -32,6 +32,7 @@ def test_the_product_holds(promise: Promise) -> None:
         assert found.note == "400 attributes"
 
 
+@pytest.mark.slow
 def test_exact_means_tell_members() -> None:
     """n = 400, 1000 attributes: about 0.86 of all guesses; many attributes tell all."""
     with sandbox(Promise(1, "1e-6", 1000), 400) as target:

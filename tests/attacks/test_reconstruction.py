@@ -46,6 +46,7 @@ def close(got: float, reference: float, trials: int, also: int) -> bool:
     return abs(got - reference) <= 5 * math.sqrt(share * (1 - share) * (1 / trials + 1 / also))
 
 
+@pytest.mark.slow
 def test_the_table_of_box_least_squares() -> None:
     with sandbox(WHOLE, 1000) as target:
         chart = sweep(target, sigmas=[float(sigma) for sigma in REFERENCE])

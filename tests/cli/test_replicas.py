@@ -72,6 +72,7 @@ def served(state):
     return process, json.loads(line)["address"]
 
 
+@pytest.mark.slow
 def test_any_of_several_servers_may_be_killed(sulq, ledger, tmp_path, monkeypatch):
     Path("sulq.toml").write_text(POLICY.replace("people.ledger", ledger), "utf-8")
     monkeypatch.setenv("SULQ_STATE", str(tmp_path / "one"))

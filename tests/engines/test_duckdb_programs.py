@@ -48,7 +48,9 @@ def opened(how: str, content: list[reference.Row], folder: Path) -> Engine:
     return open_engine(source, tables.SCHEMA, threads=1)
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize(
+    "seed", [*range(5), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(5, 10))]
+)
 def test_random_programs_equal_the_reference(
     seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

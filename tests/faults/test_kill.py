@@ -23,7 +23,7 @@ def rounds(directory, number, first, mode="honest"):
     return json.loads(run.stdout)
 
 
-@pytest.mark.parametrize("first", [0, 1000])
+@pytest.mark.parametrize("first", [0, pytest.param(1000, marks=pytest.mark.slow)])
 def test_nothing_is_released_that_is_not_charged(tmp_path, first):
     found = rounds(tmp_path, 100, first)
     assert found["wrong"] == 0

@@ -65,6 +65,7 @@ def test_a_full_disk_is_one_constant_refusal_and_work_goes_on_after(tmp_path, fu
         stopped(server)
 
 
+@pytest.mark.slow
 def test_a_stale_backup_is_not_served(tmp_path):
     home = published(tmp_path / "home")
     with running(home) as server:
@@ -84,7 +85,8 @@ def test_a_stale_backup_is_not_served(tmp_path):
         stopped(server)
 
 
-@pytest.mark.parametrize("state", ["another", pytest.param("the same", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("state", ["another", "the same"])
 def test_a_second_server_on_the_ledger_refuses(tmp_path, state):
     """Also one that was started by somebody else, with a state directory of its own."""
     home = published(tmp_path / "home")

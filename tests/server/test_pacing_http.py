@@ -156,9 +156,9 @@ def test_an_unpaced_reply_tells_of_the_row():
 
 
 def test_a_paced_reply_does_not():
-    """300 replies. By chance alone 1 in 700 fails once, so one in 500,000 fails twice."""
+    """150 replies. By chance alone 1 in 700 fails once, so one in 500,000 fails twice."""
     for _ in range(2):
-        share, error, _ = told_apart(True, 300, 150)
+        share, error, _ = told_apart(True, 150, 75)
         if share <= 0.5 + 3 * error:
             return
     pytest.fail(f"{share:.3f} of the guesses were right, standard error {error:.3f}")
