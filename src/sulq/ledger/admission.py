@@ -124,7 +124,9 @@ class Desk:
             return self._kept(ask)
         if ask.key is not None:
             if (analyst, ask.key) in table.plans:
-                raise Refused(f"the key {ask.key!r} was used for another question or plan; use a new key")
+                raise Refused(
+                    f"the key {ask.key!r} was used for another question or plan; use a new key"
+                )
             if (keyed := table.keys.get((analyst, ask.key))) is not None:
                 return self._again(keyed, ask)
         record = table.records.get(ask.name)
