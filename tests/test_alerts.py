@@ -422,3 +422,15 @@ def test_a_ledger_in_memory_keeps_no_alert(db: Database) -> None:
         with pytest.raises(InvalidQuery, match=said):
             db.alert(OLD, above=5, **terms)
     assert db.remaining == 100
+
+
+@pytest.mark.parametrize("content", ["", '{"analyst": "owner"', "{}", "[]"])
+def test_a_damaged_file_is_told_and_harms_no_other_alert(tmp_path: Path, content: str) -> None:
+    with publish(frame(ROWS), promise=LOUD, ledger=tmp_path / "ledger") as db:
+        alert = db.alert(OLD, above=TRUTH - 5, credits=30, keep=True)
+        other = db.alert(FEW, above=5, credits=30, keep=True)
+        (file,) = (path for path in kept_files() if f'"seq": {alert.number}}}' in path.read_text())
+        file.write_text(content)
+        with pytest.raises(Refused, match="damaged; arm a new one"):
+            alert.check()
+        assert [one.number for one in db.alerts()] == [other.number]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import fcntl
 import json
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from sulq.database.database import Database
 
 
+WRITTEN = {"analyst", "below", "firings", "key", "level", "noise", "question", "seq", "text"}
 MOST_KEPT = 200
 """Alerts of one analyst; who arms one more loses those that have fired."""
 
@@ -39,8 +40,20 @@ class Keeper:
         found = read_private(self.path)
         if found is None:
             raise Refused("there is no such alert here; arm a new one")
-        form: dict[str, Any] = json.loads(found)
+        try:
+            form: dict[str, Any] = json.loads(found)
+        except ValueError:
+            form = {}
+        if not isinstance(form, dict) or not form.keys() >= WRITTEN:
+            raise Refused("the file of this alert is damaged; arm a new one")
         return form
+
+    @property
+    def owner(self) -> str | None:
+        """Who armed it; nobody, of a damaged file: the others are not to suffer from it."""
+        with suppress(Refused):
+            return str(self.form["analyst"])
+        return None
 
     def write(self, form: dict[str, Any]) -> None:
         write_private(self.path, json.dumps(form).encode(), replace=True)
@@ -129,5 +142,5 @@ def kept(database: Database, analyst: str) -> list[Keeper]:
     directory = private_path("alerts", named(facts_of(database)))
     files = directory.iterdir() if directory.is_dir() else ()
     found = [Keeper(database, path) for path in sorted(files) if "." not in path.name]
-    mine = [keeper for keeper in found if keeper.form["analyst"] == analyst]
+    mine = [keeper for keeper in found if keeper.owner == analyst]
     return sorted(mine, key=lambda keeper: keeper.form["seq"] or 0)

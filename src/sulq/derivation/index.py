@@ -53,12 +53,12 @@ class Index:
         self._count += 1
         return self._count - 1
 
-    def has(self, feature: Hashable, lines: Collection[int] | None) -> bool:
+    def has(self, feature: Hashable, lines: list[int] | None) -> bool:
         """Whether any of these questions (None: of all) has it."""
         number = self._numbers.get(feature)
         if number is None or lines is None:
             return number is not None
-        told = self._bits[list(lines), number // 64] >> np.uint64(number % 64)
+        told = self._bits[lines, number // 64] >> np.uint64(number % 64)
         return bool((told & np.uint64(1)).any())
 
     def _line(self, numbers: Iterable[int]) -> Words:

@@ -80,7 +80,8 @@ class AnswerStore:
         self._sizes_public = is_public is not None
         self._is_public = is_public or (lambda name: False)
         self._questions: dict[str, Known] = {}
-        self._asleep: dict[frozenset[str], list[str]] = {}  # not yet bound, by their columns
+        self._asleep: set[str] = set()  # not yet bound
+        self._by_columns: dict[frozenset[str], list[str]] = {}  # some of these are asleep
         self._lines: list[str] = []
         self._index = Index()
         self._summed: dict[Key, set[Quantised]] = {}  # axis -> columns that were summed
@@ -96,7 +97,8 @@ class AnswerStore:
             known = self._questions[digest] = Known(question)
             if '"outer":' not in question:
                 columns = frozenset(_COLUMN.findall(question))
-                self._asleep.setdefault(columns, []).append(digest)
+                self._by_columns.setdefault(columns, []).append(digest)
+                self._asleep.add(digest)
         known.draws.append(Draw(seq, laws, values))
         self._home[seq] = digest
         self._found.clear()
@@ -113,8 +115,12 @@ class AnswerStore:
 
         `every`: they are few, and none may be left out.
         """
+        if every and among is not None:
+            for digest in sorted(self._homes(among) & self._asleep):
+                self._take_in(digest)  # whatever else was asked since
+            return self._derive(bound, among, len(among))
         if among is not None:
-            return self._derive(bound, among, len(among) if every else MOST_QUESTIONS)
+            return self._derive(bound, among, MOST_QUESTIONS)
         if bound.digest not in self._found:
             self._found[bound.digest] = self._derive(bound, None, MOST_QUESTIONS)
         found = self._found[bound.digest]
@@ -133,14 +139,13 @@ class AnswerStore:
 
     def _wake(self, columns: frozenset[str]) -> None:
         """Bind the stored questions on these columns."""
-        for own in [own for own in self._asleep if len(own - columns) <= MOST_FOREIGN]:
-            for digest in self._asleep.pop(own):
+        for own in [own for own in self._by_columns if len(own - columns) <= MOST_FOREIGN]:
+            for digest in filter(self._asleep.__contains__, self._by_columns.pop(own)):
                 self._take_in(digest)
 
     def _take_in(self, digest: str) -> None:
         known = self._questions[digest]
-        if known.line is not None:
-            return
+        self._asleep.discard(digest)
         try:
             bound = self._bind(known.text)
         except SulqError:
@@ -167,12 +172,12 @@ class AnswerStore:
             if isinstance(atom, Quantised):
                 self._summed.setdefault(axis_of(atom), set()).add(atom)
 
-    def _taken_in(self, among: Collection[int]) -> list[int]:
-        """The lines of these answers' questions, whatever else was asked since."""
-        homes = {self._home[seq] for seq in among if seq in self._home}
-        for digest in homes:
-            self._take_in(digest)
-        found = (self._questions[digest].line for digest in homes)
+    def _homes(self, among: Collection[int]) -> set[str]:
+        """The questions of these answers."""
+        return {self._home[seq] for seq in among if seq in self._home}
+
+    def _lines_of(self, among: Collection[int]) -> list[int]:
+        found = (self._questions[digest].line for digest in self._homes(among))
         return [line for line in found if line is not None]
 
     def _combined(
@@ -182,7 +187,7 @@ class AnswerStore:
         if _pieces(marks) > MOST_PIECES or _sums(program) > MOST_SUMS:
             return None
         self._wake(frozenset(_COLUMN.findall(bound.text)))
-        lines = None if among is None else self._taken_in(among)
+        lines = None if among is None else self._lines_of(among)
         if self._tells_news(program, marks, lines):
             return None
         helpers, marks = self._helpers(program, marks, among, lines, most)
@@ -215,7 +220,7 @@ class AnswerStore:
         weights = [each for each in solved if each is not None]
         return derivation_of(bound, weights, sources, matrix, wanted, atoms, open_, grid)
 
-    def _tells_news(self, program: RowSums, marks: Marks, lines: Collection[int] | None) -> bool:
+    def _tells_news(self, program: RowSums, marks: Marks, lines: list[int] | None) -> bool:
         """Whether it tells values apart at a threshold that none of these stored questions has.
 
         All of them are alike on both sides of it, and so is what they add up to: a sum of the
