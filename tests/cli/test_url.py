@@ -124,6 +124,51 @@ def test_the_token_may_come_from_a_file(sulq, tmp_path, monkeypatch):
         assert sulq(*words, "--token-file", "nowhere").code == 2
 
 
+def test_keys_top_and_alerts(sulq, monkeypatch):
+    policy = Path("sulq.toml")
+    declared = 'columns.city = {category = ["Oslo", "Paris"], public = true}'
+    text = policy.read_text("utf-8")
+    assert declared in text
+    policy.write_text(text.replace(declared, "columns.city = {text = true}"), "utf-8")
+    with served() as (url, token, auditor):
+        policy.unlink()
+        monkeypatch.setenv("SULQ_URL", url)
+        monkeypatch.setenv("SULQ_TOKEN", token)
+        assert sulq("keys", "city", "--quote", "--json").json["credits"] == 2
+        for _ in range(2):  # the same key: the same reply, charged once
+            found = sulq("keys", "people", "city", "--key", "my keys", "--json").json
+            assert {row["city"] for row in found["keys"]} == {"Oslo", "Paris"}
+            assert (found["credits"], found["left"]) == (2, 8)
+        top = sulq("top", "smoker", "--credits", "3", "--json").json
+        assert (top["credits"], top["left"]) == (3, 5)
+        terms = ("--above", "-90000", "--credits", "4", "--firings", "2", "--key", "mine", "--json")
+        for _ in range(2):
+            armed = sulq("alert", "arm", "count", "--where", "age >= 18", *terms).json
+            assert (armed["credits"], armed["credits_left"], armed["left"]) == (4, 1, 2)
+        assert (armed["table"], armed["margin"] > 0) == ("people", True)
+        number = str(armed["alert"])
+        for _ in range(2):
+            checked = sulq("alert", "check", number, "--key", "first check", "--json").json
+            assert (checked["fired"], checked["left"]) == (True, 1)
+        other = sulq("alert", "check", "people", number, "count", "--where", "age >= 65")
+        assert "fires" in other.out and "0 of 2 firings left" in other.out
+        spent = sulq("alert", "check", number)
+        assert spent.code == 3 and "arm it again" in spent.err
+        (line,) = sulq("alert", "list", "people", "--json").json["alerts"]
+        assert (line["alert"], line["left"], line["above"]) == (int(number), 0, -90000)
+        for words, code in (
+            (("check", "9999"), 3),
+            (("check", "first"), 2),
+            (("list", "rivals"), 2),
+            (("list", "--as", "bob"), 2),
+            (("arm", "mean", "age", "--above", "5"), 2),
+            (("arm", "count", "--where", "smoker", "--above", "5", "--credits", "2"), 4),
+        ):
+            assert sulq("alert", *words).code == code, words
+        monkeypatch.setenv("SULQ_TOKEN", auditor)  # an auditor reads the books, and asks nothing
+        assert sulq("alert", "check", number).code == 3
+
+
 def test_nobody_there(sulq, monkeypatch):
     monkeypatch.setattr("sulq.client.sending.FIRST", 0.001)
     found = sulq("ask", "count", "--url", "http://127.0.0.1:1/people", "--json")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -21,12 +21,6 @@ from sulq.cli.screen import (
     stored,
     table,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
-    from sulq.cli.far import Source
 
 alert = typer.Typer(no_args_is_help=True, help="Tell when a count or total has passed a level.")
 
@@ -73,10 +67,10 @@ def arm(
 
     It is kept in the state directory of the machine that holds the table.
     """
-    from sulq.cli.far import asker
+    from sulq.cli.far import asker, source_of
     from sulq.cli.questions import credits_of, hinted, question
 
-    source, rest = _source(policy, words, url, token_file, ca)
+    source, rest = source_of(policy, words, url, token_file, ca)
     asked = question(rest, where, (), None, False, source.schema())
     terms: dict[str, Any] = {
         "above": credits_of(above, "--above"),
@@ -122,11 +116,12 @@ def check(
     as_json: Json = False,
 ) -> None:
     """Compare: has it reached the level? Free; a question found below is not compared again."""
-    from sulq.cli.far import asker
+    from sulq.cli.far import asker, source_of
+    from sulq.cli.opening import chosen
     from sulq.cli.questions import hinted, question
     from sulq.errors import InvalidQuery
 
-    source, rest = _source(policy, words, url, token_file, ca)
+    source, rest = source_of(policy, words, url, token_file, ca, here=chosen)
     if not rest or not rest[0].isascii() or not rest[0].isdigit():
         raise InvalidQuery(f"want the number of an alert, got {rest[:1]}; see `sulq alert list`")
     number, said = int(rest[0][:18]), rest[1:]
@@ -169,18 +164,6 @@ def listed(
         for r in records
     ]  # fmt: skip
     show(table(["alert", "question", "above", "firings left"], rows))
-
-
-def _source(
-    policy: Path, words: Sequence[str], url: str | None, token_file: Path | None, ca: Path | None
-) -> tuple[Source, list[str]]:
-    from sulq.cli.far import far_table
-    from sulq.cli.opening import chosen
-
-    if url is None:
-        return chosen(policy, words)
-    found = far_table(url, token_file, ca)
-    return found, list(words[1:] if words[:1] == [found.name] else words)
 
 
 def _record(found: Any) -> dict[str, Any]:

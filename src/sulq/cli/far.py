@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -68,10 +68,14 @@ def source_of(
     url: str | None,
     token_file: Path | None,
     ca: Path | None = None,
+    here: Callable[[Path, Sequence[str]], tuple[TablePolicy, list[str]]] = asked_of,
 ) -> tuple[Source, list[str]]:
-    """The table of a question, here or there, and the words after its name."""
+    """The table of a question, here or there, and the words after its name.
+
+    `here`: how the words name a table of the policy.
+    """
     if url is None:
-        return asked_of(policy, words)
+        return here(policy, words)
     found = far_table(url, token_file, ca)
     return found, list(words[1:] if words[:1] == [found.name] else words)
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sulq.cli.options import Credits, Name, Where
+from sulq.cli.options import Ca, Credits, Key, Name, TokenFile, Url, Where
 from sulq.cli.screen import (
     POLICY,
     Json,
@@ -61,6 +61,10 @@ def keys(
     most: Most = 1_000,
     quoted: Quoted = False,
     analyst: Name = None,
+    key: Key = None,
+    url: Url = None,
+    token_file: TokenFile = None,
+    ca: Ca = None,
     policy: Policy = POLICY,
     as_json: Json = False,
 ) -> None:
@@ -68,13 +72,13 @@ def keys(
 
     What one person alone has stays hidden below a threshold, which costs delta.
     """
-    from sulq.cli.opening import chosen, opened, quoting
+    from sulq.cli.far import asker, source_of
+    from sulq.cli.opening import chosen
     from sulq.cli.questions import credits_of, hinted
     from sulq.errors import InvalidQuery
-    from sulq.ledger.budgets import OWNER
     from sulq.sql import parse_condition
 
-    source, rest = chosen(policy, words)
+    source, rest = source_of(policy, words, url, token_file, ca, here=chosen)
     if len(rest) != 1:
         raise InvalidQuery(f"want one open text column, got {rest}")
     terms: dict[str, Any] = {
@@ -84,14 +88,14 @@ def keys(
         "most": most,
     }
     if quoted:
-        with quoting(source) as database, hinted(where):
-            price = database.quote_keys(rest[0], **terms)
+        with asker(source, analyst, publish=False) as oracle, hinted(where):
+            price = oracle.quote_keys(rest[0], **terms)
         _show_quote(source.name, rest[0], price, as_json)
         return
-    with opened(source) as database:
+    with asker(source, analyst) as oracle:
         with charging(), hinted(where):
-            found = database.keys(rest[0], analyst=analyst or OWNER, **terms)
-        left = (database if analyst is None else database.as_analyst(analyst)).remaining
+            found = oracle.keys(rest[0], key=key, **terms)
+        left = oracle.remaining
     with stored(found.credits):
         _show_keys(source.name, found, left, as_json)
 
@@ -145,24 +149,28 @@ def top(
     where: Where = None,
     credits: Credits = None,
     analyst: Name = None,
+    key: Key = None,
+    url: Url = None,
+    token_file: TokenFile = None,
+    ca: Ca = None,
     policy: Policy = POLICY,
     as_json: Json = False,
 ) -> None:
     """Which declared values have the largest count or total: names only, the largest first."""
-    from sulq.cli.opening import chosen, opened
+    from sulq.cli.far import asker, source_of
+    from sulq.cli.opening import chosen
     from sulq.cli.questions import credits_of, hinted, question
     from sulq.errors import InvalidQuery
-    from sulq.ledger.budgets import OWNER
 
-    source, rest = chosen(policy, words)
+    source, rest = source_of(policy, words, url, token_file, ca, here=chosen)
     if not rest:
         raise InvalidQuery("want a column with declared values, got none")
     by = question(rest[1:] or ["count"], where, (), None, False, source.schema())
-    terms: dict[str, Any] = {"by": by, "k": places, "credits": credits_of(credits)}
-    with opened(source) as database:
+    terms: dict[str, Any] = {"by": by, "k": places, "credits": credits_of(credits), "key": key}
+    with asker(source, analyst) as oracle:
         with charging(), hinted(where, *rest):
-            found = database.top(rest[0], analyst=analyst or OWNER, **terms)
-        left = (database if analyst is None else database.as_analyst(analyst)).remaining
+            found = oracle.top(rest[0], **terms)
+        left = oracle.remaining
     with stored(found.credits):
         if as_json:
             said = {"table": source.name, "column": found.column, "keys": found.keys}
