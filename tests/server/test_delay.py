@@ -13,6 +13,7 @@ from tests.people import SCHEMA, frame, publish
 
 from sulq import Flag, Number, Promise, Schema, col, count, total
 from sulq.accounting.delay import delay_for
+from sulq.accounting.losses import Loss
 from sulq.database.delaying import delayed, draw_delay
 from sulq.errors import BudgetSpent, InvalidQuery, Refused
 from sulq.exact import Assumptions
@@ -51,6 +52,24 @@ def test_plans_and_sql_pay_for_each_reading():
         assert served.remaining == 96
         found = served.sql("SELECT COUNT(*) AS n FROM people WHERE age > 30", table="people")
         assert found.credits == 2 and served.remaining == 94
+
+
+def test_choices_pay_for_their_reading_once():
+    with table() as plain:
+        delay = delay_for(plain.calibration, Fraction(1, 1000))
+        served = delayed(plain, delay)
+        served.grant("ann", 10)
+        found = served.top("smoker", k=2, credits=4)
+        assert (found.credits, served.remaining) == (5, 85)
+        (account,) = served.statement().statement.accounts
+        assert account.spent == Loss.of(4) + delay.loss
+        assert served.top("smoker", k=2, credits=4).credits == 0  # stored: no row is read
+        ann = served.as_analyst("ann")
+        assert (ann.top("smoker", k=2, credits=4).credits, ann.remaining) == (5, 5)
+        assert account.spent == served.statement().statement.accounts[0].spent
+        with pytest.raises(BudgetSpent):
+            ann.top("smoker", credits=5)  # 5 for the choice, and nothing is left for its time
+        assert ann.top("smoker").credits == 2
 
 
 def test_shares_pay_too_and_the_budget_holds():

@@ -11,12 +11,13 @@ from tests.server.test_pacing import MACHINE
 
 from sulq import Category, Database, InvalidQuery, Number, Promise, Schema, col, count, histogram
 from sulq.accounting.delay import delay_for
-from sulq.database import alerts
+from sulq.database import alerts, choosing
 from sulq.database.delaying import delayed
 from sulq.server.access import Access, Caller, Role
 from sulq.server.finding import asked_alert, asked_check, asked_keys, asked_top
 from sulq.server.limits import Settings
 from sulq.server.pacing import Clock, Delayed, Unpaced, Wide, check_lasting
+from sulq.server.problems import Problem
 from sulq.server.replies import Replies
 from sulq.server.service import Service
 from sulq.server.tables import Tables
@@ -83,19 +84,44 @@ def test_what_would_be_held_too_long_is_refused_free(service):
         check_lasting(Unpaced(), wide, Settings())
 
 
-def test_a_random_delay_covers_sums_only(service):
-    delay = delay_for(service.tables["one"].calibration, Fraction(1, 1000))
-    assert delayed(service.tables["one"], delay).calibration.timing == delay.loss
+def test_a_random_delay_is_paid_for_choices_and_refused_where_nothing_pays(service):
+    plain = service.tables["one"]
+    delay = delay_for(plain.calibration, Fraction(1, 1000))
+    service.tables._databases["one"] = delayed(plain, delay)
     service._clocks["one"] = Delayed(delay)
-    top = TopBody(question=QuestionBody(**question_json(histogram("town"))))
-    for asked in (
-        lambda: asked_keys(service, OWNER, "one", KeysBody(column="note"), "k" * 8),
-        lambda: asked_top(service, OWNER, "one", top, "k" * 8),
-        lambda: asked_alert(service, OWNER, "one", AlertBody(question=OLD, above=5), "k" * 8),
-        lambda: asked_check(service, OWNER, "one", 1, CheckBody(), "k" * 8),
+    top = {"question": QuestionBody(**question_json(histogram("town"))), "k": 2}
+    dear = asked_top(service, OWNER, "one", TopBody(**top, max_credits=2), "k" * 8)
+    with pytest.raises(Problem, match="3 credits now"):
+        dear.work()
+    paid = asked_top(service, OWNER, "one", TopBody(**top, max_credits=3), "k" * 8).work()
+    assert paid.credits_exact == 3 and plain.remaining == 997
+    by_text = SqlBody(sql="SELECT note, COUNT(*) FROM one GROUP BY note")
+    for asked, remedy in (
+        (lambda: asked_keys(service, OWNER, "one", KeysBody(column="note"), "k" * 8), "histogram"),
+        (lambda: service.asked_sql(OWNER, "one", by_text, "k" * 8), "histogram"),
+        (
+            lambda: asked_alert(service, OWNER, "one", AlertBody(question=OLD, above=5), "k" * 8),
+            "ask for the count",
+        ),
+        (
+            lambda: asked_check(service, OWNER, "one", 1, CheckBody(), "k" * 8),
+            "ask for the count",
+        ),
     ):
-        with pytest.raises(InvalidQuery, match="charged for sums only"):
+        with pytest.raises(InvalidQuery, match=remedy):
             asked()
+    assert plain.remaining == 997
+
+
+def test_a_choice_is_drawn_before_its_reply_is_held(service, monkeypatch):
+    """How long draws take tells of them: what comes after the hold is seen in the books."""
+    order, draw = [], choosing.draw_one_sided
+    monkeypatch.setattr(choosing, "hold", lambda: order.append("hold"))
+    monkeypatch.setattr(
+        choosing, "draw_one_sided", lambda *given: (order.append("draw"), draw(*given))[1]
+    )
+    service.tables["one"].top("town", k=2)
+    assert order == ["draw", "draw", "hold"]
 
 
 def test_checks_hold_before_the_ledger_shows_that_one_fired(service, monkeypatch):

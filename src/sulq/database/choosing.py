@@ -46,7 +46,8 @@ def choose(
 ) -> Top:
     """The k cells of `of` with the largest `by` (a count or a total), the largest first.
 
-    `credits` pay for all k choices, a k-th for each; 1 each if not given.
+    `credits` pay for all k choices, a k-th for each; 1 each if not given. Where replies are
+    randomly delayed the reading of rows costs more (S4.5).
     """
     bound = database.bind(_by_cell(of, count() if by is None else by, edges))  # may refuse, free
     if isinstance(k, bool) or not isinstance(k, int) or not 1 <= k <= bound.cells:
@@ -57,6 +58,7 @@ def choose(
     if not any(width for width, _ in widths):
         raise InvalidQuery("these sums are public: ask for them, which is exact and free")
     losses = pure_losses(widths, spend, k, database.calibration)  # no data
+    timing = database.calibration.timing  # S4.5
     law = noisy_choice(
         max(width for width, _ in widths) * bound.terms[0].fine_unit,
         epsilon_for(spend / k, database.calibration),
@@ -71,16 +73,17 @@ def choose(
         question=text,
         digest=digest_of(text),
         noise=json.dumps([law.to_json()], sort_keys=True, separators=(",", ":")),
-        charges={names[number]: loss for loss, numbers in losses for number in numbers},
-        share=Loss.of(spend),
+        charges={names[number]: loss + timing for loss, numbers in losses for number in numbers},
+        share=Loss.of(spend) + timing,
         analyst=analyst,
         key=key,
     )
     if not entry.answered:
         sums = bound.lifted(read())  # the only line that reads rows
         check_read(database.engine)
+        chosen = _chosen(sums, k, law)  # before the hold: how long draws take tells of them
         hold()
-        entry = database.ledger.settle(entry, _chosen(sums, k, law))  # stored, write-once
+        entry = database.ledger.settle(entry, chosen)  # stored, write-once
     assert entry.values is not None  # noqa: S101
     axis = bound.groups[0]
     return Top(

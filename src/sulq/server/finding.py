@@ -73,12 +73,12 @@ def _keys_terms(service: Service, body: KeysBody) -> dict[str, Any]:
 
 
 def asked_top(service: Service, caller: Caller, table: str, body: TopBody, key: str) -> Asked:
-    _check_clock(service, table)
     oracle = service.oracle(caller, table, body.reservation, body.facts_id)
     question = service.question(body.question)
     bound = service.bound(caller, table, question)
     cells, by = ranked(question)
-    due = Fraction(body.k) if body.credits is None else body.credits
+    chosen = Fraction(body.k) if body.credits is None else body.credits
+    due = chosen + service.database(caller, table).calibration.timing.credits_fraction
 
     def work() -> TopReply:
         if body.max_credits is not None:
@@ -94,7 +94,7 @@ def asked_top(service: Service, caller: Caller, table: str, body: TopBody, key: 
 
 def asked_alert(service: Service, caller: Caller, table: str, body: AlertBody, key: str) -> Asked:
     """Arming reads no row; it is charged, and so it is answered like everything that is."""
-    _check_clock(service, table)
+    _check_free(service, table)
     oracle = service.oracle(caller, table, body.reservation, body.facts_id)
     if body.credits < LEAST:
         raise InvalidQuery(f"an alert costs at least {float(LEAST):g} credits; got less")
@@ -116,7 +116,7 @@ def asked_check(
     service: Service, caller: Caller, table: str, number: int, body: CheckBody, key: str
 ) -> Asked:
     """Free, and it reads rows: on the clock, under a key."""
-    _check_clock(service, table)
+    _check_free(service, table)
     alert = service.oracle(caller, table, None, body.facts_id).kept_alert(number)
     question = None if body.question is None else service.question(body.question)
     bound = alert.asked if question is None else service.bound(caller, table, question)
@@ -148,12 +148,13 @@ def _line(alert: Alert) -> dict[str, Any]:
     }
 
 
-def _check_clock(service: Service, table: str) -> None:
-    """A choice pays for no delay, and checks are free: their time must be on the clock."""
+def _check_free(service: Service, table: str) -> None:
+    """Checks are free, and many random delays average out: their time must be on a clock."""
     if isinstance(service.clock(table), Delayed):
         raise InvalidQuery(
-            "this server hides running times behind a random delay, which is charged for sums only;"
-            " ask for sums, or have it served on a clock"
+            "this server hides running times behind a random delay, for which each reading of rows"
+            " pays, and an alert's checks are free: each would have to cost as much as a count; ask"
+            " for the count itself, or have the table served on a clock"
         )
 
 

@@ -316,11 +316,12 @@ def pace_of(database: Database, settings: Settings) -> Pace:
 
 
 def check_lasting(clock: Pace, asked: Wide, settings: Settings) -> None:
-    """Refuse, free, what would be held too long, or whose time nobody has paid for."""
+    """Refuse, free, what would be held too long, or whose time no delay is long enough for."""
     if isinstance(clock, Delayed):
         raise InvalidQuery(
-            "this server hides running times behind a random delay, which is charged for sums only;"
-            " ask for sums, or have it served on a clock"
+            "this server hides running times behind a random delay, made for what one row adds to a"
+            " sum; one more key may make a table of keys grow, which takes longer: have the values"
+            " declared and ask for a histogram, or have the table served on a clock"
         )
     if isinstance(clock, Clock) and clock.ticks(asked) * clock.tick > settings.most_seconds:
         raise InvalidQuery(
