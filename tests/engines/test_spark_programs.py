@@ -25,6 +25,7 @@ from sulq.schema import bound as b
 from sulq.schema.binding import bind
 from sulq.schema.columns import Category, Flag, Number, Schema
 from sulq.schema.keys import KeyCounts
+from sulq.schema.members import like
 
 pytestmark = [pytest.mark.usefixtures("spark"), pytest.mark.slow]  # one subset: test_spark.py
 X = b.Quantised("x", -100.0, 100.0, 8.0)
@@ -278,6 +279,23 @@ def test_text_is_compared_by_its_letters(tmp_path: Path) -> None:
     assert engine.exact_sums(cells) == [1] * len(words)
     listed = b.RowSums(b.Among("v", ("it's", "${env:HOME}", "\ud800"), False), (ONE,))
     assert engine.exact_sums(listed) == [2]
+    engine.close()
+
+
+def test_like_takes_time_pattern_times_text(tmp_path: Path) -> None:
+    """One long text must not hold up an answer: a regular expression goes back over every %."""
+    letters = ["a", "b", "\u00e9", "\U0001f600", "\n", "\\", "."]
+    mixed = random.Random(7)
+    texts = ["".join(mixed.choices(letters, k=mixed.randint(0, 7))) for _ in range(200)]
+    texts += ["a" * 20_000, "a" * 20_000 + "b"]
+    schema = Schema(Category("note"))
+    pq.write_table(pa.table({"note": texts}), tmp_path / "p.parquet")
+    engine = open_engine(spark_url(tmp_path / "p.parquet"), schema)
+    patterns = ["%a%a%a%a%a%a%c", "%a_%a_%a_%a_%b", "%_%", "", "a", "_%_"]
+    patterns += ["".join(mixed.choices([*letters, "%", "%", "_"], k=6)) for _ in range(20)]
+    for pattern in patterns:
+        asked = b.RowSums(b.Matches("note", pattern, False), (ONE,))
+        assert engine.exact_sums(asked) == [sum(like(pattern, text) for text in texts)], pattern
     engine.close()
 
 
