@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
@@ -14,18 +14,21 @@ import httpx
 
 from sulq.client.addresses import Address, address_of, bearer
 from sulq.client.calls import Calls, Credits, facts_call, tables_call
-from sulq.client.finding import Finding, RemoteAlert, alert_of, numbered
+from sulq.client.finding import Declared, Finding, RemoteAlert, alert_of, numbered
 from sulq.client.plans import Priced, RemotePlan
-from sulq.client.remote import only_table
+from sulq.client.remote import PAGE, only_table
 from sulq.client.sending import AsyncLine, Sender, options
-from sulq.client.values import Statement
+from sulq.client.values import ExactQuote, Granted, Statement
+from sulq.dummies import dummy_rows
 from sulq.finds import Keys, KeysQuote, Top
 from sulq.oracle import Answer, Quote
 from sulq.query.expressions import Expression
+from sulq.query.statistics import count
 from sulq.schema.columns import Schema
 from sulq.schema.promise import Promise
 from sulq.sql.result import Result
 from sulq.sql.run import SqlQuote, ask_sql, quote_sql
+from sulq.wire.answers import Paper
 
 T = TypeVar("T")
 
@@ -39,7 +42,7 @@ async def connect_async(
     verify: ssl.SSLContext | str | Path | bool = True,
     insecure: bool = False,
 ) -> AsyncRemote:
-    """As `connect`; `quote`, `ask` and `plan` are awaited and never block the loop."""
+    """As `connect`; what asks the server is awaited and never blocks the loop."""
     address = address_of(url)
     carried = bearer(address, token, insecure)
     sender = Sender(address, retries)
@@ -66,11 +69,15 @@ class AsyncPlan(Priced):
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
 class AsyncRemote:
-    """A published table behind a server, for an event loop."""
+    """A published table behind a server, for an event loop: the verbs of `Remote`, awaited."""
 
     _line: AsyncLine
     _address: Address
     _calls: Calls
+
+    @property
+    def table(self) -> str:
+        return self._calls.facts.table
 
     @property
     def schema(self) -> Schema:
@@ -84,15 +91,50 @@ class AsyncRemote:
     def size(self) -> int | None:
         return self._calls.facts.size
 
+    def sample_dummy(self, rows: int = 100) -> dict[str, Any]:
+        """Made-up rows of this schema, by column; made here, free."""
+        return dict(dummy_rows(self.schema, rows))
+
     def __repr__(self) -> str:
-        return f"<AsyncRemote {self._calls.facts.table!r} at {self._address.base}>"
+        return f"<AsyncRemote {self.table!r} at {self._address.base}>"
 
     async def remaining(self) -> Fraction:
         """Credits left for a question that touches everybody."""
         return await self._line.send(self._calls.remaining())
 
     async def statement(self) -> Statement:
+        """Spent, left, and what the promise means."""
         return await self._line.send(self._calls.statement())
+
+    async def receipt(self, number: int) -> Paper:
+        """The signed receipt of an earlier answer."""
+        return await self._line.send(self._calls.receipt(number))
+
+    async def entries(self, after: int = 0) -> AsyncIterator[dict[str, Any]]:
+        """The ledger's events after this number, oldest first; others' questions are not told."""
+        upto: int | None = after
+        while upto is not None:
+            page = await self._line.send(self._calls.ledger(upto, PAGE))
+            for entry in page.entries:
+                yield entry
+            upto = page.next if page.entries else None
+
+    async def grant(
+        self,
+        analyst: str,
+        credits: Credits | None = None,
+        *,
+        role: str = "analyst",
+        expires: int | None = None,
+        rate: str | None = None,
+    ) -> Granted:
+        """Give somebody a share and a token, which is told once; the owner's."""
+        form = {"name": analyst, "role": role, "credits": credits, "expires": expires, "rate": rate}
+        return await self._line.send(self._calls.grant(form))
+
+    async def revoke(self, analyst: str) -> None:
+        """End somebody's tokens for this table; the owner's."""
+        await self._line.send(self._calls.revoke(analyst))
 
     async def quote(
         self,
@@ -141,6 +183,28 @@ class AsyncRemote:
             return await self._line.send(self._calls.ask_plan(body, bounds, most, key))
 
         return AsyncPlan(lines, most, reply.left_after_exact, reply.confidence, ask)
+
+    async def ask_exactly(self, batch: object, *, key: str | None = None) -> list[Answer]:
+        """Answer a batch without noise, under the owner's assumptions, or refuse."""
+        return await self._line.send(self._calls.ask_exactly(batch, key))
+
+    async def quote_exactly(self, batch: object) -> ExactQuote:
+        """What an exact answer would be and do, free; `UnsafeExactly` if it would be refused."""
+        return await self._line.send(self._calls.quote_exactly(batch))
+
+    async def declaration(self) -> tuple[tuple[str, ...], ...] | None:
+        """The questions that may be asked exactly: batches, of which one may be; None if none."""
+        return (await self._line.send(self._finding.declaration())).menu
+
+    async def declare_exactly(self, *menu: object) -> Declared:
+        """Fix what may be asked exactly, before anything is answered; the owner's."""
+        return await self._line.send(self._finding.declare(menu))
+
+    async def reserve(self, credits: Credits) -> AsyncReserved:
+        """Set credits aside: `async with await db.reserve(40) as reserved:`."""
+        found = await self._line.send(self._calls.reserve(credits))
+        calls = Calls(self._calls.facts, self._calls.path, found.id)
+        return AsyncReserved(self._line, self._address, calls)
 
     async def quote_keys(self, column: object, **terms: Any) -> KeysQuote:
         """Price and threshold of `keys`; free, and no row is read."""
@@ -204,6 +268,7 @@ class AsyncRemote:
         return await asyncio.to_thread(ask_sql, self._bridge(), text, **named)
 
     async def quote_sql(self, text: str, **terms: Any) -> SqlQuote:
+        """Price and error bars of a SELECT; free, and no row is read."""
         named = {"table": self._calls.facts.table, **terms}
         return await asyncio.to_thread(quote_sql, self._bridge(), text, **named)
 
@@ -211,6 +276,7 @@ class AsyncRemote:
         return Bridge(self, asyncio.get_running_loop())
 
     async def close(self) -> None:
+        """Close the connections; nothing on the server changes."""
         await self._line.client.aclose()
 
     async def __aenter__(self) -> AsyncRemote:
@@ -218,6 +284,26 @@ class AsyncRemote:
 
     async def __aexit__(self, *_: object) -> None:
         await self.close()
+
+
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class AsyncReserved(AsyncRemote):
+    """An Oracle that spends from credits set aside; after an idle hour the server ends it."""
+
+    async def remaining(self) -> Fraction:
+        found = await self.quote(count())
+        return found.left_after + found.credits
+
+    async def close(self) -> None:
+        """Give back what is left; asking through this is refused from now on."""
+        if self._calls.reservation is not None:
+            await self._line.send(self._calls.give_back(self._calls.reservation))
+
+    async def __aenter__(self) -> AsyncReserved:
+        return self
+
+    def __repr__(self) -> str:
+        return f"<AsyncReserved of {self.table!r} at {self._address.base}>"
 
 
 @dataclass(frozen=True, slots=True)

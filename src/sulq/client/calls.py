@@ -42,6 +42,7 @@ from sulq.wire import (
     TablesReply,
     answer_of,
     bind_public,
+    fraction_text,
     question_json,
     quote_of,
 )
@@ -271,7 +272,10 @@ class Calls:
         )
 
     def grant(self, form: Mapping[str, Any]) -> Call[Granted]:
-        return Call("POST", self.path("grants"), Granted.read, form, key=key_of(None))
+        told = {name: value for name, value in form.items() if value is not None}
+        if "credits" in told:
+            told["credits"] = fraction_text(positive(told["credits"], "credits"))
+        return Call("POST", self.path("grants"), Granted.read, told, key=key_of(None))
 
     def revoke(self, name: str) -> Call[None]:
         return Call("DELETE", self.path(f"grants/{quote(name, safe='')}"), _nothing)

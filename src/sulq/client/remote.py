@@ -11,7 +11,6 @@ from typing import Any
 
 import httpx
 
-from sulq.accounting.pricing import positive
 from sulq.client.addresses import Address, address_of, bearer
 from sulq.client.calls import Calls, Credits, facts_call, tables_call
 from sulq.client.finding import Declared, Finding, RemoteAlert, alert_of, numbered
@@ -28,7 +27,6 @@ from sulq.schema.columns import Schema
 from sulq.schema.promise import Promise
 from sulq.sql.result import Result
 from sulq.sql.run import SqlQuote, ask_sql, quote_sql
-from sulq.wire import fraction_text
 from sulq.wire.answers import Paper
 
 PAGE = 500
@@ -280,15 +278,8 @@ class Remote:
 
         `expires`: seconds since 1970.
         """
-        form = {
-            "name": analyst,
-            "role": role,
-            "credits": None if credits is None else fraction_text(positive(credits, "credits")),
-            "expires": expires,
-            "rate": rate,
-        }
-        told = {name: value for name, value in form.items() if value is not None}
-        return self._line.send(self._calls.grant(told))
+        form = {"name": analyst, "role": role, "credits": credits, "expires": expires, "rate": rate}
+        return self._line.send(self._calls.grant(form))
 
     def revoke(self, analyst: str) -> None:
         """End somebody's tokens for this table."""
