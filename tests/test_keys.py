@@ -253,6 +253,34 @@ def test_an_analyst_pays_credits_and_delta_out_of_the_own_share() -> None:
         assert db.remaining == 90
 
 
+@pytest.mark.parametrize("credits", [Fraction(1, 8), 1, Fraction(15, 8), 3])
+def test_a_quote_is_affordable_if_its_delta_can_be_paid_too(credits: Any) -> None:
+    """Below 2 % a share does not hold the usual delta; the note names one that it does hold."""
+    with publish() as db:
+        db.grant("Ann", credits)
+        ann = db.as_analyst("Ann")
+        terms = {"credits": Fraction(credits) / 2}
+        statement = "SELECT illness, COUNT(*) AS n FROM people GROUP BY illness"
+        quoted = ann.quote_keys("illness", **terms)
+        told = ann.quote_sql(statement, table="people", **terms)
+        assert quoted.left_after == told.left_after == credits / 2
+        assert quoted.affordable == told.affordable == (credits >= 2)
+        assert quoted.note in told.note and db.quote_keys("illness", **terms).affordable
+        if quoted.affordable:
+            assert not quoted.note and ann.keys("illness", **terms).credits == credits / 2
+            assert ann.quote_keys("illness", **terms).affordable  # a repeat is free
+            return
+        with pytest.raises(BudgetSpent):
+            ann.keys("illness", **terms)
+        delta = Fraction(quoted.note.split("delta=")[1].split()[0])
+        assert delta < quoted.delta
+        less = ann.quote_keys("illness", delta=delta, **terms)
+        assert less.affordable and less.threshold > quoted.threshold
+        assert ann.keys("illness", delta=delta, **terms).credits == credits / 2
+        spent = ann.quote_keys("illness", where=col("age") > 5, **terms)
+        assert not spent.affordable and "a larger share" in spent.note
+
+
 def test_charged_before_reading_and_stored_before_release(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -17,14 +17,18 @@ from sulq.oracle import check_confidence, credits_text
 class KeysQuote:
     """What a question for keys would cost, and which keys it could show. Free, and reads no data.
 
-    A key is shown if its noisy count reaches `threshold` rows.
+    A key is shown if its noisy count reaches `threshold` rows. It is `affordable` if who asks can
+    pay both, credits and delta; `note` says what to do where it is the delta that lacks.
     """
 
     credits: Fraction
     delta: Fraction
     threshold: float
     standard_error: float
+    left_after: Fraction = field(repr=False)
+    affordable: bool = field(repr=False)
     repeat: bool = field(default=False, repr=False)
+    note: str = field(default="", repr=False)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

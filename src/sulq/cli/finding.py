@@ -22,6 +22,7 @@ from sulq.cli.screen import (
     table,
     talk,
 )
+from sulq.cli.spelling import typed
 
 if TYPE_CHECKING:
     from fractions import Fraction
@@ -101,12 +102,17 @@ def keys(
 
 
 def _show_quote(name: str, column: str, found: KeysQuote, as_json: bool) -> None:
+    note = typed(found.note)
     if as_json:
         price = {"credits": found.credits, "delta": float(found.delta)}
         sizes = {"threshold": found.threshold, "standard_error": found.standard_error}
-        show_json({"table": name, "column": column, **price, **sizes})
+        left = {"left_after": found.left_after, "affordable": found.affordable}
+        show_json({"table": name, "column": column, **price, **sizes, **left, "note": note})
         return
-    show(facts([_shown_from(found.threshold), _cost(found.credits, found.delta)]))
+    lines = [_shown_from(found.threshold), _cost(found.credits, found.delta)]
+    lines += [("note", note)] if note else []
+    left_after = credits_text(found.left_after) if found.affordable else "not affordable"
+    show(facts([*lines, ("left after", left_after)]))
 
 
 def _show_keys(name: str, found: Keys, left: Fraction, as_json: bool) -> None:

@@ -10,6 +10,7 @@ SPELLED = (
     ("credits=... or epsilon=..., one of them", "--credits or --epsilon, one of them"),
     ("rows=...", "--rows N"),
     ("or use credits=", "or use --credits N"),
+    ("`keys` with delta=", "`sulq keys` with --delta "),
     ("give verify= (--ca or SULQ_CA on the command line)", "give --ca (or SULQ_CA)"),
     (
         "no token that is good here was given",

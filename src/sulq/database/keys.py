@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterator
+from decimal import ROUND_DOWN, Context, Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from sulq.database.database import Database
 
 USUAL_MOST = 1_000
+DOWN = Context(prec=1, rounding=ROUND_DOWN)
 Credits = Fraction | int | float
 
 
@@ -47,8 +49,32 @@ def quote_keys(
     unit = bound.fine_unit
     error = cost.law.standard_deviation() / unit
     paid = database.ledger.paid(analyst, bound.digest, cost.noise)  # one's own answers only
-    due = (Fraction(0), Fraction(0)) if paid else (cost.loss.credits_fraction, cost.delta)
-    return KeysQuote(*due, cost.threshold / unit, error, paid)
+    names = accounts(database.schema)
+    left = database.ledger.remaining(analyst, [names[number] for number in bound.accounts])
+    if paid:
+        now = left.credits_fraction
+        return KeysQuote(Fraction(0), Fraction(0), cost.threshold / unit, error, now, True, True)
+    due = cost.loss.credits_fraction
+    return KeysQuote(
+        due, cost.delta, cost.threshold / unit, error, left.credits_fraction - due,
+        cost.loss.within(left), note=_lacking(cost, left),
+    )  # fmt: skip
+
+
+def _lacking(cost: KeysPrice, left: Loss) -> str:
+    """What to do where a share holds the credits but not the delta of the threshold."""
+    if cost.loss.delta <= left.delta:
+        return ""
+    said = f"the threshold costs an extra delta of {float(cost.delta):.2g}, and you have"
+    noise = cost.loss.delta_fraction - cost.delta  # TB.8: due whatever the threshold
+    room = left.delta_fraction - noise
+    if room <= 0:
+        return f"{said} none left for it; ask the owner for a larger share"
+    less = DOWN.divide(Decimal(room.numerator), Decimal(room.denominator))
+    return (
+        f"{said} less: `keys` with delta={less:.0e} can be paid, with a higher threshold; or ask"
+        " the owner for a larger share"
+    )
 
 
 def ask_keys(

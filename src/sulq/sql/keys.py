@@ -112,7 +112,8 @@ def forecast_of(quoted: KeysQuote) -> Forecast:
 
 def quote_notes(quoted: KeysQuote) -> list[str]:
     due = f"; the threshold costs an extra delta of {float(quoted.delta):.2g}"
-    return [_shown(quoted.threshold) + ("" if quoted.repeat else due)]
+    said = [_shown(quoted.threshold) + ("" if quoted.repeat else due)]
+    return [*said, *([quoted.note] if quoted.note else [])]
 
 
 def _shown(threshold: float) -> str:

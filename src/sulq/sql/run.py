@@ -71,7 +71,7 @@ class SqlQuote:
 
     @property
     def affordable(self) -> bool:
-        return self.left_after >= 0
+        return self.left_after >= 0 and (self.keys is None or self.keys.affordable)
 
     @property
     def note(self) -> str:
@@ -206,7 +206,8 @@ def _quoted_keys(oracle: Oracle, priced: Priced, credits: Credits | None) -> Sql
     counted = [item for item in plan.select.items if aggregates_of(item.of)]
     halves = tuple((item.name, bars.half_width(item.of)) for item in counted)
     notes = (*priced.notes, *quote_notes(quoted))
-    return SqlQuote(plan, (), (), level, halves, oracle.remaining, notes, keys=quoted)
+    left = quoted.left_after + quoted.credits
+    return SqlQuote(plan, (), (), level, halves, left, notes, keys=quoted)
 
 
 def _found(oracle: Oracle, priced: Priced, key: str | None, credits: Credits | None) -> Result:

@@ -105,12 +105,19 @@ class Paid(Reply):
 
 
 class KeysQuoteReply(Paid):
-    """A key is shown if its noisy count reaches `threshold` rows."""
+    """A key is shown if its noisy count reaches `threshold` rows.
+
+    `affordable`: who asks can pay both, credits and delta; `note` says what to do otherwise.
+    """
 
     delta: Exact
     threshold: float
     standard_error: float
+    left_after: float
+    left_after_exact: Exact
+    affordable: bool
     repeat: bool = False
+    note: str = ""
 
 
 class KeysReply(Paid):
@@ -196,14 +203,19 @@ def keys_quote_reply(found: KeysQuote) -> KeysQuoteReply:
         delta=found.delta,
         threshold=found.threshold,
         standard_error=found.standard_error,
+        left_after=float(found.left_after),
+        left_after_exact=found.left_after,
+        affordable=found.affordable,
         repeat=found.repeat,
+        note=found.note,
     )
 
 
 def keys_quote_of(reply: KeysQuoteReply) -> KeysQuote:
     return KeysQuote(
-        reply.credits_exact, reply.delta, reply.threshold, reply.standard_error, reply.repeat
-    )
+        reply.credits_exact, reply.delta, reply.threshold, reply.standard_error,
+        reply.left_after_exact, reply.affordable, reply.repeat, reply.note,
+    )  # fmt: skip
 
 
 def keys_reply(found: Keys) -> KeysReply:
