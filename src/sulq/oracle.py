@@ -159,8 +159,8 @@ class Answer:
             said.append("too few rows match to tell")
         elif within is not None and (high - low) / 2 > 1.01 * within:
             said.append(
-                f"asked for +-{within:g}, got +-{(high - low) / 2:.4g}: fewer rows match than"
-                " assumed; state how many with rows"
+                f"asked for +-{within:g}, got +-{(high - low) / 2:.4g}: by chance, or fewer rows"
+                " match than assumed; state how many with rows"
             )
         return replace(self, note="; ".join(said))
 

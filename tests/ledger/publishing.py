@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 from sulq.accounting.losses import CREDIT, Loss
+from sulq.ledger.changes import Amendment
 from sulq.ledger.entries import Entry
 from sulq.ledger.journal import Journal
 
 ONE = Loss(CREDIT, 0)
 PROMISE = '{"epsilon":"1","neighbours":"replace"}'
+LARGER = {"schema": "{}", "promise": '{"epsilon":"2","neighbours":"replace"}'}
 
 
 def credits(number: int, delta: int = 0) -> Loss:
@@ -53,3 +56,21 @@ def ask(
 
 def spent(journal: Journal) -> Loss:
     return journal.statement().spent
+
+
+def raised(
+    cap: int | Loss = 20,
+    scale: str = "2",
+    delta: str = "1",
+    *,
+    keeps: bool = True,
+    facts: dict[str, str] = LARGER,
+    reason: str = "",
+) -> Amendment:
+    """Ten credits become twenty smaller ones, unless told otherwise."""
+    found = cap if isinstance(cap, Loss) else credits(cap)
+    return Amendment(facts, found, Fraction(scale), Fraction(delta), keeps, reason)
+
+
+def line(journal: Journal, analyst: str) -> Any:
+    return next(line for line in journal.statement().analysts if line.name == analyst)
