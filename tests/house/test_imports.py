@@ -54,10 +54,11 @@ FORBIDDEN = {
 USERS_OF_THE_PAGE = ("sulq.cli", "sulq.server", "sulq.report", "sulq.demo")
 
 # Imports of our own modules inside a function: only where a missing extra must not stop the rest,
-# or where most processes never need them and would start slower (the parts of `outer`).
+# or where most processes never need them and would start slower (HTTP, SQL, the parts of `outer`).
 OUTER = ("query/sum_query.py", "schema/binding.py", "engines/duckdb.py", "engines/postgres.py",
          "engines/spark.py")  # fmt: skip
-LATE_IMPORTS = ("cli/", "engines/engine.py", "database/selecting.py", *OUTER)
+SELDOM = ("client/connecting.py", "sql/parsing.py", "database/reading.py")
+LATE_IMPORTS = ("cli/", "engines/engine.py", "database/selecting.py", *SELDOM, *OUTER)
 NOISE = ("sulq.noise",)
 
 

@@ -37,9 +37,15 @@ def test_unknown_names_are_unknown() -> None:
         from sulq import nonsense  # noqa: F401
 
 
-def test_the_page_loads_no_engine_until_it_is_needed() -> None:
-    heavy = ["duckdb", "numpy", "fastapi", "uvicorn", "httpx", "sqlglot", "pandas"]
-    code = f"import sys, sulq; print([m for m in {heavy} if m in sys.modules])"
+@pytest.mark.parametrize(
+    ("line", "heavy"),
+    [
+        ("import sulq", ["duckdb", "numpy", "fastapi", "uvicorn", "httpx", "sqlglot", "pandas"]),
+        ("from sulq import *", ["httpx", "pydantic", "rich", "sqlglot", "sulq.engines.blocks"]),
+    ],
+)
+def test_what_is_heavy_is_loaded_when_it_is_needed(line: str, heavy: list[str]) -> None:
+    code = f"{line}\nimport sys; print([m for m in {heavy} if m in sys.modules])"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stdout.strip() == "[]"
 

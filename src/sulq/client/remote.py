@@ -1,4 +1,4 @@
-"""`connect(url)`: a table behind a server as an Oracle. Local code works with it unchanged."""
+"""A table behind a server as an Oracle: local code works with it unchanged."""
 
 from __future__ import annotations
 
@@ -33,20 +33,15 @@ PAGE = 500
 """Events of a ledger that are fetched at once."""
 
 
-def connect(
+def connected(
     url: str,
-    *,
-    token: str | None = None,
-    timeout: float = 60.0,
-    retries: int = 4,
-    verify: ssl.SSLContext | str | Path | bool = True,
-    insecure: bool = False,
+    token: str | None,
+    timeout: float,
+    retries: int,
+    verify: ssl.SSLContext | str | Path | bool,
+    insecure: bool,
 ) -> Remote:
-    """The table at `https://host/people`, asked in the token's name (else that of SULQ_TOKEN).
-
-    Every ask has a key: after a lost reply it is sent again, and charged once. `verify` is a file
-    with the server's own certificate authority. `insecure=True` lets the token go in the clear.
-    """
+    """What `connect` gives."""
     address = address_of(url)
     carried = bearer(address, token, insecure)
     sender = Sender(address, retries)

@@ -12,6 +12,7 @@ import json
 import math
 from collections.abc import Callable, Iterator
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,8 +30,6 @@ from sulq.accounting.individual import (
 from sulq.accounting.losses import Loss
 from sulq.accounting.pricing import Price, fine_bits, laws_of
 from sulq.database.filters import Filters, Past, filters_of, guarded
-from sulq.engines.numbered import Identities, NumberedRows
-from sulq.engines.row_values import RowValues
 from sulq.errors import BudgetSpent, Refused
 from sulq.ledger.entries import Entry
 from sulq.ledger.journal import Journal
@@ -40,10 +39,17 @@ from sulq.query.sum_query import SumQuery
 from sulq.schema.binding import BoundQuery, bind
 from sulq.schema.bound import RowSums
 from sulq.schema.columns import Schema
+from sulq.schema.persons import PersonSums
 from sulq.schema.population import MOST_ROWS
 from sulq.schema.trees import TreeSums
-from sulq.schema.vectors import BlockSums
 
+if TYPE_CHECKING:  # loaded with a table that has individual accounting
+    from sulq.engines.numbered import Identities, NumberedRows
+    from sulq.engines.row_values import RowValues
+    from sulq.schema.vectors import BlockSums
+
+BY_ROW = (RowSums, TreeSums, PersonSums)
+"""Programs that are no matrix of products."""
 ONLY_SUMS = (
     "a table with individual accounting answers counts, totals, means, histograms, distributions"
     " and matrices of products; {} is not covered by its proof, ask it of a table without"
@@ -86,10 +92,10 @@ class Individual:
 
     def reader(self, bound: BoundQuery, ledger: Journal) -> Callable[[Entry], list[int]]:
         """What will read the rows for a charged entry; this step may refuse and reads none."""
-        if isinstance(bound.sums, BlockSums):
-            self._rows.prepare_outer(bound.sums)
-        else:
+        if isinstance(bound.sums, BY_ROW):
             self._rows.prepare(_program(bound))
+        else:
+            self._rows.prepare_outer(bound.sums)
         filters = self.join(ledger)
         filters.check(ledger)
         return lambda entry: guarded(lambda: filters.sums(ledger, entry))
@@ -115,10 +121,10 @@ class Individual:
         if bound.text != entry.question:
             raise Refused(f"entry {entry.seq} cannot be read as it was asked")
         rate, balances = self._rates(bound, entry.noise), past.balances
-        if isinstance(bound.sums, BlockSums):
-            rows, price, add = self._products(bound, bound.sums, rate[0], balances.most)
-        else:
+        if isinstance(bound.sums, BY_ROW):
             rows, price, add = self._values(bound, rate, balances.most)
+        else:
+            rows, price, add = self._products(bound, bound.sums, rate[0], balances.most)
         takes = price > 0  # who adds nothing pays nothing
         who, due = rows[takes], price[takes]
         owners = self._rows.owners(who)

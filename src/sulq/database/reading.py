@@ -17,7 +17,6 @@ from sulq.accounting.individual import check_individual
 from sulq.database.individual import Individual
 from sulq.database.passes import passes, prepared
 from sulq.engines.engine import Engine, open_engine
-from sulq.engines.numbered import open_numbered
 from sulq.errors import Refused, SulqError
 from sulq.ledger.entries import Entry
 from sulq.ledger.journal import Journal
@@ -51,6 +50,8 @@ def opened(
     check_individual(terms)
     if is_shared(ledger):
         raise Refused("individual accounting needs a ledger of its own: give a file")
+    from sulq.engines.numbered import open_numbered  # loaded when it is needed
+
     rows = open_numbered(source, schema)
     return Individual(rows, schema, terms, shares_people), {INDIVIDUAL: "true"}
 

@@ -1,48 +1,18 @@
-"""Row expressions in SQL spelling: `age >= 65 AND smoker`.
+"""SQL that asks for sums: `parse_sql`, `db.sql`, and conditions and values in SQL spelling.
 
-sqlglot only parses (`syntax`). Its tree is read through a closed table onto our own expressions
-(`rows`); a node, or an option of a node, that the table does not name is refused.
+Names are loaded when they are first used, so that who writes no SQL needs no parser.
 """
 
-from __future__ import annotations
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-from sulq.errors import InvalidQuery
-from sulq.query.expressions import Expression, Literal, Operation
-from sulq.sql.rows import is_condition, read_node
-from sulq.sql.syntax import syntax_tree, too_deep
+if TYPE_CHECKING:
+    from sulq.sql.expressions import parse_condition, parse_value
 
 __all__ = ["parse_condition", "parse_value"]
 
 
-def parse_condition(text: str) -> Expression:
-    """The condition that `text` spells, such as `age >= 65 AND smoker`."""
-    read = _parsed(text)
-    if _is_value(read):
-        raise InvalidQuery(
-            f"{text!r:.80} is a value, wanted a condition; compare it with something (x > 0)"
-        )
-    return read
-
-
-def parse_value(text: str) -> Expression:
-    """The value that `text` spells, such as `CLAMP(income, 0, 200000) / 1000`."""
-    read = _parsed(text)
-    if is_condition(read):
-        raise InvalidQuery(
-            f"{text!r:.80} is a condition, wanted a value;"
-            " write CASE WHEN ... THEN 1 ELSE 0 END, or count it with a where-clause"
-        )
-    return read
-
-
-def _parsed(text: str) -> Expression:
-    try:
-        return read_node(syntax_tree(text))
-    except RecursionError:
-        raise too_deep() from None
-
-
-def _is_value(read: Expression) -> bool:
-    if isinstance(read, Literal):
-        return read.value is not None and not isinstance(read.value, bool)
-    return isinstance(read, Operation) and not is_condition(read)
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module 'sulq.sql' has no attribute {name!r}")
+    return getattr(import_module("sulq.sql.expressions"), name)

@@ -9,8 +9,6 @@ from typing import Any
 from sulq.errors import InvalidQuery
 from sulq.query.statistics import Statistic, as_statistic
 from sulq.schema.columns import Schema
-from sulq.sql.planning import plan_of
-from sulq.sql.statements import read_statement
 
 
 def parse_sql(
@@ -26,6 +24,9 @@ def parse_sql(
     `size` is the public number of rows, where there is one. `db.sql(text)` asks them and puts the
     table together.
     """
+    from sulq.sql.planning import plan_of  # the parser is loaded when it is needed
+    from sulq.sql.statements import read_statement
+
     if not isinstance(schema, Schema):
         raise InvalidQuery(f"parse_sql takes a statement and a Schema, got {type(schema).__name__}")
     select = read_statement(text, schema, table, lookups)
