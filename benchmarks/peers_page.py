@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
 from typing import Any
 
 from benchmarks.tables import duration, table
@@ -14,79 +14,120 @@ Line = dict[str, Any]
 COLUMNS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ("cold", ("cold",), "s"),
     ("memory", ("memory",), "MB"),
-    ("warm count", ("many", "seconds"), "s"),
-    ("error: one count", ("single", "count", "rmse"), ""),
-    ("one mean", ("single", "mean", "rmse"), ""),
-    ("50 groups", ("single", "groups", "rmse"), ""),
-    ("each of 200 counts", ("many", "rmse"), ""),
+    ("warm count", ("many", "warm"), "s"),
+    ("200 counts", ("many", "seconds"), "s"),
+    ("error: one count", ("errors", "count"), ""),
+    ("one mean", ("errors", "mean"), ""),
+    ("50 groups", ("errors", "groups"), ""),
+    ("each of 200 counts", ("errors", "many"), ""),
 )
-
-
-def _at(line: Line, path: Sequence[str]) -> float:
-    for name in path:
-        line = line[name]
-    return float(line)  # type: ignore[arg-type]
-
-
-def _shown(value: float, unit: str) -> str:
-    if unit == "s":
-        return duration(value)
-    if unit == "MB":
-        return f"{value:,.0f} MB"
-    return f"{value:.3g}" if value < 1000 else f"{value:,.0f}"
+DRAWN = ("count", "mean", "groups", "many")
+QUESTIONS = 200
+CLOSE = 0.05
+"""Times and memory this near are level."""
+SURE = 3.0
+"""So many standard errors apart, errors differ."""
+HOW = {
+    "sulq": "discrete Laplace; 200 counts: discrete Gaussian, composed exactly; every answer charged to a ledger that is synced to disk",
+    "OpenDP": "discrete Laplace; 200 counts: discrete Gaussian under zCDP. Scales of noise are given to it: its Context's own search for them takes seconds of CPU a question",
+    "SmartNoise SQL": "discrete Laplace, half of epsilon for each part of a mean; 200 counts: as its odometer composes them",
+    "PipelineDP": "local backend, Laplace; 200 counts: Gaussian, all known beforehand, as its experimental accountant of privacy loss distributions finds it. Bounds on contributions are declared to hold",
+    "diffprivlib": "geometric; a mean is a sum over a count (its own mean takes the number of rows for public); 200 counts: its accountant with slack",
+    "PyDP": "Laplace; it has no accounting: epsilon is divided by 200",
+    "Tumult Analytics": "geometric; 200 counts: discrete Gaussian under zCDP; Spark, local",
+}
+BEHIND = {
+    "cold": "publishing is part of it: the file is hashed, schema and promise are checked, a signed ledger is made and synced to disk",
+    "memory": "DuckDB keeps its buffers; a list of numbers or one NumPy array is less",
+    "warm count": "each of our answers is priced, charged and synced to disk before a row is read; a count over an array or a frame in memory has no ledger",
+    "200 counts": "as the warm count: 200 times a ledger entry that is synced to disk",
+    "error: one count": "another law of noise, which is narrower at this guarantee",
+    "one mean": "the guarantee is divided otherwise between the sum and the number of rows",
+    "50 groups": "another law of noise, which is narrower at this guarantee",
+    "each of 200 counts": "a tighter composition",
+}
 
 
 def peers(part: dict[str, Any] | None) -> str:
     if part is None:
         return ""
     lines = [line for line in part["lines"] if "missing" not in line]
-    best = {
-        name: min((_at(line, path) for line in lines), default=0.0) for name, path, _ in COLUMNS
-    }
-    rows = []
-    for line in lines:
-        cells = []
-        for name, path, unit in COLUMNS:
-            value = _at(line, path)
-            text = _shown(value, unit)
-            cells.append(f"**{text}**" if value == best[name] else text)
-        asked = line["many"]["asked"]
-        rows.append((line["peer"], *cells, asked))
-    about = "; ".join(
-        f"{line['peer']}: "
-        + ", ".join(f"{name} {number}" for name, number in line["versions"].items())
-        for line in lines
-    )
-    missing = [
-        f"- {line['peer']}: {line['missing']}" for line in part["lines"] if "missing" in line
-    ]
+    told = part["lines"][0]
+    gone = [f"- {line['peer']}: {line['missing']}" for line in part["lines"] if "missing" in line]
+    gone += [
+        f"- {line['peer']}, {task}: {reason}"
+        for line in lines for task, reason in line.get("failed", {}).items()
+    ]  # fmt: skip
     return "\n".join(
         [
             "## Peers, each in its own environment\n",
-            f"{part['lines'][0]['rows']:,} rows in one Parquet file; questions about the rows with age >= t. Everybody protects the presence of one row at"
-            " (epsilon, delta) = (1, 1e-6), each with the mechanism that is its best there: Laplace or geometric noise for one question, Gaussian"
-            " under zCDP or the peer's own composition for 200 counts, asked one after the other. Cold: a new process from import to first"
-            " answer, with its peak memory. Warm: one of the 200 counts. Errors are root mean squares; three runs at least, so"
-            " those of one count and one mean are rough where a peer is slow. Best in a column is **bold**.\n",
-            table(("", *(name for name, _, _ in COLUMNS), "of 200 asked in time"), rows),
-            about + ".\n",
-            *(["Not run:\n", *missing, ""] if missing else []),
+            f"Questions about the rows with age >= t of one Parquet file. Times are of {told['rows']:,} rows, errors of {told.get('small', told['rows']):,},"
+            " where slow peers too answer often: noise in a count does not depend on the rows, and in a mean it goes as one over them for everybody."
+            " Everybody protects the presence of one row (add or remove) at (epsilon, delta) = (1, 1e-6), for the same declared bounds, each with the"
+            " mechanism that is its best there. Cold: a new process from import to first answer, with its peak memory. Warm: a middle one of"
+            f" the {QUESTIONS} counts. {QUESTIONS} counts share one total guarantee evenly; where not all were asked in time (~), the rest is"
+            f" reckoned at the warm time, and each still has a {QUESTIONS}th. Errors are root mean squares with their standard errors."
+            " Best in a column, or not to be told from it, is **bold**.\n",
+            table(("", *(name for name, _, _ in COLUMNS)), [_row(line, lines) for line in lines]),
+            "How each was asked, and how often:\n",
+            table(
+                ("", "version", "counts timed", "draws: count", "mean", "groups", "of 200", "how"),
+                [_asked(line) for line in lines],
+            ),
+            *(["Not measured:\n", *gone, ""] if gone else []),
             _lead(lines),
         ]
     )
 
 
-BEHIND = {
-    "cold": "publishing is part of it: the file is hashed, schema and promise are checked, a signed ledger is made and synced to disk",
-    "memory": "DuckDB keeps its buffers; a list of numbers or one NumPy array is less",
-    "warm count": "each of our answers is priced, charged and synced to disk before a row is read; a count of a NumPy mask or a list in memory has"
-    " no ledger and no accounts (and PyDP no accounting at all)",
-    "error: one count": "the same law of noise within the error of so few runs",
-    "one mean": "who takes the number of rows for public (diffprivlib) or adds noise to deviations from the middle (PyDP, PipelineDP) spends less or all of epsilon on the sum",
-    "50 groups": "the same law of noise within the error of so few runs",
-    "each of 200 counts": "the same law of noise within the error of so few runs",
-}
-CLOSE = 1.1
+def _at(line: Line, path: tuple[str, ...]) -> tuple[float, float] | None:
+    """The figure and its standard error, if there is one."""
+    found: Any = line
+    for name in path:
+        if name not in found:
+            return None
+        found = found[name]
+    if isinstance(found, dict):
+        return float(found["rmse"]), float(found["error"])
+    return float(found), 0.0
+
+
+def _level(one: tuple[float, float], other: tuple[float, float], unit: str) -> bool:
+    """Not to be told apart: by the draws, or for times and memory by a few percent."""
+    apart = abs(one[0] - other[0])
+    return apart <= (CLOSE * other[0] if unit else SURE * math.hypot(one[1], other[1]))
+
+
+def _shown(found: tuple[float, float], unit: str) -> str:
+    value, error = found
+    if unit == "s":
+        return duration(value)
+    if unit == "MB":
+        return f"{value:,.0f} MB"
+    digits = max(0, 2 - math.floor(math.log10(value))) if value > 0 else 2
+    return f"{value:,.{digits}f} ± {error:,.{digits}f}"
+
+
+def _row(line: Line, lines: list[Line]) -> list[str]:
+    cells = [line["peer"]]
+    for _, path, unit in COLUMNS:
+        found = _at(line, path)
+        if found is None:
+            cells.append("-")
+            continue
+        best = min(other for one in lines if (other := _at(one, path)) is not None)
+        text = _shown(found, unit)
+        if path == ("many", "seconds") and line["many"]["asked"] < QUESTIONS:
+            text = f"~ {text}"
+        cells.append(f"**{text}**" if found == best or _level(found, best, unit) else text)
+    return cells
+
+
+def _asked(line: Line) -> list[str]:
+    draws = [f"{line['errors'][kind]['draws']:,}" if "errors" in line else "-" for kind in DRAWN]
+    versions = ", ".join(f"{name} {number}" for name, number in line["versions"].items())
+    timed = str(line["many"]["asked"]) if "many" in line else "-"
+    return [line["peer"], versions, timed, *draws, HOW.get(line["peer"], "")]
 
 
 def _lead(lines: list[Line]) -> str:
@@ -94,21 +135,26 @@ def _lead(lines: list[Line]) -> str:
     ours = next((line for line in lines if line["peer"] == "sulq"), None)
     if ours is None or len(lines) < 2:
         return ""
-    said = []
+    said, led = [], 0
     for name, path, unit in COLUMNS:
         mine = _at(ours, path)
-        others = sorted((_at(line, path), line["peer"]) for line in lines if line is not ours)
-        value, peer = others[0]
-        if mine <= value:
-            said.append(f"- {name}: we lead; next {peer} with {value / mine:.1f} times ours.")
-        elif mine <= CLOSE * value:
-            said.append(f"- {name}: level with {peer} ({_shown(value, unit)}).")
+        others = sorted(
+            (found, line["peer"])
+            for line in lines
+            if line is not ours and (found := _at(line, path)) is not None
+        )
+        if mine is None or not others:
+            continue
+        ahead = [(f, peer) for f, peer in others if f < mine and not _level(mine, f, unit)]
+        level = [peer for f, peer in others if _level(mine, f, unit)]
+        if ahead:
+            each = ", ".join(f"{peer} ({mine[0] / found[0]:.1f} times)" for found, peer in ahead)
+            said.append(f"- {name}: **we do not lead**; ours is more than that of {each}: {BEHIND[name]}.")  # fmt: skip
+            continue
+        led += 1
+        if level:
+            said.append(f"- {name}: level with {', '.join(level)}.")
         else:
-            said.append(
-                f"- {name}: **{peer} leads**; ours is {mine / value:.1f} times as much: {BEHIND[name]}."
-            )
-    note = (
-        "\nA batch that is known beforehand is another matter: 200 public partitions in one PipelineDP aggregate with Gaussian noise, or one"
-        " vector in OpenDP, have about the error of our 200 single questions. The column is about questions one after the other.\n"
-    )
-    return "Where we lead, and where not:\n\n" + "\n".join(said) + "\n" + note
+            said.append(f"- {name}: we lead; next {others[0][1]} with {others[0][0][0] / mine[0]:.1f} times ours.")  # fmt: skip
+    head = f"We lead, or share the lead, in {led} of {len(said)} columns:"
+    return f"{head}\n\n" + "\n".join(said) + "\n"

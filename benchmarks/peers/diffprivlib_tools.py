@@ -16,9 +16,10 @@ class Peer:
         return tools.count_nonzero(self.age >= at, epsilon=epsilon, accountant=accountant)
 
     def mean(self, at, epsilon, delta):
-        """It takes the number of rows for public."""
+        """A sum over a count: its own mean takes the number of rows for public."""
         chosen = self.income[self.age >= at]
-        return tools.mean(chosen, epsilon=epsilon, bounds=(0, 500_000))
+        total = tools.sum(chosen, epsilon=epsilon / 2, bounds=(0, 500_000))
+        return total / max(1, self.count(at, epsilon / 2, delta))
 
     def groups(self, at, epsilon, delta):
         chosen = self.region[self.age >= at]

@@ -1,4 +1,8 @@
-"""OpenDP, its Context on Polars: Laplace for one question, Gaussian under zCDP for many."""
+"""OpenDP, its Context on Polars: Laplace for one question, Gaussian under zCDP for many.
+
+Scales of noise are given: the Context's own search for them takes seconds of CPU a question. It
+still checks that a question costs no more than its share.
+"""
 
 import math
 
@@ -6,6 +10,7 @@ import opendp.prelude as dp
 import polars as pl
 
 dp.enable_features("contrib")
+BARELY = 1 + 1e-9
 REGIONS = [f"region {i}" for i in range(50)]
 
 
@@ -27,6 +32,7 @@ def rho_of(epsilon, delta):
 class Peer:
     def __init__(self, path):
         self.data = pl.scan_parquet(path)
+        self.shape = pl.LazyFrame(schema=self.data.collect_schema())  # plans are over no data
         self.keys = pl.LazyFrame({"region": REGIONS})
 
     def _context(self, loss, questions=1):
@@ -38,27 +44,40 @@ class Peer:
             margins=[dp.polars.Margin(max_length=10_000_000)],
         )
 
-    def _rows(self, context, at):
-        return context.query().filter(pl.col("age") >= at)
+    def _released(self, context, plan):
+        room = context.accountant
+        space = room.input_domain, room.input_metric, room.output_measure
+        return context(dp.m.make_private_lazyframe(*space, plan, 1.0)).collect()
+
+    def _whole(self, plan, epsilon):
+        return self._released(self._context(dp.loss_of(epsilon=epsilon)), plan)
+
+    def _rows(self, at):
+        return self.shape.filter(pl.col("age") >= at)
 
     def count(self, at, epsilon, delta):
-        rows = self._rows(self._context(dp.loss_of(epsilon=epsilon)), at)
-        return rows.select(dp.len()).release().collect().item()
+        return self._whole(self._rows(at).select(dp.len(scale=BARELY / epsilon)), epsilon).item()
 
     def mean(self, at, epsilon, delta):
-        rows = self._rows(self._context(dp.loss_of(epsilon=epsilon)), at)
-        income = pl.col("income").cast(int).fill_null(0)
-        found = rows.select(income.dp.sum((0, 500_000)).alias("s"), dp.len().alias("n"))
-        total, number = found.release().collect().row(0)
-        return total / max(1, number)
+        """Half of epsilon for the deviations from the middle, half for the number."""
+        off = (pl.col("income") - 250_000).cast(int).fill_null(0)
+        scale = 2 * BARELY / epsilon
+        total = off.dp.sum((-250_000, 250_000), scale=250_000 * scale)
+        plan = self._rows(at).select(total.alias("s"), dp.len(scale=scale).alias("n"))
+        total, number = self._whole(plan, epsilon).row(0)
+        return 250_000 + total / max(1, number)
 
     def groups(self, at, epsilon, delta):
-        rows = self._rows(self._context(dp.loss_of(epsilon=epsilon)), at)
-        found = rows.group_by("region").agg(dp.len().alias("n")).with_keys(self.keys)
-        counts = dict(found.release().collect().select("region", "n").iter_rows())
+        wanted = dp.len(scale=BARELY / epsilon).alias("n")
+        found = self._rows(at).group_by("region").agg(wanted)
+        plan = self.keys.join(found, on="region", how="left")
+        counts = dict(self._whole(plan, epsilon).select("region", "n").iter_rows())
         return [counts.get(name) or 0 for name in REGIONS]
 
     def many(self, ats, epsilon, delta):
-        context = self._context(dp.loss_of(rho=rho_of(epsilon, delta)), len(ats))
+        rho = rho_of(epsilon, delta)
+        context = self._context(dp.loss_of(rho=rho), len(ats))
+        scale = math.sqrt(len(ats) / (2 * rho)) * BARELY
         for at in ats:
-            yield self._rows(context, at).select(dp.len()).release().collect().item()
+            plan = self._rows(at).select(dp.len(scale=scale))
+            yield self._released(context, plan).item()

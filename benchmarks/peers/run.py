@@ -2,69 +2,95 @@
 
 Everybody answers about the rows with age >= t of one Parquet file, for 200 thresholds t, protecting
 the presence of one row at (epsilon, delta) = (1, 1e-6); each with the mechanism that is its best at
-that guarantee. Cold is a new process from the import to the first count; the second of two counts,
-so that compiled modules and file caches are there. Memory is that process's peak.
+that guarantee. Times are of the large file: cold is a new process from the import to the first
+count, the second of two, so that compiled modules and file caches are there; memory is that
+process's peak. Errors are of a small file, where even slow peers answer often enough: noise in a
+count does not depend on the rows, and in a mean it goes as one over them for everybody.
+
+A task that does not end in time is stopped with all it started; the line says so.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import resource
+import signal
 import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import duckdb
 
 ROOT = Path(__file__).parents[2]
-ROWS, QUESTIONS = 1_000_000, 200
+ROWS, SMALL, QUESTIONS = 1_000_000, 10_000, 200
 PEERS = {  # name: module, environment, packages whose versions are told
     "sulq": ("ours", None, ("duckdb",)),
     "OpenDP": ("opendp_context", "opendp", ("opendp", "polars")),
-    "Tumult Analytics": ("tumult", "tumult", ("tmlt.analytics", "pyspark")),
     "SmartNoise SQL": ("smartnoise", "smartnoise", ("smartnoise-sql", "opendp")),
     "PipelineDP": ("pipelinedp", "pipelinedp", ("pipeline-dp", "python-dp")),
     "diffprivlib": ("diffprivlib_tools", "diffprivlib", ("diffprivlib", "scikit-learn")),
     "PyDP": ("pydp_counts", "pydp", ("python-dp",)),
+    "Tumult Analytics": ("tumult", "tumult", ("tmlt.analytics", "pyspark")),
 }
+LIMITS = {"cold": 90.0, "many": 150.0, "errors": 150.0}
+"""Seconds after which a task is stopped; workers themselves end much earlier."""
+MINUTES = 13.0
+"""Of all peers: the part has two more."""
 Line = dict[str, Any]
 
 
 def measure(
-    folder: Path, full: bool, rows: int = ROWS, seconds: float = 5.0, names: tuple[str, ...] = ()
+    folder: Path, full: bool, rows: int = ROWS, seconds: float = 10.0, names: tuple[str, ...] = ()
 ) -> list[Line]:
-    """One line a peer; of one that cannot be had, the reason."""
-    path, truth = _table(folder, rows)
-    told = {
-        "path": str(path), "ats": [20 + place / 10 for place in range(QUESTIONS)], "truth": truth,
-        "epsilon": 1.0, "delta": 1e-6, "repeats": 100, "seconds": seconds * (4 if full else 1),
+    """One line a peer; of what could not be had, the reason."""
+    more = 4 if full else 1
+    end = time.monotonic() + 60 * MINUTES * more
+    shared = {
+        "ats": [20 + place / 10 for place in range(QUESTIONS)], "epsilon": 1.0, "delta": 1e-6,
+        "repeats": 1000, "seconds": seconds * more,
     }  # fmt: skip
+    large, small = (shared | _table(folder, size) for size in (rows, min(rows, SMALL)))
     lines = []
     for name in names or PEERS:
-        line: Line = {"peer": name, "rows": rows}
+        line: Line = {"peer": name, "rows": rows, "small": min(rows, SMALL)}
+        print(name, end=" ", flush=True)
         try:
-            lines.append(line | _measured(name, told))
-        except (subprocess.CalledProcessError, subprocess.TimeoutExpired, OSError) as error:
-            said = (getattr(error, "stderr", None) or str(error)).strip().splitlines()
-            lines.append(line | {"missing": said[-1][:300] if said else "no word"})
+            lines.append(line | _measured(name, large, small, end, more))
+        except (subprocess.CalledProcessError, OSError) as error:
+            lines.append(line | {"missing": _reason(error)})
     return lines
 
 
-def _measured(name: str, told: Line) -> Line:
+def _measured(name: str, large: Line, small: Line, end: float, more: int) -> Line:
+    """Every task by itself: one that fails takes no other with it."""
     module, environment, packages = PEERS[name]
     python = _python(environment)
-    _run(python, module, "cold", told)
-    _, seconds, cpu, memory = _run(python, module, "cold", told)
-    single, *_ = _run(python, module, "single", told)
-    many, *_ = _run(python, module, "many", told)
-    return {
-        "versions": _versions(python, packages),
-        "cold": seconds, "cold_cpu": cpu, "memory": memory, "single": single, "many": many,
-    }  # fmt: skip
+    found: Line = {"versions": _versions(python, packages), "failed": {}}
+    tasks = (("cold", large), ("cold", large), ("many", large), ("errors", small))
+    for task, told in tasks:
+        limit = min(LIMITS[task] * more, end - time.monotonic())
+        try:
+            if limit <= 0:
+                raise TimeoutError("no time was left")
+            answer, seconds, memory = _run(python, module, task, told, limit)
+        except (subprocess.SubprocessError, OSError) as error:
+            found["failed"][task] = _reason(error)
+            continue
+        found["failed"].pop(task, None)
+        found |= {"cold": seconds, "memory": memory} if task == "cold" else {task: answer}
+    return found
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, subprocess.TimeoutExpired):
+        return f"not done in {error.timeout:.0f} s"
+    said = (getattr(error, "stderr", None) or str(error)).strip().splitlines()
+    return said[-1][:300] if said else "no word"
 
 
 def _python(environment: str | None) -> str:
@@ -83,43 +109,46 @@ def _versions(python: str, packages: tuple[str, ...]) -> dict[str, str]:
     return versions
 
 
-def _run(python: str, module: str, task: str, told: Line) -> tuple[Line, float, float, float]:
-    """What the worker says; seconds, CPU seconds and MB at the peak of its process and children."""
+def _run(
+    python: str, module: str, task: str, told: Line, limit: float
+) -> tuple[Line, float, float]:
+    """What the worker says; seconds, and MB at the peak of its process and children."""
     worker = Path(__file__).with_name("worker.py")
     environment = os.environ | {"PYTHONPATH": str(ROOT / "src") if module == "ours" else ""}
     environment |= {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
     begun = time.perf_counter()
-    process = subprocess.Popen(
+    with subprocess.Popen(
         [python, str(worker), module, task], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE, text=True, env=environment,
-    )  # fmt: skip
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    memory = _Peak(process.pid)
-    out, said = process.communicate(json.dumps(told), timeout=600)
-    seconds = time.perf_counter() - begun
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        stderr=subprocess.PIPE, text=True, env=environment, start_new_session=True,
+    ) as process:  # fmt: skip
+        try:
+            with _peak(process.pid) as peak:
+                out, said = process.communicate(json.dumps(told), timeout=limit)
+                seconds = time.perf_counter() - begun
+        finally:
+            with suppress(ProcessLookupError):  # what it started, a Java machine, may outlive it
+                os.killpg(process.pid, signal.SIGKILL)
     if process.returncode:
         raise subprocess.CalledProcessError(process.returncode, module, out, said)
-    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    return json.loads(out), seconds, cpu, memory.stop()
+    return json.loads(out), seconds, peak[0]
 
 
-class _Peak:
-    """The most memory of a process and what it starts (a Java machine), looked at often."""
+@contextmanager
+def _peak(pid: int) -> Iterator[list[float]]:
+    """The most memory of a process and what it starts, looked at often."""
+    most, ended = [0.0], threading.Event()
 
-    def __init__(self, pid: int) -> None:
-        self.pid, self.most, self._end = pid, 0.0, threading.Event()
-        self._thread = threading.Thread(target=self._watch)
-        self._thread.start()
+    def watch() -> None:
+        while not ended.wait(0.02):
+            most[0] = max(most[0], sum(map(_resident, _family(pid))))
 
-    def _watch(self) -> None:
-        while not self._end.wait(0.02):
-            self.most = max(self.most, sum(map(_resident, _family(self.pid))))
-
-    def stop(self) -> float:
-        self._end.set()
-        self._thread.join()
-        return self.most
+    thread = threading.Thread(target=watch, daemon=True)
+    thread.start()
+    try:
+        yield most
+    finally:
+        ended.set()
+        thread.join()
 
 
 def _family(pid: int) -> list[int]:
@@ -138,7 +167,7 @@ def _resident(pid: int) -> float:
     return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
 
 
-def _table(folder: Path, rows: int) -> tuple[Path, dict[str, list[Any]]]:
+def _table(folder: Path, rows: int) -> Line:
     """The file, and the true answers."""
     path = folder / f"peers-{rows}.parquet"
     with duckdb.connect() as connection:
@@ -149,7 +178,7 @@ def _table(folder: Path, rows: int) -> tuple[Path, dict[str, list[Any]]]:
                 " 'region ' || (hash(i, 3) % 50) AS region"
                 f" FROM range({rows}) t(i)) TO '{path}' (FORMAT parquet)"
             )
-        connection.execute(f"CREATE VIEW t AS FROM read_parquet('{path}')")
+        connection.execute(f"CREATE TABLE t AS FROM read_parquet('{path}')")
         truth: dict[str, list[Any]] = {"count": [], "mean": [], "groups": []}
         for place in range(QUESTIONS):
             rows_of = f"FROM t WHERE age >= {20 + place / 10}"
@@ -159,4 +188,4 @@ def _table(folder: Path, rows: int) -> tuple[Path, dict[str, list[Any]]]:
             truth["count"].append(number)
             truth["mean"].append(mean)
             truth["groups"].append([found.get(f"region {i}", 0) for i in range(50)])
-    return path, truth
+    return {"path": str(path), "truth": truth}

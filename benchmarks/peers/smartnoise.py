@@ -5,6 +5,8 @@ import snsql
 from snsql import Privacy
 from snsql.sql.odometer import Odometer
 
+TINY = 1e-15
+"""A delta that its counts do not use, but that it asks for."""
 REGIONS = [f"region {i}" for i in range(50)]
 META = {
     "": {
@@ -23,11 +25,10 @@ META = {
 
 def each_of(number, epsilon, delta):
     """The largest epsilon of which so many are (epsilon, delta) together."""
-    own = delta / (4 * number)
 
     def fits(one):
-        odometer = Odometer(Privacy(epsilon=one, delta=own))
-        odometer.tol = delta / 2
+        odometer = Odometer(Privacy(epsilon=one, delta=TINY))
+        odometer.tol = delta - 2 * number * TINY
         odometer.spend(number)
         spent = odometer.spent
         return spent[0] <= epsilon and spent[1] <= delta
@@ -65,6 +66,6 @@ class Peer:
         return [found.get(name, 0) for name in REGIONS]
 
     def many(self, ats, epsilon, delta):
-        reader = self._reader(each_of(len(ats), epsilon, delta), delta / (4 * len(ats)))
+        reader = self._reader(each_of(len(ats), epsilon, delta), TINY)
         for at in ats:
             yield self._one(reader, "COUNT(*) AS n", at)[0][0]

@@ -9,6 +9,7 @@ Standard library only: a peer's environment has what the peer needs.
 import importlib
 import json
 import os
+import statistics
 import sys
 import time
 import warnings
@@ -22,43 +23,60 @@ def cold(module, told):
     return {"answer": float(peer.count(told["ats"][0], told["epsilon"], told["delta"]))}
 
 
-def single(module, told):
-    """One question of each kind with the whole guarantee, over and over: how far from the truth."""
+def many(module, told):
+    """All questions one after the other at one guarantee, as far as the time allows.
+
+    The guarantee is divided by all of them, whether or not there is time to ask them: what is left
+    unasked takes as long as a middle one that was asked.
+    """
+    peer = module.Peer(told["path"])
+    peer.count(told["ats"][0], told["epsilon"], told["delta"])
+    times, begun = [], time.perf_counter()
+    last = begun
+    for _ in peer.many(told["ats"], told["epsilon"], told["delta"]):
+        now = time.perf_counter()
+        times.append(now - last)
+        last = now
+        if len(times) >= 3 and now - begun > 3 * told["seconds"]:
+            break
+    warm = statistics.median(times[1:])  # the first has the calibration
+    unasked = len(told["ats"]) - len(times)
+    return {"asked": len(times), "warm": warm, "seconds": sum(times) + unasked * warm}
+
+
+def errors(module, told):
+    """How far from the truth: one question of a kind with the whole guarantee, over and over, and
+    counts of which all together have it, each with a 200th of it."""
     peer = module.Peer(told["path"])
     found = {}
     for kind in KINDS:
-        errors, begun = [], time.perf_counter()
+        off, begun = [], time.perf_counter()
         for number in range(told["repeats"]):
             place = number % len(told["ats"])
             answer = getattr(peer, kind)(told["ats"][place], told["epsilon"], told["delta"])
             wanted = told["truth"][kind][place]
             pairs = zip(answer, wanted, strict=True) if kind == "groups" else [(answer, wanted)]
-            errors += [float(given) - true for given, true in pairs]
+            off += [float(given) - true for given, true in pairs]
             if number >= 2 and time.perf_counter() - begun > told["seconds"]:
                 break
-        found[kind] = {"rmse": root_mean_square(errors), "draws": len(errors)}
-    return found
-
-
-def many(module, told):
-    """All questions one after the other at one guarantee, as far as the time allows."""
-    peer = module.Peer(told["path"])
-    peer.count(told["ats"][0], told["epsilon"], told["delta"])
-    errors, begun = [], time.perf_counter()
-    for at, answer in enumerate(peer.many(told["ats"], told["epsilon"], told["delta"])):
-        errors.append(float(answer) - told["truth"]["count"][at])
-        if len(errors) >= 10 and time.perf_counter() - begun > told["seconds"] * 3:
+        found[kind] = size(off)
+    off, begun = [], time.perf_counter()
+    answers = peer.many(told["ats"], told["epsilon"], told["delta"])
+    for answer, true in zip(answers, told["truth"]["count"], strict=True):
+        off.append(float(answer) - true)
+        if len(off) == 1:
+            begun = time.perf_counter()  # the first has the calibration
+        elif time.perf_counter() - begun > told["seconds"]:
             break
-    took = time.perf_counter() - begun
-    return {
-        "asked": len(errors),
-        "seconds": took / len(errors),
-        "rmse": root_mean_square(errors),
-    }
+    return found | {"many": size(off)}
 
 
-def root_mean_square(errors):
-    return (sum(error * error for error in errors) / len(errors)) ** 0.5
+def size(off):
+    """Root mean square, its standard error, and of how many."""
+    squares = [one * one for one in off]
+    mean = statistics.fmean(squares)
+    error = statistics.stdev(squares) / len(off) ** 0.5 / (2 * mean**0.5) if mean else 0.0
+    return {"rmse": mean**0.5, "error": error, "draws": len(off)}
 
 
 def main():
@@ -67,7 +85,7 @@ def main():
     told = json.load(sys.stdin)
     out = os.fdopen(os.dup(1), "w")  # peers may write to stdout
     os.dup2(2, 1)
-    found = {"cold": cold, "single": single, "many": many}[task](
+    found = {"cold": cold, "many": many, "errors": errors}[task](
         importlib.import_module(name), told
     )
     out.write(json.dumps(found))

@@ -31,12 +31,12 @@ def asked(kind: str, rows: int, ours: float) -> dict[str, object]:
     return {"kind": kind, "rows": rows, "threads": 2, "ours": ours, "raw": 1.0, "clamped": 2.0}
 
 
-def peer(name: str, cold: float, error: float) -> dict[str, object]:
-    one = {"rmse": error, "draws": 9}
+def peer(name: str, cold: float, error: float, asked: int = 200) -> dict[str, object]:
+    one = {"rmse": error, "error": error / 10, "draws": 50}
     return {
         "peer": name, "rows": 1_000, "cold": cold, "memory": 90.0, "versions": {"it": "1"},
-        "single": {"count": one, "mean": one, "groups": one},
-        "many": {"asked": 200, "seconds": cold / 10, "rmse": error},
+        "errors": {"count": one, "mean": one, "groups": one, "many": one}, "failed": {},
+        "many": {"asked": asked, "warm": cold / 10, "seconds": cold * 20},
     }  # fmt: skip
 
 
@@ -62,11 +62,46 @@ def test_flatness_is_the_widest_spread_of_one_kind() -> None:
 
 @pytest.mark.parametrize(
     ("cold", "said"),
-    [(1.0, "cold: we lead; next other with 2.0"), (2.1, "cold: level"), (8.0, "**other leads**")],
+    [
+        (1.0, "cold: we lead; next other with 2.0 times ours."),
+        (2.05, "cold: level with other."),
+        (8.0, "cold: **we do not lead**; ours is more than that of other (4.0 times): publishing"),
+    ],
 )
 def test_the_page_says_where_we_lead_and_where_not(cold: float, said: str) -> None:
     text = page.document({"peers": part(peer("sulq", cold, 1.0), peer("other", 2.0, 5.0))})
     assert said in text
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (0.6, "one mean: we lead; next other with 1.7 times ours."),
+        (1.2, "one mean: level with other."),  # 1.2 +- 0.12 and 1.0 +- 0.1 may be one law
+        (2.0, "one mean: **we do not lead**; ours is more than that of other (2.0 times)"),
+    ],
+)
+def test_errors_differ_only_as_far_as_the_draws_tell(error: float, said: str) -> None:
+    text = page.document({"peers": part(peer("sulq", 1.0, error), peer("other", 9.0, 1.0))})
+    assert said in text
+
+
+def test_the_best_of_a_column_is_bold_and_so_is_what_cannot_be_told_from_it() -> None:
+    ours, level, far = peer("sulq", 3.0, 1.0), peer("level", 1.0, 1.2), peer("far", 2.0, 9.0, 7)
+    text = page.document({"peers": part(ours, level, far)})
+    assert "| sulq | 3.0 s | **90 MB** | 300 ms | 60.0 s | **1.00 ± 0.10** |" in text
+    assert "| level | **1.0 s** | **90 MB** | **100 ms** | **20.0 s** | **1.20 ± 0.12** |" in text
+    assert "| far | 2.0 s | **90 MB** | 200 ms | ~ 40.0 s | 9.00 ± 0.90 |" in text
+    assert "We lead, or share the lead, in 5 of 8 columns:" in text
+
+
+def test_a_task_that_was_stopped_leaves_a_gap_and_a_reason() -> None:
+    slow = peer("slow", 1.0, 1.0)
+    del slow["errors"]
+    slow["failed"] = {"errors": "not done in 150 s"}
+    text = page.document({"peers": part(peer("sulq", 2.0, 1.0), slow)})
+    assert "- slow, errors: not done in 150 s" in text
+    assert "| slow | **1.0 s** | **90 MB** | **100 ms** | **20.0 s** | - | - | - | - |" in text
 
 
 def test_a_peer_or_an_engine_that_is_not_there_is_named_with_the_reason() -> None:

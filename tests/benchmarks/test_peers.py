@@ -1,0 +1,95 @@
+"""How peers are run: in time, at one guarantee, and never for ever."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, ClassVar
+
+import pytest
+from benchmarks.peers import run, worker
+
+TOLD = {
+    "path": "", "ats": list(range(200)), "epsilon": 1.0, "delta": 1e-6, "repeats": 4,
+    "seconds": 0.02, "truth": {"count": [7] * 200, "mean": [7] * 200, "groups": [[7, 7]] * 200},
+}  # fmt: skip
+
+
+class Slow:
+    """Answers 3 too many, and 20 too many when the guarantee is shared."""
+
+    shares: ClassVar[list[int]] = []
+
+    def __init__(self, path: str) -> None: ...
+
+    def count(self, at: int, epsilon: float, delta: float) -> float:
+        return 10.0
+
+    mean = count
+
+    def groups(self, at: int, epsilon: float, delta: float) -> list[float]:
+        return [4.0, 10.0]
+
+    def many(self, ats: list[int], epsilon: float, delta: float) -> Iterator[float]:
+        self.shares.append(len(ats))
+        for _ in ats:
+            time.sleep(0.01)
+            yield 27.0
+
+
+def test_a_slow_peer_is_stopped_early_and_its_guarantee_is_still_divided_by_all() -> None:
+    module, Slow.shares[:] = SimpleNamespace(Peer=Slow), []
+    timed = worker.many(module, TOLD)
+    assert 3 <= timed["asked"] < 200
+    assert timed["seconds"] == pytest.approx(200 * timed["warm"], rel=0.5)
+    found = worker.errors(module, TOLD)
+    assert Slow.shares == [200, 200]
+    assert found["count"] == {"rmse": 3.0, "error": 0.0, "draws": 4}
+    assert found["groups"] == {"rmse": 3.0, "error": 0.0, "draws": 8}
+    assert found["many"]["rmse"] == 20.0
+    assert 2 <= found["many"]["draws"] < 200
+
+
+def test_the_standard_error_of_a_root_mean_square() -> None:
+    found = worker.size([1.0, -3.0])  # squares 1 and 9: mean 5 +- 4, root 5 ** 0.5 +- 4 / (2 root)
+    assert found["rmse"] == pytest.approx(5**0.5)
+    assert found["error"] == pytest.approx(4 / (2 * 5**0.5))
+
+
+def test_what_does_not_end_in_time_is_stopped_with_all_it_started(tmp_path: Path) -> None:
+    script, alive = tmp_path / "hangs", tmp_path / "alive"
+    script.write_text(f"#!/bin/sh\n(sleep 1.5; touch {alive}) &\nsleep 60\n")
+    script.chmod(0o755)
+    begun = time.monotonic()
+    with pytest.raises(subprocess.TimeoutExpired) as stopped:
+        run._run(str(script), "any", "cold", {}, limit=0.3)
+    assert time.monotonic() - begun < 30
+    assert run._reason(stopped.value) == "not done in 0 s"
+    time.sleep(1.7)
+    assert not alive.exists()
+
+
+def test_a_peer_that_fails_says_why_and_its_other_tasks_are_measured(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def answered(python: str, module: str, task: str, told: Any, limit: float) -> Any:
+        if task == "many":
+            raise subprocess.CalledProcessError(1, module, "", "Traceback\nValueError: no such")
+        return {"count": 1}, 2.0, 3.0
+
+    monkeypatch.setattr(run, "_run", answered)
+    found = run._measured("sulq", {}, {}, time.monotonic() + 60, 1)
+    assert found["failed"] == {"many": "ValueError: no such"}
+    assert (found["cold"], found["memory"], found["errors"]) == (2.0, 3.0, {"count": 1})
+    late = run._measured("sulq", {}, {}, time.monotonic() - 1, 1)
+    assert set(late["failed"].values()) == {"no time was left"}
+
+
+def test_a_worker_that_cannot_import_tells_the_error() -> None:
+    with pytest.raises(subprocess.CalledProcessError) as failed:
+        run._run(sys.executable, "no_such_peer", "cold", {}, limit=60)
+    assert run._reason(failed.value) == "ModuleNotFoundError: No module named 'no_such_peer'"
