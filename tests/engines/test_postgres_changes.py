@@ -130,6 +130,46 @@ def test_only_what_moved_is_looked_at(engine: Any, postgres: PostgresServer) -> 
         engine_file._run = real
 
 
+def test_a_writer_under_way_at_opening_is_noticed(postgres: PostgresServer) -> None:
+    """Its number is lower than that of the opening, and the rows are as many as before."""
+    url = fill(postgres, "live", TYPES, ROWS)
+    with psycopg.connect(postgres.url()) as writer:
+        writer.execute("UPDATE live SET age = age + 1 WHERE age = 5")
+        run(postgres, "CREATE TABLE IF NOT EXISTS other (v integer); INSERT INTO other VALUES (1)")
+        opened: Any = open_engine(url, SCHEMA)
+        run(postgres, "INSERT INTO other VALUES (1)")
+        assert not fails(opened)
+        writer.commit()
+    assert fails(opened)
+    opened.close()
+
+
+def test_a_state_before_the_last_proof_is_no_proved_one(
+    engine: Any, postgres: PostgresServer
+) -> None:
+    """Changed, seen by one question, changed back, proved by another: as many rows, none late."""
+    run(postgres, "UPDATE live SET age = age + 1")
+    with engine._sessions.reading(60) as early:
+        early.execute("SELECT 1")  # this is what it sees from now on
+        run(postgres, "UPDATE live SET age = age - 1")
+        assert engine.unchanged()
+        assert not engine._is_what_was_opened(early)
+
+
+def test_rows_of_a_child_made_later_do_not_count(engine: Any, postgres: PostgresServer) -> None:
+    run(postgres, "CREATE TABLE child () INHERITS (live); INSERT INTO child VALUES (1, 'a')")
+    assert engine.exact_sums(COUNT) == [len(ROWS)]
+    run(postgres, "DROP TABLE child")
+
+
+def test_after_very_many_transactions_the_content_is_looked_at(
+    engine: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engine_file, "MOST_LATER", 0)
+    monkeypatch.setattr(engine, "_content", (0, 0, 0))
+    assert fails(engine)
+
+
 def test_one_question_sees_one_state(engine: Any, postgres: PostgresServer) -> None:
     """Rows that come between its statements do not reach it; the next question fails."""
     with engine._sessions.reading(60) as cursor:

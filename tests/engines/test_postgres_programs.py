@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import math
 import random
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
@@ -66,6 +67,15 @@ def test_random_vectors_equal_the_reference(
 @pytest.mark.parametrize("seed", range(100, 110))
 def test_many_random_vectors_equal_the_reference(seed: int, postgres: PostgresServer) -> None:
     agree_on_vectors(*awkward(postgres, seed, 60), seed, 100)
+
+
+def test_a_stream_without_rows(postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its header and its end come in one piece."""
+    monkeypatch.setattr(engine_file, "MOST_PRODUCTS", 0)
+    engine, _ = awkward(postgres, 3, 5)
+    program = replace(next(iter(vectors.programs(3, 1))), rows=b.Never())
+    assert set(engine.exact_sums(program)) == {0}
+    engine.close()
 
 
 # --- rows in another order, other plans ---------------------------------------------------------

@@ -7,6 +7,7 @@ big-endian; a header comes first, a count of -1 last.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,8 +17,23 @@ from sulq.errors import EngineFailed
 SIGNATURE = b"PGCOPY\n\xff\r\n\x00"
 HEADER = len(SIGNATURE) + 8
 END = b"\xff\xff"
+LAST = (len(END), HEADER + len(END))
+"""Lengths of the piece with the end, without rows that of the header too; no row has them."""
 BYTES = 8 << 20
 """About so much is parsed at once."""
+
+
+def pieces_of(copy: Any, connection: Any) -> Iterator[bytearray]:
+    """What the driver hands out, by what has arrived: its own wait for each row costs most."""
+    take = connection.pgconn.get_copy_data
+    while piece := copy.read():
+        held = bytearray(piece)
+        while len(piece) not in LAST:  # after the end only the driver may ask
+            size, piece = take(1)
+            if size <= 0:
+                break
+            held += piece
+        yield held
 
 
 def copy_blocks(
@@ -48,16 +64,10 @@ def copy_blocks(
 def _gathered(pieces: Iterable[bytes | bytearray | memoryview]) -> Iterator[bytearray]:
     """One growing buffer, shown when it is large enough and at the end."""
     held = bytearray()
-    parts: list[bytes | bytearray | memoryview] = []
-    size = 0
     for piece in pieces:
-        parts.append(piece)
-        size += len(piece)
-        if size >= BYTES:
-            held += b"".join(parts)
-            parts, size = [], 0
+        held += piece
+        if len(held) >= BYTES:
             yield held
-    held += b"".join(parts)
     yield held
 
 

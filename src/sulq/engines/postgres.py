@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from sulq.engines.keys import FETCHED, key_statements
 from sulq.engines.leaves import Place
 from sulq.engines.person_sums import PERSON, person_statement
-from sulq.engines.postgres_session import Sessions, read_address
+from sulq.engines.postgres_session import Address, Sessions, read_address
 from sulq.engines.postgres_source import READ, Catalogue, Moment, Source, look, source_of
 from sulq.engines.statement import TABLE, Statement, statement
 from sulq.errors import EngineFailed, InvalidQuery, Refused, SulqError
@@ -31,10 +31,12 @@ if TYPE_CHECKING:  # outer products load their part when first asked
 
 TERMS_EACH = 200
 """Terms of one SELECT: PostgreSQL has room for 1,664 columns."""
-MOST_PRODUCTS = 136
-"""Products of an outer product added up by SQL (16 coordinates); more are worked out on blocks."""
+MOST_PRODUCTS = 28
+"""Products of an outer product added up by SQL (7 coordinates); more cost less on blocks."""
 SPARE_KEYS = 1_000
 """Undeclared values a category may hold and still be grouped by as it is."""
+MOST_LATER = 2**30
+"""Transactions after which the content is looked at again: their age is a number of 32 bits."""
 FRESH = 1.0
 """Seconds for which a proof that nothing changed spares the next look before a charge."""
 LEAST_SECONDS, MOST_SECONDS = 60, 3_600
@@ -54,7 +56,14 @@ class Seen:
     """The last state that was proved to be what was opened."""
 
     moment: Moment
+    since: int
+    """The writers that `versions` tells one by one: from this number on."""
     versions: tuple[int, ...]
+
+    def holds(self, moment: Moment) -> bool:
+        """Whether `since` still cuts: all before it have ended there too, and 32 bits tell who."""
+        cuts = self.since <= moment.ended and moment.begun - self.since < MOST_LATER
+        return moment.started == self.moment.started and cuts
 
 
 class PostgresEngine:
@@ -63,6 +72,7 @@ class PostgresEngine:
     def __init__(
         self,
         sessions: Sessions,
+        address: Address,
         source: Source,
         schema: Schema,
         catalogue: Catalogue,
@@ -71,7 +81,7 @@ class PostgresEngine:
         seen: Seen,
     ) -> None:
         self._sessions = sessions
-        self._source = source
+        self._address, self._source = address, source
         self._catalogue = catalogue
         self._content = content
         self._rows, self._size = counts
@@ -123,7 +133,7 @@ class PostgresEngine:
             letters, sums = self._row_sums(small.sums)
             return letters, lambda cursor: small.matrix(sums(cursor))
         from sulq.engines.blocks import OuterSums
-        from sulq.engines.copy_blocks import copy_blocks
+        from sulq.engines.copy_blocks import copy_blocks, pieces_of
         from sulq.engines.row_select import row_select
         from sulq.schema.vectors import UnitLeaf
 
@@ -135,8 +145,8 @@ class PostgresEngine:
         outer = OuterSums(program, place)
 
         def streamed(cursor: Any) -> list[int]:
-            with cursor.copy(sql) as pieces:
-                return outer.of(copy_blocks(pieces, reals))
+            with cursor.copy(sql) as copy:
+                return outer.of(copy_blocks(pieces_of(copy, cursor.connection), reals))
 
         return len(sql), streamed
 
@@ -189,24 +199,24 @@ class PostgresEngine:
 
     def _is_what_was_opened(self, cursor: Any) -> bool:
         """Proved for what this transaction sees, by the cheapest mark that still holds."""
-        catalogue, moment = look(cursor, self._source.address)
+        catalogue, moment = look(cursor, self._address)
         if catalogue != self._catalogue:
             return False
         seen = self._seen
-        if seen is not None and moment.started == seen.moment.started:
+        if seen is not None and seen.holds(moment):
             if moment.snapshot is not None and moment == seen.moment:
                 return True
-            versions = _numbers(cursor, self._source.versions_sql)
-            same = versions == seen.versions
-        else:
-            versions, same = (), False
-        if not same:
-            if _numbers(cursor, self._source.content_sql) != self._content:
-                return False
-            versions = _numbers(cursor, self._source.versions_sql)
-        with self._guard:
-            self._seen = Seen(moment, versions)
+            if _numbers(cursor, self._source.versions_sql(seen.since)) == seen.versions:
+                self._saw(replace(seen, moment=moment))
+                return True
+        if _numbers(cursor, self._source.content_sql) != self._content:
+            return False
+        self._saw(_seen(cursor, self._source, moment))
         return True
+
+    def _saw(self, seen: Seen) -> None:
+        with self._guard:
+            self._seen = seen
 
     def _forget(self) -> None:
         """After a failure the server may be another one: the content itself is looked at again."""
@@ -260,6 +270,10 @@ def _numbers(cursor: Any, sql: str) -> tuple[int, ...]:
     return tuple(int(x or 0) for x in _run(cursor, sql)[0])
 
 
+def _seen(cursor: Any, source: Source, moment: Moment) -> Seen:
+    return Seen(moment, moment.ended, _numbers(cursor, source.versions_sql(moment.ended)))
+
+
 def _rows_of(values: list[int], width: int) -> list[list[int]]:
     return [values[at : at + width] for at in range(0, len(values), width)]
 
@@ -297,9 +311,8 @@ def _opened(sessions: Sessions, cursor: Any, address: Any, schema: Schema) -> Po
     if rows == 0:
         raise InvalidQuery("the table has no rows; publish one that has")
     source = replace(source, places=_surveyed(cursor, source, schema))
-    versions = _numbers(cursor, source.versions_sql)
-    seen = Seen(moment, versions)
-    return PostgresEngine(sessions, source, schema, catalogue, content, (rows, size), seen)
+    seen = _seen(cursor, source, moment)
+    return PostgresEngine(sessions, address, source, schema, catalogue, content, (rows, size), seen)
 
 
 def _surveyed(cursor: Any, source: Source, schema: Schema) -> Mapping[str, Place]:

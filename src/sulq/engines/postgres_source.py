@@ -3,8 +3,9 @@
 Three marks, each implying the next, the dearest only where the cheaper one moved:
 
 snapshot   no transaction that writes anything has come or gone since: not a row can differ
-versions   the sum over rows of a hash of (table, place, writing transaction): a row version is
-           never changed in place, so the same versions are the same rows
+versions   how many rows there are, and of those whose writer had not ended when the content was
+           last looked at, the sum of a hash of (table, place, writer): a row version is never
+           changed in place, and what was written before can only have gone
 content    the sum over rows of two 64-bit hashes of the declared columns as text
 
 docs/proofs/postgresql.md.
@@ -14,7 +15,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from sulq.engines.dialect import Dialect
@@ -30,8 +31,10 @@ from sulq.schema.columns import Schema
 READ = "rows_read"
 TABLE_KINDS = ("r", "p")
 FACTS = """
-SELECT t.oid, t.relkind, pg_postmaster_start_time(),
-       CASE WHEN pg_is_in_recovery() THEN NULL ELSE CAST(pg_current_snapshot() AS TEXT) END
+SELECT t.oid, t.relkind, t.relhassubclass OR t.relkind = 'p', pg_postmaster_start_time(),
+       CASE WHEN pg_is_in_recovery() THEN NULL ELSE CAST(pg_current_snapshot() AS TEXT) END,
+       CAST(CAST(pg_snapshot_xmin(pg_current_snapshot()) AS TEXT) AS BIGINT),
+       CAST(CAST(pg_snapshot_xmax(pg_current_snapshot()) AS TEXT) AS BIGINT)
 FROM pg_class AS t JOIN pg_namespace AS n ON n.oid = t.relnamespace
 WHERE n.nspname = {schema} AND t.relname = {table}
 """
@@ -54,6 +57,10 @@ class Moment:
 
     started: object
     snapshot: str | None
+    ended: int = field(compare=False)
+    """Every transaction with a lower number has ended."""
+    begun: int = field(compare=False)
+    """None with this number or a higher one is seen."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,19 +69,22 @@ class Catalogue:
 
     oid: int
     columns: tuple[Held, ...]
+    parts: bool = field(compare=False)
+    """Rows may lie in other tables, as partitions or children."""
 
 
 def look(cursor: Any, address: Address) -> tuple[Catalogue, Moment]:
     """The catalogue's word, and the moment of the cursor's transaction."""
     wanted = FACTS.format(schema=Dialect.text(address.schema), table=Dialect.text(address.table))
-    oid, kind, started, snapshot = cursor.execute(wanted).fetchone()
+    oid, kind, parts, *moment = cursor.execute(wanted).fetchone()
     if kind not in TABLE_KINDS:
         raise InvalidQuery(
             "the address names a view or a foreign table, whose rows cannot be told unchanged;"
             " publish a table: CREATE TABLE ... AS SELECT ..."
         )
     columns = cursor.execute(COLUMNS.format(oid=int(oid))).fetchall()
-    return Catalogue(int(oid), tuple(_held(row) for row in columns)), Moment(started, snapshot)
+    catalogue = Catalogue(int(oid), tuple(_held(row) for row in columns), parts)
+    return catalogue, Moment(*moment)
 
 
 def _held(row: tuple[Any, ...]) -> Held:
@@ -87,7 +97,9 @@ def _held(row: tuple[Any, ...]) -> Held:
 class Source:
     """The declared columns as SQL over one table."""
 
-    address: Address
+    table: str
+    """Its name in a FROM; ONLY it, where its rows lie in no other."""
+    parts: bool
     places: Mapping[str, Place]
     names: tuple[str, ...]
     with_rows: str
@@ -101,11 +113,13 @@ class Source:
         hashes = ", ".join(f"COALESCE(sum(hashtextextended(held, {seed})), 0)" for seed in (1, 2))
         return f"{self.with_rows} SELECT count(*), {hashes} FROM ({text}) AS texts"
 
-    @property
-    def versions_sql(self) -> str:
-        """Rows, and the sum of hashes of where each row version lies and who wrote it."""
+    def versions_sql(self, since: int) -> str:
+        """Rows, and the sum of hashes of where each row version lies and who wrote it: of those
+        written from transaction `since` on, or of all where rows lie in several tables."""
         writer = "CAST(CAST(xmin AS TEXT) AS BIGINT) # (CAST(tableoid AS BIGINT) << 32)"
-        return f"SELECT count(*), sum(hashtidextended(ctid, {writer})) FROM {self.address.sql}"
+        mark = f"(SELECT age(CAST('{since % 2**32}' AS xid)))"  # worked out once
+        late = "" if self.parts else f" FILTER (WHERE age(xmin) <= {mark})"
+        return f"SELECT count(*), sum(hashtidextended(ctid, {writer})){late} FROM {self.table}"
 
     def fingerprint(self, schema: Schema, content: Sequence[int]) -> str:
         facts = repr((tuple(c.name for c in schema.columns), schema.unit, tuple(content)))
@@ -135,7 +149,8 @@ def source_of(address: Address, catalogue: Catalogue, schema: Schema) -> Source:
     for name in person:
         names.append(PERSON)
         chosen.append(f"{person_sql(Dialect.name(name), held[name])} AS {PERSON}")
-    read = f"SELECT {', '.join(chosen)} FROM {address.sql}"
+    table = address.sql if catalogue.parts else f"ONLY {address.sql}"
+    read = f"SELECT {', '.join(chosen)} FROM {table}"
     kept = kept_rows_sql(schema, places, PERSON, READ) if person else f"SELECT * FROM {READ}"
     with_rows = f"WITH {READ} AS NOT MATERIALIZED ({read}), {TABLE} AS NOT MATERIALIZED ({kept})"
-    return Source(address, places, tuple(names), with_rows)
+    return Source(table, catalogue.parts, places, tuple(names), with_rows)
