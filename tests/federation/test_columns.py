@@ -15,6 +15,7 @@ from sulq import (
     BudgetSpent,
     Category,
     Database,
+    EngineFailed,
     Flag,
     InvalidQuery,
     Number,
@@ -233,6 +234,63 @@ def test_rows_that_are_not_aligned_are_refused(fault: str) -> None:
     with pytest.raises(InvalidQuery, match=r"aligned|number the rows|have .* rows"):
         split_columns(left, right, row="id")
     assert left.remaining == right.remaining == 100
+
+
+def test_after_a_failure_the_same_key_goes_on() -> None:
+    """With everything that is left: what was paid before the failure is not asked for again."""
+    left, right = tables()
+    patience = [4]
+
+    class Failing:
+        def __getattr__(self, name: str) -> Any:
+            return getattr(right, name)
+
+        def ask(self, *args: Any, **terms: Any) -> Any:
+            patience[0] -= 1
+            if patience[0] == 0:
+                raise EngineFailed
+            return right.ask(*args, **terms)
+
+    broken: Any = Failing()
+    split = split_columns(left, broken, row="id", sketches=4)
+    question = outer(columns(["a", "c"]), columns(["a", "c"]))
+    with pytest.raises(EngineFailed) as caught:
+        split.ask(question, credits=100, key="one-attempt")
+    assert "key='one-attempt'" in caught.value.__notes__[0]
+    assert left.remaining == 0 < right.remaining < 100
+    with pytest.raises(BudgetSpent, match="nothing was asked"):
+        split.ask(question, credits=100, key="another")
+    assert split.ask(question, credits=100, key="one-attempt").value.shape == (2, 2)
+    assert left.remaining == right.remaining == 0
+
+
+def test_the_price_does_not_hang_on_what_was_asked() -> None:
+    split = joined(sketches=4)
+    question = outer(columns(["a", "c"]), columns(["a", "c"]))
+    first = split.quote(question).credits
+    split.ask(question)
+    assert split.quote(question).credits == first > 0
+    with pytest.raises(InvalidQuery, match="give credits"):
+        split.ask(question, within=5)
+    with pytest.raises(InvalidQuery, match="give credits"):
+        split.quote(question, within=5)
+
+
+def test_bars_of_few_sketches_do_not_follow_their_own_luck() -> None:
+    """The same column twice, hardly any noise: the product is a mean of 4 squares. A bar from these
+    squares would be small just when the product is. V.1: |x|^2 |y|^2 / t at least."""
+    rows, rich = 60, Promise(50, 1e-3)
+    number = Number("id", 0, rows - 1, step=1, public=True)
+    vector = columns(["x", "y"], centre=[0.5] * 2)
+    for turn in range(3):
+        x = np.random.default_rng(turn).permutation(np.arange(rows) % 2)  # so other signs
+        owners = [
+            Database.open({"id": np.arange(rows), name: x}, Schema(number, Number(name, 0, 1)),
+                          rich, ":memory:", name=f"{name}{turn}")
+            for name in "xy"
+        ]  # fmt: skip
+        answer = split_columns(*owners, row="id", sketches=4).ask(outer(vector, vector), credits=50)
+        assert answer.standard_error[0, 1] > 0.95 * rows / 4 / 2
 
 
 def test_a_person_loses_the_sum_of_the_ledgers() -> None:

@@ -10,10 +10,12 @@ import pandas as pd
 import pytest
 from tests.learn.exact_oracle import ExactOracle
 
+import sulq.database.database as flow
 from sulq import (
     BudgetSpent,
     Category,
     Database,
+    EngineFailed,
     Flag,
     InvalidQuery,
     Number,
@@ -124,6 +126,32 @@ def test_after_a_failure_the_same_key_pays_once() -> None:
     spent = Fraction(99)
     split_rows(*owners).ask(question, key="one-attempt")
     assert [db.remaining for db in owners] == [spent, spent, spent]
+
+
+def test_a_retry_needs_no_second_share() -> None:
+    """One owner charged all it had and did not answer: under the same key that is still paid."""
+    owners = opened(Promise(1, 1e-6, queries=10), FRAMES[:2])
+    question = count(where=col("ill"))
+
+    def fails(laws: Any) -> Any:
+        raise EngineFailed
+
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(EngineFailed):
+        patch.setattr(flow, "drawn", fails)
+        split_rows(*owners).ask(question, credits=10, key="once")
+    assert [db.remaining for db in owners] == [0, 0]
+    again = split_rows(*owners)
+    assert again.ask(question, credits=10, key="once").credits == 0
+    with pytest.raises(BudgetSpent):
+        again.ask(total("income"), credits=1, key="new")
+
+
+def test_a_key_does_not_let_one_owner_pay_alone() -> None:
+    owners = opened(Promise(1, 1e-6, queries=10), FRAMES[:2])
+    owners[1].ask(count(where=col("ill")), credits=9)
+    with pytest.raises(BudgetSpent):
+        split_rows(*owners).ask(total("income"), credits=2, key="new")
+    assert [db.remaining for db in owners] == [10, 1]
 
 
 def test_owners_must_mean_the_same() -> None:

@@ -6,8 +6,9 @@ in every table, so what a person loses is the sum over the ledgers: co-locate co
 
 from __future__ import annotations
 
+import math
 import secrets
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -15,8 +16,10 @@ import numpy as np
 
 from sulq.accounting.calibration import calibrate, meaning
 from sulq.accounting.gaussian import gaussian_epsilon
+from sulq.accounting.losses import coupling_factor
+from sulq.accounting.pricing import unit_cost
 from sulq.bars import Forecast, z_of
-from sulq.errors import BudgetSpent, InvalidQuery
+from sulq.errors import BudgetSpent, InvalidQuery, SulqError
 from sulq.federation.joining import OWN, Block, Joining
 from sulq.federation.sketches import Array, bit_total, middles
 from sulq.oracle import Answer, Oracle, Quote, credits_text
@@ -27,6 +30,7 @@ from sulq.query.vector_values import Columns, Ones, Vector
 from sulq.query.vectors import columns, ones
 from sulq.schema.columns import Number, Schema
 from sulq.schema.promise import Promise
+from sulq.wire.answers import bind_public
 
 CHECKS = 64
 """Hashed sums by which row ids are compared: a missing or doubled one passes with chance 2^-64."""
@@ -49,6 +53,7 @@ class ColumnSplit:
         self.owners, self.row, self.sketches = tuple(owners), row, sketches
         self.promise: Promise = _one_promise(owners)
         self._home: dict[str, int] = {}
+        self._begun: set[str] = set()  # keys of what failed on the way: its parts are paid
         for place, owner in enumerate(owners):
             for name in [column.name for column in owner.schema.columns]:
                 if name != row and name in self._home:
@@ -70,20 +75,17 @@ class ColumnSplit:
     @property
     def joint_promise(self) -> str:
         """What all ledgers together promise to a person, who is in every table. V.1"""
-        each = meaning(calibrate(self.promise))
         count = len(self.owners)
-        if each.mu_squared is None:
-            return f"epsilon {float(count * self.promise.epsilon):g} over {count} ledgers"
-        mu = Fraction((float(each.mu_squared) * count) ** 0.5 * (1 + 2**-40))
-        delta = count * self.promise.delta
-        epsilon = gaussian_epsilon(mu, delta)
-        return f"epsilon {epsilon:.4g}, delta {float(delta):.3g} over {count} ledgers"
+        epsilon, delta = joint_epsilon(self.promise, count), count * self.promise.delta
+        said = f", delta {float(delta):.3g}" if delta else ""
+        return f"epsilon {epsilon:.4g}{said} over {count} ledgers"
 
     def quote(self, query: object, *, credits: Any = None, **terms: Any) -> Quote:
         """Price with each owner, and the bar; free."""
         alone = self._owner_of(query)
         if alone is not None:
             return alone.quote(query, credits=credits, **terms)
+        _check_terms(terms)
         left, right = self._sides(query)
         paid = self._credits(credits, left, right)
         after = min(owner.remaining for owner in self.owners) - paid
@@ -95,14 +97,27 @@ class ColumnSplit:
         alone = self._owner_of(query)
         if alone is not None:
             return alone.ask(query, credits=credits, key=key, **terms)
+        _check_terms(terms)
         left, right = self._sides(query)
         paid = self._credits(credits, left, right)
-        if paid > self.remaining:
+        if key not in self._begun and paid > self.remaining:
             raise BudgetSpent(
                 f"this costs {credits_text(paid)} with each owner, and one has"
                 f" {credits_text(self.remaining)} left; nothing was asked"
             )
-        return Joining(self, key or secrets.token_hex(16), paid).answer(left, right)
+        key = key or secrets.token_hex(16)
+        asking = Joining(self, key, paid)
+        try:
+            return asking.answer(left, right)
+        except SulqError as error:
+            if asking.receipts or error.credits_spent != 0:
+                self._begun.add(key)
+                error.credits_spent = None  # the owners' ledgers know
+                error.add_note(
+                    f"{len(asking.receipts)} parts were answered and charged; ask this again with"
+                    f" key={key!r} and credits=Fraction({str(paid)!r}): what is paid stays paid"
+                )
+            raise
 
     def __repr__(self) -> str:
         return f"<ColumnSplit of {len(self.owners)} owners by {self.row!r}, {self.promise}>"
@@ -156,7 +171,8 @@ class ColumnSplit:
         vector = columns(list(self.blocks(right)[0].names))
         owner = self.owners[self.blocks(right)[0].owner]
         plain = outer(ones() if left is None else vector, vector)
-        return owner.quote(plain).credits / (1 if left is None else OWN)
+        bound = bind_public(plain, owner.schema, self.promise)  # whatever was asked before
+        return unit_cost(bound, calibrate(self.promise)) / (1 if left is None else OWN)
 
     def _expected(self, left: Columns | None, right: Columns, paid: Fraction) -> Array:
         """Errors for rows spread evenly over their bounds."""
@@ -208,6 +224,41 @@ class ColumnSplit:
                     f"the rows of owner {place} are not aligned: every value of {self.row} from 0"
                     " on must be there once"
                 )
+
+
+def joint_epsilon(promise: Promise, count: int) -> float:
+    """What so many ledgers of one promise keep together, at `count` times its delta.
+
+    Gaussian losses add: mu^2 is `count` times as large, and so is the samplers' distance, which
+    costs 1 + e^epsilon of the epsilon that is stated. TB.1, TB.8
+    """
+    terms, plain = calibrate(promise), math.nextafter(float(count * promise.epsilon), math.inf)
+    each = meaning(terms).mu_squared
+    if each is None:
+        return plain
+    mu = Fraction((float(each) * count) ** 0.5 * (1 + 2**-40))
+    distance = count * terms.slack_cap / coupling_factor(promise.epsilon)
+    found = float(promise.epsilon)
+    while found < plain:
+        left = count * promise.delta - distance * coupling_factor(Fraction(found))
+        if left <= 0:
+            break
+        wanted = gaussian_epsilon(mu, left)
+        if wanted <= found:
+            return found
+        found = wanted * (1 + 1e-6)
+    return plain
+
+
+def _check_terms(terms: Mapping[str, Any]) -> None:
+    """`rows` and `confidence` say nothing about sums over all rows at given credits."""
+    if unknown := sorted(terms.keys() - {"within", "confidence", "rows"}):
+        raise TypeError(f"unexpected {', '.join(unknown)}")
+    if terms.get("within") is not None:
+        raise InvalidQuery(
+            "how exact products across owners are is not known before they are asked: give credits,"
+            " the quote tells the bar"
+        )
 
 
 def _one_promise(owners: Sequence[Oracle]) -> Promise:

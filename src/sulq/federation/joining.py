@@ -156,16 +156,17 @@ class Joining:
         """sum (y + a)(z + b) = <y, z> + a sum z + b sum y + n a b, y and z about the middle."""
         rows = self.split.size or 0
         count = self.count(blocks)
+        # |y|^2 from its owner's own products, one standard error up: what the sketches themselves
+        # say of it is too small just when their product is
+        squares = np.diag(value) - 2 * shift * sums - rows * shift**2
+        squares += np.hypot(np.diag(error), 2 * shift * sums_error)
         sketches = [self._sketched(block, count) for block in blocks]
         for i, one in enumerate(blocks):
             for j, other in enumerate(blocks[:i]):
                 (u, noise_u), (v, noise_v) = sketches[i], sketches[j]
                 found = products(u, v)
-                squares = [
-                    np.maximum((part**2).mean(axis=0) - noise, 0.0)
-                    for part, noise in ((u, noise_u), (v, noise_v))
-                ]
-                errors = product_errors(found, squares[0], squares[1], (noise_u, noise_v), count)
+                sizes = squares[one.places], squares[other.places]
+                errors = product_errors(found, *sizes, (noise_u, noise_v), count)
                 a, b = shift[one.places], shift[other.places]
                 s, t = sums[one.places], sums[other.places]
                 moved = found + np.outer(a, t) + np.outer(s, b) + rows * np.outer(a, b)

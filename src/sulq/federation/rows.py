@@ -28,6 +28,7 @@ from sulq.schema.promise import Promise
 from sulq.sql.run import ask_sql, quote_sql
 from sulq.wire.answers import bind_public
 
+Asked = TypeVar("Asked")
 Found = TypeVar("Found")
 OWN = -1
 """The number of an answer whose noise is its own; stored ones count from 0."""
@@ -89,8 +90,13 @@ class RowSplit:
 
     def quote(self, query: object, *, rows: int | None = None, **terms: Any) -> Quote:
         """What each owner charges, and the bar of the sum; free."""
-        given = self._each(lambda owner: owner.quote(query, rows=rows, **terms))
+        given = _at_once(lambda owner: owner.quote(query, rows=rows, **terms), self.owners)
+        return self._quoted(query, given, rows)
+
+    def _quoted(self, query: object, given: Sequence[Quote], rows: int | None) -> Quote:
         bound = self._bound(query)
+        for owner in self.owners:  # what could not be added up is not asked
+            _scales(bind_public(query, owner.schema, self.promise), bound)
         laws = [_added(laws) for laws in zip(*(q.forecast.laws for q in given), strict=True)]
         return Quote(
             max(quote.credits for quote in given),
@@ -102,31 +108,32 @@ class RowSplit:
 
     def ask(self, query: object, *, key: str | None = None, **terms: Any) -> Answer:
         """Ask every owner and add up. Priced everywhere first: a share too small spends nothing."""
-        priced = {name: value for name, value in terms.items() if name != "key"}
-        quote = self.quote(query, **priced)
-        if not quote.affordable:
+        given = _at_once(lambda owner: owner.quote(query, **terms), self.owners)
+        quote = self._quoted(query, given, terms.get("rows"))
+        short = [place for place, each in enumerate(given) if not each.affordable]
+        if short and key is None:
             raise BudgetSpent(
                 f"this costs {credits_text(quote.credits)} with each owner, and one has"
                 f" {credits_text(quote.left_after + quote.credits)} left; nothing was asked"
             )
         key = key or secrets.token_hex(16)
-        done: list[int] = []
+        answers: dict[int, Answer] = {}
 
-        def asked(owner: Oracle) -> Answer:
-            answer = owner.ask(query, key=key, **terms)
-            done.append(1)
-            return answer
+        def asked(place: int) -> None:
+            answers[place] = self.owners[place].ask(query, key=key, **terms)
 
         try:
-            answers = self._each(asked)
+            for place in short:  # under a known key it is paid; else refused before others pay
+                asked(place)
+            _at_once(asked, [place for place in range(len(given)) if place not in short])
         except SulqError as error:
-            error.credits_spent = None if done else error.credits_spent  # the owners' ledgers know
+            error.credits_spent = None if answers else error.credits_spent  # the ledgers know
             error.add_note(
-                f"{len(done)} of {len(self.owners)} owners have answered and charged; ask again"
+                f"{len(answers)} of {len(self.owners)} owners have answered and charged; ask again"
                 f" with key={key!r}: they repeat their answer for free"
             )
             raise
-        return self._together(query, answers)
+        return self._together(query, [answers[place] for place in range(len(given))])
 
     def sql(self, text: str, **terms: Any) -> Any:
         """A SELECT over all owners' rows: `Database.sql`."""
@@ -140,11 +147,6 @@ class RowSplit:
 
     # --- adding up ------------------------------------------------------------------------------
 
-    def _each(self, verb: Callable[[Oracle], Found]) -> list[Found]:
-        """All owners at once: they may be far away."""
-        with ThreadPoolExecutor(len(self.owners)) as pool:
-            return list(pool.map(verb, self.owners))
-
     def _bound(self, query: object) -> BoundQuery:
         return bind_public(query, self.schema, self.promise)
 
@@ -152,7 +154,7 @@ class RowSplit:
         bound = self._bound(query)
         size = self.size
         most = None if size is None else size * self.schema.max_rows
-        scales = [_scales(answer, bound) for answer in answers]
+        scales = [_scales(answer.bound, bound) for answer in answers]
         each = [
             [value * scale[place % len(scale)] for place, value in enumerate(answer.values)]
             for answer, scale in zip(answers, scales, strict=True)
@@ -174,6 +176,12 @@ class RowSplit:
             promise=self.promise,
             reading=_shaped(derived, values, most, answers[0]) if shared and derived else None,
         )
+
+
+def _at_once(verb: Callable[[Asked], Found], asked: Sequence[Asked]) -> list[Found]:
+    """Owners may be far away."""
+    with ThreadPoolExecutor(max(1, len(asked))) as pool:
+        return list(pool.map(verb, asked))
 
 
 def _shaped(derived: Derivation, values: Sequence[int], most: int | None, like: Answer) -> Reading:
@@ -230,10 +238,10 @@ def _facts(schema: Schema) -> dict[str, Any]:
     return {k: v for k, v in schema.to_json().items() if k not in ("bits", "at_most")}
 
 
-def _scales(answer: Answer, bound: BoundQuery) -> list[Fraction]:
+def _scales(own: BoundQuery | None, bound: BoundQuery) -> list[Fraction]:
     """One step of an owner's grid in steps of the common one, by term."""
-    assert answer.bound is not None  # noqa: S101
-    pairs = list(zip(answer.bound.terms, bound.terms, strict=True))
+    assert own is not None  # noqa: S101
+    pairs = list(zip(own.terms, bound.terms, strict=True))
     if any(mine.middle != common.middle for mine, common in pairs):
         raise InvalidQuery(
             "the owners' grids have different middles for this question: declare bounds whose"
