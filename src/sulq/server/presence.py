@@ -62,7 +62,7 @@ class Serving:
         if (served := self.tables.get(table)) is None:
             raise Refused(
                 f"the server at {self.url} holds the ledger but does not serve {table!r};"
-                " start it again with this table"
+                " start it again with this table, or stop it: revoke and close need no rows"
             )
         return f"/v1/tables/{quote(served, safe='')}"
 
