@@ -61,7 +61,7 @@ def test_it_is_found_by_the_ledgers_path_and_says_what_is_wrong(server, tmp_path
         for path in (ledger, tmp_path / "same.ledger"):
             found = serving(path)
             assert found is not None and found.path("people") == "/v1/tables/people"
-        with pytest.raises(Refused, match="does not serve 'others'.*or stop it"):
+        with pytest.raises(Refused, match=r"does not serve 'others'.*or stop it"):
             found.path("others")
         with pytest.raises(InvalidQuery, match="got the name"):
             found.request("POST", "/v1/tables/people/grants", {"name": "a/b", "credits": 1})
