@@ -46,7 +46,7 @@ def test_a_failure_is_one_word_too(sulq, few, monkeypatch):
 
 
 def test_too_few_are_refused(sulq):
-    assert "there is no ledger" in sulq("audit", "--replay").err
+    assert "not published yet" in sulq("audit", "--replay").err
     ask()
     reply = sulq("audit", "--replay")
     assert (reply.code, reply.out) == (3, "")

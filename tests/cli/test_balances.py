@@ -47,9 +47,16 @@ def test_the_owner_sees_how_many_have_spent_how_much(policy):
     shown = run("balances")
     assert f"{old}" in shown.stdout and "90 to 100 %" in shown.stdout
     told = run("ledger", "--json")
+    assert [line["credits"] for line in json.loads(told.stdout)["last"]] == [1] * 5
     assert json.loads(told.stdout)["individual"] is True
     assert not {str(people) for people in said["people"] if people} & set(told.stdout.split())
     assert "balance of their own, secret" in " ".join(run("ledger").stdout.split())
+
+
+def test_looking_at_balances_publishes_nothing(policy):
+    found = run("balances")
+    assert found.exit_code == 3 and "not published yet" in found.output
+    assert not (policy.parent / "people.ledger").exists()
 
 
 def test_a_table_with_one_account_for_all_has_no_balances(policy):

@@ -179,7 +179,7 @@ def test_two_tables_need_a_name(sulq):
     with Path("sulq.toml").open("a") as file:
         file.write(POLICY.replace("people", "folk"))
     reply = sulq("ask", "count")
-    assert (reply.code, "['folk', 'people']" in reply.err) == (2, True)
+    assert (reply.code, "declares folk, people" in reply.err) == (2, True)
 
 
 def test_missing_source_is_named(sulq):

@@ -100,3 +100,25 @@ def test_the_ledger_shows_a_population(sulq):
     assert (found["name"], found["tables"]) == ("town", ["people"])
     assert found["spent"] == pytest.approx(5, rel=1e-6)
     assert "joint promise" in sulq("ledger").out
+
+
+def test_looking_at_a_second_table_of_a_ledger_publishes_nothing(sulq):
+    assert sulq("ask", "count", "--where", "smoker").code == 0
+    duckdb.sql("COPY (SELECT * FROM 'people.parquet' LIMIT 300) TO 'few.parquet'")
+    second = POLICY.replace("[people]", "[few]").replace('"people.parquet"', '"few.parquet"')
+    with Path("sulq.toml").open("a") as policy:
+        policy.write(second)
+    events = sulq("verify", "people", "--json").json["events"]
+    assert "ready to publish" in sulq("check", "few").out
+    assert "not published yet" in sulq("quote", "few", "count", "--where", "smoker").err
+    assert "not published yet" in sulq("audit", "few", "--replay").err
+    assert sulq("grant", "few", "ann").code == 2
+    assert sulq("verify", "people", "--json").json["events"] == events
+    assert "published few" in sulq("ask", "few", "count", "--where", "smoker").err
+    assert "published (ledger" in sulq("check", "few").out
+    assert "declares few, people" in sulq("check").err
+
+
+def test_outside_says_that_it_publishes(sulq):
+    said = sulq("outside", "--credits", "4", "--reason", "yearbook", "--yes")
+    assert (said.code, "published people" in said.err) == (0, True)

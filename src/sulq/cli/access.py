@@ -63,7 +63,7 @@ def grant(
     """Give somebody a share of the lifetime budget and a token. The token is printed once."""
     from sulq.cli.opening import opened
     from sulq.errors import InvalidQuery
-    from sulq.ledger.inspection import is_there
+    from sulq.ledger.inspection import is_published
     from sulq.server.access import Access
     from sulq.server.grants import give
     from sulq.server.presence import serving
@@ -75,7 +75,8 @@ def grant(
             f"want [TABLE] ANALYST CREDITS, or NAME --credits, got {' '.join(words)!r:.60}"
         )
     terms, name = _terms(said, role, days, rate), rest[0]
-    if terms.credits is None and not is_there(source.ledger_path):  # a token publishes nothing
+    known = is_published(source.ledger_path, source.name)
+    if terms.credits is None and not known:  # a token publishes nothing
         raise InvalidQuery(
             f"{source.name} is not published yet: give an analyst a share first, [TABLE] ANALYST"
             " CREDITS, or start `sulq serve`"

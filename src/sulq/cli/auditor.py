@@ -86,7 +86,7 @@ def ledger(
     statement = found.statements[source.name]
     promise = Promise.from_json(json.loads(statement.facts["promise"]))
     means = meaning(calibrate(promise))
-    questions = recent_questions(source.ledger_path, source.name, last)
+    questions = recent_questions(source.ledger_path, source.name, last, statement.individual)
     if as_json:
         show_json({**_statement_json(statement, promise, means), "last": questions})
         return

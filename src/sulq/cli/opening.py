@@ -12,7 +12,7 @@ from sulq.cli.screen import promise_text, talk
 from sulq.database import Database
 from sulq.errors import InvalidQuery, Refused, UnsafeExactly
 from sulq.exact import Assumptions
-from sulq.ledger.inspection import inspect, is_there
+from sulq.ledger.inspection import inspect, is_published, is_there
 from sulq.ledger.places import place_name
 from sulq.policy import TablePolicy, read_policy
 from sulq.query.statistics import Statistic
@@ -27,9 +27,8 @@ def chosen(policy: Path, words: Sequence[str]) -> tuple[TablePolicy, list[str]]:
         return tables[words[0]], list(words[1:])
     if len(tables) == 1:
         return next(iter(tables.values())), list(words)
-    raise InvalidQuery(
-        f"say which table first: {policy} declares {sorted(tables)}, got {list(words)[:1]}"
-    )
+    got = f", and {words[0]!r:.40} is none of them" if words else ""
+    raise InvalidQuery(f"say which table first: {policy} declares {', '.join(sorted(tables))}{got}")
 
 
 def asked_of(policy: Path, words: Sequence[str]) -> tuple[TablePolicy, list[str]]:
@@ -56,7 +55,7 @@ def named(policy: Path, name: str | None) -> TablePolicy:
 def opened(table: TablePolicy) -> Iterator[Database]:
     """The table on its ledger; published if it never was. Grants of the policy are given once."""
     path = table.ledger_path
-    new = not is_there(path)
+    new = not is_published(path, table.name)
     menu = _menu(table)
     _check_grants(table)
     if new and menu:
@@ -81,8 +80,7 @@ def _check_grants(table: TablePolicy) -> None:
     try:
         table.check_grants()
     except InvalidQuery:
-        path = table.ledger_path
-        if not is_there(path) or table.name not in inspect(path).statements:
+        if not is_published(table.ledger_path, table.name):
             raise
 
 
@@ -131,7 +129,7 @@ def exact_outlook(table: TablePolicy) -> dict[str, object]:
         return {"on": False}
     menu = _menu(table)
     try:
-        if is_there(table.ledger_path):
+        if is_published(table.ledger_path, table.name):
             with opened(table) as database:
                 said = _exactly_said(database, menu)
         else:
@@ -171,7 +169,7 @@ def _menu(table: TablePolicy) -> list[list[Statistic]]:
 @contextmanager
 def quoting(table: TablePolicy) -> Iterator[Database]:
     """The table for questions about prices: looking publishes nothing."""
-    if is_there(table.ledger_path):
+    if is_published(table.ledger_path, table.name):
         with opened(table) as database:
             yield database
         return

@@ -13,7 +13,7 @@ from typing import Any
 from sulq.accounting.losses import CREDIT
 from sulq.cli.screen import credits_text
 from sulq.errors import Refused
-from sulq.ledger.charges import from_json
+from sulq.ledger.charges import from_json, loss_from_json
 from sulq.ledger.inspection import verified_rows
 from sulq.ledger.places import is_shared
 from sulq.ledger.sqlite import SqliteStore
@@ -23,12 +23,16 @@ from sulq.query.spelling import question_text
 LONGEST = 120
 
 
-def recent_questions(path: Path | str, table: str, most: int) -> list[dict[str, Any]]:
-    """The newest charges, oldest first: who asked what, in canonical spelling, for how much."""
+def recent_questions(
+    path: Path | str, table: str, most: int, individual: bool = False
+) -> list[dict[str, Any]]:
+    """The newest charges, oldest first: who asked what, in canonical spelling, for how much.
+
+    With individual accounting people pay by what they add; told is the most that one can."""
     rows = verified_rows(path) if is_shared(path) else _copied_rows(path)
     bodies = ((row.seq, json.loads(row.body)) for row in rows)
     charges = (
-        _line(number, body)
+        _line(number, body, individual)
         for number, body in bodies
         if body["kind"] in ("charge", "release") and body["table"] == table
     )
@@ -52,8 +56,10 @@ def _copied_rows(path: Path | str) -> list[Row]:
             store.close(tidy=False)
 
 
-def _line(number: int, body: dict[str, Any]) -> dict[str, Any]:
+def _line(number: int, body: dict[str, Any], individual: bool) -> dict[str, Any]:
     most = max((part.loss.credits for part in from_json(body["charges"])), default=0)
+    if individual:
+        most = loss_from_json(body["share"]).credits
     credits = Fraction(most, CREDIT)
     return {
         "number": number,

@@ -30,7 +30,7 @@ from sulq.demo import own_state
 from sulq.engines.engine import open_engine
 from sulq.errors import InvalidQuery, Refused
 from sulq.ledger.book import Files
-from sulq.ledger.inspection import Inspection, copy_ledger, inspect, is_there
+from sulq.ledger.inspection import Inspection, copy_ledger, inspect, is_published
 from sulq.ledger.places import is_shared, place_name
 from sulq.ledger.recovery import Recovery, recover
 from sulq.policy import TablePolicy
@@ -133,7 +133,7 @@ class Review:
             print()
         rows = "" if self.rows is None else f", {self.rows:,} {self.whom}"
         verdict = "ready to publish" if self.ready else "not ready"
-        if is_there(self.policy.ledger_path):
+        if is_published(self.policy.ledger_path, self.policy.name):
             verdict = f"published (ledger {place_name(self.policy.ledger_path)})"
         print(f"{self.policy.name}: {verdict}{rows}")
         print(f"promise: {promise_text(self.policy.promise, self.policy.unit)}")
@@ -331,7 +331,8 @@ def run_recovery(
         _confirm(expected)
     _tell(_recovered(policy, policy.ledger_path, receipts), dry_run=False, as_json=as_json)
     if ended := end_tokens(_seen(policy.ledger_path, policy.name).ledger):
-        talk(f"{ended} tokens for this ledger's tables were ended; `sulq grant` gives new ones")
+        what = "1 token" if ended == 1 else f"{ended} tokens"
+        talk(f"ended: {what} for this ledger's tables; `sulq grant` gives new ones")
 
 
 def _tell(outcome: Outcome, *, dry_run: bool, as_json: bool) -> None:

@@ -57,7 +57,7 @@ def outside(
 ) -> None:
     """Book a release about the same people that was made elsewhere, beyond the cap too."""
     from sulq.account import exceeded
-    from sulq.cli.opening import database_of, named
+    from sulq.cli.opening import named, opened
     from sulq.errors import InvalidQuery, Refused
     from sulq.server.presence import serving
 
@@ -71,7 +71,7 @@ def outside(
         )
     said = f"{credits} credits" if epsilon is None else f"epsilon {epsilon}, delta {delta}"
     confirm(f"A release of {said} is booked on {source.name} for good.", yes)
-    with database_of(source, source.ledger_path) as database:
+    with opened(source) as database:
         booked = database.charge_outside(credits, epsilon=epsilon, delta=delta, reason=reason)
         statement = database.statement().statement
     beyond = exceeded(statement, source.promise)

@@ -115,6 +115,7 @@ def run(
         def published(table: TablePolicy) -> Database:
             return charging_for_time(stack.enter_context(opened(table)), settings)
 
+        talk(f"opening {', '.join(table.name for table in policies)}")
         tables = Tables({table.name: published(table) for table in policies}, published, policy)
 
         def told(now: Started) -> None:
@@ -129,6 +130,8 @@ def run(
             if sys.stdout.isatty() if open_browser is None else open_browser:
                 webbrowser.open(now.link)
 
+        if pacing and delay is None:
+            talk("measuring on made-up rows how fast this machine is: some seconds, or a minute")
         serve_tables(
             tables,
             where,

@@ -50,8 +50,8 @@ def check_source(engine: Engine) -> None:
     """Before a charge: the source must be what was opened."""
     if not engine.unchanged():
         raise Refused(
-            "the data file has changed since it was opened; restore it, or publish the new"
-            " version. Nothing was charged"
+            "the data has changed since it was opened; restore it, or if it got new rows,"
+            " `sulq grow` it and open it again. Nothing was charged"
         )
 
 

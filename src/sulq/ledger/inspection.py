@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import tempfile
 import time
@@ -84,6 +85,23 @@ def is_there(path: str | Path) -> bool:
             return next(iter(store.rows()), None) is not None
     except NoLedger:
         return False
+
+
+def is_published(path: str | Path, table: str) -> bool:
+    """True if a ledger at this place has the table; others may be all it has. Verifies nothing."""
+    book = opened(path)
+    if book is not None:
+        return book.read(lambda: _has(book.rows(), table))
+    if not is_there(path):
+        return False
+    with suppress(Refused), _looked_at(path) as store:  # as in `inspect`
+        return _has(store.rows(), table)
+    return table in inspect(path).statements
+
+
+def _has(rows: Iterable[Row], table: str) -> bool:
+    bodies = (json.loads(row.body) for row in rows if '"kind":"table"' in row.body)
+    return any(body["kind"] == "table" and body["table"] == table for body in bodies)
 
 
 def _inspect_copy(path: str | Path) -> Inspection:
