@@ -163,11 +163,11 @@ def test_a_ledger_knows_its_table_again(tmp_path: Path) -> None:
 def test_an_error_of_spark_is_a_constant(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """A cast that quotes the cell, and a worker that does."""
+    """A function that quotes the cell, and a worker that does."""
     engine: Any = open_engine(spark_url(folder_of(tmp_path)), SCHEMA)
 
-    def cast(session: Any) -> list[int]:
-        session.sql("SELECT sum(CAST(secret AS BIGINT)) FROM source_rows").collect()
+    def quoting(session: Any) -> list[int]:
+        session.sql("SELECT max(CAST(raise_error(secret) AS STRING)) FROM source_rows").collect()
         return [0]
 
     def raising(batches: Any) -> Any:
@@ -183,7 +183,7 @@ def test_an_error_of_spark_is_a_constant(
         failing.collect()
         return [0]
 
-    for work in (cast, worker):
+    for work in (quoting, worker):
         monkeypatch.setattr(engine, "_work", lambda _, work=work: work)
         with pytest.raises(EngineFailed) as caught:
             engine.exact_sums(COUNT)
