@@ -115,18 +115,21 @@ def grouped(cells: int) -> tuple[Schema, Any, str]:
     return schema, bind(question, schema).sums, raw
 
 
-def people(folder: Path, rows: int) -> Path:
-    """The table as Parquet, written once."""
-    draws = ", ".join(
-        f"(hash(i, {k}) % 1000)::DOUBLE / 1000 AS {name}" for k, name in enumerate(WIDE)
+def people(folder: Path, rows: int, wide: bool = True) -> Path:
+    """The table as Parquet, written once; it need not have the columns of moments."""
+    draws = "".join(
+        f", (hash(i, {k}) % 1000)::DOUBLE / 1000 AS {name}" for k, name in enumerate(WIDE)
     )
+    whole = folder / f"people-{rows}.parquet"
+    if not wide and not whole.exists():
+        draws, whole = "", folder / f"people-{rows}-narrow.parquet"
     return _written(
-        folder / f"people-{rows}.parquet",
+        whole,
         "SELECT (hash(i, 20) % 1100000)::DOUBLE / 10000 AS age,"
         " CASE WHEN hash(i, 21) % 50 = 0 THEN NULL"
         " ELSE (hash(i, 22) % 30000000)::DOUBLE / 100 END AS income,"
-        " 'region ' || (hash(i, 23) % 50) AS region, 'shop ' || (hash(i, 24) % 500) AS shop,"
-        f" {draws} FROM range({rows}) t(i)",
+        " 'region ' || (hash(i, 23) % 50) AS region, 'shop ' || (hash(i, 24) % 500) AS shop"
+        f"{draws} FROM range({rows}) t(i)",
     )
 
 

@@ -128,7 +128,7 @@ def _engine(results: Results, part: str) -> str:
             for line in other
         ]  # fmt: skip
         parts.append(table(("besides", "rows", "ours", "to raw"), cells))
-    parts.append(_flat(kinds))
+    parts += [_flat(kinds), *_opening(lines)]
     return "\n".join(parts)
 
 
@@ -149,6 +149,21 @@ def _flat(kinds: list[Line]) -> str:
         if spread:
             found.append(f"over {what} by a factor of at most {max(spread):.2f}")
     return f"Of one kind the ratio to raw moves {' and '.join(found)}.\n" if found else ""
+
+
+def _opening(lines: list[Line]) -> list[str]:
+    """What opening a table takes, and which questions there was no time for."""
+    opened = [
+        f"{duration(line['ours'])} for {line['rows']:,} rows" for line in lines if line["kind"] == "opening"
+    ]  # fmt: skip
+    said = []
+    if opened:
+        said.append(f"Opening a table reads every declared column once: {', '.join(opened)}.")
+    said += [
+        f"Not asked at {line['rows']:,} rows, which would take too long: {', '.join(line['names'])}."
+        for line in lines if line["kind"] == "unasked" and line["names"]
+    ]  # fmt: skip
+    return [" ".join(said) + "\n"] if said else []
 
 
 def _above(results: Results) -> str:
@@ -262,8 +277,8 @@ def _simulation(part: dict[str, Any] | None) -> str:
         cost = of("spark costs")[0]
         found += [
             f"**One query over 10^12 rows.** Measured: a row costs a core {1e9 * cost['row']:.1f} ns (clipped sum, ours; {cost['ratio']:.2f} of raw Spark),"
-            f" a further task the driver {1000 * cost['task']:.1f} ms, the smallest query {duration(cost['start'])}. Local mode cannot tell the driver's share of a task"
-            " from the executor's (opening a file): all of it is put on the driver, which is on the safe side.\n",
+            f" a further file a core {duration(cost['file'])}, a further task the driver {duration(cost['task'])}, the smallest query {duration(cost['start'])}."
+            " In local mode the driver's share of a task cannot be told from the executor's: all of an empty task is put on the driver, which is on the safe side.\n",
             table(
                 ("cores", "tasks", "a query takes", "cores busy", "driver alone", "first bottleneck"),
                 [
@@ -279,33 +294,37 @@ def _simulation(part: dict[str, Any] | None) -> str:
             (name, f"{value:,.0f}") for name, value in demand.items() if name.startswith("cores")
         ]
         first = max((value, name) for name, value in demand.items() if name.startswith("cores"))[1]
-        kept = [line for line in of("ledger") if not line["keeps_up"]]
+        late = [line for line in of("ledger") if not line["keeps_up"]]
+        full = demand["capacity"] / demand["offered"]
         found += [
             f"**10^6 analysts.** They ask {demand['rate']:,.0f} questions in the busiest second. A promise is one account, so a table's ledger is one"
             f" shard and cannot be split; tables can. Measured: a turn takes {duration(cost['turn'])}, each further charge in it {duration(cost['charge'])}.\n",
             table(
                 ("table of rank", "charges offered", "p50 wait", "p99 wait", "keeps up"),
                 [
-                    (line["rank"], f"{line['offered']:,.0f} /s", duration(line["p50"]), duration(line["p99"]),
+                    (f"{line['rank']:,}", f"{line['offered']:,.3g} /s", duration(line["p50"]), duration(line["p99"]),
                      "yes" if line["keeps_up"] else "no")
                     for line in of("ledger")
                 ],
             ),
             table(("needed in the busiest second", ""), [*needs, ("ledger, GB a day", f"{demand['gigabytes']:,.1f}")]),
             f"**The first bottleneck is {first.removeprefix('cores for ')}**: 10^12 rows in {_number(assumed['tables'])} tables mean {duration(demand['scan'])} of a core for a"
-            " question. Stored answers (repeats, unions and differences are free) and questions asked as one plan (one pass for all) come first; cores"
-            " second. "
-            + (
-                f"The next one is the ledger of the {'table' if len(kept) == 1 else f'{len(kept)} tables'} asked most, which cannot keep up: one promise is one"
-                " sequence of turns. Remedies: plans (one charge for many questions), larger turns, a faster disk; splitting the table into"
-                " strata or owners with promises of their own."
-                if kept
-                else "Every ledger keeps up."
-            )
-            + " Then comes the promise itself: the table asked most gets about 10^9 questions a year. With all of them at (1, 1e-6)"
-            " a count has a standard error of about 130,000, 0.13 % of a table of 10^8 rows; nothing but free answers makes that last for a second year.\n",
+            f" question, {_about(demand['cores for reading rows, every question a pass'])} cores in the busiest second against {demand['cores for HTTP, prices, noise']:,.0f} for"
+            " everything else. Stored answers (repeats, unions and differences are free) and questions asked as one plan (one pass for all) come first; cores"
+            f" second. **The next one is the ledger of the table asked most**: one promise is one sequence of turns, at most {_about(demand['capacity'])} charges a second,"
+            f" of which {demand['offered']:,.0f} are asked for; "
+            + ("it cannot keep up." if late else f"it is full at {full:.1f} times as many analysts.")
+            + " Remedies: plans (one charge for many questions), larger turns, a faster disk; splitting the table into strata or owners with promises of"
+            f" their own. **Then the promise itself**: the table asked most gets {_about(demand['year'])} questions a year. With all of them at (1, 1e-6) together, a"
+            f" count has a standard error of {_about(demand['error'])}, {100 * demand['error'] / demand['rows']:.2g} % of a table of {demand['rows']:,.0f} rows; nothing but free answers makes"
+            " that last for a second year.\n",
         ]  # fmt: skip
     return "\n".join(found)
+
+
+def _about(value: float) -> str:
+    """To three figures."""
+    return f"{float(f'{value:.3g}'):,.0f}"
 
 
 def _number(value: object) -> str:

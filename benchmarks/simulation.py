@@ -57,11 +57,12 @@ def measure(folder: Path, full: bool, results: Path) -> list[Line]:
 
 
 def spark_costs(known: dict[str, Any]) -> dict[str, float] | None:
-    """Seconds of a core for a row (clipped sum, ours) and of the driver for a task."""
+    """Seconds of a core for a row (clipped sum, ours) and for a file, of the driver for a task."""
     lines = [one for one in known.get("spark", {}).get("lines", []) if "missing" not in one]
     sums = [one for one in lines if one.get("kind") == "clipped sum"]
     parts = [one for one in lines if one.get("kind") == "partitions"]
-    if len(parts) < 2 or not sums:
+    empty = [one for one in lines if one.get("kind") == "empty tasks"]
+    if len(parts) < 2 or len(empty) < 2 or not sums:
         return None
     largest = max(sums, key=lambda one: one["rows"])
     smallest = min(sums, key=lambda one: one["rows"])
@@ -69,21 +70,27 @@ def spark_costs(known: dict[str, Any]) -> dict[str, float] | None:
         row = largest["ours"] / largest["rows"]
     else:
         row = (largest["ours"] - smallest["ours"]) / (largest["rows"] - smallest["rows"])
-    few, most = min(parts, key=lambda one: one["tasks"]), max(parts, key=lambda one: one["tasks"])
-    task = (most["ours"] - few["ours"]) / (most["tasks"] - few["tasks"])
+    task, cores = max(_slope(empty), 1e-5), largest["threads"]
     return {
-        "row": max(row, 1e-12) * largest["threads"],
-        "task": max(task, 2e-4),  # below 0.2 ms the difference is noise
+        "row": max(row, 1e-12) * cores,
+        "file": max(_slope(parts) - task, 0.0) * cores,
+        "task": task,
         "start": min(one["ours"] for one in sums),
         "ratio": largest["ours"] / largest["raw"],
     }
+
+
+def _slope(lines: list[Line]) -> float:
+    """Seconds for one more task."""
+    few, most = (pick(lines, key=lambda one: one["tasks"]) for pick in (min, max))
+    return float((most["ours"] - few["ours"]) / (most["tasks"] - few["tasks"]))
 
 
 def _query(costs: dict[str, float], cores: int) -> Line:
     """List scheduling: a core that is free takes the next task that the driver has started."""
     chance = random.Random(1)
     tasks = ROWS // PARTITION
-    mean = costs["row"] * PARTITION
+    mean = costs["row"] * PARTITION + costs["file"]
     free = [0.0] * cores
     end = begun = busy = 0.0
     for _ in range(tasks):
@@ -94,13 +101,18 @@ def _query(costs: dict[str, float], cores: int) -> Line:
         end, busy = max(end, done), busy + takes
     seconds = end + costs["start"]
     driver, scan = tasks * costs["task"], busy / cores
+    last = seconds - max(driver, scan)  # after the mean core is done, or the last task begun
     return {
         "cores": cores,
         "tasks": tasks,
         "seconds": seconds,
         "busy": busy / (cores * seconds),
         "driver": driver,
-        "bottleneck": "the driver that starts tasks" if driver > scan else "cores that read rows",
+        "bottleneck": max(
+            (scan, "cores that read rows"),
+            (driver, "the driver that starts tasks"),
+            (last, "the slowest tasks"),
+        )[1],
     }
 
 
@@ -170,10 +182,16 @@ def _turns(
 
 
 def _demand(ledger: dict[str, float], spark: dict[str, float]) -> Line:
-    """What the busiest second needs of everything, in machines' terms."""
+    """What the busiest second needs of everything, in machines' terms; and the promise."""
     rate = _rate()
     tables = int(str(ASSUMED["tables"]))
     scan = spark["row"] * ROWS / tables  # all rows together are 10^12
+    most = int(str(ASSUMED["most charges in one turn of a ledger"]))
+    hours = float(str(ASSUMED["hours of a day in which analysts work"]))
+    busiest = float(str(ASSUMED["the busiest second over the mean one"]))
+    day = rate / busiest * 3600 * hours
+    first = 1 / sum(1 / rank for rank in range(1, tables + 1))  # the share of the table asked most
+    year = 365 * day * first
     needs = {
         "cores for HTTP, prices, noise": rate * ledger["cpu"],
         "cores for reading rows, every question a pass": rate * scan,
@@ -182,6 +200,26 @@ def _demand(ledger: dict[str, float], spark: dict[str, float]) -> Line:
     return {
         "rate": rate,
         "scan": scan,
-        "gigabytes": rate * 3600 * 10 * ledger["bytes"] / 5 / 1e9,
+        "gigabytes": day * ledger["bytes"] / 1e9,
+        "capacity": most / (ledger["turn"] + (most - 1) * ledger["charge"]),
+        "offered": rate * first,
+        "year": year,
+        "error": deviation(1.0, 1e-6) * math.sqrt(year),
+        "rows": ROWS / tables,
         **needs,
     }
+
+
+def deviation(epsilon: float, delta: float) -> float:
+    """The Gaussian noise of one count at (epsilon, delta): that of n together is sqrt(n) times."""
+
+    def spent(sigma: float) -> float:
+        at = 1 / (2 * sigma)
+        above, below = (math.erfc((epsilon * sigma + s * at) / math.sqrt(2)) / 2 for s in (-1, 1))
+        return above - math.exp(epsilon) * below
+
+    low, high = 1e-3, 1e6
+    for _ in range(200):
+        middle = (low + high) / 2
+        low, high = (low, middle) if spent(middle) <= delta else (middle, high)
+    return high

@@ -60,6 +60,19 @@ def test_flatness_is_the_widest_spread_of_one_kind() -> None:
     assert "over rows by a factor of at most 1.25" in page.document({"duckdb": part(*lines)})
 
 
+def test_opening_and_what_was_not_asked_are_told() -> None:
+    lines = [
+        {"kind": "opening", "rows": 1_000, "ours": 2.5},
+        asked("filtered count", 1_000, 1.0),
+        {"kind": "unasked", "rows": 10_000, "names": ["clipped sum", "filtered mean"]},
+    ]
+    text = page.document({"spark": part(*lines)})
+    assert "Opening a table reads every declared column once: 2.5 s for 1,000 rows." in text
+    assert (
+        "Not asked at 10,000 rows, which would take too long: clipped sum, filtered mean." in text
+    )
+
+
 @pytest.mark.parametrize(
     ("cold", "said"),
     [
