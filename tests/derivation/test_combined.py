@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.derivation.test_store import DOMAIN, bound, store_of, sums
+from tests.derivation.test_store import DOMAIN, bound, put, store_of, sums
 
 from sulq import cdf, col, count, histogram, mean, total, variance
 from sulq.derivation.combined import read_derived
@@ -53,7 +53,7 @@ def derived(stored: list[Any], asked: Any, spread: float) -> Derivation:
         laws = tuple(
             DiscreteGaussian(Fraction(round((spread * t.fine_unit) ** 2))) for t in each.terms
         )
-        store.add(number, each.text, each.digest, laws, tuple(each.lifted(sums(each, PEOPLE))))
+        put(store, number, each, laws, tuple(each.lifted(sums(each, PEOPLE))))
     found = store.derive(bound(asked))
     assert found is not None
     return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from fractions import Fraction
 from itertools import product
 from typing import Any
@@ -27,7 +28,7 @@ from sulq import (
     when,
 )
 from sulq.derivation.estimates import Derivation
-from sulq.derivation.store import AnswerStore
+from sulq.derivation.store import AnswerStore, Stored
 from sulq.exact.consequences import consequence
 from sulq.exact.rows import adds
 from sulq.noise.distributions import DiscreteGaussian, DiscreteLaplace, NoNoise
@@ -113,7 +114,7 @@ def store_of(
     """Answers without noise in the values, and with it in the laws: the noise-free oracle."""
     public = (lambda name: SCHEMA[name].public) if neighbours == "replace" else None
     store = AnswerStore(
-        lambda text: bind(SumQuery.from_json(json.loads(text)), SCHEMA, neighbours), public
+        lambda text: bind(SumQuery.from_json(json.loads(text)), SCHEMA, neighbours), public, Shelf()
     )
     for number, asked in enumerate(stored, start=1):
         laws = tuple(
@@ -123,8 +124,24 @@ def store_of(
         values = asked.lifted(sums(asked, rows))
         if noise is not None:
             values = [value + noise(laws[i % len(laws)]) for i, value in enumerate(values)]
-        store.add(number, asked.text, asked.digest, laws, tuple(values))
+        put(store, number, asked, laws, tuple(values))
     return store
+
+
+class Shelf(dict[int, Stored]):
+    """In place of a ledger."""
+
+    def read(self, numbers: Sequence[int]) -> list[Stored]:
+        return [self[number] for number in numbers]
+
+    def draws(self, digest: str) -> list[int]:
+        return [number for number, stored in self.items() if stored.digest == digest]
+
+
+def put(store: AnswerStore, number: int, asked: BoundQuery, laws: Any, values: Any) -> None:
+    assert isinstance(store._shelf, Shelf)
+    store._shelf[number] = Stored(number, asked.text, asked.digest, laws, values)
+    store.add(number, asked.text, asked.digest)
 
 
 def sums(asked: BoundQuery, rows: list[dict[str, Any]]) -> list[int]:
@@ -234,10 +251,11 @@ def test_values_that_no_question_tells_apart_are_one_piece() -> None:
     wide = Schema(Category("code", names), Flag("ill"))
     north = col("code").isin(names[:1_400])  # times NULL, no and yes: above MOST_PIECES
     region = when(north).then(when(col("code") == "c0000").then(0).otherwise(1)).otherwise(2)
-    store = AnswerStore(lambda text: bind(SumQuery.from_json(json.loads(text)), wide), None)
+    read = lambda text: bind(SumQuery.from_json(json.loads(text)), wide)  # noqa: E731
+    store = AnswerStore(read, None, Shelf())
     asked = bind(histogram(region, edges=[0, 1, 2, 3], where=col("ill")), wide)
     law = DiscreteGaussian(Fraction(asked.terms[0].fine_unit ** 2))
-    store.add(1, asked.text, asked.digest, (law,), (1, 2, 3))
+    put(store, 1, asked, (law,), (1, 2, 3))
     found = store.derive(bind(count(where=north & col("ill")), wide))
     assert found is not None and {s.place for s in found.estimates[0]} == {0, 1}
 
@@ -286,7 +304,7 @@ def test_equal_questions_are_averaged_by_precision_exactly() -> None:
     asked = bound(count(where=col("ill")))
     store = store_of([asked], DOMAIN)
     size = Fraction(asked.terms[0].fine_unit ** 2)
-    store.add(2, asked.text, asked.digest, (DiscreteGaussian(size / 3),), (0,))
+    put(store, 2, asked, (DiscreteGaussian(size / 3),), (0,))
     found = store.derive(asked)
     assert found is not None and found.exact
     assert found.variance(0) == size / 4  # 1 / (1 + 3)
@@ -361,7 +379,7 @@ def test_laplace_sums_keep_their_own_tails() -> None:
     scale = Fraction(stored[0].terms[0].fine_unit)
     for number, asked in enumerate(stored, start=1):
         law = DiscreteLaplace(scale * number)
-        store.add(number, asked.text, asked.digest, (law,), (0,))
+        put(store, number, asked, (law,), (0,))
     found = store.derive(bound(count(where=col("job").isin(["a", "b"]))))
     assert found is not None and found.laws() is None
     random = np.random.default_rng(5)

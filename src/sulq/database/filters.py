@@ -116,7 +116,7 @@ class Filters:
 
     def sums(self, ledger: Journal, entry: Entry) -> list[int]:
         """The sums of a charged entry over those whose balance allowed it."""
-        origin = ledger._table.by_seq[entry.seq].seq  # a repeat stands for the first charge
+        origin = ledger._table.at(entry.seq).seq  # a repeat stands for the first charge
         with self._lock:
             past = self._known(ledger)
             found = self._waiting.pop(origin, None)
@@ -257,7 +257,7 @@ def _charges(ledger: Journal, after: int, until: int) -> Iterator[tuple[Entry, b
             if desk is None or entry is None:
                 found.append((row.seq, None, False))
                 continue
-            record = desk.table.by_seq[row.seq]
+            record = desk.table.at(row.seq)
             if record.release or record.lost or record.old:
                 raise Refused("this ledger has charges that individual accounting cannot follow")
             reads = record.seq == row.seq and sources_of(entry.noise) is None

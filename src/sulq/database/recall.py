@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import threading
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -17,11 +16,15 @@ import numpy as np
 from sulq.accounting.calibration import Calibration
 from sulq.accounting.losses import Loss
 from sulq.accounting.pricing import COARSE, Price, fine_bits, laws_of, price, stored_price
+from sulq.database.shelf import Shelf
 from sulq.derivation.estimates import Derivation, exact_variance, sources_of
+from sulq.derivation.numbers import Numbered
+from sulq.derivation.recent import Recent
 from sulq.derivation.store import AnswerStore
 from sulq.engines.engine import Engine, check_read, check_source
-from sulq.errors import InvalidQuery, Refused
+from sulq.errors import InvalidQuery
 from sulq.ledger.budgets import OWNER
+from sulq.ledger.drawn import Handed, drawn, handed, record_at, record_of
 from sulq.ledger.entries import Entry
 from sulq.ledger.journal import Journal
 from sulq.ledger.receipts import Receipt
@@ -36,6 +39,8 @@ CLOSE = 1 + Fraction(1, 10**9)
 """A variance that is larger by less is as good."""
 APART = 1 + Fraction(1, 2**40)
 """Two draws of one question at one size differ in name by so much."""
+MOST_SIZES = 65_536
+"""Public sums that are remembered."""
 SHORT = 256
 """Bits of an exact precision; a longer one is rounded down."""
 
@@ -68,15 +73,13 @@ class Recall:
                 SumQuery.from_json(json.loads(text)), schema, neighbours, fine=fine_bits(terms)
             ),
             is_public=(lambda name: schema[name].public) if sized else None,
+            shelf=Shelf(ledger),
         )
         self._lock = threading.RLock()
         self._seen = 0
         self._open: set[int] = set()  # charged and not yet answered
-        self._names: dict[tuple[str, str], int] = {}  # digest, noise -> number
-        self._noises: dict[int, str] = {}
-        self._mine: dict[str, set[int]] = {}  # analyst -> numbers of first charges
-        self._payers: dict[int, str] = {}  # number of a first charge -> analyst
-        self._sizes: dict[RowSums, list[int]] = {}
+        self._mine: dict[str, Numbered] = {}  # analyst -> numbers of first charges
+        self._sizes: Recent[RowSums, list[int]] = Recent(MOST_SIZES)
 
     # --- the decision ---------------------------------------------------------------------------
 
@@ -141,7 +144,7 @@ class Recall:
         with self._lock:
             self._follow()
             found = self.stored(bound, wanted, analyst)
-            if found is None or (bound.digest, found.noise) not in self._names:
+            if found is None or not self._answered(bound, found.noise):
                 return None
             return found if self.ledger.paid(analyst, bound.digest, found.noise) else None
 
@@ -165,8 +168,7 @@ class Recall:
     def receipt(self, bound: BoundQuery, derived: Derivation, entry: Entry) -> Receipt | None:
         """Of the draw by which this analyst topped the question up, else of what is derived."""
         last = max(derived.sources, default=0)
-        same = self._names.get((bound.digest, self._noises.get(last, ""))) == last
-        if same and self._payers.get(last) == entry.analyst:
+        if self._is_own(bound, last) and drawn(self.ledger, [last])[0].analyst == entry.analyst:
             return self.ledger.receipt(last)
         return entry.receipt
 
@@ -174,11 +176,15 @@ class Recall:
         """Sums of public columns, the same for ever. G.2.1"""
         if program is None:
             return []
-        if program not in self._sizes:
+        with self._lock:
+            known = self._sizes.get(program)
+        if known is None:
             check_source(self.engine)
-            self._sizes[program] = self.engine.exact_sums(program)
+            known = self.engine.exact_sums(program)
             check_read(self.engine)
-        return self._sizes[program]
+            with self._lock:
+                self._sizes.put(program, known, len(known))
+        return known
 
     def _own(
         self, bound: BoundQuery, wanted: Price, analyst: str, confidence: float
@@ -234,10 +240,9 @@ class Recall:
         return None if told is None else Found(replace(told, agreed=NOTHING), NOTHING)
 
     def _free(self, bound: BoundQuery, wanted: Price, found: Derivation, share: Loss) -> Found:
-        number = found.sources[0] if found.repeat else 0
-        noise = self._noises.get(number, "")
-        if number and self._names.get((bound.digest, noise)) == number:
-            stored = stored_price(bound, self.calibration, wanted, noise)
+        record = record_at(self.ledger, found.sources[0]) if found.repeat else None
+        if record is not None and self._is_own(bound, record.seq):
+            stored = stored_price(bound, self.calibration, wanted, record.noise)
             if stored is not None:
                 return Found(replace(stored, agreed=share), share)
         return Found(wanted, share, found)
@@ -284,7 +289,7 @@ class Recall:
     def _fresh(self, bound: BoundQuery, intensity: Fraction) -> Price:
         """A draw of its own: its size, and so its name, differs from that of earlier ones."""
         cost = price(bound, self.calibration, intensity)
-        while (bound.digest, cost.noise) in self._names:
+        while self._answered(bound, cost.noise):
             intensity *= APART
             cost = price(bound, self.calibration, intensity)
         return cost
@@ -296,38 +301,38 @@ class Recall:
         head = self.ledger.head
         if head == self._seen:
             return
-        for seq in sorted(self._open):
-            with suppress(Refused):
-                self.ledger.receipt(seq)  # refused while there is no answer
-                self._open.discard(seq)
-                self._take(next(self.ledger.entries(after=seq - 1)))
-        for entry in self.ledger.entries(after=self._seen):
-            if entry.seq > head:
-                break
-            if entry.answered:
-                self._take(entry)
+        waiting = [one for seq in sorted(self._open) for one in handed(self.ledger, seq - 1, seq)]
+        for one in (*waiting, *handed(self.ledger, self._seen, head)):
+            if one.record.answer is None:
+                self._open.add(one.seq)
             else:
-                self._open.add(entry.seq)
+                self._open.discard(one.seq)
+                self._take(one)
         self._seen = head
 
-    def _take(self, entry: Entry) -> None:
-        assert entry.values is not None and entry.receipt is not None  # noqa: S101
-        origin = int(entry.receipt.body["origin"])
-        self._mine.setdefault(entry.analyst, set()).add(origin)
-        if entry.seq == origin:
-            self._payers[origin] = entry.analyst
-        name = (entry.digest, entry.noise)
-        if name in self._names or sources_of(entry.noise) is not None:
+    def _take(self, one: Handed) -> None:
+        record = one.record
+        if one.analyst != OWNER:  # whose all are
+            self._mine.setdefault(one.analyst, Numbered()).put(record.seq)
+        if record.seq in self._store or sources_of(record.noise) is not None:
             return
-        if not self.ledger.stands(entry.seq):
+        if not record.found:
             return  # lost at a recovery, or it means something else since an amendment
         try:
-            laws = laws_of(entry.noise)
+            laws_of(record.noise)
         except (InvalidQuery, TypeError, ValueError, AttributeError):
             return  # a release under assumptions
-        self._names[name] = origin
-        self._noises[origin] = entry.noise
-        self._store.add(origin, entry.question, entry.digest, laws, entry.values)
+        self._store.add(record.seq, one.question, record.digest)
+
+    def _answered(self, bound: BoundQuery, noise: str) -> bool:
+        """Whether the answer of this name was taken in."""
+        found = record_of(self.ledger, bound.digest, noise)
+        return found is not None and found.seq in self._store
+
+    def _is_own(self, bound: BoundQuery, number: int) -> bool:
+        """Whether a stored answer is one to this very question."""
+        found = record_at(self.ledger, number)
+        return found is not None and found.digest == bound.digest and number in self._store
 
 
 def _sharper(one: Derivation | None, other: Derivation | None) -> Derivation | None:

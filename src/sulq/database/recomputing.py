@@ -55,7 +55,7 @@ def check_of(database: Database, entry: Entry) -> Check:
 def _check_of(database: Database, entry: Entry) -> Check:
     values = entry.values or ()
     form = json.loads(entry.question)
-    if database.ledger._table.by_seq[entry.seq].release:
+    if database.ledger._table.at(entry.seq).release:
         return _released(database, entry, form)
     if "alert" in form:  # its draws are secret and stored nowhere
         return Check(False, lambda found: _same(found, values, ()))

@@ -118,7 +118,7 @@ def _checks(database: Database, engines: ExitStack) -> Iterator[Check]:
                 f"the answer of entry {entry.seq} was given on another version of the data than"
                 " the one at hand; open the table as it was then, and replay that"
             )
-        record = table.by_seq[entry.seq]
+        record = table.at(entry.seq)
         if record.lost:
             raise Refused(
                 "answers of this ledger were given up at a recovery, and what cannot be vouched"

@@ -11,10 +11,9 @@ from collections.abc import Collection, Hashable, Iterable
 import numpy as np
 from numpy.typing import NDArray
 
+from sulq.derivation.numbers import Integers, Numbers
 from sulq.derivation.pieces import Marks
 from sulq.schema.bound import Integer
-
-Words = NDArray[np.uint64]
 
 
 def features_of(marks: Marks, atoms: Iterable[Integer]) -> set[Hashable]:
@@ -28,93 +27,111 @@ def features_of(marks: Marks, atoms: Iterable[Integer]) -> set[Hashable]:
 
 
 class Index:
-    """Features as bits, one line per question; a search is a few array operations."""
+    """Features by number, one line per question: runs of numbers, since what is told apart together
+    was numbered together. A search is a few array operations."""
 
     def __init__(self) -> None:
-        self._numbers: dict[Hashable, int] = {}
-        self._bits: Words = np.zeros((64, 4), dtype=np.uint64, order="F")  # read by word
-        self._sums = np.ones(64)
-        self._count = 0
+        self._numbers: dict[int, int] = {}  # by hash: two that share one only mislead the search
+        self._first, self._after = Numbers(np.int32), Numbers(np.int32)  # of each run
+        self._begin = Numbers()  # of each line: its first run
+        self._sums = Numbers(np.int32)
+
+    def __len__(self) -> int:
+        return len(self._sums)
 
     def add(self, features: Collection[Hashable], sums: int) -> int:
         """Take a question in; its line."""
-        numbers = [self._numbers.setdefault(each, len(self._numbers)) for each in features]
-        lines, words = self._bits.shape
-        if self._count == lines or len(self._numbers) > 64 * words:
-            lines = 2 * lines if self._count == lines else lines
-            words = max(words, 2 * (len(self._numbers) // 64 + 1))
-            grown = np.zeros((lines, words), dtype=np.uint64, order="F")
-            grown[: self._bits.shape[0], : self._bits.shape[1]] = self._bits
-            more = np.ones(lines)
-            more[: len(self._sums)] = self._sums
-            self._bits, self._sums = grown, more
-        self._bits[self._count] = self._line(numbers)
-        self._sums[self._count] = sums
-        self._count += 1
-        return self._count - 1
+        hashed = map(_hash, features)
+        numbers = np.sort([self._numbers.setdefault(each, len(self._numbers)) for each in hashed])
+        ends = np.flatnonzero(np.diff(numbers) != 1)
+        self._begin.append(len(self._first))
+        self._first.extend(numbers[np.concatenate([[0], ends + 1])])
+        self._after.extend(numbers[np.concatenate([ends, [len(numbers) - 1]])] + 1)
+        self._sums.append(sums)
+        return len(self) - 1
 
-    def has(self, feature: Hashable, lines: list[int] | None) -> bool:
+    def has(self, feature: Hashable, lines: Integers | None) -> bool:
         """Whether any of these questions (None: of all) has it."""
-        number = self._numbers.get(feature)
+        number = self._numbers.get(_hash(feature))
         if number is None or lines is None:
             return number is not None
-        told = self._bits[lines, number // 64] >> np.uint64(number % 64)
-        return bool((told & np.uint64(1)).any())
+        told = (self._first.values <= number) & (number < self._after.values)
+        return bool(np.logical_or.reduceat(told, self._begin.values)[lines].any())
 
-    def _line(self, numbers: Iterable[int]) -> Words:
-        line = np.zeros(self._bits.shape[1], dtype=np.uint64)
-        for number in numbers:
-            line[number // 64] |= np.uint64(1 << (number % 64))
-        return line
+    def _known(self, features: Iterable[Hashable]) -> list[int]:
+        hashed = map(_hash, features)
+        return [self._numbers[each] for each in hashed if each in self._numbers]
+
+    def _count(self, numbers: Collection[int]) -> Integers:
+        """How many of these features each question has."""
+        among = np.zeros(len(self._numbers) + 1, dtype=np.int32)
+        among[np.fromiter(numbers, np.int64, len(numbers)) + 1] = 1
+        before = np.cumsum(among, dtype=np.int32)
+        runs = before[self._after.values] - before[self._first.values]
+        return np.add.reduceat(runs, self._begin.values, dtype=np.int64)
 
     def nearest(
-        self,
-        features: Collection[Hashable],
-        lines: Collection[int] | None,
-        near: int,
-        most: int,
+        self, features: Collection[Hashable], lines: Integers | None, near: int, most: int
     ) -> list[int]:
         """Lines (of those given) that share a summand, the fewest foreign features per sum first;
         among equals the latest. Of so many that are `near`, those that could cancel."""
-        if not self._count:
+        count = len(self)
+        if not count:
             return []
-        known = [self._numbers[each] for each in features if each in self._numbers]
-        atoms = [
-            self._numbers[each]
-            for each in features
-            if each in self._numbers and isinstance(each, tuple) and each[0] == "atom"
-        ]
-        own, summed = self._line(known), self._line(atoms)
-        bits = self._bits[: self._count]
-        able = np.zeros(self._count, dtype=np.bool_)
-        for word in np.flatnonzero(summed):
-            able |= (bits[:, word] & summed[word]) != 0
+        own = self._known(features)
+        able = self._count(self._known(x for x in features if _is_atom(x))) > 0
         if lines is not None:
-            given = np.zeros(self._count, dtype=np.bool_)
-            given[np.fromiter(lines, dtype=np.int64, count=len(lines))] = True
+            given = np.zeros(count, dtype=np.bool_)
+            given[lines] = True
             able &= given
-        score = np.zeros(self._count)
-        for place, mine in enumerate(~own):
-            score += np.bitwise_count(bits[:, place] & mine)
-        score = np.where(able, score / self._sums[: self._count], np.inf)
-        score -= np.arange(self._count) * (1e-9 / self._count)  # the latest first
-        at = np.argpartition(score, near)[:near] if self._count > near else np.arange(self._count)
+        size = np.add.reduceat(
+            self._after.values - self._first.values, self._begin.values, dtype=np.int64
+        )
+        score = np.where(able, (size - self._count(own)) / self._sums.values, np.inf)
+        score -= np.arange(count) * (1e-9 / count)  # the latest first
+        at = np.argpartition(score, near)[:near] if count > near else np.arange(count)
         at = at[np.argsort(score[at])]
         at = at[able[at]]
-        foreign = bits[at] & ~own
-        kept = self._cancelling(foreign, self._sums[at])[:most]
-        kept = kept[self._cancelling(foreign[kept], self._sums[at[kept]])]
+        foreign, sums = self._foreign(at, own), self._sums.values[at].astype(np.float32)
+        kept = _cancelling(foreign, sums)[:most]
+        kept = kept[_cancelling(foreign[kept], sums[kept])]
         return [int(line) for line in at[kept]]
 
-    def _cancelling(self, foreign: Words, sums: NDArray[np.float64]) -> NDArray[np.int64]:
-        """Without single sums that tell apart what no other question does: nothing cancels that."""
-        told = np.unpackbits(np.ascontiguousarray(foreign).view(np.uint8), axis=1)
-        told = told[:, told.any(axis=0)].astype(np.float32)
-        left = np.arange(len(told))
-        while len(left):
-            times = np.minimum(sums[left], 2).astype(np.float32) @ told[left]
-            alone = (told[left] @ (times == 1).astype(np.float32)) > 0
-            if not (alone & (sums[left] == 1)).any():
-                break
-            left = left[~(alone & (sums[left] == 1))]
-        return left
+    def _foreign(self, lines: Integers, own: Collection[int]) -> NDArray[np.float32]:
+        """What these questions tell apart that is not one's `own`: 0 or 1, features in columns."""
+        begin = np.append(self._begin.values, len(self._first))
+        listed = [
+            np.concatenate(
+                [
+                    np.arange(self._first.values[run], self._after.values[run])
+                    for run in range(begin[line], begin[line + 1])
+                ]
+            )
+            for line in lines
+        ]
+        if not listed:
+            return np.zeros((0, 0), dtype=np.float32)
+        names, place = np.unique(np.concatenate(listed), return_inverse=True)
+        told = np.zeros((len(listed), len(names)), dtype=np.float32)
+        told[np.repeat(np.arange(len(listed)), [len(each) for each in listed]), place] = 1
+        return told[:, ~np.isin(names, np.fromiter(own, np.int64, len(own)))]
+
+
+def _hash(feature: Hashable) -> int:
+    return hash((feature, isinstance(feature, tuple) and feature[-1] == -1))  # as -2 without
+
+
+def _is_atom(feature: Hashable) -> bool:
+    return isinstance(feature, tuple) and feature[0] == "atom"
+
+
+def _cancelling(told: NDArray[np.float32], sums: NDArray[np.float32]) -> Integers:
+    """Without single sums that tell apart what no other question does: nothing cancels that."""
+    left = np.arange(len(told))
+    while len(left):
+        times = np.minimum(sums[left], 2) @ told[left]
+        alone = (told[left] @ (times == 1).astype(np.float32)) > 0
+        if not (alone & (sums[left] == 1)).any():
+            break
+        left = left[~(alone & (sums[left] == 1))]
+    return left

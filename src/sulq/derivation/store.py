@@ -10,15 +10,18 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from sulq.derivation.averages import Draw, averaged, precisions
 from sulq.derivation.estimates import Derivation, Source, exact_variance
 from sulq.derivation.index import Index, features_of
+from sulq.derivation.numbers import Integers, Numbered, Numbers
 from sulq.derivation.pieces import Key, Marks, axis_of, joined, marks_of, size_of
+from sulq.derivation.recent import Recent
 from sulq.derivation.solving import solve
 from sulq.derivation.tables import apart, derivation_of, stacked
 from sulq.derivation.vectors import ONE, Grid, Unfit
@@ -52,61 +55,97 @@ MOST_NEAR = 192
 MOST_FOREIGN = 2
 """Columns of a stored question that the asked one does not mention."""
 
+MOST_FOUND = 256
+"""Derivations that are remembered until the next answer."""
+MOST_READ = 256
+"""Stored answers that are read at once."""
+MOST_KEPT = 65_536
+"""Marks of bound questions, and stored integers, that are kept in memory; others are read again."""
+
 _COLUMN = re.compile(r'\["col","((?:[^"\\]|\\.)*)"\]')
+ASLEEP, UNFIT = -2, -1
+"""In place of a line in the index: not bound yet, and never to be combined with others."""
 
 
-@dataclass(slots=True, eq=False)
+class Stored(NamedTuple):
+    """A stored answer as the ledger has it."""
+
+    seq: int
+    question: str
+    digest: str
+    laws: tuple[Law, ...]
+    values: tuple[int, ...]
+
+
+class Shelf(Protocol):
+    """Where stored answers are read when a derivation needs them."""
+
+    def read(self, numbers: Sequence[int]) -> list[Stored]:
+        """The answers of these numbers, in this order."""
+
+    def draws(self, digest: str) -> list[int]:
+        """The numbers of a question's answers, oldest first; of some that were never added too."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Known:
-    """A question that was answered, once or more often."""
+    """A stored question, bound."""
 
-    text: str
-    draws: list[Draw] = field(default_factory=list)
-    line: int | None = None  # in the index
-    program: RowSums | None = None
-    lifts: tuple[int, ...] = ()
-    marks: Marks = field(default_factory=dict)
+    digest: str
+    program: RowSums
+    lifts: tuple[int, ...]
+    marks: Marks
 
 
 class AnswerStore:
-    """Grows with every answer; one per table."""
+    """Grows by a few bytes with every answer; one per table."""
 
     def __init__(
         self,
         bind: Callable[[str], BoundQuery],
         is_public: Callable[[str], bool] | None,
+        shelf: Shelf,
     ) -> None:
         """`bind` reads a question's text; `is_public` knows the public columns if sizes are."""
-        self._bind = bind
+        self._bind, self._shelf = bind, shelf
         self._sizes_public = is_public is not None
         self._is_public = is_public or (lambda name: False)
-        self._questions: dict[str, Known] = {}
-        self._asleep: set[str] = set()  # not yet bound
-        self._by_columns: dict[frozenset[str], list[str]] = {}  # some of these are asleep
-        self._lines: list[str] = []
+        self._lines = Numbered()  # of answers
+        self._by_columns: dict[frozenset[str], Numbers] = {}  # some of these are asleep
         self._index = Index()
+        self._first = Numbers()  # by line: its question's first answer
         self._summed: dict[Key, set[Quantised]] = {}  # axis -> columns that were summed
-        self._home: dict[int, str] = {}  # draw -> question
-        self._found: dict[str, Derivation | None] = {}  # from all answers so far
+        self._found: Recent[str, Derivation | None] = Recent(MOST_FOUND)  # from all answers so far
+        self._known: Recent[int, Known] = Recent(MOST_KEPT)  # by line
+        self._draws: Recent[int, Draw] = Recent(MOST_KEPT)  # by number
 
-    def add(
-        self, seq: int, question: str, digest: str, laws: tuple[Law, ...], values: tuple[int, ...]
-    ) -> None:
+    def __contains__(self, seq: int) -> bool:
+        return seq in self._lines
+
+    def add(self, seq: int, question: str, digest: str) -> None:
         """A stored answer; what follows from it is worked out when a question needs it."""
-        known = self._questions.get(digest)
-        if known is None:
-            known = self._questions[digest] = Known(question)
-            if '"outer":' not in question:
+        earlier = self._answers(digest)
+        line = self._lines.get(earlier[0]) if earlier else None
+        if line is None:
+            line = UNFIT if '"outer":' in question else ASLEEP
+            if line == ASLEEP:
                 columns = frozenset(_COLUMN.findall(question))
-                self._by_columns.setdefault(columns, []).append(digest)
-                self._asleep.add(digest)
-        known.draws.append(Draw(seq, laws, values))
-        self._home[seq] = digest
+                self._by_columns.setdefault(columns, Numbers()).append(seq)
+        self._lines.put(seq, line)
         self._found.clear()
 
-    def draws(self, digest: str) -> int:
-        """How often a question was answered."""
-        known = self._questions.get(digest)
-        return len(known.draws) if known is not None else 0
+    def _answers(self, digest: str, among: Collection[int] | None = None) -> list[int]:
+        """The numbers of a question's answers, of these (None: all)."""
+        found = [seq for seq in self._shelf.draws(digest) if seq in self._lines]
+        return found if among is None else [seq for seq in found if seq in among]
+
+    def _allowed(self, digest: str, among: Collection[int] | None) -> list[Draw]:
+        """The draws of a question, of these (None: all)."""
+        found = {seq: self._draws.get(seq) for seq in self._answers(digest, among)}
+        for stored in self._shelf.read([seq for seq, draw in found.items() if draw is None]):
+            seq, values = stored.seq, stored.values
+            found[seq] = self._draws.put(seq, Draw(seq, stored.laws, values), 8 + len(values))
+        return [draw for draw in found.values() if draw is not None]
 
     def derive(
         self, bound: BoundQuery, among: Collection[int] | None = None, *, every: bool = False
@@ -116,14 +155,13 @@ class AnswerStore:
         `every`: they are few, and none may be left out.
         """
         if every and among is not None:
-            for digest in sorted(self._homes(among) & self._asleep):
-                self._take_in(digest)  # whatever else was asked since
+            self._take_in(sorted(among))  # whatever else was asked since
             return self._derive(bound, among, len(among))
         if among is not None:
             return self._derive(bound, among, MOST_QUESTIONS)
         if bound.digest not in self._found:
-            self._found[bound.digest] = self._derive(bound, None, MOST_QUESTIONS)
-        found = self._found[bound.digest]
+            self._found.put(bound.digest, self._derive(bound, None, MOST_QUESTIONS))
+        found = self._found.get(bound.digest)
         return None if found is None else replace(found, bound=bound)
 
     def _derive(
@@ -133,52 +171,63 @@ class AnswerStore:
         if type(bound.sums) is RowSums and _sums(bound.sums) <= MOST_ASKED:
             with suppress(Unfit), np.errstate(all="ignore"):  # floats propose, integers decide
                 found = self._combined(bound, bound.sums, among, most)
-        return found or averaged(bound, _allowed(self._questions.get(bound.digest), among))
+        return found or averaged(bound, self._allowed(bound.digest, among))
 
     # --- combinations ---------------------------------------------------------------------------
 
     def _wake(self, columns: frozenset[str]) -> None:
         """Bind the stored questions on these columns."""
         for own in [own for own in self._by_columns if len(own - columns) <= MOST_FOREIGN]:
-            for digest in filter(self._asleep.__contains__, self._by_columns.pop(own)):
-                self._take_in(digest)
+            self._take_in(self._by_columns.pop(own).values.tolist())
 
-    def _take_in(self, digest: str) -> None:
-        known = self._questions[digest]
-        self._asleep.discard(digest)
+    def _take_in(self, numbers: Sequence[int]) -> None:
+        asleep = [seq for seq in numbers if self._lines.get(seq) == ASLEEP]
+        for start in range(0, len(asleep), MOST_READ):
+            for stored in self._shelf.read(asleep[start : start + MOST_READ]):
+                if self._lines.get(stored.seq) == ASLEEP:  # not woken with an earlier answer
+                    line = self._line_of(stored)
+                    for seq in self._answers(stored.digest):
+                        self._lines.put(seq, line)
+
+    def _line_of(self, stored: Stored) -> int:
+        """A new line of the index, if the question may be combined with others."""
         try:
-            bound = self._bind(known.text)
+            bound = self._bind(stored.question)
         except SulqError:
-            return
+            return UNFIT
         if type(bound.sums) is not RowSums or _sums(bound.sums) > MOST_SUMS:
-            return
+            return UNFIT
+        if (len(stored.values), len(stored.laws)) != (_sums(bound.sums), len(bound.terms)):
+            return UNFIT
         marks = told = marks_of(bound.sums)
-        if '"choose"' in known.text and _pieces(marks) <= MOST_PIECES:
+        if '"choose"' in stored.question and _pieces(marks) <= MOST_PIECES:
             grid = Grid(marks, self._is_public)
             with suppress(Unfit):  # labels of one kind may be listed apart
                 told = grid.told(grid.vectors(bound.sums))
         atoms = _atoms(bound.sums)
-        features = features_of(told, atoms)
-        if any(
-            len(draw.values) != _sums(bound.sums) or len(draw.laws) != len(bound.terms)
-            for draw in known.draws
-        ):
-            return
-        known.line = self._index.add(features, _sums(bound.sums))
-        known.program, known.marks = bound.sums, marks
-        known.lifts = tuple(term.lift for term in bound.terms)
-        self._lines.append(digest)
         for atom in atoms:
             if isinstance(atom, Quantised):
                 self._summed.setdefault(axis_of(atom), set()).add(atom)
+        self._first.append(stored.seq)
+        return self._index.add(features_of(told, atoms), _sums(bound.sums))
 
-    def _homes(self, among: Collection[int]) -> set[str]:
-        """The questions of these answers."""
-        return {self._home[seq] for seq in among if seq in self._home}
+    def _questions(self, lines: Sequence[int]) -> list[Known]:
+        """The questions of these lines, bound again where that was long ago."""
+        found = {line: self._known.get(line) for line in lines}
+        lacking = [line for line, known in found.items() if known is None]
+        stored = self._shelf.read([int(self._first.values[line]) for line in lacking])
+        for line, each in zip(lacking, stored, strict=True):
+            bound = self._bind(each.question)
+            assert type(bound.sums) is RowSums  # noqa: S101
+            lifts = tuple(term.lift for term in bound.terms)
+            known = Known(each.digest, bound.sums, lifts, marks_of(bound.sums))
+            weight = 16 + sum(map(len, known.marks.values()))
+            found[line] = self._known.put(line, known, weight)
+        return [known for known in found.values() if known is not None]
 
-    def _lines_of(self, among: Collection[int]) -> list[int]:
-        found = (self._questions[digest].line for digest in self._homes(among))
-        return [line for line in found if line is not None]
+    def _lines_of(self, among: Collection[int]) -> Integers:
+        found = self._lines.of(among)
+        return found[found >= 0]
 
     def _combined(
         self, bound: BoundQuery, program: RowSums, among: Collection[int] | None, most: int
@@ -193,11 +242,7 @@ class AnswerStore:
         helpers, marks = self._helpers(program, marks, among, lines, most)
         grid = Grid(marks, self._is_public)
         asked = grid.vectors(program)
-        table = [
-            (grid.vectors(known.program), known, draws)
-            for known, draws in helpers
-            if known.program is not None
-        ]
+        table = [(grid.vectors(known.program), known, draws) for known, draws in helpers]
         atoms = list(dict.fromkeys([*asked, *(atom for rows, _, _ in table for atom in rows)]))
         if len(atoms) * grid.cells > 4 * MOST_PIECES:
             return None
@@ -220,7 +265,7 @@ class AnswerStore:
         weights = [each for each in solved if each is not None]
         return derivation_of(bound, weights, sources, matrix, wanted, atoms, open_, grid)
 
-    def _tells_news(self, program: RowSums, marks: Marks, lines: list[int] | None) -> bool:
+    def _tells_news(self, program: RowSums, marks: Marks, lines: Integers | None) -> bool:
         """Whether it tells values apart at a threshold that none of these stored questions has.
 
         All of them are alike on both sides of it, and so is what they add up to: a sum of the
@@ -246,35 +291,25 @@ class AnswerStore:
         program: RowSums,
         marks: Marks,
         among: Collection[int] | None,
-        lines: Collection[int] | None,
+        lines: Integers | None,
         most: int,
     ) -> tuple[list[tuple[Known, list[Draw]]], Marks]:
         """Stored questions near the one asked, as many as can be told apart together."""
         features = features_of(marks, _atoms(program))
-        near = [
-            self._questions[self._lines[line]]
-            for line in self._index.nearest(features, lines, max(MOST_NEAR, most), most)
-        ]
+        near = self._questions(self._index.nearest(features, lines, max(MOST_NEAR, most), most))
         # what tells little apart first: one wide question must not crowd the narrow ones out
         own = marks
         near.sort(key=lambda it: (it.program != program, _pieces(joined([own, it.marks]))))
         chosen: list[tuple[Known, list[Draw]]] = []
         sums = -_sums(program)  # a draw of the question itself always has room
         for known in near:
-            assert known.program is not None  # noqa: S101
-            draws = _allowed(known, among)
+            draws = self._allowed(known.digest, among)
             wider = joined([marks, known.marks])
             count = _sums(known.program)
             if draws and sums + count <= MOST_SUMS and _pieces(wider) <= MOST_PIECES:
                 chosen.append((known, draws))
                 marks, sums = wider, sums + count
         return chosen, marks
-
-
-def _allowed(known: Known | None, among: Collection[int] | None) -> list[Draw]:
-    if known is None:
-        return []
-    return known.draws if among is None else [draw for draw in known.draws if draw.seq in among]
 
 
 def _sums(program: RowSums) -> int:

@@ -15,13 +15,14 @@ from sulq.errors import Refused, SulqError
 from sulq.ledger import answers, events
 from sulq.ledger.book import Book
 from sulq.ledger.budgets import OWNER, Budgets, ended
+from sulq.ledger.catalogue import Catalogue, Keyed, Record
 from sulq.ledger.changes import no_more, unfinished
 from sulq.ledger.charges import by_name, from_json, loss_from_json
 from sulq.ledger.entries import Ask, Entry
 from sulq.ledger.receipts import Proof
 from sulq.ledger.reservations import NOTHING
 from sulq.ledger.store import Row
-from sulq.ledger.table import ATTEMPTS, Keyed, Record, Table
+from sulq.ledger.table import ATTEMPTS, Table
 
 CLOSED = (
     "events of this ledger were lost, perhaps a release under assumptions among them: exact release"
@@ -50,6 +51,10 @@ class Desk:
     def table(self) -> Table:
         """As the book has it now: after a doubt a shared one is read anew."""
         return self.book.history.tables[self.name]
+
+    @property
+    def catalogue(self) -> Catalogue:
+        return self.table.catalogue
 
     def check_open(self) -> None:
         """`Refused` if the table was closed for good."""
@@ -98,13 +103,13 @@ class Desk:
     def _plan(self, asks: Sequence[Ask], analyst: str, key: str) -> events.Body | None:
         """Another attempt at the batch that this key stands for, or the first one."""
         names = tuple(ask.name for ask in asks)
-        known = self.table.plans.get((analyst, key))
-        if (analyst, key) in self.table.keys or (known and known.names != names):
+        known = self.catalogue.planned(analyst, key)
+        if self.catalogue.keyed(analyst, key) or (known and known.names != names):
             raise Refused(f"the key {key!r} was used for something else; use a new key")
         if known is not None:
             if known.old:
                 raise _before(key)
-            records = [self.table.records.get(name) for name in names]
+            records = [self.catalogue.named(name) for name in names]
             found = [record for record in records if record is not None]
             if len(found) < len(records):
                 raise _lost(key)
@@ -123,13 +128,13 @@ class Desk:
         if table.closed is not None:
             return self._kept(ask)
         if ask.key is not None:
-            if (analyst, ask.key) in table.plans:
+            if self.catalogue.planned(analyst, ask.key) is not None:
                 raise Refused(
                     f"the key {ask.key!r} was used for another question or plan; use a new key"
                 )
-            if (keyed := table.keys.get((analyst, ask.key))) is not None:
+            if (keyed := self.catalogue.keyed(analyst, ask.key)) is not None:
                 return self._again(keyed, ask)
-        record = table.records.get(ask.name)
+        record = self.catalogue.named(ask.name)
         if record is None:
             budgets.admit(analyst, ask.parts, ask.share, ask.reservation)
             if ask.release:
@@ -137,7 +142,7 @@ class Desk:
             return Decision(ask, None, ask.share, events.charged(self.name, ask))
         if record.lost:
             raise Refused("this release was lost when the ledger was recovered; it is closed")
-        first = analyst not in record.got
+        first = self.catalogue.got(record, analyst) is None
         due = ask.share if first and analyst != OWNER else NOTHING
         self._check_question(record, ask)
         budgets.admit(analyst, (), due, ask.reservation)
@@ -146,14 +151,15 @@ class Desk:
 
     def _kept(self, ask: Ask) -> Decision:
         """Of a closed table: what this analyst has got before; no event is left to write."""
-        record = self.table.records.get(ask.name)
-        if record is None or record.answer is None or ask.analyst not in record.got:
+        record = self.catalogue.named(ask.name)
+        got = None if record is None else self.catalogue.got(record, ask.analyst)
+        if record is None or record.answer is None or got is None:
             self.check_open()
         if ask.reservation is not None:
             raise ended()
         assert record is not None  # noqa: S101
         self._check_question(record, ask)
-        keyed = self.table.keys.get((ask.analyst, ask.key)) if ask.key is not None else None
+        keyed = None if ask.key is None else self.catalogue.keyed(ask.analyst, ask.key)
         return Decision(ask, record, NOTHING, None) if keyed is None else self._again(keyed, ask)
 
     def _again(self, keyed: Keyed, ask: Ask) -> Decision:
@@ -193,9 +199,11 @@ class Desk:
         ask, record = decision.ask, decision.record
         charged: Mapping[str, Loss] = {}
         if record is None:
-            record = self.table.records[ask.name]
+            record = self.catalogue.named(ask.name)
             charged = by_name(ask.parts, self.table.header.accounts)
-        seq = record.got[ask.analyst]
+        assert record is not None  # noqa: S101
+        seq = self.catalogue.got(record, ask.analyst)
+        assert seq is not None  # noqa: S101
         return self.entry(seq, ask, charged, decision.due), self.proof(seq, record)
 
     def entry(self, seq: int, ask: Ask, charged: Mapping[str, Loss], share: Loss) -> Entry:
@@ -209,7 +217,7 @@ class Desk:
         mine = body["kind"] in ("charge", "release", "repeat") and body["table"] == self.name
         if not mine or analyst not in (None, body["analyst"]):
             return None, None
-        record = self.table.by_seq[row.seq]
+        record = self.table.at(row.seq)
         asked = body if row.seq == record.seq else json.loads(self.book.row(record.seq).body)
         share, parts = loss_from_json(body["share"]), from_json(body.get("charges", ()))
         ask = Ask(asked["question"], *record.name, parts, share, body["analyst"], body["key"])
@@ -221,12 +229,13 @@ class Desk:
         record = self.open_record(entry)
         if record.answer is None:
             kept = answers.fingerprint(noisy)
-            self.book.add(events.answered(self.name, record.seq, kept), noisy)
+            row = self.book.add(events.answered(self.name, record.seq, kept), noisy)
+            record = record._replace(answer=row.seq)
         return self.proof(entry.seq, record)
 
     def open_record(self, entry: Entry) -> Record:
         """The record that an answer of this entry belongs to."""
-        record = self.table.by_seq.get(entry.seq)
+        record = self.catalogue.at(entry.seq)
         known = record is not None and record.name == (entry.digest, entry.noise)
         here = (entry.ledger, entry.table) == (self.book.history.ledger, self.name)
         if record is None or not known or record.lost or record.old or not here:

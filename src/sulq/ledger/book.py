@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 from sulq.errors import Refused
 from sulq.ledger import steps
 from sulq.ledger.anchor import Anchor, Mark, furthest, new_anchor, sealed
+from sulq.ledger.catalogue import spacious
 from sulq.ledger.events import ledger_made
 from sulq.ledger.history import History
 from sulq.ledger.keys import Key, new_key, read_key
@@ -70,7 +71,8 @@ class Book:
     def submit(self, work: Callable[[], T]) -> T:
         """Do `work` in turn on the writer's thread; return when all it added is durable."""
         self._check_process()
-        return self._writer.submit(work)
+        with spacious():
+            return self._writer.submit(work)
 
     def later(self, work: Callable[[], None]) -> None:
         """As `submit`, for a finalizer: it neither waits nor fails, here or in a forked child."""
@@ -83,7 +85,8 @@ class Book:
         with self._lock:
             if not self._writer.usable:
                 raise closed()
-            return work()
+            with spacious():
+                return work()
 
     @contextmanager
     def at_rest(self) -> Iterator[None]:

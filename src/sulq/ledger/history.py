@@ -10,6 +10,7 @@ from typing import Any
 from sulq.errors import InvalidQuery, Refused
 from sulq.ledger import answers
 from sulq.ledger.anchor import Mark, is_sealed
+from sulq.ledger.catalogue import spacious
 from sulq.ledger.chain import START, canonical, link
 from sulq.ledger.header import TableHeader
 from sulq.ledger.population import Pool
@@ -40,6 +41,13 @@ class History:
 
     def take(self, rows: Iterable[Row]) -> None:
         """Replay stored rows, checking each; `Refused` at the first that does not verify."""
+        with spacious():
+            self._take(rows)
+        accounts: list[Table | Pool] = [*self.tables.values(), *self.populations.values()]
+        if not self.gaps and any(account.overdrawn() for account in accounts):
+            raise unverified(self.mark.seq)
+
+    def _take(self, rows: Iterable[Row]) -> None:
         for row in rows:
             try:
                 if row.hash != link(self.mark.hash, row.body):
@@ -60,9 +68,6 @@ class History:
             ):
                 raise unverified(row.seq) from None
             self.mark, self.seal = Mark(row.seq, row.hash), row.seal
-        accounts: list[Table | Pool] = [*self.tables.values(), *self.populations.values()]
-        if not self.gaps and any(account.overdrawn() for account in accounts):
-            raise unverified(self.mark.seq)
 
     def sealed_by(self, publics: Sequence[str]) -> bool:
         """True if one of `publics` signed the last row, and with it the whole chain."""

@@ -302,13 +302,15 @@ class Journal:
 
     def stored(self, digest: str) -> tuple[str, ...]:
         """The noises at which this question is already paid for."""
-        return self._book.read(lambda: tuple(self._table.noises.get(digest, ())))
+        return self._book.read(
+            lambda: tuple(record.noise for record in self._table.catalogue.of(digest))
+        )
 
     def keyed(self, analyst: str, key: str | None) -> tuple[str, str] | None:
         """The digest and noise that a known idempotency key stands for."""
 
         def work() -> tuple[str, str] | None:
-            found = self._table.keys.get((analyst, key)) if key is not None else None
+            found = None if key is None else self._table.catalogue.keyed(analyst, key)
             return found.record.name if found is not None else None
 
         return self._book.read(work)
@@ -320,7 +322,7 @@ class Journal:
         to which a draw is added."""
 
         def work() -> tuple[tuple[str, str, tuple[int, ...]], ...] | None:
-            found = self._table.plans.get((analyst, key)) if key is not None else None
+            found = None if key is None else self._table.catalogue.planned(analyst, key)
             return found.questions if found is not None else None
 
         return self._book.read(work)
@@ -348,7 +350,7 @@ class Journal:
         """The receipt of an answered entry; the same bytes every time."""
 
         def work() -> Proof:
-            record = self._table.by_seq.get(seq)
+            record = self._table.catalogue.at(seq)
             proof = self._desk.proof(seq, record) if record is not None else None
             if proof is None:
                 raise Refused(f"entry {seq} has no answer in this ledger, so no receipt")

@@ -26,9 +26,11 @@ from sulq.ledger.book import (
     remember,
     verified_anchor,
 )
-from sulq.ledger.chain import START, link
+from sulq.ledger.catalogue import spacious
+from sulq.ledger.chain import link
 from sulq.ledger.history import History, unverified
 from sulq.ledger.keys import Key, read_key
+from sulq.ledger.links import Links
 from sulq.ledger.places import Place, read_place
 from sulq.ledger.postgres import NoLedger, PostgresStore
 from sulq.ledger.state import Hold, named, private_directory, read_private
@@ -38,7 +40,6 @@ from sulq.ledger.writer import closed
 PAUSE = 2.0  # seconds after which a replica without work looks what others did
 KEPT = 8192  # rows kept in memory, if they are short
 SHORT = 8192  # characters
-LINK = 32
 T = TypeVar("T")
 
 
@@ -47,7 +48,7 @@ class Traced(History):
 
     def __init__(self) -> None:
         super().__init__()
-        self._links = bytearray(START)  # by number
+        self._links = Links()
         self._recent: dict[int, Row] = {}
 
     def take(self, rows: Iterable[Row]) -> None:
@@ -64,8 +65,7 @@ class Traced(History):
             self._note(row)  # it verified
 
     def _note(self, row: Row) -> None:
-        lost = row.seq * LINK - len(self._links)
-        self._links += bytes(max(0, lost)) + row.hash
+        self._links[row.seq] = row.hash
         if len(row.body) + len(row.noisy or "") <= SHORT:
             self._recent[row.seq] = row
             if len(self._recent) > KEPT:
@@ -81,16 +81,13 @@ class Traced(History):
             if before in gap:
                 before = gap.start - 1
         try:
-            known = row.hash == self._link(row.seq) == link(self._link(before), row.body)
+            known = row.hash == self._links[row.seq] == link(self._links[before], row.body)
             self._check_answer(json.loads(row.body), row.noisy)
         except ValueError:
             known = False
         if not known:
             raise unverified(row.seq)
         return row
-
-    def _link(self, seq: int) -> bytes:
-        return bytes(self._links[seq * LINK : (seq + 1) * LINK])
 
 
 class SharedBook(Book):
@@ -126,9 +123,10 @@ class SharedBook(Book):
         with self._lock:
             if not self._writer.usable:
                 raise closed()
-            self._look(self._server.since)
-            self._move(None)
-            return work()
+            with spacious():
+                self._look(self._server.since)
+                self._move(None)
+                return work()
 
     def row(self, seq: int) -> Row:
         found = self.history.recent(seq)

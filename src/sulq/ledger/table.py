@@ -10,6 +10,7 @@ from typing import Any
 from sulq.accounting.outside import NONE, Taken
 from sulq.errors import Refused
 from sulq.ledger.budgets import OWNER, Budgets
+from sulq.ledger.catalogue import Catalogue, Record
 from sulq.ledger.changes import Amended, Amendment, Ended, Grown, Outside, taken_by
 from sulq.ledger.charges import from_json, loss_from_json
 from sulq.ledger.header import TableHeader, budget_from
@@ -20,19 +21,6 @@ ATTEMPTS = 3  # G.3.6
 LOST = "lost"  # of a stamp: with the key it was made by
 ASKING = ("charge", "release", "repeat", "retry", "plan", "reserve")
 """Events by somebody who may ask."""
-
-
-@dataclass(slots=True)
-class Record:
-    """One question at one noise: charged once, answered at most once."""
-
-    seq: int
-    name: tuple[str, str]  # digest, noise
-    got: dict[str, int]  # analyst -> the event by which it became theirs
-    answer: int | None = None  # the answer's event
-    lost: bool = False  # an answer may have been released that the ledger no longer has
-    release: bool = False  # under assumptions
-    old: bool = False  # from before an amendment or version by which it means something else
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,27 +40,6 @@ class Declaration:
 
 
 @dataclass(slots=True)
-class Keyed:
-    """What an idempotency key stands for."""
-
-    record: Record
-    attempts: int = 1
-
-
-@dataclass(slots=True)
-class Planned:
-    """What an idempotency key of a whole batch stands for."""
-
-    questions: tuple[tuple[str, str, tuple[int, ...]], ...]  # digest, noise, what it is added to
-    attempts: int = 0
-    old: bool = False  # as of a record
-
-    @property
-    def names(self) -> tuple[tuple[str, str], ...]:
-        return tuple((digest, noise) for digest, noise, _ in self.questions)
-
-
-@dataclass(slots=True)
 class Table:
     """The header and everything since. Changes only by `apply`, live and at replay alike."""
 
@@ -80,11 +47,7 @@ class Table:
     pool: Pool | None = None  # of its population
     numbers: dict[str, int] = field(init=False)
     budgets: Budgets = field(init=False)
-    records: dict[tuple[str, str], Record] = field(default_factory=dict)
-    noises: dict[str, list[str]] = field(default_factory=dict)  # by digest
-    by_seq: dict[int, Record] = field(default_factory=dict)
-    keys: dict[tuple[str, str], Keyed] = field(default_factory=dict)
-    plans: dict[tuple[str, str], Planned] = field(default_factory=dict)
+    catalogue: Catalogue = field(default_factory=Catalogue)  # of questions, keys and plans
     declaration: Declaration | None = None
     charged: int = 0
     released: set[str] = field(default_factory=set)  # questions, under assumptions
@@ -143,28 +106,28 @@ class Table:
                 if declared is None or self.recovered or not declared.allows(questions):
                     raise ValueError("released what was not declared")
                 self.budgets.divide(declared.divisor)
-                self._charge(seq, body).release = True
+                self._charge(seq, body, release=True)
                 self.released = questions
             case "answer":
-                record = self.by_seq[body["entry"]]
+                record = self.at(body["entry"])
                 if record.answer is not None or record.lost:
                     raise ValueError("answered twice")
-                record.answer = seq
+                self.catalogue.answer(record, seq)
                 self.answered += 1
             case "repeat":
-                record = self.by_seq[body["entry"]]
+                record = self.at(body["entry"])
                 self._pay(body)
-                self._hand(seq, body, record)
+                self.catalogue.hand(seq, record.seq, body["analyst"], body["key"])
             case "retry":
-                self.keys[body["analyst"], body["key"]].attempts += 1
+                self.catalogue.retry(body["analyst"], body["key"])
             case "grant":
                 self.budgets.grant(body["analyst"], loss_from_json(body["credits"]))
             case "plan":
-                batch = Planned(tuple((d, n, tuple(added)) for d, n, added in body["questions"]))
-                known = self.plans.setdefault((body["analyst"], body["key"]), batch)
-                if known.names != batch.names:
+                known = self.catalogue.planned(body["analyst"], body["key"])
+                names = tuple((digest, noise) for digest, noise, _ in body["questions"])
+                if known is not None and known.names != names:
                     raise ValueError("another batch under the same key")
-                known.attempts += 1
+                self.catalogue.plan(body["analyst"], body["key"], body["questions"])
             case "reserve":
                 amount = loss_from_json(body["amount"])
                 self.budgets.reserve(
@@ -205,7 +168,7 @@ class Table:
         self.header = replace(header, facts=wanted.facts, cap=wanted.cap)
         self.amended.append(before)
         if not wanted.keeps:
-            self._put_away()
+            self.catalogue.put_away()
 
     def _grow(self, seq: int, body: Mapping[str, Any]) -> None:
         """Other rows on the same accounts. Of the facts only the grid may follow their number."""
@@ -226,26 +189,21 @@ class Table:
         self.budgets.begin(budget)
         self.header = replace(header, version=version, facts=facts, budget=budget)
         self.stamp = body.get("stamp")
-        self._put_away()
+        self.catalogue.put_away()
 
-    def _put_away(self) -> None:
-        """No question finds an answer from before."""
-        for record in self.records.values():
-            record.old = True
-        for batch in self.plans.values():
-            batch.old = True
-        self.records.clear()
-        self.noises.clear()
-
-    def _charge(self, seq: int, body: Mapping[str, Any]) -> Record:
+    def _charge(self, seq: int, body: Mapping[str, Any], *, release: bool = False) -> None:
         name = (body["digest"], body["noise"])
-        if name in self.records:
+        if self.catalogue.named(name) is not None:
             raise ValueError("charged twice")
         self._pay(body)
         self.charged += 1
-        record = self.records[name] = Record(seq, name, {})
-        self.noises.setdefault(name[0], []).append(name[1])
-        self._hand(seq, body, record)
+        self.catalogue.charge(seq, name, release=release)
+        self.catalogue.hand(seq, seq, body["analyst"], body["key"])
+
+    def at(self, seq: int) -> Record:
+        """The record of a charge or repeat; `LookupError` if there is none."""
+        if (record := self.catalogue.at(seq)) is None:
+            raise LookupError(seq)
         return record
 
     def _pay(self, body: Mapping[str, Any]) -> None:
@@ -253,24 +211,11 @@ class Table:
         share = loss_from_json(body["share"])
         self.budgets.spend(body["analyst"], parts, share, body.get("reservation"))
 
-    def _hand(self, seq: int, body: Mapping[str, Any], record: Record) -> None:
-        """From now on `record` is this analyst's, and this key's."""
-        self.by_seq[seq] = record
-        record.got.setdefault(body["analyst"], seq)
-        if body["key"] is not None:
-            self.keys[body["analyst"], body["key"]] = Keyed(record)
-
     def forget(self, *, answered: bool) -> None:
         """After a loss of events an unanswered question may have been answered: a second draw of it
         must be paid for, so it is no longer this charge's (G.3.5). With `answered` the stored
         answers go too: somebody else may have written them."""
-        for name, record in list(self.records.items()):
-            if record.answer is None or answered:
-                record.lost = True
-                if record.release:
-                    continue  # for good: no later payment would cover a second draw
-                del self.records[name]
-                self.noises[name[0]].remove(name[1])
+        self.catalogue.lose(answered=answered)
 
     def restore(self, lost: Mapping[str, Any]) -> None:
         """Book a lost event that a receipt proves; only its price is known, not its answer."""
@@ -278,15 +223,17 @@ class Table:
 
     def stands(self, seq: int) -> bool:
         """True if the record of this event is what its question finds today."""
-        record = self.by_seq.get(seq)
-        return record is not None and self.records.get(record.name) is record
+        record = self.catalogue.at(seq)
+        return record is not None and record.found
 
     def paid(self, analyst: str, name: tuple[str, str]) -> bool:
         """True if this analyst may have it for nothing; of a closed table, what they got."""
-        record = self.records.get(name)
-        if record is None or self.closed is None:
-            return record is not None and (analyst == OWNER or analyst in record.got)
-        return record.answer is not None and analyst in record.got
+        record = self.catalogue.named(name)
+        if record is None:
+            return False
+        if self.closed is None:
+            return analyst == OWNER or self.catalogue.got(record, analyst) is not None
+        return record.answer is not None and self.catalogue.got(record, analyst) is not None
 
     @property
     def open_reservations(self) -> list[int]:
