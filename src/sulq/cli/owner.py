@@ -60,7 +60,13 @@ def demo(
 
 @guarded
 def init(
-    file: Annotated[Path, typer.Argument(help="A Parquet or CSV file.", show_default=False)],
+    file: Annotated[
+        str,
+        typer.Argument(
+            help="A Parquet or CSV file, or a table: postgresql://host/database/table.",
+            show_default=False,
+        ),
+    ],
     from_data: Annotated[
         bool, typer.Option("--from-data", help="Propose bounds and values from the data.")
     ] = False,
@@ -78,14 +84,21 @@ def init(
     from sulq.errors import InvalidQuery
     from sulq.policy import write_policy
     from sulq.policy.smartnoise import read_smartnoise
-    from sulq.policy.survey import Survey
+    from sulq.policy.survey import Survey, server_policy
 
-    called = name or re.sub(r"\W+", "_", file.name.split(".")[0]) or "table"
-    source, ledger = os.path.relpath(file, output.parent), f"{called}.ledger"
+    away = "://" in file
+    called = name or re.sub(r"\W+", "_", Path(file).name.split(".")[0]) or "table"
+    source = file if away else os.path.relpath(file, output.parent)
+    ledger = f"{called}.ledger"
     if smartnoise is not None:
         if from_data:
             raise InvalidQuery("give --smartnoise or --from-data, not both")
         drafted, notes = read_smartnoise(smartnoise, source, ledger, name)
+        called = drafted.name
+    elif away:
+        if from_data:
+            raise InvalidQuery("--from-data reads a file; of a table on a server only types are")
+        drafted, notes = server_policy(file, name)
         called = drafted.name
     else:
         survey = Survey(file)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from sulq.engines.keys import FETCHED, key_statements
 from sulq.engines.leaves import Place
 from sulq.engines.person_sums import PERSON, person_statement
-from sulq.engines.postgres_session import Address, Sessions, read_address
+from sulq.engines.postgres_session import Address, Sessions, complaint, read_address
 from sulq.engines.postgres_source import READ, Catalogue, Moment, Source, look, source_of
 from sulq.engines.statement import TABLE, Statement, statement
 from sulq.errors import EngineFailed, InvalidQuery, Refused, SulqError
@@ -285,17 +285,17 @@ def open_postgres(url: str, schema: Schema, *, threads: int | None = None) -> Po
     """Open a table; every complaint names the remedy and quotes neither rows nor the address."""
     sessions = Sessions(read_address(url), threads)
     engine: PostgresEngine | None = None
-    complaint: SulqError | None = None
+    refused: SulqError | None = None
     try:
         with sessions.reading(allowed_seconds(SHORTEST, schema.at_most)) as cursor:
             engine = _opened(sessions, cursor, read_address(url), schema)
     except SulqError as said:
-        complaint = said
-    except Exception:  # noqa: BLE001 - the server's own words may quote rows or the address
-        complaint = InvalidQuery(UNREAD)
+        refused = said
+    except Exception as error:  # noqa: BLE001 - its words may quote rows or the address
+        refused = InvalidQuery(complaint(error) or UNREAD)
     if engine is None:
         sessions.close()
-        raise complaint or InvalidQuery(UNREAD)
+        raise refused or InvalidQuery(UNREAD)
     return engine
 
 

@@ -36,6 +36,20 @@ SETTINGS = (
     "jit = off",
 )
 
+UNREACHED = (
+    "the server cannot be reached, or does not let the role in: check host, port and database of"
+    " the address, that the server runs, and the role's password (~/.pgpass, PGPASSWORD)"
+)
+STATES = {
+    "42P01": "there is no such table: the address ends in /database/table or .../schema.table",
+    "3F000": "there is no such schema: the address ends in /database/schema.table",
+    "42501": "the role may not read the table: GRANT SELECT, and USAGE on its schema; where row"
+    " security hides rows from it, BYPASSRLS",
+    "55P03": "the table is locked by somebody who changes it: try again when that is done",
+    "57014": "the time limit was reached: raise the role's statement_timeout",
+}
+"""What an SQLSTATE means to who opens a table."""
+
 
 @dataclass(frozen=True, slots=True)
 class Address:
@@ -148,6 +162,14 @@ class Sessions:
             self._open = False
             _close_all(self._idle)
         self._end.detach()
+
+
+def complaint(error: Exception) -> str | None:
+    """Why a table cannot be opened, by the kind of failure: none of the server's own words."""
+    state = getattr(error, "sqlstate", None)
+    if state is None and isinstance(error, _driver().OperationalError):
+        return UNREACHED
+    return STATES.get(state or "")
 
 
 def _close(line: Line) -> None:

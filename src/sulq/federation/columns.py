@@ -147,10 +147,12 @@ class ColumnSplit:
             if _plain(right) and (isinstance(left, Ones) or _plain(left)):
                 assert isinstance(right, Columns)  # noqa: S101
                 return (left if isinstance(left, Columns) else None), right
-        homes = sorted({self._home_of(name) or 0 for name in _names(asked)})
+        homes = sorted({(self._home_of(name) or 0) + 1 for name in _names(asked)})
+        named = " and ".join(map(str, homes))
         raise InvalidQuery(
-            f"this needs whole rows, and its columns live with owners {homes}: across owners only"
-            " sums and products of columns can be asked, over all rows and unclipped"
+            f"this needs whole rows, and its columns live with owners {named}: across owners only"
+            " sums and products of columns can be asked, over all rows and unclipped;"
+            " ask for columns of one owner, or publish them together"
         )
 
     def blocks(self, side: Columns) -> list[Block]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import datetime
 import math
 import re
+from collections.abc import Mapping
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,10 @@ import duckdb
 
 from sulq.engines.csv_files import csv_header, csv_reader
 from sulq.engines.physical import INTEGERS, TIMESTAMPS
-from sulq.errors import InvalidQuery
+from sulq.engines.postgres import UNREAD
+from sulq.engines.postgres_session import Address, Sessions, complaint, read_address
+from sulq.engines.postgres_source import look
+from sulq.errors import InvalidQuery, SulqError
 from sulq.policy.columns import OPEN, ColumnPolicy
 from sulq.policy.tables import TablePolicy
 from sulq.schema.promise import Promise
@@ -28,6 +32,17 @@ MOST_PROPOSED = 100
 REAL = {"FLOAT", "DOUBLE", "DECIMAL"}
 WHEN = {"DATE", *TIMESTAMPS}
 TEXT = {"VARCHAR", "ENUM"}
+SERVERS = ("postgresql://", "postgres://")
+KINDS = {
+    **dict.fromkeys(("int2", "int4", "int8"), "BIGINT"),
+    **dict.fromkeys(("float4", "float8", "numeric"), "DOUBLE"),
+    **dict.fromkeys(("text", "varchar", "bpchar", "enum"), "VARCHAR"),
+    **dict.fromkeys(("timestamp", "timestamptz"), "TIMESTAMP"),
+    "date": "DATE",
+    "bool": "BOOLEAN",
+}
+"""PostgreSQL's types by the names of a file's."""
+LOOK_SECONDS = 60
 ENDINGS = (".parquet", ".csv", ".csv.gz")
 _IDENTIFIER = re.compile(r"(^|.*[_. -])(id|uuid|guid|key)", re.IGNORECASE)
 
@@ -67,19 +82,11 @@ class Survey:
         self, name: str, source: str, ledger: str, *, from_data: bool
     ) -> tuple[TablePolicy, dict[str, str]]:
         """The table to review, and the comments that go with its columns."""
-        columns, notes = [], {}
-        for column, held in self.types.items():
-            kind = held.split("(")[0]
-            if _IDENTIFIER.fullmatch(column):
-                notes[column] = (
-                    f"{column} looks like an identifier and stays hidden. If one person may have"
-                    f' several rows:\nunit = {{column = "{column}", max_rows = 4}}'
-                )
-                continue
-            facts = _by_type(kind)
-            if facts is None:
-                notes[column] = f"{column} has type {kind}, which cannot be asked about: hidden"
-                continue
+        columns = []
+        kinds = {column: held.split("(")[0] for column, held in self.types.items()}
+        drafted, notes = _drafted(kinds)
+        for column, facts in drafted.items():
+            kind = kinds[column]
             if kind in TEXT and self._like_numbers(column):
                 notes[column] = (
                     f"{column} is text, though much of it reads as numbers. Declare a number,"
@@ -89,8 +96,6 @@ class Survey:
             if from_data and facts != {"flag": True}:
                 facts = {**self._proposed(column, kind), "proposed": True}
             columns.append(ColumnPolicy(column, facts))
-        if not columns:
-            raise InvalidQuery(f"{self.path.name} has no column that can be asked about")
         return TablePolicy(name, source, ledger, SUGGESTED, tuple(columns)), notes
 
     def _like_numbers(self, column: str) -> bool:
@@ -140,6 +145,58 @@ class Survey:
 
     def close(self) -> None:
         self._connection.close()
+
+
+def server_policy(address: str, name: str | None = None) -> tuple[TablePolicy, dict[str, str]]:
+    """The same for a table in PostgreSQL, from the catalogue's types: no row is read."""
+    if not address.lower().startswith(SERVERS):
+        raise InvalidQuery(
+            "a policy is drafted from a file here, or from a table in PostgreSQL; for another"
+            " address draft it from a copy of the file, and write the address as its source"
+        )
+    place = read_address(address)
+    called = name or re.sub(r"\W+", "_", place.table)
+    drafted, notes = _drafted({
+        column: KINDS.get(kind, kind) for column, kind in _types(place).items()
+    })  # fmt: skip
+    columns = tuple(ColumnPolicy(column, facts) for column, facts in drafted.items())
+    return TablePolicy(called, address, f"{called}.ledger", SUGGESTED, columns), notes
+
+
+def _types(place: Address) -> dict[str, str]:
+    sessions = Sessions(place, None)
+    unread = ""
+    try:
+        with sessions.reading(LOOK_SECONDS) as cursor:
+            catalogue, _ = look(cursor, place)
+    except SulqError:
+        raise
+    except Exception as error:  # noqa: BLE001 - the server's own words may quote the address
+        unread = complaint(error) or UNREAD
+    finally:
+        sessions.close()
+    if unread:
+        raise InvalidQuery(unread)
+    return {column.name: column.kind for column in catalogue.columns}
+
+
+def _drafted(kinds: Mapping[str, str]) -> tuple[dict[str, dict[str, Any]], dict[str, str]]:
+    """What the types say of each column, and notes on those that stay hidden."""
+    drafted, notes = dict[str, dict[str, Any]](), dict[str, str]()
+    for column, kind in kinds.items():
+        facts = _by_type(kind)
+        if _IDENTIFIER.fullmatch(column):
+            notes[column] = (
+                f"{column} looks like an identifier and stays hidden. If one person may have"
+                f' several rows:\nunit = {{column = "{column}", max_rows = 4}}'
+            )
+        elif facts is None:
+            notes[column] = f"{column} has type {kind}, which cannot be asked about: hidden"
+        else:
+            drafted[column] = facts
+    if not drafted:
+        raise InvalidQuery("there is no column that can be asked about")
+    return drafted, notes
 
 
 def _by_type(kind: str) -> dict[str, Any] | None:
