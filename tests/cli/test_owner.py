@@ -217,6 +217,13 @@ def test_recover_after_a_rollback_counts_receipts(sulq, state_directory):
     assert (found["lost"], found["burnt"], found["dry_run"]) == (2, False, False)
     assert sulq("verify").code == 0
     assert sulq("ledger", "--json").json["spent"] == 2
+    Path("sulq.toml").write_text(POLICY.replace("epsilon = 1", "epsilon = 2"), "utf-8")
+    amended = sulq("amend")  # refused before it is shown, and before it is asked for
+    assert (amended.code, amended.out, "events of this ledger were lost" in amended.err) == (
+        3,
+        "",
+        True,
+    )
 
 
 def test_recover_finds_a_whole_ledger_whole(sulq):
@@ -230,7 +237,7 @@ def test_recover_ends_the_tokens(sulq):
     token = sulq("grant", "ann", "--credits", "1").out.strip()
     sulq("recover", "--dry-run")
     assert sulq("tokens", "--json").json[0]["state"] == "good"
-    assert "1 tokens" in sulq("recover").err
+    assert "1 token for" in sulq("recover").err
     access = Access.open()
     assert access.caller(token) is None
     access.close()

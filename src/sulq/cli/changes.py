@@ -55,6 +55,8 @@ def amend(
     from sulq.cli.opening import database_of, named
     from sulq.database.amendments import changes, scale
     from sulq.errors import Refused
+    from sulq.ledger.changing import LOST
+    from sulq.ledger.growing import attach
     from sulq.schema.columns import Schema
     from sulq.schema.promise import Promise
     from sulq.server.presence import serving
@@ -74,6 +76,9 @@ def amend(
             show_json({"table": source.name, "changes": []})
         talk("nothing to amend: the policy says what the ledger has")
         return
+    with closing(attach(source.ledger_path, source.name)) as ledger:
+        if ledger.recovered:  # said before anything is shown
+            raise Refused(LOST)
     worth, _ = scale(calibrate(promise), calibrate(source.promise))
     spent = before.spent.credits_fraction
     report: dict[str, Any] = {

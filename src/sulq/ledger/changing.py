@@ -20,6 +20,10 @@ from sulq.ledger.reservations import NOTHING
 from sulq.ledger.statement import INDIVIDUAL
 
 Price = Callable[[Taken], Outside]
+LOST = (
+    "events of this ledger were lost, perhaps an amendment among them: the promise and the columns"
+    " stay as they are; publish the data anew if you must, with its own ledger"
+)
 
 
 def declare(desk: Desk, menu: Sequence[Sequence[str]], divisor: int, terms: str) -> None:
@@ -75,10 +79,7 @@ def amend(desk: Desk, wanted: Amendment) -> int:
     if INDIVIDUAL in table.header.facts:
         raise Refused("a table with individual accounting stays as it was published")
     if table.recovered:
-        raise Refused(
-            "events of this ledger were lost, perhaps an amendment among them: the promise and the"
-            " columns stay as they are; publish the data anew if you must, with its own ledger"
-        )
+        raise Refused(LOST)
     if table.declaration is not None:
         raise Refused(
             "questions were declared for exact release, certified for the table as it is; it"
