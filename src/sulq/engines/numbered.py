@@ -1,6 +1,7 @@
 """DuckDB with its rows numbered: what a filter per person needs of an engine.
 
-The table is held in memory, Parquet too, so that a row keeps its number while it is open.
+The table is held in memory, Parquet and PostgreSQL too, so that a row keeps its number while it is
+open.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from sulq.engines.arrow import blocks
 from sulq.engines.blocks import OuterSums
 from sulq.engines.duckdb import DuckDBEngine, open_duckdb
 from sulq.engines.person_sums import PERSON
+from sulq.engines.postgres_copy import CopiedEngine, open_copied
 from sulq.engines.row_outer import RowOuter
 from sulq.engines.row_select import row_select
 from sulq.engines.row_values import NUMBER, RowValues, Whole, row_values_select
@@ -34,7 +36,7 @@ Identities = NDArray[np.bytes_]
 class NumberedRows:
     """The rows of an open engine, one by one. Whose they are is 0 to persons - 1."""
 
-    def __init__(self, engine: DuckDBEngine, by_person: bool) -> None:
+    def __init__(self, engine: DuckDBEngine | CopiedEngine, by_person: bool) -> None:
         self.engine = engine
         self._owner = self._read(_owners) if by_person else None
         self.persons = engine._rows if self._owner is None else int(self._owner.max()) + 1
@@ -87,18 +89,24 @@ class NumberedRows:
 
 
 def open_numbered(source: Any, schema: Schema, *, threads: int | None = None) -> NumberedRows:
-    """A file or a frame, its rows numbered; other engines are refused."""
-    if isinstance(source, str) and "://" in source:
-        raise Refused(
-            "individual accounting needs the rows in this process: give a Parquet or CSV file, or a"
-            " table in memory, no address"
-        )
-    engine = open_duckdb(source, schema, threads=threads, held=True)
+    """A file, a frame or a PostgreSQL table, its rows numbered; other engines are refused."""
+    engine = _held(source, schema, threads)
     try:
         return NumberedRows(engine, schema.unit != "row")
     except BaseException:
         engine.close()
         raise
+
+
+def _held(source: Any, schema: Schema, threads: int | None) -> DuckDBEngine | CopiedEngine:
+    if not (isinstance(source, str) and "://" in source):
+        return open_duckdb(source, schema, threads=threads, held=True)
+    if source.split("://", 1)[0].lower() in ("postgresql", "postgres"):
+        return open_copied(source, schema, threads=threads)
+    raise Refused(
+        "individual accounting needs the rows in this process: give a Parquet or CSV file, a table"
+        " in memory or the address of a PostgreSQL table; no other address"
+    )
 
 
 def _owners(cursor: duckdb.DuckDBPyConnection) -> Whole:
