@@ -39,7 +39,7 @@ HOW = {
 BEHIND = {
     "cold": "publishing is part of it: the file is hashed, schema and promise are checked, a signed ledger is made and synced to disk",
     "memory": "DuckDB keeps its buffers; a list of numbers or one NumPy array is less",
-    "warm count": "each of our answers is priced, charged and synced to disk before a row is read; a count over an array or a frame in memory has no ledger",
+    "warm count": "each of our answers is priced, charged and synced to disk before a row is read; a count over an array or a frame in memory reads no file and has no ledger",
     "200 counts": "as the warm count: 200 times a ledger entry that is synced to disk",
     "error: one count": "another law of noise, which is narrower at this guarantee",
     "one mean": "the guarantee is divided otherwise between the sum and the number of rows",
@@ -153,7 +153,8 @@ def _lead(lines: list[Line]) -> str:
             continue
         led += 1
         if level:
-            said.append(f"- {name}: level with {', '.join(level)}.")
+            within = "" if unit else ", as far as the draws tell"
+            said.append(f"- {name}: level with {', '.join(level)}{within}.")
         else:
             said.append(f"- {name}: we lead; next {others[0][1]} with {others[0][0][0] / mine[0]:.1f} times ours.")  # fmt: skip
     head = f"We lead, or share the lead, in {led} of {len(said)} columns:"

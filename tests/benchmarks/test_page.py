@@ -90,7 +90,10 @@ def test_the_page_says_where_we_lead_and_where_not(cold: float, said: str) -> No
     ("error", "said"),
     [
         (0.6, "one mean: we lead; next other with 1.7 times ours."),
-        (1.2, "one mean: level with other."),  # 1.2 +- 0.12 and 1.0 +- 0.1 may be one law
+        (
+            1.2,
+            "one mean: level with other, as far as the draws tell.",
+        ),  # 1.2 +- 0.12 and 1.0 +- 0.1 may be one law
         (2.0, "one mean: **we do not lead**; ours is more than that of other (2.0 times)"),
     ],
 )
