@@ -428,6 +428,25 @@ def test_a_partitioned_table(postgres: PostgresServer) -> None:
     run(postgres, "DROP TABLE parts, parts_b")
 
 
+def test_a_partition_on_another_server_is_refused(postgres: PostgresServer) -> None:
+    """Who writes there moves no mark here: at the opening, and when one is attached later."""
+    run(
+        postgres,
+        "CREATE FOREIGN DATA WRAPPER no_rows; CREATE SERVER away FOREIGN DATA WRAPPER no_rows;"
+        "CREATE TABLE parts (age float8, city text) PARTITION BY LIST (city);"
+        "CREATE TABLE parts_a PARTITION OF parts FOR VALUES IN ('a');"
+        "INSERT INTO parts VALUES (1, 'a')",
+    )
+    opened: Any = open_engine(postgres.url(table="parts"), SCHEMA)
+    run(postgres, "CREATE FOREIGN TABLE parts_b PARTITION OF parts DEFAULT SERVER away")
+    with pytest.raises(InvalidQuery, match="among its"), opened._sessions.reading(60) as cursor:
+        opened._is_what_was_opened(cursor)
+    opened.close()
+    with pytest.raises(InvalidQuery, match="among its"):
+        open_engine(postgres.url(table="parts"), SCHEMA)
+    run(postgres, "DROP TABLE parts; DROP SERVER away; DROP FOREIGN DATA WRAPPER no_rows")
+
+
 def test_many_threads_ask_at_once(engine: Engine) -> None:
     found: list[list[int]] = []
     threads = [

@@ -17,7 +17,15 @@ from sulq.engines.keys import FETCHED, key_statements
 from sulq.engines.leaves import Place
 from sulq.engines.person_sums import PERSON, person_statement
 from sulq.engines.postgres_session import Address, Sessions, complaint, read_address
-from sulq.engines.postgres_source import READ, Catalogue, Moment, Source, look, source_of
+from sulq.engines.postgres_source import (
+    READ,
+    Catalogue,
+    Moment,
+    Source,
+    check_here,
+    look,
+    source_of,
+)
 from sulq.engines.statement import TABLE, Statement, statement
 from sulq.errors import EngineFailed, InvalidQuery, Refused, SulqError
 from sulq.schema.bound import RowSums
@@ -203,12 +211,14 @@ class PostgresEngine:
         if catalogue != self._catalogue:
             return False
         seen = self._seen
-        if seen is not None and seen.holds(moment):
-            if moment.snapshot is not None and moment == seen.moment:
-                return True
-            if _numbers(cursor, self._source.versions_sql(seen.since)) == seen.versions:
-                self._saw(replace(seen, moment=moment))
-                return True
+        if seen is not None and not seen.holds(moment):
+            seen = None
+        if seen is not None and moment.snapshot is not None and moment == seen.moment:
+            return True
+        check_here(cursor, self._catalogue)
+        if seen and _numbers(cursor, self._source.versions_sql(seen.since)) == seen.versions:
+            self._saw(replace(seen, moment=moment))
+            return True
         if _numbers(cursor, self._source.content_sql) != self._content:
             return False
         self._saw(_seen(cursor, self._source, moment))
@@ -301,6 +311,7 @@ def open_postgres(url: str, schema: Schema, *, threads: int | None = None) -> Po
 
 def _opened(sessions: Sessions, cursor: Any, address: Any, schema: Schema) -> PostgresEngine:
     catalogue, moment = look(cursor, address)
+    check_here(cursor, catalogue)
     source = source_of(address, catalogue, schema)
     content = _numbers(cursor, source.content_sql)
     rows = size = content[0]

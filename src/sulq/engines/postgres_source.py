@@ -50,6 +50,16 @@ JOIN pg_type AS k ON k.oid = CASE WHEN d.typtype = 'd' THEN d.typbasetype ELSE d
 WHERE a.attrelid = {oid} AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum
 """
 
+ELSEWHERE = """
+WITH RECURSIVE kin(oid) AS (SELECT CAST({oid} AS oid) UNION
+     SELECT i.inhrelid FROM pg_inherits AS i JOIN kin ON i.inhparent = kin.oid)
+SELECT count(*) FROM kin JOIN pg_class AS t ON t.oid = kin.oid WHERE t.relkind NOT IN ('r', 'p')
+"""
+VIEW = (
+    "the address names a view or a foreign table, or has one among its partitions, whose rows"
+    " cannot be told unchanged; publish a table: CREATE TABLE ... AS SELECT ..."
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Moment:
@@ -78,13 +88,16 @@ def look(cursor: Any, address: Address) -> tuple[Catalogue, Moment]:
     wanted = FACTS.format(schema=Dialect.text(address.schema), table=Dialect.text(address.table))
     oid, kind, parts, *moment = cursor.execute(wanted).fetchone()
     if kind not in TABLE_KINDS:
-        raise InvalidQuery(
-            "the address names a view or a foreign table, whose rows cannot be told unchanged;"
-            " publish a table: CREATE TABLE ... AS SELECT ..."
-        )
+        raise InvalidQuery(VIEW)
     columns = cursor.execute(COLUMNS.format(oid=int(oid))).fetchall()
     catalogue = Catalogue(int(oid), tuple(_held(row) for row in columns), parts)
     return catalogue, Moment(*moment)
+
+
+def check_here(cursor: Any, catalogue: Catalogue) -> None:
+    """`InvalidQuery` if a partition lies on another server, whose writers move no mark here."""
+    if catalogue.parts and cursor.execute(ELSEWHERE.format(oid=catalogue.oid)).fetchone()[0]:
+        raise InvalidQuery(VIEW)
 
 
 def _held(row: tuple[Any, ...]) -> Held:
