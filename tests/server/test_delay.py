@@ -15,10 +15,11 @@ from sulq import Flag, Number, Promise, Schema, col, count, total
 from sulq.accounting.delay import delay_for
 from sulq.accounting.losses import Loss
 from sulq.database.delaying import delayed, draw_delay
-from sulq.errors import BudgetSpent, InvalidQuery, Refused
+from sulq.errors import BudgetSpent, EngineFailed, InvalidQuery, Refused
 from sulq.exact import Assumptions
 from sulq.server.limits import Settings
 from sulq.server.pacing import Clock, Delayed, Unpaced, charging_for_time, pace_of
+from sulq.server.problems import out_of_order, problem_of
 
 PLAIN = Schema(Number("age", 0, 120, step=1), Number("income", 0, 500_000), Flag("smoker"))
 SMOKERS = count(where=col("smoker"))
@@ -123,6 +124,28 @@ def test_draws_have_the_law_that_was_paid_for():
     assert drawn.min() >= 0
     assert abs(drawn.mean() - delay.mean) < 4.9 * spread / math.sqrt(len(drawn))
     assert abs(drawn.var() / spread**2 - 1) < 4.9 * math.sqrt(2 / len(drawn))
+
+
+def test_what_failed_after_its_charge_is_not_read_again():
+    """Its reply has shown one time, for which was paid once."""
+    with table() as plain:
+        pace = Delayed(delay_for(plain.calibration, Fraction(1, 10_000)))
+    for digest, failure, again in (
+        ("engine", problem_of(EngineFailed()), False),
+        ("books", out_of_order(), False),
+        ("unforeseen", ZeroDivisionError(), False),
+        ("dear", problem_of(BudgetSpent("too dear")), True),
+    ):
+        asked = frozenset([digest])
+        with pytest.raises(type(failure)), pace.execution(asked):
+            raise failure
+        if again:
+            with pace.execution(asked):
+                continue
+        with pytest.raises(Refused, match="served on a clock"), pace.execution(asked):
+            pytest.fail("read again")
+    with pace.execution(frozenset(["another"])):
+        pass
 
 
 def test_a_reply_leaves_after_its_delay():

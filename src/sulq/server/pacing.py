@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -32,6 +32,7 @@ from sulq.schema.vectors import BlockSums
 from sulq.server.departures import Departures
 from sulq.server.executions import Executions
 from sulq.server.limits import Settings
+from sulq.server.problems import Problem
 
 SHORTEST = 0.1
 """Seconds of the shortest tick: a durable write, a thread's turn and a small table fit in."""
@@ -246,6 +247,7 @@ class Delayed:
     def __init__(self, delay: Delay) -> None:
         self.delay, self._departures = delay, Departures()
         self._drawn: set[float] = set()
+        self._failed: set[str] = set()
         self._executions = Executions()
 
     def ticks(self, *asked: Paced | None) -> int:
@@ -257,9 +259,25 @@ class Delayed:
     def start(self, planned: float) -> float:
         return planned
 
-    def execution(self, digests: frozenset[str]) -> AbstractContextManager[None]:
-        """One delay for each charge: the same question meanwhile gets the stored answer."""
-        return self._executions.alone(digests)
+    @contextmanager
+    def execution(self, digests: frozenset[str]) -> Iterator[None]:
+        """One delay for each charge: the same question meanwhile gets the stored answer, and what
+        has failed after it was charged is not read again."""
+        with self._executions.alone(digests):
+            if self._failed & digests:
+                raise Refused(
+                    "this failed before, and the time of one reply was paid for: a second one would"
+                    " tell it again; ask another question, or have the table served on a clock"
+                )
+            try:
+                yield
+            except Problem as problem:
+                if problem.status >= 500:
+                    self._failed |= digests
+                raise
+            except Exception:
+                self._failed |= digests
+                raise
 
     def hold(self, begun: float, ticks: int) -> None:
         """The delay is drawn here, once for each reading of rows; the reply leaves when the answer
