@@ -307,7 +307,7 @@ class Access:
             raise Refused("the file of tokens could not be written; look at the disk") from None
 
 
-def require(*roles: Role) -> Callable[[Request], Awaitable[Caller]]:
+def require(*roles: Role, every_table: bool = False) -> Callable[[Request], Awaitable[Caller]]:
     """A route's dependency: the caller, if the token is good, has one of these roles and rate."""
 
     async def judge(request: Request) -> Caller:
@@ -323,6 +323,8 @@ def require(*roles: Role) -> Callable[[Request], Awaitable[Caller]]:
             raise too_often(wait, caller.rate)
         if caller.role not in roles:
             raise not_for_this_role(str(caller.role))
+        if every_table and caller.tables is not None:
+            raise not_for_this_role(f"{caller.role} of some tables")
         return caller
 
     judge.roles = frozenset(roles)  # type: ignore[attr-defined]

@@ -32,7 +32,7 @@ from sulq.server.running import in_thread, service_of
 from sulq.server.tables import Tables
 
 router = APIRouter(prefix="/v1/drafts", tags=["owner"])
-Owner = Annotated[Caller, Depends(require(Role.OWNER))]
+Owner = Annotated[Caller, Depends(require(Role.OWNER, every_table=True))]
 Number = Annotated[str, InPath(min_length=1, max_length=64)]
 EPSILONS = ("1/2", "1", "2", "4")
 QUERIES = (100, 300, 1_000, 3_000, 10_000)
