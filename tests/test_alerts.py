@@ -344,6 +344,24 @@ def test_a_kept_alert_outlives_its_process(tmp_path: Path) -> None:
         assert [entry.values for entry in db.ledger.entries()] == [(), (), ()]
 
 
+def test_one_alert_is_found_without_counting_what_all_may_fire(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who arms many alerts of many firings makes no check dearer for the machine."""
+    with publish(frame(ROWS), promise=LOUD, ledger=tmp_path / "ledger") as db:
+        for above in (5, 6, -(10**9)):
+            alert = db.alert(OLD, above=above, firings=900, credits=30, keep=True)
+        assert alert.check()
+        looked, paid = list[str](), db.ledger.paid
+        monkeypatch.setattr(
+            db.ledger, "paid", lambda *given: (looked.append(given[1]), paid(*given))[1]
+        )
+        assert db.kept_alert(alert.number).left == 899
+        assert len(looked) == 2  # the first firing, and that there is no second
+        assert [each.left for each in db.alerts()] == [900, 900, 899]
+        assert len(looked) == 2 + 4
+
+
 def test_an_old_copy_of_the_state_brings_no_firing_back(tmp_path: Path) -> None:
     with publish(frame(ROWS), promise=LOUD, ledger=tmp_path / "ledger") as db:
         alert = db.alert(OLD, above=TRUTH - 5, credits=30, keep=True)

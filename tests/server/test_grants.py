@@ -9,7 +9,7 @@ from fractions import Fraction
 import pytest
 from tests.server.conftest import PROMISE, SCHEMA, new_key, write_people
 
-from sulq import Database, col, count
+from sulq import Database, Refused, col, count
 from sulq.server import grants
 from sulq.server.access import Role
 from sulq.wire import question_json
@@ -214,10 +214,28 @@ def test_a_grant_sent_again_with_its_key_is_given_once(server):
     assert again["token"] not in kept and again["token"][5:] not in kept
 
 
-def test_a_grant_cut_short_after_the_books_is_given_once(server, monkeypatch):
+def full(*_):
+    raise Refused("the file of tokens could not be written; look at the disk")
+
+
+@pytest.mark.parametrize(("issue", "status"), [(lambda *_: 1 / 0, 500), (full, 403)])
+def test_a_grant_cut_short_after_the_books_is_given_once(server, monkeypatch, issue, status):
     owner, key = server.client("owner"), {"Idempotency-Key": new_key()}
     body = {"name": "dora", "credits": 2}
     with monkeypatch.context() as patch:
-        patch.setattr(server.access, "issue", lambda *_: 1 / 0)
-        assert owner.post(PATH, json=body, headers=key).status_code == 500
+        patch.setattr(server.access, "issue", issue)
+        assert owner.post(PATH, json=body, headers=key).status_code == status
     assert owner.post(PATH, json=body, headers=key).json()["granted_exact"] == "2"
+
+
+@pytest.mark.parametrize("far", [1, 999, 1_000, 1_001, 2_500])
+def test_a_grant_in_the_books_is_found_however_much_came_after_the_note(monkeypatch, far):
+    def pages(_database, _analyst, after, most):
+        events = range(after + 1, min(after + most, 3_000) + 1)
+        return [{"seq": n, "kind": "grant" if n == far else "charge", "analyst": "dora"}
+                for n in events]  # fmt: skip
+
+    monkeypatch.setattr(grants, "event_lines", pages)
+    assert grants._granted_since(None, "dora", 0)
+    assert not grants._granted_since(None, "dora", far)
+    assert not grants._granted_since(None, "eve", 0)

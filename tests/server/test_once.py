@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from fractions import Fraction
@@ -20,6 +21,7 @@ from tests.server.conftest import PROMISE, SCHEMA, new_key, serving, write_peopl
 from sulq import Database, col, count, mean
 from sulq.engines import duckdb as engine
 from sulq.errors import EngineFailed
+from sulq.server.access import Role
 from sulq.server.app import Settings, create_app
 from sulq.server.tables import Tables
 from sulq.wire import question_json
@@ -114,6 +116,34 @@ def test_requests_with_one_key_at_once_are_one(server):
     assert len(set(found)) == 1
     assert json.loads(found[0])["credits"] == 1
     assert server.database.left_for("analyst") == 39
+
+
+def test_owners_of_other_names_with_one_key_at_once_are_one(server, monkeypatch):
+    """The books know one owner, whatever the token says: rows are read once for a key."""
+    key, found, reads, sound = new_key(), [], [], engine.DuckDBEngine.prepare
+
+    def slow(self, sums):
+        read = sound(self, sums)
+
+        def work():
+            reads.append(sums)
+            time.sleep(0.2)
+            return read()
+
+        return work
+
+    monkeypatch.setattr(engine.DuckDBEngine, "prepare", slow)
+    server.tokens["other"] = server.access.lend("other", Role.OWNER)
+
+    def ask(who: str) -> None:
+        found.append(server.post("ask", OLD, who, key=key).content)
+
+    threads = [threading.Thread(target=ask, args=(who,)) for who in ("owner", "other")]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(set(found)) == len(reads) == 1
 
 
 @pytest.mark.parametrize(("path", "body"), [("ask", OLD), ("sql", STATEMENT), ("plan/ask", PLAN)])

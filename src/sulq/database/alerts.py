@@ -288,8 +288,8 @@ def _again(keeper: Keeper) -> Alert | None:
 
 def kept_alert(database: Database, number: int, analyst: str) -> Alert:
     """The one with this number."""
-    for alert in kept_alerts(database, analyst):
-        if alert.number == number:
+    for keeper in kept(database, analyst):
+        if keeper.form["seq"] == number and (alert := _again(keeper)) is not None:
             return alert
     raise Refused(
         f"no alert {number} of yours is kept here, for the rows and facts that the table has now;"

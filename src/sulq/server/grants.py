@@ -78,7 +78,7 @@ def give_once(
     try:
         token, line = give(database, table, access, name, terms)
     except SulqError:
-        if not kept.again:
+        if not kept.again and not _granted_since(database, name, kept.head):
             given.replies.forget(given.name)
         raise
     caller = access.caller(token)
@@ -88,8 +88,11 @@ def give_once(
 
 def _granted_since(database: Database, name: str, head: int) -> bool:
     """Whether an attempt that was cut short has come as far as the books."""
-    events = event_lines(database, None, head, 1_000)
-    return any(e["kind"] == "grant" and e.get("analyst") == check_name(name) for e in events)
+    while events := event_lines(database, None, head, 1_000):
+        if any(e["kind"] == "grant" and e.get("analyst") == check_name(name) for e in events):
+            return True
+        head = events[-1]["seq"]
+    return False
 
 
 def change(

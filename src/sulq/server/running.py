@@ -17,7 +17,7 @@ from sulq.server.asked import Asked
 from sulq.server.fairness import Fairness
 from sulq.server.problems import Problem
 from sulq.server.replies import digest_of
-from sulq.server.service import Service
+from sulq.server.service import Service, ledger_name
 from sulq.server.timetable import Timetable
 
 T = TypeVar("T")
@@ -159,7 +159,7 @@ async def charged(
 
     try:
         async with (
-            workers.alone(table, caller.name, str(caller.role), key),
+            workers.alone(table, ledger_name(caller), key),  # as replies are kept
             workers.answers.place(who),
         ):
             asked = await workers.answers.thread(understood)
