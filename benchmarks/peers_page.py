@@ -32,8 +32,8 @@ HOW = {
     "OpenDP": "discrete Laplace; 200 counts: discrete Gaussian under zCDP. Scales of noise are given to it: its Context's own search for them takes seconds of CPU a question",
     "SmartNoise SQL": "discrete Laplace, half of epsilon for each part of a mean; 200 counts: as its odometer composes them",
     "PipelineDP": "local backend, Laplace; 200 counts: Gaussian, all known beforehand, as its experimental accountant of privacy loss distributions finds it. Bounds on contributions are declared to hold",
-    "diffprivlib": "geometric; a mean is a sum over a count (its own mean takes the number of rows for public); 200 counts: its accountant with slack",
-    "PyDP": "Laplace; it has no accounting: epsilon is divided by 200",
+    "diffprivlib": "geometric; a mean is a sum over a count (its own mean takes the number of rows for public); 200 counts: its analytic Gaussian mechanism on counts of the caller's, who answers for what a row moves in all of them; its own accountant with slack would give about 90",
+    "PyDP": "Laplace; it has no accounting; 200 counts: its Gaussian mechanism on counts of the caller's, who answers for what a row moves in all of them",
     "Tumult Analytics": "geometric; 200 counts: discrete Gaussian under zCDP; Spark, local",
 }
 BEHIND = {

@@ -1,7 +1,14 @@
-"""PyDP (python-dp, Google's C++ library): lists of numbers; it has no accounting, so divide."""
+"""PyDP (python-dp, Google's C++ library): lists of numbers; it has no accounting.
+
+Many counts get its Gaussian mechanism: that a row moves all of them together by no more than
+sqrt(their number) is the caller's argument.
+"""
+
+import math
 
 import pyarrow.parquet as parquet
 from pydp.algorithms.laplacian import BoundedMean, Count
+from pydp.algorithms.numerical_mechanisms import GaussianMechanism
 
 REGIONS = [f"region {i}" for i in range(50)]
 
@@ -31,5 +38,6 @@ class Peer:
         return [Count(epsilon=epsilon, dtype="int").quick_result(parts[name]) for name in REGIONS]
 
     def many(self, ats, epsilon, delta):
+        noise = GaussianMechanism(epsilon, delta, math.sqrt(len(ats)))
         for at in ats:
-            yield self.count(at, epsilon / len(ats), delta)
+            yield noise.add_noise(float(sum(age >= at for age in self.age)))
