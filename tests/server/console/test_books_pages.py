@@ -8,6 +8,7 @@ import math
 import time
 from collections.abc import Iterator
 from fractions import Fraction
+from urllib.parse import parse_qs, urlsplit
 
 import numpy as np
 import pytest
@@ -209,7 +210,8 @@ def test_the_chain_is_checked_by_the_server(fresh: Served) -> None:
     view = ledger_view(asked.app.state.service, AUDITOR, "people")
     assert (view.state, view.first) == ("ok", "The chain is whole.")
     assert view.chain[0][0] == "#0001 opened" and view.chain[-1][0].endswith("head")
-    assert view.chain[-1][2] == "headmost" and view.chain[-1][1] == short(view.head)
+    head = asked.database.statement().statement.head
+    assert view.chain[-1][2] == "headmost" and view.chain[-1][1] == short(head)
 
 
 def test_a_changed_entry_is_named(asked: Served) -> None:
@@ -237,16 +239,23 @@ def test_an_analyst_reads_the_own_entries_and_prices_of_others(asked: Served) ->
     assert entries_view(asked.app.state.service, ANALYST, "people", text="≥ 77").lines == ()
 
 
+def before(path: str) -> int:
+    """Of the address that a button of the list leads to."""
+    return int(parse_qs(urlsplit(path).query)["before"][0])
+
+
 def test_entries_come_in_pages_and_by_kind(asked: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sulq.server.console.ledger_page.PAGE", 3)
     service = asked.app.state.service
     first = entries_view(service, OWNER, "people")
-    assert first.said == "1 to 3 of 7" and first.newer is None and first.older is not None
-    second = entries_view(service, OWNER, "people", first.older)
-    assert second.said == "4 to 6 of 7" and second.newer == 0
-    third = entries_view(service, OWNER, "people", second.older or 0)
-    assert third.older is None and third.newer is not None
-    assert entries_view(service, OWNER, "people", third.newer).lines == second.lines
+    assert first.said == "1 to 3 of 7" and not first.newer and not first.paged
+    second = entries_view(service, OWNER, "people", before(first.older))
+    assert second.said == "4 to 6 of 7" and before(second.newer) == 0 and second.paged
+    third = entries_view(service, OWNER, "people", before(second.older))
+    assert not third.older
+    assert entries_view(service, OWNER, "people", before(third.newer)).lines == second.lines
+    found = entries_view(service, OWNER, "people", text="a&b", kind="asked")
+    assert found.lines == () and found.said == "Nothing fits."
     changes = entries_view(service, OWNER, "people", kind="change")
     assert {line.state for line in changes.lines} == {"change"}
 
@@ -342,7 +351,7 @@ def test_the_rebuilding_limit() -> None:
 def test_the_risk_page_says_what_the_promise_says(asked: Served) -> None:
     view = risk_view(asked.app.state.service, AUDITOR, "people")
     assert (view.after, view.end, view.spent) == ("65 %", 1.0, "3.25")
-    assert "1 in " in view.rarely and view.attacks.state == "idle"
+    assert "1 in " in view.rarely and not view.attacks.running
     assert view.attacks.said == "Not tried yet. Takes about a minute, free."
 
 
@@ -368,15 +377,15 @@ def test_attacks_run_on_made_up_rows(server: Served, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(risk_page, "ATTACKS", Attacks())
     before, seq = server.database.remaining, server.database.statement().statement.seq
     client = server.client("analyst")
-    assert "Running" in client.post("/console/attack", json={"table": "people"}).text
+    assert "Running" in client.post("/console/people/attack").text
     until = time.monotonic() + 60
-    while (text := client.get("/console/people/attacks").text) and "running" in text:
+    while (text := client.get("/console/people/attacks").text) and "data-again" in text:
         assert time.monotonic() < until
         time.sleep(0.1)
-    assert "1 of 1 within the limit" in text
+    assert "1 of 1 within the limit" in text and 'class="own"' in text
     assert 'class="own"' in client.get("/console/people/risk").text
     assert (server.database.remaining, server.database.statement().statement.seq) == (before, seq)
-    assert client.post("/console/attack", json={"table": "elsewhere"}).status_code == 404
+    assert client.post("/console/elsewhere/attack").status_code == 404
 
 
 @given(st.floats(1, 1000), st.floats(0.5, 1))

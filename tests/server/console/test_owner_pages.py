@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from typing import Any
 import duckdb
 import httpx
 import pytest
+from fastapi.exceptions import RequestValidationError
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.server.conftest import CANARY, Served, serving
@@ -22,7 +24,14 @@ from sulq.errors import InvalidQuery
 from sulq.policy import read_policy
 from sulq.server.access import Access, Caller, Role
 from sulq.server.app import Settings, create_app
-from sulq.server.console.access_page import access_view, grants_view, state_of
+from sulq.server.console.access_page import (
+    GrantForm,
+    access_view,
+    grants_view,
+    state_of,
+    sum_of,
+)
+from sulq.server.console.publish_form import redraws, taken
 from sulq.server.console.publish_notes import column_notes, side_view
 from sulq.server.console.publish_page import publish_view, size_kind
 from sulq.server.drafts import (
@@ -274,8 +283,10 @@ def test_every_step_is_a_page_of_its_own(house: House, step: str) -> None:
     assert 'aria-current="step"' in text and len(text.encode()) < 40_000
     assert CANARY not in text and "style=" not in text and "<script" not in text
     assert house.analyst.get(f"/console/new/publish?draft={number}").status_code == 403
-    side = house.owner.get(f"/console/drafts/{number}/side?step={step}")
-    assert side.status_code == 200 and "wards.parquet" in side.text
+    saved = f"/console/new/drafts/{number}/save?step={step}"
+    side = house.owner.post(saved, json={})
+    assert side.status_code == 200 and "wards.parquet" in side.text and 'id="side"' in side.text
+    assert house.analyst.post(saved, json={}).status_code == 403
 
 
 def test_columns_are_counted_when_they_are_ready(house: House) -> None:
@@ -285,6 +296,41 @@ def test_columns_are_counted_when_they_are_ready(house: House) -> None:
     assert sorted(states) == ["hidden", "hidden", "ready", "todo", "todo", "todo"]
     assert view.askable == "1 of 4 ready to ask about"
     assert {row.fixed for row in view.columns if row.kind == "flag"} == {"yes, no, or missing"}
+
+
+def test_a_step_writes_its_fields_and_no_others() -> None:
+    draft = ready()
+    same = taken(draft, {})
+    assert same == draft and not redraws(draft, same)
+    typed = taken(draft, {"low-0": "5", "values-1": "N, S, W", "name": "beds"})
+    assert (typed.columns[0].low, typed.columns[1].values, typed.name) == ("5", "N, S, W", "beds")
+    assert not redraws(draft, typed) and typed.columns[1].confirmed
+    chosen = taken(draft, {"public-0": "yes", "confirmed-0": "on", "public-1": "yes"})
+    assert chosen.columns[0].public and not chosen.columns[0].confirmed  # asked again, each time
+    assert not chosen.columns[1].confirmed and redraws(draft, chosen)
+    assert taken(draft, {"public-1": "yes", "confirmed-1": "on"}) == draft
+    with pytest.raises(RequestValidationError):
+        taken(draft, {"kind-0": "secret"})
+
+
+def test_a_cell_of_the_grid_goes_before_the_fields_beside_it() -> None:
+    draft, fields = ready(), {"epsilon": "1", "queries": "100", "delta": "1e-6"}
+    picked = taken(draft, {**fields, "cell": "2|300"})
+    assert (picked.epsilon, picked.queries) == ("2", 300) and redraws(draft, picked)
+    own = taken(draft, {**fields, "cell": "1|100", "queries": "250"})
+    assert (own.epsilon, own.queries) == ("1", 250)
+    assert taken(draft, {"smallest": "", "max_rows": "x", "queries": "-3"}).queries == 1
+
+
+def test_whom_a_draft_protects() -> None:
+    draft = ready()
+    keyed = draft.model_copy(
+        update={"columns": [*draft.columns, DraftColumn(name="patient_id", type="bigint")]}
+    )
+    assert taken(keyed, {"unit": "key"}).unit == "patient_id"
+    assert taken(draft, {"unit": "key"}).unit == "age"
+    assert taken(keyed, {"unit": "key", "unit_column": "region"}).unit == "region"
+    assert taken(keyed, {"unit": "row", "unit_column": "region"}).unit == "row"
 
 
 def test_the_grid_is_coloured_by_the_smallest_group() -> None:
@@ -302,11 +348,11 @@ def test_the_promise_is_written_out(house: House) -> None:
 
 def test_warnings_before_a_promise(house: House) -> None:
     small = ready().model_copy(update={"smallest": 500, "epsilon": "4", "queries": 10_000})
-    firsts = [first for _, first, _ in side_view(small, house.home, (), "promise").notes]
+    firsts = [first for _, first, _ in side_view(small, house.home, "promise").notes]
     assert "Small groups will not be answerable." in firsts
     assert "Weak: 40 % can become 98 %." in firsts and "A small table." in firsts
     hidden = small.model_copy(update={"neighbours": "add-remove"})
-    firsts = [first for _, first, _ in side_view(hidden, house.home, (), "promise").notes]
+    firsts = [first for _, first, _ in side_view(hidden, house.home, "promise").notes]
     assert "A small table." not in firsts  # how many there are is then nobody's business
     said = column_notes([("bmi", State("fix")), ("region", State("confirm"))])
     assert [note[0] for note in said] == ["warn", "bad", "info"]
@@ -328,7 +374,7 @@ def test_grants_and_their_states(server: Served) -> None:
     assert {line.name: line.state for line in view.lines} == {
         "analyst": "no token", "rival": "no token",
     }  # fmt: skip
-    assert (view.left, view.granted, view.free) == ("100", "50", "50")
+    assert (view.left, view.granted, view.free) == (100, 50, 50)
     client = server.client("owner")
     made = client.post("/v1/tables/people/grants", json={"name": "zoe", "credits": 1}).json()
     client.delete("/v1/tables/people/grants/zoe", params={"reason": "left"})
@@ -338,6 +384,41 @@ def test_grants_and_their_states(server: Served) -> None:
     page = client.get("/console/people/access").text
     assert made["token"] not in page and json.dumps(made["token"]) not in page
     assert access_view(service, OWNER, "people").whole == "100"
+
+
+def test_the_sum_of_a_grant_is_kept_in_view(server: Served) -> None:
+    shown = grants_view(server.app.state.service, OWNER, "people")
+    most = sum_of(shown, GrantForm(credits=float(shown.free)))
+    assert most.ready and most.bold == "0 credits stay ungranted."
+    over = sum_of(shown, GrantForm(credits=float(shown.free) + 1))
+    assert not over.ready and over.bold == "1 credit too many." and over.help
+    assert not sum_of(shown, GrantForm()).ready
+    auditor = sum_of(shown, GrantForm(role="auditor", credits=10**6))
+    assert auditor.ready and auditor.button == "Make an auditor’s token"
+    assert "here" not in auditor.more
+
+
+def test_granting_by_the_form(server: Served) -> None:
+    owner, path = server.client("owner"), "/console/people/grants"
+    filled = {"name": " mia ", "role": "analyst", "credits": "2.5", "rate": "", "until": ""}
+    before = server.database.remaining
+    made = owner.post(path, json=filled)
+    token = re.search(r"sulq_[\w-]+", made.text)
+    assert token and server.access.caller(token[0]).name == "mia"
+    assert server.database.remaining == before - Fraction(5, 2)
+    assert 'data-name="mia"' in made.text
+    more = {"credits": "1", "until": "2099-01-31", "rate": "9/min"}
+    text = owner.post(f"{path}/mia/change", json=more).text
+    assert "of 3.5" in text and "31 Jan 2099" in text and "9/min" in text
+    for wrong in ({**filled, "name": ""}, {**filled, "until": "1960-01-01"},
+                  {**filled, "credits": "1e400"}, {**filled, "role": "owner"}):  # fmt: skip
+        assert owner.post(path, json=wrong).status_code == 422, wrong
+    assert "3.5 credits are free again" in owner.post(f"{path}/mia/revoke", json={}).text
+    assert server.access.caller(token[0]) is None
+    assert server.database.remaining == before
+    for act in ("/sum", "/mia/change", "/mia/revoke", ""):
+        for who in ("analyst", "auditor"):
+            assert server.client(who).post(f"{path}{act}", json=filled).status_code == 403
 
 
 def test_the_state_of_a_grant() -> None:
@@ -350,7 +431,7 @@ def test_the_state_of_a_grant() -> None:
     assert state_of(False, True, True, none, none, False)[0] == "open"
 
 
-@pytest.mark.parametrize("page", ["access", "publish", "grants"])
+@pytest.mark.parametrize("page", ["access", "publish", "grants/analyst/revoke"])
 def test_the_owners_pages_are_the_owners(server: Served, page: str) -> None:
     for who in ("analyst", "auditor"):
         assert server.client(who).get(f"/console/people/{page}").status_code == 403

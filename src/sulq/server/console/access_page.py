@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
-from datetime import UTC, datetime
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime
+from datetime import time as clock
 from fractions import Fraction
-from typing import Any
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
+from pydantic import Field
 
-from sulq.server import grants
+from sulq.server import grants, routes_grants
 from sulq.server.access import Caller, Role
 from sulq.server.console.charts import LOW
 from sulq.server.console.history import history, when_text
-from sulq.server.console.pages import Owner, fragment
+from sulq.server.console.pages import Blank, Form, Owner, filled, fragment
+from sulq.server.problems import not_found
+from sulq.server.routes_grants import Changes, NewGrant, Person
 from sulq.server.service import Service
-from sulq.shown import left_text, price_text
+from sulq.shown import credits_word, left_text, price_text
 
 router = APIRouter(include_in_schema=False)
+Act = Literal["revoke", "change", "renew"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,11 +44,50 @@ class GrantLine:
 
 @dataclass(frozen=True, slots=True)
 class GrantsView:
+    table: str
     lines: tuple[GrantLine, ...]
     said: str
-    left: str
-    granted: str
-    free: str
+    left: Fraction
+    granted: Fraction
+    free: Fraction
+    told: str = ""
+    """What has just been done, for whoever listens; then the list has the focus."""
+
+
+@dataclass(frozen=True, slots=True)
+class SumView:
+    """Where the table's credits would be after a grant."""
+
+    kind: str
+    bold: str
+    more: str
+    help: str
+    button: str
+    ready: bool
+
+
+@dataclass(frozen=True, slots=True)
+class FormView:
+    """A new grant, empty or filled in again."""
+
+    table: str
+    closed: bool
+    today: str
+    sum: SumView
+    name: str = ""
+    role: str = Role.ANALYST
+    credits: str = "10"
+
+
+@dataclass(frozen=True, slots=True)
+class PanelView:
+    """What is about to become of one account: "revoke", "change" or "renew"."""
+
+    act: str
+    table: str
+    line: GrantLine
+    back: str
+    form: FormView
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,20 +95,102 @@ class AccessView:
     table: str
     whole: str
     grants: GrantsView
-    closed: bool
-    today: str
+    form: FormView
+
+
+@dataclass(frozen=True, slots=True)
+class GrantedView:
+    """A token, on screen once."""
+
+    name: str
+    token: str
+    link: str
+    grants: GrantsView
+    form: FormView
+
+
+class ChangeForm(Form):
+    """What is left empty stays as it is."""
+
+    credits: Annotated[float | None, Blank] = None
+    until: Annotated[date | None, Blank] = None
+    rate: Annotated[str, Field(max_length=40)] = ""
+
+    @property
+    def given(self) -> dict[str, Any]:
+        found: dict[str, Any] = {"credits": self.credits or None, "rate": self.rate.strip() or None}
+        if self.until is not None:
+            last = datetime.combine(self.until, clock.max)
+            found["expires"] = int(last.timestamp())
+        return {name: value for name, value in found.items() if value is not None}
+
+
+class GrantForm(ChangeForm):
+    name: Annotated[str, Field(max_length=64)] = ""
+    role: Literal["analyst", "auditor"] = "analyst"
+
+
+class RevokeForm(Form):
+    reason: Annotated[str, Field(max_length=500)] = ""
 
 
 def access_view(service: Service, caller: Caller, table: str) -> AccessView:
-    database = service.database(caller, table)
-    statement = database.statement().statement
-    return AccessView(
-        table,
-        left_text(statement.cap.credits_fraction),
-        grants_view(service, caller, table),
-        statement.closed is not None,
-        f"{datetime.now(UTC).astimezone():%Y-%m-%d}",
+    statement = service.database(caller, table).statement().statement
+    shown = grants_view(service, caller, table)
+    whole = left_text(statement.cap.credits_fraction)
+    return AccessView(table, whole, shown, form_view(service, caller, table, shown))
+
+
+def form_view(service: Service, caller: Caller, table: str, shown: GrantsView) -> FormView:
+    closed = service.database(caller, table).statement().statement.closed is not None
+    today = f"{datetime.now(UTC).astimezone():%Y-%m-%d}"
+    return FormView(table, closed, today, sum_of(shown, GrantForm(credits=10)))
+
+
+def sum_view(service: Service, caller: Caller, table: str, body: GrantForm) -> SumView:
+    return sum_of(grants_view(service, caller, table), body)
+
+
+def sum_of(shown: GrantsView, body: GrantForm) -> SumView:
+    """The sum in view: what is granted, what is asked for, what stays with the owner."""
+    asks = body.role == "analyst"
+    here = Fraction(repr(max(body.credits or 0, 0))) if asks else Fraction(0)
+    free = shown.free - here
+    over = free < 0
+    many = "credit too many" if -free == 1 else "credits too many"
+    one = "credit stays" if free == 1 else "credits stay"
+    part = f"{left_text(here)} here, " if asks else ""
+    return SumView(
+        "warn" if over else "info",
+        f"{price_text(-free)} {many}." if over else f"{left_text(free)} {one} ungranted.",
+        f"{left_text(shown.left)} are left in the table: {left_text(shown.granted)} in granted"
+        f" shares, {part}{left_text(max(free, Fraction(0)))} with you.",
+        "More than is left to grant." if over else "",
+        f"Grant {credits_word(here)}" if asks else "Make an auditor’s token",
+        not over and bool(here or not asks),
     )
+
+
+def panel_view(
+    service: Service,
+    caller: Caller,
+    table: str,
+    name: str,
+    act: Act,
+) -> PanelView:
+    shown = grants_view(service, caller, table)
+    found = [line for line in shown.lines if line.name == name]
+    if not found:
+        raise not_found("nobody of that name has a share or a token")
+    form = form_view(service, caller, table, shown)
+    line = found[0]
+    many = "credit it used stays" if line.spent == "1" else "credits it used stay"
+    rest = "credit goes" if line.left == "1" else "credits go"
+    back = (
+        f"The {line.spent} {many} spent. Its {line.left or 0} unused {rest} back to the table’s"
+        " free part."
+    )
+    return PanelView(act, table, line, back, replace(form, name=name, role=line.role))
 
 
 def grants_view(service: Service, caller: Caller, table: str) -> GrantsView:
@@ -80,11 +206,12 @@ def grants_view(service: Service, caller: Caller, table: str) -> GrantsView:
     statement = database.statement()
     kept = statement.statement.granted_left.credits_fraction
     return GrantsView(
+        table,
         lines,
         f"{len(lines) - ended} open, {ended} ended" if lines else "nobody yet",
-        f"{float(statement.left):.6g}",
-        f"{float(kept):.6g}",
-        f"{float(database.remaining):.6g}",
+        Fraction(statement.left),
+        kept,
+        database.remaining,
     )
 
 
@@ -138,6 +265,58 @@ async def access(request: Request, table: str, caller: Owner) -> Response:
     return await fragment(request, "access.html", access_view, caller, table)
 
 
-@router.get("/console/{table}/grants")
-async def listed(request: Request, table: str, caller: Owner) -> Response:
-    return await fragment(request, "grants.html", grants_view, caller, table)
+@router.post("/console/{table}/grants/sum")
+async def summed(request: Request, table: str, body: GrantForm, caller: Owner) -> Response:
+    return await fragment(request, "grant_summed.html", sum_view, caller, table, body)
+
+
+@router.get("/console/{table}/grants/{name}/{act}")
+async def panel(
+    request: Request,
+    table: str,
+    name: Person,
+    act: Act,
+    caller: Owner,
+) -> Response:
+    return await fragment(request, "grant_panel.html", panel_view, caller, table, name, act)
+
+
+@router.post("/console/{table}/grants")
+async def give(request: Request, table: str, body: GrantForm, caller: Owner) -> Response:
+    """As the API does it; the token is in this reply and nowhere else."""
+    given = body.given if body.role == "analyst" else {**body.given, "credits": None}
+    new = filled(NewGrant, name=body.name.strip(), role=body.role, **given)
+    made = await routes_grants.granted(request, table, new, caller)
+
+    def view(service: Service, caller: Caller) -> GrantedView:
+        shown = grants_view(service, caller, table)
+        form = form_view(service, caller, table, shown)
+        return GrantedView(new.name, made["token"], made["link"], shown, form)
+
+    return await fragment(request, "granted.html", view, caller)
+
+
+@router.post("/console/{table}/grants/{name}/change")
+async def change(
+    request: Request, table: str, name: Person, body: ChangeForm, caller: Owner
+) -> Response:
+    if body.given:
+        await routes_grants.changed(request, table, name, filled(Changes, **body.given), caller)
+    return await _done(request, caller, table, f"{name} changed." if body.given else "")
+
+
+@router.post("/console/{table}/grants/{name}/revoke")
+async def revoke(
+    request: Request, table: str, name: Person, body: RevokeForm, caller: Owner
+) -> Response:
+    done = await routes_grants.revoked(request, table, name, caller, body.reason)
+    back = left_text(Fraction(done["returned_exact"]))
+    return await _done(request, caller, table, f"{name} revoked. {back} credits are free again.")
+
+
+async def _done(request: Request, caller: Caller, table: str, told: str) -> Response:
+    def view(service: Service, caller: Caller) -> AccessView:
+        found = access_view(service, caller, table)
+        return replace(found, grants=replace(found.grants, told=told))
+
+    return await fragment(request, "grant_done.html", view, caller)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, replace
 
 from markupsafe import Markup
@@ -10,6 +9,7 @@ from markupsafe import Markup
 from sulq.accounting.calibration import calibrate
 from sulq.database import Analyst, Database
 from sulq.schema.columns import Number
+from sulq.server.console.answer_csv import csv_text
 from sulq.server.console.charts import Bar, error_bars
 from sulq.server.console.sentences import Sentence, names_of, no_reading, result_sentence
 from sulq.server.console.show import Cell, answer_cell
@@ -29,7 +29,6 @@ NOISES = {"gaussian": "Gaussian", "laplace": "Laplace", "binomial": "coin-toss",
 class Row:
     keys: tuple[str, ...]
     cells: tuple[Cell, ...]
-    csv: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +43,7 @@ class AnswerView:
     ranged: bool
     rows: tuple[Row, ...]
     more: str
-    csv_head: str
+    csv: str
     chart: Markup
     layout: str
     meaning: tuple[tuple[str, str], ...]
@@ -70,15 +69,10 @@ def answer_view(
     keys = [at for at, column in enumerate(result.columns) if column.is_key]
     figures = [at for at, column in enumerate(result.columns) if not column.is_key]
     counted = {figure.name for figure in shape.figures if figure.counts}
-    rows = tuple(
-        _row(result, row, keys, figures, counted, reply) for row in result.rows[:MOST_SHOWN]
-    )
+    rows = tuple(_row(result, row, keys, figures, counted) for row in result.rows[:MOST_SHOWN])
     more = len(result.rows) - len(rows)
     sentence = result_sentence(result, shape)
     names = [result.columns[at].name for at in figures]
-    csv_head = [result.columns[at].name for at in keys]
-    for name in names:
-        csv_head += [name, f"{name}_low", f"{name}_high"]
     chart = _chart(result, figures, shape)
     paid = reply.credits_exact
     return AnswerView(
@@ -92,7 +86,7 @@ def answer_view(
         ranged=len(figures) == 1,
         rows=rows,
         more=f"{spelled(more, 0)} more rows are in the CSV." if more > 0 else "",
-        csv_head=json.dumps([*csv_head, "receipt"]),
+        csv=csv_text(result, reply),
         chart=chart,
         layout="many" if len(names) > 1 or len(rows) > 14 else "" if chart else "one",
         meaning=_meaning(oracle, shape, sentence, result),
@@ -129,30 +123,19 @@ def _row(
     keys: list[int],
     figures: list[int],
     counted: set[str],
-    reply: SqlReply,
 ) -> Row:
-    cells, values = [], [_plain(row[at]) for at in keys]
+    cells = []
     for at in figures:
         cell = row[at]
         if not isinstance(cell, Estimate):
             cells.append(Cell(value=key_text(cell), raw=key_text(cell)))
-            values += [_plain(cell), "", ""]
-            continue
-        low, high = cell.interval(result.confidence)
-        if no_reading(cell, result.confidence):
+        elif no_reading(cell, result.confidence):
             cells.append(Cell(text="no reading"))
         else:
+            low, high = cell.interval(result.confidence)
             count = result.columns[at].name in counted
             cells.append(answer_cell(cell.value, low, high, count=count))
-        values += [f"{number:.10g}" for number in (cell.value, low, high)]
-    receipt = " ".join(ordinal(number) for number in reply.receipts)
-    return Row(
-        tuple(key_text(row[at]) for at in keys), tuple(cells), json.dumps([*values, receipt])
-    )
-
-
-def _plain(value: object) -> str:
-    return "" if value is None else key_text(value)
+    return Row(tuple(key_text(row[at]) for at in keys), tuple(cells))
 
 
 def _chart(result: Result, figures: list[int], shape: Shape) -> Markup:

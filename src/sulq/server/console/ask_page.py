@@ -89,6 +89,7 @@ class AskView:
 class AnsweredView:
     quote: QuoteView | None
     answer: AnswerView
+    mine: MineView | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +165,7 @@ def answered_view(
         made_up=body.dummy,
     )  # fmt: skip
     if body.dummy:
-        return AnsweredView(None, shown)
+        return AnsweredView(None, shown, None)
     quote = replace(
         quote_view(service, caller, table, body.wish),
         state="asked",
@@ -182,7 +183,7 @@ def answered_view(
         assumes="",
         notes=(),
     )
-    return AnsweredView(quote, shown)
+    return AnsweredView(quote, shown, mine_view(service, caller, table))
 
 
 def python_text(base: str, table: str, sent: SqlBody) -> str:
@@ -252,11 +253,6 @@ def quoted_view(
 @router.get("/console/{table}/ask")
 async def ask_page(request: Request, table: str, caller: Asker) -> Response:
     return await fragment(request, "ask.html", ask_view, caller, table)
-
-
-@router.get("/console/{table}/questions")
-async def questions(request: Request, table: str, caller: Asker) -> Response:
-    return await fragment(request, "mine.html", mine_view, caller, table)
 
 
 @router.post("/console/{table}/quote")

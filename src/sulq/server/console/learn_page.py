@@ -20,7 +20,7 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Request
 from fastapi.responses import Response, StreamingResponse
 from markupsafe import Markup
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from sulq import learn as learners
 from sulq.database import Analyst, Database
@@ -31,7 +31,7 @@ from sulq.server.access import Caller
 from sulq.server.address import base_of
 from sulq.server.console.charts import gauge
 from sulq.server.console.learn_view import learned_view, python_text, spent_text
-from sulq.server.console.pages import Asker, fragment, rendered
+from sulq.server.console.pages import Asker, Form, fragment, rendered
 from sulq.server.console.shell import purse_of
 from sulq.server.limits import check_width
 from sulq.server.pacing import Pace
@@ -40,7 +40,7 @@ from sulq.server.running import answering, name_of, service_of, too_many
 from sulq.server.service import Service
 from sulq.server.timetable import Timetable
 from sulq.shown import credits_word, left_text, price_text
-from sulq.wire.bodies import Amount, Body
+from sulq.wire.bodies import Amount
 
 router = APIRouter(include_in_schema=False)
 METHODS = (("pca", "PCA"), ("kmeans", "k-means"), ("tree", "Decision tree"))
@@ -54,16 +54,29 @@ LARGE = Fraction(1, 10)
 MISSING = "Learning needs scikit-learn: pip install 'sulq[learn]', then start the server again."
 
 
-class LearnBody(Body):
+def _listed(given: object) -> object:
+    """One ticked box of a form is a text, several are a list."""
+    return [given] if isinstance(given, str) else given
+
+
+def _spent(given: object) -> object:
+    """The price of an empty or senseless field is 1 credit; the button says so."""
+    try:
+        return float(given) if isinstance(given, str) and float(given) > 0 else given or 1
+    except ValueError:
+        return 1
+
+
+class LearnBody(Form):
     """What is learned from what, for at most how much."""
 
     method: Literal["pca", "kmeans", "tree"] = "pca"
-    columns: Annotated[list[Annotated[str, Field(max_length=200)]], Field(max_length=200)] = Field(
-        default_factory=list
-    )
+    columns: Annotated[
+        list[Annotated[str, Field(max_length=200)]], Field(max_length=200), BeforeValidator(_listed)
+    ] = Field(default_factory=list)
     label: Annotated[str, Field(max_length=200)] = ""
     groups: Annotated[int, Field(ge=2, le=20)] = 3
-    credits: Amount = Fraction(4)
+    credits: Annotated[Amount, BeforeValidator(_spent)] = Fraction(4)
 
 
 @dataclass(frozen=True, slots=True)

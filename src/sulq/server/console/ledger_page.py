@@ -10,6 +10,7 @@ import time
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Annotated, Any
+from urllib.parse import quote, urlencode
 
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
@@ -71,8 +72,9 @@ class EntryLine:
 class EntriesView:
     lines: tuple[EntryLine, ...]
     said: str
-    newer: int | None
-    older: int | None
+    newer: str
+    older: str
+    paged: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,8 +93,7 @@ class LedgerView:
     noise: tuple[str, str, str]
     noise_more: str
     report: bool
-    head: str
-    persons: bool
+    unit: str
 
 
 def short(print_: str) -> str:
@@ -136,8 +137,7 @@ def ledger_view(service: Service, caller: Caller, table: str) -> LedgerView:
         noise_more="The owner computes every stored answer again and compares: do the replies"
         " scatter as much as claimed?",
         report=caller.role != Role.ANALYST,
-        head=statement.head,
-        persons=database.schema.unit != "row",
+        unit="row" if database.schema.unit == "row" else "person",
     )
 
 
@@ -219,20 +219,26 @@ def entries_view(
             if _fits(event, _line(event, answered, own, full), kind, text, own)
         ]
     lines = shown[::-1]
-    start = next((at for at, event in enumerate(lines) if event.seq < before), len(lines))
+    start = next((place for place, event in enumerate(lines) if event.seq < before), len(lines))
     start = start if before else 0
     part = lines[start : start + PAGE]
     end = start + len(part)
     of = f"{start + 1} to {end} of {spelled(len(lines), 0)}" if part else "Nothing fits."
-    newer = (lines[start - PAGE - 1].seq if start > PAGE else 0) if start else None
+    newer = lines[start - PAGE - 1].seq if start > PAGE else 0
+
+    def at(seq: int) -> str:
+        asked = urlencode({"before": seq, "kind": kind, "text": text})
+        return f"/console/{quote(table, safe='')}/entries?{asked}"
+
     return EntriesView(
         tuple(
             EntryLine(event.seq == newest and not before, *_line(event, answered, own, full))
             for event in part
         ),
         of,
-        newer,
-        part[-1].seq if end < len(lines) else None,
+        at(newer) if start else "",
+        at(part[-1].seq) if end < len(lines) else "",
+        bool(before),
     )
 
 

@@ -14,11 +14,13 @@ A page is added in four steps:
    and ifs on ready texts; no style attributes (CSP). parts.html has the macros note, icon, cell.
    Charts and gauges are Markup from `charts.py`. The classes are in static/sulq.css.
 3. `static/x.js`: `export function start(root, app)`; app has
-   send(path, {method, body, key, signal}) (bearer added), sent(path, method, body) for forms,
-   html(reply), made(kind, text, class), save(name, text, kind), say(text, loudly),
-   go(href), refreshHead(), copied(button, text). It may return a function that stops what runs.
-   `data-copy="#id"` on a button copies that element's text, `data-report` opens the audit report:
-   neither needs script of your own.
+   send(path, {method, body, key, signal}) (bearer added), html(reply), parsed(html),
+   made(kind, text, class), save(name, text, kind), say(text, loudly), refreshHead().
+   It may return a function that stops what runs. Most pages need no script: forms and buttons
+   say where they go (data-send, data-live, data-get, data-post: see static/app.js), and the reply
+   is a template of parts, each with the id of what it replaces. On a button, `data-copy="#id"`
+   copies that element's text, `data-report` opens the audit report, `data-point="#id"` leads to a
+   field, `data-valid` waits until its form is filled in.
 4. Add the router to ROUTERS in `__init__.py`, and the tab (if new) to TABS in `shell.py`.
 The address of page x is /t/{table}/x (the shell), its content /console/{table}/x (the fragment).
 """
@@ -30,25 +32,45 @@ import hashlib
 from collections.abc import Callable, Mapping
 from functools import cache
 from importlib.resources import files
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 from fastapi import APIRouter, Depends, Request
+from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse, Response
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
+from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 
 from sulq.errors import SulqError
 from sulq.server.access import Caller, Role, require
 from sulq.server.problems import Problem, not_found, problem_of
 from sulq.server.running import in_thread, service_of
+from sulq.wire.bodies import Body
 
 Anybody = Annotated[Caller, Depends(require(*Role))]
 Asker = Annotated[Caller, Depends(require(Role.OWNER, Role.ANALYST))]
 Owner = Annotated[Caller, Depends(require(Role.OWNER))]
 
+Model = TypeVar("Model", bound=BaseModel)
+Blank = BeforeValidator(lambda given: None if given == "" else given)
+"""An empty field of a form is none."""
 MEDIA = {"css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
 STATIC = files("sulq.server.console") / "static"
 
 router = APIRouter(include_in_schema=False)
+
+
+class Form(Body):
+    """The fields of a form, which are texts whatever they say."""
+
+    model_config = ConfigDict(strict=False)
+
+
+def filled(kind: type[Model], **given: Any) -> Model:
+    """What the API would have been sent, refused as it would be."""
+    try:
+        return kind(**given)
+    except ValidationError as error:
+        raise RequestValidationError(error.errors()) from None
 
 
 @cache

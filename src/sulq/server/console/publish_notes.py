@@ -25,25 +25,17 @@ class SideView:
     notes: tuple[Note, ...]
     gets: tuple[tuple[str, str, bool], ...]
     text: str
-    states: tuple[tuple[int, str, str, str], ...]
-    ready: bool
 
 
-def side_view(draft: Draft, home: Path, missing: tuple[str, ...], step: str) -> SideView:
+def side_view(draft: Draft, home: Path, step: str) -> SideView:
     """What stands on the right: warnings, what analysts will get, the policy."""
-    states = tuple(
-        (at, found.word, CHIPS[found.word], found.said)
-        for at, found in enumerate(map(state_of, draft.columns))
-    )
     notes: list[Note] = []
     if step == "columns":
         notes = column_notes([(column.name, state_of(column)) for column in draft.columns])
     elif step in ("promise", "publish"):
         notes = promise_notes(draft, home)
     gets = _gets(draft) if step == "promise" else ()
-    words = {state.word for state in map(state_of, draft.columns)}
-    ready = not words & {"fix", "todo", "confirm"} if step == "columns" else not missing
-    return SideView(tuple(notes), gets, draft_text(draft, home), states, ready)
+    return SideView(tuple(notes), gets, draft_text(draft, home))
 
 
 def column_notes(states: list[tuple[str, State]]) -> list[Note]:

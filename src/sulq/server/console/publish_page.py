@@ -5,17 +5,21 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Annotated
+from urllib.parse import quote
 
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
+from pydantic import Field
 
 from sulq.accounting.calibration import calibrate
 from sulq.accounting.confidence import USUAL_PRIOR, belief_up, moved, worst
 from sulq.errors import SulqError
 from sulq.policy.survey import WHEN
+from sulq.server import routes_drafts
 from sulq.server.access import Caller
 from sulq.server.console.beliefs_view import becomes, beliefs
-from sulq.server.console.pages import Owner, fragment
+from sulq.server.console.pages import Owner, filled, fragment, page
+from sulq.server.console.publish_form import Fields, redraws, taken
 from sulq.server.console.publish_notes import CHIPS, SideView, side_view
 from sulq.server.console.risk_page import ATTACKS, AttacksView, attacks_view
 from sulq.server.drafts import WEAK, Draft, DraftColumn, faults, sources, state_of
@@ -88,7 +92,6 @@ class PublishView:
     drafts: tuple[tuple[str, str, str], ...]
     can: bool
     draft: Draft
-    raw: str
     columns: tuple[ColumnRow, ...]
     askable: str
     sizes: tuple[SizeRow, ...]
@@ -100,9 +103,27 @@ class PublishView:
     back: str
     next: str
     next_said: str
+    missing: str
+    """The field that Next leads to instead, while a column is not ready."""
     attacks: AttacksView | None
     faults: tuple[str, ...]
     csv: bool
+
+
+@dataclass(frozen=True, slots=True)
+class SavedView:
+    """What a change of the draft changes on the page."""
+
+    page: PublishView
+    redrawn: bool
+    rows: tuple[ColumnRow, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedView:
+    table: str
+    print: str
+    written: bool
 
 
 def publish_view(
@@ -117,7 +138,7 @@ def publish_view(
     order = [name for name, _ in STEPS]
     at = order.index(step)
     missing = tuple(faults(draft, home, tables.names())) if home is not None else ()
-    side = side_view(draft, home, missing, step) if home is not None else None
+    side = side_view(draft, home, step) if home is not None else None
     return PublishView(
         table=table,
         id=number,
@@ -131,7 +152,6 @@ def publish_view(
         drafts=tuple((n, d.name, d.source) for n, d in DRAFTS.listed()) if not number else (),
         can=place is not None and tables.publish is not None and caller.tables is None,
         draft=draft,
-        raw=draft.model_dump_json(),
         columns=tuple(_row(i, column) for i, column in enumerate(draft.columns)),
         askable=_askable(draft),
         sizes=_sizes(draft) if step == "promise" else (),
@@ -146,7 +166,9 @@ def publish_view(
         back=order[at - 1] if at and number else "",
         next=order[at + 1] if at + 1 < len(order) else "",
         next_said=dict(STEPS)[order[at + 1]].lower() if at + 1 < len(order) else "",
-        attacks=attacks_view(ATTACKS.of(draft.promise), table) if step == "rehearse" else None,
+        missing=_unready(draft) if step == "columns" else "",
+        attacks=attacks_view(ATTACKS.of(draft.promise), f"/console/drafts/{number}")
+        if step == "rehearse" else None,
         faults=missing,
         csv=".csv" in draft.source,
     )  # fmt: skip
@@ -161,6 +183,18 @@ def _row(at: int, column: DraftColumn) -> ColumnRow:
         column.public, column.confirmed, found.word, CHIPS[found.word], found.said, fixed,
         column.type.upper() in WHEN,
     )  # fmt: skip
+
+
+def _unready(draft: Draft) -> str:
+    waiting = [
+        (at, column.kind, state_of(column).word) for at, column in enumerate(draft.columns)
+        if state_of(column).word in ("fix", "todo", "confirm")
+    ]  # fmt: skip
+    if not waiting:
+        return ""
+    at, kind, word = waiting[0]
+    fields = {"number": "low", "category": "values"}
+    return f"{'sure' if word == 'confirm' else fields.get(kind, 'kind')}-{at}"
 
 
 def _askable(draft: Draft) -> str:
@@ -241,30 +275,72 @@ async def publish(
     return await fragment(request, "publish.html", publish_view, caller, table, draft, step)
 
 
-def side(service: Service, caller: Caller, number: str, step: str) -> SideView:
-    home = home_of(service.tables, caller)
-    draft = DRAFTS.load(number)
-    return side_view(draft, home, tuple(faults(draft, home, service.tables.names())), step)
+def saved_view(
+    service: Service, caller: Caller, table: str, number: str, step: str, fields: Fields
+) -> SavedView:
+    """Kept also while it is wrong; the page says what is missing."""
+    home_of(service.tables, caller)
+    before = DRAFTS.load(number)
+    after = taken(before, fields)
+    DRAFTS.save(number, after)
+    shown = publish_view(service, caller, table, number, step)
+    rows = tuple(
+        row for row in shown.columns if before.columns[row.at] != after.columns[row.at]
+    )  # fmt: skip
+    return SavedView(shown, redraws(before, after), rows)
 
 
-@router.get("/console/drafts/{number}/side")
-async def beside(request: Request, number: str, caller: Owner, step: Step = "columns") -> Response:
-    return await fragment(request, "publish_side.html", side, caller, number, step)
+Filled = dict[str, Annotated[str, Field(max_length=20_000)]]
+
+
+@router.post("/console/{table}/drafts")
+async def begin(request: Request, table: str, body: Filled, caller: Owner) -> Response:
+    made = await routes_drafts.begun(request, filled(routes_drafts.Source, **body), caller)
+    return page("go.html", f"/t/{quote(table, safe='')}/publish?draft={made['id']}")
+
+
+@router.post("/console/{table}/drafts/{number}/save")
+async def save(
+    request: Request, table: str, number: str, body: Filled, caller: Owner, step: Step = "source"
+) -> Response:
+    given = (caller, table, number, step, body)
+    return await fragment(request, "publish_saved.html", saved_view, *given)
+
+
+@router.post("/console/{table}/drafts/{number}/remove")
+async def remove(request: Request, table: str, number: str, caller: Owner) -> Response:
+    await routes_drafts.removed(request, number, caller)
+    return page("go.html", f"/t/{quote(table, safe='')}/publish")
+
+
+@router.post("/console/{table}/drafts/{number}/rehearse")
+async def rehearse(request: Request, table: str, number: str, caller: Owner) -> Response:
+    done = await routes_drafts.rehearse(request, number, caller)
+    return page("rehearsed.html", done["questions"])
+
+
+@router.post("/console/{table}/drafts/{number}/publish")
+async def for_good(
+    request: Request, table: str, number: str, body: Filled, caller: Owner
+) -> Response:
+    ticks = filled(routes_drafts.Ticks, **dict.fromkeys(body, True))
+    done = await routes_drafts.publish(request, number, ticks, caller)
+    made = PublishedView(done["table"], done["fingerprint"][:16], done["policy_written"])
+    return page("published.html", made)
+
+
+def attacked(service: Service, caller: Caller, number: str, begin: bool = False) -> AttacksView:
+    home_of(service.tables, caller)
+    promise = DRAFTS.load(number).promise
+    run = ATTACKS.begin(promise) if begin else ATTACKS.of(promise)
+    return attacks_view(run, f"/console/drafts/{number}")
 
 
 @router.post("/console/drafts/{number}/attack")
 async def attack(request: Request, number: str, caller: Owner) -> Response:
-    def begin(service: Service, caller: Caller) -> AttacksView:
-        home_of(service.tables, caller)
-        return attacks_view(ATTACKS.begin(DRAFTS.load(number).promise), "")
-
-    return await fragment(request, "attacks.html", begin, caller)
+    return await fragment(request, "attacks.html", attacked, caller, number, True)
 
 
 @router.get("/console/drafts/{number}/attacks")
 async def attacks(request: Request, number: str, caller: Owner) -> Response:
-    def state(service: Service, caller: Caller) -> AttacksView:
-        home_of(service.tables, caller)
-        return attacks_view(ATTACKS.of(DRAFTS.load(number).promise), "")
-
-    return await fragment(request, "attacks.html", state, caller)
+    return await fragment(request, "attacks.html", attacked, caller, number)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from urllib.parse import quote
 
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
@@ -27,7 +28,6 @@ from sulq.server.console.standing_view import broken
 from sulq.server.console.words import one
 from sulq.server.service import Service
 from sulq.shown import bar_text, left_text, price_text, spelled
-from sulq.wire.bodies import Body
 
 router = APIRouter(include_in_schema=False)
 ATTACKS = Attacks()
@@ -51,8 +51,9 @@ class AttackLine:
 
 @dataclass(frozen=True, slots=True)
 class AttacksView:
-    table: str
-    state: str
+    path: str
+    """Where they are begun and looked at."""
+    running: bool
     said: str
     chip: str
     chip_kind: str
@@ -85,6 +86,14 @@ class RiskView:
     attacks: AttacksView
 
 
+@dataclass(frozen=True, slots=True)
+class AttackedView:
+    """What changes on the page while attacks run."""
+
+    attacks: AttacksView
+    plot: Markup
+
+
 def risk_view(service: Service, caller: Caller, table: str) -> RiskView:
     database = service.database(caller, table)
     promise = database.promise
@@ -92,9 +101,9 @@ def risk_view(service: Service, caller: Caller, table: str) -> RiskView:
     spent = account.statement.spent.credits_fraction
     held = beliefs(promise, spent)
     unit = one(database.schema)
-    run = ATTACKS.of(promise)
     sigma = database.calibration.unit_standard_deviation
     limit = rebuilding_limit(promise, sigma)
+    tried = attacked_view(service, caller, table)
     return RiskView(
         table=table,
         unit=unit,
@@ -112,10 +121,10 @@ def risk_view(service: Service, caller: Caller, table: str) -> RiskView:
         rarely=f"{becomes(told_too(worst(promise), account.statement))}.",
         broken=broken(account),
         rebuilt=_rebuilt(limit, sigma, promise.credits),
-        plot=rebuilding_plot(sigma, promise.credits, limit, run.points, database.schema.who),
+        plot=tried.plot,
         aimed=_percent(best_guess(promise, promise.credits)),
         questions=spelled(promise.credits, 0),
-        attacks=attacks_view(run, table),
+        attacks=tried.attacks,
     )  # fmt: skip
 
 
@@ -211,7 +220,7 @@ def _few(marks: list[float]) -> list[float]:
     return marks if len(marks) <= 8 else marks[::2]
 
 
-def attacks_view(run: Run, table: str) -> AttacksView:
+def attacks_view(run: Run, path: str) -> AttacksView:
     lines = tuple(_attack(line) for line in run.lines)
     good = sum(line.within for line in lines)
     said, button = {
@@ -223,7 +232,7 @@ def attacks_view(run: Run, table: str) -> AttacksView:
     chip = f"{good} of {len(lines)} within the limit" if lines else ""
     kind = "ok" if good == len(lines) else "bad"
     at = when_text(int(run.at)) if run.at else ""
-    return AttacksView(table, run.state, said, chip, kind, at, lines, button)
+    return AttacksView(path, run.state == RUNNING, said, chip, kind, at, lines, button)
 
 
 def _attack(line: Line) -> AttackLine:
@@ -235,18 +244,17 @@ def _attack(line: Line) -> AttackLine:
     )  # fmt: skip
 
 
-class AttackBody(Body):
-    """Whose promise is tried; the rows are made up."""
-
-    table: str
-
-
-def begin(service: Service, caller: Caller, table: str) -> AttacksView:
-    return attacks_view(ATTACKS.begin(service.database(caller, table).promise), table)
-
-
-def state(service: Service, caller: Caller, table: str) -> AttacksView:
-    return attacks_view(ATTACKS.of(service.database(caller, table).promise), table)
+def attacked_view(
+    service: Service, caller: Caller, table: str, begin: bool = False
+) -> AttackedView:
+    """Attacks on made-up rows under the table's promise; reads nothing else of the table."""
+    database = service.database(caller, table)
+    promise = database.promise
+    run = ATTACKS.begin(promise) if begin else ATTACKS.of(promise)
+    sigma = database.calibration.unit_standard_deviation
+    limit = rebuilding_limit(promise, sigma)
+    plot = rebuilding_plot(sigma, promise.credits, limit, run.points, database.schema.who)
+    return AttackedView(attacks_view(run, f"/console/{quote(table, safe='')}"), plot)
 
 
 @router.get("/console/{table}/risk")
@@ -256,10 +264,10 @@ async def risk(request: Request, table: str, caller: Anybody) -> Response:
 
 @router.get("/console/{table}/attacks")
 async def attacks(request: Request, table: str, caller: Anybody) -> Response:
-    return await fragment(request, "attacks.html", state, caller, table)
+    return await fragment(request, "attacked.html", attacked_view, caller, table)
 
 
-@router.post("/console/attack")
-async def attack(request: Request, body: AttackBody, caller: Anybody) -> Response:
-    """Begin the attacks on made-up rows; free, and reads nothing of the table but its promise."""
-    return await fragment(request, "attacks.html", begin, caller, body.table)
+@router.post("/console/{table}/attack")
+async def attack(request: Request, table: str, caller: Anybody) -> Response:
+    """Begin, or say that it runs; free."""
+    return await fragment(request, "attacked.html", attacked_view, caller, table, True)

@@ -1,10 +1,16 @@
 // The console's frame: token, navigation, fragments, theme. Pages bring their own module:
 // <div data-page data-title="..." data-module="/static/ask.js?v=..."> exports start(root, app),
-// which may return a function to call when the page is left.
+// which may return a function to call when the page is left. Most pages need none, because a
+// reply can be a list of parts, each of which takes the place of the element of its id:
+//   <form method="post" data-send="/console/...">  when it is submitted
+//   <form method="post" data-live="/console/...">  while it is filled in; the latest reply counts
+//   <button data-get="/console/...">, data-post    when it is pressed
+//   <div id="..." data-again="/console/...">       asked for again, every two seconds
 const TOKEN = "sulq.token", BACK = "sulq.back", WHY = "sulq.why", THEME = "sulq.theme";
 const find = (what, within = document) => within.querySelector(what);
 const main = find("#main"), top_ = find("#top");
-let leaving = null, journey = 0;
+let leaving = null, journey = 0, poll = 0, timer = 0, latest = 0, busy = false, from = null;
+let queue = Promise.resolve(), due = () => {};
 
 const token = () => sessionStorage.getItem(TOKEN);
 
@@ -37,9 +43,8 @@ function toTheDoor() {
 
 // What a reply says, as HTML: fragments as they are, problems as a note.
 async function html(reply) {
-  const kind = reply.headers.get("content-type") || "";
   const text = await reply.text();
-  return kind.startsWith("text/html") ? text : problem(text, reply.status);
+  return reply.headers.get("content-type")?.startsWith("text/html") ? text : problem(text, reply.status);
 }
 
 const UNSURE = "A question may have been charged, once: ask it again with the same button.";
@@ -63,42 +68,95 @@ function made(kind, text = "", style = "") {
   return element;
 }
 
-// A change asked for by a form: what the server said, or null with the refusal in `#failed`.
-async function sent(path, method, body) {
-  const failed = find("#failed");
-  failed.replaceChildren();
-  try {
-    const reply = await send(path, { method, body });
-    if (reply.ok) return await reply.json();
-    failed.innerHTML = await html(reply);
-    failed.scrollIntoView({ block: "nearest" });
-  } catch (error) { unreachable(error); }
-  return null;
+function parsed(html) {
+  const came = made("template");
+  came.innerHTML = html;
+  return came.content;
 }
 
-// Attacks on made-up rows: looked at every two seconds while they run. Returns how to stop looking.
-function attacks(begin, look, done) {
-  let timer = 0, gone = false;
-  const step = (path, how) => async () => {
-    try {
-      const text = await html(await send(path, how));
-      if (gone) return;
-      const ran = find("#attacks [data-state=running]");
-      find("#attacks").innerHTML = text;
-      if (ran && !find("#attacks [data-state=running]")) done?.();
-      watch();
-    } catch (error) { unreachable(error); }
-  };
-  function watch() {
-    find("#attack")?.addEventListener("click", step(begin.path, { method: "POST", body: begin.body }));
-    if (find("#attacks [data-state=running]")) timer = setTimeout(step(look), 2000);
+// The parts of a reply, put in place; what has no id is a refusal and goes to `#failed`. The focus
+// stays where it was, with what is being typed, unless a part wants it (data-focus).
+function put(html) {
+  const parts = parsed(html), to = find("[data-go]", parts), held = document.activeElement, failed = find("#failed");
+  if (to) return void go(to.dataset.go);
+  const wanted = find("[data-focus]", parts);
+  failed?.replaceChildren();
+  for (const part of [...parts.children]) {
+    const old = document.getElementById(part.id);
+    fold(part);
+    if (old?.open === false) part.open = false;
+    if (part.id) old?.replaceWith(part); else failed?.append(part);
+    if (part.dataset.say) say(part.dataset.say);
   }
-  watch();
-  return () => { gone = true; clearTimeout(timer); };
+  const twin = held.id && !held.isConnected && document.getElementById(held.id);
+  const typed = held.matches("textarea, input:not([type=radio], [type=checkbox])");
+  if (twin && typed) twin.replaceWith(held);
+  (wanted || (typed ? twin && held : twin))?.focus?.({ preventScroll: !wanted });
+  for (const field of main.querySelectorAll("[aria-describedby]")) {
+    field.ariaInvalid = Boolean(find(`#${field.getAttribute("aria-describedby")}.bad`));
+  }
+  lookAgain();
+}
+
+function lookAgain() {
+  const running = find("[data-again]", main);
+  clearTimeout(poll);
+  if (running) poll = setTimeout(() => exchange(running.dataset.again), 2000);
+}
+
+async function exchange(path, how, counts = () => true) {
+  const trip = journey;
+  try {
+    const reply = await send(path, how), text = await html(reply);
+    if (trip !== journey || reply.status === 401 || !counts()) return;
+    put(text);
+    if (!reply.ok) find("#failed").scrollIntoView({ block: "nearest" });
+  } catch (error) { unreachable(error); }
+}
+
+// Fields by name, those of several values as a list.
+function fields(form) {
+  const given = {};
+  for (const [name, value] of new FormData(form)) given[name] = name in given ? [given[name], value].flat() : value;
+  return given;
+}
+
+// A form of method get asks by its address.
+function exchangeForm(path, form, counts) {
+  const given = fields(form);
+  return form.method === "get" ? exchange(`${path}?${new URLSearchParams(given)}`, {}, counts)
+    : exchange(path, { method: "POST", body: given }, counts);
+}
+
+// A form that is followed. Its button is gone until the reply to what stands there has come.
+function follow(form, wait) {
+  const mine = ++latest, button = find("button.primary", form);
+  if (button) button.disabled = true;
+  clearTimeout(timer);
+  due = () => {
+    clearTimeout(timer);
+    due = () => {};
+    queue = queue.then(() => exchangeForm(form.dataset.live, form, () => mine === latest));
+  };
+  timer = setTimeout(due, wait);
+}
+
+async function press(work) {
+  if (busy) return;
+  busy = true;
+  await work().finally(() => { busy = false; });
+}
+
+// To a field that was hidden, or is still missing.
+function point(to, why) {
+  const field = find(to);
+  field?.closest("[hidden]")?.removeAttribute("hidden");
+  field?.focus();
+  if (why) say(why, true);
 }
 
 function save(name, text, kind) {
-  const link = document.createElement("a");
+  const link = made("a");
   link.href = URL.createObjectURL(new Blob([text], { type: kind }));
   link.download = name;
   link.click();
@@ -140,7 +198,10 @@ function unreachable(error) {
 
 // The page of the address, put into <main>. Focus goes to its heading when it was walked to.
 async function load(walked = false) {
+  due();
+  await queue;
   if (leaving) { leaving(); leaving = null; }
+  clearTimeout(poll);
   const trip = ++journey, { table, page } = where();
   find("#leave").hidden = !token();
   find("#stripe").hidden = true;
@@ -152,11 +213,18 @@ async function load(walked = false) {
     main.innerHTML = await html(reply);
   } catch (error) { return unreachable(error); }
   const root = find("[data-page]", main);
-  if (root?.dataset.only) return go(root.dataset.only, true);
+  if (root?.dataset.go) return go(root.dataset.go, true);
   document.title = root?.dataset.title || "sulq";
   for (const spot of main.querySelectorAll("[data-origin]")) spot.textContent = location.origin;
   fold(main);
-  if (walked) { scrollTo(0, 0); (find("h1", main) || main).setAttribute("tabindex", "-1"); (find("h1", main) || main).focus(); }
+  for (const form of main.querySelectorAll("form[data-now]")) follow(form, 0);
+  lookAgain();
+  if (walked) {
+    const heading = find("h1", main) || main;
+    heading.tabIndex = -1;
+    heading.focus();
+    scrollTo(0, 0);
+  }
   await head;
   if (root?.dataset.module) {
     const module = await import(root.dataset.module);
@@ -176,7 +244,7 @@ function go(href, instead = false) {
   return load(!instead);
 }
 
-const app = { send, sent, html, say, go, load, refreshHead, fold, find, made, save, attacks, copied, unreachable };
+const app = { send, html, say, follow, fields, fold, find, made, parsed, put, refreshHead, save, unreachable };
 
 document.addEventListener("click", (event) => {
   const link = event.target.closest("a[href]");
@@ -188,10 +256,27 @@ document.addEventListener("click", (event) => {
       go(to.pathname + to.search + to.hash);
     }
   }
-  const copy = event.target.closest("[data-copy]");
-  if (copy) copied(copy, find(copy.dataset.copy).textContent);
-  const wanted = event.target.closest("[data-report]");
-  if (wanted) report(wanted);
+  const button = event.target.closest("[data-copy], [data-save], [data-report], [data-get], [data-post], [data-close], [data-point]");
+  const { copy, save: file, get, post, close, point: to, why } = button?.dataset || {};
+  if (copy !== undefined) copied(button, find(copy || "pre", copy ? document : button.closest("section")).textContent);
+  else if (file) save(file, find(button.dataset.from).textContent, "text/csv");
+  else if (get) { from = button; exchange(get); }
+  else if (post) press(() => exchange(post, { method: "POST" }));
+  else if (close) { find(close).replaceChildren(); from?.focus(); }
+  else if (to) point(to, why);
+  else if (button) report(button);
+});
+document.addEventListener("input", (event) => {
+  const form = event.target.form;
+  if (form && event.target.required) for (const button of form.querySelectorAll("[data-valid]")) button.disabled = !form.checkValidity();
+  if (form?.dataset.live && event.target.name) follow(form, /radio|checkbox|select/.test(event.target.type) ? 0 : 250);
+});
+document.addEventListener("submit", (event) => {
+  const form = event.target, { send: to, live } = form.dataset;
+  if (!to && !live) return;
+  event.preventDefault();
+  if (to) press(() => exchangeForm(to, form)).then(refreshHead);
+  else find("a.primary", form)?.click();
 });
 
 async function copied(button, text) {
@@ -206,6 +291,7 @@ document.addEventListener("keydown", (event) => {
   if (event.key !== "Escape") return;
   const menu = event.target.closest?.("details.menu[open]");
   if (menu) { menu.open = false; find("summary", menu).focus(); }
+  else find("[data-close]", main)?.click();
 });
 
 find("#theme").addEventListener("change", (event) => {
@@ -228,6 +314,7 @@ function enter() {
     help.textContent = text; help.classList.add("bad");
     field.setAttribute("aria-invalid", "true"); field.focus();
   };
+  const away = () => refuse("The server cannot be reached just now.");
   const inside = (held) => {
     sessionStorage.setItem(TOKEN, held);
     const back = sessionStorage.getItem(BACK) || "/";
@@ -239,7 +326,7 @@ function enter() {
     if (!code) return;
     history.replaceState(null, "", "/enter");
     redeem(code).then((held) => held ? inside(held) : refuse("This link has been used, or has ended. Type your token, or ask for a new link."))
-      .catch(() => refuse("The server cannot be reached just now."));
+      .catch(away);
   };
   const why = sessionStorage.getItem(WHY);
   sessionStorage.removeItem(WHY);
@@ -261,7 +348,7 @@ function enter() {
       const reply = await fetch("/v1/me", { headers: { Authorization: `Bearer ${held}` }, credentials: "omit" });
       if (reply.ok) inside(held);
       else refuse("This token is not known here, or has ended.");
-    } catch { refuse("The server cannot be reached just now."); }
+    } catch { away(); }
   });
 }
 

@@ -1,4 +1,4 @@
-// The ledger page: the chain re-hashed here in idle time, receipts checked here, entries in pages.
+// The ledger page: the chain re-hashed here in idle time, receipts checked here.
 
 const STEP = 1000;
 const hex = (bytes) => Array.from(new Uint8Array(bytes), (b) => b.toString(16).padStart(2, "0")).join("");
@@ -16,8 +16,9 @@ async function linked(before, body) {
 }
 
 export function start(root, app) {
-  const { find, made } = app, table = encodeURIComponent(root.dataset.table);
-  const here = find("#here", root), verdict = find("#verdict", root), facts = find("#receipt-facts", root);
+  const find = (what, within = root) => within.querySelector(what);
+  const { count, key: signer, table: name } = root.dataset, table = encodeURIComponent(name);
+  const here = find("#here"), verdict = find("#verdict"), facts = find("#receipt-facts"), paste = find("#paste");
   let gone = false, hashes = new Map(), run = null, stop = new AbortController();
 
   async function page(after) {
@@ -44,7 +45,7 @@ export function start(root, app) {
       }
       seen += entries.length;
       if (gone) return;
-      here.textContent = `Checked ${number(seen)} of ${number(+root.dataset.count)} here …`;
+      here.textContent = `Checked ${number(seen)} of ${number(+count)} here …`;
       if (!next) break;
       after = next;
     }
@@ -55,19 +56,17 @@ export function start(root, app) {
   }
 
   function broken(seq) {
-    const note = noted("bad", `Entry ${ordinal(seq)} was changed after it was written.`, "Its fingerprint does not follow from the entry before it. Keep your receipts and tell the auditor.");
-    find("#chain-note", root).replaceChildren(note);
-    const head = find(".chain .headmost", root);
-    head?.previousElementSibling?.classList.add("broken");
+    const note = said("broken", `Entry ${ordinal(seq)} `);
+    find("#chain-note").replaceChildren(note);
+    find(".chain .headmost")?.previousElementSibling?.classList.add("broken");
     root.dataset.checked = "broken";
     app.say(note.textContent, true);
   }
 
-  function noted(kind, first, more) {
-    const note = find(`#n-${kind}`, root).content.firstElementChild.cloneNode(true);
-    const words = find("b", note);
-    words.textContent = first;
-    words.parentElement.replaceChildren(words, ` ${more}`);
+  // A note of the page's templates, with something before its first words.
+  function said(what, before = "") {
+    const note = find(`#said-${what}`).content.firstElementChild.cloneNode(true);
+    find("b", note).prepend(before);
     return note;
   }
 
@@ -81,7 +80,7 @@ export function start(root, app) {
   const shape = /^\{"receipt":(\{.*\}),"signature":"([0-9a-f]{128})"\}$/;
 
   async function signed(text, signature) {
-    const key = await crypto.subtle.importKey("raw", unhex(root.dataset.key), "Ed25519", false, ["verify"]);
+    const key = await crypto.subtle.importKey("raw", unhex(signer), "Ed25519", false, ["verify"]);
     return crypto.subtle.verify("Ed25519", key, unhex(signature), new TextEncoder().encode(text));
   }
 
@@ -103,69 +102,47 @@ export function start(root, app) {
     return { verdict: hashes.get(body.answer) === body.answer_link ? "genuine" : "astray", body };
   }
 
-  const SAID = {
-    genuine: (body) => ["ok", "Genuine.", `Signed by this table’s key and found in the chain at ${ordinal(body.seq)}.`],
-    forged: () => ["bad", "Not signed by this table.", "It was changed, or another ledger made it. Ask for the receipt anew."],
-    astray: () => ["bad", "Signed, but not in this chain.", "Send this receipt to the auditor: the ledger may have been replaced."],
-    none: () => ["warn", "Not a receipt.", "Paste the whole line as it was given out, unchanged."],
-  };
-
   async function verify() {
-    const lines = find("#paste", root).value.split("\n").map((line) => line.trim()).filter(Boolean);
+    const lines = paste.value.split("\n").map((line) => line.trim()).filter(Boolean);
     facts.hidden = true;
     verdict.replaceChildren();
-    if (!lines.length) return void find("#paste", root).focus();
+    if (!lines.length) return paste.focus();
     const found = [];
     for (const line of lines) { found.push(await judge(line)); if (gone) return; }
-    const bad = found.findIndex((one) => one.verdict !== "genuine");
-    const [kind, first, more] = SAID[(found[bad] || found[0]).verdict]((found[bad] || found[0]).body);
-    const many = lines.length > 1 ? (bad < 0 ? ["ok", `All ${lines.length} genuine.`, "Signed by this table’s key and found in the chain."]
-      : [kind, `Line ${bad + 1} of ${lines.length}: ${first}`, more]) : [kind, first, more];
-    verdict.replaceChildren(noted(...many));
-    if (found.some((one) => one.asked)) verdict.append(made("p", "This browser cannot check signatures: the server did it.", "small muted"));
-    if (lines.length === 1 && found[0].body && found[0].verdict === "genuine") tell(found[0].body);
+    const bad = found.findIndex((one) => one.verdict !== "genuine"), many = lines.length > 1;
+    const note = said((found[bad] || found[0]).verdict, many && bad >= 0 ? `Line ${bad + 1} of ${lines.length}: ` : "");
+    if (many && bad < 0) find("b", note).textContent = `All ${lines.length} genuine.`;
+    verdict.append(note);
+    find("#by-server").hidden = !found.some((one) => one.asked);
+    if (!many && bad < 0) tell(found[0].body);
   }
 
   function tell(body) {
     const law = (() => { try { return JSON.parse(body.noise)[0].law; } catch { return ""; } })();
     const credits = Math.max(0, ...body.charges.map((part) => Number(BigInt(part[0]) * 1000n >> 64n) / 1000));
-    const lines = [["Entry", ordinal(body.seq)], ["Account", body.analyst], ["Credits", Math.ceil(credits * 100) / 100], ["Noise", law],
-      ["Neighbours", body.neighbours === "replace" ? `one ${root.dataset.unit} replaced` : `one ${root.dataset.unit} more or less`], ["Data version", `${body.version.slice(0, 4)}…${body.version.slice(-4)}`],
-      ["Answer", "not in the receipt, only its fingerprint"]];
-    facts.replaceChildren(...lines.flatMap(([name, text]) => [made("dt", name), made("dd", text)]));
+    const texts = {
+      entry: ordinal(body.seq), account: body.analyst, credits: Math.ceil(credits * 100) / 100, noise: law,
+      neighbours: `one ${root.dataset.unit} ${body.neighbours === "replace" ? "replaced" : "more or less"}`,
+      version: `${body.version.slice(0, 4)}…${body.version.slice(-4)}`,
+    };
+    for (const [fact, text] of Object.entries(texts)) find(`[data-f=${fact}]`, facts).textContent = text;
     facts.hidden = false;
   }
 
-  // --- entries ---
-  const search = find("#search", root), list = find("#entries", root);
-  let wait = 0;
-  async function show(before = 0) {
-    const asked = new URLSearchParams({ before, kind: search.kind.value, text: search.text.value });
-    try {
-      list.innerHTML = await app.html(await app.send(`/console/${table}/entries?${asked}`, { signal: stop.signal }));
-    } catch (error) { app.unreachable(error); }
-  }
-  search.addEventListener("input", () => { clearTimeout(wait); wait = setTimeout(show, 200); });
-  search.addEventListener("submit", (event) => { event.preventDefault(); show(); });
-  list.addEventListener("click", (event) => {
-    const to = event.target.closest("[data-before]");
-    if (to) show(to.dataset.before).then(() => list.querySelector(".scroll").focus());
-  });
-
-  find("#again", root)?.addEventListener("click", checking);
-  find("#check", root).addEventListener("click", () => verify().catch(app.unreachable));
-  const paste = find("#paste", root);
+  find("#again").addEventListener("click", checking);
+  find("#check").addEventListener("click", () => verify().catch(app.unreachable));
   for (const kind of ["dragover", "dragleave", "drop"]) paste.addEventListener(kind, (event) => {
     event.preventDefault();
     paste.classList.toggle("over", kind === "dragover");
     const file = kind === "drop" && event.dataTransfer.files[0];
     if (file) file.text().then((text) => { paste.value = text; return verify(); });
   });
-  find("#download", root).addEventListener("click", async () => {
+  find("#download").addEventListener("click", async () => {
     const reply = await app.send(`/console/${table}/chain.jsonl`);
-    if (reply.ok) app.save(`${root.dataset.table}-chain.jsonl`, await reply.text(), "application/jsonl");
+    if (reply.ok) app.save(`${name}-chain.jsonl`, await reply.text(), "application/jsonl");
   });
-  if (location.hash === "#mine") { search.kind.value = "mine"; show(); }
+  const search = find("#search");
+  if (location.hash === "#mine") { search.kind.value = "mine"; app.follow(search, 0); }
   checking();
-  return () => { gone = true; stop.abort(); clearTimeout(wait); };
+  return () => { gone = true; stop.abort(); };
 }
