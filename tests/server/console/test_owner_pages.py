@@ -255,6 +255,9 @@ def test_from_a_file_to_a_table(house: House) -> None:
     part = Caller("part", Role.OWNER, frozenset({"other"}), "t")
     with pytest.raises(Problem, match="owner of some"):
         home_of(house.tables, part)
+    for who, seen in ((part, False), (Caller("all", Role.OWNER, None, "t"), True)):
+        page = publish_view(house.service, who, "")
+        assert (bool(page.drafts), bool(page.sources), page.can) == (seen, seen, seen)
     assert house.analyst.post(f"/v1/drafts/{number}/publish", json=TICKS).status_code == 403
     assert house.tables.names() == []
     done = owner.post(f"/v1/drafts/{number}/publish", json=TICKS).json()

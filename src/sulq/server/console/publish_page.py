@@ -133,6 +133,7 @@ def publish_view(
     tables = service.tables
     home = home_of(tables, caller) if number else None
     place = None if tables.policy is None else tables.policy.parent
+    can = place is not None and tables.publish is not None and caller.tables is None
     draft = DRAFTS.load(number) if number else Draft()
     step = step if number and step in dict(STEPS) else "source"
     order = [name for name, _ in STEPS]
@@ -148,9 +149,9 @@ def publish_view(
             (name, said, "done" if number and place_ < at else "", place_ + 1)
             for place_, (name, said) in enumerate(STEPS)
         ),
-        sources=tuple(sources(place)),
-        drafts=tuple((n, d.name, d.source) for n, d in DRAFTS.listed()) if not number else (),
-        can=place is not None and tables.publish is not None and caller.tables is None,
+        sources=tuple(sources(place)) if can else (),
+        drafts=tuple((n, d.name, d.source) for n, d in DRAFTS.listed() if can and not number),
+        can=can,
         draft=draft,
         columns=tuple(_row(i, column) for i, column in enumerate(draft.columns)),
         askable=_askable(draft),
