@@ -124,6 +124,7 @@ def served(home: Path, asked: Sequence[Statistic], *words: str) -> dict[str, Any
         if again["errors"] or again["receipts"] > len(asked):
             raise SystemExit(f"asked again: {again['errors']}, {again['receipts']} receipts")
         found["memory"].append(again["memory"][-1])
+        found["each again"] = again["each"]
     return found
 
 
@@ -219,6 +220,8 @@ def figures(asks: int = 2_000, sample: int = 1_000) -> list[Figure]:
             (f"memory after a tenth, {name}", run["memory"][0], "MB"),
             (f"memory at the end, {name}", run["memory"][1], "MB"),
             (f"memory when all was asked again, {name}", run["memory"][2], "MB"),
+            (f"memory for each question of the second half, {name}", run["each"], "bytes"),
+            (f"the same when all was asked again, {name}", run["each again"], "bytes"),
         ]
     return [*found, ("replies that missed their tick, paced", paced["overruns"], "")]
 

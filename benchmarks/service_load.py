@@ -49,6 +49,7 @@ class Run:
         self.errors: list[str] = []
         self.dropped = 0
         self.memory: list[float] = []
+        self.half = 0.0  # MB after half of the run
 
     async def client(self, me: int) -> None:
         reader, writer = await asyncio.open_connection(self.host, self.port)
@@ -78,6 +79,8 @@ class Run:
             self.replies[me].append(reply)
             if len(self.seconds) == int(LEAST * len(self.bodies)):
                 self.memory.append(resident(self.pid))
+            if len(self.seconds) == len(self.bodies) // 2:
+                self.half = resident(self.pid)
         writer.close()
 
     async def all(self) -> dict[str, Any]:
@@ -102,6 +105,7 @@ class Run:
                 [one["credits_exact"] for one in mine if "receipt" in one] for mine in found
             ],
             "memory": self.memory,
+            "each": (self.memory[-1] - self.half) * 2**20 / (len(times) - len(times) // 2),
         }
 
 
