@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -129,9 +130,12 @@ def test_every_slice_is_small_enough_for_exact_products() -> None:
     v = columns(["x", "y"])
     program = bind(outer(v, v), tables.SCHEMA).sums
     assert isinstance(program, BlockSums)
-    sums = OuterSums(program, dict.fromkeys(leaves_of(program.left), 0))
+    place = dict.fromkeys(leaves_of(program.left), 0)
+    sums = OuterSums(program, place)
     assert sums.rows * program.largest <= 2**53
-    assert sums.rows == 65_536
+    assert sums.rows == blocks_file.MOST_ROWS
+    for bits in (42, 45, 52):  # products so large that fewer rows may be added at once
+        assert OuterSums(replace(program, largest=2**bits), place).rows == 2 ** (53 - bits)
 
 
 # --- integer roots and clips --------------------------------------------------------------------

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import random
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
@@ -256,6 +257,17 @@ def test_bins_of_rounded_edges_are_found_by_division() -> None:
                 cell = min(bisect_right(edges, clamped) - 1, bins - 1) if inside else bins
                 expected[cell] += 1
             assert engine.exact_sums(program) == expected, (first, span, bins)
+    fine = b.Quantised("n", 0.0, 120.0, 2.0**24)
+    for bins in (18, 1000, 4096):  # dividends near 2^44: each edge, and one step to both sides
+        edges = tuple(round(Fraction(120 * 2**24 * i, bins)) for i in range(bins + 1))
+        steps = [edge + k for edge in edges for k in (-1, 0, 1) if 0 <= edge + k <= edges[-1]]
+        close = open_engine(
+            pa.table({"n": [x / 2**24 for x in steps]}), Schema(Number("n", 0, 120))
+        )
+        program = b.RowSums(b.Always(), (b.Fixed(1),), (b.BinCells(fine, edges, other=True),))
+        counts = Counter(min(bisect_right(edges, x) - 1, bins - 1) for x in steps)
+        assert close.exact_sums(program) == [counts[cell] for cell in range(bins + 1)]
+        close.close()
     unequal = b.BinCells(N, tuple(x * x for x in range(20)), other=True)
     halving = statement(b.RowSums(b.Always(), (b.Fixed(1),), (unequal,)), places, 100)
-    assert "//" not in halving.sql
+    assert "//" not in halving.sql and " / " not in halving.sql

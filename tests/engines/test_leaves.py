@@ -7,7 +7,7 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sulq.engines.leaves import Leaf, inner_range, quantise, threshold
+from sulq.engines.leaves import Leaf, beyond, inner_range, quantise, threshold
 from sulq.schema.bound import Quantised
 
 bounds = st.floats(-(2.0**53), 2.0**53)
@@ -44,3 +44,26 @@ def test_clipping_changes_nothing_in_the_inner_range(
     outside = [(math.nextafter(first, -math.inf), least), (math.nextafter(last, math.inf), most)]
     for y, edge in outside:
         assert max(least, min(most, quantise(value, y))) == edge
+
+
+@given(bounds, bounds, scales, st.integers(-(2**40), 2**40), st.integers(0, 2**40), st.floats(0, 1))
+def test_a_little_beyond_an_end_the_formula_still_gives_the_end(
+    a: float, c: float, per_unit: float, least: int, width: int, share: float
+) -> None:
+    value = Quantised("x", min(a, c), max(a, c), per_unit)
+    low, high = quantise(value, value.low), quantise(value, value.high)
+    least = max(low, min(least, high))
+    leaf = Leaf(value, least, min(high, least + width))
+    first, last = inner_range(leaf)
+    for end, steps, part in ((first, leaf.least, -0.25), (last, leaf.most, 0.25)):
+        far = beyond(leaf, end, steps, part)
+        for y in (far, end + share * (far - end)):
+            clipped = max(leaf.least, min(leaf.most, quantise(value, y)))
+            if end != far:
+                assert clipped == math.floor(y * per_unit + 0.5)
+
+
+def test_the_bounds_are_in_the_quick_branch() -> None:
+    leaf = Leaf(Quantised("x", 0.0, 500_000.0, 32.0), 0, 16_000_000)
+    assert beyond(leaf, 0.0, 0, -0.25) < 0.0
+    assert beyond(leaf, 500_000.0, 16_000_000, 0.25) > 500_000.0

@@ -20,7 +20,8 @@ from sulq.schema.vectors import BlockSums, Leaf
 
 EXACT = 2**53
 WORD = 2**62
-MOST_ROWS = 65_536
+MOST_ROWS = 8_192
+"""Of a slice: what a step makes of them is still in the core's own cache for the next one."""
 SLICE = 2**21
 """Numbers of a slice that are worked on at once: about what a core's cache holds."""
 FEWEST_ROWS = 1_024

@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
-from sulq.engines.emitter import Emitter
-from sulq.engines.leaves import Place, as_leaf, at_least, below
+from sulq.engines.dialect import Dialect
+from sulq.engines.emitter import Emitter, Value
+from sulq.engines.leaves import EXACT_SUM, Place, as_leaf, at_least, below
 from sulq.errors import InvalidQuery
 from sulq.schema.bound import BinCells, CategoryCells, Cells, FlagCells, cell_count
 
@@ -55,21 +56,34 @@ def _bin_sql(cells: BinCells, emitter: Emitter) -> tuple[str, int]:
         inside = f"{at_least(leaf, place, edges[0])} AND {below(leaf, place, edges[-1] + 1)}"
         return f"CASE WHEN {inside} THEN {_tree(tests, 0)} END", 0
     value = emitter.named(emitter.integer(cells.value))
-    x = value.sql
-    inside = f"{x} >= {edges[0]} AND {x} <= {edges[-1]}"
-    width = edges[1] - edges[0]
+    x, divided = value.sql, _divided(edges, value, emitter.dialect)
+    if divided is not None and edges[0] <= value.low and value.high <= edges[-1]:
+        return divided, value.level
+    inner = divided or _tree([f"{x} < {edge}" for edge in edges[1:-1]], 0)
+    return f"CASE WHEN {x} >= {edges[0]} AND {x} <= {edges[-1]} THEN {inner} END", value.level
+
+
+def _divided(edges: Sequence[int], x: Value, speak: type[Dialect]) -> str | None:
+    """The bin of x by one division, where the edges allow it: floor((factor x + plus) / under)."""
+    bins, width, span = len(edges) - 1, edges[1] - edges[0], edges[-1] - edges[0]
+    odd = ""
     if width and all(b - a == width for a, b in pairwise(edges)):
-        shift = emitter.dialect.integer(edges[0])
-        inner = emitter.dialect.truncated_division(f"({x} - {shift})", str(width))
-    elif _rounded(edges) and (len(edges) - 1) * (2 * (value.largest + abs(edges[0])) + 1) < 2**62:
+        factor, plus, under = 1, -edges[0], width
+    elif _rounded(edges):
         # o = x - first is at or above edge i if i <= (bins (2 o + 1) - [o is odd]) / (2 span).
-        bins, span = len(edges) - 1, edges[-1] - edges[0]
-        o = f"({x} - {emitter.dialect.integer(edges[0])})"
-        over = f"({bins} * (2 * {o} + 1) - {o} % 2)"
-        inner = emitter.dialect.truncated_division(over, str(2 * span))
+        factor, plus, under = 2 * bins, bins - 2 * bins * edges[0], 2 * span
+        if bins & -bins >= under & -under:  # else bins (2 o + 1) / under is never whole
+            odd = f" - ({x.sql} - {speak.integer(edges[0])}) % 2"
     else:
-        inner = _tree([f"{x} < {edge}" for edge in edges[1:-1]], 0)
-    return f"CASE WHEN {inside} THEN {inner} END", value.level
+        return None
+    largest = factor * x.largest + abs(plus) + under
+    if x.real is not None and not odd and largest <= EXACT_SUM:
+        over = f"({x.real} * {speak.real(float(factor))} + {speak.real(float(plus))})"
+        return speak.bigint(f"FLOOR({over} / {speak.real(float(under))})")
+    if largest >= 2**62:
+        return None
+    over = f"({factor} * {x.sql} + {speak.integer(plus)}{odd})"
+    return speak.truncated_division(over, str(under))
 
 
 def _rounded(edges: Sequence[int]) -> bool:

@@ -19,6 +19,8 @@ from sulq.schema.columns import LARGEST_BOUND
 
 EXACT = 2**51
 """Up to here n + 1/2 is a binary64 number."""
+EXACT_SUM = 2**53
+"""Integer-valued doubles add without rounding up to here, in any order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,8 +189,9 @@ def _whole_leaf(leaf: Leaf, place: Place, first: int, last: int) -> tuple[str, b
 def _real_leaf(leaf: Leaf, place: Place, first: float, last: float) -> str:
     """Rare values first: one test sends everything outside, and NaN, to the exact branch."""
     x, speak = place.sql, place.dialect
-    middle = first + (last - first) / 2
-    reach = min(math.nextafter(last, math.inf) - middle, middle - math.nextafter(first, -math.inf))
+    lower, upper = beyond(leaf, first, leaf.least, -0.25), beyond(leaf, last, leaf.most, 0.25)
+    middle = lower + (upper - lower) / 2
+    reach = min(math.nextafter(upper, math.inf) - middle, middle - math.nextafter(lower, -math.inf))
     near = math.nextafter(reach, -math.inf)
     inner = speak.rounded(x, leaf.value.per_unit)
     least, most = speak.real(float(leaf.least)), speak.real(float(leaf.most))
@@ -198,3 +201,13 @@ def _real_leaf(leaf: Leaf, place: Place, first: float, last: float) -> str:
         f" WHEN {x} <= {speak.real(last)} THEN {inner}"
         f" WHEN {x} <= {place.infinity} THEN {most} END ELSE {inner} END"
     )
+
+
+def beyond(leaf: Leaf, end: float, steps: int, part: float) -> float:
+    """An end of the inner range; part of a step further if there too the formula gives `steps`.
+
+    So the bounds themselves, which many rows may hold, take the quick branch.
+    """
+    x = end + part / leaf.value.per_unit
+    scaled = x * leaf.value.per_unit + 0.5
+    return x if math.isfinite(scaled) and math.floor(scaled) == steps else end

@@ -9,7 +9,7 @@ from typing import Any
 from sulq.engines.cells import cell_of, flat_cells, key_sql
 from sulq.engines.emitter import Emitter
 from sulq.engines.inner import from_rows
-from sulq.engines.leaves import Place
+from sulq.engines.leaves import EXACT_SUM, Place
 from sulq.engines.totals import Aggregate, Rows, Total, Totals, totals
 from sulq.schema.bound import (
     Always,
@@ -21,8 +21,6 @@ from sulq.schema.bound import (
 )
 
 TABLE = "people"
-EXACT_SUM = 2**53
-"""Integer-valued doubles add without rounding up to here, in any order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,9 +68,10 @@ def statement(program: RowSums, places: Mapping[str, Place], most_rows: int) -> 
     """The program as one SELECT over `people`, of which there are at most `most_rows`."""
     sums = totals(program)
     draft = Emitter(places)
-    _select(program, sums, draft, most_rows)
+    sql = _select(program, sums, draft, most_rows)
     shared = frozenset(node for node, uses in draft.uses.items() if uses > 1)
-    sql = _select(program, sums, Emitter(places, shared), most_rows)
+    if shared:
+        sql = _select(program, sums, Emitter(places, shared), most_rows)
     cells = tuple(
         cell_of(
             group,

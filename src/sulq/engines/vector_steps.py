@@ -299,7 +299,7 @@ def quantised(leaf: UnitLeaf, column: Floats, offset: int, out: Floats) -> None:
     Each step is one correctly rounded operation, as on every engine. docs/proofs/vectors.md
     """
     value = leaf.value
-    least, most = column.min(), column.max()  # NaN if there is one
+    least, most = np.minimum.reduce(column), np.maximum.reduce(column)  # NaN if there is one
     if least >= value.low and most <= value.high:
         np.multiply(column, value.per_unit, out=out)
     else:
