@@ -59,6 +59,8 @@ MOST_FOUND = 256
 """Derivations that are remembered until the next answer."""
 MOST_READ = 256
 """Stored answers that are read at once."""
+MOST_ASKED_LATELY = 64
+"""Questions kept as they were bound: one that is paid for is stored the next moment."""
 MOST_KEPT = 65_536
 """Marks of bound questions, and stored integers, that are kept in memory; others are read again."""
 
@@ -118,6 +120,7 @@ class AnswerStore:
         self._found: Recent[str, Derivation | None] = Recent(MOST_FOUND)  # from all answers so far
         self._known: Recent[int, Known] = Recent(MOST_KEPT)  # by line
         self._draws: Recent[int, Draw] = Recent(MOST_KEPT)  # by number
+        self._lately: Recent[str, BoundQuery] = Recent(MOST_ASKED_LATELY)  # by text
 
     def __contains__(self, seq: int) -> bool:
         return seq in self._lines
@@ -154,6 +157,7 @@ class AnswerStore:
 
         `every`: they are few, and none may be left out.
         """
+        self._lately.put(bound.text, bound)
         if every and among is not None:
             self._take_in(sorted(among))  # whatever else was asked since
             return self._derive(bound, among, len(among))
@@ -192,7 +196,7 @@ class AnswerStore:
     def _line_of(self, stored: Stored) -> int:
         """A new line of the index, if the question may be combined with others."""
         try:
-            bound = self._bind(stored.question)
+            bound = self._lately.get(stored.question) or self._bind(stored.question)
         except SulqError:
             return UNFIT
         if type(bound.sums) is not RowSums or _sums(bound.sums) > MOST_SUMS:
@@ -217,7 +221,7 @@ class AnswerStore:
         lacking = [line for line, known in found.items() if known is None]
         stored = self._shelf.read([int(self._first.values[line]) for line in lacking])
         for line, each in zip(lacking, stored, strict=True):
-            bound = self._bind(each.question)
+            bound = self._lately.get(each.question) or self._bind(each.question)
             assert type(bound.sums) is RowSums  # noqa: S101
             lifts = tuple(term.lift for term in bound.terms)
             known = Known(each.digest, bound.sums, lifts, marks_of(bound.sums))
