@@ -20,7 +20,7 @@ _TABLES = """
 pragma cache_size=-1024; pragma journal_mode=off; pragma synchronous=off;
 create table records (seq integer primary key, digest text, noise text, answer integer,
   lost integer default 0, release integer, old integer default 0, found integer default 1);
-create unique index by_name on records (digest, noise) where found;
+create index by_name on records (digest, noise);
 create table repeats (seq integer primary key, record integer);
 create table got (record integer, analyst text, seq integer, primary key (record, analyst))
   without rowid;
@@ -128,6 +128,11 @@ class Catalogue:
         """What a question finds, at any noise; oldest first."""
         query = f"select {_FIELDS} from records where digest = ? and found order by seq"
         return [Record(*row[:4], *map(bool, row[4:])) for row in self._do(query, digest)]
+
+    def numbers(self, digest: str) -> list[int]:
+        """Of all charges for a question, also of those that it no longer finds; oldest first."""
+        found = self._do("select seq from records where digest = ? order by seq", digest)
+        return [seq for (seq,) in found]
 
     def got(self, record: Record, analyst: str) -> int | None:
         """The event by which it became this analyst's."""
