@@ -8,6 +8,7 @@ from itertools import product
 import numpy as np
 import pytest
 from tests.engines.vector_reference import vector
+from tests.schema.tables import FIVE, ROW, SCHEMA
 
 from sulq.errors import InvalidQuery
 from sulq.query import vectors as q
@@ -15,26 +16,9 @@ from sulq.query.expressions import col
 from sulq.query.sum_query import outer
 from sulq.query.vector_values import Vector
 from sulq.schema.binding import bind
-from sulq.schema.columns import Category, Flag, Number, Schema
+from sulq.schema.columns import Category, Number, Schema
 from sulq.schema.vector_binding import VectorBinder
 from sulq.schema.vectors import FULL, decay_table, logistic_table
-
-SCHEMA = Schema(
-    Number("a", 0, 2),
-    Number("b", -1, 1, step=1),
-    Flag("f"),
-    Category("c", ["x", "y"]),
-    Number("z", 0, 2, public=True),
-    Category("g", ["p", "q"], public=True),
-)
-FIVE = Schema(
-    *(Number(f"n{i}", 0, 1) for i in range(5)),
-    Category("label", ["u", "v", "w"]),
-    Flag("y"),
-    Category("town", ["p", "q"], public=True),
-)
-NAMES = [f"n{i}" for i in range(5)]
-ROW = q.columns(NAMES)
 
 
 @pytest.mark.parametrize(

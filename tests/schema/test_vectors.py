@@ -14,6 +14,7 @@ import pytest
 from tests.engines.reference import holds
 from tests.engines.vector_reference import vector
 from tests.query.random_vectors import VectorMaker
+from tests.schema.tables import FIVE, NAMES, ROW, SCHEMA
 
 from sulq.query import vectors as q
 from sulq.query.expressions import col
@@ -25,14 +26,6 @@ from sulq.schema.strata import accounts
 from sulq.schema.vector_binding import VectorBinder
 from sulq.schema.vector_bounds import Sized
 
-SCHEMA = Schema(
-    Number("a", 0, 2),
-    Number("b", -1, 1, step=1),
-    Flag("f"),
-    Category("c", ["x", "y"]),
-    Number("z", 0, 2, public=True),
-    Category("g", ["p", "q"], public=True),
-)
 DOMAIN: dict[str, list[Any]] = {
     "a": [0.0, 0.7, 2.0, None],
     "b": [-1, 0, 1, None],
@@ -195,14 +188,6 @@ def test_where_the_price_is_exactly_what_two_neighbours_can_do(name: str, neighb
 
 # --- known values: V.3, and what the learners count on ------------------------------------------
 
-FIVE = Schema(
-    *(Number(f"n{i}", 0, 1) for i in range(5)),
-    Category("label", ["u", "v", "w"]),
-    Flag("y"),
-    Category("town", ["p", "q"], public=True),
-)
-NAMES = [f"n{i}" for i in range(5)]
-ROW = q.columns(NAMES)
 CENTRES = [[i / 10] * 5 for i in range(10)]
 
 
