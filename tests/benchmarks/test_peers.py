@@ -47,7 +47,7 @@ def test_a_slow_peer_is_stopped_early_and_its_guarantee_is_still_divided_by_all(
     module, Slow.shares[:] = SimpleNamespace(Peer=Slow), []
     timed = worker.many(module, TOLD)
     assert 3 <= timed["asked"] < 200
-    assert timed["seconds"] == pytest.approx(200 * timed["warm"], rel=0.5)
+    assert timed["seconds"] >= (200 - timed["asked"]) * timed["warm"] > 1  # those left unasked too
     found = worker.errors(module, TOLD)
     assert Slow.shares == [200, 200]
     assert (found["count"]["rmse"], found["count"]["draws"]) == (3.0, 4)
