@@ -7,7 +7,6 @@ Answers are noisy, so numbers may differ from what is printed, except those befo
 
 from __future__ import annotations
 
-import ast
 import csv
 import doctest
 import re
@@ -148,17 +147,6 @@ def test_links_lead_somewhere(path: Path) -> None:
 
 def modules() -> list[Path]:
     return sorted(path for path in SOURCE.rglob("*.py") if path.stat().st_size)
-
-
-def test_the_architecture_names_every_file() -> None:
-    told = text_of(ROOT / "ARCHITECTURE.md")
-    missing = []
-    for path in modules():
-        name = path.relative_to(SOURCE).as_posix()
-        if not re.search(rf"`{re.escape(name)}`", told):
-            said = ast.get_docstring(ast.parse(text_of(path))) or "?"
-            missing.append(f"| `{name}` | {said.splitlines()[0]} |")
-    assert missing == [], "add to ARCHITECTURE.md, in words:\n" + "\n".join(missing)
 
 
 def test_the_architecture_names_no_file_that_is_not_there() -> None:
