@@ -16,10 +16,19 @@ MOST_NAMED = 6
 """Columns whose bounds are spelled out."""
 
 
-def bar_text(confidence: float = 0.95) -> str:
+def held_text(schema: Schema | None) -> str:
+    """What an interval holds: of persons, the value over the rows that count, not over the file."""
+    if schema is None or schema.unit == "row":
+        return "the true value"
+    return "the true value over the rows that count"
+
+
+def bar_text(schema: Schema | None = None, confidence: float = 0.95) -> str:
     """What an interval says and what it does not."""
+    of = held_text(schema)
+    of = f"{of} for this table" if schema is None or schema.unit == "row" else of
     return (
-        f"the true value for this table lies inside in {percent(confidence)} of such answers;"
+        f"{of} lies inside in {percent(confidence)} of such answers;"
         " it counts the added noise, not how the rows were chosen"
     )
 

@@ -18,6 +18,7 @@ from sulq.errors import InvalidQuery
 from sulq.explaining import (
     bar_text,
     clipped_text,
+    held_text,
     negative_text,
     protected_text,
     rank_verdict,
@@ -200,7 +201,7 @@ class Answer:
             "answer": self._value_text(),
             "cost": credits_text(self.credits),
             "noise": self._noise_text() if self.laws else "",
-            "the bar": bar_text() if np.any(self.standard_error) else "",
+            "the bar": bar_text(self.schema) if np.any(self.standard_error) else "",
             "clipped": self.clipped,
             "negative": negative_text(self.kind, self.value),
             "note": self.note,
@@ -251,7 +252,7 @@ class Answer:
         if isinstance(self.value, np.ndarray):
             return f"{self.value.size} values of kind {self.kind}; rows() gives their intervals"
         number, ends = self._bar()
-        return f"{number}; the true one is in {ends}, at 95 %"
+        return f"{number}; {held_text(self.schema).replace('value', 'one')} is in {ends}, at 95 %"
 
     def _bar(self) -> tuple[str, str]:
         """The value and its interval, with the digits that mean something."""
@@ -264,7 +265,8 @@ class Answer:
         return "\n".join([text_table(*cells_of(self.rows(), self.kind)), *self._foot()])
 
     def _foot(self) -> list[str]:
-        said = f"[low, high] holds the true value at 95 %; {credits_text(self.credits)}"
+        held = held_text(self.schema)
+        said = f"[low, high] holds {held} at 95 %; {credits_text(self.credits)}"
         return [part for part in (said, self.note) if part]
 
     def _repr_html_(self) -> str:
@@ -316,7 +318,8 @@ class Answer:
 
     def __repr__(self) -> str:
         said = "" if self.guarantee == PRIVATE else f"{self.guarantee}, "
-        cost = said + credits_text(self.credits)
+        told = () if self.bound is None else self.bound.notes  # what the question itself tells
+        cost = "; ".join([said + credits_text(self.credits), *told])
         if isinstance(self.value, np.ndarray):
             return f"<Answer {self.kind} of shape {self.value.shape}, {cost}>"
         number, ends = self._bar()

@@ -136,7 +136,8 @@ class Exactly:
             return answer
         seen = ", ".join(str(entry.seq) for entry in sources)
         whence = f"what receipts {seen} released" if sources else "public sizes alone"
-        return replace(answer, note=f"follows from {whence}")
+        note = "; ".join(filter(None, (answer.note, f"follows from {whence}")))
+        return replace(answer, note=note)
 
     # --- what may be asked ----------------------------------------------------------------------
 

@@ -31,7 +31,13 @@ from sulq.schema.bound import (
 )
 from sulq.schema.columns import Schema
 from sulq.schema.grid import Steps
-from sulq.schema.persons import PersonSums, check_person_unit, person_sensitivity, person_sums
+from sulq.schema.persons import (
+    PersonSums,
+    check_person_unit,
+    counted_text,
+    person_sensitivity,
+    person_sums,
+)
 from sulq.schema.rows import RowBinder
 from sulq.schema.sensitivity import Sensitivity, sensitivities
 from sulq.schema.trees import Tree, TreeSums
@@ -142,8 +148,11 @@ def bind(
     try:
         query = statistic.query.canonical()
         if query.outer is not None:
-            return replace(_bind_outer(query, schema, neighbours, fine), schema=schema)
-        return replace(_bind_sums(statistic, query, schema, neighbours, fine), schema=schema)
+            found = _bind_outer(query, schema, neighbours, fine)
+        else:
+            found = _bind_sums(statistic, query, schema, neighbours, fine)
+        said = filter(None, (counted_text(schema), *found.notes))
+        return replace(found, schema=schema, notes=tuple(said))
     except RecursionError:
         raise InvalidQuery("the question is nested too deeply; flatten or shorten it") from None
 

@@ -42,6 +42,14 @@ class PersonSums:
         return RowSums(self.rows, (self.term,), self.groups)
 
 
+def counted_text(schema: Schema) -> str:
+    """What a person's rows count for, on a table of persons: a fact of the policy. M.5"""
+    if schema.unit == "row":
+        return ""
+    most = "1 row counts" if schema.max_rows == 1 else f"{schema.max_rows:,} rows count"
+    return f"of each person at most {most}"
+
+
 def check_person_unit(schema: Schema) -> None:
     """Only where persons are the unit is there something to group by."""
     if schema.unit == "row":

@@ -53,6 +53,8 @@ class Result:
     receipts: tuple[Any, ...] = ()
     notes: tuple[str, ...] = ()
     confidence: float = 0.95
+    held: str = "the true value"
+    """What [low, high] holds: of persons, the value over the rows that count."""
 
     def __post_init__(self) -> None:
         if not 0 < self.confidence < 1:
@@ -209,7 +211,7 @@ class Result:
         return heads, rows, [not column.is_key for column in self.columns]
 
     def _foot(self) -> list[str]:
-        said = [f"[low, high] holds the true value at {percent(self.confidence)}"]
+        said = [f"[low, high] holds {self.held} at {percent(self.confidence)}"]
         said.append(credits_text(self.credits))
         shown = self.rows[:MOST_ROWS]
         cells = [cell for row in shown for cell in row if isinstance(cell, Estimate)]

@@ -8,6 +8,7 @@ from fractions import Fraction
 from typing import Any
 
 from sulq.errors import BudgetSpent, InvalidQuery
+from sulq.explaining import held_text
 from sulq.finds import KeysQuote
 from sulq.oracle import Answer, Oracle, Quote, credits_text
 from sulq.query.spelling import question_text
@@ -223,6 +224,7 @@ def _found(oracle: Oracle, priced: Priced, key: str | None, credits: Credits | N
         (found.receipt,),
         (*priced.notes, *notes_of(found)),
         priced.confidence,
+        held_text(oracle.schema),
     )
 
 
@@ -233,7 +235,7 @@ def _asked(oracle: Oracle, priced: Priced, rows: int | None, key: str | None) ->
     persons = math.inf if oracle.size is None else oracle.size
     found = Evaluation(plan, answers, priced.confidence, most, persons).rows()
     select = plan.select
-    notes = list(dict.fromkeys([*priced.notes, *(a.note for a in answers if a.note)]))
+    notes = list(dict.fromkeys([*_told(answers), *priced.notes]))
     if select.target is not None:
         said = verdict(select.items, found, select.target, priced.confidence)
         bars = Forecasts(plan, (), priced.confidence, None)
@@ -253,7 +255,18 @@ def _asked(oracle: Oracle, priced: Priced, rows: int | None, key: str | None) ->
         tuple(answer.receipt for answer in answers),
         tuple(notes),
         priced.confidence,
+        held_text(oracle.schema),
     )
+
+
+def _told(answers: list[Answer]) -> list[str]:
+    """What the answers say, each thing once: of their questions, then of themselves."""
+    found: list[str] = []
+    for answer in answers:
+        own = () if answer.bound is None else answer.bound.notes
+        found += own
+        found.append(answer.note.removeprefix("; ".join(own)).removeprefix("; "))
+    return [note for note in found if note]
 
 
 def _answers(oracle: Oracle, priced: Priced, rows: int | None, key: str | None) -> list[Answer]:

@@ -9,6 +9,7 @@ from markupsafe import Markup
 from sulq.accounting.calibration import calibrate
 from sulq.database import Analyst, Database
 from sulq.schema.columns import Number
+from sulq.schema.persons import counted_text
 from sulq.server.console.answer_csv import csv_text
 from sulq.server.console.charts import Bar, error_bars
 from sulq.server.console.sentences import Sentence, names_of, no_reading, result_sentence
@@ -176,10 +177,12 @@ def _meaning(
 ) -> tuple[tuple[str, str], ...]:
     who, percent = one(oracle.schema), f"{100 * result.confidence:.6g}"
     noun = shape.figures[0].noun if shape.figures else "number"
+    counted = counted_text(oracle.schema)
+    over = f" over the rows that count ({counted})" if counted else ""
     said = [(
         "The bar is our noise.",
         f"We added random noise so that no single {who} shows. In {percent} of 100 such answers"
-        f" the exact {noun} lies inside the range. If your {plural(who)} are a sample of something"
+        f" the exact {noun}{over} lies inside the range. If your {plural(who)} are a sample of something"
         " larger, sampling error comes on top.",
     )]  # fmt: skip
     if sentence.pairs:
