@@ -1,4 +1,4 @@
-"""A table of persons says on every answer which rows count; a fact of the policy, not of the rows."""
+"""A table of persons says on every answer which rows count: a fact of the policy."""
 
 from __future__ import annotations
 

@@ -182,8 +182,8 @@ def _meaning(
     said = [(
         "The bar is our noise.",
         f"We added random noise so that no single {who} shows. In {percent} of 100 such answers"
-        f" the exact {noun}{over} lies inside the range. If your {plural(who)} are a sample of something"
-        " larger, sampling error comes on top.",
+        f" the exact {noun}{over} lies inside the range. If your {plural(who)} are a sample of"
+        " something larger, sampling error comes on top.",
     )]  # fmt: skip
     if sentence.pairs:
         example = f": {sentence.example}." if sentence.example else "."
