@@ -22,13 +22,18 @@ from sulq import (
     cdf,
     col,
     count,
+    distribution,
     histogram,
     lit,
+    mean,
     quantiles,
     total,
+    variance,
     when,
 )
-from sulq.query.expressions import Expression
+from sulq.query.expressions import Expression, Literal
+from sulq.query.statistics import KINDS, Statistic
+from sulq.query.sum_query import Group, SumQuery, group
 
 
 @pytest.mark.parametrize(
@@ -223,3 +228,63 @@ def test_numbers_of_every_kind_are_read(number: object) -> None:
 def test_confidence_must_be_a_number(confidence: object) -> None:
     with pytest.raises(InvalidQuery):
         publish().quote(count(where=col("smoker")), confidence=confidence)  # type: ignore[arg-type]
+
+
+def test_a_tree_of_counts_asked_as_a_sum_query_is_read_as_a_distribution() -> None:
+    """It was charged, and then its reading failed."""
+    db = publish()
+    tree = SumQuery((lit(1),), lit(True), (group("age", bins=16, tree=True),))
+    answer = db.ask(tree)
+    assert answer.kind == "distribution" and answer.distribution is not None
+    assert db.ask(distribution("age", resolution=16)).credits == 0  # the same question
+
+
+@pytest.mark.parametrize("kind", [*KINDS, "median", ""])
+@pytest.mark.parametrize(
+    "query",
+    [
+        count().query,
+        mean("age").query,
+        variance("age").query,
+        histogram("blood").query,
+        distribution("age").query,
+        distribution("age", by="blood").query,
+        cdf("age", edges=[0, 50, 99]).query,
+        SumQuery((lit(1), col("age")), groups=(Group(col("blood"), None, None, True),)),
+        SumQuery((lit(1),), groups=(Group(col("age"), (Literal(1),)),)),
+        SumQuery((lit(1),), groups=(Group(col("age"), None, 8, True, True),)),
+        SumQuery((lit(1),), groups=(group("age", bins=4, tree=True), group("blood"))),
+    ],
+)
+def test_what_cannot_be_read_is_not_charged(kind: str, query: SumQuery) -> None:
+    """Sums of one kind called another: read at once if at all, or refused for nothing."""
+    db = publish(frame(20))
+    for shares in ((), (0.5,)):
+        asked = Statistic(kind, query, shares)
+        try:
+            db.quote(asked)
+        except InvalidQuery:
+            with pytest.raises(InvalidQuery):
+                db.ask(asked)
+            assert db.remaining == 100
+        else:
+            answer = db.ask(asked)
+            assert answer.rows() and str(answer) and answer.explain()
+            db = publish(frame(20))
+
+
+@pytest.mark.parametrize("noise", ["gaussian", "laplace"])
+@pytest.mark.parametrize("terms", [{"credits": 1e-30}, {"credits": 1e60}, {"within": 1e-300}])
+def test_a_precision_that_cannot_be_drawn_is_said_in_credits(
+    noise: str, terms: dict[str, float]
+) -> None:
+    """And both ends of what is offered can be asked for."""
+    db = publish(promise=Promise(2, "1e-6" if noise == "gaussian" else 0, 10**6, noise=noise))
+    question = total("income", where=col("smoker"))
+    with pytest.raises(InvalidQuery, match="credits; ask for those") as refused:
+        db.quote(question, **terms)  # type: ignore[arg-type]
+    assert "Fraction" not in str(refused.value) and "sigma" not in str(refused.value)
+    words = str(refused.value).split()
+    ends = [float(words[place]) for place in (words.index("to") - 1, words.index("to") + 1)]
+    for end in ends:
+        assert db.quote(question, credits=end).credits > 0

@@ -65,7 +65,7 @@ def test_only_whole_steps_that_are_not_negative(wrong: object) -> None:
 
 def test_the_coupling_slack_of_a_fine_grid() -> None:
     assert coupling_slack(Fraction(7)) == Fraction(21, 7000)
-    with pytest.raises(InvalidQuery, match="finer grid"):
+    with pytest.raises(InvalidQuery, match="so much precision"):
         coupling_slack(Fraction(99, 100))
 
 

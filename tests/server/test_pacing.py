@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.people import SCHEMA, frame, publish
 
-from sulq import Promise, Schema, col, count, histogram, outer, total
+from sulq import Promise, Schema, col, count, distribution, histogram, outer, total
 from sulq.query.vectors import columns
 from sulq.server import pacing
 from sulq.server.departures import Departures
@@ -135,6 +135,29 @@ def test_outer_products_count_their_width():
         assert pacing.coordinates(small) == 1 and pacing.coordinates(large) == 4
         assert paced.ticks(large) >= paced.ticks(small)
         assert pacing.weight(large, SCHEMA) > pacing.weight(small, SCHEMA)
+
+
+def test_a_tree_counts_the_numbers_that_are_drawn_stored_and_sent():
+    """Not its cells times its levels: six times as long a hold, for nothing."""
+    with publish() as table:
+        tree = table.bind(distribution("income", by=["blood", "city"]))
+        assert pacing.coordinates(tree) == tree.width == 6 * 2_046 < tree.cells * len(tree.terms)
+        listed = table.bind(histogram("blood", "city"))
+        assert pacing.coordinates(listed) == listed.width == 6
+
+
+def test_a_machine_that_is_busy_for_a_while_is_not_taken_for_a_slow_one():
+    """The best turn counts, and there are more of them than a busy moment has."""
+    now, turns = [0.0], []
+
+    def work(turn: int) -> None:
+        turns.append(turn)
+        now[0] += 0.05 if turn < 8 else 0.005
+
+    assert pacing._seconds(work, lambda: now[0]) == pytest.approx(0.005)
+    turns.clear()
+    assert pacing._seconds(lambda turn: work(0), lambda: now[0]) == pytest.approx(0.05)
+    assert pacing.FEWEST_TURNS <= len(turns) <= 1 + pacing.LONGEST_MEASURING / 0.05
 
 
 def test_the_machine_is_measured_on_made_up_rows(monkeypatch):

@@ -68,10 +68,7 @@ def coupling_slack(variance: Fraction) -> Fraction:
     """TV between discrete and rounded Gaussian of this variance, in grid steps^2: at most
     0.021 / variance for variance >= 1."""
     if variance < 1:
-        raise InvalidQuery(
-            f"got a noise variance of {float(variance):g} steps^2, wanted at least 1; "
-            "take a finer grid or more noise"
-        )
+        raise InvalidQuery("so much precision needs less noise than can be drawn; ask for less")
     return Fraction(21, 1000) / variance  # TB.8
 
 

@@ -9,13 +9,21 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import dataclass, replace
+from decimal import Context, Decimal, localcontext
 from fractions import Fraction
 from functools import lru_cache
 
 from sulq.accounting.calibration import Calibration
 from sulq.accounting.losses import Loss, coupling_factor, coupling_slack
 from sulq.errors import InvalidQuery
-from sulq.noise.distributions import DiscreteGaussian, DiscreteLaplace, Law, NoNoise, law_from_json
+from sulq.noise.distributions import (
+    LARGEST,
+    DiscreteGaussian,
+    DiscreteLaplace,
+    Law,
+    NoNoise,
+    law_from_json,
+)
 from sulq.schema.binding import BoundQuery, BoundTerm
 from sulq.schema.sensitivity import Sensitivity
 from sulq.schema.trees import Tree
@@ -138,6 +146,8 @@ def price(bound: BoundQuery, calibration: Calibration, intensity: Fraction) -> P
     noise = calibration.promise.noise
     if noise in COARSE:
         _check_coarse(bound, noise, intensity)
+    else:
+        _check_drawable(bound, calibration, intensity)
     laws = tuple(_law(term, calibration, intensity) for term in bound.terms)
     slack = _slack(laws, bound, calibration) if noise == "gaussian" else Fraction(0)
     losses = []
@@ -184,6 +194,33 @@ def _law(term: BoundTerm, calibration: Calibration, intensity: Fraction) -> Law:
             return DiscreteLaplace(calibration.unit_scale / intensity * term.fine_unit)
     assert calibration.unit_law is not None  # noqa: S101
     return calibration.unit_law
+
+
+def _check_drawable(bound: BoundQuery, calibration: Calibration, intensity: Fraction) -> None:
+    """Refuse a precision whose noise cannot be drawn, and say which credits can be asked for."""
+    if calibration.promise.noise == "gaussian":
+        least = Fraction(1)  # TB.8 is proved from a variance of 1 on
+        sizes = [calibration.unit_variance * term.fine_unit**2 for term in bound.terms]
+    else:
+        least = Fraction(1, LARGEST)
+        sizes = [calibration.unit_scale * term.fine_unit for term in bound.terms]
+    sizes = [size for size in sizes if size]
+    if all(least <= size / intensity <= LARGEST for size in sizes):
+        return
+    cost = unit_cost(bound, calibration)
+    low, high = max(sizes) / LARGEST * cost, min(sizes) / least * cost
+    if low > high:
+        raise InvalidQuery("the sums of this question differ too much in size; ask them singly")
+    raise InvalidQuery(
+        f"this precision takes {_short(cost * intensity)} credits, and noise can be drawn for"
+        f" {float(low) * 1.01:.3g} to {float(high) * 0.99:.3g} credits; ask for those"
+    )
+
+
+def _short(number: Fraction) -> str:
+    """Three digits of a number that a float may be too small for."""
+    with localcontext(Context(prec=3)):
+        return f"{Decimal(number.numerator) / Decimal(number.denominator):.3g}"
 
 
 def _slack(laws: tuple[Law, ...], bound: BoundQuery, calibration: Calibration) -> Fraction:

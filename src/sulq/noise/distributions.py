@@ -312,11 +312,20 @@ def _check_positive(law: DiscreteGaussian | DiscreteLaplace | DiscreteHuber, nam
     if type(value) is int:
         value = Fraction(value)
         object.__setattr__(law, name, value)
-    if not isinstance(value, Fraction) or not Fraction(1, LARGEST) <= value <= LARGEST:
+    if not isinstance(value, Fraction) or value <= 0:
         raise InvalidQuery(
-            f"{name} of {type(law).__name__} got {value!r}; want a Fraction from 2^-128 to 2^128 "
+            f"{name} of {type(law).__name__} got {value!r}; want a Fraction above 0 "
             "(floats are not exact: write Fraction(1, 10))"
         )
+    check_size(value)
+
+
+def check_size(value: Fraction) -> None:
+    """Refuse a parameter outside what the samplers draw from, in the words of the asker."""
+    if value > LARGEST:
+        raise InvalidQuery("so little precision needs more noise than can be drawn; ask for more")
+    if value < Fraction(1, LARGEST):
+        raise InvalidQuery("so much precision needs less noise than can be drawn; ask for less")
 
 
 def _check_confidence(confidence: float) -> None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from sulq.errors import InvalidQuery
-from sulq.noise.distributions import LARGEST
+from sulq.noise.distributions import check_size
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,10 +22,9 @@ class Geometric:
 
     def __post_init__(self) -> None:
         value = self.scale
-        if not isinstance(value, Fraction) or not Fraction(1, LARGEST) <= value <= LARGEST:
-            raise InvalidQuery(
-                f"the scale of Geometric got {value!r}; want a Fraction from 2^-128 to 2^128"
-            )
+        if not isinstance(value, Fraction) or value <= 0:
+            raise InvalidQuery(f"the scale of Geometric got {value!r}; want a Fraction above 0")
+        check_size(value)
 
     def pmf(self, t: int) -> float:
         rate = float(1 / self.scale)

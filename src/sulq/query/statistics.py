@@ -10,6 +10,7 @@ from sulq.query import canonical
 from sulq.query.expressions import (
     Column,
     Expression,
+    Operation,
     as_expression,
     column_or_expression,
     lit,
@@ -173,12 +174,75 @@ def quantiles(
 
 
 def as_statistic(question: object) -> Statistic:
-    """A `SumQuery` asked as it is, or a statistic."""
+    """A statistic, or a `SumQuery` asked as it is: one with a tree is read as a distribution."""
     if isinstance(question, Statistic):
         return question
     if isinstance(question, SumQuery):
-        return Statistic("sums", question)
+        tree = any(group.tree for group in question.groups)
+        return Statistic("distribution" if tree else "sums", question)
     raise InvalidQuery(
         f"want a question such as count(...), mean(...) or a SumQuery,"
         f" got {type(question).__name__}"
     )
+
+
+KINDS = (
+    *("sums", "outer", "count", "total", "mean", "variance"),
+    *("histogram", "cdf", "quantiles", "distribution"),
+)
+
+
+def check_kind(statistic: Statistic) -> None:
+    """Refuse a statistic whose sums cannot be read as its kind.
+
+    Answers are read after the charge, so whatever reading relies on is checked here, before it.
+    """
+    kind, shares = statistic.kind, statistic.shares
+    if kind not in KINDS:
+        raise InvalidQuery(f"no question of kind {kind!r:.40}; there are {', '.join(KINDS)}")
+    if not _fits(kind, statistic.query) or bool(shares) != (kind == "quantiles"):
+        raise InvalidQuery(
+            f"the sums of this question are not those of a {kind}; make it with"
+            " count, total, mean, variance, histogram, cdf, quantiles or distribution"
+        )
+    numbers = isinstance(shares, list | tuple) and all(
+        isinstance(share, int | float) and not isinstance(share, bool) and 0 <= share <= 1
+        for share in shares
+    )
+    if not numbers or len(shares) > MOST_SHARES:
+        raise InvalidQuery(f"shares are at most {MOST_SHARES} numbers in [0, 1]")
+
+
+def _fits(kind: str, query: SumQuery) -> bool:
+    """Whether the reading of this kind can read these sums."""
+    if kind == "outer" or query.outer is not None:
+        return kind in ("outer", "sums") and query.outer is not None
+    terms, trees = query.terms, [group.tree for group in query.groups]
+    one = len(terms) == 1 and canonical.spelling(terms[0]) == canonical.spelling(lit(1))
+    match kind:
+        case "sums":
+            return not any(trees)
+        case "count":
+            return one and not trees
+        case "total":
+            return len(terms) == 1 and not trees
+        case "mean" | "variance":
+            return not trees and query.clip is None and _is_ratio(kind, terms)
+        case "histogram":
+            return one and bool(trees) and not any(trees)
+    if not one or not trees or query.clip is not None:
+        return False
+    if kind == "distribution":
+        return trees[-1] and not any(trees[:-1])
+    first = query.groups[0]
+    listed = kind == "cdf" and first.edges is not None and not first.other
+    return len(trees) == 1 and (first.tree or listed)
+
+
+def _is_ratio(kind: str, terms: tuple[Expression, ...]) -> bool:
+    """Whether the terms are those that `mean` or `variance` asks of some x."""
+    if len(terms) < 2 or not isinstance(terms[1], Operation) or terms[1].name != "centred":
+        return False
+    asked = mean if kind == "mean" else variance
+    wanted = asked(terms[1].operands[0]).query.terms
+    return [canonical.spelling(term) for term in terms] == [canonical.spelling(t) for t in wanted]

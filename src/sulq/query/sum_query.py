@@ -80,11 +80,12 @@ class SumQuery:
             left, right = (canonical_vector(side) for side in self.outer)
             return SumQuery((), canonical.truth(self.rows), (), (left, right))
         groups = tuple(
-            Group(canonical.value(group.of), group.edges, group.bins, group.other, group.tree)
-            for group in self.groups
+            group(canonical.value(by.of), by.edges, by.bins, by.other, by.tree)
+            for by in self.groups
         )
         terms = tuple(canonical.value(term) for term in self.terms)
-        return SumQuery(terms, canonical.truth(self.rows), groups, clip=self.clip)
+        clip = None if self.clip is None else clip_of(self.clip)
+        return SumQuery(terms, canonical.truth(self.rows), groups, clip=clip)
 
     def to_json(self) -> dict[str, Any]:
         if self.outer is not None:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from sulq.errors import InvalidQuery
 from sulq.query import canonical
 from sulq.query.expressions import Column
-from sulq.query.statistics import Statistic, as_statistic
+from sulq.query.statistics import Statistic, as_statistic, check_kind
 from sulq.query.sum_query import Group, SumQuery, digest_of, text_of
 from sulq.schema import columns as declared
 from sulq.schema.bound import (
@@ -151,6 +151,7 @@ def bind(
             found = _bind_outer(query, schema, neighbours, fine)
         else:
             found = _bind_sums(statistic, query, schema, neighbours, fine)
+        check_kind(statistic)
         said = filter(None, (counted_text(schema), *found.notes))
         return replace(found, schema=schema, notes=tuple(said))
     except RecursionError:
