@@ -213,7 +213,7 @@ def _check_drawable(bound: BoundQuery, calibration: Calibration, intensity: Frac
         raise InvalidQuery("the sums of this question differ too much in size; ask them singly")
     raise InvalidQuery(
         f"this precision takes {_short(cost * intensity)} credits, and noise can be drawn for"
-        f" {float(low) * 1.01:.3g} to {float(high) * 0.99:.3g} credits; ask for those"
+        f" {_short(low * 101 / 100)} to {_short(high * 99 / 100)} credits; ask for those"
     )
 
 
