@@ -234,7 +234,7 @@ def test_other_json_is_refused(value: dict[str, str | int]) -> None:
 @pytest.mark.parametrize("value", [0.5, Fraction(0), Fraction(-1), Fraction(2**129), "1/2", True])
 def test_parameters_must_be_exact_positive_and_bounded(value: Fraction) -> None:
     for make in (DiscreteGaussian, DiscreteLaplace, lambda v: DiscreteHuber(v, Fraction(1))):
-        with pytest.raises(InvalidQuery, match="want a Fraction|more noise than can be drawn"):
+        with pytest.raises(InvalidQuery, match=r"want a Fraction|more noise than can be drawn"):
             make(value)
 
 

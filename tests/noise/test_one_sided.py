@@ -45,7 +45,7 @@ def test_the_law_falls_by_the_same_share_each_step(scale: Fraction) -> None:
 
 @pytest.mark.parametrize("scale", [0.5, Fraction(0), Fraction(-1), Fraction(2**129)])
 def test_scales_are_exact_and_positive(scale: Fraction) -> None:
-    with pytest.raises(InvalidQuery, match="scale|more noise than can be drawn"):
+    with pytest.raises(InvalidQuery, match=r"scale|more noise than can be drawn"):
         Geometric(scale)
 
 
