@@ -11,6 +11,7 @@ from tests.engines import test_blocks as vectors
 from tests.engines import test_spark_changes as changes
 from tests.engines import test_spark_programs, vector_reference
 from tests.engines.agreement import agree
+from tests.engines import test_tally as owner
 from tests.engines.tables import SCHEMA, rows
 from tests.spark_session import spark_url
 
@@ -34,6 +35,9 @@ def test_the_same_integers_and_a_change_that_is_noticed(
     pq.write_table(changes.people(1), folder / "more.parquet")
     assert not engine.unchanged()
     engine.close()
+    (tmp_path / "tallied").mkdir()
+    pq.write_table(owner.arrow(), tmp_path / "tallied" / "t.parquet")
+    owner.check(owner.counted(spark_url(tmp_path / "tallied")))
 
 
 def test_like_never_goes_back_over_a_text() -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -58,8 +59,22 @@ USERS_OF_THE_PAGE = ("sulq.cli", "sulq.server", "sulq.report", "sulq.demo")
 OUTER = ("query/sum_query.py", "schema/binding.py", "engines/duckdb.py", "engines/postgres.py",
          "engines/spark.py")  # fmt: skip
 SELDOM = ("client/connecting.py", "sql/parsing.py", "database/reading.py")
-LATE_IMPORTS = ("cli/", "engines/engine.py", "database/selecting.py", *SELDOM, *OUTER)
+LATE_IMPORTS = (
+    "cli/",
+    "engines/engine.py",
+    "engines/tally.py",
+    "database/selecting.py",
+    *SELDOM,
+    *OUTER,
+)
 NOISE = ("sulq.noise",)
+
+# The owner's counts of rows: who may take them, and who may show what was advised from them.
+TALLY = "sulq.engines.tally"
+OPENERS_OF_ROWS = ("sulq.engines.duckdb", "sulq.engines.postgres", "sulq.engines.spark")
+ADVICE = "sulq.policy.advice"
+SHOWING_ADVICE = ("sulq.cli", "sulq.server.drafts", "sulq.server.routes_drafts",
+                  "sulq.server.console.publish_page", "sulq.server.console.publish_notes")  # fmt: skip
 
 
 def within(module: str, packages: tuple[str, ...]) -> bool:
@@ -104,7 +119,19 @@ def page_faults(graph: grimp.ImportGraph) -> set[str]:
     return {name for name in importers if not within(name, USERS_OF_THE_PAGE)}
 
 
-CONTRACTS = [layer_faults, forbidden_faults, drawing_faults, page_faults]
+def owner_faults(graph: grimp.ImportGraph) -> set[str]:
+    """Counts of rows reach the owner's screens and nothing else: no question, ledger or reply."""
+    allowed = {TALLY: (ADVICE, *OPENERS_OF_ROWS), ADVICE: SHOWING_ADVICE}
+    return {
+        f"{importer} -> {module}"
+        for module, importers in allowed.items()
+        if module in graph.modules
+        for importer in graph.find_modules_that_directly_import(module)
+        if not within(importer, importers)
+    }
+
+
+CONTRACTS = [layer_faults, forbidden_faults, drawing_faults, page_faults, owner_faults]
 
 
 @pytest.fixture(scope="module")
@@ -142,6 +169,9 @@ def test_every_module_has_its_row():
         (drawing_faults, ("sulq.exact.topup", "sulq.noise.samplers")),
         (drawing_faults, ("sulq.demo", "sulq.noise.coins", "sulq.noise.entropy")),
         (page_faults, ("sulq.ledger.journal", "sulq")),
+        (owner_faults, ("sulq.database.opening", "sulq.engines.tally")),
+        (owner_faults, ("sulq.server.service", "sulq.policy.advice")),
+        (owner_faults, ("sulq.policy", "sulq.policy.advice")),
     ],
 )
 def test_planted_import_is_caught(contract, path, graph):
@@ -152,6 +182,16 @@ def test_planted_import_is_caught(contract, path, graph):
     for importer, imported in pairwise(path):
         planted.add_import(importer=importer, imported=imported)
     assert contract(planted) - contract(graph)
+
+
+def test_only_the_tally_opens_rows_as_they_lie_there():
+    faults = {
+        path.relative_to(SOURCE).as_posix()
+        for path in SOURCE.rglob("*.py")
+        if {"raw_duckdb", "raw_postgres", "raw_spark"} & set(re.findall(r"\w+", path.read_text()))
+    }
+    opening = {"duckdb", "postgres", "spark", "tally"}
+    assert faults == {f"engines/{name}.py" for name in opening}
 
 
 def test_line_planted_in_a_file_is_caught(tmp_path):

@@ -23,12 +23,13 @@ from sulq.engines.keys import FETCHED, key_statements
 from sulq.engines.leaves import Place
 from sulq.engines.person_sums import PERSON, person_statement
 from sulq.engines.persons import kept_rows_sql
-from sulq.engines.physical import PERSON_TYPES, read_text, read_typed
+from sulq.engines.physical import INTEGERS, PERSON_TYPES, Read, read_text, read_typed
 from sulq.engines.remote import Remote, fetch, place_of
 from sulq.engines.statement import TABLE, statement
+from sulq.engines.tally import UNCOUNTED, Holds, RawTable
 from sulq.errors import EngineFailed, InvalidQuery
 from sulq.schema.bound import RowSums
-from sulq.schema.columns import Category, Schema
+from sulq.schema.columns import Category, Column, Schema
 from sulq.schema.keys import KeyCounts
 from sulq.schema.persons import PersonSums
 from sulq.schema.trees import TreeSums
@@ -376,6 +377,56 @@ def _checked_path(source: str | os.PathLike[str]) -> Path:
     if path.stat().st_size == 0:
         raise InvalidQuery(f"{path.name!r} is empty: the table has no rows")
     return path
+
+
+# --- the owner's counts --------------------------------------------------------------------------
+
+
+def raw_duckdb(source: Any) -> RawTable:
+    """A file or a frame as it lies there, for `sulq.engines.tally` alone."""
+    path = _checked_path(source) if isinstance(source, str | os.PathLike) else None
+    connection = duckdb.connect(":memory:", config=CLOSED)
+    copy = None
+    try:
+        _settle(connection, None, False)
+        if isinstance(source, Remote):
+            copy = fetch(source)
+            path = place_of(copy)
+        held = _register(connection, source, path)
+        texts = path is not None and not _is_parquet(source, path)
+        if texts:  # read once
+            unread = "the table cannot be read: text must be UTF-8 and every line complete"
+            _run(connection, f"CREATE TABLE {TABLE} AS SELECT * FROM {SOURCE}", unread)
+        _lock_down(connection, None if path is None or texts else path)
+    except BaseException:
+        connection.close()
+        if copy is not None:
+            copy.close()
+        raise
+
+    def read(column: Column) -> Read:
+        x = Dialect.name(column.name)
+        return read_text(column, x) if texts else read_typed(column, x, held[column.name])
+
+    def close() -> None:
+        connection.close()
+        if copy is not None:
+            copy.close()
+
+    return RawTable(
+        TABLE if texts else SOURCE,
+        {name: _holds(kind) for name, kind in held.items()},
+        read,
+        lambda sql: tuple(_run(connection, sql, UNCOUNTED)[0]),
+        close,
+        texts=texts,
+    )
+
+
+def _holds(kind: str) -> Holds:
+    if kind in INTEGERS:
+        return "whole"
+    return "text" if kind in ("VARCHAR", "UUID") or kind.startswith("ENUM") else "other"
 
 
 # --- fingerprints -------------------------------------------------------------------------------

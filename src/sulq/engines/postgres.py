@@ -26,7 +26,9 @@ from sulq.engines.postgres_source import (
     look,
     source_of,
 )
+from sulq.engines.postgres_sql import INTEGERS, TEXTS, PostgresDialect, read_held
 from sulq.engines.statement import TABLE, Statement, statement
+from sulq.engines.tally import Holds, RawTable
 from sulq.errors import EngineFailed, InvalidQuery, Refused, SulqError
 from sulq.schema.bound import RowSums
 from sulq.schema.columns import Category, Schema
@@ -337,3 +339,53 @@ def _surveyed(cursor: Any, source: Source, schema: Schema) -> Mapping[str, Place
             sql = f"{source.with_rows} SELECT count(*) FROM ({distinct}) AS known"
             places[column.name] = replace(place, few=_numbers(cursor, sql)[0] <= most)
     return places
+
+
+# --- the owner's counts --------------------------------------------------------------------------
+
+
+def raw_postgres(url: str) -> RawTable:
+    """A table as it lies there, for `sulq.engines.tally` alone."""
+    address = read_address(url)
+    sessions = Sessions(address, None)
+    try:
+        catalogue = _guarded(sessions, lambda cursor: _checked(cursor, address))
+    except BaseException:
+        sessions.close()
+        raise
+    held = {column.name: column for column in catalogue.columns}
+    return RawTable(
+        address.sql if catalogue.parts else f"ONLY {address.sql}",
+        {name: _holds(column.kind) for name, column in held.items()},
+        lambda column: read_held(column, held[column.name]),
+        lambda sql: _guarded(sessions, lambda cursor: _run(cursor, sql)[0]),
+        sessions.close,
+        PostgresDialect,
+        text_type="TEXT",
+        told_apart=lambda text: f"hashtextextended({text}, 0)",
+    )
+
+
+def _checked(cursor: Any, address: Address) -> Catalogue:
+    catalogue, _ = look(cursor, address)
+    check_here(cursor, catalogue)
+    return catalogue
+
+
+def _guarded(sessions: Sessions, work: Callable[[Any], Any]) -> Any:
+    """Run the owner's work in one transaction; the server's own words are dropped."""
+    said = UNREAD
+    try:
+        with sessions.reading(MOST_SECONDS) as cursor:
+            return work(cursor)
+    except SulqError:
+        raise
+    except Exception as error:  # noqa: BLE001 - its words may quote rows or the address
+        said = complaint(error) or UNREAD
+    raise InvalidQuery(said)
+
+
+def _holds(kind: str) -> Holds:
+    if kind in INTEGERS:
+        return "whole"
+    return "text" if kind in TEXTS | {"enum", "uuid"} else "other"

@@ -17,8 +17,10 @@ from sulq.engines.keys import FETCHED, key_statements
 from sulq.engines.leaves import Place
 from sulq.engines.person_sums import PERSON, person_statement
 from sulq.engines.spark_session import UNREACHED, Sessions, read_address
-from sulq.engines.spark_source import READ, Source, source_of
+from sulq.engines.spark_source import READ, SOURCE, Source, raw_rows, source_of
+from sulq.engines.spark_sql import INTEGERS, UNSIGNED, SparkDialect, read_held
 from sulq.engines.statement import TABLE, Statement, statement
+from sulq.engines.tally import Holds, RawTable
 from sulq.errors import EngineFailed, InvalidQuery, Refused, SulqError
 from sulq.schema.bound import RowSums
 from sulq.schema.columns import Category, Schema
@@ -253,3 +255,42 @@ def _opened(sessions: Sessions, schema: Schema) -> SparkEngine:
 
 def _numbers(session: Any, sql: str) -> tuple[int, ...]:
     return tuple(int(x or 0) for x in session.sql(sql).collect()[0])
+
+
+# --- the owner's counts --------------------------------------------------------------------------
+
+
+def raw_spark(url: str) -> RawTable:
+    """A table as it lies there, for `sulq.engines.tally` alone."""
+    sessions = Sessions(read_address(url), None)
+    try:
+        held = _guarded(lambda: raw_rows(sessions.session()[0], sessions.address))
+    except BaseException:
+        sessions.close()
+        raise
+    return RawTable(
+        SOURCE,
+        {name: _holds(kind) for name, kind in held.items()},
+        lambda column: read_held(column, held),
+        lambda sql: _guarded(lambda: tuple(sessions.session()[0].sql(sql).collect()[0])),
+        sessions.close,
+        SparkDialect,
+        text_type="STRING",
+    )
+
+
+def _guarded(work: Callable[[], Any]) -> Any:
+    """Do the owner's work; Spark's own words are dropped."""
+    try:
+        return work()
+    except SulqError:
+        raise
+    except Exception:  # noqa: BLE001, S110 - its words may quote rows or the address
+        pass
+    raise InvalidQuery(UNREAD)
+
+
+def _holds(kind: str) -> Holds:
+    if kind in INTEGERS or kind == UNSIGNED:
+        return "whole"
+    return "text" if kind == "string" else "other"

@@ -96,6 +96,14 @@ def source_of(session: Any, address: Address, schema: Schema) -> Source:
     return Source(address, form, stamp, places, ", ".join(chosen), kept, tuple(names))
 
 
+def raw_rows(session: Any, address: Address) -> dict[str, str]:
+    """Name the rows as they lie there, for the owner's counts; return the type of each column."""
+    form = _format(session, address)
+    rows = _rows(session, address, form, look(session, address, form))
+    rows.createOrReplaceTempView(SOURCE)
+    return {field.name: field.dataType.simpleString() for field in rows.schema.fields}
+
+
 # --- tables and paths ---------------------------------------------------------------------------
 
 
