@@ -10,8 +10,8 @@ import pytest
 from tests.engines import test_blocks as vectors
 from tests.engines import test_spark_changes as changes
 from tests.engines import test_spark_programs, vector_reference
-from tests.engines.agreement import agree
 from tests.engines import test_tally as owner
+from tests.engines.agreement import agree
 from tests.engines.tables import SCHEMA, rows
 from tests.spark_session import spark_url
 

@@ -73,8 +73,10 @@ NOISE = ("sulq.noise",)
 TALLY = "sulq.engines.tally"
 OPENERS_OF_ROWS = ("sulq.engines.duckdb", "sulq.engines.postgres", "sulq.engines.spark")
 ADVICE = "sulq.policy.advice"
-SHOWING_ADVICE = ("sulq.cli", "sulq.server.drafts", "sulq.server.routes_drafts",
-                  "sulq.server.console.publish_page", "sulq.server.console.publish_notes")  # fmt: skip
+SHOWING_ADVICE = (
+    "sulq.cli", "sulq.server.drafts", "sulq.server.routes_drafts",
+    "sulq.server.console.publish_page", "sulq.server.console.publish_notes",
+)  # fmt: skip
 
 
 def within(module: str, packages: tuple[str, ...]) -> bool:
