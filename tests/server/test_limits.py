@@ -52,6 +52,30 @@ def test_nesting_below_the_limit_is_refused_by_the_language(server):
     assert (reply.status_code, reply.json()["code"]) == (422, "invalid_query")
 
 
+@pytest.mark.parametrize("path", ["quote", "ask", "sql"])
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'{"sql": "SELECT COUNT(*) FROM people", "max_credits": 0.5, "max_credits": 500}',
+        b'{"sql": "SELECT COUNT(*) FROM people", "max_credits": 0.5, "max_\\u0063redits": 500}',
+        b'{"question": {"kind": "count", "kind": "total", "query": {}, "shares": []}}',
+        b'[{"a": {"b": 1, "c": 2, "b": 1}}]',
+    ],
+)
+def test_a_field_given_twice_is_refused(server, path, body):
+    """The last one counted: a proxy that checks the first was passed by."""
+    reply = send(server, body, path)
+    said = reply.json()
+    assert (reply.status_code, said["code"]) == (400, "bad_request")
+    assert "given twice" in said["detail"] and said["credits_spent"] == 0
+
+
+def test_one_name_in_two_objects_is_no_repetition(server):
+    assert send(server, json.dumps(OLD).encode()).status_code == 200
+    twice = {"questions": [OLD["question"], OLD["question"]]}
+    assert "given twice" not in send(server, json.dumps(twice).encode(), "plan").text
+
+
 JSON = st.recursive(
     st.text(max_size=5) | st.integers(),
     lambda inner: st.lists(inner) | st.dictionaries(st.text(max_size=3), inner),

@@ -43,6 +43,12 @@ CLOSED: dict[str, str | bool | int | float | list[str]] = {
     "allow_community_extensions": "false",
     "allow_persistent_secrets": "false",
 }
+FAR = ("TIMESTAMP_S", "TIMESTAMP_MS")
+"""Types that hold times which TIMESTAMP, in microseconds, cannot."""
+FAR_TIMES = (
+    "a time lies beyond what the engine can read (about the year 294,000): write that column in"
+    " microseconds, with the impossible times left out"
+)
 SOURCE, READ, FRAME = "source", "read", "frame"
 SPARE_KEYS = 1_000
 """Undeclared values a category may hold and still be grouped by as it is."""
@@ -242,8 +248,8 @@ def _load(
 ) -> DuckDBEngine:
     stamp = _stamp(path)  # before the first read: what changes from here on is noticed
     scanned = path is not None and _is_parquet(source, path) and schema.unit == "row"
-    in_place = scanned and not in_memory
-    held = _register(connection, source, path)
+    held, copied = _register(connection, source, path, schema)
+    in_place = scanned and not in_memory and not copied
     places, chosen = _chosen(schema, held, path is not None and not _is_parquet(source, path))
     unread = "the table cannot be read: text must be UTF-8 and every line complete"
     made = "VIEW" if in_place else "TABLE"
@@ -263,7 +269,7 @@ def _load(
     fingerprint = _file_hash(path) if path else _frame_hash(connection)
     if not in_place:
         _run(connection, f"DROP VIEW IF EXISTS {READ}", unread)
-        _run(connection, f"DROP {'VIEW' if path else 'TABLE'} {SOURCE}", unread)
+        _run(connection, f"DROP {'TABLE' if copied else 'VIEW'} {SOURCE}", unread)
     _lock_down(connection, path if in_place else None)
     return DuckDBEngine(connection, places, rows, size, fingerprint, path, stamp)
 
@@ -273,30 +279,106 @@ def _is_parquet(source: Any, path: Path) -> bool:
 
 
 def _register(
-    connection: duckdb.DuckDBPyConnection, source: Any, path: Path | None
-) -> dict[str, str]:
-    """Give the source a name; its columns and their types."""
-    made, reader = "VIEW", FRAME
+    connection: duckdb.DuckDBPyConnection, source: Any, path: Path | None, schema: Schema
+) -> tuple[dict[str, str], bool]:
+    """Give the source a name; its columns and their types, and whether it was copied."""
+    copied, reader = path is None, FRAME
     if path is None:
         if not any(_registers(connection, frame) for frame in _readable(source)):
             raise InvalidQuery(
                 f"cannot read a {type(source).__name__}; give a path to Parquet or CSV, or a"
                 " pandas, polars or Arrow table"
             )
-        made = "TABLE"  # read once: a stream has no second pass, and a frame may change meanwhile
         complaint = "the frame cannot be read: each column must hold one kind of value"
     elif _is_parquet(source, path):
         reader = f"read_parquet({Dialect.text(str(path))}, hive_partitioning = false)"
         called = source.name if isinstance(source, Remote) else path.name
         complaint = f"{called} is not a readable Parquet file"
+        if not _milliseconds_fit(connection, path, reader, schema, complaint):
+            copied, reader = _registers(connection, _naive_times(path)), FRAME
+            complaint = FAR_TIMES
     else:
         reader = csv_reader(path)
         complaint = f"{path.name} is not a readable CSV file with a header line, in UTF-8"
-    _run(connection, f"CREATE {made} {SOURCE} AS SELECT * FROM {reader}", complaint)
-    if path is None:
+    if copied:  # read once: a stream has no second pass, and a frame may change meanwhile
+        _copy(connection, source if path is None else None, complaint)
         connection.unregister(FRAME)
+    else:
+        _run(connection, f"CREATE VIEW {SOURCE} AS SELECT * FROM {reader}", complaint)
     described = _run(connection, f"DESCRIBE {SOURCE}", complaint)
-    return {str(row[0]): str(row[1]) for row in described}
+    return {str(row[0]): str(row[1]) for row in described}, copied
+
+
+def _copy(connection: duckdb.DuckDBPyConnection, frame: Any, complaint: str) -> None:
+    """Read the registered frame into a table; times that the engine cannot hold become infinite.
+
+    It fails on a time with a zone in seconds or milliseconds that is beyond its microseconds; such
+    a frame is read once more without the zone, which is UTC.
+    """
+    made = f"CREATE TABLE {SOURCE} AS SELECT * FROM {FRAME}"
+    try:
+        _run(connection, made, complaint)
+    except InvalidQuery:
+        if frame is None or not _registers(connection, _naive_times(frame)):
+            raise
+        _run(connection, made, complaint)
+    described = _run(connection, f"DESCRIBE {SOURCE}", complaint)
+    coarse = {str(row[0]): str(row[1]) for row in described if row[1] in FAR}
+    for name, kind in coarse.items():
+        x = Dialect.name(name)
+        near = f"TRY_CAST({x} AS TIMESTAMP)"
+        beyond = f"SELECT count(*) FROM {SOURCE} WHERE {x} IS NOT NULL AND {near} IS NULL"
+        if _run(connection, beyond, complaint)[0][0]:  # else its fingerprint stays as it was
+            side = f"CASE WHEN {x} > CAST('1970-01-01' AS {kind}) THEN '' ELSE '-' END"
+            far = f"CAST({side} || 'infinity' AS TIMESTAMP)"
+            read = f"CASE WHEN {x} IS NOT NULL THEN coalesce({near}, {far}) END"
+            _run(
+                connection,
+                f"CREATE OR REPLACE TABLE {SOURCE} AS"
+                f" SELECT * REPLACE ({read} AS {x}) FROM {SOURCE}",
+                complaint,
+            )
+
+
+def _milliseconds_fit(
+    connection: duckdb.DuckDBPyConnection, path: Path, reader: str, schema: Schema, complaint: str
+) -> bool:
+    """Whether the engine can read every declared time that a Parquet file holds in milliseconds."""
+    sql = (
+        f"SELECT DISTINCT name FROM parquet_schema({Dialect.text(str(path))})"
+        " WHERE converted_type = 'TIMESTAMP_MILLIS' OR logical_type LIKE '%MilliSeconds%'"
+    )
+    declared = {column.name for column in schema.columns}
+    coarse = sorted({str(row[0]) for row in _run(connection, sql, complaint)} & declared)
+    if coarse:
+        read = ", ".join(f"max({Dialect.name(name)}) IS NULL" for name in coarse)
+        try:
+            _run(connection, f"SELECT {read} FROM {reader}", complaint)
+        except InvalidQuery:
+            return False
+    return True
+
+
+def _naive_times(source: Any) -> Any:
+    """The frame or Parquet file in Arrow's memory, its coarse times without a zone: so the engine
+    keeps seconds and milliseconds as they are, however far."""
+    try:
+        import pyarrow
+        import pyarrow.parquet
+    except ImportError:
+        raise InvalidQuery(f"{FAR_TIMES}; or install pyarrow, with which it can be read") from None
+    try:
+        path = isinstance(source, Path)
+        found = pyarrow.parquet.read_table(source) if path else pyarrow.table(source)
+        for place, field in enumerate(found.schema):
+            if pyarrow.types.is_timestamp(field.type) and field.type.unit in ("s", "ms"):
+                naive = found.column(place).cast(pyarrow.timestamp(field.type.unit))
+                found = found.set_column(place, field.name, naive)
+    except Exception:  # noqa: BLE001 - its words may quote a cell
+        found = None
+    if found is None:
+        raise InvalidQuery(FAR_TIMES)
+    return found
 
 
 def _readable(source: Any) -> Iterator[Any]:

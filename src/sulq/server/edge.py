@@ -8,7 +8,7 @@ from typing import Any
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from sulq.server.limits import Settings, check_depth, check_length
+from sulq.server.limits import Settings, check_depth, check_keys, check_length
 from sulq.server.logs import Log, place_of
 from sulq.server.metrics import Metrics
 from sulq.server.problems import Problem, internal, reply_of
@@ -97,6 +97,7 @@ class Edge:
             raise Problem(408, "too_slow", "the request did not arrive in time") from None
         body = b"".join(parts)
         check_depth(body, self.settings)
+        check_keys(body)
         return body
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from sulq.errors import InvalidQuery
@@ -59,6 +61,25 @@ def check_depth(body: bytes, settings: Settings) -> None:
                 f"the request is nested deeper than {most}",
                 "flatten the question",
             )
+
+
+def check_keys(body: bytes) -> None:
+    """Refuse a JSON object that names a field twice: readers differ in which of the two counts."""
+    with suppress(ValueError):  # what is no JSON is said where it is read
+        json.loads(body, object_pairs_hook=_once, parse_int=str, parse_float=str)
+
+
+def _once(pairs: list[tuple[str, object]]) -> None:
+    seen: set[str] = set()
+    for name, _ in pairs:
+        if name in seen:
+            raise Problem(
+                400,
+                "bad_request",
+                f"the field {name!r:.60} is given twice in one object of the request",
+                "send each field once",
+            )
+        seen.add(name)
 
 
 def check_together(bounds: Sequence[BoundQuery], settings: Settings) -> None:
