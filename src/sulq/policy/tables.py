@@ -19,7 +19,7 @@ from sulq.schema.promise import Promise
 
 KEYS = (
     "source", "ledger", "promise", "unit", "columns", "at_most", "strata", "grants", "exact",
-    "population", "individual", "remote", "most_bytes", "version_budget",
+    "population", "individual", "remote", "most_bytes", "version_budget", "apart",
 )  # fmt: skip
 
 
@@ -47,7 +47,11 @@ class TablePolicy:
     remote: bool = False
     version_budget: Fraction | None = None
     most_bytes: int = MOST_BYTES  # of a file that is fetched
+    apart: bool = False
+    """The owner says that nobody is in this table and in another one of the policy."""
     companions: tuple[TablePolicy, ...] = field(default=(), compare=False, repr=False)
+    beside: tuple[TablePolicy, ...] = field(default=(), compare=False, repr=False)
+    """The other tables of the policy."""
 
     @classmethod
     def of(
@@ -104,6 +108,7 @@ class TablePolicy:
             _remote(name, facts["source"], facts.get("remote", False)),
             _version_budget(name, facts.get("version_budget")),
             _most_bytes(name, facts.get("most_bytes", MOST_BYTES)),
+            _yes(name, "apart", facts.get("apart", False)),
         )
 
     @property
