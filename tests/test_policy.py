@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import datetime
 from fractions import Fraction
+from pathlib import Path
 
 import duckdb
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sulq.engines.csv_files import CsvFile
+from sulq.engines.engine import open_engine
+from sulq.engines.workbooks import XlsxFile
 from sulq.errors import InvalidQuery
 from sulq.policy import ColumnPolicy, TablePolicy, read_policy, write_policy
 from sulq.policy.files import policy_text
@@ -174,24 +178,26 @@ def test_types_alone_give_placeholders_and_no_data_value(patients, tmp_path):
     for value in ("17", "53", "61.5", "104", "Town", "Note", "1950", "1951"):
         assert value not in text
     again = read_policy(tmp_path / "sulq.toml")["patients"]
-    assert set(again.unready) == {"age", "weight", "ill", "town", "note", "born"}
+    assert set(again.unready) == {"age", "weight", "town", "born"}
     assert "columns.smoker = {flag = true}" in text
+    assert "columns.ill = {flag = true}" in text  # 0 and 1
     assert "patient_id looks like an identifier" in text
+    assert "note stays hidden: nearly every row has a value of its own" in text
+    assert again.unit == "row"  # one row per patient_id
     assert "list has type" in text
-    with pytest.raises(InvalidQuery, match=r"\['age', 'weight', 'ill', 'town', 'note', 'born'\]"):
+    with pytest.raises(InvalidQuery, match=r"\['age', 'weight', 'town', 'born'\]"):
         again.schema()
 
 
 def test_proposals_from_data_stay_closed_until_confirmed(patients, tmp_path):
     table, notes = Survey(patients).policy("patients", "p.parquet", "p.ledger", from_data=True)
-    assert set(table.unready) == {"age", "weight", "ill", "town", "note", "born"}
+    assert set(table.unready) == {"age", "weight", "town", "born"}
     assert all("proposed" in why for why in table.unready.values())
     text = policy_text(table, notes).replace(", proposed = true", "")
     (tmp_path / "sulq.toml").write_text(text)
     schema = read_policy(tmp_path / "sulq.toml")["patients"].schema()
     assert schema["age"] == Number("age", 17, 53, step=1)
     assert schema["town"] == Category("town", ["Town0", "Town1", "Town2", "Town3"])
-    assert schema["note"] == Category("note")
     assert schema["ill"] == Flag("ill")
     assert schema["born"] == Number("born", datetime.date(1950, 1, 1), datetime.date(1951, 1, 1))
 
@@ -214,13 +220,13 @@ def test_survey_errors_quote_no_row(tmp_path):
         Survey(tmp_path / "none.csv")
     for rows in ("a,b\n1,2\n3\n4,5,6\n", "a,b\n1,2\n3,4,5\n", "a,b\n3\n", ""):
         (tmp_path / "ragged.csv").write_text(rows)
-        with pytest.raises(InvalidQuery, match="header line"):
+        with pytest.raises(InvalidQuery, match=r"ragged.csv: line [23] has|empty"):
             Survey(tmp_path / "ragged.csv")
     (tmp_path / "even.csv").write_text("a;b\n1;x\n2;y\n")
     assert Survey(tmp_path / "even.csv").types == {"a": "BIGINT", "b": "VARCHAR"}
-    (tmp_path / "x.xlsx").write_text("")
+    (tmp_path / "x.doc").write_text("")
     with pytest.raises(InvalidQuery, match="should end in"):
-        Survey(tmp_path / "x.xlsx")
+        Survey(tmp_path / "x.doc")
 
 
 names = st.text(
@@ -293,3 +299,47 @@ def test_exact_release_says_what_is_wrong(tmp_path, old, new, said):
     assert old in EXACT
     with pytest.raises(InvalidQuery, match=said):
         read_policy(written(tmp_path, PEOPLE + EXACT.replace(old, new)))
+
+
+def test_how_a_file_is_read_is_declared(tmp_path: Path) -> None:
+    path = tmp_path / "sulq.toml"
+    head = '[t]\nledger = "t.ledger"\npromise = {epsilon = 1}\ncolumns.x = {number = [0, 10]}\n'
+    path.write_text(
+        head + 'source = "t.txt"\ncsv = {delimiter = ";", decimal = ",", missing = ["?"]}\n'
+    )
+    (tmp_path / "t.txt").write_text("x;y\n1,5;a\n?;b\n")
+    table = read_policy(path)["t"]
+    assert table.rows == CsvFile(
+        str(tmp_path / "t.txt"), delimiter=";", decimal=",", missing=("?",)
+    )
+    engine = open_engine(table.rows, table.schema())
+    assert engine.size() == 2
+    engine.close()
+    again = tmp_path / "again.toml"
+    write_policy(again, [table])
+    assert read_policy(again)["t"] == table
+    path.write_text(head + 'source = "t.xlsx"\nxlsx = {sheet = "2024"}\n')
+    assert read_policy(path)["t"].rows == XlsxFile(str(tmp_path / "t.xlsx"), "2024")
+
+
+@pytest.mark.parametrize(
+    ("declared", "said"),
+    [
+        ('source = "t.csv"\ncsv = {sep = ";"}', r"unknown \['sep'\]"),
+        ('source = "t.csv"\ncsv = ";"', "say csv = "),
+        ('source = "t.csv"\ncsv = {decimal = 1}', "decimal must be"),
+        ('source = "t.csv"\ncsv = {delimiter = 1}', "delimiter must be"),
+        ('source = "t.csv"\ncsv = {encoding = ["latin-1"]}', "encoding must be"),
+        ('source = "t.csv"\ncsv = {}\nxlsx = {sheet = "1"}', "one of them"),
+        ('source = "t.parquet"\ncsv = {}', "the source is none"),
+        ('source = "t.xlsx"\nxlsx = {}', "name one sheet"),
+    ],
+)
+def test_rules_of_reading_that_mean_nothing_are_refused(
+    tmp_path: Path, declared: str, said: str
+) -> None:
+    path = tmp_path / "sulq.toml"
+    head = '[t]\nledger = "t.ledger"\npromise = {epsilon = 1}\ncolumns.x = {number = [0, 10]}\n'
+    path.write_text(head + declared)
+    with pytest.raises(InvalidQuery, match=said):
+        read_policy(path)

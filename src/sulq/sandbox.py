@@ -73,7 +73,7 @@ def write_dummies(table: TablePolicy, directory: Path, rows: int) -> Path:
     made = dummy_rows(table.schema(), rows)
     directory.mkdir(parents=True)
     copy = replace(table, source="dummy.parquet", ledger="dummy.ledger", grants={}, home=directory)
-    copy = replace(copy, remote=False)
+    copy = replace(copy, remote=False, reading=None)
     with duckdb.connect(":memory:") as connection:
         connection.register("made", made)
         quoted = "'" + copy.source_path.replace("'", "''") + "'"

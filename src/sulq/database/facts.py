@@ -6,8 +6,10 @@ import json
 from pathlib import Path
 from urllib.parse import parse_qsl, unquote, urlsplit
 
+from sulq.engines.csv_files import CsvFile
 from sulq.engines.engine import SPARK_SCHEMES, Engine
 from sulq.engines.remote import Remote
+from sulq.engines.workbooks import XlsxFile
 from sulq.schema.columns import Schema
 from sulq.schema.promise import Promise
 
@@ -15,9 +17,9 @@ NAMELESS = "table"
 """What the ledger calls a table that nobody named."""
 
 
-def readable_again(source: object) -> str | Path | Remote | None:
+def readable_again(source: object) -> str | Path | Remote | CsvFile | XlsxFile | None:
     """A source that can be opened a second time; a frame is not kept."""
-    return source if isinstance(source, str | Path | Remote) else None
+    return source if isinstance(source, str | Path | Remote | CsvFile | XlsxFile) else None
 
 
 def most_rows(schema: Schema, promise: Promise, engine: Engine) -> int:
@@ -35,7 +37,7 @@ def table_facts(schema: Schema, promise: Promise) -> dict[str, str]:
 
 def name_of(source: object) -> str:
     """What a ledger calls the table; of an address only the table's own name."""
-    if isinstance(source, Remote):
+    if isinstance(source, Remote | CsvFile | XlsxFile):
         return source.name.split(".")[0] or NAMELESS
     if isinstance(source, str) and "://" in source:
         parts = urlsplit(source)

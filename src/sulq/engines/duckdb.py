@@ -7,17 +7,19 @@ After opening it only ever gets a SELECT, reaches no other file, writes none, an
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import threading
 import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import duckdb
 
-from sulq.engines.csv_files import csv_reader
+from sulq.engines.csv_files import CsvFile
 from sulq.engines.dialect import Dialect
 from sulq.engines.keys import FETCHED, key_statements
 from sulq.engines.leaves import Place
@@ -27,6 +29,7 @@ from sulq.engines.physical import INTEGERS, PERSON_TYPES, Read, read_text, read_
 from sulq.engines.remote import Remote, fetch, place_of
 from sulq.engines.statement import TABLE, statement
 from sulq.engines.tally import UNCOUNTED, Holds, RawTable
+from sulq.engines.workbooks import XlsxFile, as_text
 from sulq.errors import EngineFailed, InvalidQuery
 from sulq.schema.bound import RowSums
 from sulq.schema.columns import Category, Column, Schema
@@ -181,7 +184,7 @@ def open_duckdb(
 
     `held`: in memory, Parquet too, in the order of the source.
     """
-    path = _checked_path(source) if isinstance(source, str | os.PathLike) else None
+    path, text = _file_of(source)
     connection = duckdb.connect(":memory:", config=CLOSED)
     copy = None
     try:
@@ -189,7 +192,7 @@ def open_duckdb(
         if isinstance(source, Remote):
             copy = fetch(source)
             path = place_of(copy)
-        engine = _load(connection, source, path, schema, held)
+        engine = _load(connection, source, path, text, schema, held)
     except BaseException:
         connection.close()
         if copy is not None:
@@ -200,7 +203,18 @@ def open_duckdb(
     return engine
 
 
-def _run(connection: duckdb.DuckDBPyConnection, sql: str, complaint: str) -> list[Any]:
+def _file_of(source: Any) -> tuple[Path | None, CsvFile | XlsxFile | None]:
+    """The file of a source, if it is one, and how it is read, if it holds text."""
+    if isinstance(source, CsvFile | XlsxFile):
+        path = _checked_path(source.path, declared=True)
+        return path, replace(source, path=path)
+    if not isinstance(source, str | os.PathLike):
+        return None, None
+    path = _checked_path(source)
+    return path, None if path.suffix == ".parquet" else CsvFile(path)
+
+
+def _run(connection: duckdb.DuckDBPyConnection, sql: str, complaint: object) -> list[Any]:
     """Run a statement of the opening; the engine's own words are dropped."""
     found: list[Any] | None = None
     try:
@@ -208,7 +222,7 @@ def _run(connection: duckdb.DuckDBPyConnection, sql: str, complaint: str) -> lis
     except Exception:  # noqa: BLE001 - its text may quote rows
         found = None
     if found is None:
-        raise InvalidQuery(complaint)
+        raise InvalidQuery(str(complaint))
     return found
 
 
@@ -243,30 +257,33 @@ def _load(
     connection: duckdb.DuckDBPyConnection,
     source: Any,
     path: Path | None,
+    text: CsvFile | XlsxFile | None,
     schema: Schema,
     in_memory: bool,
 ) -> DuckDBEngine:
     stamp = _stamp(path)  # before the first read: what changes from here on is noticed
-    scanned = path is not None and _is_parquet(source, path) and schema.unit == "row"
-    held, copied = _register(connection, source, path, schema)
-    in_place = scanned and not in_memory and not copied
-    places, chosen = _chosen(schema, held, path is not None and not _is_parquet(source, path))
-    unread = "the table cannot be read: text must be UTF-8 and every line complete"
-    made = "VIEW" if in_place else "TABLE"
-    if schema.unit == "row":
-        _run(connection, f"CREATE {made} {TABLE} AS SELECT {chosen} FROM {SOURCE}", unread)
-        size = int(_run(connection, f"SELECT count(*) FROM {TABLE}", unread)[0][0])
-    else:
-        _run(connection, f"CREATE VIEW {READ} AS SELECT {chosen} FROM {SOURCE}", unread)
-        kept = kept_rows_sql(schema, places, PERSON, READ)
-        _run(connection, f"CREATE TABLE {TABLE} AS {kept}", unread)
-        persons = f"SELECT count(DISTINCT {PERSON}) FROM {READ}"
-        size = int(_run(connection, persons, unread)[0][0])
+    scanned = path is not None and text is None and schema.unit == "row"
+    with nullcontext(None) if text is None else as_text(text) as lying:
+        declared = {column.name for column in schema.columns}
+        held, copied = _register(connection, source, path, lying, declared)
+        in_place = scanned and not in_memory and not copied
+        places, chosen = _chosen(schema, held, None if lying is None else lying[0])
+        unread = _Unread(lying)
+        made = "VIEW" if in_place else "TABLE"
+        if schema.unit == "row":
+            _run(connection, f"CREATE {made} {TABLE} AS SELECT {chosen} FROM {SOURCE}", unread)
+            size = int(_run(connection, f"SELECT count(*) FROM {TABLE}", unread)[0][0])
+        else:
+            _run(connection, f"CREATE VIEW {READ} AS SELECT {chosen} FROM {SOURCE}", unread)
+            kept = kept_rows_sql(schema, places, PERSON, READ)
+            _run(connection, f"CREATE TABLE {TABLE} AS {kept}", unread)
+            persons = f"SELECT count(DISTINCT {PERSON}) FROM {READ}"
+            size = int(_run(connection, persons, unread)[0][0])
     rows = int(_run(connection, f"SELECT count(*) FROM {TABLE}", unread)[0][0])
     if rows == 0:
         raise InvalidQuery("the table has no rows; publish one that has")
     places = _surveyed(connection, schema, places, unread)
-    fingerprint = _file_hash(path) if path else _frame_hash(connection)
+    fingerprint = _file_hash(path, text) if path else _frame_hash(connection)
     if not in_place:
         _run(connection, f"DROP VIEW IF EXISTS {READ}", unread)
         _run(connection, f"DROP {'TABLE' if copied else 'VIEW'} {SOURCE}", unread)
@@ -274,15 +291,32 @@ def _load(
     return DuckDBEngine(connection, places, rows, size, fingerprint, path, stamp)
 
 
-def _is_parquet(source: Any, path: Path) -> bool:
-    return isinstance(source, Remote) or path.suffix == ".parquet"
+class _Unread:
+    """Why a table cannot be read, found out when it is asked for: of a CSV file line and reason."""
+
+    def __init__(self, lying: tuple[CsvFile, Path] | None) -> None:
+        self._lying = lying
+
+    def __str__(self) -> str:
+        if self._lying is None:
+            return "the table cannot be read: text must be UTF-8 and every line complete"
+        rules, place = self._lying
+        return rules.complaint(place)
 
 
 def _register(
-    connection: duckdb.DuckDBPyConnection, source: Any, path: Path | None, schema: Schema
+    connection: duckdb.DuckDBPyConnection,
+    source: Any,
+    path: Path | None,
+    lying: tuple[CsvFile, Path] | None,
+    declared: Collection[str] | None,
 ) -> tuple[dict[str, str], bool]:
-    """Give the source a name; its columns and their types, and whether it was copied."""
-    copied, reader = path is None, FRAME
+    """Give the source a name; its columns and their types, and whether it was copied.
+
+    `declared` are the columns that will be read; None: all.
+    """
+    copied, reader = path is None, f"SELECT * FROM {FRAME}"
+    complaint: object
     if path is None:
         if not any(_registers(connection, frame) for frame in _readable(source)):
             raise InvalidQuery(
@@ -290,26 +324,28 @@ def _register(
                 " pandas, polars or Arrow table"
             )
         complaint = "the frame cannot be read: each column must hold one kind of value"
-    elif _is_parquet(source, path):
-        reader = f"read_parquet({Dialect.text(str(path))}, hive_partitioning = false)"
+    elif lying is not None:
+        rules, place = lying
+        reader = rules.reader(place)
+        complaint = _Unread(lying)
+    else:
+        quoted = Dialect.text(str(path))
+        reader = f"SELECT * FROM read_parquet({quoted}, hive_partitioning = false)"
         called = source.name if isinstance(source, Remote) else path.name
         complaint = f"{called} is not a readable Parquet file"
-        if not _milliseconds_fit(connection, path, reader, schema, complaint):
-            copied, reader = _registers(connection, _naive_times(path)), FRAME
+        if not _milliseconds_fit(connection, path, reader, declared, complaint):
+            copied = _registers(connection, _naive_times(path))
             complaint = FAR_TIMES
-    else:
-        reader = csv_reader(path)
-        complaint = f"{path.name} is not a readable CSV file with a header line, in UTF-8"
     if copied:  # read once: a stream has no second pass, and a frame may change meanwhile
         _copy(connection, source if path is None else None, complaint)
         connection.unregister(FRAME)
     else:
-        _run(connection, f"CREATE VIEW {SOURCE} AS SELECT * FROM {reader}", complaint)
+        _run(connection, f"CREATE VIEW {SOURCE} AS {reader}", complaint)
     described = _run(connection, f"DESCRIBE {SOURCE}", complaint)
     return {str(row[0]): str(row[1]) for row in described}, copied
 
 
-def _copy(connection: duckdb.DuckDBPyConnection, frame: Any, complaint: str) -> None:
+def _copy(connection: duckdb.DuckDBPyConnection, frame: Any, complaint: object) -> None:
     """Read the registered frame into a table; times that the engine cannot hold become infinite.
 
     It fails on a time with a zone in seconds or milliseconds that is beyond its microseconds; such
@@ -341,19 +377,23 @@ def _copy(connection: duckdb.DuckDBPyConnection, frame: Any, complaint: str) -> 
 
 
 def _milliseconds_fit(
-    connection: duckdb.DuckDBPyConnection, path: Path, reader: str, schema: Schema, complaint: str
+    connection: duckdb.DuckDBPyConnection,
+    path: Path,
+    reader: str,
+    declared: Collection[str] | None,
+    complaint: object,
 ) -> bool:
     """Whether the engine can read every declared time that a Parquet file holds in milliseconds."""
     sql = (
         f"SELECT DISTINCT name FROM parquet_schema({Dialect.text(str(path))})"
         " WHERE converted_type = 'TIMESTAMP_MILLIS' OR logical_type LIKE '%MilliSeconds%'"
     )
-    declared = {column.name for column in schema.columns}
-    coarse = sorted({str(row[0]) for row in _run(connection, sql, complaint)} & declared)
+    found = {str(row[0]) for row in _run(connection, sql, complaint)}
+    coarse = sorted(found if declared is None else found.intersection(declared))
     if coarse:
         read = ", ".join(f"max({Dialect.name(name)}) IS NULL" for name in coarse)
         try:
-            _run(connection, f"SELECT {read} FROM {reader}", complaint)
+            _run(connection, f"SELECT {read} FROM ({reader})", complaint)
         except InvalidQuery:
             return False
     return True
@@ -396,20 +436,28 @@ def _registers(connection: duckdb.DuckDBPyConnection, frame: Any) -> bool:
     return True
 
 
-def _chosen(schema: Schema, held: Mapping[str, str], is_csv: bool) -> tuple[dict[str, Place], str]:
+def _chosen(
+    schema: Schema, held: Mapping[str, str], rules: CsvFile | None
+) -> tuple[dict[str, Place], str]:
     """Where each declared column will be, and the SELECT list that puts it there."""
     wanted = [column.name for column in schema.columns]
     person = [schema.unit] if schema.unit != "row" else []
     missing = [name for name in (*wanted, *person) if name not in held]
-    if missing and is_csv:  # without a header line the names would be a row
-        raise InvalidQuery(f"no column {missing[0]!r} in the CSV file's header line")
+    if missing and rules is not None:  # without a header line the names would be a row
+        hint = ""
+        if missing[0] in {name.strip() for name in held}:
+            hint = '; it is there with blanks around: declare csv = {delimiter = ", "}'
+        raise InvalidQuery(f"no column {missing[0]!r} in the CSV file's header line{hint}")
     if missing:
         raise InvalidQuery(f"no column {missing[0]!r} in the table, which has {_listed(held)}")
     places: dict[str, Place] = {}
     chosen: list[str] = []
     for number, column in enumerate(schema.columns):
         x = Dialect.name(column.name)
-        sql, kind = read_text(column, x) if is_csv else read_typed(column, x, held[column.name])
+        if rules is not None:
+            sql, kind = read_text(column, x, rules.spelling)
+        else:
+            sql, kind = read_typed(column, x, held[column.name])
         places[column.name] = Place(f"c{number}", kind)
         chosen.append(f"{sql} AS c{number}")
     for name in person:
@@ -425,7 +473,7 @@ def _listed(names: Sequence[str] | Mapping[str, str]) -> str:
 
 
 def _surveyed(
-    connection: duckdb.DuckDBPyConnection, schema: Schema, places: dict[str, Place], unread: str
+    connection: duckdb.DuckDBPyConnection, schema: Schema, places: dict[str, Place], unread: object
 ) -> dict[str, Place]:
     """Read what could fail to decode once, now; note which categories hold few values."""
     domains = {
@@ -446,7 +494,8 @@ def _surveyed(
     return {name: replace(place, few=name in few) for name, place in places.items()}
 
 
-def _checked_path(source: str | os.PathLike[str]) -> Path:
+def _checked_path(source: str | os.PathLike[str], *, declared: bool = False) -> Path:
+    """The file at a path; how it is read is `declared`, or its name must tell."""
     path = Path(source).expanduser().absolute()
     if any(mark in str(path) for mark in "*?[]{}\x00"):
         raise InvalidQuery("a path may not contain * ? [ ] { }; rename the file")
@@ -454,8 +503,11 @@ def _checked_path(source: str | os.PathLike[str]) -> Path:
         raise InvalidQuery(f"no file {path.name!r} in {path.parent}")
     if not path.is_file():
         raise InvalidQuery(f"{path.name!r} is not a file; give one Parquet or CSV file")
-    if not path.name.endswith((".parquet", ".csv", ".csv.gz")):
-        raise InvalidQuery(f"{path.name!r} should end in .parquet, .csv or .csv.gz")
+    if not declared and not path.name.endswith((".parquet", ".csv", ".csv.gz")):
+        raise InvalidQuery(
+            f"{path.name!r} should end in .parquet, .csv or .csv.gz, or declare how it is read:"
+            ' csv = {delimiter = ";"} or xlsx = {sheet = "..."} in the policy'
+        )
     if path.stat().st_size == 0:
         raise InvalidQuery(f"{path.name!r} is empty: the table has no rows")
     return path
@@ -466,20 +518,22 @@ def _checked_path(source: str | os.PathLike[str]) -> Path:
 
 def raw_duckdb(source: Any) -> RawTable:
     """A file or a frame as it lies there, for `sulq.engines.tally` alone."""
-    path = _checked_path(source) if isinstance(source, str | os.PathLike) else None
+    path, text = _file_of(source)
     connection = duckdb.connect(":memory:", config=CLOSED)
-    copy = None
+    copy, rules = None, None
     try:
         _settle(connection, None, False)
         if isinstance(source, Remote):
             copy = fetch(source)
             path = place_of(copy)
-        held = _register(connection, source, path)
-        texts = path is not None and not _is_parquet(source, path)
-        if texts:  # read once
-            unread = "the table cannot be read: text must be UTF-8 and every line complete"
-            _run(connection, f"CREATE TABLE {TABLE} AS SELECT * FROM {SOURCE}", unread)
-        _lock_down(connection, None if path is None or texts else path)
+        if text is None:
+            held, _ = _register(connection, source, path, None, None)
+        else:  # read once
+            with as_text(text) as (rules, place):
+                held, _ = _register(connection, source, path, (rules, place), None)
+                sql = f"CREATE TABLE {TABLE} AS SELECT * FROM {SOURCE}"
+                _run(connection, sql, _Unread((rules, place)))
+        _lock_down(connection, path if text is None else None)
     except BaseException:
         connection.close()
         if copy is not None:
@@ -488,7 +542,9 @@ def raw_duckdb(source: Any) -> RawTable:
 
     def read(column: Column) -> Read:
         x = Dialect.name(column.name)
-        return read_text(column, x) if texts else read_typed(column, x, held[column.name])
+        if rules is not None:
+            return read_text(column, x, rules.spelling)
+        return read_typed(column, x, held[column.name])
 
     def close() -> None:
         connection.close()
@@ -496,12 +552,12 @@ def raw_duckdb(source: Any) -> RawTable:
             copy.close()
 
     return RawTable(
-        TABLE if texts else SOURCE,
+        TABLE if rules is not None else SOURCE,
         {name: _holds(kind) for name, kind in held.items()},
         read,
         lambda sql: tuple(_run(connection, sql, UNCOUNTED)[0]),
         close,
-        texts=texts,
+        texts=rules is not None,
     )
 
 
@@ -514,9 +570,14 @@ def _holds(kind: str) -> Holds:
 # --- fingerprints -------------------------------------------------------------------------------
 
 
-def _file_hash(path: Path) -> str:
+def _file_hash(path: Path, text: CsvFile | XlsxFile | None) -> str:
+    """SHA-256 of the bytes; declared rules of reading are part of what was published."""
     with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+        content = hashlib.file_digest(file, "sha256").hexdigest()
+    if text is None or not text.rules:
+        return content
+    rules = json.dumps([type(text).__name__, text.rules], sort_keys=True)
+    return hashlib.sha256(f"{content} {rules}".encode()).hexdigest()
 
 
 def _frame_hash(connection: duckdb.DuckDBPyConnection) -> str:

@@ -8,14 +8,16 @@
 | Category of numbers | integers                                       | BIGINT or HUGEINT  |
 | Flag                | BOOLEAN, integers (1, 0, else NULL)            | BOOLEAN            |
 
-CSV cells are text. A cell that is not what was declared is NULL; a flag reads
-true, t, yes, y, 1 and false, f, no, n, 0 in any case.
+CSV cells are text, spelled as the policy declares (`Spelling`). A cell that is not what was
+declared is NULL; a flag reads true, t, yes, y, 1 and false, f, no, n, 0 in any case.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Literal
 
+from sulq.engines.dialect import Dialect
 from sulq.errors import InvalidQuery
 from sulq.schema.columns import Category, Column, Flag, Number
 
@@ -37,6 +39,7 @@ DAY_NS = 86_400 * 10**9
 TRUE = "('true', 't', 'yes', 'y', '1')"
 FALSE = "('false', 'f', 'no', 'n', '0')"
 FOREVER = "CAST('inf' AS DOUBLE)"
+THOUSANDS = ("", ".", ",", "'", "\u2019", " ", "\u00a0", "\u202f")
 
 
 def read_typed(column: Column, x: str, held: str) -> Read:
@@ -124,18 +127,68 @@ def _flag(x: str, kind: str) -> Read | None:
     return None
 
 
-def read_text(column: Column, x: str) -> Read:
+@dataclass(frozen=True, slots=True)
+class Spelling:
+    """How text spells numbers and dates; ISO dates are always read."""
+
+    decimal: str = "."
+    thousands: str = ""
+    dates: tuple[tuple[str, str], ...] = ()  # forms, each with the pattern of the text it reads
+
+    def __post_init__(self) -> None:
+        if self.decimal not in (".", ","):
+            raise InvalidQuery(f'csv: decimal must be "." or ",", got {self.decimal!r:.40}')
+        if self.thousands not in THOUSANDS or self.thousands == self.decimal:
+            raise InvalidQuery(
+                "csv: thousands must be one of . , ' or a blank, and not the decimal mark, got"
+                f" {self.thousands!r:.40}"
+            )
+
+    def number(self, x: str) -> str:
+        """The expression of the number that the text `x` spells, or NULL."""
+        if self.decimal == "." and not self.thousands:
+            return f"TRY_CAST(trim({x}) AS DOUBLE)"
+        whole = r"\d+"
+        if self.thousands:
+            whole = rf"(\d{{1,3}}([{self.thousands}]\d{{3}})+|\d+)"
+        pattern = rf"[+-]?({whole}([{self.decimal}]\d*)?|[{self.decimal}]\d+)([eE][+-]?\d+)?"
+        plain = f"trim({x})"
+        if self.thousands:
+            plain = f"replace({plain}, {Dialect.text(self.thousands)}, '')"
+        point = f"replace({plain}, {Dialect.text(self.decimal)}, '.')"
+        fits = f"regexp_full_match(trim({x}), {Dialect.text(pattern)})"
+        return f"CASE WHEN {fits} THEN TRY_CAST({point} AS DOUBLE) END"
+
+    def moment(self, x: str, iso: str, kind: str) -> str:
+        """The DATE or TIMESTAMP that `x` spells in a declared form, else `iso`, of that type.
+
+        The pattern comes first: `try_strptime` alone reads "infinity" as 1900 and "16" as a year.
+        """
+        if not self.dates:
+            return iso
+        tried = " ".join(
+            f"WHEN regexp_full_match(trim({x}), {Dialect.text(pattern)})"
+            f" THEN CAST(try_strptime(trim({x}), {Dialect.text(form)}) AS {kind})"
+            for form, pattern in self.dates
+        )
+        return f"CASE {tried} ELSE {iso} END"
+
+
+def read_text(column: Column, x: str, spelling: Spelling | None = None) -> Read:
     """The expression for a column of a CSV file, where every cell is text.
 
     `trim` also keeps the engine from casting while it reads the file, where it would not only try.
     """
+    spelling = spelling or Spelling()
     match column:
         case Number(kind="number"):
-            return f"TRY_CAST(trim({x}) AS DOUBLE)", "real"
+            return spelling.number(x), "real"
         case Number(kind="date"):
-            return f"(TRY_CAST(trim({x}) AS DATE) - DATE '1970-01-01')", "whole"
+            day = spelling.moment(x, f"TRY_CAST(trim({x}) AS DATE)", "DATE")
+            return f"({day} - DATE '1970-01-01')", "whole"
         case Number():
             zoned = f"CAST(TRY_CAST(trim({x}) AS TIMESTAMP WITH TIME ZONE) AS TIMESTAMP)"
+            zoned = spelling.moment(x, zoned, "TIMESTAMP")
             return _forever(zoned, f"CAST(epoch_us({zoned}) AS DOUBLE) / 1000000", FOREVER), "real"
         case Category(values=values) if values and isinstance(values[0], int):
             whole = f"regexp_full_match(trim({x}), '[+-]?[0-9]+')"

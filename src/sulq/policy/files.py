@@ -13,6 +13,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+from sulq.engines.csv_files import CsvFile
 from sulq.engines.remote import MOST_BYTES
 from sulq.errors import InvalidQuery
 from sulq.policy.tables import TablePolicy
@@ -45,11 +46,7 @@ def read_policy(path: str | Path) -> dict[str, TablePolicy]:
         raise InvalidQuery(f"the policy file {path} declares no table; `sulq init FILE` writes one")
     found = {name: TablePolicy.read(name, table, path.parent) for name, table in facts.items()}
     return {
-        name: replace(
-            table,
-            companions=tuple(filter(table.shares_people, found.values())),
-            beside=tuple(other for other in found.values() if other is not table),
-        )
+        name: replace(table, companions=tuple(filter(table.shares_people, found.values())))
         for name, table in found.items()
     }
 
@@ -79,6 +76,9 @@ def policy_text(table: TablePolicy, notes: Mapping[str, str]) -> str:
         f"ledger = {_value(table.ledger)}",
         f"promise = {_inline(_promise(table.promise))}",
     ]
+    if table.reading is not None:
+        kind = "csv" if isinstance(table.reading, CsvFile) else "xlsx"
+        lines.append(f"{kind} = {_inline(table.reading.rules)}")
     if table.remote:
         lines.append("remote = true")
         if table.most_bytes != MOST_BYTES:
@@ -95,8 +95,6 @@ def policy_text(table: TablePolicy, notes: Mapping[str, str]) -> str:
         lines.append(f"version_budget = {_value(table.version_budget)}")
     if table.individual:
         lines.append("individual = true")
-    if table.apart:
-        lines.append("apart = true")
     if table.population is not None:
         said = {"name": table.population.name, **_promise(table.population.promise)}
         if table.population.persons:
@@ -111,8 +109,13 @@ def policy_text(table: TablePolicy, notes: Mapping[str, str]) -> str:
         if name in notes:
             lines.extend(f"# {line}" for line in notes[name].splitlines())
         if name in declared:
-            lines.append(f"columns.{_key(name)} = {_inline(declared[name].facts)}")
+            lines.append(policy_line(name, declared[name].facts))
     return "\n".join(lines) + "\n"
+
+
+def policy_line(column: str, facts: Mapping[str, Any]) -> str:
+    """The line that declares a column."""
+    return f"columns.{_key(column)} = {_inline(facts)}"
 
 
 def _promise(promise: Promise) -> dict[str, Any]:

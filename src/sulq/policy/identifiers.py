@@ -42,6 +42,13 @@ _THINGS = _PEOPLE | {
     "transaction", "session", "device", "policy", "claim", "invoice", "card", "national", "health",
     "insurance", "tax", "security", "file", "entry", "sample", "specimen", "line",
 }  # fmt: skip
+_PERSONAL = {"ssn", "mrn", "nin", "nhs", "bsn", "ahv", "passport", "email", "mail", "username"}
+_SHARED = {
+    "name", "names", "nom", "surname", "firstname", "lastname", "fullname", "forename", "vorname",
+    "nachname", "prenom", "nickname", "address", "addresses", "adresse", "addr", "street",
+    "strasse", "phone", "phones", "telephone", "tel", "telefon", "mobile", "fax",
+}  # fmt: skip
+"""Two people may have the same."""
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[^\W\d_]+")
 _JOINED = re.compile(rf"({'|'.join(sorted(_THINGS))})(id|uuid|guid|nbr|nr|no|num|number|key)")
 
@@ -52,9 +59,7 @@ def id_named(name: str) -> bool:
     True for `PatientId`, `patient_nbr`, `mrn`, `e-mail`, `full_name`, `row_number`; also for
     `admission_type_id`, a code: the caller looks whether it has many distinct values.
     """
-    plain = unicodedata.normalize("NFKD", name)
-    plain = "".join(mark for mark in plain if not unicodedata.combining(mark))
-    words = [word.lower() for word in _WORD.findall(plain)]
+    words = _words(name)
     if not words:
         return False
     *before, last = words
@@ -67,6 +72,27 @@ def id_named(name: str) -> bool:
     if last == "index":
         return not _THINGS.isdisjoint(before) or not before
     return not before and last in _PEOPLE
+
+
+def _words(name: str) -> list[str]:
+    """The words of a name, in lower case and without accents or digits."""
+    plain = unicodedata.normalize("NFKD", name)
+    plain = "".join(mark for mark in plain if not unicodedata.combining(mark))
+    return [word.lower() for word in _WORD.findall(plain)]
+
+
+def tells_people(name: str) -> int:
+    """Return how surely values of an id-named column stand for people: 2, 1, or 0 for not at all.
+
+    A patient's number does; an order's number tells orders apart; two people may share a name, an
+    address or a telephone.
+    """
+    words = _words(name)
+    if _SHARED.intersection(words):
+        return 0
+    person = _PEOPLE | _PERSONAL
+    named = any(word in person or any(map(word.startswith, _PEOPLE)) for word in words)
+    return 2 if named else int(id_named(name))
 
 
 Kind = Literal["text", "whole", "other"]

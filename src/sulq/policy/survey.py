@@ -9,21 +9,29 @@ from __future__ import annotations
 import datetime
 import math
 import re
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import duckdb
 
-from sulq.engines.csv_files import csv_header, csv_reader
-from sulq.engines.physical import INTEGERS, TIMESTAMPS
+from sulq.engines.csv_files import CsvFile
+from sulq.engines.dialect import Dialect
+from sulq.engines.physical import INTEGERS, PERSON_TYPES, TIMESTAMPS, read_text
 from sulq.engines.postgres import UNREAD
 from sulq.engines.postgres_session import Address, Sessions, complaint, read_address
 from sulq.engines.postgres_source import look
+from sulq.engines.workbooks import XlsxFile, as_text, sheets
 from sulq.errors import InvalidQuery, SulqError
 from sulq.policy.columns import OPEN, ColumnPolicy
+from sulq.policy.csv_sniffer import MARKS, Column, sniff_column, sniff_lines
+from sulq.policy.files import policy_line
+from sulq.policy.identifiers import Kind, id_named, identifier, tells_people
 from sulq.policy.tables import TablePolicy
+from sulq.schema.columns import Flag
 from sulq.schema.promise import Promise
 
 SUGGESTED = Promise(1, "1e-6", 1000)
@@ -44,35 +52,174 @@ KINDS = {
 """PostgreSQL's types by the names of a file's."""
 LOOK_SECONDS = 60
 ENDINGS = (".parquet", ".csv", ".csv.gz")
-_IDENTIFIER = re.compile(r"(^|.*[_. -])(id|uuid|guid|key)", re.IGNORECASE)
+OTHER_ENDINGS = (".xlsx", ".tsv", ".tsv.gz", ".tab", ".txt", ".txt.gz", ".data", ".data.gz")
+"""Files that are read if the policy declares how; `sulq init` does."""
+SAMPLE = 500
+"""Most frequent values of a column that tell what it holds; the others are counted."""
+CODE_ROWS = 20
+"""An id-named column whose values have more rows than this on average is a code."""
+MAX_ROWS = 4
+"""Rows of a person that count, unless the owner says otherwise: a constant, not from rows."""
 
 
 class Survey:
-    """A file, opened by its owner to write its policy; nothing of it is kept."""
+    """A file, opened by its owner to write its policy; nothing of it is kept.
 
-    def __init__(self, path: str | Path) -> None:
-        self.path = Path(path)
+    A CSV file or a workbook is read as declared, if it comes as `CsvFile` or `XlsxFile`; else the
+    survey finds out how to read it. `source` is then what to open, and what to write into a policy.
+    """
+
+    def __init__(
+        self,
+        source: str | Path | CsvFile | XlsxFile,
+        *,
+        names: Sequence[str] = (),
+        sheet: str | None = None,
+    ) -> None:
+        declared = isinstance(source, CsvFile | XlsxFile)
+        self.path = Path(source.path if isinstance(source, CsvFile | XlsxFile) else source)
         if not self.path.is_file():
             raise InvalidQuery(f"there is no file {self.path}")
-        if not self.path.name.endswith(ENDINGS):
-            raise InvalidQuery(f"{self.path.name!r} should end in .parquet, .csv or .csv.gz")
-        self._connection = duckdb.connect(":memory:")
-        quoted = "'" + str(self.path).replace("'", "''") + "'"
-        self._ask("SET temp_directory = ''")
-        source = f"read_parquet({quoted}, hive_partitioning = false)"
-        names = None
-        if self.path.suffix != ".parquet":
-            delimiter, names = csv_header(self.path)
-            self._ask(f"SELECT count(COLUMNS(*)) FROM {csv_reader(self.path)}")  # noqa: S608
-            source = (
-                f"read_csv({quoted}, header = true, sample_size = -1, delim = '{delimiter}',"
-                " quote = '\"', escape = '\"', comment = '', strict_mode = true,"
-                " null_padding = false, hive_partitioning = false)"
+        if not declared and not self.path.name.lower().endswith((*ENDINGS, *OTHER_ENDINGS)):
+            raise InvalidQuery(
+                f"{self.path.name!r} should end in .parquet, .xlsx or a name of CSV:"
+                f" {', '.join((*ENDINGS[1:], *OTHER_ENDINGS[1:]))}"
             )
-        self._ask(f"CREATE VIEW source AS SELECT * FROM {source}")  # noqa: S608
-        self.types = {str(row[0]): str(row[1]) for row in self._ask("DESCRIBE source")}
-        if names is not None and list(self.types) != names:  # a row was taken for the header
-            raise self._unreadable()
+        self._connection = duckdb.connect(":memory:")
+        self.notes: list[str] = []
+        self.source: CsvFile | XlsxFile | None = None
+        self._counted = dict[str, Counts]()
+        try:
+            self._ask("SET temp_directory = ''")
+            if self.path.suffix == ".parquet" and not declared:
+                quoted = Dialect.text(str(self.path))
+                scan = f"read_parquet({quoted}, hive_partitioning = false)"
+                self._ask(f"CREATE VIEW source AS SELECT * FROM {scan}")
+                self.types = {str(row[0]): str(row[1]) for row in self._ask("DESCRIBE source")}
+            else:
+                self._read_text(source, names, sheet)
+        except BaseException:
+            self._connection.close()
+            raise
+
+    def _read_text(
+        self, source: str | Path | CsvFile | XlsxFile, names: Sequence[str], sheet: str | None
+    ) -> None:
+        """Hold every field as text; find out what the columns hold, and how they are spelled."""
+        found = source
+        if not isinstance(found, CsvFile | XlsxFile):
+            if self.path.suffix.lower() == ".xlsx":
+                found = XlsxFile(self.path, _one_sheet(self.path, sheet))
+            else:
+                found = sniff_lines(self.path, names)
+        with as_text(found) as (rules, place):
+            reader = rules.reader(place)
+            if self._try(f"CREATE TABLE fields AS {reader}") is None:
+                raise InvalidQuery(rules.complaint(place))
+        self._columns = [str(row[0]) for row in self._ask("DESCRIBE fields")]
+        european = rules.delimiter == ";"
+        sniffed, marks = dict[str, Column](), set[str]()
+        for name in self._columns:
+            sniffed[name], seen = self._sniffed(name, european)
+            marks |= seen
+        if not isinstance(source, CsvFile | XlsxFile):
+            found = self._spelled(found, sniffed, marks)
+        self.source = found
+        with_rules = CsvFile(
+            "", ",", found.decimal, found.thousands, found.dates, found.missing, found.trim
+        )
+        self.types = {}
+        typed = []
+        for name, column in sniffed.items():
+            self.types[name], sql = self._typed(name, column, with_rules)
+            typed.append(f"{sql} AS {Dialect.name(name)}")
+        self._ask(f"CREATE VIEW source AS SELECT {', '.join(typed)} FROM fields")
+        if isinstance(found, CsvFile) and found == CsvFile(found.path):
+            self.source = None  # read as every CSV file is
+
+    def _sniffed(self, name: str, european: bool) -> tuple[Column, set[str]]:
+        """What a column holds, and the missing marks in it."""
+        x = Dialect.name(name)
+        self._ask(
+            "CREATE OR REPLACE TEMP TABLE found AS SELECT trim(value) AS value, sum(n) AS n FROM"
+            f" (SELECT {x} AS value, count(*) AS n FROM fields GROUP BY 1) WHERE value IS NOT NULL"
+            " GROUP BY 1"
+        )
+        listed = ", ".join(map(Dialect.text, MARKS))
+        sample = self._ask(f"SELECT value FROM found ORDER BY n DESC, value LIMIT {SAMPLE}")
+        values = [str(row[0]) for row in sample]
+        column = sniff_column(values, european)
+        marks = {str(row[0]) for row in self._ask(f"FROM found WHERE value IN ({listed})")}
+        if column.kind == "text" and 2 * sum(_is_code(value) for value in values) > len(values):
+            marks.discard("NA")  # Namibia
+        missing = f"value NOT IN ({listed})"
+        counts = self._ask(f"SELECT count(*), coalesce(sum(n), 0) FROM found WHERE {missing}")[0]
+        self._counted[name] = Counts(int(counts[0]), int(counts[1]))
+        if column.kind in ("whole", "real", "date", "time"):
+            rules = CsvFile("", ",", column.decimal, column.thousands, column.dates or ())
+            kind, sql = self._typed("value", column, rules)
+            read = f"sum(n) FILTER (({sql}) IS NOT NULL)"
+            good = int(self._ask(f"SELECT {read} FROM found WHERE {missing}")[0][0] or 0)
+            if 10 * good < 9 * int(counts[1]):
+                column = Column("text")
+            elif kind == "BIGINT" and self._ask(
+                f"SELECT count(*) FROM found WHERE {missing} AND ({sql}) IS NULL"
+                f" AND ({rules.spelling.number('value')}) IS NOT NULL"
+            )[0] != (0,):
+                column = replace(column, kind="real")
+        return column, marks
+
+    def _spelled(
+        self, found: CsvFile | XlsxFile, sniffed: dict[str, Column], marks: set[str]
+    ) -> CsvFile | XlsxFile:
+        """The rules that read most columns; columns spelled otherwise become text, with a note."""
+        numbers = [c for c in sniffed.values() if c.kind in ("whole", "real")]
+        votes = Counter(
+            (c.decimal, c.thousands) for c in numbers if c.kind == "real" or c.thousands
+        )
+        decimal, thousands = votes.most_common(1)[0][0] if votes else (".", "")
+        if not thousands:
+            thousands = next((t for d, t in votes if d == decimal and t), "")
+        for name, column in sniffed.items():
+            other = column.decimal != decimal or column.thousands not in ("", thousands)
+            if (
+                column.kind in ("whole", "real")
+                and other
+                and (column.kind == "real" or column.thousands)
+            ):
+                self.notes.append(
+                    f"{name} holds numbers with another decimal mark than the other columns: text"
+                )
+                sniffed[name] = Column("text")
+            if column.doubtful:
+                self.notes.append(
+                    f"{name}: its dates can be read as day/month and as month/day; they are read"
+                    f" as {column.dates}. Check it, and change `dates` if that is wrong"
+                )
+        dates = tuple(dict.fromkeys(c.dates for c in sniffed.values() if c.dates))
+        missing = tuple(mark for mark in MARKS if mark in marks)
+        return replace(found, decimal=decimal, thousands=thousands, dates=dates, missing=missing)
+
+    def _typed(self, name: str, column: Column, rules: CsvFile) -> tuple[str, str]:
+        """The DuckDB type of a column, and the expression that reads it."""
+        x, spelling = Dialect.name(name), rules.spelling
+        marks = ", ".join(map(Dialect.text, ("", *rules.missing)))
+        known = f"CASE WHEN trim({x}) NOT IN ({marks}) THEN {x} END"
+        match column.kind:
+            case "flag":
+                return "BOOLEAN", read_text(Flag(name), x)[0]
+            case "whole":
+                if not rules.thousands and rules.decimal == ".":
+                    return "BIGINT", f"TRY_CAST(trim({x}) AS BIGINT)"
+                return "BIGINT", f"TRY_CAST({spelling.number(x)} AS BIGINT)"
+            case "real":
+                return "DOUBLE", spelling.number(x)
+            case "date":
+                return "DATE", spelling.moment(x, f"TRY_CAST(trim({x}) AS DATE)", "DATE")
+            case "time":
+                zoned = f"CAST(TRY_CAST(trim({x}) AS TIMESTAMP WITH TIME ZONE) AS TIMESTAMP)"
+                return "TIMESTAMP", spelling.moment(x, zoned, "TIMESTAMP")
+        return "VARCHAR", known
 
     def rows(self) -> int:
         """How many rows the file has: the public n under replace."""
@@ -84,7 +231,8 @@ class Survey:
         """The table to review, and the comments that go with its columns."""
         columns = []
         kinds = {column: held.split("(")[0] for column, held in self.types.items()}
-        drafted, notes = _drafted(kinds)
+        counts = {column: self._counts(column, kind) for column, kind in kinds.items()}
+        drafted, notes = _drafted(kinds, counts)
         for column, facts in drafted.items():
             kind = kinds[column]
             if kind in TEXT and self._like_numbers(column):
@@ -93,58 +241,96 @@ class Survey:
                     f' "{column}" = {{number = [low, high]}}, and whatever does not read as one'
                     " (NA, n/a, an empty field) is NULL"
                 )
+            if kind in INTEGERS and self._is_flag(column):
+                facts = {"flag": True}
             if from_data and facts != {"flag": True}:
                 facts = {**self._proposed(column, kind), "proposed": True}
             columns.append(ColumnPolicy(column, facts))
-        return TablePolicy(name, source, ledger, SUGGESTED, tuple(columns)), notes
+        unit = _unit({c: found for c, found in counts.items() if _can_be_unit(kinds[c])})
+        drawn = TablePolicy(
+            name, source, ledger, SUGGESTED, tuple(columns), unit or "row",
+            MAX_ROWS if unit else 1, reading=self.source,
+        )  # fmt: skip
+        return drawn, notes
+
+    def _counts(self, column: str, kind: str) -> Counts:
+        """How many values a column has, and how many different ones."""
+        if column not in self._counted and kind in INTEGERS | TEXT | {"UUID"}:
+            x = Dialect.name(column)
+            found = self._ask(f"SELECT count(DISTINCT {x}), count({x}) FROM source")[0]
+            self._counted[column] = Counts(int(found[0]), int(found[1]))
+        return self._counted.get(column, Counts(0, 0))
+
+    def _is_flag(self, column: str) -> bool:
+        x = Dialect.name(column)
+        return bool(self._ask(f"SELECT min({x}) = 0 AND max({x}) = 1 FROM source")[0][0])
 
     def _like_numbers(self, column: str) -> bool:
         """True if most of a text column reads as numbers: some word for "missing" is between."""
-        x = '"' + column.replace('"', '""') + '"'
+        x = Dialect.name(column)
         number = f"count(TRY_CAST(trim(CAST({x} AS VARCHAR)) AS DOUBLE))"
-        share = self._ask(f"SELECT {number}, count({x}) FROM source")[0]  # noqa: S608
+        share = self._ask(f"SELECT {number}, count({x}) FROM source")[0]
         return bool(share[1]) and 2 * int(share[0]) > int(share[1])
 
     def _proposed(self, column: str, kind: str) -> dict[str, Any]:
-        x = '"' + column.replace('"', '""') + '"'
+        x = Dialect.name(column)
         if kind in TEXT:
             found = self._ask(
-                f"SELECT DISTINCT {x} FROM source WHERE {x} IS NOT NULL ORDER BY 1"  # noqa: S608
+                f"SELECT DISTINCT {x} FROM source WHERE {x} IS NOT NULL ORDER BY 1"
                 f" LIMIT {MOST_PROPOSED + 1}"
             )
             values = [str(row[0]) for row in found]
             return {"category": values} if 0 < len(values) <= MOST_PROPOSED else {"text": True}
         where = f" WHERE isfinite({x})" if kind in WHEN | {"FLOAT", "DOUBLE"} else ""
-        low, high = self._ask(f"SELECT min({x}), max({x}) FROM source{where}")[0]  # noqa: S608
+        low, high = self._ask(f"SELECT min({x}), max({x}) FROM source{where}")[0]
         if low is None:
             return {"number": [OPEN, OPEN]}
         if kind in WHEN:
             return {"number": _whole_years(low, high, kind)}
         if kind in INTEGERS:
-            if low >= 0 and high <= 1:
-                return {"flag": True}
             return {"number": _outward(low, high), "step": 1}
         return {"number": _outward(low, high)}
 
-    def _ask(self, sql: str) -> list[Any]:
+    def _try(self, sql: str) -> list[Any] | None:
         """The engine's own words may quote rows: they are dropped."""
         found: list[Any] | None = None
         try:
             found = self._connection.execute(sql).fetchall()
         except duckdb.Error:
             found = None
-        if found is None:
-            raise self._unreadable()
         return found
 
-    def _unreadable(self) -> InvalidQuery:
-        return InvalidQuery(
-            f"{self.path.name} cannot be read; give a Parquet file, or a CSV file in UTF-8 with a"
-            " header line and as many fields in every row"
-        )
+    def _ask(self, sql: str) -> list[Any]:
+        found = self._try(sql)
+        if found is None:
+            raise InvalidQuery(f"{self.path.name} cannot be read; give a Parquet file or CSV")
+        return found
 
     def close(self) -> None:
         self._connection.close()
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """Of one column: different values, and values that are not missing. For the owner's eyes."""
+
+    distinct: int
+    values: int
+
+
+def _one_sheet(path: Path, sheet: str | None) -> str:
+    there = sheets(path)
+    if sheet is None and len(there) != 1:
+        raise InvalidQuery(f"{path.name} has the sheets {there!r:.400}; say which with --sheet")
+    return sheet or there[0]
+
+
+def _is_code(value: str) -> bool:
+    return len(value) == 2 and value.isalpha() and value.isupper()
+
+
+def _can_be_unit(kind: str) -> bool:
+    return kind in PERSON_TYPES
 
 
 def server_policy(address: str, name: str | None = None) -> tuple[TablePolicy, dict[str, str]]:
@@ -180,15 +366,26 @@ def _types(place: Address) -> dict[str, str]:
     return {column.name: column.kind for column in catalogue.columns}
 
 
-def _drafted(kinds: Mapping[str, str]) -> tuple[dict[str, dict[str, Any]], dict[str, str]]:
+def _drafted(
+    kinds: Mapping[str, str], counts: Mapping[str, Counts] | None = None
+) -> tuple[dict[str, dict[str, Any]], dict[str, str]]:
     """What the types say of each column, and notes on those that stay hidden."""
     drafted, notes = dict[str, dict[str, Any]](), dict[str, str]()
     for column, kind in kinds.items():
         facts = _by_type(kind)
-        if _IDENTIFIER.fullmatch(column):
+        told = _identifying(column, kind, None if counts is None else counts[column])
+        if told == "by name":
+            notes[column] = f"{column} looks like an identifier and stays hidden."
+            if counts is None:
+                notes[column] += (
+                    f' If one person may have several rows:\nunit = {{column = "{column}",'
+                    f" max_rows = {MAX_ROWS}}}"
+                )
+        elif told == "by values" and facts is not None:
+            line = policy_line(column, {**facts, "identifier_ok": True})
             notes[column] = (
-                f"{column} looks like an identifier and stays hidden. If one person may have"
-                f' several rows:\nunit = {{column = "{column}", max_rows = 4}}'
+                f"{column} stays hidden: nearly every row has a value of its own, and that tells"
+                f" rows apart. If it is a measure, such as an income:\n{line}"
             )
         elif facts is None:
             notes[column] = f"{column} has type {kind}, which cannot be asked about: hidden"
@@ -197,6 +394,27 @@ def _drafted(kinds: Mapping[str, str]) -> tuple[dict[str, dict[str, Any]], dict[
     if not drafted:
         raise InvalidQuery("there is no column that can be asked about")
     return drafted, notes
+
+
+def _identifying(column: str, kind: str, counts: Counts | None) -> str | None:
+    """How a column tells people or rows apart; of a small file an id's name is enough."""
+    if counts is None or not counts.values:  # types alone, or no value to judge by
+        return "by name" if id_named(column) else None
+    held: Kind = "whole" if kind in INTEGERS else "text" if kind in TEXT else "other"
+    if id_named(column) and counts.distinct * CODE_ROWS > counts.values:
+        return "by name"
+    return identifier(column, held, counts.distinct, counts.values)
+
+
+def _unit(counts: Mapping[str, Counts]) -> str | None:
+    """The column whose values stand for people with several rows, if there is one."""
+    repeated = [
+        column
+        for column, found in counts.items()
+        if found.distinct < found.values and _identifying(column, "VARCHAR", found) == "by name"
+    ]
+    best = max(repeated, key=tells_people, default="")  # the first of the best
+    return best if best and tells_people(best) else None
 
 
 def _by_type(kind: str) -> dict[str, Any] | None:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+from sulq.engines.csv_files import CsvFile
 from sulq.engines.remote import MOST_BYTES, Remote, is_remote
+from sulq.engines.workbooks import XlsxFile
 from sulq.errors import InvalidQuery
 from sulq.policy.columns import ColumnPolicy
 from sulq.policy.exact import ExactPolicy
@@ -19,7 +21,7 @@ from sulq.schema.promise import Promise
 
 KEYS = (
     "source", "ledger", "promise", "unit", "columns", "at_most", "strata", "grants", "exact",
-    "population", "individual", "remote", "most_bytes", "version_budget", "apart",
+    "population", "individual", "remote", "most_bytes", "version_budget", "csv", "xlsx",
 )  # fmt: skip
 
 
@@ -47,11 +49,8 @@ class TablePolicy:
     remote: bool = False
     version_budget: Fraction | None = None
     most_bytes: int = MOST_BYTES  # of a file that is fetched
-    apart: bool = False
-    """The owner says that nobody is in this table and in another one of the policy."""
+    reading: CsvFile | XlsxFile | None = None  # how the source is read; None: as its ending says
     companions: tuple[TablePolicy, ...] = field(default=(), compare=False, repr=False)
-    beside: tuple[TablePolicy, ...] = field(default=(), compare=False, repr=False)
-    """The other tables of the policy."""
 
     @classmethod
     def of(
@@ -108,7 +107,7 @@ class TablePolicy:
             _remote(name, facts["source"], facts.get("remote", False)),
             _version_budget(name, facts.get("version_budget")),
             _most_bytes(name, facts.get("most_bytes", MOST_BYTES)),
-            _yes(name, "apart", facts.get("apart", False)),
+            _reading(name, facts["source"], facts.get("csv"), facts.get("xlsx")),
         )
 
     @property
@@ -127,8 +126,10 @@ class TablePolicy:
         )
 
     @property
-    def rows(self) -> str | Remote:
+    def rows(self) -> str | Remote | CsvFile | XlsxFile:
         """What an engine opens."""
+        if self.reading is not None:
+            return replace(self.reading, path=self.source_path)
         return Remote(self.source, self.most_bytes) if self.remote else self.source_path
 
     @property
@@ -207,6 +208,23 @@ def _most_bytes(name: str, value: object) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or value < 1:
         raise InvalidQuery(f"[{name}]: most_bytes must be a whole number, got {value!r:.40}")
     return value
+
+
+def _reading(name: str, source: str, csv: object, xlsx: object) -> CsvFile | XlsxFile | None:
+    """How a file is read, as declared; refused now, not when the table is opened."""
+    given = csv if xlsx is None else xlsx
+    if given is None:
+        return None
+    if not isinstance(given, Mapping) or (csv is not None and xlsx is not None):
+        raise InvalidQuery(
+            f'[{name}]: say csv = {{delimiter = ";"}} or xlsx = {{sheet = "2024"}}, one of them'
+        )
+    if "://" in source or source.endswith(".parquet"):
+        raise InvalidQuery(f"[{name}]: csv and xlsx are for files of text; the source is none")
+    try:
+        return (CsvFile if xlsx is None else XlsxFile).read(source, given)
+    except InvalidQuery as error:
+        raise InvalidQuery(f"[{name}]: {error}") from None
 
 
 def _population(name: str, value: object, promise: Mapping[str, Any]) -> Population:
