@@ -68,7 +68,7 @@ def test_every_change_is_noticed(change: str, engine: Engine, postgres: Postgres
     run(postgres, change)
     assert fails(engine)
     if "RENAME" in change:  # gone, so it cannot be looked at
-        with pytest.raises(Refused, match="cannot be reached"):
+        with pytest.raises(Refused, match="there is no such table"):
             engine.unchanged()
     else:
         assert not engine.unchanged()
@@ -83,6 +83,10 @@ def test_every_change_is_noticed(change: str, engine: Engine, postgres: Postgres
         "UPDATE live SET age = age",
         "UPDATE live SET secret = 'other'",  # not declared
         "ALTER TABLE live SET (fillfactor = 50)",
+        "ALTER TABLE live ADD COLUMN z integer",
+        "ALTER TABLE live ADD COLUMN z float8 DEFAULT random()",  # writes every row anew
+        "ALTER TABLE live DROP COLUMN secret",
+        "ALTER TABLE live RENAME COLUMN secret TO known",
     ],
 )
 def test_what_changes_no_declared_value_is_no_change(
@@ -327,6 +331,29 @@ def test_a_role_that_may_only_select_is_enough(postgres: PostgresServer) -> None
         run(postgres, "ALTER TABLE live ENABLE ROW LEVEL SECURITY")
         with pytest.raises(InvalidQuery, match="BYPASSRLS"):
             open_engine(reader, SCHEMA)  # of which it would see no row
+    finally:
+        run(postgres, "DROP OWNED BY reader; DROP ROLE reader")
+
+
+def test_what_a_role_may_no_longer_read_is_said(
+    postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SELECT withdrawn, or row security switched on: not that the server cannot be reached."""
+    monkeypatch.setattr(engine_file, "FRESH", -1.0)
+    url = fill(postgres, "live", TYPES, ROWS)
+    run(postgres, "DROP ROLE IF EXISTS reader; CREATE ROLE reader LOGIN")
+    try:
+        for given, taken in (
+            ("GRANT SELECT ON live TO reader", "REVOKE SELECT ON live FROM reader"),
+            ("GRANT SELECT ON live TO reader", "ALTER TABLE live ENABLE ROW LEVEL SECURITY"),
+        ):
+            run(postgres, given)
+            opened = open_engine(url.replace("postgres@", "reader@"), SCHEMA)
+            run(postgres, taken)
+            with pytest.raises(Refused, match=r"GRANT SELECT.*Nothing was charged") as caught:
+                opened.unchanged()
+            assert "reached" not in said(caught.value)
+            opened.close()
     finally:
         run(postgres, "DROP OWNED BY reader; DROP ROLE reader")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -22,6 +23,7 @@ from sulq import (
     Promise,
     Refused,
     Schema,
+    SulqError,
     cdf,
     col,
     count,
@@ -126,6 +128,59 @@ def test_after_a_failure_the_same_key_pays_once() -> None:
     spent = Fraction(99)
     split_rows(*owners).ask(question, key="one-attempt")
     assert [db.remaining for db in owners] == [spent, spent, spent]
+
+
+def misfits() -> list[Any]:
+    """What an owner may send in place of the answer, given its table and the question."""
+    return [
+        lambda db, answer: db.ask(histogram("city")),
+        lambda db, answer: db.ask(total("income", where=col("ill"))),
+        lambda db, answer: db.ask(distribution("age")),
+        lambda db, answer: replace(answer, values=()),
+        lambda db, answer: replace(answer, values=(*answer.values, 1)),
+        lambda db, answer: replace(answer, values=(0.5,) * len(answer.values)),
+        lambda db, answer: replace(answer, laws=answer.laws * 2),
+        lambda db, answer: replace(answer, bound=None),
+        lambda db, answer: None,
+    ]
+
+
+@pytest.mark.parametrize("question", [QUESTIONS[0], QUESTIONS[2], QUESTIONS[7]])
+@pytest.mark.parametrize("lie", misfits())
+def test_a_reply_to_another_question_is_an_error_of_ours(question: Any, lie: Any) -> None:
+    """It was a bare ValueError, after the charges at all of them."""
+    owners = opened(Promise(1, 1e-6), [frame(40, 1), frame(50, 2)])
+
+    class Misfit:
+        def __getattr__(self, name: str) -> Any:
+            return getattr(owners[1], name)
+
+        def ask(self, query: Any, **terms: Any) -> Any:
+            return lie(owners[1], owners[1].ask(query, **terms))
+
+    liar: Any = Misfit()
+    with pytest.raises(SulqError, match="owner 2 sent what is no answer") as caught:
+        split_rows(owners[0], liar).ask(question, key="once")
+    assert caught.value.credits_spent is None
+    left = owners[0].remaining
+    split_rows(*owners).ask(question, key="once")
+    assert owners[0].remaining == left  # paid already
+
+
+def test_a_quote_for_another_question_is_refused_free() -> None:
+    owners = opened(Promise(1, 1e-6), [frame(40, 1), frame(50, 2)])
+
+    class Misfit:
+        def __getattr__(self, name: str) -> Any:
+            return getattr(owners[1], name)
+
+        def quote(self, query: Any, **terms: Any) -> Any:
+            return owners[1].quote(mean("age"), **terms)
+
+    liar: Any = Misfit()
+    with pytest.raises(Refused, match="owner 2 quoted another question"):
+        split_rows(owners[0], liar).ask(count())
+    assert [db.remaining for db in owners] == [100, 100]
 
 
 def test_a_retry_needs_no_second_share() -> None:

@@ -37,7 +37,7 @@ LAYERS = [
     {"bars", "cumulative", "shown"},
     {"accounting"},
     {"schema", "noise"},
-    {"query"},
+    {"query", "postgresql"},
     {"errors"},
 ]
 

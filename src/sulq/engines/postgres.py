@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from sulq.engines.keys import FETCHED, key_statements
 from sulq.engines.leaves import Place
 from sulq.engines.person_sums import PERSON, person_statement
-from sulq.engines.postgres_session import Address, Sessions, complaint, read_address
+from sulq.engines.postgres_session import UNREACHED, Address, Sessions, complaint, read_address
 from sulq.engines.postgres_source import (
     READ,
     Catalogue,
@@ -92,7 +92,7 @@ class PostgresEngine:
     ) -> None:
         self._sessions = sessions
         self._address, self._source = address, source
-        self._catalogue = catalogue
+        self._schema, self._catalogue = schema, catalogue.of(schema)
         self._content = content
         self._rows, self._size = counts
         self._most = schema.at_most
@@ -210,7 +210,7 @@ class PostgresEngine:
     def _is_what_was_opened(self, cursor: Any) -> bool:
         """Proved for what this transaction sees, by the cheapest mark that still holds."""
         catalogue, moment = look(cursor, self._address)
-        if catalogue != self._catalogue:
+        if catalogue.of(self._schema) != self._catalogue:
             return False
         seen = self._seen
         if seen is not None and not seen.holds(moment):
@@ -246,6 +246,7 @@ class PostgresEngine:
         """Spares a charge that `read` would waste; `read` proves it again for what it reads."""
         if time.monotonic() - self._proved_at < FRESH:
             return True
+        why: str | None = None
         for anew in (False, True):  # connections may have died since the last question
             try:
                 seconds = allowed_seconds(SHORTEST, self._most)
@@ -256,9 +257,10 @@ class PostgresEngine:
                 return same
             except InvalidQuery:
                 return False
-            except Exception:  # noqa: BLE001 - its text may quote rows
+            except Exception as error:  # noqa: BLE001 - its text may quote rows
+                why = complaint(error)
                 self._forget()
-        raise Refused("the PostgreSQL server cannot be reached; ask again when it can")
+        raise Refused(f"the table cannot be read just now: {why or UNREACHED}. Nothing was charged")
 
     def close(self) -> None:
         self._sessions.close()

@@ -20,11 +20,14 @@ from urllib.parse import unquote, urlsplit, urlunsplit
 
 from sulq.engines.dialect import Dialect
 from sulq.errors import InvalidQuery, Refused
+from sulq.postgresql import connect, driver
 
 FORM = "postgresql://user@host/database/table or .../database/schema.table"
-OLDEST = 140_000
+NEEDED_BY = "PostgreSQL"
 CONNECT_SECONDS = 10
 LOCK_SECONDS = 10
+GRACE_SECONDS = 10
+"""How much longer than the server's own limit on a statement a silent server is waited for."""
 SETTINGS = (
     "default_transaction_read_only = on",
     "search_path = pg_catalog",  # no name resolves to what a user of the database made
@@ -109,6 +112,7 @@ class Sessions:
         done = False
         try:
             limit = min(seconds * 1000, line.most_ms or seconds * 1000)
+            line.connection.silence = LOCK_SECONDS + GRACE_SECONDS
             cursor = line.connection.cursor()
             cursor.execute(
                 "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY;"
@@ -116,7 +120,9 @@ class Sessions:
                 f" SET LOCAL lock_timeout = '{LOCK_SECONDS}s';"
                 f" LOCK TABLE {self._address.sql} IN ACCESS SHARE MODE"
             )
+            line.connection.silence = limit / 1000 + GRACE_SECONDS
             yield cursor
+            line.connection.silence = LOCK_SECONDS + GRACE_SECONDS
             cursor.execute("ROLLBACK")
             done = True
         finally:
@@ -136,17 +142,14 @@ class Sessions:
         return self._connected()
 
     def _connected(self) -> Line:
-        connection = _driver().connect(
+        connection = connect(
             self._address.server,
-            autocommit=True,
-            prepare_threshold=None,
-            connect_timeout=CONNECT_SECONDS,
-            client_encoding="UTF8",
-            application_name="sulq",
+            seconds=CONNECT_SECONDS,
+            silence=CONNECT_SECONDS,
+            name="sulq",
+            needed_by=NEEDED_BY,
         )
         try:
-            if connection.info.server_version < OLDEST:
-                raise Refused("PostgreSQL 14 or later is needed; upgrade the server")
             if connection.info.parameter_status("server_encoding") != "UTF8":
                 raise Refused("the database must have the encoding UTF8; make one that has")
             connection.execute("; ".join(f"SET {setting}" for setting in self._settings))
@@ -167,7 +170,7 @@ class Sessions:
 def complaint(error: Exception) -> str | None:
     """Why a table cannot be opened, by the kind of failure: none of the server's own words."""
     state = getattr(error, "sqlstate", None)
-    if state is None and isinstance(error, _driver().OperationalError):
+    if state is None and isinstance(error, driver(NEEDED_BY).OperationalError):
         return UNREACHED
     return STATES.get(state or "")
 
@@ -180,13 +183,3 @@ def _close(line: Line) -> None:
 def _close_all(lines: list[Line]) -> None:
     while lines:
         _close(lines.pop())
-
-
-def _driver() -> Any:
-    try:
-        import psycopg
-    except ImportError:
-        psycopg = None  # type: ignore[assignment]
-    if psycopg is None:
-        raise Refused("PostgreSQL needs psycopg: pip install 'sulq[postgres]'")
-    return psycopg

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from sulq.engines.dialect import Dialect
@@ -81,6 +81,11 @@ class Catalogue:
     columns: tuple[Held, ...]
     parts: bool = field(compare=False)
     """Rows may lie in other tables, as partitions or children."""
+
+    def of(self, schema: Schema) -> Catalogue:
+        """The same with the columns that are read alone: others may come, change and go."""
+        read = {schema.unit, *(column.name for column in schema.columns)}
+        return replace(self, columns=tuple(held for held in self.columns if held.name in read))
 
 
 def look(cursor: Any, address: Address) -> tuple[Catalogue, Moment]:

@@ -18,7 +18,7 @@ import numpy as np
 from sulq.bars import Draw, Interval, Reading
 from sulq.derivation.combined import read_derived
 from sulq.derivation.estimates import Derivation, Source
-from sulq.errors import BudgetSpent, InvalidQuery, SulqError
+from sulq.errors import BudgetSpent, InvalidQuery, Refused, SulqError
 from sulq.noise.distributions import DiscreteGaussian, DiscreteLaplace, Law, NoNoise
 from sulq.oracle import Answer, Oracle, Quote, credits_text
 from sulq.readings import forecast
@@ -95,8 +95,10 @@ class RowSplit:
 
     def _quoted(self, query: object, given: Sequence[Quote], rows: int | None) -> Quote:
         bound = self._bound(query)
-        for owner in self.owners:  # what could not be added up is not asked
-            _scales(bind_public(query, owner.schema, self.promise), bound)
+        for place, (owner, quote) in enumerate(zip(self.owners, given, strict=True), 1):
+            _scales(bind_public(query, owner.schema, self.promise), bound)  # else not asked
+            if len(quote.forecast.laws) != len(bound.terms):
+                raise Refused(f"owner {place} quoted another question; nothing was asked")
         laws = [_added(laws) for laws in zip(*(q.forecast.laws for q in given), strict=True)]
         return Quote(
             max(quote.credits for quote in given),
@@ -133,6 +135,8 @@ class RowSplit:
                 f" with key={key!r}: they repeat their answer for free"
             )
             raise
+        for place, owner in enumerate(self.owners):
+            _check_fits(answers[place], bind_public(query, owner.schema, self.promise), place + 1)
         return self._together(query, [answers[place] for place in range(len(given))])
 
     def sql(self, text: str, **terms: Any) -> Any:
@@ -175,6 +179,26 @@ class RowSplit:
             receipt=Receipts(tuple(answer.receipt for answer in answers)),
             promise=self.promise,
             reading=_shaped(derived, values, most, answers[0]) if shared and derived else None,
+        )
+
+
+def _check_fits(answer: object, asked: BoundQuery, place: int) -> None:
+    """Raise if an owner's reply is not an answer to this question: sums that do not belong
+    together must not be added. A false value of the right shape cannot be noticed."""
+    fits = False
+    if isinstance(answer, Answer) and answer.bound is not None:
+        mixture = answer.reading.mixture
+        made_of = len(asked.terms) if mixture is None else asked.width
+        fits = (
+            answer.bound.digest == asked.digest
+            and len(answer.values) == asked.width
+            and all(type(value) is int for value in answer.values)
+            and len(answer.laws if mixture is None else mixture.sums) == made_of
+        )
+    if not fits:
+        raise SulqError(
+            f"owner {place} sent what is no answer to this question, so nothing is added up; what"
+            " the owners charged stands: tell that owner, then ask again with the same key"
         )
 
 

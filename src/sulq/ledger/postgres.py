@@ -1,7 +1,8 @@
 """The shared store: one table on a PostgreSQL server, for any number of replicas.
 
 Whoever writes holds the ledger's lock from its first look to its commit, so all decisions are in
-one order. A connection that breaks is replaced at the next use, never inside a transaction.
+one order. A connection that breaks, or on which the server has gone silent, is replaced at the next
+use, never inside a transaction.
 """
 
 from __future__ import annotations
@@ -16,15 +17,17 @@ from typing import Any, TypeVar
 from sulq.errors import Refused
 from sulq.ledger.places import Place
 from sulq.ledger.store import FORMAT, Interrupted, Row
+from sulq.postgresql import connect, driver
 
 T = TypeVar("T")
 
 COLUMNS = "seq, hash, body, noisy, seal"
 PAGE = 1024  # rows read at a time
-OLDEST = 140_000
 MARK = "sulq ledger, format "
 PATIENCE = 5.0  # seconds to wait for a server that is being restarted
+SILENCE = 20.0  # seconds without a word in a statement; longer than one waits for its turn
 PAUSE = 0.05
+NEEDED_BY = "a shared ledger"
 SETTINGS = (
     "search_path = pg_catalog",  # no name resolves to what a user of the database made
     "standard_conforming_strings = on",
@@ -40,7 +43,7 @@ class PostgresStore:
 
     def __init__(self, place: Place, *, create: bool = False, joins: bool = True) -> None:
         """With `create` a missing table is made. Who only looks does not join as a replica."""
-        self._driver = _driver()
+        self._driver = driver(NEEDED_BY)
         self._place = place
         self._connection: Any = None
         self._in_turn = False
@@ -65,13 +68,12 @@ class PostgresStore:
             time.sleep(PAUSE)
 
     def _connected(self) -> Any:
-        connection = self._driver.connect(
+        connection = connect(
             self._place.server,
-            autocommit=True,
-            prepare_threshold=None,
-            connect_timeout=int(PATIENCE),
-            client_encoding="UTF8",
-            application_name="sulq ledger",
+            seconds=int(PATIENCE),
+            silence=SILENCE,
+            name="sulq ledger",
+            needed_by=NEEDED_BY,
         )
         try:
             self._prepare(connection)
@@ -82,8 +84,6 @@ class PostgresStore:
 
     def _prepare(self, connection: Any) -> None:
         """Refuse a server that would forget what it says is durable; join as a replica."""
-        if connection.info.server_version < OLDEST:
-            raise Refused("PostgreSQL 14 or later is needed; upgrade the server")
         connection.execute("; ".join(f"SET {setting}" for setting in SETTINGS))
         fsync, commits, standby = connection.execute(
             "SELECT current_setting('fsync'), current_setting('synchronous_commit'),"
@@ -260,13 +260,3 @@ class NoLedger(Refused):
 
     def __init__(self, shown: str) -> None:
         super().__init__(f"there is no ledger at {shown}")
-
-
-def _driver() -> Any:
-    try:
-        import psycopg
-    except ImportError:
-        psycopg = None  # type: ignore[assignment]
-    if psycopg is None:
-        raise Refused("a shared ledger needs psycopg: pip install 'sulq[postgres]'")
-    return psycopg
