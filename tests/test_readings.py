@@ -122,7 +122,7 @@ def test_counts_are_raw_and_intervals_possible() -> None:
     full = read(bound, bound.lifted([1_050]), (law,), 1_000)
     assert full.interval(0.95)[1] == 1_000
     far = read(bound, bound.lifted([-5_000]), (law,), 1_000)
-    assert far.interval(0.95) == (0, 0)
+    assert far.interval(0.95) == (0, 196)  # never one impossible point: as around 0
 
 
 def test_a_mean_of_almost_nobody_is_the_whole_range() -> None:

@@ -21,10 +21,14 @@ Draw = tuple[int, int, Fraction, Law]
 
 
 class Mixture(NamedTuple):
-    """What every derived sum is made of, where sums share their noise; `exact`: see Derivation."""
+    """What every derived sum is made of; `exact`: see Derivation.
+
+    `apart`: each has draws of its own, so that they are read as fresh ones are.
+    """
 
     sums: tuple[tuple[Draw, ...], ...]
     exact: bool
+    apart: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -60,6 +64,18 @@ def spread_of(term: BoundTerm, law: Law) -> float:
 
 def half_width(term: BoundTerm, law: Law, confidence: float) -> float:
     return float(law.half_width(confidence) * term.fine_step)
+
+
+def around(
+    estimate: Fraction | float, half: Fraction | float, least: float, most: float
+) -> tuple[Fraction | float, Fraction | float]:
+    """An interval within what is possible, around the estimate moved to where it can be.
+
+    It holds all that a plain cut leaves, and does not shrink to one point where noise went too
+    far: a count of -225 +- 48 is 0 to 48. docs/proofs/error-bars.md, section 7.
+    """
+    near = min(max(estimate, least), most)
+    return max(near - half, least), min(near + half, most)
 
 
 def reach_of(laws: Sequence[Law], confidence: float) -> float:

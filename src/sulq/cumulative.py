@@ -6,6 +6,7 @@ exact covariances of its result. Post-processing only. Proof: docs/proofs/trees.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -82,6 +83,24 @@ class Distribution:
     reach: Callable[[float], float]
     most: float
     steps: bool
+    within: tuple[float, float] | None
+    """What a value can be where the rows are; None: no row can be there, as all can see."""
+
+    @property
+    def possible(self) -> tuple[float, float]:
+        """The least and the largest that any value in these rows can be."""
+        if self.within is not None:
+            return self.within
+        return float(self.edges[0]), float(self.edges[-1 - self.steps])
+
+    @property
+    def empty(self) -> bool:
+        """Whether everybody knows that there is no row: then no value is known."""
+        return self.within is None or not (self.raw[-1] or self.variance[-1])
+
+    def _inside(self, value: float) -> float:
+        low, high = self.possible
+        return min(max(value, low), high)
 
     @property
     def total(self) -> float:
@@ -101,21 +120,26 @@ class Distribution:
         )
 
     def quantile(self, share: float) -> float:
-        """The value below which a share of the rows lies."""
+        """The value below which a share of the rows lies; not a number where there is none."""
         check_share(share)
+        if self.empty:
+            return math.nan
         below = self.below
         wanted = share * below[-1]
         place = int(np.clip(np.searchsorted(below, wanted, side="left"), 1, len(below) - 1))
         if self.steps:
-            return float(self.edges[place - 1])
+            return self._inside(float(self.edges[place - 1]))
         before, after = below[place - 1], below[place]
         part = np.clip((wanted - before) / (after - before), 0, 1) if after > before else 0.0
-        return float(self.edges[place - 1] + part * (self.edges[place] - self.edges[place - 1]))
+        width = self.edges[place] - self.edges[place - 1]
+        return self._inside(float(self.edges[place - 1] + part * width))
 
     def quantile_interval(self, share: float, confidence: float = 0.95) -> tuple[float, float]:
         """Where that quantile lies, at this confidence: whole cells that cannot be ruled out."""
         check_share(share)
         check_level(confidence)
+        if self.empty:
+            return self.possible
         last = len(self.edges) - 1
         gap = self.raw - share * self.raw[-1]
         spread = self.variance - 2 * share * self.with_total + share**2 * self.variance[-1]
@@ -123,7 +147,8 @@ class Distribution:
         low = max(0, int(np.argmax(gap + half >= 0)) - 1)
         open_yet = np.nonzero(gap - half <= 0)[0]
         high = min(last, int(open_yet[-1]) + 1) if len(open_yet) else last
-        return float(self.edges[low]), float(self.edges[max(high - self.steps, low)])
+        ends = float(self.edges[low]), float(self.edges[max(high - self.steps, low)])
+        return self._inside(ends[0]), self._inside(ends[1])
 
     def rank_error(self, share: float | None, confidence: float = 0.95) -> float:
         """How far off the rank of a quantile may be, as a share of the rows by the noisy total."""
@@ -143,21 +168,25 @@ class Distribution:
 
         One row is hidden by design, so nothing stands against the range's own end as `low`.
         """
+        if self.empty:
+            return math.nan, *self.possible
         half = self.reach(self._each(confidence)) * np.sqrt(self.variance)
         seen = np.nonzero(self.raw - half > 0)[0]
         high = int(seen[0]) if len(seen) else len(self.edges) - 1
-        value = self.edges[max(high - 1, 0)]
-        return float(value), float(self.edges[0]), float(self.edges[max(high - self.steps, 0)])
+        value, last = self.edges[max(high - 1, 0)], self.edges[max(high - self.steps, 0)]
+        return self._inside(float(value)), self.possible[0], self._inside(float(last))
 
     def maximum(self, confidence: float = 0.95) -> tuple[float, float, float]:
         """(value, low, high) of the largest, as `minimum`."""
+        if self.empty:
+            return math.nan, *self.possible
         above = self.raw[-1] - self.raw
         spread = self.variance[-1] - 2 * self.with_total + self.variance
         half = self.reach(self._each(confidence)) * np.sqrt(np.maximum(spread, 0.0))
         seen = np.nonzero(above - half > 0)[0]
         low = int(seen[-1]) if len(seen) else 0
-        top = len(self.edges) - 1 - self.steps
-        return float(self.edges[low]), float(self.edges[low]), float(self.edges[top])
+        value = self._inside(float(self.edges[low]))
+        return value, value, self.possible[1]
 
     def histogram(self) -> Floats:
         """Rows per cell, from the counts below: none negative."""

@@ -18,7 +18,7 @@ from sulq.bars import Forecast as Forecast
 from sulq.bars import Interval as Interval
 from sulq.bars import Reading as Reading
 from sulq.bars import Value as Value
-from sulq.bars import half_width, reach_of, spread_of
+from sulq.bars import around, half_width, reach_of, spread_of
 from sulq.bars import z_of as z_of
 from sulq.cumulative import rising
 from sulq.noise.distributions import DiscreteGaussian, Law
@@ -79,8 +79,8 @@ def _count(bound: BoundQuery, value: int, law: Law, size: int | None) -> Reading
 
     def interval(confidence: float) -> Interval:
         half = law.half_width(confidence) * term.fine_step
-        low, high = math.floor(estimate - half), math.ceil(estimate + half)
-        return int(min(max(low, 0), most)), int(max(min(high, most), 0))
+        low, high = around(estimate, half, 0, most)
+        return math.floor(low), math.ceil(high)
 
     return Reading(_nearest(estimate), spread_of(term, law), interval)
 
@@ -97,8 +97,8 @@ def _total(bound: BoundQuery, value: int, law: Law, size: int | None) -> Reading
         least, most = size * min(0.0, float(term.low)), size * max(0.0, float(term.high))
 
     def interval(confidence: float) -> Interval:
-        half = half_width(term, law, confidence)
-        return min(max(estimate - half, least), most), max(min(estimate + half, most), least)
+        low, high = around(estimate, half_width(term, law, confidence), least, most)
+        return float(low), float(high)
 
     return Reading(estimate, spread_of(term, law), interval)
 
@@ -175,8 +175,8 @@ def _histogram(bound: BoundQuery, values: Sequence[int], law: Law, size: int | N
     most = math.inf if size is None else size
 
     def interval(confidence: float) -> Interval:
-        half = half_width(term, law, confidence)
-        return np.clip(counts - half, 0, most), np.clip(counts + half, 0, most)
+        half, near = half_width(term, law, confidence), np.clip(counts, 0, most)
+        return np.clip(near - half, 0, most), np.clip(near + half, 0, most)
 
     return Reading(counts, np.full(bound.shape, spread_of(term, law)), interval, _axes(bound))
 

@@ -14,6 +14,9 @@ from sulq.cumulative import Distribution, Fit, rank_half_width, rising
 from sulq.noise.distributions import Law
 from sulq.query.statistics import CDF_BINS
 from sulq.schema.binding import BoundQuery
+from sulq.schema.bound import BinCells
+from sulq.schema.ranges import World, narrowed_by, range_of, truth_of
+from sulq.schema.trees import TreeSums
 
 
 def tree_cdf(
@@ -84,6 +87,7 @@ def _trees(
     variance, with_total = fit.spreads()
     numbers = np.array([_position(edge) for edge in _edges(bound)])
     most = math.inf if size is None else size
+    within = _within(bound)
     found = np.empty(bound.shape[:-1], dtype=object)
     for place, own in zip(np.ndindex(found.shape), nodes.reshape(-1, len(steps)), strict=True):
         raw = np.concatenate([[0.0], np.cumsum(fit.cells(own, variances))])
@@ -96,8 +100,26 @@ def _trees(
             lambda confidence: reach_of(laws, confidence),
             most,
             bound.steps,
+            within,
         )
     return found
+
+
+def _within(bound: BoundQuery) -> tuple[float, float] | None:
+    """What the value can be in the rows asked about, by the question alone; None: nobody is."""
+    assert isinstance(bound.sums, TreeSums)  # noqa: S101
+    program = bound.sums.cells
+    cells = program.groups[-1]
+    assert isinstance(cells, BinCells)  # noqa: S101
+    world = narrowed_by(program.rows, World(frozenset()))
+    found = range_of(cells.value, world)
+    if found.low > found.high or truth_of(program.rows, world).verdict == "never":
+        return None
+    edges = [_position(edge) for edge in _edges(bound)]
+    first, last = cells.edges[0], cells.edges[-1]
+    unit = (edges[-1] - edges[0]) / (last - first)
+    low, high = (edges[0] + (step - first) * unit for step in (found.low, found.high))
+    return max(low, edges[0]), min(high, edges[-1 - bound.steps])
 
 
 def _level_variances(bound: BoundQuery, laws: Sequence[Law]) -> list[float]:

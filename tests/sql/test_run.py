@@ -196,13 +196,13 @@ def test_noise_of_a_cell_is_the_law_of_the_question(database):
     assert abs(found.value - same.value) <= 0.5
 
 
-def test_derived_sums_state_their_own_intervals(exact):
+def test_derived_sums_that_may_share_noise_state_their_own_intervals(exact):
     class Derived(ExactOracle):
         def ask(self, *args, **terms):
             return replace(super().ask(*args, **terms), sources=(1, 2))
 
-    plain = "SELECT COUNT(*) AS n, AVG(age) AS a, VAR_POP(age) AS v, SUM(age) AS s FROM people"
-    text = plain + " WHERE smoker"
+    plain = "SELECT COUNT(*) AS n, AVG(age) AS a, VAR_POP(age) AS v, SUM(age) AS s, MEDIAN(age)"
+    text = plain + " AS m FROM people WHERE smoker"
     usual, derived = ask_sql(exact, text), ask_sql(Derived(exact.database), text)
     for name in "navs":
         assert not isinstance(derived.cell(name), Noisy)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from sulq.accounting.losses import Loss
 from sulq.accounting.pricing import Price, laws_of
 from sulq.database.recall import Found
-from sulq.derivation.combined import read_derived
+from sulq.derivation.combined import read_apart, read_derived
 from sulq.derivation.estimates import Derivation
 from sulq.ledger.budgets import OWNER
 from sulq.ledger.entries import Entry, Priced
@@ -79,15 +79,20 @@ def derived_answer(
         sizes = recall.public_sums(derived.public)  # G.2.1
         entry = ledger.settle(entry, derived.values(sizes))  # stored, write-once
     assert entry.values is not None  # noqa: S101
-    laws = derived.laws()
+    laws, most = derived.laws(), database._most
+    reading = (
+        read_apart(derived, entry.values, laws, most)
+        if laws
+        else read_derived(derived, entry.values, most)
+    )
     return Answer.of(
         bound,
         entry.values,
         laws or derived.worst(),
-        most=database._most,
+        most=most,
         credits=paid_by(paid or entry),
         receipt=recall.receipt(bound, derived, entry),
-        reading=None if laws else read_derived(derived, entry.values, database._most),
+        reading=reading,
         sources=derived.sources,
         **database._exactly.said(),
     ).judged(bound, asker.within, asker.confidence)

@@ -10,8 +10,9 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from sulq.bars import Mixture
+from sulq.bars import Draw, Mixture, around
 from sulq.derivation.estimates import Derivation
+from sulq.noise.distributions import Law
 from sulq.readings import (
     Interval,
     Reading,
@@ -23,19 +24,36 @@ from sulq.readings import (
     _nearest,
     _rising,
     most_counted,
+    read,
     z_of,
 )
 
 Floats = NDArray[np.float64]
+MOST_TOLD = 1_000
+"""Independent sums that say what they rest on."""
 
 
 def read_derived(found: Derivation, values: Sequence[int], size: int | None) -> Reading:
     """What derived sums say; there are at most so many rows."""
-    sums = tuple(
+    own = _read(found, values, most_counted(found.bound, size))
+    return replace(own, mixture=Mixture(_draws(found), found.exact))
+
+
+def read_apart(
+    found: Derivation, values: Sequence[int], laws: Sequence[Law], size: int | None
+) -> Reading:
+    """Derived sums that are independent, as fresh ones; few of them also say what they rest on,
+    so that what is made of several answers knows what these share."""
+    own = read(found.bound, values, laws, size)
+    if found.alike or found.bound.statistic.kind != "sums" or len(values) > MOST_TOLD:
+        return own
+    return replace(own, mixture=Mixture(_draws(found), found.exact, apart=True))
+
+
+def _draws(found: Derivation) -> tuple[tuple[Draw, ...], ...]:
+    return tuple(
         tuple((s.seq, s.place, s.weight, s.law) for s in sources) for sources in found.estimates
     )
-    read = _read(found, values, most_counted(found.bound, size))
-    return replace(read, mixture=Mixture(sums, found.exact))
 
 
 def _read(found: Derivation, values: Sequence[int], size: int | None) -> Reading:
@@ -63,12 +81,8 @@ def _single(found: Derivation, values: Sequence[int], size: int | None) -> Readi
         least, most = size * min(0.0, float(term.low)), size * max(0.0, float(term.high))
 
     def interval(confidence: float) -> Interval:
-        half = found.half_width(0, confidence)
-        low, high = estimate - half, estimate + half
-        if counts:
-            low, high = float(math.floor(low)), float(math.ceil(high))
-        low, high = min(max(low, least), most), max(min(high, most), least)
-        return (int(low), int(high)) if counts else (low, high)
+        low, high = around(estimate, found.half_width(0, confidence), least, most)
+        return (math.floor(low), math.ceil(high)) if counts else (float(low), float(high))
 
     value: Value = _nearest(exact) if counts else estimate
     return Reading(value, math.sqrt(found.covariance()[0, 0]), interval)
@@ -90,8 +104,8 @@ def _many(found: Derivation, values: Sequence[int], size: int | None) -> Reading
         return np.array(each).reshape(shape)
 
     def interval(confidence: float) -> Interval:
-        half = halves(confidence)
-        return np.clip(sums - half, least, most), np.clip(sums + half, least, most)
+        half, near = halves(confidence), np.clip(sums, least, most)
+        return np.clip(near - half, least, most), np.clip(near + half, least, most)
 
     return Reading(sums, errors, interval, _axes(bound) if bound.groups else ())
 

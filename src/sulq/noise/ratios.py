@@ -35,6 +35,20 @@ def draws_of(form: Form) -> Draws:
     return noisy(tuple(form.values()))
 
 
+def inside(middle: float, ends: Ends, limits: Ends) -> Ends:
+    """The interval `ends` around `middle` within what is possible.
+
+    A middle beyond the limits is first moved to the nearer one, with its interval. That holds all
+    that a plain cut leaves, and does not shrink to one point where noise went too far.
+    """
+    low, high = limits
+    if low <= middle <= high or middle != middle:
+        return min(max(ends[0], low), high), max(min(ends[1], high), low)
+    near = min(max(middle, low), high)
+    below, above = max(middle - ends[0], 0.0), max(ends[1] - middle, 0.0)
+    return max(near - below, low), min(near + above, high)
+
+
 def ratio_interval(
     top: float,
     top_form: Form,
@@ -55,7 +69,7 @@ def ratio_interval(
     ends = _gaussian_ends(top, top_form, bottom, bottom_form, confidence)
     if ends is None:
         ends = _searched_ends(top, top_form, bottom, bottom_form, allowed, (low, high))
-    return min(max(ends[0], low), high), max(min(ends[1], high), low)
+    return inside(top / bottom, ends, (low, high))
 
 
 def _gaussian_ends(

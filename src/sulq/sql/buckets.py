@@ -16,7 +16,7 @@ from sulq.errors import InvalidQuery
 from sulq.query import canonical
 from sulq.query.expressions import Column, Expression, Operation, col, operation
 from sulq.query.sum_query import group
-from sulq.schema.bound import Condition
+from sulq.schema.bound import Condition, Quantised
 from sulq.schema.columns import EPOCH, Category, Number, Schema
 from sulq.schema.grid import Steps
 from sulq.schema.ranges import Truth, World, mentioned, narrowed_by, range_of, truth_of
@@ -69,6 +69,12 @@ class Rows:
         ):
             return "number"
         return self.binder.number(canonical.value(of)).kind
+
+    def permits(self, leaf: Quantised, low: int, high: int) -> bool:
+        """Whether a row may have this value from low to high, in steps."""
+        least, most = self.inside.narrowed.get(leaf, (low, high))
+        world = World(frozenset(), {}, {leaf: (max(low, least), min(high, most))})
+        return truth_of(self.condition, world).verdict != "never"
 
     def allows(self, column: str, value: object) -> bool:
         if column not in self.columns:
@@ -167,7 +173,14 @@ def _binned(
         edges = [_moment(e, "date") if isinstance(e, Fraction) else e for e in edges]
     found = group(of, edges, other=nullable)
     named = (*labels, None) if nullable else tuple(labels)
-    return Grouping(found, named, tuple(range(len(named))))
+    shown = [at for at in range(len(named)) if at >= len(labels)]
+    if isinstance(value.node, Quantised) and value.node.column in rows.columns:
+        ends = [rows.binder.literal(edge, value.kind) / value.step for edge in found.edges or ()]
+        cells = pairwise(map(math.ceil, ends))
+        left = [at for at, (a, b) in enumerate(cells) if rows.permits(value.node, a, b - 1)]
+    else:
+        left = list(range(len(labels)))
+    return Grouping(found, named, (*left, *shown))
 
 
 def _labelled(
@@ -188,7 +201,13 @@ def _condition(found: Expression, rows: Rows) -> Grouping:
     """GROUP BY age >= 65: false, true, or NULL."""
     codes = operation("choose", found, 1, operation("choose", ~found, 0, None))
     cells = group(codes, [0, 1, 2], other=True)
-    return Grouping(cells, (False, True, None), (0, 1, 2))
+    sides = [rows.binder.condition(canonical.truth(side)) for side in (~found, found)]
+    shown = [at for at, side in enumerate(sides) if not _ruled_out(side, rows)]
+    return Grouping(cells, (False, True, None), (*shown, 2))
+
+
+def _ruled_out(side: Condition, rows: Rows) -> bool:
+    return truth_of(side, rows.inside).verdict == "never"
 
 
 def _floored(node: Node, floor: Node, rows: Rows, read: RowReader) -> Grouping:

@@ -37,6 +37,7 @@ def calculated(operator: str, parts: list[Value]) -> Value:
         return _compared(operator, *map(plain, parts))
     if operator in ("date", "datetime"):
         return moment_number(parts[0], operator)
+    parts = [part.unrounded if isinstance(part, Estimate) else part for part in parts]
     if not any(isinstance(part, Estimate) for part in parts):
         return _public(operator, [float(part) for part in parts])
     match operator, parts:

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sulq.errors import InvalidQuery
-from sulq.noise.ratios import Ends, combined, draws_of, variance_interval
+from sulq.noise.ratios import Ends, combined, draws_of, inside, variance_interval
 from sulq.noise.tails import spread
 from sulq.sql.arithmetic import as_ratio
-from sulq.sql.bounds import ANYTHING, cut
+from sulq.sql.bounds import ANYTHING
 from sulq.sql.forms import (
     UNKNOWN,
     Estimate,
@@ -23,6 +23,8 @@ from sulq.sql.forms import (
     Ratio,
     as_estimate,
     check,
+    nearest,
+    outwards,
     ratio,
 )
 
@@ -43,10 +45,16 @@ class Stated(Estimate):
     said: str = ""
     rank: Callable[[float], float] | None = None
     """Of a quantile: how far off its rank may be, as a share of the rows, at a confidence."""
+    whole: bool = False
+    """A count: shown as a whole number."""
 
     @property
     def value(self) -> float:
-        return self.number
+        return nearest(self.number) if self.whole else self.number
+
+    @property
+    def unrounded(self) -> Estimate:
+        return replace(self, whole=False) if self.whole else self
 
     @property
     def note(self) -> str:
@@ -63,7 +71,8 @@ class Stated(Estimate):
     def interval(self, confidence: float = 0.95) -> Ends:
         check(confidence)
         low, high = self.stating(confidence)
-        return cut((float(low), float(high)), self.limits)
+        ends = inside(self.number, (float(low), float(high)), self.limits)
+        return outwards(ends) if self.whole else ends
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import partial
 from typing import Any
@@ -41,6 +41,7 @@ from sulq.sql.select import (
     Output,
     OverGroups,
 )
+from sulq.sql.sense import MOMENTS, kind_of
 
 Cell = tuple[int, ...]
 
@@ -55,11 +56,14 @@ class Evaluation:
     most: float = math.inf  # rows there can be
     persons: float = math.inf
     cells: list[Cell] = field(default_factory=list)
+    weak: set[Cell] = field(default_factory=set)
+    """Cells that ORDER BY put last: what they are sorted by cannot be told from 0."""
     _read: dict[tuple[int, Cell], Estimate] = field(default_factory=dict)
     _totals: dict[int, Estimate] = field(default_factory=dict)
     _steps: dict[int, list[float]] = field(default_factory=dict)
     _values: dict[int, NDArray[Any]] = field(default_factory=dict)
     _names: dict[int, str] = field(default_factory=dict)
+    _tracing: dict[int, bool] = field(default_factory=dict)
 
     def rows(self) -> list[tuple[Value, ...]]:
         """The result: HAVING, then totals over what it left, ORDER BY, OFFSET and LIMIT."""
@@ -77,17 +81,33 @@ class Evaluation:
         ]
 
     def _sorted(self, cells: list[Cell], part: Ordering) -> list[Cell]:
+        """By value; what noise alone may have made comes after what can be told."""
         known: list[tuple[Value, Cell]] = []
+        weak: list[tuple[Value, Cell]] = []
         unknown: list[Cell] = []
         for cell in cells:
-            value = plain(self.value(part.of, cell))
+            found = self.value(part.of, cell)
+            value = plain(found)
             if value is None or value != value:
                 unknown.append(cell)
+            elif isinstance(found, Estimate) and self._is_weak(found, part):
+                weak.append((value, cell))
             else:
                 known.append((value, cell))
-        known.sort(key=lambda pair: order_of(pair[0]), reverse=part.descending)
-        listed = [cell for _, cell in known]
+        listed: list[Cell] = []
+        for group in (known, weak):
+            group.sort(key=lambda pair: order_of(pair[0]), reverse=part.descending)
+            listed += [cell for _, cell in group]
+        self.weak.update(cell for _, cell in weak)
         return unknown + listed if part.nulls_first else listed + unknown
+
+    def _is_weak(self, found: Estimate, part: Ordering) -> bool:
+        """Whether it cannot be told from 0, or at all; of days and times only the latter."""
+        if not found.rests_on:
+            return False
+        low, high = found.interval(self.confidence)
+        moment = kind_of(part.of, self.plan.select.groups) in MOMENTS
+        return found.unread(self.confidence) or (low <= 0 <= high and not moment)
 
     # --- outputs --------------------------------------------------------------------------------
 
@@ -109,7 +129,7 @@ class Evaluation:
 
     def _over_groups(self, inner: Output) -> Estimate:
         if id(inner) not in self._totals:
-            waiting = [as_estimate(self.value(inner, cell)) for cell in self.cells]
+            waiting = [as_estimate(self.value(inner, cell)).unrounded for cell in self.cells]
             waiting = waiting or [Noisy.exact(0.0)]
             while len(waiting) > 1:  # in pairs: a long sum of long forms stays quick
                 pairs = itertools.zip_longest(waiting[::2], waiting[1::2])
@@ -122,7 +142,10 @@ class Evaluation:
     def _aggregate(self, aggregate: Aggregate, cell: Cell) -> Estimate:
         key = (id(aggregate), cell)
         if key not in self._read:
-            self._read[key] = self._estimate(self.plan.recipes[id(aggregate)], cell)
+            found = self._estimate(self.plan.recipes[id(aggregate)], cell)
+            if aggregate.kind in ("count", "persons") and isinstance(found, Noisy | Stated):
+                found = replace(found, whole=True)
+            self._read[key] = found
         return self._read[key]
 
     def _estimate(self, recipe: Recipe, cell: Cell) -> Estimate:
@@ -197,28 +220,54 @@ class Evaluation:
     def _draw(
         self, place: int, cell: Cell, low: float = -math.inf, high: float = math.inf
     ) -> Estimate:
-        """A term of the vector in a cell.
-
-        Sums that follow from stored answers may share their noise: each then only states its own
-        interval, and what is made of several is bounded from theirs.
-        """
+        """A term of the vector in a cell."""
         return self._sum(*self.plan.places[place], cell, low, high)
 
     def _sum(self, question: int, position: int, cell: Cell, low: float, high: float) -> Estimate:
-        """One noisy sum of a question."""
+        """One noisy sum of a question.
+
+        A sum that follows from stored answers is the linear form of their draws. Where another
+        answer of the statement rests on the same ones and does not say how, it only states its own
+        interval, and what is made of several is bounded from theirs.
+        """
         if question not in self._steps:
             self._open(question, len(cell))
         answer, at = self.answers[question], (*cell, position)
         value = float(self._values[question][at])
-        if answer.sources:
+        if answer.sources and not self._traced(question):
             name = frozenset([(self._name(question), *at)])
             return Stated(value, lambda c: _ends_at(answer, c, at), (low, high), name)
+        if answer.reading.mixture is not None and answer.bound is not None:
+            flat = int(np.ravel_multi_index(at, self._values[question].shape))
+            unit = float(answer.bound.terms[position].fine_step)
+            draws = {
+                ("stored", seq, place): (float(weight) * unit, law)
+                for seq, place, weight, law in answer.reading.mixture.sums[flat]
+            }
+            if not draws:
+                return Noisy.exact(value)
+            return Noisy(value, draws, (low, high))
         step = self._steps[question][position]
         if not step:
             return Noisy.exact(value)
         return Noisy.draw(
             (self._name(question), *at), value, answer.laws[position], step, low, high
         )
+
+    def _traced(self, question: int) -> bool:
+        """Whether it is known which draws a derived answer shares with others of the statement:
+        none, or both name them."""
+        if question not in self._tracing:
+            answer = self.answers[question]
+            own = _origins(answer)
+            sharing = [
+                other
+                for at, other in enumerate(self.answers)
+                if at != question and own & _origins(other)
+            ]
+            told = [one.reading.mixture is not None for one in (answer, *sharing)]
+            self._tracing[question] = all(told) or not sharing
+        return self._tracing[question]
 
     def _open(self, question: int, axes: int) -> None:
         """The sums of an answer, and the step of each term; 0 where it has no noise."""
@@ -246,10 +295,12 @@ class Evaluation:
                 " ask it by itself: MEDIAN(x) without other columns, or with credits="
             )
         of = found[cell] if cell else found
-        name = frozenset([(self._name(recipe.question), *cell)])
-        limits = (float(of.edges[0]), float(of.edges[-1]))
-        if self._empty(cell):
-            return _anything(limits[0], float(of.edges[-1 - of.steps]))
+        laws = self.answers[recipe.question].laws
+        noisy = any(not isinstance(law, NoNoise) for law in laws)
+        name = frozenset([(self._name(recipe.question), *cell)] if noisy else ())
+        limits = of.possible
+        if of.empty or self._empty(cell):
+            return _anything(*limits)
         share = recipe.share
         rank = partial(of.rank_error, share)
         said = "" if of.cdf()[0][-1] > 0 else UNKNOWN  # perhaps there are no rows at all
@@ -270,6 +321,13 @@ def _anything(low: float, high: float) -> Estimate:
     return Stated(math.nan, lambda c: (low, high), (low, high), frozenset(), "no row matches")
 
 
+def _origins(answer: Answer) -> frozenset[int]:
+    """The stored answers whose draws it rests on."""
+    if answer.sources or answer.receipt is None:
+        return frozenset(answer.sources)
+    return frozenset([int(answer.receipt.body.get("origin", answer.receipt.seq))])
+
+
 def _ends_at(answer: Answer, confidence: float, at: Cell) -> tuple[float, float]:
     low, high = answer.interval(confidence)
     return float(np.asarray(low)[at]), float(np.asarray(high)[at])
@@ -278,6 +336,6 @@ def _ends_at(answer: Answer, confidence: float, at: Cell) -> tuple[float, float]
 def _cut(found: Estimate, limits: tuple[float, float]) -> Estimate:
     """The same within what is possible."""
     if isinstance(found, Noisy):
-        return Noisy(found.number, found.draws, limits)
+        return replace(found, limits=limits)
     value = min(max(found.value, limits[0]), limits[1]) if found.value == found.value else math.nan
     return Stated(value, found.interval, limits, found.rests_on, found.note)

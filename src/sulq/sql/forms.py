@@ -9,13 +9,13 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import ClassVar
 
 from sulq.errors import InvalidQuery
 from sulq.noise.distributions import Law
-from sulq.noise.ratios import Ends, Form, combined, draws_of, ratio_interval
+from sulq.noise.ratios import Ends, Form, combined, draws_of, inside, ratio_interval
 from sulq.noise.tails import Draw, spread
 from sulq.sql.bounds import ANYTHING, Quotient, cut, looked_up, straight_ends
 
@@ -57,6 +57,28 @@ class Estimate(ABC):
     @abstractmethod
     def interval(self, confidence: float = 0.95) -> Ends:
         """(low, high) that holds the true value this often or more."""
+
+    @property
+    def public(self) -> bool:
+        """Whether it has no noise: by what it rests on, however narrow an interval is."""
+        return not self.rests_on
+
+    @property
+    def unrounded(self) -> Estimate:
+        """The same without rounding to whole numbers: what arithmetic goes on with."""
+        return self
+
+    def unread(self, confidence: float = 0.95) -> bool:
+        """Whether the interval is all that is possible, so that the value says nothing."""
+        if not math.isfinite(self.value):
+            return True
+        ends, least = self.interval(confidence), self.possible
+        return (
+            bool(self.rests_on)
+            and ends == least
+            and ends[0] < ends[1]
+            and all(map(math.isfinite, ends))
+        )
 
     @property
     def atoms(self) -> tuple[Estimate, ...]:
@@ -108,6 +130,8 @@ class Noisy(Estimate):
     constant: float = math.nan
     ranges: Mapping[object, Ends] = field(default_factory=lambda: MappingProxyType({}))
     """What each true sum may be, in its steps; not known of a draw that is missing here."""
+    whole: bool = False
+    """A count: shown as a whole number. What is made of it rests on the draw itself."""
 
     @classmethod
     def draw(
@@ -132,7 +156,11 @@ class Noisy(Estimate):
 
     @property
     def value(self) -> float:
-        return self.number
+        return nearest(self.number) if self.whole else self.number
+
+    @property
+    def unrounded(self) -> Estimate:
+        return replace(self, whole=False) if self.whole else self
 
     @property
     def standard_error(self) -> float:
@@ -150,11 +178,8 @@ class Noisy(Estimate):
         """The law's own for one draw; for several the law of their sum (`noise.tails`)."""
         check(confidence)
         half = looked_up(self.draws, confidence)
-        low, high = self.limits
-        return (
-            min(max(self.number - half, low), high),
-            max(min(self.number + half, high), low),
-        )
+        ends = inside(self.number, (self.number - half, self.number + half), self.limits)
+        return outwards(ends) if self.whole else ends
 
     def plus(self, other: Noisy, weight: float = 1.0) -> Noisy:
         """self + weight * other."""
@@ -298,7 +323,7 @@ class Made(Compound):
 
     def interval(self, confidence: float = 0.95) -> Ends:
         check(confidence)
-        return cut(together(self, confidence), self.possible)
+        return inside(self.value, together(self, confidence), self.possible)
 
 
 def together(made: Estimate, confidence: float) -> Ends:
@@ -306,6 +331,20 @@ def together(made: Estimate, confidence: float) -> Ends:
     atoms = [atom for atom in made.atoms if atom.rests_on]
     each = 1 - (1 - confidence) / max(1, len(atoms))
     return made.ends({id(atom): atom.interval(each) for atom in made.atoms})
+
+
+def nearest(number: float) -> float:
+    """The nearest whole number; what is not finite stays."""
+    return math.floor(number + 0.5) if math.isfinite(number) else number
+
+
+def outwards(ends: Ends) -> Ends:
+    """Whole ends, away from each other, so that the interval holds at least as often."""
+    low, high = ends
+    return (
+        math.floor(low) if math.isfinite(low) else low,
+        math.ceil(high) if math.isfinite(high) else high,
+    )
 
 
 def as_estimate(number: Estimate | float) -> Estimate:
@@ -376,7 +415,7 @@ class Mix(Compound):
         if len(self.terms) == 1:
             return self.bounds([self.terms[0][1].interval(confidence)])
         if not all(isinstance(atom, Noisy | Ratio) for _, atom in self.terms):
-            return cut(together(self, confidence), self.possible)
+            return inside(self.value, together(self, confidence), self.possible)
         side = (1 - confidence) * SIDE_SHARE
         each = 1 - side / (2 * len(self.terms))
         one, parts = Noisy.exact(1.0), []
@@ -391,4 +430,4 @@ class Mix(Compound):
             return self.possible
         number = self.number + sum(part.weight * part.top / part.bottom for part in parts)
         low, high = straight_ends(parts, confidence + side)
-        return cut((number + low, number + high), self.possible)
+        return inside(number, (number + low, number + high), self.possible)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+from sulq.display import percent
 from sulq.errors import BudgetSpent, InvalidQuery
 from sulq.explaining import held_text
 from sulq.finds import KeysQuote
@@ -233,7 +234,8 @@ def _asked(oracle: Oracle, priced: Priced, rows: int | None, key: str | None) ->
     answers = _answers(oracle, priced, rows, key)
     most = math.inf if oracle.size is None else oracle.size * oracle.schema.max_rows
     persons = math.inf if oracle.size is None else oracle.size
-    found = Evaluation(plan, answers, priced.confidence, most, persons).rows()
+    reading = Evaluation(plan, answers, priced.confidence, most, persons)
+    found = reading.rows()
     select = plan.select
     notes = list(dict.fromkeys([*_told(answers), *priced.notes]))
     if select.target is not None:
@@ -248,6 +250,8 @@ def _asked(oracle: Oracle, priced: Priced, rows: int | None, key: str | None) ->
         ):
             said += "; where fewer rows match than assumed, state how many with rows=..."
         notes.append(said)
+    if reading.weak:
+        notes.append(_last(len(reading.weak), priced.confidence))
     return Result(
         tuple(_column(item, plan) for item in select.items),
         tuple(found),
@@ -256,6 +260,15 @@ def _asked(oracle: Oracle, priced: Priced, rows: int | None, key: str | None) ->
         tuple(notes),
         priced.confidence,
         held_text(oracle.schema),
+    )
+
+
+def _last(groups: int, confidence: float) -> str:
+    """What ORDER BY did with groups that noise alone may have made."""
+    many = "1 group comes" if groups == 1 else f"{groups:,} groups come"
+    return (
+        f"ORDER BY: {many} last, for what is sorted by cannot be told from 0 at"
+        f" {percent(confidence)}; HAVING leaves such groups out"
     )
 
 

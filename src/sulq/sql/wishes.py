@@ -158,7 +158,7 @@ def _reached_by(
 def _reached(value: Estimate, target: Target, confidence: float) -> float:
     if isinstance(value, Stated) and value.rank is not None:
         return 100 * value.rank(confidence)  # of the rows
-    low, high = value.interval(confidence)
+    low, high = value.unrounded.interval(confidence)
     half = (high - low) / 2
     if not target.percent:
         return half

@@ -20,7 +20,7 @@ import numpy as np
 from sulq.accounting.calibration import calibrate
 from sulq.accounting.pricing import fine_bits
 from sulq.bars import Mixture
-from sulq.derivation.combined import read_derived
+from sulq.derivation.combined import read_apart, read_derived
 from sulq.derivation.estimates import Derivation, Source
 from sulq.errors import InvalidQuery
 from sulq.noise.distributions import Law, law_from_json
@@ -133,7 +133,7 @@ def answer_of(reply: AnswerReply, bound: BoundQuery, promise: Promise, size: int
         terms=reply.terms,
         reading=None
         if reply.mixture is None
-        else _derived_reading(reply.mixture, bound, values, most),
+        else _derived_reading(reply.mixture, bound, values, laws, most),
         sources=tuple(reply.sources),
     )
     return replace(answer, note=reply.note)
@@ -168,20 +168,28 @@ def _mixture_json(mixture: Mixture) -> MixtureJson:
         ]
         for draws in mixture.sums
     ]
-    return MixtureJson(laws=[law.to_json() for law in laws], sums=sums, exact=mixture.exact)
+    named = [law.to_json() for law in laws]
+    return MixtureJson(laws=named, sums=sums, exact=mixture.exact, apart=mixture.apart)
 
 
 def _derived_reading(
-    form: MixtureJson, bound: BoundQuery, values: Sequence[int], most: int | None
+    form: MixtureJson,
+    bound: BoundQuery,
+    values: Sequence[int],
+    laws: Sequence[Law],
+    most: int | None,
 ) -> Reading:
     """Only weights and laws make the bars: the stored integers themselves stay where they are."""
-    laws = [law_from_json(law) for law in form.laws]
+    told = [law_from_json(law) for law in form.laws]
     estimates = [
-        [Source(seq, place, read_fraction(w), 0, laws[law]) for seq, place, w, law in draws]
+        [Source(seq, place, read_fraction(w), 0, told[law]) for seq, place, w, law in draws]
         for draws in form.sums
     ]
     none: list[dict[int, Fraction]] = [{} for _ in estimates]
-    return read_derived(Derivation(bound, estimates, none, None, form.exact), values, most)
+    found = Derivation(bound, estimates, none, None, form.exact)
+    if form.apart:
+        return read_apart(found, values, laws, most)
+    return read_derived(found, values, most)
 
 
 # --- quotes and plans ---------------------------------------------------------------------------

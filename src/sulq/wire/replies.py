@@ -30,12 +30,16 @@ class ReceiptJson(BaseModel):
 
 
 class MixtureJson(BaseModel):
-    """Of each sum: [receipt, place, weight as text, number of its law]."""
+    """Of each sum: [receipt, place, weight as text, number of its law].
+
+    `apart`: each sum has draws of its own, and is read as a fresh one.
+    """
 
     model_config = ConfigDict(frozen=True)
     laws: list[LawJson]
     sums: list[list[tuple[int, int, str, int]]]
     exact: bool
+    apart: bool = False
 
 
 class AnswerReply(Reply):
