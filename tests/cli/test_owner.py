@@ -33,8 +33,11 @@ def test_unconfirmed_policy_is_refused_everywhere(sulq):
         reply = sulq(verb, "count", "--policy", "new.toml")
         assert (reply.code, "is not ready" in reply.err) == (2, True)
     assert not Path("people.ledger").exists()
-    confirmed = Path("new.toml").read_text("utf-8").replace(", proposed = true", "")
-    Path("new.toml").write_text(confirmed, "utf-8")
+    drafted = Path("new.toml").read_text("utf-8")
+    Path("new.toml").write_text(drafted.replace(", proposed = true", ""), "utf-8")
+    reply = sulq("check", "--policy", "new.toml", "--json")  # age is 0 to 99 there, as in the file
+    assert (reply.code, reply.json["columns"][0]["marks"]) == (2, ["proposed"])
+    Path("new.toml").write_text(drafted.replace("proposed = true", "proposed = false"), "utf-8")
     assert sulq("check", "--policy", "new.toml").code == 0
 
 
@@ -73,6 +76,33 @@ def test_check_compares_a_published_table_with_its_policy(sulq):
     duckdb.sql("COPY (SELECT * FROM 'people.parquet' LIMIT 9) TO 'few.parquet'")
     Path("few.parquet").replace("people.parquet")
     assert "is not what was published" in sulq("check").out
+
+
+def test_check_without_a_table_looks_at_all_and_a_sick_one_stops_no_other(sulq):
+    farm = POLICY.replace("[people]", "[farm]").replace("people.parquet", "gone.parquet")
+    town = POLICY.replace("[people]", "[town]\napart = true")
+    Path("sulq.toml").write_text(farm + POLICY + town, "utf-8")
+    reply = sulq("check", "--json")
+    assert (reply.code, reply.json["ready"]) == (2, False)
+    tables = reply.json["tables"]
+    assert "no file 'gone.parquet'" in tables["farm"]["error"]
+    assert (tables["people"]["ready"], tables["town"]["ready"]) == (False, True)
+    assert "people in people and in farm lose epsilon 2" in tables["people"]["faults"][0]
+    assert "error: farm: no file" in reply.err
+    out = sulq("check").out
+    assert "town: ready to publish" in out
+    assert "people is not ready to publish" in out
+    assert sulq("check", "town").code == 0
+
+
+def test_check_says_first_what_a_board_understands_and_the_verdict_last(sulq):
+    lines = sulq("check").out.splitlines()
+    assert lines[0] == "people: 40 % becomes at most 65 %"
+    assert lines[1].startswith("someone who knew everyone else's record and believed 40 %")
+    assert lines[-1] == "people: ready to publish, 20,000 rows"
+    assert any("one ROW: a person with several rows" in line for line in lines)
+    assert any(line.startswith("public, exact and free for everybody   city") for line in lines)
+    assert any(line.split() == ["hidden", "person_id"] for line in lines)
 
 
 def test_init_never_overwrites(sulq):
@@ -128,8 +158,10 @@ def test_size_is_private_under_add_remove(sulq):
     text = POLICY.replace("queries = 20", 'queries = 20, neighbours = "add-remove"')
     Path("sulq.toml").write_text(text, "utf-8")
     reply = sulq("check", "--json")
-    assert reply.json["rows"] is None
-    assert "20,000" not in sulq("check").out
+    assert (reply.json["rows"], reply.json["sampling_error"]) == (None, None)
+    out = sulq("check").out
+    assert "how many rows there are is private here (add-remove)" in out
+    assert "n=20,000" not in out  # nothing is reckoned with it; counts are for the owner's eyes
 
 
 def test_declared_type_that_the_file_lacks_is_found_by_check(sulq):
@@ -309,8 +341,8 @@ def test_check_speaks_of_persons_where_they_are_protected(sulq, promise, price, 
     out = sulq("check").out
     assert "20,000 persons" in out
     assert "all rows of one person change" in out
-    assert f"costs {price} credits ({power})" in out
-    assert f"50 credits are {50 // price} such counts" in out
+    counts = "3 such counts" if price == 16 else "12 such counts"
+    assert f"50 credits buys {counts}, for {price} credits each ({power})" in out
     assert "20,000 rows" not in out
     asked = sulq("ask", "count", "--where", "smoker")
     assert (f"cost           {price} credits" in asked.out, asked.code) == (True, 0)

@@ -6,6 +6,7 @@ import json
 import shutil
 from pathlib import Path
 
+import duckdb
 import pytest
 
 
@@ -190,3 +191,25 @@ def test_nothing_to_check_against_says_what_is_missing(away):
     Path("ledger.jsonl").unlink()
     reply = sulq("verify", "r.jsonl")
     assert (reply.code, "--key" in reply.err, "--chain" in reply.err) == (2, True, True)
+
+
+def test_without_a_table_every_ledger_is_verified_and_a_sick_one_stops_no_other(sulq):
+    text = Path("sulq.toml").read_text("utf-8")
+    town, farm = (text.replace("people]", f"{n}]").replace("people.ledger", f"{n}.ledger")
+                  for n in ("town", "farm"))  # fmt: skip
+    duckdb.sql("COPY (SELECT * FROM 'people.parquet' LIMIT 999) TO 'town.parquet'")
+    town = town.replace("people.parquet", "town.parquet")
+    Path("sulq.toml").write_text(text + town + farm, "utf-8")
+    for name in ("people", "town"):
+        assert sulq("ask", name, "count").code == 0
+    reply = sulq("verify", "--json")
+    assert (reply.code, reply.json["verified"]) == (0, True)
+    assert reply.json["tables"]["farm"] == {"verified": None, "note": "not published"}
+    Path("people.ledger").write_bytes(b"not a ledger")
+    for leftover in Path().glob("people.ledger-*"):
+        leftover.unlink()
+    reply = sulq("verify", "--json")
+    assert (reply.code, reply.json["verified"]) == (3, False)
+    assert reply.json["tables"]["people"]["verified"] is False
+    assert reply.json["tables"]["town"]["verified"] is True
+    assert "error: people: " in reply.err

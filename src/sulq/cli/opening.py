@@ -51,6 +51,11 @@ def named(policy: Path, name: str | None) -> TablePolicy:
     return table
 
 
+def several(policy: Path, name: str | None) -> list[TablePolicy]:
+    """The table called `name`; without a name, all tables of the policy."""
+    return list(read_policy(policy).values()) if name is None else [named(policy, name)]
+
+
 @contextmanager
 def opened(table: TablePolicy) -> Iterator[Database]:
     """The table on its ledger; published if it never was. Grants of the policy are given once."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -20,6 +20,9 @@ from sulq.cli.screen import (
     table,
     talk,
 )
+
+if TYPE_CHECKING:
+    from sulq.policy import TablePolicy
 
 
 def register(app: typer.Typer, role: str) -> None:
@@ -126,20 +129,47 @@ def init(
 
 @guarded
 def check(name: TableName = None, policy: Policy = POLICY, as_json: Json = False) -> None:
-    """Which columns are not askable yet, and what the promise means here. Publishes nothing."""
-    from sulq.cli.opening import exact_outlook, named
+    """Advise the owner: who is protected, what is public, whether columns fit. Publishes nothing.
+
+    Without a table, all tables of the policy. What it prints of rows is for the owner's eyes.
+    """
+    from sulq.cli.opening import several
+    from sulq.errors import SulqError
+
+    sources = several(policy, name)
+    if len(sources) == 1:
+        found, fine = _checked(sources[0], quiet=as_json)
+        if as_json:
+            show_json(found)
+    else:
+        tables: dict[str, object] = {}
+        fine = True
+        for source in sources:
+            try:
+                found, ready = _checked(source, quiet=as_json)
+            except (SulqError, OSError) as error:  # one sick table does not stop the others
+                found, ready = {"error": str(error), "kind": type(error).__name__}, False
+                talk(f"error: {source.name}: {error}")
+            tables[source.name], fine = found, fine and ready
+            if not as_json:
+                print()
+        if as_json:
+            show_json({"ready": fine, "tables": tables})
+    if not fine:
+        raise typer.Exit(2)
+
+
+def _checked(source: TablePolicy, *, quiet: bool) -> tuple[dict[str, object], bool]:
+    """What is found of one table, and whether nothing keeps it from being published or asked."""
+    from sulq.cli.opening import exact_outlook
     from sulq.cli.review import review
     from sulq.cli.standing import Standing, standing
 
-    source = named(policy, name)
     found = review(source)
-    ledger = standing(source) if found.ready else Standing()
-    looked = found.ready and not ledger.refused
+    ledger = standing(source) if found.askable else Standing()
+    looked = found.askable and not ledger.refused
     exact = exact_outlook(source) if looked else {"on": source.exact is not None}
-    if as_json:
-        said = {"notes": ledger.notes, "refused": ledger.refused or None}
-        show_json({**found.to_json(), "exact": exact, "ledger": said})
-    else:
+    if not quiet:
         found.show()
         for note in ledger.notes:
             print(f"note: {note}")
@@ -147,8 +177,9 @@ def check(name: TableName = None, policy: Policy = POLICY, as_json: Json = False
             print(f"WARNING: no question is answered: {ledger.refused}")
         if "text" in exact:
             print(f"exact release: {exact['text']}")
-    if not looked or exact.get("certified") is False:
-        raise typer.Exit(2)
+    said = {"notes": ledger.notes, "refused": ledger.refused or None}
+    fine = found.ready and looked and exact.get("certified") is not False
+    return {**found.to_json(), "exact": exact, "ledger": said}, fine
 
 
 @guarded

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import math
 import shutil
 import sys
 import tempfile
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -14,11 +13,11 @@ from typing import Any
 import typer
 
 from sulq.accounting.calibration import calibrate
-from sulq.accounting.confidence import Worst, worst
-from sulq.accounting.sizing import NORMAL_95, Sizing, equal_subset, sizing
+from sulq.accounting.sizing import NORMAL_95
 from sulq.cli.screen import (
     credits_text,
     facts,
+    many,
     number_text,
     promise_text,
     show,
@@ -27,186 +26,156 @@ from sulq.cli.screen import (
     talk,
 )
 from sulq.demo import own_state
-from sulq.engines.engine import open_engine
 from sulq.errors import InvalidQuery, Refused
 from sulq.ledger.book import Files
-from sulq.ledger.inspection import Inspection, copy_ledger, inspect, is_published
+from sulq.ledger.inspection import Inspection, copy_ledger, inspect
 from sulq.ledger.places import is_shared, place_name
 from sulq.ledger.recovery import Recovery, recover
 from sulq.policy import TablePolicy
-from sulq.policy.survey import Survey
+from sulq.policy.advice import Advice, Kept, advise
 from sulq.schema.promise import Promise
 from sulq.server.grants import end_tokens
 
 SIZES = (10_000, 100_000, 1_000_000)
-WEAK_EPSILON = 5
-USEFUL = 0.01
-"""A count's bar above this share of the rows is too wide to be of much use."""
+OWN_EYES = "what is said of rows above was counted from them: it is for your eyes only"
 
 
 @dataclass(frozen=True, slots=True)
 class Review:
-    """A table's policy, looked at closely."""
+    """What `sulq check` and `sulq publish` show of a table: its advice on a terminal."""
 
-    policy: TablePolicy
-    rows: int | None
-    sigma: float
-    sizes: Sizing | None
-    fewer: int | None
+    advice: Advice
+
+    @property
+    def policy(self) -> TablePolicy:
+        return self.advice.policy
 
     @property
     def ready(self) -> bool:
+        return self.advice.ready
+
+    @property
+    def askable(self) -> bool:
+        """Whether every column is declared: then the table opens, ready or not."""
         return not self.policy.unready
 
-    @property
-    def bar(self) -> float:
-        return NORMAL_95 * self.sigma
-
-    @property
-    def persons(self) -> bool:
-        return self.policy.unit != "row"
-
-    @property
-    def whom(self) -> str:
-        """What is protected and counted."""
-        return "persons" if self.persons else "rows"
-
-    @property
-    def count_price(self) -> int:
-        """Credits of a plain count at unit noise: it moves by max_rows. S4.1, S4.13"""
-        return self.policy.max_rows ** (1 if self.policy.promise.noise == "laplace" else 2)
-
-    @property
-    def belief(self) -> Worst:
-        """What the promise lets anyone believe about one of them. S4.1"""
-        return worst(self.policy.promise)
-
-    @property
-    def weak(self) -> list[str]:
-        """Why the promise itself says little."""
-        promise, said = self.policy.promise, []
-        if promise.epsilon > WEAK_EPSILON:
-            said.append(
-                f"WARNING: epsilon is {float(promise.epsilon):g}: little is promised above"
-                f" {WEAK_EPSILON}; 1 is a usual choice"
-            )
-        if self.rows and promise.delta * self.rows > 1:
-            said.append(
-                f"WARNING: delta is {float(promise.delta):g}, above 1 / {self.rows:,} {self.whom}:"
-                " even showing somebody's data whole would keep such a promise; take far less,"
-                " for instance 1e-6"
-            )
-        return said
-
     def to_json(self) -> dict[str, Any]:
-        sizes = self.sizes
-        return {
-            "table": self.policy.name,
-            "unit": self.policy.unit,
-            "warnings": self.weak,
-            "credits_of_a_count": self.count_price,
-            "ready": self.ready,
-            "not_askable_yet": self.policy.unready,
-            "askable": [column.name for column in self.policy.columns if not column.lacks],
-            "promise": self.policy.promise.to_json(),
-            "belief": {**asdict(self.belief), "text": str(self.belief)},
-            "rows": self.rows,
-            "sigma_of_a_count": self.sigma,
-            "bar_of_a_count": self.bar,
-            "bar_of_a_mean": {str(n): self.bar / n for n in self._sizes()},
-            "sampling_error": sizes and sizes.sampling_error,
-            "noise_below_sampling_error": sizes and sizes.noise_is_smaller,
-            "noise_below_sampling_error_when_rare": sizes and sizes.noise_is_smaller_when_rare,
-            "as_good_as_a_random_subset_of": sizes and sizes.subset,
-            "too_small": self.fewer is not None,
-            "suggested_queries": self.fewer,
-        }
+        means = {str(n): self.advice.bar / n for n in self._sizes()}
+        return {**self.advice.to_json(), "bar_of_a_mean": means}
 
     def _sizes(self) -> tuple[int, ...]:
-        return (self.rows,) if self.rows else SIZES
+        return (self.advice.rows,) if self.advice.rows else SIZES
 
     def show(self) -> None:
-        if self.policy.unready:
-            print(f"{self.policy.name} is not ready to publish:")
-            for name, why in self.policy.unready.items():
-                print(f"  {name} {why}")
-            print()
-        rows = "" if self.rows is None else f", {self.rows:,} {self.whom}"
-        verdict = "ready to publish" if self.ready else "not ready"
-        if is_published(self.policy.ledger_path, self.policy.name):
-            verdict = f"published (ledger {place_name(self.policy.ledger_path)})"
-        print(f"{self.policy.name}: {verdict}{rows}")
-        print(f"promise: {promise_text(self.policy.promise, self.policy.unit)}")
-        print()
-        show(_prospects(self.policy, self._sizes()))
-        print()
-        for line in self._sayings():
-            print(line)
-
-    def _sayings(self) -> list[str]:
+        """Print what a board understands first, the verdict last."""
+        advice = self.advice
         unless = "; unless sums are released exactly" if self.policy.exact else ""
-        return [*self._price(), *self._compared(), f"{self.belief}{unless}", *self.weak]
+        print(f"{self.policy.name}: {advice.sentence}")
+        print(f"{advice.belief}{unless}")
+        print()
+        show(facts(self._lines()))
+        print()
+        show(_columns(advice))
+        print()
+        if advice.kept is not None:
+            show(_kept(advice.kept, self.policy.max_rows))
+            print()
+        show(_prospects(self.policy, self._sizes()))
+        for line in self._counts():
+            print(line)
+        for warning in advice.warnings:
+            print(f"WARNING: {warning}")
+        print()
+        print(OWN_EYES)
+        self._verdict()
 
-    def _price(self) -> list[str]:
-        most, price = self.policy.max_rows, self.count_price
-        if most == 1:
-            return []
-        power = "max_rows" if price == most else "max_rows^2"
-        budget = self.policy.promise.credits
-        return [
-            f"a person has up to {most} rows, so a plain count costs {price:,} credits ({power})"
-            f" and is then known to ± {number_text(self.bar / most)}: {budget:,} credits are"
-            f" {budget // price:,} such counts; bars above are of counts for 1 credit"
-        ]
+    def _lines(self) -> list[tuple[str, str]]:
+        advice = self.advice
+        lines = [("who is protected", advice.protected)]
+        lines += [("", proposal) for proposal in advice.proposals]
+        if advice.shared:
+            lines.append(("", advice.shared))
+        public = advice.public or ("nothing",)
+        lines += [("public, exact and free for everybody", public[0])]
+        lines += [("", more) for more in public[1:]]
+        lines.append(("hidden", ", ".join(advice.hidden) or "nothing"))
+        lines.append(("promise", promise_text(self.policy.promise, self.policy.unit)))
+        return lines
 
-    def _compared(self) -> list[str]:
-        if self.sizes is None:
-            if self.policy.promise.neighbours == "replace":
-                return [f"the number of {self.whom} is read when nothing is missing"]
-            return [
-                f"how many {self.whom} there are is private here (add-remove), so it is not read"
-            ]
-        sizes, whom = self.sizes, self.whom
-        beside = "below" if sizes.noise_is_smaller else "ABOVE"
-        rare = "below" if sizes.noise_is_smaller_when_rare else "ABOVE"
-        protected = "" if self.weak else ", and here everybody is protected"
+    def _counts(self) -> list[str]:
+        """How far off a count is, beside what chance alone would do."""
+        advice, most = self.advice, self.policy.max_rows
+        bar, budget = number_text(advice.bar), self.policy.promise.credits
         said = [
-            f"a count: noise of {number_text(sizes.standard_error)} is {beside} the sampling error"
-            f" of {number_text(sizes.sampling_error)} that these {sizes.rows:,} {whom} have anyway"
-            f" (half of them match); {rare} it if 1 in 100 match"
-            f" ({number_text(sizes.sampling_error_rare)})",
-            f"as good as an exact answer from a random subset of {sizes.subset:,} of the"
-            f" {sizes.rows:,} {whom}{protected}",
+            f"a count will be off by up to ± {bar} in 95 of 100 cases; the budget of {budget:,}"
+            f" credits buys {many(advice.counts, 'such count')}"
         ]
-        if self.fewer is not None:
-            said.append(self._warning(sizes, self.fewer))
-        return said
+        if most > 1:
+            power = "max_rows" if advice.price == most else "max_rows^2"
+            said[0] += f", for {advice.price:,} credits each ({power}), as a person has {most} rows"
+        sizes = advice.sizes
+        if sizes is None:
+            return [*said, f"how many {advice.whom} there are is private here (add-remove)"]
+        chance = NORMAL_95 * sizes.sampling_error
+        beside = "less" if sizes.noise_is_smaller else "MORE"
+        rare = NORMAL_95 * sizes.sampling_error_rare
+        more = "less" if sizes.noise_is_smaller_when_rare else "MORE"
+        safe = "" if advice.warnings else ", and here everybody is protected"
+        return [
+            *said,
+            f"that is {beside} than chance alone would give for these {sizes.rows:,} {advice.whom}"
+            f" if half of them match (± {number_text(chance)}), and {more} if 1 in 100 match"
+            f" (± {number_text(rare)})",
+            f"as good as an exact answer from a random subset of {sizes.subset:,} of the"
+            f" {sizes.rows:,} {advice.whom}{safe}",
+        ]
 
-    def _warning(self, sizes: Sizing, fewer: int) -> str:
-        whom = self.whom
-        if fewer == 0:
-            return (
-                f"WARNING: {sizes.rows:,} {whom} are too few for this promise: even a single"
-                f" question would have a bar above 1% of all {whom}. Publish more {whom}"
-            )
-        return (
-            f"WARNING: {sizes.rows:,} {whom} are few for so many questions: a bar of"
-            f" ± {number_text(sizes.bar)} is {sizes.bar / sizes.rows:.3g} of all {whom}."
-            f" Promise fewer questions (queries = {fewer:,}), not less privacy"
-        )
+    def _verdict(self) -> None:
+        advice, name = self.advice, self.policy.name
+        rows = "" if advice.rows is None else f", {advice.rows:,} {advice.whom}"
+        if advice.published:
+            print(f"{name}: published (ledger {place_name(self.policy.ledger_path)}){rows}")
+        elif advice.ready:
+            print(f"{name}: ready to publish{rows}")
+        else:
+            print(f"{name} is not ready to publish{rows}:")
+            for fault in advice.faults:
+                print(f"  {fault}")
+
+
+def _columns(advice: Advice) -> Any:
+    """One line for each column: what its cells are like, in a count and two bands."""
+    lines = []
+    for column in advice.columns:
+        readable = "" if column.readable is None else f"{column.readable:,}"
+        there = "" if column.there is None else f"{column.there:,}"
+        mark = ", ".join(column.marks) or "ok"
+        bands = (column.readable_band or "", column.within_band or "")
+        lines.append([column.name, column.declared, there, readable, *bands, mark])
+    heads = ("column", "declared", "values", "readable", "readable", "inside or declared", "")
+    drawn = table(heads, lines)
+    for place in (1, 4, 5, 6):
+        drawn.columns[place].justify = "left"
+    return drawn
+
+
+def _kept(kept: Kept, own: int) -> Any:
+    """How many rows each choice of max_rows lets count."""
+    per = f"{kept.persons:,} persons with {kept.rows_per_person:.3g} rows each on average"
+    lost = f"; {kept.nobody:,} rows belong to nobody and never count" if kept.nobody else ""
+    shares = ", ".join(
+        f"{most}{' (yours)' if most == own else ''}: {100 * share:.1f} %"
+        for most, share in kept.shares.items()
+    )
+    return facts([("persons", per + lost), ("rows that count, by max_rows", shares)])
 
 
 def _prospects(policy: TablePolicy, sizes: tuple[int, ...]) -> Any:
-    """The sizing table: this promise, and a tenth and ten times of its questions."""
-    heads = [
-        "questions",
-        "sigma of a count",
-        "95% bar",
-        *(f"mean of [0,1], n={n:,}" for n in sizes),
-    ]
+    """The sizing table: this promise, and a tenth and ten times of its credits."""
+    heads = ["credits", "standard error", "95 % bar", *(f"mean of 0 to 1, n={n:,}" for n in sizes)]
     lines, promise = [], policy.promise
     for queries in _beside(promise):
-        sigma = _sigma(promise, queries) * policy.max_rows
+        sigma = _sigma(promise, queries)
         bar = NORMAL_95 * sigma
         mark = " (yours)" if queries == promise.credits else ""
         means = [f"± {bar / n:.2g}" if 2 * bar < n else "no use" for n in sizes]
@@ -222,45 +191,14 @@ def _beside(promise: Promise) -> list[int]:
 
 
 def _sigma(promise: Promise, queries: int) -> float:
-    """sigma of a unit question; S4.1, S4.13."""
+    """sigma of a plain count at its price; S4.1, S4.13."""
     other = Promise(promise.epsilon, promise.delta, queries, promise.noise, promise.neighbours)
     return calibrate(other).unit_standard_deviation
 
 
 def review(policy: TablePolicy) -> Review:
-    """Look at a policy; under replace also at the number of rows, which is public."""
-    schema = policy.schema() if not policy.unready else None
-    rows = None
-    if policy.promise.neighbours == "replace":
-        if schema is not None:
-            engine = open_engine(policy.rows, schema)  # also: types fit the declaration
-            rows = engine.size()
-            engine.close()
-        elif policy.unit == "row" and "://" not in policy.source:
-            survey = Survey(policy.source_path)
-            rows = survey.rows()
-            survey.close()
-    elif schema is not None:
-        open_engine(policy.rows, schema).close()
-    sizes = sizing(policy.promise, rows) if rows and rows > 1 else None
-    if sizes is not None and policy.max_rows > 1:  # a person moves a count by up to max_rows
-        error = sizes.standard_error * policy.max_rows
-        subset = equal_subset(sizes.rows, error**2)
-        sizes = replace(sizes, standard_error=error, bar=NORMAL_95 * error, subset=subset)
-    sigma = calibrate(policy.promise).unit_standard_deviation * policy.max_rows
-    return Review(policy, rows, sigma, sizes, _fewer(policy.promise, sizes))
-
-
-def _fewer(promise: Promise, sizes: Sizing | None) -> int | None:
-    """How many questions a small table can bear (0: none); None where the promise is fine.
-
-    sigma grows as sqrt(T) (Gaussian) or T (Laplace): S4.1, S4.13.
-    """
-    if sizes is None or sizes.bar <= USEFUL * sizes.rows:
-        return None
-    power = 1 if promise.noise == "laplace" else 2
-    shrink = (USEFUL * sizes.rows / sizes.bar) ** power
-    return math.floor(promise.credits * shrink)
+    """Advise the owner of a table; reads rows, publishes nothing."""
+    return Review(advise(policy))
 
 
 @dataclass(frozen=True, slots=True)

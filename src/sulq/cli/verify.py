@@ -11,6 +11,7 @@ from sulq.cli.screen import POLICY, Json, Policy, facts, guarded, show, show_jso
 
 if TYPE_CHECKING:
     from sulq.ledger.exported import Chain
+    from sulq.policy import TablePolicy
 
 MOST_LISTED = 12
 CHAIN = "ledger.jsonl"
@@ -50,12 +51,20 @@ def verify(
 ) -> None:
     """Check receipts, the chain and its head: `sulq verify receipts.jsonl --head HASH`.
 
-    Needs no data. With --key or --chain it needs no ledger either; without, it reads the ledger's
-    chain and anchor, also while another process holds it.
+    Needs no data. With --key or --chain it needs no ledger either; without, it reads the chain and
+    anchor of the table's ledger (without a table, of every ledger of the policy), also while
+    another process holds it.
     """
     name = what
     if what is not None and receipts is None and (what.endswith(".jsonl") or Path(what).is_file()):
         name, receipts = None, Path(what)
+    if all(one is None for one in (name, receipts, key, chain, head)):
+        from sulq.cli.opening import several
+
+        tables = several(policy, None)
+        if len({str(one.ledger_path) for one in tables}) > 1:
+            _verify_each(tables, as_json)
+            return
     lines = [] if receipts is None else receipt_lines(receipts)
     if chain is None and key is None and receipts is not None and name is None:
         beside = receipts.parent / CHAIN
@@ -115,16 +124,51 @@ def _chain(
             f"nothing to check against: there is no {policy}; give --key KEY, or --chain FILE,"
             f" {FROM}"
         )
-    return _ledger_chain(policy, name)
+    from sulq.cli.opening import named, several
+
+    tables = several(policy, name)
+    if len({str(one.ledger_path) for one in tables}) == 1:  # whichever table is meant
+        return _ledger_chain(tables[0])
+    return _ledger_chain(named(policy, name))
 
 
-def _ledger_chain(policy: Path, name: str | None) -> tuple[Chain, dict[str, Any]]:
-    from sulq.cli.opening import named
+def _verify_each(tables: list[TablePolicy], as_json: bool) -> None:
+    """Verify every ledger of a policy; one that is sick does not stop the others."""
+    from sulq.errors import SulqError
+    from sulq.ledger.inspection import is_there
+
+    found: dict[str, dict[str, Any]] = {}
+    for ledger in dict.fromkeys(str(one.ledger_path) for one in tables):
+        own = [one for one in tables if str(one.ledger_path) == ledger]
+        names = ", ".join(one.name for one in own)
+        try:
+            if not is_there(own[0].ledger_path):
+                found |= {one.name: {"verified": None, "note": "not published"} for one in own}
+                talk(f"{names}: not published, so there is nothing to verify")
+                continue
+            _, report = _ledger_chain(own[0])
+            said = {"verified": True, **report}
+        except (SulqError, OSError) as error:
+            said = {"verified": False, "error": str(error)}
+            talk(f"error: {names}: {error}")
+        found |= {one.name: said for one in own}
+        if not as_json:
+            lines = [("tables", names), ("verified", "yes" if said["verified"] else "no")]
+            show(facts([*lines, *((k, str(v)) for k, v in said.items() if k != "verified")]))
+            print()
+    whole = all(said["verified"] is not False for said in found.values())
+    if as_json:
+        show_json({"verified": whole, "tables": found})
+    if not whole:
+        raise typer.Exit(3)
+
+
+def _ledger_chain(table: TablePolicy) -> tuple[Chain, dict[str, Any]]:
     from sulq.errors import Refused
     from sulq.ledger.exported import Chain
     from sulq.ledger.inspection import inspect
 
-    found = inspect(named(policy, name).ledger_path)
+    found = inspect(table.ledger_path)
     if found.anchor is None:
         raise Refused(
             "the chain verifies, but its anchor in the state directory is lost or does not"

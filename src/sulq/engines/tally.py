@@ -97,6 +97,8 @@ class Tally:
     rows: int
     cells: Mapping[str, Cells]
     persons: Persons | None = None
+    names: tuple[str, ...] = ()
+    """All columns of the source, in its order."""
     together: tuple[int, int] | None = None
     """Cells of all public columns crossed, and how many of them are small."""
 
@@ -122,7 +124,7 @@ def tally(
         for name, small in cells.items():
             found[name] = replace(found[name], small=small)
         persons = None if unit == "row" else _persons(raw, unit, max_rows, rows)
-        return Tally(rows, found, persons, together)
+        return Tally(rows, found, persons, tuple(raw.holds), together)
 
 
 def _opened(source: Any) -> RawTable:
@@ -191,6 +193,8 @@ def _counted(
 ) -> dict[str, Cells]:
     declared = {column.name: column for column in columns}
     names = list(dict.fromkeys([*declared, *watched]))
+    if not names:
+        return {}
     asked: list[str] = []
     for i, name in enumerate(names):
         asked.append(_distinct(raw, i, raw.holds[name], rows))

@@ -16,11 +16,13 @@ from sulq.schema.columns import Category, Column, Flag, Number, Scalar
 OPEN = "?"
 """Stands where the owner must write a bound or a value."""
 KINDS = ("number", "category", "flag", "text")
+SAID = ("proposed", "identifier_ok", "partial")
+"""What the owner says of a column to `sulq check`: in the policy file, never in the schema."""
 OPTIONS = {
-    "number": ("step", "public", "proposed"),
-    "category": ("public", "proposed"),
-    "flag": ("public", "proposed"),
-    "text": ("proposed",),
+    "number": ("step", "public", *SAID),
+    "category": ("public", *SAID),
+    "flag": ("public", *SAID),
+    "text": SAID,
 }
 _RATIO = re.compile(r"-?\d{1,40}/[1-9]\d{0,40}", re.ASCII)
 
@@ -49,7 +51,7 @@ class ColumnPolicy:
                 f"columns.{self.name}: unknown {unknown}; a {kind[0]} knows"
                 f" {list(OPTIONS[kind[0]])}"
             )
-        for name in ("flag", "text", "public", "proposed"):
+        for name in ("flag", "text", "public", *SAID):
             if not isinstance(self.facts.get(name, False), bool):
                 raise InvalidQuery(f"columns.{self.name}: {name} must be true or false")
 

@@ -46,7 +46,11 @@ def read_policy(path: str | Path) -> dict[str, TablePolicy]:
         raise InvalidQuery(f"the policy file {path} declares no table; `sulq init FILE` writes one")
     found = {name: TablePolicy.read(name, table, path.parent) for name, table in facts.items()}
     return {
-        name: replace(table, companions=tuple(filter(table.shares_people, found.values())))
+        name: replace(
+            table,
+            companions=tuple(filter(table.shares_people, found.values())),
+            beside=tuple(other for other in found.values() if other is not table),
+        )
         for name, table in found.items()
     }
 
@@ -95,6 +99,8 @@ def policy_text(table: TablePolicy, notes: Mapping[str, str]) -> str:
         lines.append(f"version_budget = {_value(table.version_budget)}")
     if table.individual:
         lines.append("individual = true")
+    if table.apart:
+        lines.append("apart = true")
     if table.population is not None:
         said = {"name": table.population.name, **_promise(table.population.promise)}
         if table.population.persons:

@@ -22,6 +22,7 @@ from sulq.schema.promise import Promise
 KEYS = (
     "source", "ledger", "promise", "unit", "columns", "at_most", "strata", "grants", "exact",
     "population", "individual", "remote", "most_bytes", "version_budget", "csv", "xlsx",
+    "apart",
 )  # fmt: skip
 
 
@@ -50,7 +51,11 @@ class TablePolicy:
     version_budget: Fraction | None = None
     most_bytes: int = MOST_BYTES  # of a file that is fetched
     reading: CsvFile | XlsxFile | None = None  # how the source is read; None: as its ending says
+    apart: bool = False
+    """The owner says that nobody is in this table and in another one of the policy."""
     companions: tuple[TablePolicy, ...] = field(default=(), compare=False, repr=False)
+    beside: tuple[TablePolicy, ...] = field(default=(), compare=False, repr=False)
+    """The other tables of the policy."""
 
     @classmethod
     def of(
@@ -108,6 +113,7 @@ class TablePolicy:
             _version_budget(name, facts.get("version_budget")),
             _most_bytes(name, facts.get("most_bytes", MOST_BYTES)),
             _reading(name, facts["source"], facts.get("csv"), facts.get("xlsx")),
+            _yes(name, "apart", facts.get("apart", False)),
         )
 
     @property

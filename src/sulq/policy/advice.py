@@ -1,0 +1,533 @@
+"""What an owner should know before a table is published: one value for terminal, JSON and wizard.
+
+Much of it is counted from the rows, so it is for the owner's own screen and is kept nowhere: no
+schema, wire model, ledger event, log or reply to anybody else holds any of it, and nothing that
+happens after publication depends on it. Of an earlier check the state directory keeps what the
+policy declared then, which holds no row (docs/guides/check.md).
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
+from fractions import Fraction
+from typing import Any, Literal, TypeAlias
+
+from sulq.accounting.calibration import calibrate
+from sulq.accounting.confidence import Worst, worst
+from sulq.accounting.sizing import NORMAL_95, Sizing, sizing
+from sulq.engines.tally import SMALL, Cells, Spelling, Tally, tally
+from sulq.errors import Refused
+from sulq.ledger.inspection import is_published
+from sulq.ledger.state import named, private_directory, private_path, read_private, write_private
+from sulq.policy.columns import ColumnPolicy
+from sulq.policy.identifiers import MANY, id_named, identifier
+from sulq.policy.tables import TablePolicy
+from sulq.schema.columns import Category, Column, Flag, Number, as_number
+from sulq.schema.promise import Promise
+
+WEAK_EPSILON = 5
+USEFUL = 0.01
+"""A count's bar above this share of the rows is too wide to be of much use."""
+USUAL_MAX_ROWS = 4
+Band: TypeAlias = Literal["at least 99 %", "90 to 99 %", "below 90 %", "no values"]
+STAY = "; if they may stay so, write partial = true"
+KNOWN = "if everybody may know it, write proposed = false, else write what is public knowledge"
+
+CELLS: dict[Spelling, tuple[str, str]] = {
+    "missing mark": (
+        "most of the others are a mark for a missing value, such as ? or NA",
+        'csv.missing = ["?"]',
+    ),
+    "blanks": ("most of the others have blanks around them, as after a comma", "csv.trim = true"),
+    "capitals": ("most of the others differ from a declared value in capitals only", ""),
+    "initials": ('most of the others are one letter for a word, or a word for it ("F", "female")',
+                 ""),
+    "day first": (
+        "most of the others are dates with the day first, as in 31.05.2016",
+        'csv.dates = "%d.%m.%Y"',
+    ),
+    "decimal comma": ("most of the others have a decimal comma, as in 62,5", 'csv.decimal = ","'),
+    "beside": ("most of the others have other signs beside the digits, as in [70-80) or 12 kg", ""),
+}  # fmt: skip
+"""What a spelling says of the cells that do not fit, and the rule that reads them in a CSV file."""
+
+
+def band(part: int, whole: int) -> Band:
+    """How large a part is; the three bands are all that is told of a column's values."""
+    if whole == 0:
+        return "no values"
+    if 100 * part >= 99 * whole:
+        return "at least 99 %"
+    return "90 to 99 %" if 10 * part >= 9 * whole else "below 90 %"
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnAdvice:
+    """One declared column; counts and bands are None until its declaration is complete."""
+
+    name: str
+    declared: str
+    public: bool
+    there: int | None = None
+    readable: int | None = None
+    readable_band: Band | None = None
+    within_band: Band | None = None
+    small: tuple[int, int] | None = None
+    """Of a public column: its cells, and those with fewer than SMALL rows."""
+    faults: tuple[str, ...] = ()
+    """Why the table cannot be published as it is, each with its remedy."""
+    marks: tuple[str, ...] = ()
+    """One word for each fault: open, identifier, proposed, unreadable, outside, undeclared."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A person table: how many persons, and the share of rows that each `max_rows` keeps."""
+
+    persons: int
+    rows_per_person: float
+    nobody: int
+    shares: Mapping[int, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """A table that may be published, and what its owner should know."""
+
+    policy: TablePolicy
+    published: bool
+    columns: tuple[ColumnAdvice, ...]
+    hidden: tuple[str, ...]
+    repeats: Mapping[str, float]
+    """Id-like columns whose values repeat, with the rows for each value: one may be the unit."""
+    together: tuple[int, int] | None
+    """Cells of all public columns crossed, and those with fewer than SMALL rows."""
+    kept: Kept | None
+    rows: int | None
+    """Rows, or persons; None where their number is private (add-remove)."""
+    sizes: Sizing | None
+    fewer: int | None
+    """Credits that a table too small for its promise can bear; None where the promise is fine."""
+
+    # --- in the words of the owner ---
+
+    @property
+    def belief(self) -> Worst:
+        """What the promise lets anyone believe about one row or person. S4.1"""
+        return worst(self.policy.promise)
+
+    @property
+    def sentence(self) -> str:
+        """What a board understands; `belief` says it in full, with its chances."""
+        belief = self.belief
+        return f"{100 * belief.prior:.3g} % becomes at most {belief.near_percent} %"
+
+    @property
+    def protected(self) -> str:
+        policy = self.policy
+        if policy.unit == "row":
+            return "one ROW: a person with several rows is not protected as a person"
+        most = "1 row" if policy.max_rows == 1 else f"{policy.max_rows} rows"
+        return (
+            f"one PERSON: everybody with a value of {policy.unit}; of each person at most {most}"
+            " count"
+        )
+
+    @property
+    def proposals(self) -> tuple[str, ...]:
+        """Which column may tell people apart."""
+        return tuple(
+            f"{name} repeats, about {rows:.2g} rows for each value: if it tells people apart, write"
+            f' unit = {{column = "{name}", max_rows = {USUAL_MAX_ROWS}}}'
+            for name, rows in self.repeats.items()
+        )
+
+    @property
+    def public(self) -> tuple[str, ...]:
+        """What everybody sees exactly, without spending anything."""
+        said = []
+        for column in self.columns:
+            if column.public:
+                small = "" if column.small is None else f": {_small(*column.small)}"
+                said.append(f"{column.name}{small}")
+        if self.together is not None and len(said) > 1:
+            said.append(f"all of them crossed: {_small(*self.together)}")
+        return tuple(said)
+
+    @property
+    def shared(self) -> str:
+        """What people lose who are in several tables of the policy; empty where that was said."""
+        policy = self.policy
+        if policy.population is not None or policy.apart:
+            return ""
+        others: dict[str, Fraction] = {}
+        for other in policy.beside:
+            if other.population is not None:
+                others[f"population {other.population.name}"] = other.population.promise.epsilon
+            elif not other.apart:
+                others[other.name] = other.promise.epsilon
+        if not others:
+            return ""
+        total = policy.promise.epsilon + sum(others.values())
+        return (
+            f"people in {policy.name} and in {', '.join(others)} lose epsilon {float(total):g} in"
+            " all; name a population, or if nobody is in both, write apart = true"
+        )
+
+    @property
+    def faults(self) -> tuple[str, ...]:
+        """Why the table is not ready to publish, each with its remedy; empty if it is."""
+        if self.published:
+            return ()
+        found = [f"{column.name} {fault}" for column in self.columns for fault in column.faults]
+        return (*found, *([self.shared] if self.shared else []))
+
+    @property
+    def ready(self) -> bool:
+        return not self.faults
+
+    # --- the promise in numbers ---
+
+    @property
+    def whom(self) -> str:
+        """What is protected and counted."""
+        return "rows" if self.policy.unit == "row" else "persons"
+
+    @property
+    def price(self) -> int:
+        """Credits of a plain count: one person moves it by max_rows. S4.1, S4.13"""
+        return self.policy.max_rows ** (1 if self.policy.promise.noise == "laplace" else 2)
+
+    @property
+    def counts(self) -> int:
+        """How many plain counts the whole budget buys."""
+        return self.policy.promise.credits // self.price
+
+    @property
+    def sigma(self) -> float:
+        """Standard deviation of a plain count at its price."""
+        return calibrate(self.policy.promise).unit_standard_deviation
+
+    @property
+    def bar(self) -> float:
+        return NORMAL_95 * self.sigma
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Where the promise itself says little, or is more than the table can bear."""
+        promise, said = self.policy.promise, []
+        if promise.epsilon > WEAK_EPSILON:
+            said.append(
+                f"epsilon is {float(promise.epsilon):g}: little is promised above"
+                f" {WEAK_EPSILON}; 1 is a usual choice"
+            )
+        if self.rows and promise.delta * self.rows > 1:
+            said.append(
+                f"delta is {float(promise.delta):g}, above 1 / {self.rows:,} {self.whom}: even"
+                " showing somebody's data whole would keep such a promise; take far less, for"
+                " instance 1e-6"
+            )
+        if self.fewer is not None and self.sizes is not None:
+            said.append(self._too_small(self.sizes, self.fewer))
+        return tuple(said)
+
+    def _too_small(self, sizes: Sizing, fewer: int) -> str:
+        whom, counts = self.whom, fewer // self.price
+        if counts == 0:
+            return (
+                f"{sizes.rows:,} {whom} are too few for this promise: even a single count would be"
+                f" off by more than 1 % of all {whom}. Publish more {whom}"
+            )
+        each = "" if self.price == 1 else f", which is {counts:,} counts at {self.price} credits"
+        return (
+            f"{sizes.rows:,} {whom} are few for so large a budget: a count may be off by"
+            f" {sizes.bar / sizes.rows:.3g} of all {whom}. Promise fewer credits"
+            f" (queries = {fewer:,}{each}), not less privacy"
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """All of it as data. For the owner: it holds counts of rows."""
+        belief, kept, sizes = self.belief, self.kept, self.sizes
+        return {
+            "table": self.policy.name,
+            "ready": self.ready,
+            "published": self.published,
+            "faults": list(self.faults),
+            "belief": {**asdict(belief), "sentence": self.sentence, "text": str(belief)},
+            "protected": self.protected,
+            "unit": self.policy.unit,
+            "proposals": list(self.proposals),
+            "public": list(self.public),
+            "hidden": list(self.hidden),
+            "columns": [asdict(column) for column in self.columns],
+            "persons": kept
+            and {
+                "persons": kept.persons,
+                "rows_per_person": kept.rows_per_person,
+                "rows_of_nobody": kept.nobody,
+                "share_of_rows_kept": {str(most): part for most, part in kept.shares.items()},
+            },
+            "shared_people": self.shared or None,
+            "warnings": list(self.warnings),
+            "not_askable_yet": self.policy.unready,
+            "askable": [column.name for column in self.policy.columns if not column.lacks],
+            "promise": self.policy.promise.to_json(),
+            "rows": self.rows,
+            "credits_of_a_count": self.price,
+            "counts": self.counts,
+            "sigma_of_a_count": self.sigma,
+            "bar_of_a_count": self.bar,
+            "sampling_error": sizes and sizes.sampling_error,
+            "noise_below_sampling_error": sizes and sizes.noise_is_smaller,
+            "noise_below_sampling_error_when_rare": sizes and sizes.noise_is_smaller_when_rare,
+            "as_good_as_a_random_subset_of": sizes and sizes.subset,
+            "too_small": self.fewer is not None,
+            "suggested_queries": self.fewer,
+        }
+
+
+def _small(cells: int, few: int) -> str:
+    what = "1 cell" if cells == 1 else f"{cells:,} cells"
+    return f"{what}, {few:,} of them with fewer than {SMALL} rows" if few else what
+
+
+# --- advising -----------------------------------------------------------------------------------
+
+
+def advise(policy: TablePolicy) -> Advice:
+    """Look at a table that may be published. Reads rows; publishes nothing."""
+    complete = [column for column in policy.columns if not column.lacks]
+    columns = [column.column() for column in complete]
+    if not policy.unready:
+        policy.schema()  # what the columns are refused for together
+    found = tally(policy.rows, columns, policy.unit, policy.max_rows, id_named)
+    published = is_published(policy.ledger_path, policy.name)
+    before = {} if published else _remembered(policy)
+    declared = {column.name: column for column in columns}
+    advised = tuple(_advised(one, declared.get(one.name), found, before) for one in policy.columns)
+    if not published:
+        _remember(policy, complete, before)
+    rows = _size(policy, found)
+    sizes = None
+    if rows is not None and rows > 1:
+        sizes = sizing(policy.promise, rows)
+    known = {column.name for column in policy.columns}
+    return Advice(
+        policy,
+        published,
+        advised,
+        tuple(name for name in found.names if name not in known),
+        _repeating(policy, found),
+        found.together,
+        _kept(found),
+        rows,
+        sizes,
+        _fewer(policy.promise, sizes),
+    )
+
+
+def _size(policy: TablePolicy, found: Tally) -> int | None:
+    if policy.promise.neighbours != "replace":
+        return None
+    return found.rows if found.persons is None else found.persons.persons
+
+
+def _fewer(promise: Promise, sizes: Sizing | None) -> int | None:
+    """Return how many credits a small table can bear; None where the promise is fine.
+
+    A count's error at its own price grows as sqrt(T) (Gaussian) or T (Laplace): S4.1, S4.13.
+    """
+    if sizes is None or sizes.bar <= USEFUL * sizes.rows:
+        return None
+    power = 1 if promise.noise == "laplace" else 2
+    return math.floor(promise.credits * (USEFUL * sizes.rows / sizes.bar) ** power)
+
+
+def _repeating(policy: TablePolicy, found: Tally) -> dict[str, float]:
+    """Id-like columns whose values repeat, where nobody is protected as a person yet."""
+    if policy.unit != "row":
+        return {}
+    return {
+        name: cells.there / cells.distinct
+        for name, cells in found.cells.items()
+        if id_named(name) and cells.distinct and MANY < cells.distinct < cells.there
+    }
+
+
+def _kept(found: Tally) -> Kept | None:
+    persons = found.persons
+    if persons is None:
+        return None
+    rows = max(1, persons.rows)
+    shares = {most: number / rows for most, number in persons.kept.items()}
+    return Kept(persons.persons, rows / max(1, persons.persons), persons.nobody, shares)
+
+
+def _advised(
+    policy: ColumnPolicy, column: Column | None, found: Tally, before: Mapping[str, str]
+) -> ColumnAdvice:
+    plain = ColumnAdvice(policy.name, _declared(policy, column), bool(policy.facts.get("public")))
+    cells = found.cells.get(policy.name)
+    faults = list(_faults(policy, column, cells, before))
+    plain = replace(
+        plain, faults=tuple(said for _, said in faults), marks=tuple(mark for mark, _ in faults)
+    )
+    if cells is None or cells.readable is None or cells.fitting is None:
+        return plain
+    return replace(
+        plain,
+        there=cells.there,
+        readable=cells.readable,
+        readable_band=band(cells.readable, cells.there),
+        within_band=band(cells.fitting, cells.there),
+        small=cells.small,
+    )
+
+
+def _declared(policy: ColumnPolicy, column: Column | None) -> str:
+    match column:
+        case Number(low=low, high=high):
+            what = "number" if column.kind == "number" else column.kind
+            return f"{what} {_bound(low)} to {_bound(high)}"
+        case Category(values=None):
+            return "open text"
+        case Category(values=values):
+            return f"{len(values or ())} values"
+        case Flag():
+            return "yes or no"
+    return policy.kind
+
+
+def _bound(value: object) -> str:
+    return f"{float(value):g}" if isinstance(value, Fraction) else str(value)
+
+
+def _faults(
+    policy: ColumnPolicy, column: Column | None, cells: Cells | None, before: Mapping[str, str]
+) -> Iterator[tuple[str, str]]:
+    """(mark, why with the remedy) of everything that keeps a column from being published."""
+    if policy.lacks:
+        yield "open", policy.lacks
+    if cells is None:
+        return
+    told = None
+    if not isinstance(column, Flag) and not policy.facts.get("identifier_ok"):
+        told = identifier(policy.name, cells.holds, cells.distinct or 0, cells.there)
+    if told is not None:
+        why = "by its name" if told == "by name" else "since almost every value is different"
+        unit = " make it the unit," if told == "by name" else ""
+        yield (
+            "identifier",
+            f"looks like an identifier, {why}: remove its line to hide it,{unit} or write"
+            " identifier_ok = true if everybody may ask about single values",
+        )
+    if column is None or cells.readable is None or cells.fitting is None:
+        return
+    if "proposed" not in policy.facts:
+        if isinstance(column, Number) and _are_ends(column, cells.ends):
+            yield "proposed", f"has bounds that are the data's own ends: {KNOWN}"
+        elif before.get(policy.name, _text(policy)) != _text(policy):
+            what = "bounds" if policy.kind == "number" else "values"
+            yield "proposed", f"has {what} changed after a check that read the rows: {KNOWN}"
+    if not policy.facts.get("partial"):
+        yield from _poor(column, cells)
+
+
+def _poor(column: Column, cells: Cells) -> Iterator[tuple[str, str]]:
+    """Less than 90 % of a column's values are readable, or within its declaration."""
+    there, readable, fitting = cells.there, cells.readable or 0, cells.fitting or 0
+    if band(readable, there) == "below 90 %":
+        match column:
+            case Number(kind="number"):
+                wanted = "a number"
+            case Number():
+                wanted = "a date or time"
+            case Flag():
+                wanted = "yes or no"
+            case _:
+                wanted = "a whole number"
+        said = f"has fewer than 90 % of its values readable as {wanted}"
+        yield "unreadable", f"{said}{_reason(cells, there - readable)}"
+    elif band(fitting, there) == "below 90 %":
+        if isinstance(column, Number):
+            yield (
+                "outside",
+                "has fewer than 90 % of its values inside the bounds, and the others are moved to"
+                f" them: perhaps they are in another unit{STAY}",
+            )
+        else:
+            said = "has fewer than 90 % of its values declared, and the others count as missing"
+            yield "undeclared", f"{said}{_reason(cells, there - fitting)}"
+
+
+def _reason(cells: Cells, unfit: int) -> str:
+    """The spelling that at least half of the cells have that do not fit, and what to do."""
+    likely = max(cells.spelled, key=lambda one: cells.spelled[one], default=None)
+    if likely is None or 2 * cells.spelled[likely] < unfit:
+        return f": declare it as the file has it{STAY}"
+    said, rule = CELLS[likely]
+    remedy = f"of a CSV file say {rule}" if rule else "declare them as the file spells them"
+    return f": {said}; {remedy}{STAY}"
+
+
+def _are_ends(column: Number, ends: tuple[bool, bool]) -> bool:
+    """Whether bounds look as if they were read off the data: both are its ends, or one is that
+    nobody would choose. 0 to 1 is everybody's."""
+    if column.range == (0, 1):
+        return False
+    bounds = (column.low, column.high)
+    return all(ends) or any(
+        end and not _is_round(bound) for end, bound in zip(ends, bounds, strict=True)
+    )
+
+
+def _is_round(bound: object) -> bool:
+    """Up to two digits and zeros; the first or last day of a year."""
+    if isinstance(bound, datetime.date):
+        return (bound.month, bound.day) in ((1, 1), (12, 31))
+    value = abs(as_number(bound, "bound"))
+    while value and value.denominator > 1:
+        value *= 10
+        if value > 10**40:
+            return False
+    return len(str(value.numerator).rstrip("0")) <= 2
+
+
+# --- what an earlier check looked at -------------------------------------------------------------
+
+
+def _text(policy: ColumnPolicy) -> str:
+    """Bounds or values as one text; nothing of other kinds can be read off the data."""
+    given = policy.facts[policy.kind]
+    if policy.kind not in ("number", "category"):
+        return ""
+    listed: Sequence[object] = sorted(map(str, given)) if policy.kind == "category" else given
+    return json.dumps([policy.kind, [str(one) for one in listed]])
+
+
+def _place(policy: TablePolicy) -> str:
+    return f"{named(f'{policy.home.absolute()}|{policy.source}')}.json"
+
+
+def _remembered(policy: TablePolicy) -> dict[str, str]:
+    """What columns declared when rows were first read for their owner."""
+    with suppress(Refused, ValueError):
+        held = read_private(private_path("checks", _place(policy)))
+        if held is not None:
+            return {str(name): str(text) for name, text in dict(json.loads(held)).items()}
+    return {}
+
+
+def _remember(
+    policy: TablePolicy, columns: Sequence[ColumnPolicy], before: Mapping[str, str]
+) -> None:
+    after = {column.name: _text(column) for column in columns} | dict(before)
+    if after != before:
+        with suppress(Refused):  # a state directory that cannot be written
+            path = private_directory("checks") / _place(policy)
+            write_private(path, json.dumps(after).encode(), replace=True)
