@@ -94,7 +94,7 @@ class Review:
         lines = [("who is protected", advice.protected)]
         lines += [("", proposal) for proposal in advice.proposals]
         if advice.shared:
-            lines.append(("", advice.shared))
+            lines.append(("", str(advice.shared)))
         public = advice.public or ("nothing",)
         lines += [("public, exact and free for everybody", public[0])]
         lines += [("", more) for more in public[1:]]

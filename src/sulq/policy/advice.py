@@ -34,6 +34,9 @@ WEAK_EPSILON = 5
 USEFUL = 0.01
 """A count's bar above this share of the rows is too wide to be of much use."""
 USUAL_MAX_ROWS = 4
+Mark: TypeAlias = Literal[
+    "open", "identifier", "proposed", "unreadable", "outside", "undeclared", "shared"
+]
 Band: TypeAlias = Literal["at least 99 %", "90 to 99 %", "below 90 %", "no values"]
 STAY = "; if they may stay so, write partial = true"
 KNOWN = "if everybody may know it, write proposed = false, else write what is public knowledge"
@@ -67,6 +70,18 @@ def band(part: int, whole: int) -> Band:
 
 
 @dataclass(frozen=True, slots=True)
+class Fault:
+    """Why a table is not ready to publish, and what its owner can do."""
+
+    mark: Mark
+    why: str
+    remedy: str
+
+    def __str__(self) -> str:
+        return f"{self.why}: {self.remedy}"
+
+
+@dataclass(frozen=True, slots=True)
 class ColumnAdvice:
     """One declared column; counts and bands are None until its declaration is complete."""
 
@@ -79,10 +94,11 @@ class ColumnAdvice:
     within_band: Band | None = None
     small: tuple[int, int] | None = None
     """Of a public column: its cells, and those with fewer than SMALL rows."""
-    faults: tuple[str, ...] = ()
-    """Why the table cannot be published as it is, each with its remedy."""
-    marks: tuple[str, ...] = ()
-    """One word for each fault: open, identifier, proposed, unreadable, outside, undeclared."""
+    faults: tuple[Fault, ...] = ()
+
+    @property
+    def marks(self) -> tuple[Mark, ...]:
+        return tuple(fault.mark for fault in self.faults)
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,11 +176,11 @@ class Advice:
         return tuple(said)
 
     @property
-    def shared(self) -> str:
-        """What people lose who are in several tables of the policy; empty where that was said."""
+    def shared(self) -> Fault | None:
+        """What people lose who are in several tables of the policy; None where that was said."""
         policy = self.policy
         if policy.population is not None or policy.apart:
-            return ""
+            return None
         others: dict[str, Fraction] = {}
         for other in policy.beside:
             if other.population is not None:
@@ -172,12 +188,11 @@ class Advice:
             elif not other.apart:
                 others[other.name] = other.promise.epsilon
         if not others:
-            return ""
-        total = policy.promise.epsilon + sum(others.values())
-        return (
-            f"people in {policy.name} and in {', '.join(others)} lose epsilon {float(total):g} in"
-            " all; name a population, or if nobody is in both, write apart = true"
-        )
+            return None
+        total = float(policy.promise.epsilon + sum(others.values()))
+        both = f"people in {policy.name} and in {', '.join(others)} lose epsilon {total:g} in all"
+        remedy = "name a population, or if nobody is in both, write apart = true"
+        return Fault("shared", both, remedy)
 
     @property
     def faults(self) -> tuple[str, ...]:
@@ -185,7 +200,7 @@ class Advice:
         if self.published:
             return ()
         found = [f"{column.name} {fault}" for column in self.columns for fault in column.faults]
-        return (*found, *([self.shared] if self.shared else []))
+        return (*found, *([] if self.shared is None else [str(self.shared)]))
 
     @property
     def ready(self) -> bool:
@@ -264,7 +279,7 @@ class Advice:
             "proposals": list(self.proposals),
             "public": list(self.public),
             "hidden": list(self.hidden),
-            "columns": [asdict(column) for column in self.columns],
+            "columns": [{**asdict(one), "marks": one.marks} for one in self.columns],
             "persons": kept
             and {
                 "persons": kept.persons,
@@ -272,7 +287,7 @@ class Advice:
                 "rows_of_nobody": kept.nobody,
                 "share_of_rows_kept": {str(most): part for most, part in kept.shares.items()},
             },
-            "shared_people": self.shared or None,
+            "shared_people": self.shared and str(self.shared),
             "warnings": list(self.warnings),
             "not_askable_yet": self.policy.unready,
             "askable": [column.name for column in self.policy.columns if not column.lacks],
@@ -371,11 +386,12 @@ def _kept(found: Tally) -> Kept | None:
 def _advised(
     policy: ColumnPolicy, column: Column | None, found: Tally, before: Mapping[str, str]
 ) -> ColumnAdvice:
-    plain = ColumnAdvice(policy.name, _declared(policy, column), bool(policy.facts.get("public")))
     cells = found.cells.get(policy.name)
-    faults = list(_faults(policy, column, cells, before))
-    plain = replace(
-        plain, faults=tuple(said for _, said in faults), marks=tuple(mark for mark, _ in faults)
+    plain = ColumnAdvice(
+        policy.name,
+        _declared(policy, column),
+        bool(policy.facts.get("public")),
+        faults=tuple(_faults(policy, column, cells, before)),
     )
     if cells is None or cells.readable is None or cells.fitting is None:
         return plain
@@ -409,10 +425,11 @@ def _bound(value: object) -> str:
 
 def _faults(
     policy: ColumnPolicy, column: Column | None, cells: Cells | None, before: Mapping[str, str]
-) -> Iterator[tuple[str, str]]:
-    """(mark, why with the remedy) of everything that keeps a column from being published."""
+) -> Iterator[Fault]:
+    """Everything that keeps a column from being published."""
     if policy.lacks:
-        yield "open", policy.lacks
+        why, _, remedy = policy.lacks.partition(": ")
+        yield Fault("open", why, remedy)
     if cells is None:
         return
     told = None
@@ -421,24 +438,26 @@ def _faults(
     if told is not None:
         why = "by its name" if told == "by name" else "since almost every value is different"
         unit = " make it the unit," if told == "by name" else ""
-        yield (
+        yield Fault(
             "identifier",
-            f"looks like an identifier, {why}: remove its line to hide it,{unit} or write"
-            " identifier_ok = true if everybody may ask about single values",
+            f"looks like an identifier, {why}",
+            f"remove its line to hide it,{unit} or write identifier_ok = true if everybody may ask"
+            " about single values",
         )
     if column is None or cells.readable is None or cells.fitting is None:
         return
     if "proposed" not in policy.facts:
         if isinstance(column, Number) and _are_ends(column, cells.ends):
-            yield "proposed", f"has bounds that are the data's own ends: {KNOWN}"
+            yield Fault("proposed", "has bounds that are the data's own ends", KNOWN)
         elif before.get(policy.name, _text(policy)) != _text(policy):
             what = "bounds" if policy.kind == "number" else "values"
-            yield "proposed", f"has {what} changed after a check that read the rows: {KNOWN}"
+            said = f"has {what} that were changed after a check read the rows"
+            yield Fault("proposed", said, KNOWN)
     if not policy.facts.get("partial"):
         yield from _poor(column, cells)
 
 
-def _poor(column: Column, cells: Cells) -> Iterator[tuple[str, str]]:
+def _poor(column: Column, cells: Cells) -> Iterator[Fault]:
     """Less than 90 % of a column's values are readable, or within its declaration."""
     there, readable, fitting = cells.there, cells.readable or 0, cells.fitting or 0
     if band(readable, there) == "below 90 %":
@@ -451,28 +470,28 @@ def _poor(column: Column, cells: Cells) -> Iterator[tuple[str, str]]:
                 wanted = "yes or no"
             case _:
                 wanted = "a whole number"
-        said = f"has fewer than 90 % of its values readable as {wanted}"
-        yield "unreadable", f"{said}{_reason(cells, there - readable)}"
+        why = f"has fewer than 90 % of its values readable as {wanted}"
+        yield _misspelt("unreadable", why, cells, there - readable)
     elif band(fitting, there) == "below 90 %":
         if isinstance(column, Number):
-            yield (
-                "outside",
+            why = (
                 "has fewer than 90 % of its values inside the bounds, and the others are moved to"
-                f" them: perhaps they are in another unit{STAY}",
+                " them; perhaps they are in another unit"
             )
+            yield Fault("outside", why, f"declare what is possible{STAY}")
         else:
-            said = "has fewer than 90 % of its values declared, and the others count as missing"
-            yield "undeclared", f"{said}{_reason(cells, there - fitting)}"
+            why = "has fewer than 90 % of its values declared, and the others count as missing"
+            yield _misspelt("undeclared", why, cells, there - fitting)
 
 
-def _reason(cells: Cells, unfit: int) -> str:
-    """The spelling that at least half of the cells have that do not fit, and what to do."""
+def _misspelt(mark: Mark, why: str, cells: Cells, unfit: int) -> Fault:
+    """With the spelling that at least half of the cells have that do not fit."""
     likely = max(cells.spelled, key=lambda one: cells.spelled[one], default=None)
     if likely is None or 2 * cells.spelled[likely] < unfit:
-        return f": declare it as the file has it{STAY}"
+        return Fault(mark, why, f"declare it as the file has it{STAY}")
     said, rule = CELLS[likely]
     remedy = f"of a CSV file say {rule}" if rule else "declare them as the file spells them"
-    return f": {said}; {remedy}{STAY}"
+    return Fault(mark, f"{why}; {said}", f"{remedy}{STAY}")
 
 
 def _are_ends(column: Number, ends: tuple[bool, bool]) -> bool:
