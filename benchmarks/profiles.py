@@ -53,7 +53,7 @@ def measure(folder: Path, full: bool, rows: int = 1_000_000) -> list[Line]:
 def _profiles(path: Path, home: Path) -> Iterator[Line]:
     promise = Promise(1, "1e-6", queries=10**6)
     number = iter(range(10**6))
-    with Database.open(path, SCHEMA, promise, home / "ledger") as db:
+    with Database.open(path, SCHEMA, promise, home / "ledger", publish=True) as db:
         age = col("age")
         grid = columns([f"x{k}" for k in range(10)], centre=0.5)
         asks: dict[str, tuple[int, Callable[[], object]]] = {
@@ -81,7 +81,9 @@ def _profiles(path: Path, home: Path) -> Iterator[Line]:
 
 def _published(path: Path, home: Path, number: int) -> None:
     os.environ["SULQ_STATE"] = str(home / f"state{number}")
-    Database.open(path, SCHEMA, Promise(1, "1e-6", 100), home / f"ledger{number}").close()
+    Database.open(
+        path, SCHEMA, Promise(1, "1e-6", 100), home / f"ledger{number}", publish=True
+    ).close()
 
 
 def _served(db: Database) -> Line:

@@ -42,4 +42,4 @@ def publish(
 ) -> Database:
     data = frame() if source is None else source
     chosen = promise or Promise(epsilon=1, delta="1e-6", queries=100)
-    return Database.open(data, schema, chosen, ledger, **more)
+    return Database.open(data, schema, chosen, ledger, **({"publish": True} | more))

@@ -57,7 +57,7 @@ def people(rows: int = N, seed: int = 1) -> pd.DataFrame:
 
 def published(frame=None, *, promise=PROMISE, ledger=":memory:", given=GIVEN, **more):
     frame = people() if frame is None else frame
-    return Database.open(frame, SCHEMA, promise, ledger, exactly=given, **more)
+    return Database.open(frame, SCHEMA, promise, ledger, exactly=given, **more, publish=True)
 
 
 ILL = count(where=col("ill"))

@@ -42,7 +42,9 @@ def new(old):
 
 
 def opened(tmp_path, rows, schema=SCHEMA, promise=PROMISE, **more):
-    return Database.open(rows, schema, promise, tmp_path / "people.ledger", name="people", **more)
+    return Database.open(
+        rows, schema, promise, tmp_path / "people.ledger", name="people", **more, publish=True
+    )
 
 
 def test_one_account_over_all_versions(tmp_path, old, new):
@@ -198,7 +200,9 @@ def test_a_budget_is_inherited_and_never_refills(old, new):
 def test_outside_releases_and_amendments_move_no_versions_budget(tmp_path, old, new):
     path = tmp_path / "people.parquet"
     old.to_parquet(path)
-    with Database.open(path, SCHEMA, PROMISE, tmp_path / "l", version_budget=30) as db:
+    with Database.open(
+        path, SCHEMA, PROMISE, tmp_path / "l", version_budget=30, publish=True
+    ) as db:
         db.ask(SMOKERS, credits=10)
         db.charge_outside(50, reason="yearbook")
         assert db.remaining == 20  # 60 of 100 are gone, and the version has 20 of its 30

@@ -56,7 +56,9 @@ def frame(extra: list[str | None] | None = None) -> pd.DataFrame:
 def publish(data: Any = None, promise: Promise = PROMISE, **more: Any) -> Database:
     schema = Schema(*COLUMNS, **more.pop("schema", {}))
     ledger = more.pop("ledger", ":memory:")
-    return Database.open(frame() if data is None else data, schema, promise, ledger, **more)
+    return Database.open(
+        frame() if data is None else data, schema, promise, ledger, **more, publish=True
+    )
 
 
 def without_noise(monkeypatch: pytest.MonkeyPatch) -> None:

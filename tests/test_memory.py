@@ -34,7 +34,9 @@ def db(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Database]:
         home = tmp_path_factory.mktemp("memory")
         patch.setenv("SULQ_STATE", str(home / "state"))
         patch.setattr("sulq.derivation.store.MOST_KEPT", 500)  # full after the warm-up
-        with Database.open(ROWS, SCHEMA, PROMISE, home / "ledger", name="people") as found:
+        with Database.open(
+            ROWS, SCHEMA, PROMISE, home / "ledger", name="people", publish=True
+        ) as found:
             found.grant("ann", 50_000)
             yield found
 

@@ -25,7 +25,9 @@ def state(tmp_path, monkeypatch):
 def opened(tmp_path, name, promise=TOWN.promise, *, population=TOWN, **more):
     rows = frame(300, seed=len(name))
     place = tmp_path / "town.ledger"
-    return Database.open(rows, SCHEMA, promise, place, name=name, population=population, **more)
+    return Database.open(
+        rows, SCHEMA, promise, place, name=name, population=population, **more, publish=True
+    )
 
 
 def test_two_tables_share_one_promise(tmp_path):

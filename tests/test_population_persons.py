@@ -45,7 +45,7 @@ def opened(place, name, rows, **more):
     data = pd.DataFrame(rows, columns=list(KINDS)).astype(KINDS)
     given = {"population": TOWN, "individual": True} | more
     schema, promise = given.pop("schema", SCHEMA), given.pop("promise", PROMISE)
-    return Database.open(data, schema, promise, place / "ledger", name=name, **given)
+    return Database.open(data, schema, promise, place / "ledger", name=name, **given, publish=True)
 
 
 A = [("p", 1.0, True), ("q", 2.0, False), ("z", 0.0, True)]

@@ -303,7 +303,9 @@ def _replaced(entry):
 
 def test_nothing_but_the_word_is_kept(tmp_path, state_directory, few):
     frame().to_parquet(tmp_path / "people.parquet")
-    with Database.open(tmp_path / "people.parquet", SCHEMA, LONG, tmp_path / "l") as db:
+    with Database.open(
+        tmp_path / "people.parquet", SCHEMA, LONG, tmp_path / "l", publish=True
+    ) as db:
         ask_many(db, few)
         replay(db)
     (kept,) = state_directory.glob("ledgers/*/replay-*")

@@ -22,7 +22,9 @@ class Peer:
         self.number += 1
         os.environ["SULQ_STATE"] = str(self.home / f"state{self.number}")
         promise = Promise(epsilon, delta, queries, neighbours="add-remove")
-        return Database.open(self.path, SCHEMA, promise, self.home / f"ledger{self.number}")
+        return Database.open(
+            self.path, SCHEMA, promise, self.home / f"ledger{self.number}", publish=True
+        )
 
     def _whole(self, question, epsilon):
         """Asked with the whole promise; a promise without delta is the stronger one."""

@@ -5,6 +5,7 @@ SulqError
   + Refused           understood, but not allowed; nothing was charged
   |   + BudgetSpent   the lifetime budget or the analyst's share is too small
   |   + UnsafeExactly no certificate for exact release
+  |   + NotPublished  the table's owner has not published it
   + EngineFailed      the engine failed after the charge; the charge stands
   + TooNoisy          what was to be learned is below the noise; answers so far were charged
 """
@@ -52,6 +53,10 @@ class BudgetSpent(Refused):
 
 class UnsafeExactly(Refused):
     """An exact answer could not be certified."""
+
+
+class NotPublished(Refused):
+    """The ledger does not have this table; only its owner publishes it, in one explicit act."""
 
 
 class EngineFailed(SulqError):

@@ -52,7 +52,9 @@ def sandbox(promise: Promise, rows: int) -> Iterator[Target]:
                 table[EDITION] = np.full(len(bits), edition)
             published.add(content)
             ledger = directory / f"{edition}.ledger"
-            database = Database.open(table, schema(len(secrets)), promise, ledger, name="fiction")
+            database = Database.open(
+                table, schema(len(secrets)), promise, ledger, name="fiction", publish=True
+            )
             open_ones.add(database)
             return database
 

@@ -155,7 +155,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     source = write_admissions(place / "admissions.parquet")
     try:
         with Database.open(
-            source, SCHEMA, promise, place / "ledger", name="admissions"
+            source, SCHEMA, promise, place / "ledger", name="admissions", publish=True
         ) as database:
             database.grant("epi-team", 60)
             database.grant("small", 3)

@@ -50,13 +50,14 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
 
         def publish(policy: TablePolicy) -> Database:
             made = Database.open(policy.source_path, policy.schema(), policy.promise,
-                                 policy.ledger_path, name=policy.name)  # fmt: skip
+                                 policy.ledger_path, name=policy.name, publish=True)  # fmt: skip
             return stack.enter_context(made)
 
         database = stack.enter_context(
             Database.open(
                 write_admissions(place / "admissions.parquet"), SCHEMA,
                 Promise(epsilon=1, delta="1e-6", queries=1000), place / "ledger", name="admissions",
+                publish=True,
             )
         )  # fmt: skip
         for name, share in {"epi-team": 200, "rival-lab": 50}.items():

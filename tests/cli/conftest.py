@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,6 +12,9 @@ import pytest
 from typer.testing import CliRunner
 
 from sulq.cli import app
+from sulq.errors import InvalidQuery
+from sulq.ledger.inspection import is_published
+from sulq.policy import read_policy
 
 POLICY = """
 [people]
@@ -36,9 +40,36 @@ class Reply:
         return json.loads(self.out)
 
 
+ACTS = ("ask", "grant", "suggest", "plan", "keys", "top", "alert", "learn", "outside")
+"""Commands that want a published table."""
+
+
 @pytest.fixture
-def sulq(tmp_path, monkeypatch):
-    """Run `sulq ...` in a directory with people.parquet and sulq.toml."""
+def sulq(unpublished):
+    """As `unpublished`, with an owner who publishes the policy's tables before the first act."""
+
+    def run(*words: str) -> Reply:
+        free = words[0] == "plan" and "--yes" not in words
+        if words[0] in ACTS and not free and not {"--url", "--quote"} & {*words}:
+            publish_all(unpublished, words)
+        return unpublished(*words)
+
+    return run
+
+
+def publish_all(run, words=()) -> None:
+    """Publish what the policy of these words declares, as far as it can be."""
+    given = [words[at + 1] for at, word in enumerate(words) if word in ("-p", "--policy")]
+    policy = given[0] if given else "sulq.toml"
+    with suppress(InvalidQuery):
+        for name, table in read_policy(policy).items():
+            if not is_published(table.ledger_path, name):
+                run("publish", name, "--yes", "--policy", policy)
+
+
+@pytest.fixture
+def unpublished(tmp_path, monkeypatch):
+    """Run `sulq ...` in a directory with people.parquet and sulq.toml; nothing is published."""
     monkeypatch.chdir(tmp_path)
     duckdb.sql(
         "SELECT i AS person_id, i % 100 AS age, i % 1000 AS income, i % 4 = 0 AS smoker,"

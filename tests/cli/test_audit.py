@@ -21,7 +21,7 @@ def few(monkeypatch):
 
 
 def ask(number=8):
-    with opened(named(Path("sulq.toml"), "people")) as database:
+    with opened(named(Path("sulq.toml"), "people"), publish=True) as database:
         for age in range(number):
             database.ask(count(where=col("age") > age))
 
@@ -46,7 +46,7 @@ def test_a_failure_is_one_word_too(sulq, few, monkeypatch):
 
 
 def test_too_few_are_refused(sulq):
-    assert "not published yet" in sulq("audit", "--replay").err
+    assert "is not published" in sulq("audit", "--replay").err
     ask()
     reply = sulq("audit", "--replay")
     assert (reply.code, reply.out) == (3, "")
@@ -78,7 +78,7 @@ def test_the_report_is_one_page_of_plain_html(sulq, few):
 
 def test_the_report_is_read_while_another_holds_the_ledger(sulq):
     ask(2)
-    with opened(named(Path("sulq.toml"), "people")):
+    with opened(named(Path("sulq.toml"), "people"), publish=True):
         assert sulq("report").code == 0
     assert "not run" in Path("report.html").read_text()
 

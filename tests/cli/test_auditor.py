@@ -39,7 +39,7 @@ def test_statement_reads_plainly(asked):
 def test_books_are_read_while_another_holds_the_ledger(asked, monkeypatch):
     from sulq.cli.opening import named, opened
 
-    with opened(named(Path("sulq.toml"), "people")) as database:
+    with opened(named(Path("sulq.toml"), "people"), publish=True) as database:
         assert asked("ledger", "--json").json["spent"] == 2
         assert asked("verify").code == 0
         assert database.remaining == 14  # 20 - 2 spent - 4 kept for ann

@@ -44,7 +44,7 @@ def test_unconfirmed_policy_is_refused_everywhere(sulq):
 def test_grants_beyond_the_promise_publish_nothing(sulq):
     text = Path("sulq.toml").read_text("utf-8")
     Path("sulq.toml").write_text(text + "grants.ann = 15\ngrants.zoe = 6\n", "utf-8")
-    for words in (("check",), ("ask", "count")):
+    for words in (("check",), ("publish", "--yes")):
         reply = sulq(*words)
         assert (reply.code, "grants.zoe = 6 is more than the 5 credits" in reply.err) == (2, True)
         assert not Path("people.ledger").exists()
@@ -216,7 +216,7 @@ def test_two_tables_need_a_name(sulq):
 
 def test_missing_source_is_named(sulq):
     Path("people.parquet").unlink()
-    reply = sulq("ask", "count")
+    reply = sulq("publish", "--yes")
     assert (reply.code, "people.parquet" in reply.err) == (2, True)
 
 
@@ -344,9 +344,9 @@ def test_check_speaks_of_persons_where_they_are_protected(sulq, promise, price, 
     counts = "3 such counts" if price == 16 else "12 such counts"
     assert f"50 credits buys {counts}, for {price} credits each ({power})" in out
     assert "20,000 rows" not in out
+    assert "all rows of one person change" in sulq("publish", "--yes").err
     asked = sulq("ask", "count", "--where", "smoker")
     assert (f"cost           {price} credits" in asked.out, asked.code) == (True, 0)
-    assert "all rows of one person change" in asked.err
     books = sulq("ledger").out
     assert "confidence in anything about a person" in books
     assert "one row" not in books

@@ -21,7 +21,7 @@ from sulq.server.tables import Tables
 @contextmanager
 def served(policy: Path = Path("sulq.toml")) -> Iterator[tuple[str, str, str]]:
     """The address of people, an analyst's token and an auditor's."""
-    with opened(named(policy, None)) as database:
+    with opened(named(policy, None), publish=True) as database:
         database.grant("ann", 10)
         access = Access.open()
         token = access.lend("ann", Role.ANALYST)

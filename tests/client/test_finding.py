@@ -50,7 +50,9 @@ def people() -> pd.DataFrame:
 def published(directory: Path, name: str, promise: Promise, **more: object) -> Database:
     """Each table has rows of its own: the same data is published once."""
     rows = people().iloc[len(name) :]
-    return Database.open(rows, SCHEMA, promise, directory / f"{name}.ledger", name=name, **more)
+    return Database.open(
+        rows, SCHEMA, promise, directory / f"{name}.ledger", name=name, **more, publish=True
+    )
 
 
 @pytest.fixture(scope="module")

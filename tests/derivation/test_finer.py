@@ -56,7 +56,7 @@ def rows() -> pd.DataFrame:
 
 def opened(rows: pd.DataFrame, ledger: str | Path = ":memory:", **noise: Any) -> Database:
     promise = Promise(1, noise.pop("delta", "1e-6"), queries=100, **noise)
-    return Database.open(rows, SCHEMA, promise, ledger)
+    return Database.open(rows, SCHEMA, promise, ledger, publish=True)
 
 
 def paid(db: Database) -> Fraction:

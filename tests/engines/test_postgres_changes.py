@@ -263,7 +263,7 @@ def test_a_server_restarted_mid_question(tmp_path: Path) -> None:
     with running(max_parallel_workers_per_gather="0") as own:
         url = fill(own, "live", TYPES, ROWS)
         run(own, "INSERT INTO live SELECT i % 90, 'a' FROM generate_series(1, 250000) AS i")
-        with Database.open(url, SCHEMA, PROMISE, tmp_path / "ledger") as db:
+        with Database.open(url, SCHEMA, PROMISE, tmp_path / "ledger", publish=True) as db:
             assert db.ledger.header.name == "live"
             failed: list[BaseException] = []
             for attempt in range(5):  # on a busy machine a question may end before the restart
@@ -298,13 +298,13 @@ def test_a_server_restarted_mid_question(tmp_path: Path) -> None:
 
 def test_a_ledger_knows_its_table_again(tmp_path: Path, postgres: PostgresServer) -> None:
     url = fill(postgres, "live", TYPES, ROWS)
-    with Database.open(url, SCHEMA, PROMISE, tmp_path / "ledger") as db:
+    with Database.open(url, SCHEMA, PROMISE, tmp_path / "ledger", publish=True) as db:
         db.ask(count())
-    with Database.open(url, SCHEMA, PROMISE, tmp_path / "ledger") as db:
+    with Database.open(url, SCHEMA, PROMISE, tmp_path / "ledger", publish=True) as db:
         db.ask(count(where=col("age") > 3))
     run(postgres, "UPDATE live SET age = 3 WHERE age = 4")
     with pytest.raises(Refused):
-        Database.open(url, SCHEMA, PROMISE, tmp_path / "ledger")
+        Database.open(url, SCHEMA, PROMISE, tmp_path / "ledger", publish=True)
 
 
 # --- roles, addresses, complaints ---------------------------------------------------------------

@@ -126,15 +126,15 @@ def test_the_same_integers_and_one_read(store: Store, tmp_path: Path) -> None:
 def test_what_changed_there_is_closed(store: Store, tmp_path: Path) -> None:
     _, store.files["/people.parquet"] = content(1, tmp_path)
     remote, ledger = Remote(f"{store.url}/people.parquet"), tmp_path / "ledger"
-    with Database.open(remote, tables.SCHEMA, PROMISE, ledger) as db:
+    with Database.open(remote, tables.SCHEMA, PROMISE, ledger, publish=True) as db:
         assert db.ledger.header.name == "people"
         first = db.ask(count(), key="a").value
         _, store.files["/people.parquet"] = content(2, tmp_path)
         assert db.ask(count(), key="a").value == first
     with pytest.raises(Refused, match="not what was published"):
-        Database.open(remote, tables.SCHEMA, PROMISE, ledger)
+        Database.open(remote, tables.SCHEMA, PROMISE, ledger, publish=True)
     _, store.files["/people.parquet"] = content(1, tmp_path)
-    with Database.open(remote, tables.SCHEMA, PROMISE, ledger) as db:
+    with Database.open(remote, tables.SCHEMA, PROMISE, ledger, publish=True) as db:
         assert db.ask(count(), key="a").value == first
         assert store.url not in str(db.ledger.header.to_body())
 

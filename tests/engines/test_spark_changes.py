@@ -142,16 +142,16 @@ def test_a_table_of_the_catalogue(spark: Any, tmp_path: Path) -> None:
 @pytest.mark.usefixtures("spark")
 def test_a_ledger_knows_its_table_again(tmp_path: Path) -> None:
     folder = folder_of(tmp_path)
-    with Database.open(spark_url(folder), SCHEMA, PROMISE, tmp_path / "ledger") as db:
+    with Database.open(spark_url(folder), SCHEMA, PROMISE, tmp_path / "ledger", publish=True) as db:
         assert db.ledger.header.name == "people"
         db.ask(count())
         with pytest.raises(Refused, match="changed"):
             pq.write_table(people(1), folder / "2.parquet")
             db.ask(count(where=col("age") > 3))
     with pytest.raises(Refused):
-        Database.open(spark_url(folder), SCHEMA, PROMISE, tmp_path / "ledger")
+        Database.open(spark_url(folder), SCHEMA, PROMISE, tmp_path / "ledger", publish=True)
     (folder / "2.parquet").unlink()
-    with Database.open(spark_url(folder), SCHEMA, PROMISE, tmp_path / "ledger") as db:
+    with Database.open(spark_url(folder), SCHEMA, PROMISE, tmp_path / "ledger", publish=True) as db:
         db.ask(count(where=col("age") > 3))
 
 
@@ -221,7 +221,7 @@ def test_a_worker_killed_mid_question(tmp_path: Path, monkeypatch: pytest.Monkey
         return sums
 
     monkeypatch.setattr(blocks_file, "partial_sums", waiting)
-    with Database.open(spark_url(path), WIDE, PROMISE, tmp_path / "ledger") as db:
+    with Database.open(spark_url(path), WIDE, PROMISE, tmp_path / "ledger", publish=True) as db:
         before = db.statement().spent
         failed: list[BaseException] = []
 

@@ -48,7 +48,14 @@ def cap_of(path: Path) -> Loss:
 def publish(path: Path) -> Journal:
     cap = cap_of(path)
     return Journal.open(
-        path, name="t", facts={}, accounts=("",), cap=cap, fingerprint=str(path), wait=5.0
+        path,
+        name="t",
+        facts={},
+        accounts=("",),
+        cap=cap,
+        fingerprint=str(path),
+        wait=5.0,
+        publish=True,
     )
 
 

@@ -54,7 +54,12 @@ def credits_of(life: int) -> int:
 def opened(home: Path, life: int) -> Database:
     promise = Promise(1, "1e-6", credits_of(life))
     return Database.open(
-        home / "people.parquet", SCHEMA, promise, home / "people.ledger", name="people"
+        home / "people.parquet",
+        SCHEMA,
+        promise,
+        home / "people.ledger",
+        name="people",
+        publish=True,
     )
 
 

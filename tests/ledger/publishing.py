@@ -29,6 +29,7 @@ def publish(path: str | Path, *, cap: Loss | None = None, **changes: Any) -> Jou
         "cap": cap if cap is not None else credits(10),
         "fingerprint": None,
         "wait": 0.0,
+        "publish": True,
     }
     return Journal.open(path, **(header | changes))
 

@@ -10,7 +10,7 @@ import pytest
 from tests.ledger.publishing import ONE, PROMISE, ask, credits, pay, publish, spent
 
 from sulq.accounting.losses import Loss
-from sulq.errors import BudgetSpent, InvalidQuery, Refused
+from sulq.errors import BudgetSpent, InvalidQuery, NotPublished, Refused
 from sulq.ledger import book
 from sulq.ledger.header import TableHeader
 
@@ -297,13 +297,24 @@ def test_accounts_are_one_to_4096_different_names(path, accounts):
     assert not path.exists()
 
 
-def test_without_create_nothing_is_made(path):
-    with pytest.raises(Refused, match="no ledger"):
-        publish(path, create=False)
-    assert not path.exists()
+def test_without_publish_nothing_is_made(path, state_directory):
+    with pytest.raises(NotPublished, match="'people' is not published"):
+        publish(path, publish=False, fingerprint="data")
+    assert not path.exists() and not list(state_directory.rglob("*"))
     publish(path).close()
-    with pytest.raises(Refused, match=r"no table 'firms'.*people"):
-        publish(path, name="firms", create=False)
+    before = sorted(state_directory.rglob("*")), path.read_bytes()
+    with pytest.raises(NotPublished, match=r"'firms'.*publish=True"):
+        publish(path, name="firms", publish=False, fingerprint="data")
+    assert (sorted(state_directory.rglob("*")), path.read_bytes()) == before
+
+
+def test_a_publication_that_was_killed_is_not_published(path):
+    """With key, anchor and an empty chain there, the table waits for its owner."""
+    book.open_book(path, 0.0, True).leave(wait=True)
+    with pytest.raises(NotPublished):
+        publish(path, publish=False)
+    publish(path).close()
+    publish(path, publish=False).close()
 
 
 def test_a_file_that_is_no_ledger_is_refused(path):

@@ -114,7 +114,7 @@ def served(
     """A server of `people`, and of further databases by name."""
     source = write_people(directory / "people.parquet")
     ledger = directory / "people.ledger"
-    with Database.open(source, SCHEMA, promise, ledger, name="people") as database:
+    with Database.open(source, SCHEMA, promise, ledger, name="people", publish=True) as database:
         database.grant("analyst", 40)
         database.grant("rival", 10)
         access, log = Access.open(), io.StringIO()

@@ -47,11 +47,7 @@ def main(directory: Path, *moments: str) -> None:
     with (
         where.listen() as listening,
         Database.open(
-            source,
-            SCHEMA,
-            PROMISE,
-            directory / "people.ledger",
-            name="people",
+            source, SCHEMA, PROMISE, directory / "people.ledger", name="people", publish=True
         ) as database,
     ):
         if not (directory / "token").exists():

@@ -29,7 +29,9 @@ def schema(most: int) -> Schema:
 def before(tmp_path: Path, state: Path) -> Database:
     source = write_people(tmp_path / "people.parquet", 1_000)
     promise = Promise(1, "1e-6", 100)
-    found = Database.open(source, schema(200_000), promise, tmp_path / "ledger", name="people")
+    found = Database.open(
+        source, schema(200_000), promise, tmp_path / "ledger", name="people", publish=True
+    )
     found.grant("ann", 40)
     return found
 

@@ -197,8 +197,12 @@ def test_two_tables_of_one_ledger_and_of_another(tmp_path, state):
     far = write_people(tmp_path / "far.parquet", 2_000)
     promise = Promise(1, "1e-6", 10)
     with (
-        Database.open(other, SCHEMA, promise, tmp_path / "people.ledger", name="town") as town,
-        Database.open(far, SCHEMA, promise, tmp_path / "far.ledger", name="far") as away,
+        Database.open(
+            other, SCHEMA, promise, tmp_path / "people.ledger", name="town", publish=True
+        ) as town,
+        Database.open(
+            far, SCHEMA, promise, tmp_path / "far.ledger", name="far", publish=True
+        ) as away,
         served(tmp_path, Settings(pacing=False), town=town, far=away) as server,
     ):
         owner = server.client("owner")

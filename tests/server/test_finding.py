@@ -36,7 +36,7 @@ def table(notes, promise=PROMISE, schema=SCHEMA, ledger=":memory:"):
     place = np.arange(ROWS)
     towns = np.where(place % 3 == 0, "a", "b")
     rows = pd.DataFrame({"age": place % 80, "note": notes, "town": towns})
-    return Database.open(rows, schema, promise, ledger, name="people")
+    return Database.open(rows, schema, promise, ledger, name="people", publish=True)
 
 
 @pytest.fixture

@@ -173,7 +173,9 @@ def test_a_token_is_for_one_published_table_not_for_its_name(server, tmp_path):
     other = tmp_path / "other"
     other.mkdir()
     source = write_people(other / "people.parquet", 500)
-    with Database.open(source, SCHEMA, PROMISE, other / "x.ledger", name="people") as database:
+    with Database.open(
+        source, SCHEMA, PROMISE, other / "x.ledger", name="people", publish=True
+    ) as database:
         token, _ = grants.give(
             database, "people", server.access, "dora", grants.Terms(role=Role.OWNER)
         )

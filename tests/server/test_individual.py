@@ -17,7 +17,9 @@ def test_nothing_is_refused_and_no_reply_tells_of_a_balance(tmp_path, state, mon
     monkeypatch.setattr(flow, "drawn", lambda laws: [0] * len(laws))
     source = write_people(tmp_path / "own.parquet", 500)
     with (
-        Database.open(source, SCHEMA, PROMISE, tmp_path / "own.ledger", individual=True) as db,
+        Database.open(
+            source, SCHEMA, PROMISE, tmp_path / "own.ledger", individual=True, publish=True
+        ) as db,
         served(tmp_path, Settings(pacing=False), own=db) as server,
     ):
         web, ages = server.client(), np.arange(500) * 7 % 90

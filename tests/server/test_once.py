@@ -73,7 +73,7 @@ def test_tables_of_one_name_in_two_ledgers_share_no_reply(server, tmp_path):
     other.mkdir()
     write_people(other / "people.parquet", 1_000)
     with Database.open(
-        other / "people.parquet", SCHEMA, PROMISE, other / "x.ledger", name="people"
+        other / "people.parquet", SCHEMA, PROMISE, other / "x.ledger", name="people", publish=True
     ) as database:
         second = create_app(
             Tables({"people": database}), server.access, settings=Settings(pacing=False)
@@ -221,6 +221,11 @@ def test_killed_between_charge_and_reply_a_retry_is_answered_and_charged_once(
     assert again.content == reply.content
     paid = Fraction(reply.json()["credits_exact"])
     with Database.open(
-        tmp_path / "people.parquet", SCHEMA, PROMISE, tmp_path / "people.ledger", name="people"
+        tmp_path / "people.parquet",
+        SCHEMA,
+        PROMISE,
+        tmp_path / "people.ledger",
+        name="people",
+        publish=True,
     ) as database:
         assert database.left_for("analyst") == 40 - paid < 40

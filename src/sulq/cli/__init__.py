@@ -23,6 +23,7 @@ from sulq.cli import (
     learn,
     owner,
     plan,
+    publish,
     replicas,
     same_people,
     sandbox,
@@ -57,6 +58,7 @@ def options(
 
 for role, commands in (
     ("Owner", owner),
+    ("Owner", publish),
     ("Owner", access),
     ("Owner", serve),
     ("Owner", changes),

@@ -63,7 +63,6 @@ def grant(
     """Give somebody a share of the lifetime budget and a token. The token is printed once."""
     from sulq.cli.opening import opened
     from sulq.errors import InvalidQuery
-    from sulq.ledger.inspection import is_published
     from sulq.server.access import Access
     from sulq.server.grants import give
     from sulq.server.presence import serving
@@ -75,23 +74,13 @@ def grant(
             f"want [TABLE] ANALYST CREDITS, or NAME --credits, got {' '.join(words)!r:.60}"
         )
     terms, name = _terms(said, role, days, rate), rest[0]
-    known = is_published(source.ledger_path, source.name)
-    if terms.credits is None and not known:  # a token publishes nothing
-        raise InvalidQuery(
-            f"{source.name} is not published yet: give an analyst a share first, [TABLE] ANALYST"
-            " CREDITS, or start `sulq serve`"
-        )
     found: dict[str, Any]
     if (server := serving(source.ledger_path)) is not None:
         body = {"name": name, "role": str(terms.role), **_changes(terms)}
         found = server.request("POST", f"{server.path(source.name)}/grants", body)
     else:
-        access = Access.open()
-        try:
-            with opened(source) as database:
-                token, line = give(database, source.name, access, name, terms)
-        finally:
-            access.close()
+        with opened(source) as database, closing(Access.open()) as access:
+            token, line = give(database, source.name, access, name, terms)
         found = {"token": token, "link": None, "role": str(terms.role), **line}
     if as_json:
         show_json({"analyst": found["name"], **found})

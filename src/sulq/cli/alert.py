@@ -153,7 +153,7 @@ def listed(
     from sulq.cli.far import asker, source_named
 
     source = source_named(policy, name, url, token_file, ca)
-    with asker(source, analyst, publish=False) as oracle:
+    with asker(source, analyst, prices=True) as oracle:
         records = [_record(each) for each in oracle.alerts()]
     if as_json:
         show_json({"table": source.name, "alerts": records})

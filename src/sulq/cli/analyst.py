@@ -99,7 +99,7 @@ def quote(
     as_json: Json = False,
 ) -> None:
     """What a question would cost and how exact it would be. Free: no row is read."""
-    from sulq.cli.far import asker, far_table, quoted_exactly, source_of
+    from sulq.cli.far import asker, far_table, is_out, not_out, quoted_exactly, source_of
     from sulq.cli.questions import check_terms, credits_of, edges_note, hinted, question
 
     check_terms(within, confidence, credits, rows)
@@ -123,16 +123,20 @@ def quote(
         with hinted(where, *rest):
             _show_exact_quote(source.name, quoted_exactly(source, asked), as_json)
         return
-    with asker(source, analyst, publish=False) as oracle, hinted(where, *rest):
+    with asker(source, analyst, prices=True) as oracle, hinted(where, *rest):
         found = oracle.quote(
             asked, within=within, confidence=confidence, credits=credits_of(credits), rows=rows
         )
     if as_json:
         show_json(
-            {**_quote_json(source.name, asked.kind, found, confidence), "note": _both(found, slip)}
+            {
+                **_quote_json(source.name, asked.kind, found, confidence),
+                "note": _both(found, slip),
+                "published": is_out(source),
+            }
         )
         return
-    show(facts(_quote_lines(found, confidence, _both(found, slip))))
+    show(facts([*_quote_lines(found, confidence, _both(found, slip)), *not_out(source)]))
 
 
 def _is_sql(words: list[str]) -> bool:

@@ -42,14 +42,11 @@ def audit(
     """
     from sulq.cli.opening import named, opened
     from sulq.database.replay import replay as run
-    from sulq.errors import InvalidQuery, Refused
-    from sulq.ledger.inspection import is_published
+    from sulq.errors import InvalidQuery
 
     if not replay:
         raise InvalidQuery("say --replay: every answer is computed again, and its noise tested")
     source = named(policy, name)
-    if not is_published(source.ledger_path, source.name):
-        raise Refused(f"{source.name} is not published yet: nothing was asked")
     with opened(source) as database, _progress() as told:
         found = run(database, told)
     if as_json:

@@ -55,7 +55,12 @@ def serve_demo(directory: Path, host: str, port: int | None, *, quiet: bool) -> 
         databases = {
             name: stack.enter_context(
                 Database.open(
-                    table.source_path, table.schema(), table.promise, table.ledger_path, name=name
+                    table.source_path,
+                    table.schema(),
+                    table.promise,
+                    table.ledger_path,
+                    name=name,
+                    publish=True,
                 )
             )
             for name, table in read_policy(directory / "sulq.toml").items()

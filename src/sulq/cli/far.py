@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from sulq.cli.opening import asked_of, companions, named, opened, quoting
 from sulq.cli.screen import at_the_end, credits_text, facts, show, show_json, table
 from sulq.errors import InvalidQuery
+from sulq.ledger.inspection import is_published
 from sulq.policy import TablePolicy
 
 if TYPE_CHECKING:
@@ -98,16 +99,28 @@ def source_named(
 
 @contextmanager
 def asker(
-    source: Source, analyst: str | None, *, publish: bool = True
+    source: Source, analyst: str | None, *, prices: bool = False
 ) -> Iterator[Database | Analyst | Remote]:
-    """What questions are put to; without `publish` looking leaves a table as it is."""
+    """What questions are put to; for `prices` alone the table need not be published."""
     if isinstance(source, FarTable):
         if analyst is not None:
             raise InvalidQuery("over --url the token says who asks; leave --as out")
         yield source.remote
         return
-    with companions(source), opened(source) if publish else quoting(source) as database:
+    with companions(source), quoting(source) if prices else opened(source) as database:
         yield database if analyst is None else database.as_analyst(analyst)
+
+
+def is_out(source: Source) -> bool:
+    """True if the table is published; a server serves no other."""
+    return isinstance(source, FarTable) or is_published(source.ledger_path, source.name)
+
+
+def not_out(source: Source) -> list[tuple[str, str]]:
+    """The line that marks the price of a table that is not published."""
+    return (
+        [] if is_out(source) else [("not published", f"`sulq publish {source.name}` comes first")]
+    )
 
 
 def quoted_exactly(source: Source, asked: object) -> ExactQuote | FarExactQuote:

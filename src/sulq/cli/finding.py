@@ -89,7 +89,7 @@ def keys(
         "most": most,
     }
     if quoted:
-        with asker(source, analyst, publish=False) as oracle, hinted(where):
+        with asker(source, analyst, prices=True) as oracle, hinted(where):
             price = oracle.quote_keys(rest[0], **terms)
         _show_quote(source.name, rest[0], price, as_json)
         return

@@ -141,7 +141,7 @@ def learn(
         asked = (features, _label(label, schema))
         keeping = _condition(where)
     if quote:
-        with asker(source, analyst, publish=False) as oracle:
+        with asker(source, analyst, prices=True) as oracle:
             found = learner.quote(oracle, *asked, where=keeping, rows=rows)
         _show_quote(source.name, algorithm, found, as_json)
         return
@@ -149,7 +149,7 @@ def learn(
     if receipts is not None:
         receipts.open("a").close()  # found out before the charge
     if cap is None and not yes:
-        with asker(source, analyst, publish=False) as oracle:
+        with asker(source, analyst, prices=True) as oracle:
             found = learner.quote(oracle, *asked, where=keeping, rows=rows)
         if not as_json:
             _show_quote(source.name, algorithm, found, as_json)

@@ -8,12 +8,14 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from sulq.cli.questions import FORMS, SYNONYMS, spelled
-from sulq.cli.screen import promise_text, talk
+from sulq.cli.screen import talk
 from sulq.database import Database
 from sulq.errors import InvalidQuery, Refused, UnsafeExactly
 from sulq.exact import Assumptions
+from sulq.ledger.book import MEMORY
 from sulq.ledger.inspection import inspect, is_published, is_there
 from sulq.ledger.places import place_name
+from sulq.ledger.publishing import not_published
 from sulq.policy import TablePolicy, read_policy
 from sulq.query.statistics import Statistic
 from sulq.schema.columns import Schema
@@ -57,19 +59,14 @@ def several(policy: Path, name: str | None) -> list[TablePolicy]:
 
 
 @contextmanager
-def opened(table: TablePolicy) -> Iterator[Database]:
-    """The table on its ledger; published if it never was. Grants of the policy are given once."""
+def opened(table: TablePolicy, *, publish: bool = False) -> Iterator[Database]:
+    """The table on its ledger; `NotPublished` if the ledger does not have it, unless told to
+    publish it. Grants of the policy are given once."""
     path = table.ledger_path
-    new = not is_published(path, table.name)
+    if not publish and str(path) != MEMORY and not is_published(path, table.name):
+        raise not_published(table.name, place_name(path))  # before the rows are opened
     menu = _menu(table)
-    _check_grants(table)
-    if new and menu:
-        with database_of(table, ":memory:") as trial:
-            trial.declare_exactly(*menu)  # refused before anything is published
-    with database_of(table, path) as database:
-        if new:
-            promised = promise_text(table.promise, table.unit)
-            talk(f"published {table.name}: {promised} (ledger {place_name(path)})")
+    with database_of(table, path, publish=publish) as database:
         if menu and database.declaration is None and database.ledger.closed is None:
             _declare(database, menu)
         now = database.statement().statement
@@ -80,13 +77,12 @@ def opened(table: TablePolicy) -> Iterator[Database]:
         yield database
 
 
-def _check_grants(table: TablePolicy) -> None:
-    """Refused before anything is published; later, what was revoked may be granted again."""
-    try:
-        table.check_grants()
-    except InvalidQuery:
-        if not is_published(table.ledger_path, table.name):
-            raise
+def try_out(table: TablePolicy) -> None:
+    """Raise what publishing the table would be refused for; publishes nothing."""
+    table.check_grants()
+    with database_of(table, MEMORY) as trial:
+        if menu := _menu(table):
+            trial.declare_exactly(*menu)
 
 
 @contextmanager
@@ -108,6 +104,7 @@ def database_of(
     promise: Promise | None = None,
     *,
     grown_from: bool | str = False,
+    publish: bool = False,
 ) -> Database:
     """The table on that ledger, by the policy unless told otherwise; nothing is granted."""
     facts = table.exact
@@ -125,6 +122,7 @@ def database_of(
         individual=table.individual,
         grown_from=grown_from,
         version_budget=table.version_budget,
+        publish=publish,
     )
 
 
@@ -138,7 +136,7 @@ def exact_outlook(table: TablePolicy) -> dict[str, object]:
             with opened(table) as database:
                 said = _exactly_said(database, menu)
         else:
-            with database_of(table, ":memory:") as trial:
+            with database_of(table, MEMORY) as trial:
                 if menu:
                     trial.declare_exactly(*menu)
                 said = _exactly_said(trial, menu)
@@ -173,20 +171,23 @@ def _menu(table: TablePolicy) -> list[list[Statistic]]:
 
 @contextmanager
 def quoting(table: TablePolicy) -> Iterator[Database]:
-    """The table for questions about prices: looking publishes nothing."""
+    """The table for questions about prices; one that is not published is tried in memory."""
     if is_published(table.ledger_path, table.name):
         with opened(table) as database:
             yield database
         return
     try:
-        found = database_of(table, ":memory:")
+        found = database_of(table, MEMORY)
     except Refused as error:
         raise Refused(
             f"{error}; this data was published with another ledger than"
             f" {place_name(table.ledger_path)}"
         ) from None
     with found as database:
-        talk(f"{table.name} is not published yet; the first `sulq ask` publishes it")
+        talk(
+            f"{table.name} is not published: this is what its policy would cost; nothing can be"
+            f" asked before `sulq publish {table.name}`"
+        )
         if menu := _menu(table):
             database.declare_exactly(*menu)
         yield database

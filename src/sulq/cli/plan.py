@@ -102,7 +102,7 @@ def plan(
     if receipts is not None:
         receipts.open("a").close()  # found out before the charge
     with ExitStack() as told:
-        with asker(source, analyst, publish=yes) as oracle:
+        with asker(source, analyst, prices=not yes) as oracle:
             found = oracle.plan(
                 asked,
                 credits=credits_of(credits),

@@ -42,4 +42,5 @@ def sandbox(
         show_json({"policy": made, "rows": rows, "table": table.name})
         return
     talk(f"{rows:,} made-up rows of {table.name} in {directory}; every row is marked sulq_dummy")
+    print(f"sulq publish {table.name} --yes --policy {made}")
     print(f"sulq ask {table.name} count --policy {made}")

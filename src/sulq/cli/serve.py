@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import webbrowser
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -62,7 +62,10 @@ def serve(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Serve every table of the policy over HTTP, until Ctrl-C. Prints a one-time link."""
+    """Serve every published table of the policy over HTTP, until Ctrl-C. Prints a one-time link.
+
+    What is not published is listed; the console's Publish page publishes a new table.
+    """
     from sulq.cli.serving import Where
 
     where = Where(host, port, tls_cert, tls_key)
@@ -101,8 +104,10 @@ def run(
 ) -> None:
     """Listen, open the tables, serve, close the tables."""
     from sulq.cli.opening import opened
+    from sulq.cli.publish import published
     from sulq.cli.serving import serve_tables
     from sulq.database import Database
+    from sulq.ledger.inspection import is_published
     from sulq.server.address import public_url as checked_url
     from sulq.server.app import Settings
     from sulq.server.logs import Log
@@ -112,18 +117,29 @@ def run(
     settings = Settings(pacing=pacing, delay=delay, public_url=checked_url(public))
     with where.listen() as listening, ExitStack() as stack:
 
-        def published(table: TablePolicy) -> Database:
-            return charging_for_time(stack.enter_context(opened(table)), settings)
+        def held(table: AbstractContextManager[Database]) -> Database:
+            return charging_for_time(stack.enter_context(table), settings)
 
-        talk(f"opening {', '.join(table.name for table in policies)}")
-        tables = Tables({table.name: published(table) for table in policies}, published, policy)
+        out = [table for table in policies if is_published(table.ledger_path, table.name)]
+        names, waiting = [table.name for table in out], [t.name for t in policies if t not in out]
+        for name in waiting:
+            talk(f"{name} is not published, so not served: `sulq publish {name}`")
+        if out:
+            talk(f"opening {', '.join(names)}")
+        tables = Tables(
+            {table.name: held(opened(table)) for table in out},
+            lambda table: held(published(table)),
+            policy,
+            waiting,
+        )
 
         def told(now: Started) -> None:
             if as_json:
-                names = [table.name for table in policies]
-                show_json({"address": now.address, "link": now.link, "tables": names})
+                served = {"tables": names, "not_published": waiting}
+                show_json({"address": now.address, "link": now.link, **served})
             else:
-                print(f"serving {', '.join(table.name for table in policies)} at {now.address}")
+                what = ", ".join(names) or "no table yet (the console publishes one)"
+                print(f"serving {what} at {now.address}")
                 print(f"owner's console, once within 10 minutes: {now.link}")
                 print("stop with Ctrl-C")
             sys.stdout.flush()
@@ -170,11 +186,14 @@ def chosen_tables(file: Path | None, policy: Path) -> list[TablePolicy]:
     if file is not None and policy == POLICY:
         policy = file.parent / POLICY
     if not policy.is_file():
+        if policy.exists() or not policy.absolute().parent.is_dir():
+            raise InvalidQuery(f"{policy} is no policy, and none can be written there; name a file")
         what = "FILE" if file is None else str(file)
-        raise InvalidQuery(
-            f"there is no policy {policy}: it says what is public and what is promised. Write one"
-            f" with `sulq init {what} --output {policy}`, review it with `sulq check`, then serve"
+        talk(
+            f"there is no policy {policy} yet: publish a file in the console, or with `sulq init"
+            f" {what} --output {policy}`, `sulq check` and `sulq publish`"
         )
+        return []
     tables = list(read_policy(policy).values())
     if file is not None:
         mine = [table for table in tables if Path(table.source_path).resolve() == file.resolve()]

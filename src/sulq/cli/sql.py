@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from sulq.cli.far import FarTable, Source, asker
+from sulq.cli.far import FarTable, Source, asker, is_out, not_out
 from sulq.cli.questions import hinted
 from sulq.cli.screen import (
     charging,
@@ -27,6 +27,7 @@ from sulq.cli.screen import (
 from sulq.cli.spelling import typed
 from sulq.errors import InvalidQuery
 from sulq.policy import read_policy
+from sulq.sql.envelope import explains
 from sulq.sql.estimates import Estimate
 from sulq.sql.result import Result
 from sulq.sql.run import SqlQuote, ask_sql, quote_sql
@@ -62,10 +63,10 @@ def quote_statement(
     _check_unused(unused)
     source, text = _source(policy, words)
     read = _lookups(lookups)
-    with asker(source, analyst, publish=False) as oracle, hinted(text):
+    with asker(source, analyst, prices=True) as oracle, hinted(text):
         found = quote_sql(oracle, text, table=source.name, lookups=read, **terms)
     if as_json:
-        show_json(_quote_json(source.name, found))
+        show_json(_quote_json(source.name, found) | {"published": is_out(source)})
         return
     for line in found.explain().split("\n"):
         if line.startswith("question"):
@@ -80,7 +81,8 @@ def quote_statement(
     notes = [("note", typed(note)) for note in found.notes]
     level = (f"{percent(found.confidence)} bars", "")
     cost = ("cost", credits_text(found.credits))
-    show(facts([cost, *([level] if bars else []), *bars, *notes, ("left after", left)]))
+    last = [("left after", left), *not_out(source)]
+    show(facts([cost, *([level] if bars else []), *bars, *notes, *last]))
 
 
 def _quote_json(name: str, found: SqlQuote) -> dict[str, Any]:
@@ -114,7 +116,7 @@ def ask_statement(
     if receipts is not None:
         receipts.open("a").close()  # found out before the charge
     with ExitStack() as told:
-        with asker(source, analyst) as oracle:
+        with asker(source, analyst, prices=explains(text)) as oracle:
             with charging(), hinted(text):
                 found = ask_sql(oracle, text, table=source.name, lookups=read, **terms)
             told.enter_context(stored(found.credits))

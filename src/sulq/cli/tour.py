@@ -95,7 +95,12 @@ def tour(directory: Path, people: int, *, quiet: bool = False) -> list[dict[str,
         demo = _opening(stage, directory, people)
         source = demo.people
         with Database.open(
-            source.source_path, source.schema(), source.promise, source.ledger_path, name="people"
+            source.source_path,
+            source.schema(),
+            source.promise,
+            source.ledger_path,
+            name="people",
+            publish=True,
         ) as database:
             _published(stage, database)
             _public(stage, database)
@@ -332,6 +337,7 @@ def _next(stage: Stage, demo: Demo) -> None:
         *_reach_sulq(),
         f"cd {demo.directory} && export SULQ_STATE=$PWD/state",
         "sulq check town",
+        "sulq publish town",
         'sulq quote town mean income --where "age BETWEEN 30 AND 40" --within 500',
         "sulq ask town quantiles bmi --shares 0.25,0.5,0.75",
         "sulq ask town histogram region,smoker",

@@ -99,8 +99,13 @@ class Database:
         population: Population | None = None,
         grown_from: bool | str = False,
         version_budget: Credits | None = None,
+        publish: bool = False,
     ) -> Database:
-        """Publish a table, or open it again on the ledger that has its history.
+        """Open a table on the ledger that has its history.
+
+        `publish=True` publishes it if the ledger does not have it: columns, bounds and promise are
+        fixed from then on. It is needed once, not for a ledger in memory, and changes nothing on a
+        published table. Without it an unpublished table raises `NotPublished` and nothing is made.
 
         `source` is a Parquet or CSV file, a pandas, polars or Arrow table, an address of PostgreSQL
         or Spark, or a `Remote` file (docs/guides/remote.md). `exactly` turns
@@ -117,7 +122,7 @@ class Database:
             promise,
             ledger,
             name,
-            Options(exactly, individual, population, grown_from, version_budget),
+            Options(exactly, individual, population, grown_from, version_budget, publish),
         )
         found = cls(table.schema, promise, table.engine, table.ledger, table.terms, exactly)
         found._source = readable_again(source)

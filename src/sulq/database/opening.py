@@ -34,6 +34,7 @@ class Options:
     population: Population | None = None
     grown_from: bool | str = False  # the rows are new ones; text says why
     version_budget: Numeric | None = None  # credits that this version of the data may spend
+    publish: bool = False  # if the ledger does not have the table
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +55,7 @@ def open_table(
     name: str | None,
     options: Options,
 ) -> Opened:
-    """Publish a table, or open it again on the ledger that has its history."""
+    """Open a table on the ledger that has its history; publish it if that is wished."""
     if not isinstance(schema, Schema) or not isinstance(promise, Promise):
         raise InvalidQuery("open takes a source, a Schema, a Promise and a ledger")
     exactly, individual = options.exactly, options.individual
@@ -90,6 +91,7 @@ def open_table(
             fingerprint=engine.fingerprint(),
             member=member,
             budget=budget,
+            publish=options.publish,
         )
         note_size(journal, promise, engine)
     except BaseException:

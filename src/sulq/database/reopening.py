@@ -37,7 +37,6 @@ def reopen(database: Database) -> None:
         cap=header.cap,
         fingerprint=engine.fingerprint(),
         wait=1.0,
-        create=False,
     )
     terms, assumed = database.calibration, database._exactly.assumptions
     database._recall = Recall(schema, promise.neighbours, engine, journal, terms)

@@ -255,6 +255,11 @@ def path_home(where: str) -> Path:
     return private_path("paths", named(where))
 
 
+def is_known(path: str | Path) -> bool:
+    """True if the state directory remembers a ledger at this place, there or lost."""
+    return read_private(path_home(place_name(path)) / "ledger") is not None
+
+
 def _open(where: str, wait: float, create: bool) -> Book:
     deadline = time.monotonic() + wait
     home = private_directory("paths", named(where))

@@ -17,16 +17,17 @@ from sulq.accounting.losses import Loss
 from sulq.errors import Refused
 from sulq.ledger import answers, changing, events, steps
 from sulq.ledger.admission import Desk
-from sulq.ledger.book import MEMORY, Book, open_book
+from sulq.ledger.book import MEMORY, Book, is_known, open_book
 from sulq.ledger.budgets import ended
 from sulq.ledger.changes import Amendment, Ended, Outside, check_reason, outgrown, stale, unfinished
 from sulq.ledger.charges import group
 from sulq.ledger.entries import Ask, Entry, Grant, Priced
 from sulq.ledger.header import TableHeader
+from sulq.ledger.inspection import is_there
 from sulq.ledger.limits import TEXT, check_loss, check_text, check_texts
-from sulq.ledger.places import is_shared, what_lies_at
+from sulq.ledger.places import is_shared, place_name, what_lies_at
 from sulq.ledger.population import Member
-from sulq.ledger.publishing import note_if_closed, note_population, published
+from sulq.ledger.publishing import not_published, note_if_closed, note_population, published
 from sulq.ledger.receipts import Proof, Receipt, receipt_body, sign_receipt
 from sulq.ledger.register import check_data, register_data
 from sulq.ledger.reservations import NOTHING
@@ -62,21 +63,29 @@ class Journal:
         cap: Loss,
         fingerprint: str | None,
         wait: float = 5.0,
-        create: bool = True,
+        publish: bool = False,
         member: Member | None = None,
         budget: int | None = None,
     ) -> Journal:
-        """Publish the table, or reopen it if ledger, anchor, header and data are unchanged."""
+        """Reopen a table if ledger, anchor, header and data are unchanged.
+
+        With `publish` a table that the ledger does not have is published, and the ledger made if
+        there is none. Without it nothing is made, and `NotPublished` is raised. A ledger in memory
+        has no table before, so it always publishes.
+        """
+        publish = publish or str(path) == MEMORY
         version = secrets.token_hex(16)
         wanted = TableHeader(name, version, dict(facts), tuple(accounts), cap, member, budget)
         if str(path) == MEMORY or what_lies_at(path) is None:
             check_data(fingerprint, None, name)
-        book = (open_shared if is_shared(path) else open_book)(path, wait, create)
+        if not publish and not is_known(path) and not is_there(path):
+            raise not_published(name, place_name(path))
+        book = (open_shared if is_shared(path) else open_book)(path, wait, publish)
         try:
             if str(path) != MEMORY:
                 check_data(fingerprint, book.history.ledger, name)
             stamp = book.stamp(name, fingerprint)
-            generation = book.submit(lambda: published(book, wanted, create, stamp))
+            generation = book.submit(lambda: published(book, wanted, publish, stamp))
             steps.on_step("published")
             if str(path) != MEMORY:
                 known = book.read(lambda: book.history.tables[name].data_version)

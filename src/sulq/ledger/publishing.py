@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sulq.errors import Refused
+from sulq.errors import NotPublished, Refused
 from sulq.ledger.admission import Desk
 from sulq.ledger.book import Book
 from sulq.ledger.header import TableHeader
@@ -10,9 +10,12 @@ from sulq.ledger.register import note_closed, note_pooled, was_closed, was_poole
 from sulq.ledger.table import LOST, Table
 
 
-def published(book: Book, wanted: TableHeader, create: bool, stamp: str | None = None) -> int:
-    """The table's generation, on the writer's thread; `Refused` if it has other facts. `stamp` is
-    what replicas compare of its content."""
+def published(book: Book, wanted: TableHeader, publish: bool, stamp: str | None = None) -> int:
+    """The table's generation, on the writer's thread; `Refused` if it has other facts.
+
+    The only place where a table comes into a ledger, and only with `publish`. `stamp` is what
+    replicas compare of its content.
+    """
     _end_left_open(book)
     table = book.history.tables.get(wanted.name)
     if table is not None:
@@ -23,16 +26,25 @@ def published(book: Book, wanted: TableHeader, create: bool, stamp: str | None =
                 " changed, or this replica reads other data; every replica must read the same"
             )
         return table.generation
-    if not create:
-        raise _no_table(book, wanted.name)
     if was_published(book.history.ledger, wanted.name):
         raise Refused(
             f"table {wanted.name!r} was published before, and the ledger has lost all its events; "
             "restore a newer backup: without it everything of this table counts as spent"
         )
+    if not publish:
+        raise not_published(wanted.name, book.file if isinstance(book.file, str) else book.place)
     _check_population(book, wanted)
     book.add(wanted.to_body() | ({} if stamp is None else {"stamp": stamp}))
     return 0
+
+
+def not_published(table: str, where: str | None) -> NotPublished:
+    """The refusal for a table that the ledger at `where` does not have; names the way out."""
+    place = "" if where is None else f" (ledger {where})"
+    return NotPublished(
+        f"table {table!r} is not published{place}; its owner publishes it once, with"
+        f" `sulq publish {table}`, or in Python with Database.open(..., publish=True)"
+    )
 
 
 def known_table(book: Book, name: str) -> Table:

@@ -128,7 +128,7 @@ async def checked(request: Request, number: Number, caller: Owner) -> dict[str, 
         draft, home = DRAFTS.load(number), home_of(tables, caller)
         states = {column.name: state_of(column) for column in draft.columns}
         return {
-            "faults": faults(draft, home, tables.names()),
+            "faults": faults(draft, home, tables.taken()),
             "columns": {name: [state.word, state.said] for name, state in states.items()},
             "policy": draft_text(draft, home),
         }
@@ -166,7 +166,7 @@ async def rehearse(request: Request, number: Number, caller: Owner) -> dict[str,
 
     def work() -> dict[str, Any]:
         draft, home = DRAFTS.load(number), home_of(tables, caller)
-        lines = rehearsed(published_policy(draft, home, tables.names()))
+        lines = rehearsed(published_policy(draft, home, tables.taken()))
         DRAFTS.save(number, draft.model_copy(update={"rehearsed": True}))
         return {"questions": lines}
 
@@ -184,7 +184,7 @@ async def publish(request: Request, number: Number, body: Ticks, caller: Owner) 
 
     def one() -> dict[str, Any]:
         draft, home = DRAFTS.load(number), home_of(tables, caller)
-        policy = published_policy(draft, home, tables.names())
+        policy = published_policy(draft, home, tables.taken())
         if tables.policy is None or tables.publish is None:
             raise Refused("this server publishes no tables")
         text = draft_text(draft, home)

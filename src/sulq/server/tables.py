@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from sulq.database import Database
@@ -19,16 +19,22 @@ class Tables:
         databases: Mapping[str, Database],
         publish: Callable[[TablePolicy], Database] | None = None,
         policy: Path | None = None,
+        waiting: Sequence[str] = (),
     ) -> None:
-        """`publish` opens a new table, which is then written into the file `policy`."""
+        """`publish` publishes and opens a new table, which is then written into the file `policy`;
+        `waiting` are tables which that file declares and nobody has published."""
         self._databases = dict(databases)
         self._lock = threading.Lock()
-        self.publish, self.policy = publish, policy
+        self.publish, self.policy, self.waiting = publish, policy, tuple(waiting)
         self.on_change: Callable[[], None] | None = None
 
     def names(self) -> list[str]:
         with self._lock:
             return sorted(self._databases)
+
+    def taken(self) -> list[str]:
+        """Names that no new table may have: of tables served, and of those declared."""
+        return sorted({*self.names(), *self.waiting})
 
     def __getitem__(self, name: str) -> Database:
         with self._lock:

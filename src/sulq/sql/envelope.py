@@ -32,6 +32,11 @@ class Envelope:
     spans: dict[str, tuple[int, int]] = field(default_factory=dict)  # of OPTIONS and of WITHIN
 
 
+def explains(text: str) -> bool:
+    """True if a statement asks for its plan and price, not for an answer."""
+    return _EXPLAIN.match(text) is not None
+
+
 def opened(text: str) -> Envelope:
     """Read the envelope of one statement and parse what is in it."""
     explain = isinstance(text, str) and _EXPLAIN.match(text)

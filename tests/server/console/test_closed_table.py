@@ -27,7 +27,9 @@ def test_closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = pd.DataFrame({"a": [True, False] * 50, "b": [True, True, False, False] * 25})
     access = Access.open(tmp_path / "access.sqlite")
     schema, promise = Schema(Flag("a"), Flag("b")), Promise(1, "1e-6", queries=1)
-    with Database.open(rows, schema, promise, tmp_path / "ledger", name="t") as database:
+    with Database.open(
+        rows, schema, promise, tmp_path / "ledger", name="t", publish=True
+    ) as database:
         app = create_app(Tables({"t": database}), access, settings=Settings(pacing=False))
         service = app.state.service
         assert head_view(service, OWNER, "t", "ask").state == "Open"
@@ -51,7 +53,9 @@ def test_closed_by_the_owner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     rows = pd.DataFrame({"a": [True, False] * 50})
     access = Access.open(tmp_path / "access.sqlite")
     schema, promise = Schema(Flag("a")), Promise(1, "1e-6", queries=10)
-    with Database.open(rows, schema, promise, tmp_path / "ledger", name="t") as database:
+    with Database.open(
+        rows, schema, promise, tmp_path / "ledger", name="t", publish=True
+    ) as database:
         app = create_app(Tables({"t": database}), access, settings=Settings(pacing=False))
         service = app.state.service
         assert "Ask a question" in rendered("table.html", table_view(service, OWNER, "t"))

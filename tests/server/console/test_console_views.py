@@ -57,7 +57,9 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     monkey = pytest.MonkeyPatch()
     monkey.setenv("SULQ_STATE", str(place / "state"))
     access = Access.open(place / "access.sqlite")
-    with Database.open(rows, SCHEMA, PROMISE, place / "ledger", name="admissions") as database:
+    with Database.open(
+        rows, SCHEMA, PROMISE, place / "ledger", name="admissions", publish=True
+    ) as database:
         database.grant("epi", 40)
         app = create_app(Tables({"admissions": database}), access, settings=Settings(pacing=False))
         yield app.state.service

@@ -112,7 +112,7 @@ def house(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[House]:
 
         def publish(policy: Any) -> Database:
             made = Database.open(policy.source_path, policy.schema(), policy.promise,
-                                 policy.ledger_path, name=policy.name)  # fmt: skip
+                                 policy.ledger_path, name=policy.name, publish=True)  # fmt: skip
             return stack.enter_context(made)
 
         tables = Tables({}, publish, home / "sulq.toml")

@@ -46,7 +46,12 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
         patch.setenv("SULQ_STATE", str(place / "state"))
         access = Access.open(place / "access.sqlite")
         with Database.open(
-            rows, SCHEMA, Promise(1, "1e-6", queries=1000), place / "ledger", name="visits"
+            rows,
+            SCHEMA,
+            Promise(1, "1e-6", queries=1000),
+            place / "ledger",
+            name="visits",
+            publish=True,
         ) as database:
             app = create_app(Tables({"visits": database}), access, settings=Settings(pacing=False))
             yield app.state.service

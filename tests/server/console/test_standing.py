@@ -42,7 +42,9 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
         def opened(name: str, book: str, **more: Any) -> Database:
             promise = more.pop("promise", PROMISE)
             rows = frame(400, seed=len(name) + ord(name[0]))  # each table has rows of its own
-            found = Database.open(rows, SCHEMA, promise, place / book, name=name, **more)
+            found = Database.open(
+                rows, SCHEMA, promise, place / book, name=name, **more, publish=True
+            )
             return stack.enter_context(found)
 
         joint = opened("joint", "town", population=TOWN)

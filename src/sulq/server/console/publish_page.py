@@ -90,6 +90,8 @@ class PublishView:
     steps: tuple[tuple[str, str, str, int], ...]
     sources: tuple[str, ...]
     drafts: tuple[tuple[str, str, str], ...]
+    waiting: tuple[str, ...]
+    """Tables of the policy that are not published."""
     can: bool
     draft: Draft
     columns: tuple[ColumnRow, ...]
@@ -138,7 +140,7 @@ def publish_view(
     step = step if number and step in dict(STEPS) else "source"
     order = [name for name, _ in STEPS]
     at = order.index(step)
-    missing = tuple(faults(draft, home, tables.names())) if home is not None else ()
+    missing = tuple(faults(draft, home, tables.taken())) if home is not None else ()
     side = side_view(draft, home, step) if home is not None else None
     return PublishView(
         table=table,
@@ -151,6 +153,7 @@ def publish_view(
         ),
         sources=tuple(sources(place)) if can else (),
         drafts=tuple((n, d.name, d.source) for n, d in DRAFTS.listed() if can and not number),
+        waiting=tables.waiting if can and not number else (),
         can=can,
         draft=draft,
         columns=tuple(_row(i, column) for i, column in enumerate(draft.columns)),

@@ -1,0 +1,141 @@
+"""`sulq publish`: the one command that publishes a table, after its owner has read what that means.
+
+The wizard's last button goes through `published` here too, so both ask `advice` first.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from sulq.cli.options import TableName
+from sulq.cli.screen import POLICY, Json, Policy, guarded, promise_text, show_json, talk
+
+if TYPE_CHECKING:
+    from sulq.database import Database
+    from sulq.policy import TablePolicy
+
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Show everything; publish nothing.")]
+Yes = Annotated[bool, typer.Option("--yes", help="Publish without asking for the table's name.")]
+FOR_GOOD = "From then on columns, bounds and promise are fixed, and what is spent stays spent."
+
+
+def register(app: typer.Typer, role: str) -> None:
+    app.command(rich_help_panel=role)(publish)
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """What an owner reads before publishing: `lines` to show, `problems` that stop it."""
+
+    lines: tuple[str, ...] = ()
+    problems: tuple[str, ...] = ()
+
+
+def advice(table: TablePolicy) -> Advice:
+    """Look at a table that is to be published. May read rows: for the owner's eyes only."""
+    problems = tuple(f"{name} {why}" for name, why in table.unready.items())
+    return Advice((), problems)
+
+
+@contextmanager
+def published(table: TablePolicy) -> Iterator[Database]:
+    """Publish a table and open it; `Refused` if its advice has problems."""
+    from sulq.cli.opening import try_out
+    from sulq.errors import Refused
+
+    if problems := advice(table).problems:
+        raise Refused(f"{table.name} cannot be published yet: {'; '.join(problems)}")
+    try_out(table)
+    with _now_published(table) as database:
+        yield database
+
+
+@contextmanager
+def _now_published(table: TablePolicy) -> Iterator[Database]:
+    from sulq.cli.opening import opened
+    from sulq.ledger.places import place_name
+
+    with opened(table, publish=True) as database:
+        promised = promise_text(table.promise, table.unit)
+        talk(f"published {table.name}: {promised} (ledger {place_name(table.ledger_path)})")
+        yield database
+
+
+@guarded
+def publish(
+    name: TableName = None,
+    dry_run: DryRun = False,
+    yes: Yes = False,
+    policy: Policy = POLICY,
+    as_json: Json = False,
+) -> None:
+    """Publish a table for good. Shows what that means, then asks for the table's name."""
+    from sulq.cli.opening import exact_outlook, named, try_out
+    from sulq.cli.review import review
+    from sulq.errors import Refused
+    from sulq.ledger.inspection import is_published
+    from sulq.ledger.places import place_name
+
+    source = named(policy, name)
+    if source.ledger == ":memory:":
+        raise Refused(
+            f"[{source.name}] has its ledger in memory, which forgets what was spent; give it a"
+            f" file, such as ledger = '{source.name}.ledger'"
+        )
+    where = place_name(source.ledger_path)
+    if is_published(source.ledger_path, source.name):
+        if as_json:
+            show_json({"table": source.name, "published": True, "new": False})
+        talk(f"{source.name} is published already (ledger {where}); nothing was changed")
+        return
+    looked = review(source)
+    told = advice(source)
+    exact = exact_outlook(source) if not told.problems else {}
+    if not as_json:
+        looked.show()
+        for line in told.lines:
+            print(line)
+        if "text" in exact:
+            print(f"exact release: {exact['text']}")
+    if told.problems or exact.get("certified") is False:
+        if as_json:
+            show_json({"table": source.name, "published": False, "problems": told.problems})
+        for problem in told.problems:
+            talk(f"problem: {problem}")
+        talk(f"{source.name} was not published")
+        raise typer.Exit(2)
+    try_out(source)  # refused before anything is asked
+    if dry_run:
+        if as_json:
+            show_json({"table": source.name, "published": False, "problems": []})
+        talk("dry run: nothing was published; without --dry-run this would have been")
+        return
+    _confirm(source.name, yes)
+    with _now_published(source) as database:
+        head = database.statement().statement.head
+    if as_json:
+        show_json({"table": source.name, "published": True, "new": True, "head": head})
+        return
+    talk(f"next: `sulq grant {source.name} NAME CREDITS`, `sulq serve`, or `sulq ask`")
+
+
+def _confirm(name: str, yes: bool) -> None:
+    """Ask for the table's name on a terminal; elsewhere `InvalidQuery` without `--yes`."""
+    from sulq.errors import InvalidQuery
+
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise InvalidQuery(
+            "publishing cannot be undone, and there is no terminal to ask on: look with --dry-run,"
+            " then add --yes; nothing was published"
+        )
+    talk(f"Publishing cannot be undone. {FOR_GOOD}")
+    if typer.prompt(f"Type the table's name ({name}) to publish it", err=True).strip() != name:
+        raise InvalidQuery(f"that was not {name!r}; nothing was published")
