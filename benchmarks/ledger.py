@@ -93,7 +93,13 @@ def per_second(callers: int, act: Callable[[str], object]) -> float:
 @contextmanager
 def journal(directory: Path) -> Iterator[Journal]:
     opened = Journal.open(
-        directory / "ledger", name="people", facts={}, accounts=("",), cap=ENDLESS, fingerprint=None
+        directory / "ledger",
+        name="people",
+        facts={},
+        accounts=("",),
+        cap=ENDLESS,
+        fingerprint=None,
+        publish=True,
     )
     try:
         yield opened

@@ -63,7 +63,13 @@ def _ledger_alone(server: PostgresServer, home: Path) -> Line:
             ("postgres", server.url() + "&ledger=bare"),
         ):
             opened = Journal.open(
-                place, name="people", facts={}, accounts=("",), cap=ENDLESS, fingerprint=None
+                place,
+                name="people",
+                facts={},
+                accounts=("",),
+                cap=ENDLESS,
+                fingerprint=None,
+                publish=True,
             )
             for callers in (1, 64):
                 found[f"{name}, {callers}"] = per_second(callers, lambda one: ask(opened, one))  # noqa: B023

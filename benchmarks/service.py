@@ -86,6 +86,8 @@ def serving(home: Path, *words: str) -> Iterator[tuple[subprocess.Popen[str], st
     command = [sys.executable, "-m", "sulq", "serve", "--port", "0", "--json", *words]
     source = str(Path(__file__).parents[1] / "src")
     environment = os.environ | {"SULQ_STATE": str(home / "state"), "PYTHONPATH": source}
+    publish = [sys.executable, "-m", "sulq", "publish", "people", "--yes"]
+    subprocess.run(publish, cwd=home, env=environment, capture_output=True, check=True)
     with (home / "log").open("a") as log:
         process = subprocess.Popen(
             command, cwd=home, stdout=subprocess.PIPE, stderr=log, text=True, env=environment

@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,11 +37,15 @@ def environment(home: Path, **more: str) -> dict[str, str]:
     return os.environ | {"SULQ_STATE": str(home / "state"), "PYTHONPATH": path, **more}
 
 
-def published(home: Path, rows: int = 2_000) -> Path:
-    """A directory with a table and its policy."""
+def published(
+    home: Path, rows: int = 2_000, write: Callable[[Path, int], object] = write_people
+) -> Path:
+    """A directory with a table, its policy and its ledger."""
     home.mkdir(exist_ok=True)
-    write_people(home / "people.parquet", rows)
+    write(home / "people.parquet", rows)
     (home / "sulq.toml").write_text(POLICY)
+    command = [sys.executable, "-m", "sulq", "publish", "people", "--yes"]
+    subprocess.run(command, cwd=home, env=environment(home), capture_output=True, check=True)
     return home
 
 

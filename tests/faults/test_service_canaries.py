@@ -16,14 +16,14 @@ TEXT, NUMBER, PERSON = "canary-5d1c9e", "7391827", "8826401937"
 MARKS = [mark.encode() for mark in (TEXT, NUMBER, PERSON)]
 
 
-def marked(path: Path) -> None:
+def marked(path: Path, rows: int) -> None:
     """Marks in a declared category, a declared number, an undeclared text and an id."""
     duckdb.sql(
         f"SELECT {PERSON}::BIGINT + i AS person_id, i % 90 AS age,"
         f" CASE WHEN i % 3 = 0 THEN {NUMBER}.25 ELSE i % 90000 END AS income,"
         " i % 4 = 0 AS smoker,"
         f" CASE WHEN i % 5 = 0 THEN '{TEXT}-region' ELSE 'North' END AS region,"
-        f" '{TEXT}-' || i AS note FROM range(500) AS t(i)"
+        f" '{TEXT}-' || i AS note FROM range({rows}) AS t(i)"
     ).write_parquet(str(path))
 
 
@@ -71,8 +71,7 @@ def everything(server: Process) -> list[httpx.Response]:
 
 
 def test_marks_of_rows_appear_nowhere(tmp_path):
-    home = published(tmp_path / "home")
-    marked(home / "people.parquet")
+    home = published(tmp_path / "home", 500, marked)
     temporary = home / "tmp"
     temporary.mkdir()
     more = {"PYTHONFAULTHANDLER": "1", "TMPDIR": str(temporary)}

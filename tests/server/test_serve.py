@@ -54,6 +54,15 @@ def sulq(home: Path, *words: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.fixture
+def published(home):
+    """The same, with both tables published."""
+    for name in ("people", "town"):
+        found = sulq(home, "publish", name, "--yes")
+        assert found.returncode == 0, found.stderr
+    return home
+
+
 @contextmanager
 def running(home: Path, *words: str) -> Iterator[tuple[subprocess.Popen[str], dict[str, object]]]:
     command = [sys.executable, "-m", "sulq", "serve", "--port", "0", "--json", *words]
@@ -70,7 +79,7 @@ def running(home: Path, *words: str) -> Iterator[tuple[subprocess.Popen[str], di
                 process.kill()
 
 
-def test_serve_answers_refuses_a_second_one_and_stops_cleanly(home):
+def test_serve_answers_refuses_a_second_one_and_stops_cleanly(home, published):
     with running(home, "--no-pacing") as (process, told):
         url, link = str(told["address"]), str(told["link"])
         assert told["tables"] == ["people", "town"]
@@ -107,13 +116,50 @@ def test_serve_answers_refuses_a_second_one_and_stops_cleanly(home):
         assert process.wait(30) == 0
 
 
-def test_a_file_is_served_by_the_policy_beside_it(home, tmp_path):
+def test_a_file_is_served_by_the_policy_beside_it(home, published, tmp_path):
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     with running(elsewhere, str(home / "people.parquet")) as (process, told):
         assert told["tables"] == ["people"]
         process.send_signal(signal.SIGINT)
         assert process.wait(30) == 0
+
+
+def test_what_is_not_published_is_listed_and_not_served(home):
+    assert sulq(home, "publish", "town", "--yes").returncode == 0
+    with running(home, "--no-pacing") as (_, told), entered(told) as owner:
+        assert (told["tables"], told["not_published"]) == (["town"], ["people"])
+        assert owner.get("/v1/tables/people/schema").status_code == 404
+        page = owner.get("/console/town/publish").text
+        assert "sulq publish people" in page and "sulq publish town" not in page
+        begun = owner.post("/v1/drafts", json={"source": "people.parquet"}).json()
+        checked = owner.get(f"/v1/drafts/{begun['id']}/check").json()
+        assert any("of this name already" in fault for fault in checked["faults"])
+    assert "`sulq publish people`" in (home / "log").read_text()
+    assert sulq(home, "verify", "town", "--json").returncode == 0
+    assert sulq(home, "ledger", "people").returncode == 3
+
+
+def test_without_any_table_the_console_offers_the_wizard(home):
+    for text in (None, "# nothing yet\n"):
+        policy = home / "sulq.toml"
+        policy.unlink()
+        if text is not None:
+            policy.write_text(text)
+        with running(home, "--no-pacing") as (_, told), entered(told) as owner:
+            assert (told["tables"], told["not_published"]) == ([], [])
+            assert "Publish your first table" in owner.get("/console/home").text
+            assert "people.parquet" in owner.get("/console/new/publish").text
+            assert owner.get("/v1/tables").json()["tables"] == []
+        policy.touch()
+    assert not list(home.glob("*.ledger"))
+
+
+def entered(told: dict[str, object]) -> httpx.Client:
+    """A client with the owner's token."""
+    url, code = str(told["address"]), str(told["link"]).partition("#")[2]
+    token = httpx.post(f"{url}/v1/enter", json={"code": code}).json()["token"]
+    return httpx.Client(base_url=url, headers={"Authorization": f"Bearer {token}"}, timeout=30)
 
 
 @pytest.mark.parametrize(

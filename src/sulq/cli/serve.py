@@ -185,16 +185,17 @@ def chosen_tables(file: Path | None, policy: Path) -> list[TablePolicy]:
         return chosen_tables(None, file)
     if file is not None and policy == POLICY:
         policy = file.parent / POLICY
-    if not policy.is_file():
-        if policy.exists() or not policy.absolute().parent.is_dir():
-            raise InvalidQuery(f"{policy} is no policy, and none can be written there; name a file")
-        what = "FILE" if file is None else str(file)
-        talk(
-            f"there is no policy {policy} yet: publish a file in the console, or with `sulq init"
-            f" {what} --output {policy}`, `sulq check` and `sulq publish`"
-        )
+    if file is None and policy == POLICY and not policy.exists():
+        talk(f"there is no policy {policy} yet: publish a file of this directory in the console")
         return []
-    tables = list(read_policy(policy).values())
+    if not policy.is_file():
+        what = "FILE" if file is None else str(file)
+        raise InvalidQuery(
+            f"there is no policy {policy}: it says what is public and what is promised. Write one"
+            f" with `sulq init {what} --output {policy}`, review it with `sulq check`, then"
+            " `sulq publish` and serve"
+        )
+    tables = list(read_policy(policy, empty=True).values())
     if file is not None:
         mine = [table for table in tables if Path(table.source_path).resolve() == file.resolve()]
         if not mine:

@@ -22,8 +22,8 @@ from sulq.schema.promise import Promise
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 
 
-def read_policy(path: str | Path) -> dict[str, TablePolicy]:
-    """The tables that a policy file declares."""
+def read_policy(path: str | Path, *, empty: bool = False) -> dict[str, TablePolicy]:
+    """The tables that a policy file declares; none is `InvalidQuery` unless it may be `empty`."""
     path = Path(path)
     try:
         with path.open("rb") as file:
@@ -42,7 +42,7 @@ def read_policy(path: str | Path) -> dict[str, TablePolicy]:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         where = str(error) if isinstance(error, tomllib.TOMLDecodeError) else "not UTF-8 text"
         raise InvalidQuery(f"the policy file {path} is not valid TOML: {where}") from None
-    if not facts:
+    if not facts and not empty:
         raise InvalidQuery(f"the policy file {path} declares no table; `sulq init FILE` writes one")
     found = {name: TablePolicy.read(name, table, path.parent) for name, table in facts.items()}
     return {
