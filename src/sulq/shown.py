@@ -1,7 +1,7 @@
 """Numbers as they stand on a screen: one rule for pages, terminal and report.
 
 Digits end where the noise begins. Bars and prices round up, what is left rounds down, and a range
-is the value and its shown bar, so that table, chart and sentence agree.
+is the interval rounded outwards, within what is possible: on the screen, in charts and in files.
 """
 
 from __future__ import annotations
@@ -53,6 +53,18 @@ def show(value: float, bar: float) -> Shown:
     low, high = number - half, number + half
     said, bar_said, low_said, high_said = (spelled(x, places) for x in (number, half, low, high))
     return Shown(said, bar_said, low_said, high_said, places, number, half)
+
+
+def outward(low: float, high: float, places: int, possible: tuple[float, float]) -> tuple[str, str]:
+    """An interval in these decimals, rounded outwards but never beyond what is possible."""
+    least, most = possible
+    unit = 10.0**-places
+    lower = math.floor(low / unit + NEAR) * unit
+    upper = math.ceil(high / unit - NEAR) * unit
+    return (
+        spelled(lower, places) if lower >= least else spelled(least, None),
+        spelled(upper, places) if upper <= most else spelled(most, None),
+    )
 
 
 def bar_up(bar: float) -> tuple[float, int]:

@@ -83,10 +83,10 @@ def test_what_is_copied_and_saved(visit: Visits) -> None:
     with page.expect_download() as saving:
         page.click("#csv")
     lines = saving.value.path().read_text().splitlines()
-    assert lines[0] == "region,n,n_low,n_high,receipt"
+    assert lines[0] == "region,n,n_low,n_high,credits,confidence,receipt,note"
     assert len(lines) == 5
     for line in lines[1:4]:
-        _, value, low, high, receipt = line.split(",")
+        _, value, low, high, _, _, receipt, _ = line.split(",")
         assert float(low) <= float(value) <= float(high)
         assert receipt.startswith("#0")
     page.click("[data-receipt]")

@@ -76,7 +76,7 @@ def test_it_shows_what_is_known() -> None:
     lines = shown.splitlines()
     assert lines[0].split() == ["city", "n", "share", "(of", "all)"]
     assert "1,234 [1,194, 1,274]" in lines[2]
-    assert "unknown [unbounded, unbounded]" in lines[4]
+    assert "no reading [unbounded, unbounded]" in lines[4]
     assert "[low, high] holds the true value at 95 %; 2.5 credits" in lines
     assert lines[-2:] == ["a note", "too few rows match to tell"]
     page = RESULT._repr_html_()

@@ -47,6 +47,12 @@ class Stated(Estimate):
     """Of a quantile: how far off its rank may be, as a share of the rows, at a confidence."""
     whole: bool = False
     """A count: shown as a whole number."""
+    exact: bool = False
+    """Made of sums without noise."""
+
+    @property
+    def public(self) -> bool:
+        return self.exact or not self.names
 
     @property
     def value(self) -> float:

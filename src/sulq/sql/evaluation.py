@@ -103,7 +103,7 @@ class Evaluation:
 
     def _is_weak(self, found: Estimate, part: Ordering) -> bool:
         """Whether it cannot be told from 0, or at all; of days and times only the latter."""
-        if not found.rests_on:
+        if found.public:
             return False
         low, high = found.interval(self.confidence)
         moment = kind_of(part.of, self.plan.select.groups) in MOMENTS
@@ -297,7 +297,7 @@ class Evaluation:
         of = found[cell] if cell else found
         laws = self.answers[recipe.question].laws
         noisy = any(not isinstance(law, NoNoise) for law in laws)
-        name = frozenset([(self._name(recipe.question), *cell)] if noisy else ())
+        name = frozenset([(self._name(recipe.question), *cell)])
         limits = of.possible
         if of.empty or self._empty(cell):
             return _anything(*limits)
@@ -306,9 +306,9 @@ class Evaluation:
         said = "" if of.cdf()[0][-1] > 0 else UNKNOWN  # perhaps there are no rows at all
         if share is not None:
             ends = partial(of.quantile_interval, share)
-            return Stated(of.quantile(share), ends, limits, name, said, rank)
+            return Stated(of.quantile(share), ends, limits, name, said, rank, exact=not noisy)
         end = of.maximum if recipe.highest else of.minimum
-        return Stated(end()[0], lambda c: end(c)[1:], limits, name, said, rank)
+        return Stated(end()[0], lambda c: end(c)[1:], limits, name, said, rank, exact=not noisy)
 
 
 def _is_nothing(counted: Estimate) -> bool:

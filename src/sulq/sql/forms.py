@@ -74,7 +74,7 @@ class Estimate(ABC):
             return True
         ends, least = self.interval(confidence), self.possible
         return (
-            bool(self.rests_on)
+            not self.public
             and ends == least
             and ends[0] < ends[1]
             and all(map(math.isfinite, ends))

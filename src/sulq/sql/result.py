@@ -15,7 +15,7 @@ from typing import Any
 from sulq.display import (
     MOST_ROWS,
     Comparison,
-    bar,
+    bar_parts,
     cell_text,
     compared,
     html_table,
@@ -29,6 +29,7 @@ from sulq.sql.estimates import Estimate, as_estimate
 
 OUTWARDS = (math.floor, math.ceil)
 """An interval's ends are rounded away from each other, so that it holds at least as often."""
+NO_READING = "no reading"
 Cell = object
 """A key as the schema spells it, or an Estimate."""
 
@@ -149,7 +150,10 @@ class Result:
     # --- giving it on ---
 
     def records(self, confidence: float | None = None) -> list[dict[str, Any]]:
-        """Plain records: keys as they are; an aggregate `n` as n, n_low and n_high."""
+        """Plain records: keys as they are; an aggregate `n` as n, n_low and n_high.
+
+        Where the interval is all that is possible there is no reading: n is None.
+        """
         columns = self._flat(confidence)
         names = list(columns)
         if not names:
@@ -188,7 +192,10 @@ class Result:
                 continue
             estimates = [as_estimate(cell) for cell in cells]  # type: ignore[arg-type]
             ends = [estimate.interval(level) for estimate in estimates]
-            flat[column.name] = [told(estimate.value, column.kind) for estimate in estimates]
+            flat[column.name] = [
+                None if estimate.unread(level) else told(estimate.value, column.kind)
+                for estimate in estimates
+            ]
             for suffix, side in (("_low", 0), ("_high", 1)):
                 name = column.name + suffix
                 while name in taken:
@@ -259,9 +266,13 @@ def _text(cell: Cell, confidence: float, kind: str) -> str:
     if not isinstance(cell, Estimate):
         return cell_text(cell)
     low, high = cell.interval(confidence)
+    unread = cell.unread(confidence)
     if kind == "number":
-        return bar(cell.value, low, high)
-    value = _moment_text(told(cell.value, kind), "unknown")
+        number, interval = bar_parts(cell.value, low, high)
+        if unread:
+            number = NO_READING
+        return number if low == high == cell.value and cell.public else f"{number} {interval}"
+    value = NO_READING if unread else _moment_text(told(cell.value, kind), "unknown")
     ends = (_moment_text(told(e, kind, r), "unbounded") for e, r in zip((low, high), OUTWARDS))  # noqa: B905
     return f"{value} [{', '.join(ends)}]"
 

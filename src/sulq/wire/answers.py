@@ -311,7 +311,8 @@ def _cell(cell: Any, confidence: float) -> Any:
     if not hasattr(cell, "interval"):
         return plain_key(cell)
     low, high = cell.interval(confidence)
-    return SqlCell(value=_number(cell.value), low=_number(low), high=_number(high))
+    value = None if cell.unread(confidence) else _number(cell.value)
+    return SqlCell(value=value, low=_number(low), high=_number(high), public=cell.public)
 
 
 # --- numbers and keys ---------------------------------------------------------------------------

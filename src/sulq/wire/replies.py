@@ -141,9 +141,13 @@ class SqlColumn(BaseModel):
 
 class SqlCell(BaseModel):
     model_config = ConfigDict(ser_json_inf_nan="null")
+    """`value` is null where the interval is all that is possible: no reading. `public`: no noise
+    was added, which the plan decides; an interval of no width alone does not say so."""
+
     value: Number = None
     low: Number = None
     high: Number = None
+    public: bool = False
 
 
 class SqlReply(Reply):

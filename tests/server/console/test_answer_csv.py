@@ -12,23 +12,26 @@ import pytest
 
 from sulq.server.console.answer_csv import csv_text
 
+MORE = ["credits", "confidence", "receipt", "note"]
+TOLD = ["2.5", "95 %", "#0007 #0008", ""]
+
 
 def text_of(rows: list[tuple[Any, ...]], *names: str) -> list[list[str]]:
     columns = [SimpleNamespace(name=name, is_key=True) for name in names]
     result: Any = SimpleNamespace(columns=columns, rows=rows, confidence=Fraction(95, 100))
-    reply: Any = SimpleNamespace(receipts=[7, 8])
+    reply: Any = SimpleNamespace(receipts=[7, 8], credits=2.5)
     return list(csv.reader(io.StringIO(csv_text(result, reply))))
 
 
 def test_every_row_is_in_the_file() -> None:
     lines = text_of([(f"ward {place}",) for place in range(1_200)], "ward")
-    assert lines[0] == ["ward", "receipt"] and len(lines) == 1_201
-    assert lines[-1] == ["ward 1199", "#0007 #0008"]
+    assert lines[0] == ["ward", *MORE] and len(lines) == 1_201
+    assert lines[-1] == ["ward 1199", *TOLD]
 
 
 @pytest.mark.parametrize("text", ["=1+1", "+cmd", "@SUM(A1)", "-x", "\tx", "=1,2\n3"])
 def test_what_a_spreadsheet_would_run_is_quoted(text: str) -> None:
-    assert text_of([(text,)], text) == [[f"'{text}", "receipt"], [f"'{text}", "#0007 #0008"]]
+    assert text_of([(text,)], text) == [[f"'{text}", *MORE], [f"'{text}", *TOLD]]
 
 
 @pytest.mark.parametrize("text", ["-5", "-2.5e-3", "North", 'a "b", c', ""])

@@ -166,7 +166,7 @@ def test_one_number_and_a_negative_one() -> None:
     cell = answer_cell(-41.2, -303.0, 220.6, count=True)
     assert (cell.value, cell.bar, cell.weak) == ("−41", "262", True)
     assert cell.tip == "Noise can push a small count below zero. Read it as 0 to 221."
-    assert answer_cell(80_000, 80_000, 80_000).chip == "public"
+    assert answer_cell(80_000, 80_000, 80_000, public=True).chip == "public"
     assert answer_cell(float("nan"), 0, 1).text == "no reading"
 
 

@@ -1,4 +1,8 @@
-"""An answer as a file: every row, each value with its range and the receipt."""
+"""An answer as a file: every row, each value with its range, price, confidence and receipt.
+
+Values and ranges have the digits of the page. What has no reading there is empty here, so that no
+sheet draws it as a finding; the last column says so.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +10,8 @@ import csv
 import io
 import re
 
+from sulq.display import percent
+from sulq.server.console.show import estimate_cell
 from sulq.server.console.words import key_text
 from sulq.shown import ordinal
 from sulq.sql.estimates import Estimate
@@ -16,26 +22,33 @@ RUN_BY_SHEETS = re.compile(r"[-=+@\t\r]")
 """A text that begins so would be run by a spreadsheet: it gets a quote before it."""
 
 
-def csv_text(result: Result, reply: SqlReply) -> str:
-    """Keys, then value, low and high of each figure, then the receipts."""
+def csv_text(result: Result, reply: SqlReply, counted: str = "") -> str:
+    """Keys; value, low and high of each figure; price, confidence and receipts of the answer; and
+    what is to be known of the row. `counted` says which rows count, on a table of persons."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     heads: list[str] = []
     for column in result.columns:
         more = ("",) if column.is_key else ("", "_low", "_high")
         heads += [f"{column.name}{ending}" for ending in more]
-    receipts = " ".join(ordinal(number) for number in reply.receipts)
-    writer.writerow([*map(_guarded, heads), "receipt"])
+    told = [
+        f"{float(reply.credits):.6g}",
+        percent(float(result.confidence)),
+        " ".join(ordinal(number) for number in reply.receipts),
+    ]
+    writer.writerow([*map(_guarded, heads), "credits", "confidence", "receipt", "note"])
     for row in result.rows:
         line: list[str] = []
+        notes = [counted] if counted else []
         for column, cell in zip(result.columns, row, strict=True):
             if isinstance(cell, Estimate):
-                bounds = (cell.value, *cell.interval(result.confidence))
-                line += [f"{number:.10g}" for number in bounds]
+                shown = estimate_cell(cell, result.confidence, kind=column.kind)
+                line += [shown.raw, shown.low, shown.high]
+                notes += [] if shown.text is None else [f"{column.name}: {shown.text}"]
             else:
-                line.append(_guarded("" if cell is None else key_text(cell)))
+                line.append(_guarded(key_text(cell)))
                 line += [] if column.is_key else ["", ""]
-        writer.writerow([*line, receipts])
+        writer.writerow([*line, *told, _guarded("; ".join(notes))])
     return out.getvalue()
 
 

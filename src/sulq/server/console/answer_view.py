@@ -12,10 +12,10 @@ from sulq.schema.columns import Number
 from sulq.schema.persons import counted_text
 from sulq.server.console.answer_csv import csv_text
 from sulq.server.console.charts import Bar, error_bars
-from sulq.server.console.sentences import Sentence, names_of, no_reading, result_sentence
-from sulq.server.console.show import Cell, answer_cell
+from sulq.server.console.sentences import Sentence, names_of, result_sentence
+from sulq.server.console.show import Cell, estimate_cell, half_of
 from sulq.server.console.words import Shape, group_word, key_text, number_word, one, plural
-from sulq.shown import bar_text, credits_word, ordinal, show, spelled
+from sulq.shown import bar_text, credits_word, ordinal, spelled
 from sulq.sql.estimates import Estimate
 from sulq.sql.result import Result
 from sulq.wire import SqlReply
@@ -69,8 +69,7 @@ def answer_view(
     result = in_order(result, shape)
     keys = [at for at, column in enumerate(result.columns) if column.is_key]
     figures = [at for at, column in enumerate(result.columns) if not column.is_key]
-    counted = {figure.name for figure in shape.figures if figure.counts}
-    rows = tuple(_row(result, row, keys, figures, counted) for row in result.rows[:MOST_SHOWN])
+    rows = tuple(_row(result, row, keys, figures, shape) for row in result.rows[:MOST_SHOWN])
     more = len(result.rows) - len(rows)
     sentence = result_sentence(result, shape)
     names = [result.columns[at].name for at in figures]
@@ -87,13 +86,13 @@ def answer_view(
         ranged=len(figures) == 1,
         rows=rows,
         more=f"{spelled(more, 0)} more rows are in the CSV." if more > 0 else "",
-        csv=csv_text(result, reply),
+        csv=csv_text(result, reply, counted_text(oracle.schema)),
         chart=chart,
         layout="many" if len(names) > 1 or len(rows) > 14 else "" if chart else "one",
         meaning=_meaning(oracle, shape, sentence, result),
         notes=tuple(dict.fromkeys(result.notes)),
         python=python,
-        bars=bars_text(result, figures),
+        bars=bars_text(result, figures, shape),
         unit=shape.figures[0].unit if shape.figures else "",
         say=f"{sentence.bold} {sentence.rest}".strip(),
     )
@@ -111,7 +110,7 @@ def in_order(result: Result, shape: Shape) -> Result:
 
     def place(row: tuple[object, ...]) -> tuple[bool, bool, float]:
         cell = row[figures[0]]
-        known = isinstance(cell, Estimate) and not no_reading(cell, result.confidence)
+        known = isinstance(cell, Estimate) and not cell.unread(result.confidence)
         value = cell.value if isinstance(cell, Estimate) and known else 0.0
         return row[keys[0]] is None, not known, -value
 
@@ -123,19 +122,22 @@ def _row(
     row: tuple[object, ...],
     keys: list[int],
     figures: list[int],
-    counted: set[str],
+    shape: Shape,
 ) -> Row:
+    named = {figure.name: figure for figure in shape.figures}
     cells = []
     for at in figures:
         cell = row[at]
         if not isinstance(cell, Estimate):
             cells.append(Cell(value=key_text(cell), raw=key_text(cell)))
-        elif no_reading(cell, result.confidence):
-            cells.append(Cell(text="no reading"))
         else:
-            low, high = cell.interval(result.confidence)
-            count = result.columns[at].name in counted
-            cells.append(answer_cell(cell.value, low, high, count=count))
+            column = result.columns[at]
+            figure = named.get(column.name)
+            count, grain = (figure.counts, figure.grain) if figure else (False, "")
+            shown = estimate_cell(
+                cell, result.confidence, kind=column.kind, count=count, grain=grain
+            )
+            cells.append(shown)
     return Row(tuple(key_text(row[at]) for at in keys), tuple(cells))
 
 
@@ -146,11 +148,9 @@ def _chart(result: Result, figures: list[int], shape: Shape) -> Markup:
     at, bars = figures[0], []
     for name, row in zip(names_of(result), result.rows, strict=True):
         cell = row[at]
-        if not isinstance(cell, Estimate) or no_reading(cell, result.confidence):
+        if not isinstance(cell, Estimate) or cell.unread(result.confidence):
             continue
-        low, high = cell.interval(result.confidence)
-        shown = show(cell.value, max(high - cell.value, cell.value - low))
-        bars.append(Bar(name, shown.number, shown.number - shown.half, shown.number + shown.half))
+        bars.append(Bar(name, cell.value, *cell.interval(result.confidence)))
     if len(bars) < 2:
         return Markup("")
     name = result.columns[at].name
@@ -158,16 +158,17 @@ def _chart(result: Result, figures: list[int], shape: Shape) -> Markup:
     return error_bars(bars, f"{name}; whisker = 95 % range", f"{label} The table says the same.")
 
 
-def bars_text(result: Result, figures: list[int]) -> str:
+def bars_text(result: Result, figures: list[int], shape: Shape) -> str:
     """The smallest and the largest bar of the first figure: "± 1.0 to 1.3"."""
-    halves = []
-    for row in result.rows:
-        cell = row[figures[0]] if figures else None
-        if isinstance(cell, Estimate) and not no_reading(cell, result.confidence):
-            low, high = cell.interval(result.confidence)
-            halves.append(max(high - cell.value, cell.value - low))
-    if not halves or max(halves) == 0:
-        return "none" if halves else "±"
+    cells = [row[figures[0]] for row in result.rows] if figures else []
+    known = [
+        cell for cell in cells if isinstance(cell, Estimate) and not cell.unread(result.confidence)
+    ]
+    halves = [half_of(c.value, *c.interval(result.confidence), c.possible) for c in known]
+    if not halves:
+        return "±"
+    if max(halves) == 0:  # nothing was added, or the interval is narrower than what is shown
+        return "none" if all(cell.public for cell in known) else "below one step of"
     least, most = bar_text(min(halves)), bar_text(max(halves))
     return f"± {most}" if least == most else f"± {least} to {most}"
 

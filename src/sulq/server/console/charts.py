@@ -93,7 +93,11 @@ def tick_text(value: float, marks: Sequence[float]) -> str:
 
 def error_bars(bars: Sequence[Bar], title: str, label: str) -> Markup:
     """Lying bars with whiskers; the domain reaches from 0 (or the lowest low) to a round number."""
-    ends = min(0.0, *(bar.low for bar in bars)), max(0.0, *(bar.high for bar in bars))
+    lows, highs = (
+        (min(bar.low, bar.value) for bar in bars),
+        (max(bar.high, bar.value) for bar in bars),
+    )
+    ends = min(0.0, *lows), max(0.0, *highs)
     marks = next((m for m in (ticks(*ends, most) for most in (7, 6, 5, 4)) if _fits(m)), None)
     marks = [mark for mark in marks or ticks(*ends, 3) if mark >= ends[0]]
     first, last = ends[0], marks[-1]

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
+from sulq.server.console.show import estimate_cell
 from sulq.server.console.words import (
     OTHER,
     Shape,
@@ -37,14 +37,6 @@ class Sentence:
     example: str = ""
 
 
-def no_reading(cell: Estimate, confidence: float) -> bool:
-    """True if the interval is all that is possible: the group's size is not clear of 0."""
-    low, high = cell.interval(confidence)
-    least, most = cell.possible
-    wide = math.isfinite(least) and math.isfinite(most)
-    return not math.isfinite(cell.value) or (wide and (low, high) == (least, most) and low < high)
-
-
 def names_of(result: Result) -> list[str]:
     """A name for each row: its keys."""
     places = [at for at, column in enumerate(result.columns) if column.is_key]
@@ -64,7 +56,7 @@ def result_sentence(result: Result, shape: Shape) -> Sentence:
     known = [
         (name, cell)
         for name, cell in zip(names, found, strict=True)
-        if OTHER not in name and not no_reading(cell, result.confidence)
+        if OTHER not in name and not cell.unread(result.confidence)
     ]
     if len(known) < 2:
         return Sentence(f"No two {groups_word(shape.groups)} can be told apart", NOISE)
@@ -77,14 +69,17 @@ def _single(result: Result, places: Sequence[int], shape: Shape) -> Sentence:
         cell = result.rows[0][at]
         if not isinstance(cell, Estimate):
             continue
-        low, high = cell.interval(result.confidence)
-        bar = max(high - cell.value, cell.value - low)
-        figure = next((f for f in shape.figures if f.name == result.columns[at].name), None)
+        column = result.columns[at]
+        figure = next((f for f in shape.figures if f.name == column.name), None)
         unit = f" {figure.unit}" if figure is not None and figure.counts else ""
-        if no_reading(cell, result.confidence):
-            said.append(f"{result.columns[at].name} has no reading.")
-        else:
-            said.append(f"{result.columns[at].name} is {show(cell.value, bar)}{unit}.")
+        grain = figure.grain if figure is not None else ""
+        shown = estimate_cell(cell, result.confidence, kind=column.kind, grain=grain)
+        if shown.text is not None:
+            said.append(f"{column.name} has {shown.text}.")
+            continue
+        bar = f" ± {shown.bar}" if shown.bar else ""
+        chip = f", {shown.chip}" if shown.chip and shown.chip != "public" else ""
+        said.append(f"{column.name} is {shown.value}{bar}{unit}{chip}.")
     return Sentence(" ".join(said) or "Answered.")
 
 

@@ -5,14 +5,23 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from sulq.shown import Shown, show, spelled
+from sulq.display import percent
+from sulq.shown import MINUS, outward, show
+from sulq.sql.estimates import Estimate
+from sulq.sql.result import NO_READING, OUTWARDS, told
 
-__all__ = ["Cell", "answer_cell", "chip_cell", "plain_cell", "show"]
+__all__ = ["Cell", "answer_cell", "chip_cell", "estimate_cell", "half_of", "plain_cell", "show"]
+
+
+ANYTHING = (-math.inf, math.inf)
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """An answer cell: `value ± bar`, a chip, or words instead of a number."""
+    """An answer cell: `value ± bar`, a chip, or words instead of a number.
+
+    `raw`, `low` and `high` are the same digits for a program: no thousands, a plain minus sign.
+    """
 
     value: str = ""
     bar: str = ""
@@ -23,24 +32,76 @@ class Cell:
     text: str | None = None
     chip: str = ""
     chip_kind: str = ""
+    low: str = ""
+    high: str = ""
 
 
-def answer_cell(value: float, low: float, high: float, *, count: bool = False) -> Cell:
-    """A noisy value with its interval; the bar is the farther end: it holds at least as often."""
-    if not all(map(math.isfinite, (value, low, high))):
-        return Cell(text="no reading")
-    shown = show(value, max(high - value, value - low))
-    if not shown.bar:
-        return Cell(shown.value, raw=repr(value), range=shown.value, chip="public")
-    return Cell(
-        shown.value, shown.bar, f"{shown.number:.{shown.places}f}", shown.range, shown.weak,
-        _tip(shown) if count and shown.number < 0 else "",
+def estimate_cell(
+    cell: Estimate, confidence: float, *, kind: str = "number", count: bool = False, grain: str = ""
+) -> Cell:
+    """An estimate as it is shown, drawn and saved: one reading for page, chart and file."""
+    if cell.unread(confidence):
+        return Cell(text=NO_READING)
+    low, high = cell.interval(confidence)
+    if kind != "number":
+        return _moment_cell(cell, (low, high), kind)
+    return answer_cell(
+        cell.value, low, high, count=count, public=cell.public, possible=cell.possible,
+        exact=f"exact to {grain or 'these digits'} in {percent(confidence)[:-2]} of 100",
     )  # fmt: skip
 
 
-def _tip(shown: Shown) -> str:
-    top = spelled(max(0.0, shown.number + shown.half), shown.places)
-    return f"Noise can push a small count below zero. Read it as 0 to {top}."
+def answer_cell(
+    value: float,
+    low: float,
+    high: float,
+    *,
+    count: bool = False,
+    public: bool = False,
+    possible: tuple[float, float] = ANYTHING,
+    exact: str = "",
+) -> Cell:
+    """A noisy value with its interval; the bar is the farther end: it holds at least as often.
+
+    Whether it is public is a fact of the plan, not of an interval that noise made narrow.
+    """
+    if not all(map(math.isfinite, (value, low, high))):
+        return Cell(text=NO_READING)
+    shown = show(value, half_of(value, low, high, possible))
+    if not shown.bar:
+        said = _plain(shown.value)
+        chip = "public" if public else exact
+        return Cell(shown.value, raw=said, range=shown.value, chip=chip, low=said, high=said)
+    ends = outward(low, high, shown.places, possible)
+    return Cell(
+        shown.value, shown.bar, f"{shown.number:.{shown.places}f}", " to ".join(ends),
+        low <= 0 <= high, _tip(ends[1]) if count and shown.number < 0 else "",
+        low=_plain(ends[0]), high=_plain(ends[1]),
+    )  # fmt: skip
+
+
+def half_of(
+    value: float, low: float, high: float, possible: tuple[float, float] = ANYTHING
+) -> float:
+    """How far the interval reaches from the value, or from where the value could be."""
+    near = min(max(value, possible[0]), possible[1])
+    return max(high - near, near - low)
+
+
+def _moment_cell(cell: Estimate, ends: tuple[float, float], kind: str) -> Cell:
+    """A day or a time, with its range; no bar in days beside a date."""
+    value = str(told(cell.value, kind))
+    low, high = (str(told(end, kind, way)) for end, way in zip(ends, OUTWARDS, strict=True))
+    chip = "public" if cell.public else ""
+    return Cell(value, "", value, f"{low} to {high}", chip=chip, low=low, high=high)
+
+
+def _tip(top: str) -> str:
+    return f"Noise can push a small count below zero. Read it as 0 to {top.lstrip(MINUS)}."
+
+
+def _plain(text: str) -> str:
+    return text.replace(",", "").replace(MINUS, "-")
 
 
 def plain_cell(text: str) -> Cell:

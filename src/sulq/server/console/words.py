@@ -37,6 +37,8 @@ class Figure:
     column: str
     span: tuple[int, int] | None
     kind: str
+    grain: str = ""
+    """To what its values are known at best: "the day", "the whole number"."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +79,24 @@ def _figure(name: str, of: object, inside: Sequence[Aggregate], schema: Schema) 
     noun = "median" if median else NOUNS.get(kind, "number")
     unit = {"count": "rows", "persons": "persons"}.get(kind, _measure(column, schema))
     sized = all(aggregate.kind in SIZED for aggregate in inside) and plain
-    return Figure(name, noun, unit, counts, sized, column, inside[0].span if plain else None, kind)
+    place = inside[0].span if plain else None
+    grain = _grain(kind, column, schema) if plain else ""
+    return Figure(name, noun, unit, counts, sized, column, place, kind, grain)
+
+
+def _grain(kind: str, column: str, schema: Schema) -> str:
+    """The step of what is shown: counts are whole, quantiles are points of a declared lattice."""
+    if kind in ("count", "persons"):
+        return "the whole number"
+    if kind not in ("quantile", "min", "max") or column not in schema:
+        return ""
+    declared = schema[column]
+    if not isinstance(declared, Number):
+        return ""
+    if declared.kind != "number":
+        return "the day" if declared.kind == "date" else "the second"
+    step = declared.lattice
+    return "" if step is None else "the whole number" if step == 1 else f"its step of {step}"
 
 
 def _measure(column: str, schema: Schema) -> str:
