@@ -328,7 +328,7 @@ def test_from_a_file_to_a_promise(visit: Visits, site: Home) -> None:
     assert "columns.age = {number = [0, 110], step = 1}" in page.inner_text("#policy")
     page.click("#next")
     page.wait_for_selector("#smallest")
-    assert "1,000 questions, each count within ± 262" in page.inner_text("main")
+    assert "1,000 credits, each count within ± 262" in page.inner_text("main")
     page.focus("#smallest")
     page.keyboard.press("End")
     page.keyboard.type("5", delay=20)  # the grid is coloured anew around the field
@@ -337,10 +337,10 @@ def test_from_a_file_to_a_promise(visit: Visits, site: Home) -> None:
     page.keyboard.type("7")
     assert page.input_value("#smallest") == "1000057"
     page.check("input[name=cell][value='1|100']", force=True)
-    page.wait_for_selector("main:has-text('100 questions, each count within ± 83')")
-    assert "queries = 100" in page.inner_text("#policy")
+    page.wait_for_selector("main:has-text('100 credits, each count within ± 83')")
+    assert "credits = 100" in page.inner_text("#policy")
     page.reload()  # a draft is kept
-    page.wait_for_selector("main:has-text('100 questions, each count within ± 83')")
+    page.wait_for_selector("main:has-text('100 credits, each count within ± 83')")
     page.click("#next")
     page.wait_for_selector("#rehearse")
     page.click("#rehearse")

@@ -34,9 +34,32 @@ def test_the_noise_follows_delta_unless_named() -> None:
     assert Promise(1, 1e-6, 10, "huber").noise == "huber"
 
 
-def test_credits_are_the_questions_or_a_hundred() -> None:
+def test_credits_are_those_asked_for_or_a_hundred() -> None:
     assert Promise(1, 1e-6, 250).credits == 250
     assert Promise(1, 1e-6).credits == 100
+
+
+def test_queries_are_an_older_name_of_credits() -> None:
+    """What is stored keeps that name, so that ledgers of old open: bit for bit the same JSON."""
+    new, old = Promise(1, 1e-6, credits=1000), Promise(1, 1e-6, queries=1000)
+    assert new == old == Promise(1, 1e-6, 1000) == Promise(1, 1e-6, credits=1000, queries=1000)
+    assert json.dumps(new.to_json()) == (
+        '{"epsilon": "1", "delta": "1/1000000", "queries": 1000, "noise": "gaussian",'
+        ' "neighbours": "replace"}'
+    )
+    assert Promise.from_json({"epsilon": 1, "delta": 1e-6, "credits": 1000}) == new
+    assert Promise.from_json({"epsilon": 1, "delta": 1e-6, "credits": 7, "queries": 7}).credits == 7
+    for both in (lambda: Promise(1, credits=10, queries=11), lambda: Promise.from_json(
+        {"epsilon": 1, "credits": 10, "queries": 11})):  # fmt: skip
+        with pytest.raises(InvalidQuery, match=r"got credits=10 and queries=11, wanted one"):
+            both()
+
+
+def test_a_repr_can_be_read_back_and_speaks_of_credits() -> None:
+    shown = "Promise(epsilon=1, delta=1e-06, credits=1000, noise='gaussian', neighbours='replace')"
+    assert repr(Promise(1, 1e-6, 1000)) == shown
+    for promise in (Promise(1, 1e-6, 1000), Promise("1/3"), Promise(2, "1/7", 9, "huber")):
+        assert eval(repr(promise), {"Promise": Promise}) == promise
 
 
 @pytest.mark.parametrize(
@@ -59,6 +82,7 @@ def test_credits_are_the_questions_or_a_hundred() -> None:
         {"epsilon": 1, "delta": float("nan")},
         {"epsilon": 1, "delta": False},
         {"epsilon": 1, "delta": "1e-999999999"},
+        {"epsilon": 1, "credits": 0},
         {"epsilon": 1, "queries": 0},
         {"epsilon": 1, "queries": -5},
         {"epsilon": 1, "queries": 1.5},
@@ -116,7 +140,7 @@ def test_a_promise_is_a_value() -> None:
 
 def test_plain_words() -> None:
     assert str(Promise(1, 1e-6, 1000)) == (
-        "epsilon 1, delta 1e-06 for 1000 unit questions, gaussian noise; "
+        "epsilon 1, delta 1e-06 for 1000 credits, gaussian noise; "
         "neighbours: the values of one row change"
     )
     assert "1/3" in str(Promise(Fraction(1, 3)))

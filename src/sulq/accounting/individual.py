@@ -53,7 +53,7 @@ def steps_per_credit(credits: Fraction | int, max_rows: int) -> int:
         steps //= 10
     raise InvalidQuery(
         f"individual accounting keeps at most {ROOM // COARSEST:,} credits times max_rows squared;"
-        " publish with fewer queries or a smaller max_rows"
+        " publish with fewer credits or a smaller max_rows"
     )
 
 

@@ -152,7 +152,7 @@ def log_weights(law: Law, shift: int = 0) -> Array:
             return falls[: int(deep[0]) + shift]
         if reach >= MOST_POINTS:
             raise InvalidQuery(
-                "this noise is too wide for an exact account; take fewer queries, "
+                "this noise is too wide for an exact account; take fewer credits, "
                 "a larger epsilon, or noise='gaussian'"
             )
         reach *= 2
@@ -248,7 +248,7 @@ def _smooth_length(least: int) -> int:
     """2^k or 3 * 2^k, at least `least`: lengths the FFT likes."""
     if least > 8 * MOST_POINTS:
         raise InvalidQuery(
-            "this composition is too long for an exact account; take fewer queries "
+            "this composition is too long for an exact account; take fewer credits "
             "or noise='gaussian'"
         )
     power = 1 << max(1, (least - 1).bit_length())

@@ -72,7 +72,13 @@ def attack(
     ] = None,
     delta: Annotated[str, typer.Option(help="With --epsilon: its delta.")] = "1e-6",
     queries: Annotated[
-        int | None, typer.Option(help="With --epsilon: for how many questions.", show_default=False)
+        int | None,
+        typer.Option(
+            "--credits",
+            "--queries",
+            help="With --epsilon: for how many credits.",
+            show_default=False,
+        ),
     ] = None,
     plot: Annotated[
         Path | None, typer.Option(help="Recovered share against noise: .svg, .png or .html.")
@@ -144,7 +150,7 @@ def _facing(
         promise, table_name, own = Promise(epsilon, delta, queries), None, rows
     else:
         if queries is not None:
-            raise InvalidQuery("--queries goes with --epsilon; a table has its own promise")
+            raise InvalidQuery("--credits goes with --epsilon; a table has its own promise")
         if name is not None and name.endswith(".toml"):
             policy, name = Path(name), None
         source = named(policy, name)

@@ -186,7 +186,9 @@ def _checked(source: TablePolicy, *, quiet: bool) -> tuple[dict[str, object], bo
 def explain_noise(
     epsilon: Annotated[str, typer.Option(help="Lifetime epsilon.")] = "1",
     delta: Annotated[str, typer.Option(help="Lifetime delta.")] = "1e-6",
-    queries: Annotated[int, typer.Option(help="How many unit questions.")] = 100,
+    queries: Annotated[
+        int, typer.Option("--credits", "--queries", help="For how many credits.")
+    ] = 100,
     rows: Annotated[int, typer.Option(help="Table size, for Dwork's rule.")] = 1_000_000,
     as_json: Json = False,
 ) -> None:
@@ -215,7 +217,7 @@ def explain_noise(
     drawn = table(("noise", "variance R", "sigma", "verdict"), lines)
     drawn.columns[3].justify = "left"
     show(drawn)
-    talk(f"for {queries:,} unit questions at epsilon = {epsilon}, delta = {delta} in all")
+    talk(f"for {queries:,} credits at epsilon = {epsilon}, delta = {delta} in all")
 
 
 @guarded

@@ -140,7 +140,7 @@ def _published(stage: Stage, database: Database) -> None:
     odds = math.exp(promise.epsilon)
     chance = math.floor(1 / database.statement().meaning.tail / 100) * 100
     stage.say(
-        f"The promise: epsilon = {promise.epsilon}, delta = 1e-6, for {promise.queries} questions."
+        f"The promise: epsilon = {promise.epsilon}, delta = 1e-6, for {promise.credits} credits."
         " Whatever all answers together say, and whoever pools them: the odds between two guesses"
         f" about one person's row move by at most a factor {odds:.1f}, but for a chance of 1 in"
         f" {chance:,}.",
@@ -342,7 +342,7 @@ def _next(stage: Stage, demo: Demo) -> None:
         "sulq ask town quantiles bmi --shares 0.25,0.5,0.75",
         "sulq ask town histogram region,smoker",
         "sulq ledger town",
-        "sulq explain-noise --epsilon 1 --delta 1e-6 --queries 200",
+        "sulq explain-noise --epsilon 1 --delta 1e-6 --credits 200",
     ):
         stage.command(words)
     stage.say(

@@ -3,7 +3,7 @@
     [people]
     source = "people.parquet"
     ledger = "people.ledger"
-    promise = {epsilon = 1, delta = 1e-6, queries = 1000}
+    promise = {epsilon = 1, delta = 1e-6, credits = 1000}
     columns.age = {number = [0, 120], step = 1}
     columns.city = {category = ["Oslo", "Paris"], public = true}
     columns.smoker = {flag = true}

@@ -262,7 +262,7 @@ class Advice:
         return (
             f"{sizes.rows:,} {whom} are few for so large a budget: a count may be off by"
             f" {sizes.bar / sizes.rows:.3g} of all {whom}. Promise fewer credits"
-            f" (queries = {fewer:,}{each}), not less privacy"
+            f" (credits = {fewer:,}{each}), not less privacy"
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -302,7 +302,8 @@ class Advice:
             "noise_below_sampling_error_when_rare": sizes and sizes.noise_is_smaller_when_rare,
             "as_good_as_a_random_subset_of": sizes and sizes.subset,
             "too_small": self.fewer is not None,
-            "suggested_queries": self.fewer,
+            "suggested_credits": self.fewer,
+            "suggested_queries": self.fewer,  # its older name
         }
 
 

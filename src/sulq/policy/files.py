@@ -130,7 +130,7 @@ def _promise(promise: Promise) -> dict[str, Any]:
     if promise.delta:
         facts["delta"] = promise.delta
     if promise.queries is not None:
-        facts["queries"] = promise.queries
+        facts["credits"] = promise.queries
     if promise.noise != ("gaussian" if promise.delta else "laplace"):
         facts["noise"] = promise.noise
     if promise.neighbours != "replace":

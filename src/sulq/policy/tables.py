@@ -156,7 +156,7 @@ class TablePolicy:
                 raise InvalidQuery(
                     f"[{self.name}]: grants.{analyst} = {float(credits):g} is more than the"
                     f" {float(left):g} credits that the promise and earlier grants leave; grant"
-                    " less, or promise more questions"
+                    " less, or promise more credits"
                 )
             left -= credits
 

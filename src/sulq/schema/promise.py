@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
 from numbers import Integral, Rational
@@ -34,13 +34,15 @@ _RATIO = re.compile(r"\d{1,400}/\d{1,400}")
 class Promise:
     """(epsilon, delta)-privacy for everything that is ever answered from a table.
 
-    `queries=T` fixes the noise so that T unit questions keep the promise; without it the budget
-    is 100 credits. Numbers are read from their decimal spelling: 1e-6 is exactly 1/1000000.
+    `credits=T` fixes the noise so that T unit questions, at one credit each, keep the promise;
+    without it the budget is 100 credits. `queries` is an older name of `credits`. Numbers are read
+    from their decimal spelling: 1e-6 is exactly 1/1000000.
     """
 
     epsilon: Fraction
     delta: Fraction
     queries: int | None
+    """The credits that were asked for; None: 100, a share of one per cent each."""
     noise: str
     neighbours: str
     of_persons: bool = field(compare=False, repr=False)
@@ -50,9 +52,11 @@ class Promise:
         self,
         epsilon: Numeric,
         delta: Numeric = 0,
-        queries: int | None = None,
+        credits: int | None = None,
         noise: str | None = None,
         neighbours: str = "replace",
+        *,
+        queries: int | None = None,
     ) -> None:
         exact_epsilon = exact_number("epsilon", epsilon)
         exact_delta = exact_number("delta", delta)
@@ -82,11 +86,17 @@ class Promise:
                 f"got noise={noise!r} with delta=0, wanted delta > 0; "
                 "add delta (for instance 1e-6), or take noise='laplace'"
             )
-        exact_queries = None if queries is None else _whole(queries)
+        if credits is not None and queries is not None and credits != queries:
+            raise InvalidQuery(
+                f"got credits={credits!r} and queries={queries!r}, wanted one of them: queries is"
+                " an older name of credits; leave it out"
+            )
+        given = queries if credits is None else credits
+        exact_queries = None if given is None else _whole(given)
         if noise in ("binomial", "huber") and exact_queries is None:
             raise InvalidQuery(
-                f"got noise={noise!r} without queries, wanted the number of questions; "
-                "add queries=..., or take noise='gaussian'"
+                f"got noise={noise!r} without credits, wanted how many questions it lasts; "
+                "add credits=..., or take noise='gaussian'"
             )
         object.__setattr__(self, "epsilon", exact_epsilon)
         object.__setattr__(self, "delta", exact_delta)
@@ -118,20 +128,26 @@ class Promise:
 
     @classmethod
     def from_json(cls, data: Mapping[str, object]) -> Promise:
-        """Read what `to_json` wrote (or a policy's table of the same names)."""
-        known = [one.name for one in fields(cls) if one.compare]
-        unknown = sorted(set(data) - set(known))
+        """Read what `to_json` wrote, or a policy's table, where `queries` is called `credits`."""
+        known = ["epsilon", "delta", "credits", "noise", "neighbours"]
+        unknown = sorted(set(data) - {*known, "queries"})
         if unknown or "epsilon" not in data:
             raise InvalidQuery(f"got a promise with {sorted(data)}, wanted epsilon and {known[1:]}")
         return cls(**data)  # type: ignore[arg-type]  # every value is checked by __init__
 
-    def __str__(self) -> str:
-        length = (
-            f"{self.queries} unit questions" if self.queries else f"{self.credits} credits in all"
+    def __repr__(self) -> str:
+        numbers = [_spelled(self.epsilon), _spelled(self.delta)]
+        epsilon, delta = (repr(text) if "/" in text else text for text in numbers)
+        return (
+            f"Promise(epsilon={epsilon}, delta={delta}, credits={self.queries},"
+            f" noise={self.noise!r}, neighbours={self.neighbours!r})"
         )
+
+    def __str__(self) -> str:
         near = PERSONS if self.of_persons else NEIGHBOURS
         return (
-            f"epsilon {_spelled(self.epsilon)}, delta {_spelled(self.delta)} for {length}, "
+            f"epsilon {_spelled(self.epsilon)}, delta {_spelled(self.delta)} for"
+            f" {self.credits} credits, "
             f"{self.noise} noise; neighbours: {near[self.neighbours]}"
         )
 
@@ -147,13 +163,13 @@ def exact_number(name: str, value: object) -> Fraction:
     raise InvalidQuery(f"got {name}={value!r}, wanted a finite number such as 1, 0.5 or '1e-6'")
 
 
-def _whole(queries: object) -> int:
-    if isinstance(queries, Integral) and not isinstance(queries, bool):
-        count = int(queries)
+def _whole(credits: object) -> int:
+    if isinstance(credits, Integral) and not isinstance(credits, bool):
+        count = int(credits)
         if 1 <= count <= LARGEST_QUERIES:
             return count
     raise InvalidQuery(
-        f"got queries={queries!r}, wanted a whole number from 1 to {LARGEST_QUERIES}; "
+        f"got credits={credits!r}, wanted a whole number from 1 to {LARGEST_QUERIES}; "
         "leave it out for a budget of 100 credits"
     )
 

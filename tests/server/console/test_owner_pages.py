@@ -343,7 +343,7 @@ def test_the_grid_is_coloured_by_the_smallest_group() -> None:
 def test_the_promise_is_written_out(house: House) -> None:
     number = house.owner.post("/v1/drafts", json={"source": "wards.parquet"}).json()["id"]
     view = publish_view(house.service, OWNER, "new", number, "promise")
-    assert view.promise == ("1,000 questions", "± 262", "40 %", "65 %")
+    assert view.promise == ("1,000 credits", "± 262", "40 %", "65 %")
     chosen = [cell for row in view.sizes for cell in row.cells if cell.chosen]
     assert [(cell.queries, cell.bar) for cell in chosen] == [(1_000, "± 262")]
     assert view.sizes[0].belief == "40 % → 53 %" and not view.weak

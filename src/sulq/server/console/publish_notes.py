@@ -69,7 +69,7 @@ def promise_notes(draft: Draft, home: Path) -> list[Note]:
         notes.append((
             "warn", "Small groups will not be answerable.",
             f"Below about {spelled(_two(10 * bar), 0)} a count is more than 10 % off. If you need"
-            f" those, choose {spelled(max(1, draft.queries // 10), 0)} questions (± {sharper})"
+            f" those, choose {spelled(max(1, draft.queries // 10), 0)} credits (± {sharper})"
             " rather than weaker protection.",
         ))  # fmt: skip
     if promise.epsilon > WEAK:

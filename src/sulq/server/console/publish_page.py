@@ -249,7 +249,7 @@ def _promised(draft: Draft) -> tuple[str, str, str, str]:
         after = beliefs(promise, Fraction(0)).after()
     except SulqError:
         return ("", "", "", "")
-    return (f"{spelled(draft.queries, 0)} questions", f"± {bar_text(bar)}",
+    return (f"{spelled(draft.queries, 0)} credits", f"± {bar_text(bar)}",
             f"{round(100 * USUAL_PRIOR)} %", after)  # fmt: skip
 
 

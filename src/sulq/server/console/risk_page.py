@@ -146,7 +146,7 @@ def _rebuilt(limit: float, sigma: float, questions: int) -> tuple[str, str, str,
     last = (
         f"With the noise {times:.0f} times smaller it would be nearly all of it."
         if times > 1.5
-        else "Choose a stricter promise, or fewer questions."
+        else "Choose a stricter promise, or fewer credits."
     )
     return word, spelled(questions, 0), _percent(limit), last
 
