@@ -184,7 +184,7 @@ def test_credits_advised_to_a_small_table_are_priced_by_the_person(tmp_path: Pat
     (tmp_path / "sulq.toml").write_text(POLICY[POLICY.index("[labs]") :].replace("1000}", "5000}"))
     found = advise(read_policy(tmp_path / "sulq.toml")["labs"])
     assert found.fewer is not None
-    assert f"(queries = {found.fewer:,}, which is {found.fewer // 16:,} counts" in found.warnings[0]
+    assert f"(credits = {found.fewer:,}, which is {found.fewer // 16:,} counts" in found.warnings[0]
     better = replace(found.policy, promise=Promise(2, 1e-6, found.fewer))
     after = advise(better)
     assert after.fewer is None
