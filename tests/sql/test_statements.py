@@ -72,7 +72,7 @@ def is_empty(row, keys):
         isinstance(cell, Estimate) and cell.value == 0
         for place, cell in enumerate(row)
         if place not in keys
-    ) or any("too few" in cell.note for cell in row if isinstance(cell, Estimate))
+    ) or any(cell.unread() or "too few" in cell.note for cell in row if isinstance(cell, Estimate))
 
 
 def check(ours, theirs, ordered):

@@ -335,6 +335,8 @@ class Reader:
             return Aggregate("count")
         if isinstance(inner, exp.Distinct):
             return self._persons(node, inner)
+        if inner is None:
+            raise wrong(node, f"COUNT of what{place(node)}? write COUNT(*), which counts rows")
         if isinstance(inner, exp.Expr) and is_constant(inner):
             none = value_of(inner) is None
             return Aggregate("count", where=read_node(exp.Boolean(this=False)) if none else None)
@@ -342,7 +344,8 @@ class Reader:
             raise refused(node)
         for part in inner.find_all(exp.AggFunc, exp.Window):
             raise wrong(part, f"an aggregate inside an aggregate{place(part)}; {MEANT}")
-        return Aggregate("count", self._counted(inner))
+        tested = is_condition(self.row(inner)) if not is_chosen(inner) else False
+        return Aggregate("count", self._counted(inner), tested=tested)
 
     def _persons(self, node: Node, distinct: Node) -> Aggregate:
         check_options(distinct, AGGREGATES)

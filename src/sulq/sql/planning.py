@@ -131,6 +131,11 @@ class _Planner:
         return list(self.terms).index(key)
 
     def _count(self, aggregate: Aggregate) -> Recipe:
+        if aggregate.tested:
+            self.notes[
+                "COUNT(condition) counts the rows where it is true or false, as SQL does;"
+                " COUNT_IF(condition) counts those where it is true"
+            ] = None
         of = aggregate.of if aggregate.of is not None and nullable(aggregate.of) else None
         everything = of is None and aggregate.where is None and self.all_rows
         if everything and self.size is not None:

@@ -13,7 +13,8 @@ from itertools import islice
 from sqlglot import exp
 
 from sulq.errors import InvalidQuery
-from sulq.schema.columns import Number, Schema
+from sulq.schema.columns import Category, Number, Schema
+from sulq.schema.members import like
 from sulq.sql.envelope import opened
 from sulq.sql.refusals import span
 from sulq.sql.syntax import Node
@@ -22,11 +23,20 @@ MOST = 3
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 _TABLE = re.compile(r"no table .*; there is '([^']+)'")
 _DAY = re.compile(r"(?<!DATE )(?<!TIMESTAMP )'(\d{4}-\d\d-\d\d)'", re.IGNORECASE)
+_ILIKE = re.compile(
+    r"""(?P<name>(?:"[^"]+"|\w+)(?:\.(?:"[^"]+"|\w+))*)\s+(?P<negated>NOT\s+)?ILIKE\s+"""
+    r"""'(?P<pattern>(?:[^']|'')*)'""",
+    re.IGNORECASE,
+)
+_MODE = re.compile(
+    r"""SELECT\s+MODE\((?P<of>\s*(?:"[^"]+"|\w+)\s*)\)\s+FROM\s+(?P<source>"[^"]+"|\w+)"""
+    r"""(?:\s+WHERE\s+(?P<where>(?:(?!\b(?:GROUP|ORDER|HAVING|LIMIT|WITHIN|OFFSET)\b).)+))?""",
+    re.IGNORECASE | re.DOTALL,
+)
 _SPELLED: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"\bPERCENTILE_DISC\b", re.IGNORECASE), "PERCENTILE_CONT"),
-    (re.compile(r"\bILIKE\b", re.IGNORECASE), "LIKE"),
     (re.compile(r"\bPOW(?:ER)?\(\s*(\w+)\s*,\s*2\s*\)", re.IGNORECASE), r"(\1 * \1)"),
-    (re.compile(r"\b(?:ANY_VALUE|FIRST|LAST|MODE)\(", re.IGNORECASE), "MEDIAN("),
+    (re.compile(r"\bCOUNT\(\s*\)", re.IGNORECASE), "COUNT(*)"),
     (_DAY, r"DATE '\1'"),
 )
 
@@ -49,6 +59,8 @@ def _candidates(error: InvalidQuery, text: str, schema: Schema) -> Iterator[str]
         or "distinct" in said.casefold()
     ):
         yield from _counted(text, schema)
+    yield from _listed(text, schema)
+    yield from _most_frequent(text)
     for pattern, instead in _SPELLED:
         if pattern.search(text):
             yield pattern.sub(instead, text)
@@ -145,6 +157,44 @@ def _counted(text: str, schema: Schema) -> Iterator[str]:
     if keys:
         yield f"SELECT {keys}, {counted} {rest} GROUP BY {keys}"
     yield f"SELECT {counted} {rest}"
+
+
+def _listed(text: str, schema: Schema) -> Iterator[str]:
+    """ILIKE as the list of the declared values that match, which is all that it can find."""
+
+    def instead(found: re.Match[str]) -> str:
+        name, negated, pattern = found["name"], found["negated"], found["pattern"]
+        bare = name.rpartition(".")[2].strip('"')
+        column = next((c for c in schema.columns if c.name.casefold() == bare.casefold()), None)
+        if not isinstance(column, Category) or column.values is None:
+            return found[0]
+        wanted = pattern.replace("''", "'").casefold()
+        matching = [_literal(v) for v in column.values if like(wanted, str(v).casefold())]
+        if not matching:
+            return found[0]
+        return f"{name} {'NOT IN' if negated else 'IN'} ({', '.join(matching)})"
+
+    tree = _tree(text)
+    meant = [] if tree is None else list(tree.find_all(exp.ILike))
+    if meant and len(_ILIKE.findall(text)) == len(meant):  # none of them is inside a text
+        yield _ILIKE.sub(instead, text)
+
+
+def _literal(value: object) -> str:
+    if isinstance(value, str):
+        return "'" + value.replace("'", "''") + "'"
+    return str(value)
+
+
+def _most_frequent(text: str) -> Iterator[str]:
+    """MODE(x), alone: the group of x with the most rows."""
+    found = _MODE.fullmatch(text.strip().rstrip(";"))
+    if found is None:
+        return
+    of, source, where = found["of"].strip(), found["source"], found["where"]
+    there = f"({where}) AND {of} IS NOT NULL" if where else f"{of} IS NOT NULL"
+    grouped = f"GROUP BY {of} ORDER BY n DESC LIMIT 1"
+    yield f"SELECT {of}, COUNT(*) AS n FROM {source} WHERE {there} {grouped}"  # noqa: S608
 
 
 def _is_short(tree: Node) -> bool:

@@ -36,6 +36,7 @@ class Aggregate:
     of: Expression | None = None
     where: Expression | None = None
     share: Fraction | None = None
+    tested: bool = False  # COUNT of a condition, which counts where it is true or false
     moment: str = ""  # date or datetime, where it is a day or a time
     span: tuple[int, int] | None = None  # where it stands in the text
 
