@@ -19,7 +19,7 @@ _REMEDIES: dict[type[Node], str] = {
     exp.Query: "a row expression sees one row at a time; ask the inner SELECT first",
     exp.AggFunc: "the statistic is named before the expression: sulq ask people mean income",
     exp.Column: "name the column alone, without its table",
-    exp.ILike: "list the declared values that match, x IN ('a', 'A'), or use LIKE: it minds capitals",
+    exp.ILike: "list the declared values that match, x IN ('a', 'A'); LIKE minds capitals",
     exp.Cast: "columns have the types the owner declared; only DATE '...' and TIMESTAMP '...'",
     exp.Case: "write CASE WHEN x = 1 THEN ... ELSE ... END",
     exp.In: "write a list of constants: x IN (1, 2, 3)",
