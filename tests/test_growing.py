@@ -104,16 +104,49 @@ def test_the_grid_follows_the_number_of_rows(tmp_path):
     opened(tmp_path, many, schema).close()
 
 
-def test_only_rows_may_be_new(tmp_path, old, new):
+WIDER = Schema(*SCHEMA.columns, Number("secret", 0, 10**9, step=1))
+
+
+def test_new_rows_and_a_new_column_are_one_step(tmp_path, old, new):
+    """newuser F7: grow said amend first, and amend said grow."""
+    with opened(tmp_path, old) as db:
+        db.grant("ann", 10)
+        db.ask(SMOKERS, credits=60)
+        head = db.ledger.head
+    with opened(tmp_path, new, WIDER, Promise(2, "1e-6", 100), grown_from="spring") as db:
+        told = db.statement().statement
+        assert (len(told.amended), len(told.grown), db.ledger.head - head) == (1, 1, 2)
+        assert (db.size, told.amended[0].reason) == (550, "spring")
+        assert 100 / 4 > told.spent.credits_fraction > 60 / 4  # epsilon 2: a credit is more
+        assert db.as_analyst("ann").ask(mean("secret"), credits=1).credits == 1
+        assert not db.quote(SMOKERS, credits=1).repeat  # of the old rows
+    with opened(tmp_path, new, WIDER, Promise(2, "1e-6", 100), grown_from="spring") as db:
+        assert len(db.statement().statement.grown) == 1  # a second time changes nothing
+    with pytest.raises(Refused, match="amended"):
+        opened(tmp_path, new)
+
+
+def test_an_open_table_takes_rows_and_columns_together(old, new):
+    db = Database.open(old, SCHEMA, PROMISE, ":memory:")
+    db.ask(SMOKERS, credits=60)
+    wider = db.grow(new, schema=WIDER, budget=6)
+    assert (wider.remaining, wider.ask(mean("secret"), credits=5).credits) == (6, 5)
+    with pytest.raises(Refused, match=r"has grown|was amended"):
+        db.ask(mean("age"))
+
+
+def test_what_cannot_be_amended_does_not_come_with_rows(tmp_path, old, new):
     opened(tmp_path, old).close()
     other = Schema(*(column for column in SCHEMA.columns if column.name != "income"))
-    for wrong in (
-        {"schema": other},
-        {"promise": Promise(2, "1e-6", 100)},
-        {"population": Population("town", PROMISE)},
+    for wrong, said in (
+        ({"schema": other}, "stays declared"),
+        ({"promise": Promise("1/2", "1e-6", 100)}, "only be raised"),
+        ({"population": Population("town", PROMISE)}, "nothing else"),
     ):
-        with pytest.raises(Refused, match="what grows is its rows alone"):
+        with pytest.raises(Refused, match=said):
             opened(tmp_path, new, **wrong, grown_from=True)
+    with opened(tmp_path, old) as db:
+        assert (db.statement().statement.grown, db.statement().statement.amended) == ((), ())
     with opened(tmp_path, old, grown_from=True) as db:  # nothing grew: nothing happened
         assert db.statement().statement.grown == ()
         with pytest.raises(Refused, match="nothing has grown"):

@@ -78,10 +78,28 @@ def test_grow_records_new_rows_on_the_same_budget(sulq):
     assert "WARNING: there are fewer rows" in sulq("grow").err
 
 
+def test_grow_takes_new_rows_and_a_new_column_at_once(sulq):
+    """newuser F7: grow and amend sent the owner to each other."""
+    assert sulq("ask", "count", "--where", "smoker").code == 0
+    more_rows()
+    Path("sulq.toml").write_text(POLICY + "columns.person_id = {number = [0, 100000], step = 1}\n")
+    around = sulq("amend", "--yes")
+    assert (around.code, "`sulq grow` it" in around.err) == (3, True)
+    looked = sulq("grow")
+    assert looked.code == 2 and "person_id" in looked.out and "hidden" in looked.out
+    found = sulq("grow", "--yes", "--reason", "March", "--json").json
+    assert (found["versions"], found["rows"], found["left"]) == (2, 40_000, 19)
+    assert [one["what"] for one in found["changes"]] == ["column person_id"]
+    assert sulq("ask", "mean", "person_id").code == 0
+    books = sulq("ledger", "--json").json
+    assert [line["reason"] for line in books["versions_before"]] == ["March"]
+    assert sulq("verify").code == 0
+
+
 def test_a_private_number_of_rows_is_not_kept(sulq):
     private = POLICY.replace("queries = 20", 'queries = 20, neighbours = "add-remove"')
     Path("sulq.toml").write_text(private, "utf-8")
-    assert "is not published yet" in sulq("grow").err
+    assert "is not published" in sulq("grow").err
     assert sulq("ask", "count", "--where", "smoker").code == 0
     more_rows()
     looked = sulq("grow")

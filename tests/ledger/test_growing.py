@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.ledger.catalogues import contents
-from tests.ledger.publishing import ONE, PROMISE, ask, credits, pay, publish, spent
+from tests.ledger.publishing import LARGER, ONE, PROMISE, ask, credits, pay, publish, spent
 from tests.ledger.test_changes import raised, replayed
 from tests.ledger.test_outside import release
 from tests.ledger.test_population import member
@@ -20,6 +20,7 @@ from sulq.errors import BudgetSpent, InvalidQuery, Refused
 from sulq.ledger import steps
 from sulq.ledger.changes import version_body
 from sulq.ledger.growing import attach, grow, reads
+from sulq.ledger.inspection import inspect
 from sulq.ledger.receipts import verify_receipt
 from sulq.ledger.recovery import recover
 from sulq.ledger.statement import statement
@@ -28,8 +29,8 @@ FACTS = {"schema": "{}", "promise": PROMISE}
 FINER = {"schema": '{"bits":25}', "promise": PROMISE}
 
 
-def grown(journal, fingerprint="new", facts=FACTS, reason=""):
-    return grow(journal, facts, fingerprint, reason)
+def grown(journal, fingerprint="new", facts=FACTS, reason="", amendment=None):
+    return grow(journal, facts, fingerprint, reason, None, amendment)
 
 
 def test_what_was_spent_stays_and_the_version_is_new(place):
@@ -192,6 +193,35 @@ def test_a_crash_leaves_the_old_version_or_the_new_one(place, monkeypatch, step)
     with closing(publish(place, fingerprint="new")) as journal:
         assert spent(journal) == ONE
         assert len(journal.statement().grown) == 1
+
+
+@pytest.mark.parametrize("step", ["version noted", "admitted", "committed", "anchored"])
+def test_a_crash_leaves_rows_and_columns_both_or_none(place, monkeypatch, step):
+    journal = publish(place, fingerprint="old")
+    ask(journal, "a")
+
+    def dies(here):
+        if here == step:
+            raise OSError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(steps, "on_step", dies)
+        with pytest.raises((OSError, Refused)):
+            grown(journal, facts=LARGER, amendment=raised(keeps=False))
+    journal.close()
+    found = inspect(place).statements["people"]
+    done = step in ("committed", "anchored")
+    assert (len(found.amended), len(found.grown)) == ((1, 1) if done else (0, 0))
+    assert found.spent == credits(2 if done else 1)
+
+
+def test_an_amendment_that_is_refused_leaves_the_rows_too(place):
+    with closing(publish(place, fingerprint="old")) as journal:
+        journal.grant("ann", credits(9))
+        with pytest.raises(Refused, match="promise more"):
+            grown(journal, facts=LARGER, amendment=raised(10, keeps=False))
+        assert journal.statement().grown == journal.statement().amended == ()
+        ask(journal, "a", analyst="ann")  # and the journal goes on
 
 
 def test_a_lost_version_counts_as_everything(path, tmp_path):

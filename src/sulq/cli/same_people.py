@@ -18,10 +18,12 @@ from sulq.cli.screen import (
     guarded,
     show,
     show_json,
+    table,
     talk,
 )
 
 if TYPE_CHECKING:
+    from sulq.database.amendments import Change
     from sulq.ledger.statement import PopulationLine, Statement
     from sulq.policy import TablePolicy
 
@@ -107,7 +109,10 @@ def grow(
     policy: Policy = POLICY,
     as_json: Json = False,
 ) -> None:
-    """Record that a table got new rows. What was spent stays spent, on the same accounts."""
+    """Record that a table got new rows, and what the policy says anew, in one step.
+
+    New columns, tighter bounds, a larger promise. What was spent stays spent, on the same accounts.
+    """
     from sulq.account import version_lines
     from sulq.cli.opening import database_of, named
     from sulq.errors import Refused
@@ -120,11 +125,16 @@ def grow(
             f"the server at {server.url} reads {source.name} as it was: stop it, let it grow, and"
             " start it again"
         )
+    changed = _changed(source)
     rows, before = _sizes(source)
     if before is not None and rows < before:
         talk("WARNING: there are fewer rows than before; what leaves a table is no growth")
     whom = "rows" if source.unit == "row" else "persons"
     was = "" if before is None else f"; there were {before:,}"
+    if changed and not as_json:
+        drawn = table(("what", "was", "now"), [(one.what, one.was, one.now) for one in changed])
+        drawn.columns[1].justify = drawn.columns[2].justify = "left"
+        show(drawn)
     confirm(
         f"The {rows:,} {whom} at {source.source} become a new version of {source.name}{was}."
         " Nobody gets a new budget, and answers on the old rows are not given again.",
@@ -143,6 +153,7 @@ def grow(
         "rows_before": before,
         "left": statement.left,
         "budget": statement.versions[-1].budget,
+        "changes": [{"what": one.what, "was": one.was, "now": one.now} for one in changed],
     }
     if as_json:
         show_json(found)
@@ -156,6 +167,20 @@ def grow(
     if size is not None:
         lines.insert(2, ("rows", f"{size:,}, public"))
     show(facts(lines))
+
+
+def _changed(source: TablePolicy) -> tuple[Change, ...]:
+    """What the policy says otherwise than the ledger; `Refused` where that cannot be amended."""
+    import json
+
+    from sulq.database.amendments import changes
+    from sulq.schema.columns import Schema
+    from sulq.schema.promise import Promise
+
+    facts = published(source).facts
+    schema = Schema.from_json(json.loads(facts["schema"]))
+    promise = Promise.from_json(json.loads(facts["promise"]))
+    return changes(schema, source.schema(), promise, source.promise)
 
 
 def _sizes(source: TablePolicy) -> tuple[int, int | None]:

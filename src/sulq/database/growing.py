@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sulq.accounting.pricing import grid_bits
+from sulq.accounting.calibration import calibrate
+from sulq.accounting.losses import Loss
+from sulq.accounting.pricing import check_askable, grid_bits
+from sulq.database.amendments import changes, scale
 from sulq.database.facts import most_rows, readable_again, table_facts
 from sulq.database.reading import refuse_individual
 from sulq.engines.engine import Engine, open_engine
-from sulq.errors import Refused
+from sulq.errors import InvalidQuery, Refused
+from sulq.ledger.changes import Amendment
 from sulq.ledger.growing import allowed, attach, grow, reads
 from sulq.ledger.header import TableHeader
 from sulq.ledger.journal import Journal
 from sulq.ledger.register import note_rows, noted_rows
 from sulq.ledger.statement import INDIVIDUAL
 from sulq.ledger.versions import steps_of
+from sulq.schema.columns import Schema
 from sulq.schema.promise import Numeric, Promise, exact_number
 
 if TYPE_CHECKING:
@@ -25,9 +31,17 @@ if TYPE_CHECKING:
 
 
 def grow_table(
-    database: Database, source: Any, *, reason: str = "", budget: Numeric | None = None
+    database: Database,
+    source: Any,
+    *,
+    schema: Schema | None = None,
+    promise: Promise | None = None,
+    reason: str = "",
+    budget: Numeric | None = None,
 ) -> Database:
     """The same table with new rows, as a new version of its data; this object is closed.
+
+    A new `schema` or `promise` is recorded in the same step, if `amend` would take it.
 
     What is spent stays spent. Stored answers stay with the rows they were given on: none is
     repeated for the new ones, or combined with theirs. `budget`: the credits that this version may
@@ -35,22 +49,28 @@ def grow_table(
     """
     steps = budget_of(budget)
     refuse_individual(database, "growth")
-    terms, promise = database.calibration, database.promise
-    engine = open_engine(source, database.schema)
+    new_schema, new_promise = schema or database.schema, promise or database.promise
+    if not isinstance(new_schema, Schema) or not isinstance(new_promise, Promise):
+        raise InvalidQuery("grow takes a source, and a Schema or a Promise if these change too")
+    terms = calibrate(new_promise)
+    check_askable(terms)
+    engine = open_engine(source, new_schema)
     try:
         if engine.fingerprint() == database.engine.fingerprint():
             raise Refused("nothing has grown: these are the rows that the table has")
-        rows = most_rows(database.schema, promise, engine)
-        gridded = database.schema.on_grid(grid_bits(rows, terms))
-        facts = {**database.ledger.header.facts, **table_facts(gridded, promise)}
-        ledger = grow(database.ledger, facts, engine.fingerprint(), reason, steps)
+        rows = most_rows(new_schema, new_promise, engine)
+        gridded = new_schema.on_grid(grid_bits(rows, terms))
+        header = database.ledger.header
+        facts = {**header.facts, **table_facts(gridded, new_promise)}
+        change = amendment(header, facts, reason)
+        ledger = grow(database.ledger, facts, engine.fingerprint(), reason, steps, change)
     except BaseException:
         engine.close()
         raise
     assumptions = database._exactly.assumptions
-    found = type(database)(gridded, promise, engine, ledger, terms, assumptions)
+    found = type(database)(gridded, new_promise, engine, ledger, terms, assumptions)
     found._source = readable_again(source)
-    note_size(ledger, promise, engine)
+    note_size(ledger, new_promise, engine)
     database.close()
     return found
 
@@ -79,12 +99,13 @@ def grow_at(
     reason: str,
     budget: int | None,
 ) -> None:
-    """Give the table a new version, unless this is the data of its last one."""
+    """Give the table a new version, unless this is the data of its last one; what else is new in
+    `facts` is amended in the same step."""
     journal = attach(ledger, name)
     try:
         if not reads(journal, fingerprint):
-            _check_same(journal.header, facts)
-            grow(journal, facts, fingerprint, reason, budget).close()
+            change = amendment(journal.header, facts, reason)
+            grow(journal, facts, fingerprint, reason, budget, change).close()
         elif budget not in (None, allowed(journal._table)):
             raise Refused(
                 f"nothing has grown, and the present version of {name!r} has another budget; a new"
@@ -94,23 +115,28 @@ def grow_at(
         journal.close()
 
 
-def _check_same(header: TableHeader, facts: dict[str, str]) -> None:
-    """Only rows are new: the grid may follow their number, nothing else may differ."""
-    found = [
-        name
-        for name in sorted({*header.facts, *facts})
-        if _but_grid(name, header.facts.get(name)) != _but_grid(name, facts.get(name))
-    ]
-    if found:
-        raise Refused(
-            f"table {header.name!r} has other {', '.join(found)}: what grows is its rows alone;"
-            " open it as it was published, or `sulq amend` it first"
-        )
+def amendment(header: TableHeader, facts: dict[str, str], reason: str) -> Amendment | None:
+    """What a version with these facts amends beside its rows; None if only the grid follows them.
+
+    `Refused` where an amendment would be. Answers are put away with the rows they were given on,
+    so none is kept.
+    """
     if INDIVIDUAL in header.facts:
         raise Refused("this table has individual accounting, whose balances belong to its rows")
+    names = {*header.facts, *facts} - {"schema", "promise"}
+    if found := sorted(name for name in names if header.facts.get(name) != facts.get(name)):
+        raise Refused(
+            f"table {header.name!r} has other {', '.join(found)}: beside its rows a table that"
+            " grows may get new columns, tighter bounds and a larger promise, nothing else"
+        )
+    (old, before), (new, after) = _declared(header.facts), _declared(facts)
+    if not changes(old, new, before, after):
+        return None
+    terms = calibrate(after)
+    cap = Loss.cap(terms.credits, terms.slack_cap)
+    return Amendment(facts, cap, *scale(calibrate(before), terms), keeps=False, reason=reason)
 
 
-def _but_grid(name: str, fact: str | None) -> object:
-    if name != "schema" or fact is None:
-        return fact
-    return {key: value for key, value in json.loads(fact).items() if key != "bits"}
+def _declared(facts: Mapping[str, str]) -> tuple[Schema, Promise]:
+    schema, promise = (json.loads(facts[name]) for name in ("schema", "promise"))
+    return Schema.from_json(schema), Promise.from_json(promise)

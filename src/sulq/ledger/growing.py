@@ -11,10 +11,10 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from sulq.errors import Refused
-from sulq.ledger import steps
+from sulq.ledger import changing, steps
 from sulq.ledger.admission import Desk
 from sulq.ledger.book import MEMORY, Book, open_book
-from sulq.ledger.changes import check_reason, version_body
+from sulq.ledger.changes import Amendment, check_reason, version_body
 from sulq.ledger.journal import Journal
 from sulq.ledger.limits import TEXT, check_text
 from sulq.ledger.places import is_shared
@@ -53,8 +53,11 @@ def grow(
     fingerprint: str | None,
     reason: str = "",
     budget: int | None = None,
+    amendment: Amendment | None = None,
 ) -> Journal:
     """A new version with a new random id; the journal that comes back goes by it, this one ends.
+
+    With an `amendment` to those facts, both events are one transaction: both are durable or none.
 
     What was spent stays spent, on the same accounts; stored answers stay with the version they
     were given on. `budget`: the credits, in steps, that this version may spend of what is left;
@@ -70,7 +73,7 @@ def grow(
         register_data(fingerprint, book.history.ledger, name, version)
     steps.on_step("version noted")
     body = version_body(name, version, facts, stamp, reason, budget)
-    generation = journal._submit(lambda: _grown(book, journal._desk, body))
+    generation = journal._submit(lambda: _grown(book, journal._desk, body, amendment))
     if not book.enter():
         raise closed()
     return Journal(book, name, None, generation)
@@ -81,8 +84,12 @@ def allowed(table: Table) -> int | None:
     return table.budgets.version.allowed
 
 
-def _grown(book: Book, desk: Desk, body: dict[str, object]) -> int:
+def _grown(
+    book: Book, desk: Desk, body: dict[str, object], amendment: Amendment | None = None
+) -> int:
     _check(desk)
+    if amendment is not None:
+        changing.amend(desk, amendment)  # refuses before it adds; nothing is refused after it
     kept = allowed(desk.table)
     book.add(({} if kept is None else {"budget": str(kept)}) | body)
     return desk.table.generation
