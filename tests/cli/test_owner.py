@@ -9,6 +9,7 @@ import duckdb
 import pytest
 from tests.cli.conftest import POLICY
 
+from sulq.policy import read_policy
 from sulq.server.access import Access
 
 
@@ -109,13 +110,76 @@ def test_init_never_overwrites(sulq):
     reply = sulq("init", "people.parquet")
     assert (reply.code, "not overwritten" in reply.err) == (2, True)
     assert Path("sulq.toml").read_text("utf-8") == POLICY
+    # refused before the file is read: there is none
+    assert "has a table 'people' already" in sulq("init", "nowhere/people.parquet").err
+    Path("broken.toml").write_text("[people")
+    assert "is not valid TOML" in sulq("init", "nowhere.csv", "-o", "broken.toml").err
+
+
+def test_init_adds_a_second_table_and_touches_nothing(sulq):
+    with Path("sulq.toml").open("ab") as file:
+        file.write(b"# the end, without a line break")
+    before = Path("sulq.toml").read_bytes()
+    assert sulq("init", "people.parquet", "--name", "again").code == 0
+    after = Path("sulq.toml").read_bytes()
+    assert after.startswith(before + b"\n\n[again]\n")
+    assert after.endswith(b"\n")
+    assert set(read_policy("sulq.toml")) == {"people", "again"}
+
+
+def test_init_says_in_the_file_what_its_lines_mean(sulq):
+    sulq("init", "people.parquet", "-o", "new.toml")
+    text = Path("new.toml").read_text("utf-8")
+    for word in ("step = 1", "public = true", "[2000-01-01, 2030-12-31]", "max_rows", "sulq check"):
+        assert any(word in line for line in text.splitlines() if line.startswith("#"))
+
+
+CENSUS = "age, work, sex, over\n39, State-gov, Male, 0\n50, ?, Female, 1\n38, Private, Male, 0\n"
+
+
+def test_init_reads_the_census_file_and_check_reads_it_again(sulq):
+    Path("census.csv").write_text(CENSUS)
+    assert sulq("init", "census.csv", "-o", "c.toml").code == 0
+    table = read_policy("c.toml")["census"]
+    assert table.reading.rules == {"delimiter": ", ", "missing": ("?",)}
+    assert [column.name for column in table.columns] == ["age", "work", "sex", "over"]
+    text = Path("c.toml").read_text("utf-8").replace('number = ["?", "?"]', "number = [0, 120]")
+    work, sex = '["State-gov", "Private"]', '["Male", "Female"]'
+    text = text.replace('work = {category = ["?"]', f"work = {{category = {work}")
+    Path("c.toml").write_text(text.replace('sex = {category = ["?"]', f"sex = {{category = {sex}"))
+    assert "census" in sulq("check", "--policy", "c.toml").out
+
+
+@pytest.mark.parametrize("command", ["init", "check"])
+def test_a_line_that_cannot_be_read_is_told_by_its_number(sulq, command):
+    Path("t.csv").write_text("a,b\n1,2\n3,secret-4711,5\n")
+    Path("t.toml").write_text(
+        '[t]\nsource = "t.csv"\nledger = "t.ledger"\npromise = {epsilon = 1}\n'
+        "columns.a = {number = [0, 9]}\n"
+    )
+    words = {"init": ("init", "t.csv", "-o", "u.toml"), "check": ("check", "--policy", "t.toml")}
+    reply = sulq(*words[command])
+    assert reply.code != 0
+    assert "t.csv: line 3 has more than the 2 fields of line 1" in reply.err + reply.out
+    assert "secret-4711" not in reply.err + reply.out
+
+
+def test_init_names_the_columns_of_a_file_without_a_header(sulq):
+    Path("bare.data").write_text("39;State-gov\n50;Private\n38;Private\n")
+    sulq("init", "bare.data", "-o", "a.toml")
+    assert 'names = ["column_1", "column_2"]' in Path("a.toml").read_text("utf-8")
+    sulq("init", "bare.data", "-o", "b.toml", "--names", "age,work")
+    assert read_policy("b.toml")["bare"].reading.rules == {
+        "delimiter": ";", "header": False, "names": ("age", "work"),
+    }  # fmt: skip
 
 
 def test_source_is_relative_to_the_policy(sulq):
     Path("deep").mkdir()
     sulq("init", "people.parquet", "-o", "deep/sulq.toml", "--name", "folk")
     text = Path("deep/sulq.toml").read_text("utf-8")
-    assert text.startswith('[folk]\nsource = "../people.parquet"\nledger = "folk.ledger"')
+    assert text.startswith('[folk]\nsource = "../people.parquet"\n')
+    assert read_policy("deep/sulq.toml")["folk"].ledger == "folk.ledger"
 
 
 def test_check_sizes_the_promise_and_publishes_nothing(sulq):

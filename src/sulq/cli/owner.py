@@ -66,15 +66,22 @@ def init(
     file: Annotated[
         str,
         typer.Argument(
-            help="A Parquet or CSV file, or a table: postgresql://host/database/table.",
+            help="A Parquet, CSV or .xlsx file, or a table: postgresql://host/database/table.",
             show_default=False,
         ),
     ],
     from_data: Annotated[
         bool, typer.Option("--from-data", help="Propose bounds and values from the data.")
     ] = False,
-    output: Annotated[Path, typer.Option("--output", "-o", help="The policy to write.")] = POLICY,
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="The policy to write, or to add the table to.")
+    ] = POLICY,
     name: Annotated[str | None, typer.Option(help="What to call the table.")] = None,
+    names: Annotated[
+        str | None,
+        typer.Option(help="Names of the columns, with commas: for a CSV file without a header."),
+    ] = None,
+    sheet: Annotated[str | None, typer.Option(help="Which sheet of an .xlsx file.")] = None,
     smartnoise: Annotated[
         Path | None,
         typer.Option(
@@ -83,9 +90,9 @@ def init(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Write a policy to review. Reads types only: bounds and values are yours to declare."""
+    """Write a policy to review. No value of the rows goes into it: bounds are yours to declare."""
     from sulq.errors import InvalidQuery
-    from sulq.policy import write_policy
+    from sulq.policy.files import add_table, check_room
     from sulq.policy.smartnoise import read_smartnoise
     from sulq.policy.survey import Survey, server_policy
 
@@ -93,6 +100,7 @@ def init(
     called = name or re.sub(r"\W+", "_", Path(file).name.split(".")[0]) or "table"
     source = file if away else os.path.relpath(file, output.parent)
     ledger = f"{called}.ledger"
+    check_room(output, called)  # before anything is read
     if smartnoise is not None:
         if from_data:
             raise InvalidQuery("give --smartnoise or --from-data, not both")
@@ -104,19 +112,24 @@ def init(
         drafted, notes = server_policy(file, name)
         called = drafted.name
     else:
-        survey = Survey(file)
+        given = [word.strip() for word in names.split(",")] if names else []
+        survey = Survey(file, names=given, sheet=sheet)
         try:
             drafted, notes = survey.policy(called, source, ledger, from_data=from_data)
         finally:
             survey.close()
-    write_policy(output, [drafted], notes)
+    add_table(output, drafted, notes)
     if as_json:
-        show_json({"policy": output, "table": called, "not_askable_yet": drafted.unready})
+        show_json({
+            "policy": output, "table": called, "not_askable_yet": drafted.unready, "notes": notes,
+        })  # fmt: skip
         return
-    talk(f"wrote {output} for table {called}: {len(drafted.columns)} columns to review")
+    talk(f"wrote table {called} to {output}: {len(drafted.columns)} columns to review")
     for note in notes.values():
-        if "reads as numbers" in note:
-            talk(f"note: {note}")
+        talk(f"note: {note.replace(chr(10), ' ')}")
+    if drafted.unit != "row":
+        talk(f"note: {drafted.unit} repeats. The policy protects all rows of one {drafted.unit};")
+        talk(f"of each, at most {drafted.max_rows} rows count: choose max_rows with `sulq check`")
     if from_data:
         talk("bounds and values are proposed from the data; each stays closed until you remove")
         talk("proposed = true, which says: everybody may know this")

@@ -78,7 +78,7 @@ def sniff_lines(path: Path, names: Sequence[str] = ()) -> CsvFile:
     ending = path.name.endswith((".csv", ".csv.gz"))
     return CsvFile(
         path,
-        None if plain and ending and delimiter == own else delimiter,
+        None if plain and ending and delimiter == own == "," else delimiter,
         trim=trim,
         encoding=encoding,
         header=header or bool(names and _is_header(said)),

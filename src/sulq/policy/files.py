@@ -26,8 +26,7 @@ def read_policy(path: str | Path, *, empty: bool = False) -> dict[str, TablePoli
     """The tables that a policy file declares; none is `InvalidQuery` unless it may be `empty`."""
     path = Path(path)
     try:
-        with path.open("rb") as file:
-            facts = tomllib.load(file, parse_float=Decimal)
+        content = path.read_bytes()
     except FileNotFoundError:
         raise InvalidQuery(
             f"there is no policy file {path}; `sulq init FILE` writes one, --policy names another"
@@ -39,6 +38,12 @@ def read_policy(path: str | Path, *, empty: bool = False) -> dict[str, TablePoli
             else "cannot be read; check its rights"
         )
         raise InvalidQuery(f"the policy file {path} {why}") from None
+    return _read(content, path, empty)
+
+
+def _read(content: bytes, path: Path, empty: bool) -> dict[str, TablePolicy]:
+    try:
+        facts = tomllib.loads(content.decode(), parse_float=Decimal)
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         where = str(error) if isinstance(error, tomllib.TOMLDecodeError) else "not UTF-8 text"
         raise InvalidQuery(f"the policy file {path} is not valid TOML: {where}") from None
@@ -72,21 +77,87 @@ def write_policy(
         raise InvalidQuery(f"{path} cannot be written; check the directory") from None
 
 
-def policy_text(table: TablePolicy, notes: Mapping[str, str]) -> str:
-    """One table as TOML."""
-    lines = [
-        f"[{_key(table.name)}]",
-        f"source = {_value(table.source)}",
-        f"ledger = {_value(table.ledger)}",
-        f"promise = {_inline(_promise(table.promise))}",
-    ]
+def check_room(path: Path, name: str) -> None:
+    """Refuse a table that a policy file cannot take: `name` is there, or it is no policy."""
+    if not path.parent.is_dir() or path.is_dir():
+        raise InvalidQuery(f"{path} cannot be written; check the directory")
+    if path.exists() and name in read_policy(path, empty=True):
+        raise InvalidQuery(
+            f"{path} has a table {name!r} already, and it is not overwritten; call the new one by"
+            " --name, or name another file with -o"
+        )
+
+
+def with_table(path: Path, text: str, name: str) -> bytes:
+    """The policy file with one table more at its end, checked by reading it; writes nothing."""
+    before = path.read_bytes() if path.exists() else b""
+    gap = b"" if not before.strip() else b"\n" if before.endswith(b"\n") else b"\n\n"
+    after = before + gap + text.encode()
+    if name not in _read(after, path, False):
+        raise InvalidQuery(f"{path} did not take the new table; add it by hand")
+    return after
+
+
+def add_table(path: Path, table: TablePolicy, notes: Mapping[str, str]) -> None:
+    """Write a table, with comments for its reviewer, at the end of a policy file, new or old."""
+    check_room(path, table.name)
+    text = policy_text(table, notes, commented=True)
+    try:
+        before = len(path.read_bytes()) if path.exists() else 0
+        after = with_table(path, text, table.name)
+        with path.open("ab") as file:  # what is there is not touched
+            file.write(after[before:])
+    except OSError:
+        raise InvalidQuery(f"{path} cannot be written; check its rights and the disk") from None
+
+
+ABOUT = {
+    "reading": """How the file is read. Nothing is guessed later: other fields are NULL, and a line
+that does not fit is refused with its number.""",
+    "ledger": "What was asked and what it cost. It is made when the table is published: keep it.",
+    "promise": """For the whole life of the table: a small epsilon protects more. One credit buys a
+count with the noise that `sulq check` shows; a better answer costs more.""",
+    "row": """Who is protected: one row. If a person may have several rows, name the column that
+tells people apart:
+unit = {column = "person_id", max_rows = 4}""",
+    "unit": """Who is protected: all rows with the same value here, which repeats. Of each at most
+max_rows rows count, the others are left out: choose it from what you know of the people, not from
+the file. Write unit = "row" only if the rows of one value are of different people.""",
+    "columns": """What analysts may ask about. A column without a line is hidden.
+  number = [0, 120]         the least and the greatest value possible; others count as the nearer
+                            one. Dates are written [2000-01-01, 2030-12-31]. Take both from what
+                            everybody knows, not from the file: a bound tells of the row it is from
+  step = 1                  whole numbers
+  category = ["a", "b"]     all values that are possible; others count as "something else"
+  flag = true               yes or no: true, t, yes, y, 1 and false, f, no, n, 0
+  text = true               text of any kind, asked about by its value
+  public = true             everybody may know this of EVERY row, exactly and free of charge
+Write bounds or values in place of "?", then run: sulq check, sulq publish""",
+}
+"""What `sulq init` says in the file it writes."""
+
+
+def policy_text(table: TablePolicy, notes: Mapping[str, str], *, commented: bool = False) -> str:
+    """One table as TOML; `notes` are comments by column name, `commented` adds what lines mean."""
+
+    def about(part: str) -> list[str]:
+        return [f"# {line}" for line in ABOUT[part].splitlines()] if commented else []
+
+    lines = [f"[{_key(table.name)}]", f"source = {_value(table.source)}"]
     if table.reading is not None:
         kind = "csv" if isinstance(table.reading, CsvFile) else "xlsx"
-        lines.append(f"{kind} = {_inline(table.reading.rules)}")
+        lines += [*about("reading"), f"{kind} = {_inline(table.reading.rules)}"]
+    lines += [
+        *about("ledger"),
+        f"ledger = {_value(table.ledger)}",
+        *about("promise"),
+        f"promise = {_inline(_promise(table.promise))}",
+    ]
     if table.remote:
         lines.append("remote = true")
         if table.most_bytes != MOST_BYTES:
             lines.append(f"most_bytes = {table.most_bytes}")
+    lines += about("row" if table.unit == "row" else "unit")
     if table.unit != "row":
         lines.append(f"unit = {_inline({'column': table.unit, 'max_rows': table.max_rows})}")
     if table.at_most is not None:
@@ -109,7 +180,7 @@ def policy_text(table: TablePolicy, notes: Mapping[str, str]) -> str:
     if table.exact is not None:
         for name, value in table.exact.facts.items():
             lines.append(f"exact.{name} = {_value(value)}")
-    lines.append("")
+    lines += ["", *about("columns")]
     declared = {column.name: column for column in table.columns}
     for name in [*notes, *(name for name in declared if name not in notes)]:
         if name in notes:

@@ -54,6 +54,7 @@ LOOK_SECONDS = 60
 ENDINGS = (".parquet", ".csv", ".csv.gz")
 OTHER_ENDINGS = (".xlsx", ".tsv", ".tsv.gz", ".tab", ".txt", ".txt.gz", ".data", ".data.gz")
 """Files that are read if the policy declares how; `sulq init` does."""
+NUMBERS = "coalesce(sum(n) FILTER (TRY_CAST(trim(value) AS DOUBLE) IS NOT NULL), 0)"
 SAMPLE = 500
 """Most frequent values of a column that tell what it holds; the others are counted."""
 CODE_ROWS = 20
@@ -86,7 +87,7 @@ class Survey:
                 f" {', '.join((*ENDINGS[1:], *OTHER_ENDINGS[1:]))}"
             )
         self._connection = duckdb.connect(":memory:")
-        self.notes: list[str] = []
+        self._notes = dict[str, str]()
         self.source: CsvFile | XlsxFile | None = None
         self._counted = dict[str, Counts]()
         try:
@@ -153,8 +154,10 @@ class Survey:
         if column.kind == "text" and 2 * sum(_is_code(value) for value in values) > len(values):
             marks.discard("NA")  # Namibia
         missing = f"value NOT IN ({listed})"
-        counts = self._ask(f"SELECT count(*), coalesce(sum(n), 0) FROM found WHERE {missing}")[0]
-        self._counted[name] = Counts(int(counts[0]), int(counts[1]))
+        counts = self._ask(
+            f"SELECT count(*), coalesce(sum(n), 0), {NUMBERS} FROM found WHERE {missing}"
+        )[0]
+        self._counted[name] = Counts(int(counts[0]), int(counts[1]), int(counts[2]))
         if column.kind in ("whole", "real", "date", "time"):
             rules = CsvFile("", ",", column.decimal, column.thousands, column.dates or ())
             kind, sql = self._typed("value", column, rules)
@@ -187,14 +190,15 @@ class Survey:
                 and other
                 and (column.kind == "real" or column.thousands)
             ):
-                self.notes.append(
-                    f"{name} holds numbers with another decimal mark than the other columns: text"
+                self._notes[name] = (
+                    f"{name} holds numbers with another decimal mark than the other columns, and"
+                    " is read as text"
                 )
                 sniffed[name] = Column("text")
             if column.doubtful:
-                self.notes.append(
-                    f"{name}: its dates can be read as day/month and as month/day; they are read"
-                    f" as {column.dates}. Check it, and change `dates` if that is wrong"
+                self._notes[name] = (
+                    f"{name}: no date tells whether the day or the month comes first. It is read as"
+                    f" {column.dates}; change `dates` if that is wrong"
                 )
         dates = tuple(dict.fromkeys(c.dates for c in sniffed.values() if c.dates))
         missing = tuple(mark for mark in MARKS if mark in marks)
@@ -235,13 +239,13 @@ class Survey:
         drafted, notes = _drafted(kinds, counts)
         for column, facts in drafted.items():
             kind = kinds[column]
-            if kind in TEXT and self._like_numbers(column):
+            if kind in TEXT and 2 * counts[column].numbers > counts[column].values:
                 notes[column] = (
                     f"{column} is text, though much of it reads as numbers. Declare a number,"
                     f' "{column}" = {{number = [low, high]}}, and whatever does not read as one'
                     " (NA, n/a, an empty field) is NULL"
                 )
-            if kind in INTEGERS and self._is_flag(column):
+            if counts[column].flag:
                 facts = {"flag": True}
             if from_data and facts != {"flag": True}:
                 facts = {**self._proposed(column, kind), "proposed": True}
@@ -251,26 +255,22 @@ class Survey:
             name, source, ledger, SUGGESTED, tuple(columns), unit or "row",
             MAX_ROWS if unit else 1, reading=self.source,
         )  # fmt: skip
-        return drawn, notes
+        return drawn, {**notes, **self._notes}
 
     def _counts(self, column: str, kind: str) -> Counts:
-        """How many values a column has, and how many different ones."""
-        if column not in self._counted and kind in INTEGERS | TEXT | {"UUID"}:
-            x = Dialect.name(column)
-            found = self._ask(f"SELECT count(DISTINCT {x}), count({x}) FROM source")[0]
-            self._counted[column] = Counts(int(found[0]), int(found[1]))
-        return self._counted.get(column, Counts(0, 0))
-
-    def _is_flag(self, column: str) -> bool:
+        """The counts of a column; of a Parquet file only where values may tell rows apart."""
+        if column in self._counted:
+            return self._counted[column]
+        if kind not in INTEGERS | TEXT | {"UUID"}:
+            return Counts(0, 0, 0)
         x = Dialect.name(column)
-        return bool(self._ask(f"SELECT min({x}) = 0 AND max({x}) = 1 FROM source")[0][0])
-
-    def _like_numbers(self, column: str) -> bool:
-        """True if most of a text column reads as numbers: some word for "missing" is between."""
-        x = Dialect.name(column)
-        number = f"count(TRY_CAST(trim(CAST({x} AS VARCHAR)) AS DOUBLE))"
-        share = self._ask(f"SELECT {number}, count({x}) FROM source")[0]
-        return bool(share[1]) and 2 * int(share[0]) > int(share[1])
+        found = f"SELECT CAST({x} AS VARCHAR) AS value, count(*) AS n FROM source GROUP BY 1"
+        flag = "coalesce(bool_and(value IN ('0', '1')) AND count(*) = 2, FALSE)"
+        distinct, values, numbers, is_flag = self._ask(
+            f"SELECT count(*), coalesce(sum(n), 0), {NUMBERS}, {flag} FROM ({found})"
+            " WHERE value IS NOT NULL"
+        )[0]
+        return Counts(int(distinct), int(values), int(numbers), kind in INTEGERS and is_flag)
 
     def _proposed(self, column: str, kind: str) -> dict[str, Any]:
         x = Dialect.name(column)
@@ -312,10 +312,13 @@ class Survey:
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """Of one column: different values, and values that are not missing. For the owner's eyes."""
+    """Of one column, for the owner's eyes: different values, values that are not missing, those of
+    them that read as numbers, and whether a whole number is 0 or 1 throughout."""
 
     distinct: int
     values: int
+    numbers: int
+    flag: bool = False
 
 
 def _one_sheet(path: Path, sheet: str | None) -> str:

@@ -11,20 +11,22 @@ import json
 import re
 import secrets
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from sulq.engines.csv_files import CsvFile
 from sulq.engines.physical import INTEGERS
+from sulq.engines.workbooks import XlsxFile
 from sulq.errors import InvalidQuery, Refused, SulqError
 from sulq.ledger.state import private_directory, read_private, write_private
 from sulq.policy import ColumnPolicy, TablePolicy
 from sulq.policy.columns import OPEN
-from sulq.policy.files import policy_text, read_policy
-from sulq.policy.survey import ENDINGS, WHEN, Survey
+from sulq.policy.files import policy_text
+from sulq.policy.survey import ENDINGS, OTHER_ENDINGS, WHEN, Survey
 from sulq.schema.promise import Promise
 from sulq.server.problems import Problem, not_found
 
@@ -33,6 +35,11 @@ WEAK = 2
 """Above this epsilon a promise is weak, and wants a written reason."""
 Text = Annotated[str, Field(max_length=200)]
 Kind = Literal["number", "category", "flag", "text", "hidden"]
+Rules = dict[
+    Annotated[str, Field(max_length=20)],
+    bool | Text | Annotated[list[Text], Field(max_length=1_000)],
+]
+"""How a file is read, as `csv` or `xlsx` of a policy has it."""
 _ID = re.compile(r"[0-9a-f]{16}")
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,62}")
 
@@ -57,6 +64,8 @@ class Draft(BaseModel):
     model_config = ConfigDict(extra="forbid")
     name: Annotated[str, Field(max_length=63)] = ""
     source: Text = ""
+    csv: Rules | None = None
+    xlsx: Rules | None = None
     unit: Text = "row"
     max_rows: Annotated[int, Field(ge=1, le=1_000)] = 1
     columns: Annotated[list[DraftColumn], Field(max_length=1_000)] = []
@@ -82,7 +91,7 @@ class State:
 
 
 def new_draft(home: Path, source: str) -> Draft:
-    """The draft that the file's types propose; identifiers start hidden."""
+    """The draft that a file proposes: identifiers start hidden, one that repeats is the unit."""
     survey = Survey(source_in(home, source))
     try:
         name = re.sub(r"\W+", "_", source.split(".")[0]).strip("_") or "table"
@@ -94,7 +103,23 @@ def new_draft(home: Path, source: str) -> Draft:
         ]
     finally:
         survey.close()
-    return Draft(name=name[:63], source=source, columns=columns)
+    found = proposed.reading
+    rules = {} if found is None else json.loads(json.dumps(found.rules))
+    return Draft(
+        name=name[:63],
+        source=source,
+        csv=rules if isinstance(found, CsvFile) else None,
+        xlsx=rules if isinstance(found, XlsxFile) else None,
+        unit=proposed.unit,
+        max_rows=proposed.max_rows,
+        columns=columns,
+    )
+
+
+def _reading(draft: Draft) -> CsvFile | XlsxFile | None:
+    if draft.xlsx is not None:
+        return XlsxFile.read(draft.source, draft.xlsx)
+    return None if draft.csv is None else CsvFile.read(draft.source, draft.csv)
 
 
 def _kind(kinds: Mapping[str, str], column: str) -> Kind:
@@ -108,7 +133,9 @@ def sources(home: Path | None) -> list[str]:
     if home is None or not home.is_dir():
         return []
     return sorted(
-        entry.name for entry in home.iterdir() if entry.name.endswith(ENDINGS) and entry.is_file()
+        entry.name
+        for entry in home.iterdir()
+        if entry.name.endswith((*ENDINGS, *OTHER_ENDINGS)) and entry.is_file()
     )
 
 
@@ -117,7 +144,7 @@ def source_in(home: Path, source: str) -> Path:
     path = home / source
     if Path(source).name != source or source not in sources(home):
         raise InvalidQuery(
-            "the source must be a Parquet or CSV file in the directory of the served policy"
+            "the source must be a Parquet, CSV or .xlsx file in the directory of the served policy"
         )
     if path.resolve().parent != home.resolve():
         raise InvalidQuery("the source must lie in the directory of the policy, not behind a link")
@@ -128,7 +155,8 @@ def rows_of(home: Path, draft: Draft) -> int | None:
     """How many rows: public where one row is replaced, else nobody's business."""
     if draft.neighbours != "replace" or draft.unit != "row":
         return None
-    survey = Survey(source_in(home, draft.source))
+    path, declared = source_in(home, draft.source), _reading(draft)
+    survey = Survey(path if declared is None else replace(declared, path=path))
     try:
         return survey.rows()
     finally:
@@ -217,6 +245,7 @@ def policy_of(draft: Draft, home: Path) -> TablePolicy:
         unit,
         1 if unit == "row" else draft.max_rows,
         home=home,
+        reading=_reading(draft),
     )
 
 
@@ -264,23 +293,6 @@ def published_policy(draft: Draft, home: Path, taken: list[str]) -> TablePolicy:
     if found := faults(draft, home, taken):
         raise InvalidQuery(f"not ready to publish: {'; '.join(found)}")
     return policy_of(draft, home)
-
-
-def joined(file: Path, text: str, name: str) -> bytes:
-    """The policy file with one table more, checked by reading it as a file would be."""
-    before = file.read_bytes() if file.exists() else b""
-    after = before.rstrip() + (b"\n\n" if before.strip() else b"") + text.encode()
-    trial = file.with_name(f".{secrets.token_hex(8)}.toml")
-    try:
-        trial.write_bytes(after)
-        known = read_policy(trial)
-    except OSError:
-        raise Refused("the policy file cannot be written; check its directory") from None
-    finally:
-        trial.unlink(missing_ok=True)
-    if name not in known:
-        raise Refused("the policy file did not take the new table; add it by hand")
-    return after
 
 
 class Drafts:

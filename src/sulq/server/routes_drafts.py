@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from sulq.accounting.sizing import sizing
 from sulq.errors import InvalidQuery, Refused, SulqError
+from sulq.policy.files import with_table
 from sulq.schema.promise import Promise
 from sulq.server.access import Caller, Role, require
 from sulq.server.drafts import (
@@ -20,7 +21,6 @@ from sulq.server.drafts import (
     Drafts,
     draft_text,
     faults,
-    joined,
     new_draft,
     published_policy,
     sources,
@@ -188,7 +188,7 @@ async def publish(request: Request, number: Number, body: Ticks, caller: Owner) 
         if tables.policy is None or tables.publish is None:
             raise Refused("this server publishes no tables")
         text = draft_text(draft, home)
-        content = joined(tables.policy, text, policy.name)  # refused before anything is made
+        content = with_table(tables.policy, text, policy.name)  # refused before anything is made
         try:
             database = tables.publish(policy)
         except SulqError as error:

@@ -20,8 +20,11 @@ from hypothesis import strategies as st
 from tests.server.conftest import CANARY, Served, serving
 
 from sulq import Database
+from sulq.engines.csv_files import CsvFile
+from sulq.engines.engine import open_engine
 from sulq.errors import InvalidQuery
 from sulq.policy import read_policy
+from sulq.policy.files import with_table
 from sulq.server.access import Access, Caller, Role
 from sulq.server.app import Settings, create_app
 from sulq.server.console.access_page import (
@@ -42,7 +45,6 @@ from sulq.server.drafts import (
     draft_text,
     facts_of,
     faults,
-    joined,
     new_draft,
     policy_of,
     source_in,
@@ -111,7 +113,7 @@ def house(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[House]:
     with ExitStack() as stack:
 
         def publish(policy: Any) -> Database:
-            made = Database.open(policy.source_path, policy.schema(), policy.promise,
+            made = Database.open(policy.rows, policy.schema(), policy.promise,
                                  policy.ledger_path, name=policy.name, publish=True)  # fmt: skip
             return stack.enter_context(made)
 
@@ -141,6 +143,43 @@ def test_a_draft_comes_from_types_alone(house: House) -> None:
                      "patient_id": "hidden", "notes": "hidden", "admitted": "number"}  # fmt: skip
     said = draft.model_dump_json()
     assert CANARY not in said and "3000" not in said and all(not c.low for c in draft.columns)
+
+
+def test_a_draft_of_a_csv_file_reads_it_as_it_is(house: House) -> None:
+    """The census file as it comes: a comma and a blank between fields, `?` for missing."""
+    rows = "".join(
+        f"{i}, {900 + i % 150}, {'?' if i % 9 else 'x y'}, {i % 2}\n" for i in range(400)
+    )
+    (house.home / "census.data").write_text("row_number, patient_nbr, work, over\n" + rows)
+    made = house.owner.post("/v1/drafts", json={"source": "census.data"}).json()["draft"]
+    assert made["csv"] == {"delimiter": ", ", "missing": ["?"]}
+    assert (made["unit"], made["max_rows"]) == ("patient_nbr", 4)
+    assert {column["name"]: column["kind"] for column in made["columns"]} == {
+        "row_number": "hidden", "patient_nbr": "hidden", "work": "category", "over": "flag",
+    }  # fmt: skip
+    draft = Draft.model_validate(made)
+    draft.columns[2].values = "x y"
+    file = house.home / "trial.toml"
+    file.write_text(draft_text(draft, house.home))
+    table = read_policy(file)["census"]
+    assert table.rows == CsvFile(str(house.home / "census.data"), delimiter=", ", missing=("?",))
+    engine = open_engine(table.rows, table.schema())
+    assert engine.size() == 150
+    engine.close()
+
+
+def test_a_line_that_cannot_be_read_is_told_to_the_owner(house: House) -> None:
+    (house.home / "ragged.csv").write_text("a,b\n1,x\nsecret-4711\n")
+    reply = house.owner.post("/v1/drafts", json={"source": "ragged.csv"})
+    assert reply.status_code == 422
+    assert "ragged.csv: line 3 has 1 field between ',', line 1 has 2 fields" in reply.text
+    assert "secret-4711" not in reply.text
+
+
+def test_rules_that_mean_nothing_are_a_fault(house: House) -> None:
+    draft = ready().model_copy(update={"source": "wards.csv", "csv": {"sep": ";"}})
+    assert "unknown ['sep']" in faults(draft, house.home, [])[0]
+    assert draft_text(draft, house.home).startswith("# ")
 
 
 @pytest.mark.parametrize(
@@ -219,7 +258,7 @@ def test_a_policy_that_would_not_read_is_not_written(house: House) -> None:
     file = house.home / "sulq.toml"
     file.write_text("[old]\nbroken")
     with pytest.raises(InvalidQuery):
-        joined(file, draft_text(ready(), house.home), "wards")
+        with_table(file, draft_text(ready(), house.home), "wards")
     assert file.read_text() == "[old]\nbroken" and len(list(house.home.glob(".*"))) == 0
 
 

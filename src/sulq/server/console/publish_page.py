@@ -174,7 +174,7 @@ def publish_view(
         attacks=attacks_view(ATTACKS.of(draft.promise), f"/console/drafts/{number}")
         if step == "rehearse" else None,
         faults=missing,
-        csv=".csv" in draft.source,
+        csv=not draft.source.endswith(".parquet"),
     )  # fmt: skip
 
 
