@@ -32,6 +32,7 @@ from sulq import (
     mean,
     total,
 )
+from sulq.ledger.recovery import recover
 
 LOUD = Promise(epsilon=400, queries=100)
 """Laplace noise far below one row: verdicts are as good as certain."""
@@ -371,6 +372,24 @@ def test_an_old_copy_of_the_state_brings_no_firing_back(tmp_path: Path) -> None:
         path.write_bytes(old)
         (again,) = db.alerts()
         assert again.left == 0
+        with pytest.raises(Refused, match="arm it again"):
+            again.check()
+
+
+def test_a_recovery_ends_an_alert_whose_firings_may_be_lost(tmp_path: Path) -> None:
+    data, path = frame(ROWS), tmp_path / "ledger"
+    with publish(data, promise=LOUD, ledger=path) as db:
+        db.alert(OLD, above=TRUTH - 5, credits=30, keep=True, key="k")
+    copy = path.read_bytes()
+    with publish(data, promise=LOUD, ledger=path) as db:
+        (alert,) = db.alerts()
+        assert alert.check()
+        receipts = [entry.receipt.to_json() for entry in db.ledger.entries() if entry.receipt]
+    path.write_bytes(copy)
+    assert not recover(path, receipts).burnt
+    with publish(data, promise=LOUD, ledger=path) as db:
+        assert db.alerts() == []
+        again = db.alert(OLD, above=TRUTH - 5, credits=30, keep=True, key="k")
         with pytest.raises(Refused, match="arm it again"):
             again.check()
 

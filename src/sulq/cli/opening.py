@@ -123,6 +123,7 @@ def database_of(
         grown_from=grown_from,
         version_budget=table.version_budget,
         publish=publish,
+        receipts=None if ledger == ":memory:" else table.receipts_path,
     )
 
 

@@ -30,7 +30,6 @@ def register(app: typer.Typer, role: str) -> None:
     app.command(rich_help_panel=role)(init)
     app.command(rich_help_panel=role)(check)
     app.command("explain-noise", rich_help_panel=role)(explain_noise)
-    app.command(rich_help_panel=role)(recover)
 
 
 @guarded
@@ -231,31 +230,3 @@ def explain_noise(
     drawn.columns[3].justify = "left"
     show(drawn)
     talk(f"for {queries:,} credits at epsilon = {epsilon}, delta = {delta} in all")
-
-
-@guarded
-def recover(
-    name: TableName = None,
-    receipts: Annotated[
-        Path | None, typer.Option(help="Receipts that prove what was spent, one to a line.")
-    ] = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Say what would happen; change nothing.")
-    ] = False,
-    yes: Annotated[
-        bool, typer.Option("--yes", help="Do not ask, even if the whole budget counts as spent.")
-    ] = False,
-    policy: Policy = POLICY,
-    as_json: Json = False,
-) -> None:
-    """Open a closed ledger again, at the most that ledger, anchor or receipts prove spent.
-
-    What no receipt accounts for may cost the whole budget, so it asks first.
-    """
-    from sulq.cli.opening import named
-    from sulq.cli.review import run_recovery
-    from sulq.cli.verify import receipt_lines
-
-    source = named(policy, name)
-    shown = [] if receipts is None else receipt_lines(receipts)
-    run_recovery(source, shown, dry_run=dry_run, yes=yes, as_json=as_json)

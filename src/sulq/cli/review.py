@@ -1,40 +1,24 @@
-"""Looking before a step that cannot be undone: `sulq check` and `sulq recover`."""
+"""Looking before a step that cannot be undone: `sulq check`."""
 
 from __future__ import annotations
 
-import shutil
-import sys
-import tempfile
-from dataclasses import asdict, dataclass
-from fractions import Fraction
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Any
-
-import typer
 
 from sulq.accounting.calibration import calibrate
 from sulq.accounting.sizing import NORMAL_95
 from sulq.cli.screen import (
-    credits_text,
     facts,
     many,
     number_text,
     promise_text,
     show,
-    show_json,
     table,
-    talk,
 )
-from sulq.demo import own_state
-from sulq.errors import InvalidQuery, Refused
-from sulq.ledger.book import Files
-from sulq.ledger.inspection import Inspection, copy_ledger, inspect
-from sulq.ledger.places import is_shared, place_name
-from sulq.ledger.recovery import Recovery, recover
+from sulq.ledger.places import place_name
 from sulq.policy import TablePolicy
 from sulq.policy.advice import Advice, Kept, advise
 from sulq.schema.promise import Promise
-from sulq.server.grants import end_tokens
 
 SIZES = (10_000, 100_000, 1_000_000)
 OWN_EYES = "what is said of rows above was counted from them: it is for your eyes only"
@@ -199,136 +183,3 @@ def _sigma(promise: Promise, queries: int) -> float:
 def review(policy: TablePolicy) -> Review:
     """Advise the owner of a table; reads rows, publishes nothing."""
     return Review(advise(policy))
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """A recovery, or what one would do."""
-
-    table: str
-    found: Recovery
-    anchor_missing: bool
-    receipts: int
-    before: Fraction
-    after: Fraction
-    cap: Fraction
-
-    @property
-    def whole(self) -> bool:
-        found = self.found
-        return not (found.lost or found.burnt or found.new_key or self.anchor_missing)
-
-    def to_json(self, dry_run: bool) -> dict[str, Any]:
-        return {
-            **asdict(self.found),
-            "table": self.table,
-            "dry_run": dry_run,
-            "anchor_missing": self.anchor_missing,
-            "spent_before": self.before,
-            "spent_after": self.after,
-        }
-
-    def sayings(self) -> list[str]:
-        """What happened, in plain words; true of a dry run too."""
-        said = []
-        if self.found.burnt:
-            said.append("the price of some lost event is unknown: the whole budget is spent")
-            if self.receipts:
-                said.append(
-                    "the receipts do not account for every lost event, so none is booked singly"
-                )
-        if self.anchor_missing:
-            said.append(
-                "the anchor was missing: a loss can neither be shown nor excluded; collect receipts"
-            )
-        return said or (["the ledger was whole; nothing was lost"] if self.whole else [])
-
-    def lines(self) -> list[tuple[str, str]]:
-        found = self.found
-        booked = "none: everything is" if found.burnt else number_text(found.proved)
-        spent = f"{credits_text(self.before)} before, {credits_text(self.after)} after"
-        return [
-            ("ledger", found.ledger),
-            ("lost events", number_text(found.lost)),
-            ("charges booked from receipts", booked),
-            ("spent", f"{spent}, of {credits_text(self.cap)}"),
-            ("everything spent", "yes" if found.burnt else "no"),
-            ("new signing key", "yes" if found.new_key else "no"),
-        ]
-
-
-def run_recovery(
-    policy: TablePolicy, receipts: list[str], *, dry_run: bool, yes: bool, as_json: bool
-) -> None:
-    """Try it on a copy, ask, do it."""
-    expected = _tried(policy, receipts)
-    if dry_run:
-        _tell(expected, dry_run=True, as_json=as_json)
-        return
-    if not expected.whole and not yes:
-        _confirm(expected)
-    _tell(_recovered(policy, policy.ledger_path, receipts), dry_run=False, as_json=as_json)
-    if ended := end_tokens(_seen(policy.ledger_path, policy.name).ledger):
-        what = "1 token" if ended == 1 else f"{ended} tokens"
-        talk(f"ended: {what} for this ledger's tables; `sulq grant` gives new ones")
-
-
-def _tell(outcome: Outcome, *, dry_run: bool, as_json: bool) -> None:
-    if dry_run:
-        talk("dry run: nothing was changed; this is what `sulq recover` would do")
-    for line in outcome.sayings():
-        talk(line)
-    if as_json:
-        show_json(outcome.to_json(dry_run))
-    else:
-        show(facts(outcome.lines()))
-
-
-def _confirm(expected: Outcome) -> None:
-    what = f"{credits_text(expected.after)} of {credits_text(expected.cap)} will count as spent"
-    if not sys.stdin.isatty():
-        raise InvalidQuery(
-            f"a recovery cannot be undone, and {what}: look with --dry-run, then add --yes;"
-            " nothing was changed"
-        )
-    for line in expected.sayings():
-        talk(line)
-    typer.confirm(f"A recovery cannot be undone, and {what}. Go on?", abort=True, err=True)
-
-
-def _tried(policy: TablePolicy, receipts: list[str]) -> Outcome:
-    """On a private copy. The signing key does not leave its place: the copy links to it."""
-    files = Files(_seen(policy.ledger_path, policy.name).ledger)
-    with tempfile.TemporaryDirectory(prefix="sulq-") as private:  # mode 0700
-        home = Path(private)
-        copy_ledger(policy.ledger_path, home / "ledger")
-        copies = home / "state" / "ledgers" / files.key.parent.name
-        copies.mkdir(parents=True, mode=0o700)
-        if files.key.exists():
-            (copies / "key").symlink_to(files.key.absolute())
-        if files.anchor.exists():
-            shutil.copyfile(files.anchor, copies / "anchor")
-        with own_state(home):
-            return _recovered(policy, home / "ledger", receipts)
-
-
-def _recovered(policy: TablePolicy, path: Path | str, receipts: list[str]) -> Outcome:
-    before = _seen(path, policy.name)
-    found = recover(path, receipts, shared=is_shared(policy.ledger_path))
-    after = _seen(path, policy.name)
-    return Outcome(
-        policy.name,
-        found,
-        before.anchor is None,
-        len(receipts),
-        before.statements[policy.name].spent.credits_fraction,
-        after.statements[policy.name].spent.credits_fraction,
-        after.statements[policy.name].cap.credits_fraction,
-    )
-
-
-def _seen(path: Path | str, name: str) -> Inspection:
-    found = inspect(path)
-    if name not in found.statements:
-        raise Refused(f"the ledger has no table {name!r}; it has {list(found.statements)}")
-    return found

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import sys
 import webbrowser
+from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -14,6 +15,7 @@ from sulq.cli.screen import POLICY, Json, Policy, guarded, show_json, talk
 
 if TYPE_CHECKING:
     from sulq.cli.serving import Started, Where
+    from sulq.database import Database
     from sulq.policy import TablePolicy
 
 Host = Annotated[str, typer.Option(help="Where to listen; the default is this machine only.")]
@@ -106,8 +108,6 @@ def run(
     from sulq.cli.opening import opened
     from sulq.cli.publish import published
     from sulq.cli.serving import serve_tables
-    from sulq.database import Database
-    from sulq.ledger.inspection import is_published
     from sulq.server.address import public_url as checked_url
     from sulq.server.app import Settings
     from sulq.server.logs import Log
@@ -120,22 +120,13 @@ def run(
         def held(table: AbstractContextManager[Database]) -> Database:
             return charging_for_time(stack.enter_context(table), settings)
 
-        out = [table for table in policies if is_published(table.ledger_path, table.name)]
-        names, waiting = [table.name for table in out], [t.name for t in policies if t not in out]
-        for name in waiting:
-            talk(f"{name} is not published, so not served: `sulq publish {name}`")
-        if out:
-            talk(f"opening {', '.join(names)}")
-        tables = Tables(
-            {table.name: held(opened(table)) for table in out},
-            lambda table: held(published(table)),
-            policy,
-            waiting,
-        )
+        found, waiting, sick = _opened_each(policies, lambda table: held(opened(table)))
+        names = list(found)
+        tables = Tables(found, lambda table: held(published(table)), policy, waiting)
 
         def told(now: Started) -> None:
             if as_json:
-                served = {"tables": names, "not_published": waiting}
+                served = {"tables": names, "not_published": waiting, "not_served": sick}
                 show_json({"address": now.address, "link": now.link, **served})
             else:
                 what = ", ".join(names) or "no table yet (the console publishes one)"
@@ -156,6 +147,34 @@ def run(
             log=Log(),
             started=told,
         )
+
+
+def _opened_each(
+    policies: list[TablePolicy], held: Callable[[TablePolicy], Database]
+) -> tuple[dict[str, Database], list[str], dict[str, str]]:
+    """The published tables that open, those that are not published, and why others do not open: a
+    sick one never stops the others."""
+    from sulq.errors import Refused, SulqError
+    from sulq.ledger.inspection import is_lost, is_published
+
+    found, waiting, sick = dict[str, Any](), list[str](), dict[str, str]()
+    for table in policies:
+        name = table.name
+        try:
+            if not is_lost(table.ledger_path) and not is_published(table.ledger_path, name):
+                waiting.append(name)
+                talk(f"{name} is not published, so not served: `sulq publish {name}`")
+                continue
+            talk(f"opening {name}")
+            found[name] = held(table)
+        except (SulqError, OSError) as problem:
+            sick[name] = str(problem)
+            if len(policies) > 1:
+                talk(f"warning: {name} is not served: {problem}")
+    if sick and not found:
+        told = "; ".join(f"{name}: {reason}" for name, reason in sick.items())
+        raise Refused(f"no table can be served: {told}")
+    return found, waiting, sick
 
 
 def check_pacing(where: Where, pacing: bool) -> None:

@@ -232,8 +232,8 @@ def _show(report: dict[str, Any], results: list[dict[str, Any]], bad: list[dict[
 
 
 def receipt_lines(path: Path) -> list[str]:
-    """The receipts in a file, one to a line."""
-    found = _lines(path, "receipts")
+    """The receipts in a file, one to a line; a receipts journal has marks between them."""
+    found = [line for line in _lines(path, "receipts") if not line.startswith('{"mark":')]
     if not found:
         talk(f"{path} holds no receipts")
     return found

@@ -274,6 +274,8 @@ def _again(keeper: Keeper) -> Alert | None:
     form, database = keeper.form, keeper.database
     if form["seq"] is None:
         return None  # a crash came before the charge, or before its number was noted
+    if database.ledger.recovered_since(form["seq"]):
+        return None  # nobody knows how often it has fired
     bound = _one_sum(database.bind(SumQuery.from_json(form["question"])))
     noise = json.loads(form["noise"])
     laws = [law_from_json(noise[name]) for name in ("level", "each")]

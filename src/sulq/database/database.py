@@ -100,6 +100,7 @@ class Database:
         grown_from: bool | str = False,
         version_budget: Credits | None = None,
         publish: bool = False,
+        receipts: str | Path | None = None,
     ) -> Database:
         """Open a table on the ledger that has its history.
 
@@ -114,7 +115,8 @@ class Database:
         `population` names the people: what any of their tables in this ledger answers is charged
         to one account: docs/guides/same-people.md. `grown_from` says that the table on the ledger
         got new rows (text: why), `version_budget` how many credits this version of its data may
-        spend of the lifetime budget: docs/guides/growth.md.
+        spend of the lifetime budget: docs/guides/growth.md. `receipts` is the ledger's receipts
+        journal, a file on another disk: docs/guides/backup-and-recover.md.
         """
         table = open_table(
             source,
@@ -122,7 +124,7 @@ class Database:
             promise,
             ledger,
             name,
-            Options(exactly, individual, population, grown_from, version_budget, publish),
+            Options(exactly, individual, population, grown_from, version_budget, publish, receipts),
         )
         found = cls(table.schema, promise, table.engine, table.ledger, table.terms, exactly)
         found._source = readable_again(source)

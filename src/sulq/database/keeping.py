@@ -78,8 +78,11 @@ class Keeper:
             raise
 
     def fired(self) -> int:
-        """How often it has fired, by the ledger."""
+        """How often it has fired, by the ledger; as often as it may, if the ledger was recovered
+        since it was armed: firings may be among what was lost."""
         form = self.form
+        if form["seq"] is not None and self.database.ledger.recovered_since(form["seq"]):
+            return int(form["firings"])
         paid, analyst, noise = self.database.ledger.paid, form["analyst"], form["noise"]
         times = range(1, form["firings"] + 1)  # written in this order, so without gaps
         return next(

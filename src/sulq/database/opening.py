@@ -35,6 +35,7 @@ class Options:
     grown_from: bool | str = False  # the rows are new ones; text says why
     version_budget: Numeric | None = None  # credits that this version of the data may spend
     publish: bool = False  # if the ledger does not have the table
+    receipts: str | Path | None = None  # the ledger's receipts journal
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +93,7 @@ def open_table(
             member=member,
             budget=budget,
             publish=options.publish,
+            receipts=options.receipts,
         )
         note_size(journal, promise, engine)
     except BaseException:

@@ -20,6 +20,7 @@ from sulq.ledger.events import ledger_made
 from sulq.ledger.history import History
 from sulq.ledger.keys import Key, new_key, read_key
 from sulq.ledger.places import place_name, what_lies_at
+from sulq.ledger.receipts_journal import ReceiptsJournal, file_identity, opened_journal
 from sulq.ledger.sqlite import SqliteStore
 from sulq.ledger.state import (
     Hold,
@@ -52,11 +53,13 @@ class Book:
         holds: list[Hold],
         file: tuple[int, int] | str | None,
         pause: float | None = None,
+        receipts: ReceiptsJournal | None = None,
     ) -> None:
         """`file` is which one it is, or the server's; None in memory."""
         self.history, self.key, self.file = history, key, file
         self.state = state_directory() if file is not None else None
         self._store, self._anchor, self._holds = store, anchor, holds
+        self._receipts = receipts
         self.left_open = [  # by whoever had the file before: ended with the first work
             (name, seq) for name, table in history.tables.items() for seq in table.open_reservations
         ]
@@ -118,6 +121,11 @@ class Book:
         return not self.foreign and self._writer.usable
 
     @property
+    def receipts(self) -> Path | None:
+        """Where the receipts journal is, if there is one."""
+        return None if self._receipts is None else self._receipts.path
+
+    @property
     def foreign(self) -> bool:
         """True in a forked child, which has no writer and must not touch its parent's file."""
         return os.getpid() != self._process
@@ -137,13 +145,17 @@ class Book:
         """Before each batch. Who holds a ledger alone knows all of it."""
 
     def _commit(self) -> None:
-        """Durable in the ledger, then in the anchor; only then may anybody be answered."""
+        """Durable in the ledger, in the receipts journal, then in the anchor; only then may anybody
+        be answered."""
         if self._pending:
             steps.on_step("admitted")
             seal = sealed(self.history.ledger, self.key, self.history.mark)
             *rows, head = self._pending.values()
             self._store.append((*rows, head._replace(seal=seal)))
             steps.on_step("committed")
+            if self._receipts is not None:
+                self._receipts.write(list(self._pending.values()), self.row, self.history)
+                steps.on_step("journalled")
             if self._anchor is not None:
                 self._anchor.move(self.history.mark, seal)
             steps.on_step("anchored")
@@ -157,6 +169,8 @@ class Book:
         self._store.close(tidy=tidy)
         if self._anchor is not None:
             self._anchor.close()
+        if self._receipts is not None:
+            self._receipts.close()
         for hold in self._holds:
             hold.release()
 
@@ -175,6 +189,8 @@ class Book:
 
     def leave_to_parent(self) -> None:
         """In a forked child: drop the copies of the parent's locks."""
+        if self._receipts is not None:
+            self._receipts.close()
         for hold in self._holds:
             hold.release()
 
@@ -183,12 +199,27 @@ _books: dict[str, Book] = {}
 _registry = threading.Lock()  # no finalizer takes it
 
 
-def open_book(path: str | Path, wait: float, create: bool) -> Book:
-    """The book of `path`, shared within this process; `Refused` if anything does not match."""
+def open_book(
+    path: str | Path, wait: float, create: bool, receipts: str | Path | None = None
+) -> Book:
+    """The book of `path`, shared within this process; `Refused` if anything does not match.
+    `receipts` is where the ledger's receipts journal is to be, if it has none elsewhere."""
     if str(path) == MEMORY:
+        if receipts is not None:
+            raise Refused("a ledger in memory ends with its process: leave receipts out")
         return begun(SqliteStore(MEMORY, create=True), None, [])
     where = place_name(path)
-    book = registered(where, lambda: _open(where, wait, create))
+    wanted = None if receipts is None else Path(place_name(receipts))
+    if wanted is not None and not wanted.parent.is_dir():
+        raise Refused(f"there is no directory {wanted.parent} for the receipts journal; make it")
+    book = registered(where, lambda: _open(where, wait, create, wanted))
+    if wanted not in (None, book.receipts):
+        book.leave(wait=True)
+        raise Refused(
+            f"the ledger {where} is open here with "
+            + ("no receipts journal" if book.receipts is None else f"the journal {book.receipts}")
+            + f", and {wanted} is asked for: tables of one ledger have one journal"
+        )
     book.place = where
     return book
 
@@ -248,6 +279,8 @@ class Files:
     def __init__(self, ledger: str) -> None:
         home = private_path("ledgers", ledger)
         self.key, self.anchor, self.holder = home / "key", home / "anchor", home / "holder"
+        self.journal = home / "journal"  # where the receipts journal is
+        self.born = home / "born"  # which file the anchor is: a copy of it is another
 
 
 def path_home(where: str) -> Path:
@@ -260,7 +293,7 @@ def is_known(path: str | Path) -> bool:
     return read_private(path_home(place_name(path)) / "ledger") is not None
 
 
-def _open(where: str, wait: float, create: bool) -> Book:
+def _open(where: str, wait: float, create: bool, receipts: Path | None) -> Book:
     deadline = time.monotonic() + wait
     home = private_directory("paths", named(where))
     holds = [Hold(home / "holder", where, deadline)]
@@ -281,7 +314,7 @@ def _open(where: str, wait: float, create: bool) -> Book:
             if not history.ledger:
                 if known or not create:
                     raise missing(where, known)
-                return begun(store, home, holds, file.identity)
+                return begun(store, home, holds, file.identity, receipts=receipts)
             files = Files(history.ledger)
             private_directory("ledgers", history.ledger)
             holds.append(Hold(files.holder, where, deadline))
@@ -293,8 +326,17 @@ def _open(where: str, wait: float, create: bool) -> Book:
             key = read_key(files.key, history.public)
             check_seal(history, key, where)
             anchor = verified_anchor(files, store, history, key)
+            journal = None
+            try:
+                journal = opened_journal(receipts, files.journal, store, history, key, deadline)
+                anchor.settle(history.mark)
+            except BaseException:
+                anchor.close()
+                if journal is not None:
+                    journal.close()
+                raise
             remember(home, history.ledger)
-            return Book(store, history, key, anchor, holds, file.identity)
+            return Book(store, history, key, anchor, holds, file.identity, receipts=journal)
         except BaseException:
             store.close(tidy=False)
             raise
@@ -329,6 +371,7 @@ def begun(
     file: tuple[int, int] | str | None = None,
     history: History | None = None,
     make: Callable[..., Book] | None = None,
+    receipts: Path | None = None,
 ) -> Book:
     """A new ledger. Key and anchor come first: a crash in between leaves an empty file, not a
     ledger without its anchor."""
@@ -344,12 +387,17 @@ def begun(
     first = history.add(ledger_made(ledger, key.public))
     store.append([first._replace(seal=sealed(ledger, key, history.mark))])
     steps.on_step("ledger made")
-    anchor = None
+    anchor, more = None, dict[str, Any]()
     if files is not None and home is not None:
         anchor = Anchor(files.anchor, ledger, key)
         anchor.settle(history.mark)
+        note_born(files)
         remember(home, ledger)
-    return (make or Book)(store, history, key, anchor, holds, file)
+        if receipts is not None:
+            now = time.monotonic()
+            journal = opened_journal(receipts, files.journal, store, history, key, now)
+            more = {"receipts": journal}
+    return (make or Book)(store, history, key, anchor, holds, file, **more)
 
 
 def remember(home: Path, ledger: str) -> None:
@@ -379,8 +427,20 @@ def verified_anchor(files: Files, store: Store, history: History, key: Key) -> A
                 "the ledger was rolled back: its anchor has seen later events; restore "
                 "the newest ledger, or run `sulq recover`: it counts the lost as spent"
             )
-        anchor.settle(history.mark)
+        note_born(files)
     except BaseException:
         anchor.close()
         raise
     return anchor
+
+
+def note_born(files: Files) -> None:
+    """Note which file the anchor is: then a copy of the state directory is known as one."""
+    born = file_identity(files.anchor).encode("ascii")
+    if read_private(files.born) != born:
+        write_private(files.born, born, replace=True)
+
+
+def is_own(files: Files) -> bool:
+    """True if the anchor is the file that this ledger wrote, and not a copy of it."""
+    return read_private(files.born) == file_identity(files.anchor).encode("ascii")

@@ -134,6 +134,10 @@ class Catalogue:
         found = self._do("select seq from records where digest = ? order by seq", digest)
         return [seq for (seq,) in found]
 
+    def everybody(self, record: Record) -> list[int]:
+        """The events by which it became each analyst's."""
+        return [seq for (seq,) in self._do("select seq from got where record = ?", record.seq)]
+
     def got(self, record: Record, analyst: str) -> int | None:
         """The event by which it became this analyst's."""
         found = self._one(

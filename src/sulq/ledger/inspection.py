@@ -13,7 +13,7 @@ from pathlib import Path
 
 from sulq.errors import Refused
 from sulq.ledger.anchor import Mark, furthest
-from sulq.ledger.book import Files, opened, path_home
+from sulq.ledger.book import Files, is_known, opened, path_home
 from sulq.ledger.history import History, unverified
 from sulq.ledger.keys import key_at
 from sulq.ledger.places import is_shared, place_name, read_place
@@ -85,6 +85,11 @@ def is_there(path: str | Path) -> bool:
             return next(iter(store.rows()), None) is not None
     except NoLedger:
         return False
+
+
+def is_lost(path: str | Path) -> bool:
+    """True if the state directory knows of a ledger at this place, and there is none."""
+    return is_known(path) and not is_there(path)
 
 
 def is_published(path: str | Path, table: str) -> bool:

@@ -66,12 +66,14 @@ class Journal:
         publish: bool = False,
         member: Member | None = None,
         budget: int | None = None,
+        receipts: str | Path | None = None,
     ) -> Journal:
         """Reopen a table if ledger, anchor, header and data are unchanged.
 
         With `publish` a table that the ledger does not have is published, and the ledger made if
         there is none. Without it nothing is made, and `NotPublished` is raised. A ledger in memory
-        has no table before, so it always publishes.
+        has no table before, so it always publishes. `receipts` is the ledger's receipts journal, a
+        file on another disk.
         """
         publish = publish or str(path) == MEMORY
         version = secrets.token_hex(16)
@@ -80,7 +82,7 @@ class Journal:
             check_data(fingerprint, None, name)
         if not publish and not is_known(path) and not is_there(path):
             raise not_published(name, place_name(path))
-        book = (open_shared if is_shared(path) else open_book)(path, wait, publish)
+        book = (open_shared if is_shared(path) else open_book)(path, wait, publish, receipts)
         try:
             if str(path) != MEMORY:
                 check_data(fingerprint, book.history.ledger, name)
@@ -199,6 +201,10 @@ class Journal:
     def recovered(self) -> bool:
         """True if events were lost since the table was published."""
         return self._book.read(lambda: self._table.recovered)
+
+    def recovered_since(self, seq: int) -> bool:
+        """True if events after that number were lost, or may have been."""
+        return self._book.read(lambda: any(gap.stop > seq for gap in self._shared.history.gaps))
 
     @property
     def released(self) -> frozenset[str]:

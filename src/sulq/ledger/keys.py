@@ -25,6 +25,11 @@ class Key:
         public = SigningKey(secret).verify_key.encode()
         self._secret, self.public = secret + public, public.hex()
 
+    @property
+    def secret(self) -> bytes:
+        """What a key file holds."""
+        return self._secret[:32]
+
     def sign(self, message: bytes) -> bytes:
         return crypto_sign(message, self._secret)[:SIGNATURE]
 
@@ -78,6 +83,11 @@ def replace_key(path: Path) -> Key:
     secret = SigningKey.generate().encode()
     write_private(path, secret, replace=True)
     return Key(secret)
+
+
+def passing_signer() -> Key:
+    """A key for what is only tried out; kept nowhere."""
+    return Key(SigningKey.generate().encode())
 
 
 def is_signed(message: bytes, signature: bytes, public: str) -> bool:

@@ -248,8 +248,16 @@ def rolled_back() -> Refused:
     )
 
 
-def open_shared(url: str | Path, wait: float, create: bool) -> Book:
+def open_shared(
+    url: str | Path, wait: float, create: bool, receipts: str | Path | None = None
+) -> Book:
     """The book of a ledger on a server, as one replica of it; shared within this process."""
+    if receipts is not None:
+        raise Refused(
+            "a ledger on PostgreSQL has no receipts journal: no replica sees all that others tell."
+            " Leave receipts out, and let the server archive its own log (archive_mode), or keep a"
+            " synchronous standby"
+        )
     place = read_place(str(url))
     return registered(place.shown, lambda: _open(place, wait, create))
 
@@ -311,6 +319,7 @@ def _opened(
     key = read_key(files.key, history.public)
     check_seal(history, key, place.shown)
     anchor = verified_anchor(files, store, history, key)
+    anchor.settle(history.mark)
     remember(home, history.ledger)
     return SharedBook(store, history, key, anchor, holds, place.shown)
 

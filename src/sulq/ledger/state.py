@@ -48,7 +48,7 @@ def private_directory(*names: str) -> Path:
             directory = directory / name
             if not directory.is_dir():
                 directory.mkdir(mode=0o700, exist_ok=True)
-                _sync_directory(directory.parent)
+                sync_directory(directory.parent)
     except OSError:
         raise Refused(
             f"the state directory {directory} cannot be made; set SULQ_STATE to one that "
@@ -104,7 +104,7 @@ def write_private(path: Path, content: bytes, *, replace: bool) -> bool:
                 os.link(draft, path)
         finally:
             draft.unlink(missing_ok=True)
-        _sync_directory(path.parent)
+        sync_directory(path.parent)
     except FileExistsError:
         return False
     except OSError:
@@ -112,7 +112,8 @@ def write_private(path: Path, content: bytes, *, replace: bool) -> bool:
     return True
 
 
-def _sync_directory(directory: Path) -> None:
+def sync_directory(directory: Path) -> None:
+    """Make durable which files a directory has."""
     handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(handle)
@@ -150,6 +151,11 @@ class Hold:
         except BaseException:
             self.release()
             raise
+
+    @property
+    def handle(self) -> int:
+        """For whoever reads or writes the file that is held."""
+        return self._handle
 
     @property
     def identity(self) -> tuple[int, int]:

@@ -50,6 +50,7 @@ def _read(content: bytes, path: Path, empty: bool) -> dict[str, TablePolicy]:
     if not facts and not empty:
         raise InvalidQuery(f"the policy file {path} declares no table; `sulq init FILE` writes one")
     found = {name: TablePolicy.read(name, table, path.parent) for name, table in facts.items()}
+    _check_receipts(found)
     return {
         name: replace(
             table,
@@ -58,6 +59,27 @@ def _read(content: bytes, path: Path, empty: bool) -> dict[str, TablePolicy]:
         )
         for name, table in found.items()
     }
+
+
+def _check_receipts(tables: Mapping[str, TablePolicy]) -> None:
+    """A ledger has one receipts journal, and a journal one ledger."""
+    journals: dict[str, tuple[str, Path | None]] = {}
+    ledgers: dict[Path, tuple[str, str]] = {}
+    for name, table in tables.items():
+        ledger, journal = str(table.ledger_path), table.receipts_path
+        first, known = journals.setdefault(ledger, (name, journal))
+        if known != journal:
+            raise InvalidQuery(
+                f"[{first}] and [{name}] have one ledger and not the same receipts: a ledger has"
+                " one journal; name the same file in both"
+            )
+        if journal is not None:
+            other, of = ledgers.setdefault(journal, (name, ledger))
+            if of != ledger:
+                raise InvalidQuery(
+                    f"[{other}] and [{name}] have one receipts journal and two ledgers; name a file"
+                    " for each"
+                )
 
 
 def write_policy(
@@ -153,6 +175,8 @@ def policy_text(table: TablePolicy, notes: Mapping[str, str], *, commented: bool
         *about("promise"),
         f"promise = {_inline(_promise(table.promise))}",
     ]
+    if table.receipts is not None:
+        lines.append(f"receipts = {_value(table.receipts)}")
     if table.remote:
         lines.append("remote = true")
         if table.most_bytes != MOST_BYTES:

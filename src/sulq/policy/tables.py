@@ -22,7 +22,7 @@ from sulq.schema.promise import Promise
 KEYS = (
     "source", "ledger", "promise", "unit", "columns", "at_most", "strata", "grants", "exact",
     "population", "individual", "remote", "most_bytes", "version_budget", "csv", "xlsx",
-    "apart",
+    "apart", "receipts",
 )  # fmt: skip
 
 
@@ -53,6 +53,7 @@ class TablePolicy:
     reading: CsvFile | XlsxFile | None = None  # how the source is read; None: as its ending says
     apart: bool = False
     """The owner says that nobody is in this table and in another one of the policy."""
+    receipts: str | None = None  # the ledger's receipts journal
     companions: tuple[TablePolicy, ...] = field(default=(), compare=False, repr=False)
     beside: tuple[TablePolicy, ...] = field(default=(), compare=False, repr=False)
     """The other tables of the policy."""
@@ -114,6 +115,7 @@ class TablePolicy:
             _most_bytes(name, facts.get("most_bytes", MOST_BYTES)),
             _reading(name, facts["source"], facts.get("csv"), facts.get("xlsx")),
             _yes(name, "apart", facts.get("apart", False)),
+            _text(name, "receipts", facts["receipts"]) if "receipts" in facts else None,
         )
 
     @property
@@ -142,6 +144,11 @@ class TablePolicy:
     def ledger_path(self) -> Path | str:
         """The ledger where it lies; an address such as postgresql://... stays as it is."""
         return self.ledger if "://" in self.ledger else self.home / self.ledger
+
+    @property
+    def receipts_path(self) -> Path | None:
+        """The receipts journal where it lies, if one was declared."""
+        return None if self.receipts is None else self.home / self.receipts
 
     @property
     def unready(self) -> dict[str, str]:

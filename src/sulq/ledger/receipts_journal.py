@@ -1,0 +1,403 @@
+"""The receipts journal: on a second disk, what every event cost and the receipt of every answer.
+
+It is written and synced after the commit and before anybody is answered, so whatever was released
+is in it. One JSON object to a line: receipts as analysts hold them, and after those of a batch a
+signed mark, which says how far the chain had come and what each of its new events was. No answer,
+no question that is not in a receipt, nothing of a row. Proof: docs/proofs/ledger.md, section 17.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import struct
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from sulq.errors import Refused
+from sulq.ledger.anchor import Mark
+from sulq.ledger.chain import canonical
+from sulq.ledger.history import History
+from sulq.ledger.keys import Key, is_signed
+from sulq.ledger.receipts import Proof, Receipt, read_receipt, receipt_body, sign_receipt
+from sulq.ledger.state import Hold, sync_directory, write_private
+from sulq.ledger.store import Row, Store
+
+FORMAT = "sulq receipts journal 1"
+MARK = b'{"mark":'
+CHUNK = 1 << 16
+PAGE = 256  # rows written at a time when a journal catches up
+PRICED = ("table", "analyst", "charges", "share")
+PAID = (*PRICED, "origin", "digest", "noise")
+
+PLAIN = {"charge", "repeat", "answer", "retry", "plan", "reserve", "return", "grant", "revoke"}
+PLAIN |= {"declare", "table", "recover"}
+"""Kinds of events after which nothing but what the journal says of them needs to be known: what
+they cost, if anything. Every other kind changes what was promised, or spends without a price here.
+"""
+BURN = "burn"
+"""How a journal calls a recovery that counted everything as spent."""
+
+NEVER = Mark(0, bytes(32))
+RowAt = Callable[[int], Row]
+
+
+def file_identity(path: Path) -> str:
+    """Which file this is: its number and the moment it was made. A copy is another file, on
+    whatever machine; the same disk in another machine has the same one."""
+    found = ctypes.create_string_buffer(256)
+    born = b""
+    with suppress(AttributeError, OSError):  # a libc without statx: the number alone
+        done = ctypes.CDLL(None).statx(-100, os.fsencode(path), 0, 0x900, found)
+        born = found.raw[80:92] if done == 0 and struct.unpack_from("I", found)[0] & 0x800 else b""
+    try:
+        return f"{path.stat().st_ino}.{born.hex()}"
+    except OSError:
+        return ""
+
+
+def paid_for(row: Row, at: RowAt) -> dict[str, Any] | None:
+    """Who paid what for what, of a charge, release or repeat; None for any other event."""
+    body = json.loads(row.body)
+    if body["kind"] in ("charge", "release"):
+        body |= {"origin": row.seq}
+    elif body["kind"] == "repeat":
+        origin = json.loads(at(body["entry"]).body)
+        body |= {"origin": body["entry"], "charges": []}
+        body |= {name: origin[name] for name in ("digest", "noise")}
+    else:
+        return None
+    return {name: body[name] for name in PAID}
+
+
+def claim_of(row: Row, at: RowAt) -> str:
+    """What can be said of an event by receipts and journals: the payment, else its link."""
+    paid = paid_for(row, at)
+    return row.hash.hex() if paid is None else canonical(paid)
+
+
+class ReceiptsJournal:
+    """A journal that this process alone writes. Not thread-safe: the book's writer serialises."""
+
+    def __init__(self, path: Path, hold: Hold, ledger: str, key: Key | None) -> None:
+        """Use `opened_journal`."""
+        self.path, self._hold, self._ledger, self._key = path, hold, ledger, key
+        self._file = file_identity(path)
+        self._size = 0
+        self.last = NEVER
+
+    @property
+    def empty(self) -> bool:
+        return os.fstat(self._hold.handle).st_size == 0
+
+    def begin(self, head: Mark) -> None:
+        """The first line of a new journal: what is not in it lies at or before `head`."""
+        self.last = head
+        self._append([self._mark([], head)])
+        sync_directory(self.path.parent)
+
+    def resume(self, store: Store, history: History) -> None:
+        """Go on after the last mark, which must be on the chain; write what the chain has since."""
+        at = _end(self._hold.handle, self._ledger, history.publics, self.path)
+        if at is None:
+            raise _unreadable(self.path)
+        self.last, batch = at
+        lost = any(self.last.seq in gap for gap in history.gaps)
+        if self.last.seq > history.mark.seq or lost or _hash(store, self.last) != self.last.hash:
+            raise Refused(
+                f"the receipts journal {self.path} has seen events that the ledger does not have:"
+                " the ledger was rolled back, or restored elsewhere; use the newest one, or run"
+                " `sulq recover`"
+            )
+        self._cut(batch)
+        self.catch_up(store, history)
+
+    def sign_with(self, key: Key) -> None:
+        """Write with this key from now on."""
+        self._key = key
+
+    def take_over(self, size: int, last: Mark) -> None:
+        """Go on where a recovery found the end, whatever the chain has there."""
+        self.last = last
+        self._cut(range(size, size))
+
+    def catch_up(self, store: Store, history: History) -> None:
+        """Write what a crash, or a recovery, left out."""
+        rows: list[Row] = []
+        for row in store.rows(self.last.seq):
+            rows.append(row)
+            if row.seal is not None and len(rows) >= PAGE:
+                self.write(rows, store.row, history)
+                rows = []
+        if rows:
+            self.write(rows, store.row, history)
+
+    def write(self, rows: Sequence[Row], at: RowAt, history: History) -> None:
+        """A batch, durable when it returns; after an error nothing may be released."""
+        lines = [receipt.to_json() for receipt in self._receipts(rows, at, history)]
+        events = [[row.seq, _kind(row), paid_for(row, at) or row.hash.hex()] for row in rows]
+        head = Mark(rows[-1].seq, rows[-1].hash)
+        self._append([*lines, self._mark(events, head)])
+        self.last = head
+
+    def finish(self) -> None:
+        """The last line of a journal that another one follows: it proves no end any more."""
+        self._append([self._mark([], self.last, ended=True)])
+
+    def close(self) -> None:
+        self._hold.release()
+
+    def _receipts(self, rows: Sequence[Row], at: RowAt, history: History) -> Iterator[Receipt]:
+        """Those that the batch makes: of new answers for everybody who has paid, and of repeats."""
+        done: set[int] = set()
+        for row in rows:
+            body = json.loads(row.body)
+            if body["kind"] not in ("answer", "repeat"):
+                continue
+            table = history.tables[body["table"]]
+            record = table.catalogue.at(body["entry"])
+            if record is None or record.answer is None or record.answer > rows[-1].seq:
+                continue
+            everybody = table.catalogue.everybody(record)
+            new = everybody if body["kind"] == "answer" else {row.seq} & {*everybody}
+            for seq in sorted({seq for seq in new if seq <= rows[-1].seq} - done):
+                done.add(seq)
+                proof = Proof(at(seq), at(record.seq), at(record.answer))
+                found = receipt_body(self._ledger, table.header_at(seq), proof)
+                assert self._key is not None  # noqa: S101
+                yield sign_receipt(found, self._key)
+
+    def _mark(self, events: list[list[Any]], head: Mark, *, ended: bool = False) -> str:
+        body = {
+            "format": FORMAT,
+            "ledger": self._ledger,
+            "file": self._file,
+            "since": [self.last.seq, self.last.hash.hex()],
+            "seq": head.seq,
+            "hash": head.hash.hex(),
+            "events": events,
+            **({"ended": True} if ended else {}),
+        }
+        assert self._key is not None  # noqa: S101
+        signature = self._key.sign(canonical(body).encode("ascii")).hex()
+        return canonical({"mark": body, "signature": signature})
+
+    def _append(self, lines: Sequence[str]) -> None:
+        content = "".join(f"{line}\n" for line in lines).encode("ascii")
+        handle = self._hold.handle
+        try:
+            if os.fstat(handle).st_size != self._size:
+                raise Refused(
+                    f"somebody else wrote to the receipts journal {self.path}: the ledger was"
+                    " restored elsewhere"
+                )
+            if os.pwrite(handle, content, self._size) != len(content):
+                raise OSError("short write")
+            os.fdatasync(handle)
+        except OSError:
+            raise Refused(f"the receipts journal {self.path} could not be written") from None
+        self._size += len(content)
+
+    def _cut(self, batch: range) -> None:
+        """Drop what a crash left after the last batch, and make that one durable: its sync may have
+        failed, and only what is written anew is synced after that."""
+        handle = self._hold.handle
+        try:
+            content = os.pread(handle, len(batch), batch.start)
+            if os.pwrite(handle, content, batch.start) != len(batch):
+                raise OSError("short write")
+            os.ftruncate(handle, batch.stop)
+            os.fdatasync(handle)
+        except OSError:
+            raise Refused(f"the receipts journal {self.path} could not be written") from None
+        self._size = batch.stop
+
+
+def opened_journal(
+    path: Path | None, note: Path, store: Store, history: History, key: Key, deadline: float
+) -> ReceiptsJournal | None:
+    """The journal of a ledger: at `path`, else where `note` in the state directory says.
+
+    Once a ledger has one, whoever opens the ledger writes it. A new one is begun only where
+    none was noted: a disk that is not mounted must not look like a new journal.
+    """
+    known = noted(note)
+    where = path or known
+    if where is None:
+        return None
+    journal = held_journal(where, history.ledger, key, deadline, create=where != known)
+    try:
+        if where != known and journal.empty:
+            journal.begin(history.mark)
+        else:
+            journal.resume(store, history)
+        if where != known:
+            if known is not None:
+                _end_old(known, store, history, key)
+            remember_journal(note, where)
+    except BaseException:
+        journal.close()
+        raise
+    return journal
+
+
+def held_journal(
+    where: Path, ledger: str, key: Key | None, deadline: float, *, create: bool
+) -> ReceiptsJournal:
+    """The journal's file, locked; nothing is read or written yet."""
+    if not create and not where.exists():
+        raise Refused(
+            f"the receipts journal {where} is missing: is its disk mounted? If it is lost, name a"
+            " new file in the policy (receipts = ...)"
+        )
+    try:
+        hold = Hold(where, str(where), deadline, create=create, note=False)
+    except Refused as reason:
+        raise Refused(f"the receipts journal cannot be used: {reason}") from None
+    return ReceiptsJournal(where, hold, ledger, key)
+
+
+def _end_old(old: Path, store: Store, history: History, key: Key) -> None:
+    """Say in the journal that was used before that it ends here, if it can be reached."""
+    with suppress(Refused):
+        journal = held_journal(old, history.ledger, key, time.monotonic(), create=False)
+        try:
+            journal.resume(store, history)
+            journal.finish()
+        finally:
+            journal.close()
+
+
+def noted(note: Path) -> Path | None:
+    """Where a ledger's journal is, by the state directory."""
+    try:
+        return Path(os.fsdecode(note.read_bytes()))
+    except FileNotFoundError:
+        return None
+    except OSError:
+        raise Refused(f"the state file {note} cannot be read") from None
+
+
+def remember_journal(note: Path, where: Path) -> None:
+    write_private(note, os.fsencode(where), replace=True)
+
+
+# -- reading --------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class Account:
+    """What a journal says, as far as its lines verify."""
+
+    last: Mark = NEVER
+    ends: dict[int, bytes] = field(default_factory=dict)  # of batches: number and hash
+    kinds: dict[int, str] = field(default_factory=dict)
+    claims: dict[int, str] = field(default_factory=dict)
+    receipts: list[Receipt] = field(default_factory=list)
+    size: int = 0  # up to the end of the last mark
+    whole: bool = True  # no line is missing or changed between the first and the last
+    live: bool = False  # it is the file that was written, not a copy, and no other followed it
+
+
+def read_journal(path: Path, ledger: str, publics: Sequence[str]) -> Account:
+    """Everything in a journal that one of `publics` signed; `Refused` if it is another ledger's.
+
+    What stands after the last mark was being written when it ended: nobody was answered for it.
+    """
+    found, waiting, place = Account(), list[Receipt](), 0
+    bad, file = False, None
+    try:
+        with path.open("rb") as lines:
+            for line in lines:
+                place += len(line)
+                mark = read_mark(line, ledger, publics, path)
+                if mark is None:
+                    receipt = _receipt(line)
+                    bad |= receipt is None
+                    waiting += [] if receipt is None else [receipt]
+                    continue
+                since = Mark(mark["since"][0], bytes.fromhex(mark["since"][1]))
+                found.whole &= not bad and (since == found.last or not found.ends)
+                found.receipts += waiting
+                waiting, bad = [], False
+                found.last, found.size = Mark(mark["seq"], bytes.fromhex(mark["hash"])), place
+                found.ends |= {since.seq: since.hash, found.last.seq: found.last.hash}
+                for seq, kind, said in mark["events"]:
+                    found.kinds[seq] = kind
+                    found.claims[seq] = said if isinstance(said, str) else canonical(said)
+                file = None if mark.get("ended") else mark["file"]
+    except OSError:
+        raise Refused(f"the receipts journal {path} cannot be read; check its rights") from None
+    found.live = found.whole and file is not None and file == file_identity(path)
+    return found
+
+
+def read_mark(
+    line: bytes, ledger: str, publics: Sequence[str], path: Path
+) -> dict[str, Any] | None:
+    """The mark in a line, if it is one that one of `publics` signed."""
+    if not line.startswith(MARK) or not line.endswith(b"\n"):
+        return None
+    try:
+        read = json.loads(line)
+        body: dict[str, Any] = read["mark"]
+        if body["format"] != FORMAT:
+            return None
+        message, signature = canonical(body).encode("ascii"), bytes.fromhex(read["signature"])
+        other = body["ledger"] != ledger
+    except (AttributeError, LookupError, TypeError, ValueError, RecursionError):
+        return None
+    if other:
+        raise Refused(
+            f"the receipts journal {path} belongs to another ledger; give each ledger its own"
+        )
+    return body if any(is_signed(message, signature, public) for public in publics) else None
+
+
+def _receipt(line: bytes) -> Receipt | None:
+    with suppress(Refused, UnicodeDecodeError):
+        return read_receipt(line.decode("ascii"))
+    return None
+
+
+def _end(handle: int, ledger: str, publics: Sequence[str], path: Path) -> tuple[Mark, range] | None:
+    """The last mark of a journal, and where its batch lies in the file; read from the back."""
+    start = os.fstat(handle).st_size
+    last: tuple[Mark, int] | None = None
+    tail = b""
+    while start:
+        end, start = start, max(0, start - CHUNK)
+        tail = os.pread(handle, end - start, start) + tail
+        first = 0 if start == 0 else tail.find(b"\n") + 1  # the line before is not whole yet
+        if start and not first:
+            continue
+        place = start + len(tail)
+        for line in reversed(tail[first:].splitlines(keepends=True)):
+            if (body := read_mark(line, ledger, publics, path)) is not None:
+                if last is not None:
+                    return last[0], range(place, last[1])
+                last = Mark(body["seq"], bytes.fromhex(body["hash"])), place
+            place -= len(line)
+        tail = tail[:first]
+    return None if last is None else (last[0], range(last[1]))
+
+
+def _hash(store: Store, mark: Mark) -> bytes:
+    return store.row(mark.seq).hash if mark.seq else bytes(32)
+
+
+def _kind(row: Row) -> str:
+    body = json.loads(row.body)
+    return BURN if body["kind"] == "recover" and body["burn"] else str(body["kind"])
+
+
+def _unreadable(path: Path) -> Refused:
+    return Refused(
+        f"the receipts journal {path} does not verify: no line of it was signed by this ledger;"
+        " restore it, or name a new file in the policy (receipts = ...)"
+    )
