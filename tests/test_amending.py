@@ -23,7 +23,7 @@ from sulq import (
     mean,
 )
 from sulq.accounting.calibration import calibrate
-from sulq.accounting.pricing import fine_bits
+from sulq.accounting.pricing import noise_grid
 from sulq.database.amendments import changes, keeps, scale
 
 ONCE = Promise(epsilon=1, delta="1e-6", queries=100)
@@ -217,7 +217,7 @@ def test_answers_are_kept_only_on_the_same_grids():
     assert keeps(SCHEMA, columns(more=Flag("more")), one, one)
     assert not keeps(SCHEMA, SCHEMA.on_grid(25), one, one)
     assert not keeps(SCHEMA, columns(age=Number("age", 0, 60, step=1)), one, one)
-    assert fine_bits(one) != fine_bits(two)
+    assert noise_grid(one) != noise_grid(two)
     assert not keeps(SCHEMA, SCHEMA, one, two)
 
 

@@ -27,7 +27,7 @@ from sulq.noise.samplers import perturb
 from sulq.query.statistics import cdf, distribution, histogram, quantiles
 from sulq.query.sum_query import group, text_of
 from sulq.readings import read
-from sulq.schema.binding import bind
+from sulq.schema.binding import NoiseGrid, bind
 from sulq.schema.trees import Tree, TreeSums
 
 SCHEMA = Schema(
@@ -95,7 +95,7 @@ def test_every_move_of_a_row_costs_at_most_what_is_charged(
 ) -> None:
     """Exhaustive: all pairs of cells (and no cell), in the units of every level. V.3"""
     schema = Schema(Number("x", 0, leaves - 1, step=1) if leaves > 1 else Number("x", 0, 1, step=1))
-    bound = bind(distribution("x"), schema, neighbours, fine=fine)
+    bound = bind(distribution("x"), schema, neighbours, grid=NoiseGrid(fine))
     tree = bound.tree
     assert tree is not None
     scale = np.array(tree.along([term.fine_unit for term in bound.terms]), dtype=float)

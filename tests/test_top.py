@@ -104,7 +104,7 @@ def test_signed_sums_go_both_ways_when_persons_have_several_rows() -> None:
             law = _laws(db, "town", by=total(term), credits=10)
             bound = db.bind(histogram("town"))
             assert bound.reach[0][0].coordinates == 2
-            unit = db.bind(total(term)).terms[0].fine_unit
+            unit = db.bind(total(term), fine=True).terms[0].fine_unit
             assert law == Geometric(factor * 2 * unit / Fraction(1, 10))
 
 

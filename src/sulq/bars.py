@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -11,6 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sulq.noise.distributions import DiscreteGaussian, Law
+from sulq.noise.tails import half_width as sum_half_width
+from sulq.noise.tails import is_fine
 from sulq.noise.tails import z_of as z_of
 from sulq.schema.binding import BoundTerm
 
@@ -76,6 +79,28 @@ def around(
     """
     near = min(max(estimate, least), most)
     return max(near - half, least), min(near + half, most)
+
+
+def running_half_widths(
+    term: BoundTerm, law: Law, count: int, confidence: float
+) -> NDArray[np.float64]:
+    """Half-widths, in user units, of sums of 0, 1, ..., `count` - 1 draws of one law.
+
+    Fine laws: standard errors times `reach_of`. Laws on whole numbers: by the exact law of the sum
+    (S2.6), at numbers of draws with five significant bits; those between take the next larger.
+    """
+    errors = spread_of(term, law) * np.sqrt(np.arange(count))
+    if is_fine(law):
+        return reach_of([law], confidence) * errors
+    sizes: dict[int, float] = {0: 0.0}
+    found = np.zeros(count)
+    for number in range(1, count):
+        spare = max(0, number.bit_length() - 5)
+        rounded = -(-number >> spare) << spare
+        if rounded not in sizes:
+            sizes[rounded] = sum_half_width(((1.0, law),) * rounded, confidence)
+        found[number] = math.floor(sizes[rounded])  # a whole number of steps
+    return found * float(term.fine_step)
 
 
 def reach_of(laws: Sequence[Law], confidence: float) -> float:

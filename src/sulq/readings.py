@@ -18,7 +18,7 @@ from sulq.bars import Forecast as Forecast
 from sulq.bars import Interval as Interval
 from sulq.bars import Reading as Reading
 from sulq.bars import Value as Value
-from sulq.bars import around, half_width, reach_of, spread_of
+from sulq.bars import around, half_width, running_half_widths, spread_of
 from sulq.bars import z_of as z_of
 from sulq.cumulative import rising
 from sulq.noise.distributions import DiscreteGaussian, Law
@@ -196,8 +196,8 @@ def _cdf(
     value = np.clip(rising(raw), 0, most)
 
     def interval(confidence: float) -> Interval:
-        z = reach_of(laws, confidence)
-        low, high = rising(raw - z * errors), rising(raw + z * errors)
+        half = running_half_widths(bound.terms[0], laws[0], len(raw), confidence)
+        low, high = rising(raw - half), rising(raw + half)
         return np.clip(np.minimum(low, value), 0, most), np.clip(np.maximum(high, value), 0, most)
 
     return Reading(value, errors, interval, _edges(bound))
@@ -306,7 +306,9 @@ def _forecast(
             return tree_forecast(bound, laws, rows, size)
         case "cdf":
             errors = spreads[0] * np.sqrt(np.arange(bound.cells + 1))
-            return Forecast(errors, lambda c: reach_of(laws, c) * errors)
+            return Forecast(
+                errors, lambda c: running_half_widths(bound.terms[0], laws[0], bound.cells + 1, c)
+            )
         case "outer":
             return Forecast(
                 spreads[0] * _outer_shares(bound),

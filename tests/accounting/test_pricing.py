@@ -12,8 +12,8 @@ from sulq.accounting.calibration import Calibration, calibrate
 from sulq.accounting.losses import Loss
 from sulq.accounting.pricing import (
     check_askable,
-    fine_bits,
     laws_of,
+    noise_grid,
     price,
     smallest_noise,
     unit_cost,
@@ -43,7 +43,7 @@ QUESTIONS = [
 
 def bound(question: Statistic, calibration: Calibration = GAUSSIAN) -> BoundQuery:
     neighbours = calibration.promise.neighbours
-    return bind(question, SCHEMA, neighbours, fine=fine_bits(calibration))
+    return bind(question, SCHEMA, neighbours, grid=noise_grid(calibration))
 
 
 @given(st.sampled_from(QUESTIONS), st.fractions(Fraction(1, 50), 50))

@@ -57,8 +57,8 @@ def test_a_table_of_one_row_is_refused() -> None:
 
 
 def test_the_bar_is_the_laws_own() -> None:
-    """95 % of Laplace noise lies within b ln 20, which is 2.12 standard deviations, not 1.96."""
+    """95 % of Laplace noise lies within about b ln 20, 2.12 standard deviations, not 1.96. S2.6"""
     pure = sizing(Promise(1, queries=100), 10_000)
-    assert pure.bar == pytest.approx(100 * 2.995732273553991)
+    assert pure.bar == 300  # the smallest whole h with 2 a^(h+1) / (1 + a) <= 5 %, a = e^(-1/100)
     coins = sizing(Promise(1, "1e-6", queries=10, noise="binomial"), 10_000)
     assert coins.bar == int(coins.bar)

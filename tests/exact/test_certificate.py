@@ -21,7 +21,7 @@ from sulq.exact.coins import fewest_coins, hockey_stick
 from sulq.exact.domain import Assumptions, Domain
 from sulq.exact.rows import adds
 from sulq.noise.distributions import DiscreteGaussian
-from sulq.schema.binding import bind
+from sulq.schema.binding import NoiseGrid, bind
 
 SCHEMA = Schema(
     Flag("ill"),
@@ -35,7 +35,7 @@ SCHEMA = Schema(
 
 
 def domain_of(questions, least, schema=SCHEMA):
-    programs = [bind(question, schema, fine=0).sums for question in questions]
+    programs = [bind(question, schema, grid=NoiseGrid(0)).sums for question in questions]
     return Domain.of(programs, schema, {k: Fraction(str(v)) for k, v in least.items()})
 
 
@@ -104,7 +104,7 @@ def test_rows_are_read_as_the_engines_read_them():
         total(col("visits"), where=col("city") == "Oslo"),
         count(where=(col("blood") != "A") | col("smoker")),
     ]
-    programs = [bind(question, SCHEMA, fine=0).sums for question in questions]
+    programs = [bind(question, SCHEMA, grid=NoiseGrid(0)).sums for question in questions]
     values = ([True, False, None], [True, False, None], [0, 2, 3, None], ["Oslo", None])
     for ill, smoker, visits, city in product(*values):
         for blood in ("A", "B", "else", None):
@@ -255,7 +255,7 @@ def test_enumeration_never_exceeds_the_certificate(data):
         found = certificate(questions, least, n, epsilon=epsilon, delta="0.999", schema=schema)
     except UnsafeExactly:
         return
-    programs = [bind(question, schema, fine=0).sums for question in questions]
+    programs = [bind(question, schema, grid=NoiseGrid(0)).sums for question in questions]
     law = sums_of(programs, laws)
     added = {adds(programs, cell) for cell in [*CELLS, MISSING]}
     worst = max(apart(moved(law, x), moved(law, y), epsilon) for x, y in product(added, repeat=2))

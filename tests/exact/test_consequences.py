@@ -14,7 +14,7 @@ from tests.engines.reference import exact_sums
 from sulq import Category, Flag, Number, Schema, col, count, total
 from sulq.exact.consequences import consequence, evaluate
 from sulq.exact.domain import Domain, everything_in
-from sulq.schema.binding import bind
+from sulq.schema.binding import NoiseGrid, bind
 
 SCHEMA = Schema(
     Flag("ill"),
@@ -29,7 +29,7 @@ ILL, SMOKER, OSLO = col("ill"), col("smoker"), col("city") == "Oslo"
 
 
 def programs(questions):
-    return [bind(question, SCHEMA, fine=0).sums for question in questions]
+    return [bind(question, SCHEMA, grid=NoiseGrid(0)).sums for question in questions]
 
 
 CASES = [
@@ -118,13 +118,15 @@ def test_any_batch_is_right_or_silent(data):
 
 def test_large_domains_are_quick_and_too_large_ones_are_not_decided():
     schema = Schema(Number("a", 0, 97, step=1), Number("b", 0, 99, step=1), Flag("c"))
-    known = [bind(total(col(n)), schema, fine=0).sums for n in ("a", "b")]
+    known = [bind(total(col(n)), schema, grid=NoiseGrid(0)).sums for n in ("a", "b")]
     started = time.process_time()
-    sum_of_both = [bind(total(col("a") + col("b")), schema, fine=0).sums]
+    sum_of_both = [bind(total(col("a") + col("b")), schema, grid=NoiseGrid(0)).sums]
     assert consequence(known, sum_of_both, schema) is None  # one may be missing where one is not
     filled = ~col("a").is_null() & ~col("b").is_null()
-    filled_only = [bind(total(col(n), where=filled), schema, fine=0).sums for n in ("a", "b")]
+    filled_only = [
+        bind(total(col(n), where=filled), schema, grid=NoiseGrid(0)).sums for n in ("a", "b")
+    ]
     assert consequence(filled_only, sum_of_both, schema) is not None
     assert time.process_time() - started < 5
-    wide = [bind(total(col(n), where=col("c")), schema, fine=0).sums for n in ("a", "b")]
+    wide = [bind(total(col(n), where=col("c")), schema, grid=NoiseGrid(0)).sums for n in ("a", "b")]
     assert consequence(wide, wide, schema) is None  # 30,000 joint values

@@ -20,7 +20,7 @@ from sulq import Flag, Schema, col, count
 from sulq.exact.certificate import certify
 from sulq.exact.domain import Assumptions, Domain
 from sulq.exact.topup import top_up
-from sulq.schema.binding import bind
+from sulq.schema.binding import NoiseGrid, bind
 
 RATE = 0.4
 """epsilon of one noisy count, as Laplace noise of scale 1 / RATE; a Gaussian has sigma^2 = 4."""
@@ -138,7 +138,7 @@ SCHEMA = Schema(Flag("ill"), Flag("smoker"))
 
 
 def recorded(names, rows, decide, delta="1e-6"):
-    programs = [bind(count(where=col(name)), SCHEMA, fine=0).sums for name in names]
+    programs = [bind(count(where=col(name)), SCHEMA, grid=NoiseGrid(0)).sums for name in names]
     least = {name: Fraction(1, 10) for name in names}
     return decide(Domain.of(programs, SCHEMA, least), [rows], Assumptions(1, delta, 0, least))
 

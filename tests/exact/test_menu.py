@@ -12,7 +12,7 @@ from sulq import Category, Flag, InvalidQuery, Schema, UnsafeExactly, col, count
 from sulq.exact.certificate import certify
 from sulq.exact.domain import Assumptions, Domain
 from sulq.exact.menu import certify_menu
-from sulq.schema.binding import bind
+from sulq.schema.binding import NoiseGrid, bind
 
 SCHEMA = Schema(Flag("ill"), Flag("smoker"), Category("city", ["Oslo", "Paris"], public=True))
 LEAST = {"ill": Fraction(1, 20), "smoker": Fraction(1, 20)}
@@ -20,7 +20,7 @@ ILL, SMOKER, BOTH = col("ill"), col("smoker"), col("ill") & col("smoker")
 
 
 def path(*conditions):
-    programs = [bind(count(where=where), SCHEMA, fine=0).sums for where in conditions]
+    programs = [bind(count(where=where), SCHEMA, grid=NoiseGrid(0)).sums for where in conditions]
     return Domain.of(programs, SCHEMA, LEAST)
 
 

@@ -25,7 +25,7 @@ from sulq.exact.known_laws import (
 )
 from sulq.exact.moments import Moments, moments_program, read_moments
 from sulq.query.statistics import histogram
-from sulq.schema.binding import bind
+from sulq.schema.binding import NoiseGrid, bind
 
 SCHEMA = Schema(
     Flag("ill"),
@@ -55,7 +55,7 @@ def test_moments_of_a_table_are_those_of_its_rows(tmp_path):
         count(where=col("visits") >= 2),
         total(col("income")),
     ]
-    bound = [bind(question, SCHEMA, fine=0) for question in questions]
+    bound = [bind(question, SCHEMA, grid=NoiseGrid(0)) for question in questions]
     engine = open_engine(path, SCHEMA)
     found = read_moments(bound, engine.size(), engine.exact_sums(moments_program(bound)))
     engine.close()
@@ -76,10 +76,10 @@ def test_moments_of_a_table_are_those_of_its_rows(tmp_path):
 
 
 def test_a_mean_is_two_sums_and_a_histogram_is_refused():
-    two = bind(mean(col("visits")), SCHEMA, fine=0)
+    two = bind(mean(col("visits")), SCHEMA, grid=NoiseGrid(0))
     assert len(moments_program([two]).terms) == len(two.terms) + len(two.terms) * 3 // 2
     with pytest.raises(InvalidQuery, match="each group by itself"):
-        moments_program([bind(histogram("city"), SCHEMA, fine=0)])
+        moments_program([bind(histogram("city"), SCHEMA, grid=NoiseGrid(0))])
 
 
 # --- checks -------------------------------------------------------------------------------------

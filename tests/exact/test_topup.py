@@ -20,7 +20,7 @@ from sulq.exact.domain import Assumptions, Domain
 from sulq.exact.rows import adds
 from sulq.exact.topup import top_up
 from sulq.noise.distributions import DiscreteGaussian
-from sulq.schema.binding import bind
+from sulq.schema.binding import NoiseGrid, bind
 
 SCHEMA = Schema(
     Flag("ill"),
@@ -31,7 +31,7 @@ SCHEMA = Schema(
 
 
 def case(questions, least, rows, *, epsilon=1, delta="1e-6", known=0):
-    programs = [bind(question, SCHEMA, fine=0).sums for question in questions]
+    programs = [bind(question, SCHEMA, grid=NoiseGrid(0)).sums for question in questions]
     domain = Domain.of(programs, SCHEMA, {k: Fraction(str(v)) for k, v in least.items()})
     sizes = [rows(given) if callable(rows) else rows for given in domain.classes()]
     return programs, domain, sizes, Assumptions(epsilon, delta, known, least)

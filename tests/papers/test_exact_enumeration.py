@@ -21,7 +21,7 @@ from sulq.exact.rows import adds
 from sulq.noise.distributions import DiscreteGaussian, DiscreteLaplace
 from sulq.query.expressions import col
 from sulq.query.statistics import Statistic, count
-from sulq.schema.binding import bind
+from sulq.schema.binding import NoiseGrid, bind
 from sulq.schema.columns import Category, Flag, Number, Schema
 
 Law = Mapping[tuple[int, ...], float]
@@ -46,7 +46,7 @@ def certificate(
     schema: Schema = FLAGS,
 ) -> Certificate:
     shares = {name: Fraction(str(share)) for name, share in least.items()}
-    programs = [bind(question, schema, fine=0).sums for question in questions]
+    programs = [bind(question, schema, grid=NoiseGrid(0)).sums for question in questions]
     domain = Domain.of(programs, schema, shares)  # type: ignore[arg-type]
     sizes = [rows(given) if callable(rows) else rows for given in domain.classes()]
     return certify(domain, sizes, Assumptions(epsilon, delta, known, shares))
@@ -108,7 +108,7 @@ def test_enumeration_stays_within_the_certificate() -> None:
         except UnsafeExactly:
             continue
         tried += 1
-        programs = [bind(question, FLAGS, fine=0).sums for question in batch]
+        programs = [bind(question, FLAGS, grid=NoiseGrid(0)).sums for question in batch]
         added = [adds(programs, cell) for cell in CELLS]  # type: ignore[arg-type]
         nothing = adds(programs, MISSING)  # type: ignore[arg-type]
         others = summed(added, [row_law(draw, eta) for _ in range(n - 1 - known)])
@@ -250,7 +250,7 @@ def test_s112_the_group_factor_is_enough_and_one_is_not() -> None:
         except UnsafeExactly:
             continue
         factors.add(found.factor)
-        programs = [bind(question, FLAGS, fine=0).sums for question in batch]
+        programs = [bind(question, FLAGS, grid=NoiseGrid(0)).sums for question in batch]
         bits = NOISY[draw.integers(len(NOISY))]
         added = [
             (*adds(programs, cell), bit)  # type: ignore[arg-type]

@@ -19,7 +19,7 @@ from sulq.accounting.calibration import calibrate
 from sulq.accounting.gaussian import gaussian_delta
 from sulq.accounting.losses import coupling_slack
 from sulq.accounting.pld import loss_of
-from sulq.accounting.pricing import fine_bits, price
+from sulq.accounting.pricing import noise_grid, price
 from sulq.exact.coins import hockey_stick
 from sulq.noise.distributions import (
     CentredBinomial,
@@ -246,7 +246,7 @@ def spent(schema: Schema) -> list[Fraction]:
     asked = [(north, 1)] * 3 + [(south, 2)] * 2 + [(count(where=col("f")), 4)]
     found = [Fraction(0)] * len(accounts(schema))
     for question, intensity in asked:
-        bound = bind(question, schema, fine=fine_bits(GAUSSIAN))
+        bound = bind(question, schema, grid=noise_grid(GAUSSIAN))
         for loss, numbers in price(bound, GAUSSIAN, Fraction(intensity)).losses:
             for number in numbers:
                 found[number] += loss.credits_fraction * RHO
@@ -269,7 +269,7 @@ def test_m7_a_top_up_is_one_finer_answer() -> None:
     assert sum(weights) == 1
     assert weights[0] ** 2 * R + weights[1] ** 2 * added == finer
     schema = Schema(Flag("f"))
-    bound = bind(count(where=col("f")), schema, fine=fine_bits(GAUSSIAN))
+    bound = bind(count(where=col("f")), schema, grid=noise_grid(GAUSSIAN))
     once, more, both = (
         price(bound, GAUSSIAN, GAUSSIAN.unit_variance / variance).worst.credits_fraction
         for variance in (R, added, finer)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from fractions import Fraction
 from itertools import combinations, product
 
@@ -36,33 +35,6 @@ def near(value: float, relative: float = 1e-6) -> object:
 
 def laplace(epsilon: float | Fraction) -> DiscreteLaplace:
     return DiscreteLaplace(1 / Fraction(epsilon))
-
-
-# --- S2.1: Eve and the ten students -------------------------------------------------------------
-
-KNOWN = (2, 3, 3, 4, 5, 5, 6, 8, 9)
-GRADES = range(1, 10)
-QUESTIONS: tuple[tuple[Callable[[int], bool], int], ...] = (
-    (lambda grade: 4 <= grade <= 6, 5),
-    (lambda grade: grade >= 5, 6),
-    (lambda grade: grade <= 4, 5),
-)
-
-
-def test_s21_eve_believes_14_of_33() -> None:
-    """She knows nine grades and sees three noisy counts. The notes print 0.43; it is 0.42."""
-    law = laplace(math.log(5 / 3))
-    assert law.pmf(0) == near(0.25, 1e-12)
-    assert math.log(5 / 3) == near(0.5108256237659907, 1e-12)
-    seen = [
-        Observation(said, law, {g: sum(map(question, (*KNOWN, g))) for g in GRADES})
-        for question, said in QUESTIONS
-    ]
-    after = posterior(dict.fromkeys(GRADES, 1 / 9), seen)
-    belief = math.fsum(after[grade] for grade in GRADES if grade <= 4)
-    assert belief == near(14 / 33, 1e-12)
-    assert belief == near(0.42424242424242425, 1e-12)
-    assert abs(belief - 4 / 9) <= semantic_of_pure(3 * math.log(5 / 3))
 
 
 # --- S2.2: a test acts on what the mechanism says -----------------------------------------------

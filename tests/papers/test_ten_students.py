@@ -1,42 +1,47 @@
-"""S2.1, the lecture notes' example: what three noisy counts tell about the tenth student.
+"""S2.1, the example of the lecture notes: ten students, three questions, and what Eve believes.
 
-Taken from the notes: ten students, three counting questions about grades, geometric noise with
-P(0) = 1/4 and ratio 3/5 (so epsilon = ln(5/3)), and the posterior 14/33 = 42 %, printed there as
-0.43. The grades and answers below are ours, chosen to meet those figures: nine grades are known
-to the adversary, the tenth is 1 to 9, equally likely beforehand.
+Name and gender are public, the grade is private. The noise table, the answer 1 to "how many women
+failed", the prior of 40 % and the belief (printed as 0.43) are the notes'; here each is computed
+by the product and by enumeration in fractions.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Iterator
 from fractions import Fraction
+from itertools import product
 
+import pandas
 import pytest
 
-from sulq.noise.distributions import DiscreteLaplace
+from sulq import Category, Database, Promise, Schema, col, count
+from sulq.beliefs import Observation, posterior, semantic_of_pure
+from sulq.query.statistics import Statistic
 
 RATIO = Fraction(3, 5)
-GRADES = range(1, 10)
-KNOWN = (2, 3, 3, 4, 5, 5, 6, 8, 9)
-
-Question = Callable[[int], bool]
-
-
-def middling(grade: int) -> bool:
-    return 4 <= grade <= 6
-
-
-def high(grade: int) -> bool:
-    return grade >= 5
-
-
-def low(grade: int) -> bool:
-    return grade <= 4
-
-
-# Each answer is one above the count of the nine: "the tenth is among them", says each alone.
-ANSWERS: tuple[tuple[Question, int], ...] = ((middling, 5), (high, 6), (low, 5))
+PRIOR = Fraction(2, 5)
+STUDENTS = (
+    ("Aisha", "female", "fail"),
+    ("Benny", "male", "pass"),
+    ("Erica", "female", "fail"),
+    ("Fabio", "male", "fail"),
+    ("Johan", "male", "fail"),
+    ("Ming", "male", "pass"),
+    ("Orhan", "male", "pass"),
+    ("Vijay", "male", "pass"),
+    ("Vuk", "male", "pass"),
+    ("Yoshi", "male", "pass"),
+)
+QUESTIONS: dict[str, tuple[Statistic, int]] = {
+    "how many passed": (count(where=col("grade") == "pass"), 6),
+    "did Orhan pass": (count(where=(col("name") == "Orhan") & (col("grade") == "pass")), 1),
+    "how many women failed": (
+        count(where=(col("gender") == "female") & (col("grade") == "fail")),
+        2,
+    ),
+}
+TOLD = 1
 
 
 def geometric(t: int) -> Fraction:
@@ -44,49 +49,65 @@ def geometric(t: int) -> Fraction:
     return (1 - RATIO) / (1 + RATIO) * RATIO ** abs(t)
 
 
-def likelihood(tenth: int, answers: tuple[tuple[Question, int], ...]) -> Fraction:
-    chance = Fraction(1)
-    for question, answer in answers:
-        count = sum(map(question, (*KNOWN, tenth)))
-        chance *= geometric(answer - count)
-    return chance
+@pytest.fixture
+def db() -> Iterator[Database]:
+    frame = pandas.DataFrame(STUDENTS, columns=["name", "gender", "grade"])
+    schema = Schema(
+        Category("name", [name for name, _, _ in STUDENTS], public=True),
+        Category("gender", ["female", "male"], public=True),
+        Category("grade", ["pass", "fail"]),
+    )
+    with Database.open(frame, schema, Promise(3 * math.log(5 / 3), queries=3), ":memory:") as db:
+        yield db
 
 
-def posterior(event: Question, answers: tuple[tuple[Question, int], ...]) -> Fraction:
-    """Bayes' rule with a uniform prior, in fractions."""
-    total = sum(likelihood(grade, answers) for grade in GRADES)
-    return sum(likelihood(grade, answers) for grade in GRADES if event(grade)) / total
+def test_the_printed_table_of_the_noise() -> None:
+    """Exactly A with 25 %, within 1 with 55 %, within 2 with 73 %."""
+    assert [geometric(t) for t in (0, 1, 2)] == [Fraction(1, 4), Fraction(3, 20), Fraction(9, 100)]
+    within = [sum(geometric(t) for t in range(-h, h + 1)) for h in (0, 1, 2)]
+    assert within == [Fraction(1, 4), Fraction(11, 20), Fraction(73, 100)]
 
 
-def test_the_noise_of_the_example() -> None:
-    assert geometric(0) == Fraction(1, 4)
-    assert sum(geometric(t) for t in range(-400, 401)) == pytest.approx(1, abs=1e-12)
-    epsilon = math.log(5 / 3)
-    assert epsilon == pytest.approx(0.5108256237659907, rel=1e-12)
-    law = DiscreteLaplace(1 / Fraction(epsilon))
-    for t in range(5):
+@pytest.mark.parametrize("name", QUESTIONS)
+def test_the_product_draws_that_table_for_every_question(db: Database, name: str) -> None:
+    question, truth = QUESTIONS[name]
+    answer = db.ask(question)
+    (law,) = answer.laws
+    for t in range(-9, 10):
         assert law.pmf(t) == pytest.approx(float(geometric(t)), rel=1e-12)
+    assert answer.credits == 1
+    assert answer.value == answer.values[0]
+    assert db.engine.prepare(db.bind(question).sums)() == [truth]  # the sum it was added to
 
 
-def test_the_posterior_is_14_33_and_so_42_per_cent() -> None:
-    belief = posterior(low, ANSWERS)
-    assert belief == Fraction(14, 33)
-    assert f"{float(belief):.2f}" == "0.42"  # the notes print 0.43
+def belief_by_enumeration(told: int) -> Fraction:
+    """P(Aisha failed | women who failed + N = told), over both women's grades."""
+    weight = {
+        (aisha, erica): (PRIOR if aisha else 1 - PRIOR)
+        * (PRIOR if erica else 1 - PRIOR)
+        * geometric(told - aisha - erica)
+        for aisha, erica in product((0, 1), repeat=2)
+    }
+    return (weight[1, 0] + weight[1, 1]) / sum(weight.values())
 
 
-def test_a_question_and_its_complement_cancel() -> None:
-    """With coins of their own; with shared coins their difference would be exact (S2.5)."""
-    for event in (low, middling):
-        assert posterior(event, ANSWERS) == posterior(event, ANSWERS[:1])
+def test_eve_believes_14_of_33(db: Database) -> None:
+    """0.084 / 0.198: 42 per cent, where the notes print 0.43."""
+    exact = belief_by_enumeration(TOLD)
+    assert exact == Fraction(84, 198) == Fraction(14, 33)
+    assert float(exact) == pytest.approx(0.4242424242, abs=1e-10)
+    assert math.log(5 / 3) == pytest.approx(0.5108256238, abs=1e-10)
+    (law,) = db.ask(QUESTIONS["how many women failed"][0]).laws
+    pairs = list(product((0, 1), repeat=2))
+    prior = {pair: math.prod(0.4 if failed else 0.6 for failed in pair) for pair in pairs}
+    after = posterior(prior, [Observation(TOLD, law, {pair: sum(pair) for pair in pairs})])
+    assert after[1, 0] + after[1, 1] == pytest.approx(14 / 33, rel=1e-12)
 
 
-def test_no_answers_whatever_move_the_odds_by_more_than_three_epsilon() -> None:
-    prior = Fraction(4, 9)
-    for noise in range(-3, 4):
-        answers = tuple((question, answer + noise) for question, answer in ANSWERS)
-        belief = posterior(low, answers)
-        change = belief / (1 - belief) / (prior / (1 - prior))
-        assert RATIO**3 <= change <= RATIO**-3
-    alone = tuple((question, 5) for question in (low, low, low))
-    belief = posterior(low, alone)
-    assert belief / (1 - belief) / (prior / (1 - prior)) == RATIO**-3  # and this much is reached
+def test_no_answer_moves_the_belief_further_than_one_epsilon_allows() -> None:
+    odds = PRIOR / (1 - PRIOR)
+    for told in range(-6, 9):
+        belief = belief_by_enumeration(told)
+        assert RATIO <= belief / (1 - belief) / odds <= 1 / RATIO
+        assert abs(float(belief - PRIOR)) <= semantic_of_pure(math.log(5 / 3))
+    assert belief_by_enumeration(8) == belief_by_enumeration(20)  # beyond 2 the answer says no more

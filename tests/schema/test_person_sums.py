@@ -23,7 +23,7 @@ from sulq.query.statistics import (
     total,
 )
 from sulq.query.sum_query import text_of
-from sulq.schema.binding import bind
+from sulq.schema.binding import NoiseGrid, bind
 from sulq.schema.persons import PersonSums
 
 MOST = 2
@@ -61,7 +61,7 @@ QUESTIONS = [
 def test_no_person_moves_the_sums_further_than_charged(
     question: Statistic, neighbours: str
 ) -> None:
-    bound = bind(question, SCHEMA, neighbours, fine=0)
+    bound = bind(question, SCHEMA, neighbours, grid=NoiseGrid(0))
     assert isinstance(bound.sums, PersonSums)
     seen = {tuple(reference.person_sums(bound.sums, rows, "who")) for rows in PERSONS}
     if neighbours == "add-remove":

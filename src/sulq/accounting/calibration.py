@@ -14,7 +14,7 @@ from functools import cache, lru_cache
 from sulq.accounting.gaussian import gaussian_mu, tail_delta
 from sulq.accounting.losses import Loss
 from sulq.accounting.pld import FINENESS, Law, PrivacyLoss, loss_of
-from sulq.noise.distributions import CentredBinomial, DiscreteHuber
+from sulq.noise.distributions import CentredBinomial, DiscreteHuber, DiscreteLaplace
 from sulq.schema.promise import Promise
 
 SET_ASIDE = Fraction(1, 1000)
@@ -49,6 +49,9 @@ class Calibration:
 
     @property
     def unit_standard_deviation(self) -> float:
+        """Of a count that costs one credit, as it is told."""
+        if self.promise.lattice == "whole":
+            return DiscreteLaplace(self.unit_scale).standard_deviation()  # S2.6
         return math.sqrt(self.unit_variance)
 
     @property

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from decimal import Context, Decimal, localcontext
 from fractions import Fraction
@@ -24,7 +25,7 @@ from sulq.noise.distributions import (
     NoNoise,
     law_from_json,
 )
-from sulq.schema.binding import BoundQuery, BoundTerm
+from sulq.schema.binding import BoundQuery, BoundTerm, NoiseGrid
 from sulq.schema.sensitivity import Sensitivity
 from sulq.schema.trees import Tree
 
@@ -35,29 +36,32 @@ COARSE = ("binomial", "huber")
 
 
 FINEST = 60
+LEAST = Fraction(1, 2**40)
+"""Of the unit price: nothing is asked with less."""
 COORDINATES = 10**9
 """A lifetime of answers whose TB.8 slack must fit what is set aside for it."""
 
 
-def fine_bits(calibration: Calibration) -> int:
-    """Bits per unit where noise is drawn: 30, more where a tiny delta or a large epsilon needs it.
+def noise_grid(calibration: Calibration) -> NoiseGrid:
+    """Where noise is drawn: 30 bits per unit, more where a tiny delta or a large epsilon needs it.
 
     (1 + e^eps) 0.021 COORDINATES / (R 4^bits) <= slack cap. Only economy: slack is charged.
+    Laplace noise of whole-number sums stays on the whole numbers (S2.6).
     """
     if calibration.promise.noise in COARSE:
-        return 0
+        return NoiseGrid(0)
     if calibration.promise.noise == "laplace":
-        return 30
+        return NoiseGrid(30, whole=calibration.promise.lattice == "whole")
     room = calibration.slack_cap * calibration.unit_variance / COORDINATES
     needed = (_factor(calibration.promise.epsilon) / room).__ceil__().bit_length() // 2
-    return min(max(30, needed), FINEST)
+    return NoiseGrid(min(max(30, needed), FINEST))
 
 
 def check_askable(calibration: Calibration) -> None:
     """Refuse a promise whose own slack eats it: (1 + e^eps) grows past any grid. TB.8"""
     if calibration.promise.noise != "gaussian":
         return
-    each = coupling_slack(calibration.unit_variance * 4 ** fine_bits(calibration))
+    each = coupling_slack(calibration.unit_variance * 4 ** noise_grid(calibration).bits)
     lost = _factor(calibration.promise.epsilon) * each * calibration.credits
     if lost > calibration.slack_cap:
         raise InvalidQuery(
@@ -273,6 +277,20 @@ def finer(intensity: Fraction) -> Fraction:
         32 - intensity.numerator.bit_length() + intensity.denominator.bit_length()
     )
     return Fraction(math.ceil(intensity * scale * (1 + Fraction(1, 2**30)))) / scale
+
+
+def least_intensity(enough: Callable[[Fraction], bool]) -> Fraction:
+    """The least intensity that is enough, to 2^-20 of it: bars on whole numbers jump. S2.6"""
+    high = Fraction(1)
+    while not enough(high):
+        high *= 2
+    low = high / 2
+    while low > LEAST and enough(low):
+        low, high = low / 2, low
+    for _ in range(20):
+        middle = (low + high) / 2
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    return high
 
 
 def grid_bits(rows: int, calibration: Calibration) -> int:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from sulq.accounting.calibration import Calibration, calibrate
 from sulq.errors import InvalidQuery
+from sulq.noise.distributions import DiscreteLaplace
 from sulq.schema.promise import Promise
 
 RARE = 0.01
@@ -46,7 +47,7 @@ def sizing(promise: Promise, rows: int) -> Sizing:
     if rows < 2:
         raise InvalidQuery(f"got {rows} rows, wanted at least 2")
     calibration = calibrate(promise)
-    variance = float(calibration.unit_variance)
+    variance = calibration.unit_standard_deviation**2
     error = math.sqrt(variance)
     return Sizing(
         rows,
@@ -62,6 +63,8 @@ def _bar(calibration: Calibration) -> float:
     """The half-width that 95 of 100 counts keep."""
     if calibration.unit_law is not None:
         return float(calibration.unit_law.half_width(0.95))
+    if calibration.promise.lattice == "whole":
+        return float(DiscreteLaplace(calibration.unit_scale).half_width(0.95))  # S2.6
     if calibration.promise.noise == "laplace":
         return float(calibration.unit_scale) * math.log(20)  # P(|N| > h) = e^(-h/b)
     return NORMAL_95 * math.sqrt(calibration.unit_variance)

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from sulq.exact.domain import Assumptions
     from sulq.exact.papers import Check
     from sulq.exact.terms import Terms
-    from sulq.schema.binding import BoundQuery
+    from sulq.schema.binding import BoundQuery, NoiseGrid
     from sulq.schema.columns import Schema
 
 FEWEST, MOST = 2, 5_000_000
@@ -173,7 +173,7 @@ def _bound(text: str, schema: Schema) -> BoundQuery:
     from sulq.cli.questions import spelled
     from sulq.schema.binding import bind
 
-    return bind(spelled(text, schema), schema, fine=0)
+    return bind(spelled(text, schema), schema, grid=NoiseGrid(0))
 
 
 def _sums(spelled: Sequence[str], bound: Sequence[BoundQuery]) -> list[str]:

@@ -148,7 +148,7 @@ class Alert:
 
     def _comparable(self, question: object) -> BoundQuery:
         """A question that no row can move further than the one paid for, on the same grid."""
-        bound = _one_sum(self._database.bind(question))
+        bound = _one_sum(self._database.bind(question, fine=True))
         if (bound.terms[0].step / self.step).denominator != 1:
             raise InvalidQuery("this question is in other units than the one the alert is armed on")
         for number, width in _widths(bound).items():
@@ -186,7 +186,7 @@ def arm(
 
     `keep`: it outlives this process. Then `key` stands for this arming: again, it is not charged.
     """
-    bound = _one_sum(database.bind(question))  # may refuse, free
+    bound = _one_sum(database.bind(question, fine=True))  # may refuse, free
     level = as_number(above, "above")
     if isinstance(firings, bool) or not isinstance(firings, int):
         raise InvalidQuery(f"firings must be a whole number, got {firings!r:.40}")
@@ -276,7 +276,7 @@ def _again(keeper: Keeper) -> Alert | None:
         return None  # a crash came before the charge, or before its number was noted
     if database.ledger.recovered_since(form["seq"]):
         return None  # nobody knows how often it has fired
-    bound = _one_sum(database.bind(SumQuery.from_json(form["question"])))
+    bound = _one_sum(database.bind(SumQuery.from_json(form["question"]), fine=True))
     noise = json.loads(form["noise"])
     laws = [law_from_json(noise[name]) for name in ("level", "each")]
     assert isinstance(laws[0], DiscreteLaplace) and isinstance(laws[1], DiscreteLaplace)  # noqa: S101

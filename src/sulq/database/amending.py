@@ -56,6 +56,7 @@ def amend(
     new_schema, new_promise = schema or database.schema, promise or database.promise
     if not isinstance(new_schema, Schema) or not isinstance(new_promise, Promise):
         raise InvalidQuery("amend takes a Schema and a Promise, or one of them")
+    new_promise = new_promise.after(database.promise)
     found = changes(database.schema, new_schema, database.promise, new_promise)  # may refuse
     if not found:
         raise Refused("nothing to amend: schema and promise are what the ledger has")

@@ -12,7 +12,7 @@ from typing import NoReturn
 
 from sulq.accounting.calibration import Calibration
 from sulq.accounting.losses import coupling_factor
-from sulq.accounting.pricing import COARSE, fine_bits
+from sulq.accounting.pricing import COARSE, noise_grid
 from sulq.errors import Refused
 from sulq.schema.columns import Category, Column, Flag, Number, Schema
 from sulq.schema.promise import Promise
@@ -163,4 +163,4 @@ def keeps(old: Schema, new: Schema, before: Calibration, after: Calibration) -> 
     there unchanged, and so are both grids."""
     same = (old.bits, old.max_rows, old.at_most) == (new.bits, new.max_rows, new.at_most)
     kept = all(column.name in new and new[column.name] == column for column in old.columns)
-    return same and kept and fine_bits(before) == fine_bits(after)
+    return same and kept and noise_grid(before) == noise_grid(after)

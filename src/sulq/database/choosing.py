@@ -49,7 +49,8 @@ def choose(
     `credits` pay for all k choices, a k-th for each; 1 each if not given. Where replies are
     randomly delayed the reading of rows costs more (S4.5).
     """
-    bound = database.bind(_by_cell(of, count() if by is None else by, edges))  # may refuse, free
+    by_cell = _by_cell(of, count() if by is None else by, edges)
+    bound = database.bind(by_cell, fine=True)  # may refuse, free
     if isinstance(k, bool) or not isinstance(k, int) or not 1 <= k <= bound.cells:
         raise InvalidQuery(f"k must be a whole number from 1 to {bound.cells} cells, got {k!r:.40}")
     spend = Fraction(k) if credits is None else positive(credits, "credits")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
@@ -13,7 +14,7 @@ from sulq.accounting.calibration import Calibration, meaning
 from sulq.accounting.losses import Loss
 from sulq.accounting.pricing import (
     Price,
-    fine_bits,
+    noise_grid,
     positive,
     price,
     unit_cost,
@@ -126,7 +127,7 @@ class Database:
             name,
             Options(exactly, individual, population, grown_from, version_budget, publish, receipts),
         )
-        found = cls(table.schema, promise, table.engine, table.ledger, table.terms, exactly)
+        found = cls(table.schema, table.promise, table.engine, table.ledger, table.terms, exactly)
         found._source = readable_again(source)
         return found
 
@@ -282,10 +283,12 @@ class Database:
     sql = ask_select
     quote_sql = quote_select
 
-    def bind(self, query: object) -> BoundQuery:
-        """Prove a question safe on this table."""
-        fine = fine_bits(self.calibration)
-        return noted(self.engine, bind(query, self.schema, self.promise.neighbours, fine=fine))
+    def bind(self, query: object, *, fine: bool = False) -> BoundQuery:
+        """Prove a question safe on this table; `fine`: whole-number sums too are drawn finely."""
+        grid = noise_grid(self.calibration)
+        if fine:
+            grid = replace(grid, whole=False)
+        return noted(self.engine, bind(query, self.schema, self.promise.neighbours, grid=grid))
 
     def price(
         self,

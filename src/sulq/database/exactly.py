@@ -23,7 +23,7 @@ from sulq.noise.distributions import NoNoise
 from sulq.noise.samplers import perturb
 from sulq.oracle import Answer, decimal_text
 from sulq.query.sum_query import SumQuery
-from sulq.schema.binding import BoundQuery, bind
+from sulq.schema.binding import BoundQuery, NoiseGrid, bind
 from sulq.schema.bound import RowSums
 from sulq.schema.columns import Schema
 from sulq.schema.promise import Promise
@@ -193,7 +193,7 @@ class Exactly:
 
     def _bind(self, query: object) -> BoundQuery:
         """On the columns' own lattices: there is no noise to be finer than."""
-        return bind(query, self.schema, self.promise.neighbours, fine=0)
+        return bind(query, self.schema, self.promise.neighbours, grid=NoiseGrid(0))
 
     def _sizes(self, program: RowSums) -> list[int]:
         """How many rows the public classes have. G.2.1"""

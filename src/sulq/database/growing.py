@@ -18,7 +18,7 @@ from sulq.engines.engine import Engine, open_engine
 from sulq.errors import InvalidQuery, Refused
 from sulq.ledger.changes import Amendment
 from sulq.ledger.growing import allowed, attach, grow, reads
-from sulq.ledger.header import TableHeader
+from sulq.ledger.header import TableHeader, as_published
 from sulq.ledger.journal import Journal
 from sulq.ledger.register import note_rows, noted_rows
 from sulq.ledger.statement import INDIVIDUAL
@@ -52,6 +52,7 @@ def grow_table(
     new_schema, new_promise = schema or database.schema, promise or database.promise
     if not isinstance(new_schema, Schema) or not isinstance(new_promise, Promise):
         raise InvalidQuery("grow takes a source, and a Schema or a Promise if these change too")
+    new_promise = new_promise.after(database.promise)
     terms = calibrate(new_promise)
     check_askable(terms)
     engine = open_engine(source, new_schema)
@@ -104,6 +105,7 @@ def grow_at(
     journal = attach(ledger, name)
     try:
         if not reads(journal, fingerprint):
+            facts = as_published(facts, journal.header.facts)
             change = amendment(journal.header, facts, reason)
             grow(journal, facts, fingerprint, reason, budget, change).close()
         elif budget not in (None, allowed(journal._table)):

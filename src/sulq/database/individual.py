@@ -28,7 +28,7 @@ from sulq.accounting.individual import (
     summed,
 )
 from sulq.accounting.losses import Loss
-from sulq.accounting.pricing import Price, fine_bits, laws_of
+from sulq.accounting.pricing import Price, laws_of, noise_grid
 from sulq.database.filters import Filters, Past, filters_of, guarded
 from sulq.errors import BudgetSpent, Refused
 from sulq.ledger.entries import Entry
@@ -116,7 +116,7 @@ class Individual:
             SumQuery.from_json(json.loads(entry.question)),
             self.schema,
             self._calibration.promise.neighbours,
-            fine=fine_bits(self._calibration),
+            grid=noise_grid(self._calibration),
         )
         if bound.text != entry.question:
             raise Refused(f"entry {entry.seq} cannot be read as it was asked")

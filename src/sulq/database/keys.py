@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from sulq.accounting.keys import KeysPrice, keys_price
 from sulq.accounting.losses import Loss
-from sulq.accounting.pricing import fine_bits, positive
+from sulq.accounting.pricing import noise_grid, positive
 from sulq.database.holding import hold
 from sulq.engines.engine import check_read, check_source
 from sulq.errors import Refused
@@ -144,8 +144,8 @@ def _priced(
             " would not cover them; declare the values"
         )
     calibration, schema = database.calibration, database.schema
-    neighbours, fine = database.promise.neighbours, fine_bits(calibration)
-    bound = bind_keys(column, where, most, schema, neighbours, fine)
+    neighbours, grid = database.promise.neighbours, noise_grid(calibration)
+    bound = bind_keys(column, where, most, schema, neighbours, grid)
     spend = None if credits is None else positive(credits, "credits")
     extra = None if delta is None else positive(delta, "delta")
     return bound, keys_price(calibration, schema.max_rows, bound.fine_unit, spend, extra)

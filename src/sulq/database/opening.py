@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -43,6 +44,7 @@ class Opened:
     """The parts of a table that is open."""
 
     schema: Schema
+    promise: Promise
     engine: Engine
     ledger: Journal
     terms: Calibration
@@ -99,4 +101,7 @@ def open_table(
     except BaseException:
         engine.close()
         raise
-    return Opened(gridded, engine, journal, terms)
+    kept = Promise.from_json(json.loads(journal.header.facts["promise"]))
+    if kept.lattice != promise.lattice:  # published before there was another, S2.6
+        promise, terms = kept, calibrate(kept)
+    return Opened(gridded, promise, engine, journal, terms)

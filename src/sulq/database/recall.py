@@ -15,7 +15,7 @@ import numpy as np
 
 from sulq.accounting.calibration import Calibration
 from sulq.accounting.losses import Loss
-from sulq.accounting.pricing import COARSE, Price, fine_bits, laws_of, price, stored_price
+from sulq.accounting.pricing import COARSE, Price, laws_of, noise_grid, price, stored_price
 from sulq.database.shelf import Shelf
 from sulq.derivation.estimates import Derivation, exact_variance, sources_of
 from sulq.derivation.numbers import Numbered
@@ -70,7 +70,7 @@ class Recall:
         sized = neighbours == "replace" and schema.unit == "row"  # G.2.1
         self._store = AnswerStore(
             bind=lambda text: bind(
-                SumQuery.from_json(json.loads(text)), schema, neighbours, fine=fine_bits(terms)
+                SumQuery.from_json(json.loads(text)), schema, neighbours, grid=noise_grid(terms)
             ),
             is_public=(lambda name: schema[name].public) if sized else None,
             shelf=Shelf(ledger),

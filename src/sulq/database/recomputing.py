@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from sulq.accounting.pricing import Price, fine_bits, laws_of
+from sulq.accounting.pricing import Price, laws_of, noise_grid
 from sulq.database.keys import _unpacked
 from sulq.derivation.estimates import Derivation, sources_of
 from sulq.errors import Refused, SulqError
@@ -128,7 +128,7 @@ def _same(found: Conformity, values: Sequence[int], wanted: Sequence[int]) -> No
 
 def _chosen(database: Database, entry: Entry, form: Any) -> Check:
     """A cell chosen at a distance from the largest had at least that much noise. M.3"""
-    bound = database.bind(SumQuery.from_json(form["of"]))
+    bound = database.bind(SumQuery.from_json(form["of"]), fine=True)
     scale = json.loads(entry.noise)[0]["scale"]
     law, values = Geometric(Fraction(scale)), entry.values or ()
     read = database.engine.prepare(bound.sums)
@@ -156,7 +156,7 @@ def _keys(database: Database, entry: Entry, form: Any) -> Check:
         form["most"],
         database.schema,
         database.promise.neighbours,
-        fine_bits(database.calibration),
+        noise_grid(database.calibration),
     )
     _check_same(bound.text, entry)
     law_form, limit = json.loads(entry.noise)

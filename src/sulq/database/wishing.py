@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sulq.accounting.pricing import finer, positive, price
+from sulq.accounting.pricing import finer, least_intensity, noise_grid, positive, price
 from sulq.errors import InvalidQuery
 from sulq.readings import Forecast, forecast
 from sulq.schema.binding import BoundQuery
@@ -26,17 +26,24 @@ def intensity_within(
             f"within of quantiles is a share of the rows, such as 0.02, got {within!r:.40}: how far"
             " off the value itself is depends on how dense the rows lie there"
         )
+
+    def widest(intensity: Fraction) -> Fraction:
+        laws = price(bound, database.calibration, intensity).laws
+        bar = forecast(bound, laws, rows, database.size)
+        found = _widest(bound, bar, confidence, rows or database.size)
+        if found is None:
+            raise InvalidQuery("no error bar can be promised here; state rows=..., or use credits=")
+        return found
+
+    if noise_grid(database.calibration).whole:
+        return least_intensity(lambda intensity: widest(intensity) <= target)
     power = 2 if database.promise.noise == "gaussian" else 1
     intensity = Fraction(1)
     for _ in range(4):  # the law scales; one step is enough but for rounding
-        laws = price(bound, database.calibration, intensity).laws
-        bar = forecast(bound, laws, rows, database.size)
-        widest = _widest(bound, bar, confidence, rows or database.size)
-        if widest is None:
-            raise InvalidQuery("no error bar can be promised here; state rows=..., or use credits=")
-        if widest <= target and intensity != 1:
+        found = widest(intensity)
+        if found <= target and intensity != 1:
             break
-        intensity = finer(intensity * (widest / target) ** power)
+        intensity = finer(intensity * (found / target) ** power)
     return intensity
 
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from sulq.derivation.tails import laplace_half_width
 from sulq.noise.distributions import DiscreteGaussian, DiscreteLaplace, Law, NoNoise
+from sulq.noise.tails import half_width, is_fine
 from sulq.readings import z_of
 from sulq.schema.binding import BoundQuery
 from sulq.schema.bound import RowSums
@@ -118,6 +119,8 @@ class Derivation:
         found = sum(
             (s.weight**2 * exact_variance(s.law) for s in self.estimates[place]), Fraction(0)
         )
+        if _rounded(self.estimates[place]):
+            found += Fraction(1, 12)
         return found if self.exact else Fraction(float(found))
 
     def variances(self) -> list[list[Fraction]]:
@@ -156,6 +159,11 @@ class Derivation:
         step = float(self.bound.terms[layout[place % len(layout)]].fine_step)
         noisy = [s for s in self.estimates[place] if not isinstance(s.law, NoNoise)]
         if all(isinstance(s.law, DiscreteLaplace) for s in noisy):
+            if not all(is_fine(s.law) for s in noisy):
+                steps = half_width(tuple((float(s.weight), s.law) for s in noisy), confidence)
+                if _rounded(noisy):
+                    return (steps + 0.5) * step
+                return math.floor(steps * (1 + SAME)) * step  # a whole number of steps, S2.6
             scales = [
                 abs(float(s.weight * s.law.scale))
                 for s in noisy
@@ -186,7 +194,7 @@ class Derivation:
         if len(sources) > 1:
             return None
         weight, law = abs(sources[0].weight), sources[0].law
-        if isinstance(law, DiscreteLaplace):
+        if isinstance(law, DiscreteLaplace) and is_fine(law):
             return DiscreteLaplace(law.scale * weight)
         return law if weight == 1 else None
 
@@ -194,6 +202,11 @@ class Derivation:
         """For each term a Gaussian law as wide as its widest sum."""
         widest = [max(own) for own in self.variances()]
         return tuple(DiscreteGaussian(size) if size else NoNoise() for size in widest)
+
+
+def _rounded(sources: Sequence[Source]) -> bool:
+    """Whether rounding to a step of the grid counts: shares of draws on whole numbers."""
+    return any(s.weight.denominator != 1 and not is_fine(s.law) for s in sources)
 
 
 def _one(laws: Sequence[Law | None]) -> Law | None:

@@ -19,7 +19,7 @@ from sulq.exact.known_laws import binomial_delta, log_binomial, shifted_delta
 from sulq.exact.papers import Check, needed_variance, theorem_2
 from sulq.query.expressions import col, when
 from sulq.query.statistics import Statistic, count, total
-from sulq.schema.binding import bind
+from sulq.schema.binding import NoiseGrid, bind
 from sulq.schema.columns import Category, Flag, Schema
 
 EPSILON, DELTA = 1.0, 1e-6
@@ -143,7 +143,7 @@ def _refusal(
 ) -> str:
     """Why the certificate refuses, or nothing if it does not."""
     shares = {name: Fraction(repr(share)) for name, share in least.items()}
-    program = bind(asked, schema, fine=0).sums
+    program = bind(asked, schema, grid=NoiseGrid(0)).sums
     domain = Domain.of([program], schema, shares)  # type: ignore[list-item]
     rows = [sizes.get(_key(given), 0) for given in domain.classes()]
     try:

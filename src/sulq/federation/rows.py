@@ -6,6 +6,7 @@ who is held by several loses the sum. Proof: docs/proofs/federation.md, section 
 
 from __future__ import annotations
 
+import math
 import secrets
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -298,6 +299,6 @@ def _added(laws: Sequence[Law]) -> Law:
                 Fraction(0))
         )  # fmt: skip
     if all(isinstance(law, DiscreteLaplace) for law in noisy):
-        squares = sum(float(law.scale) ** 2 for law in noisy if isinstance(law, DiscreteLaplace))
-        return DiscreteLaplace(Fraction(squares**0.5))
+        variance = math.fsum(law.variance() for law in noisy)
+        return DiscreteLaplace(1 / Fraction(2 * math.asinh(1 / math.sqrt(2 * variance))))  # S2.6
     raise InvalidQuery("owners' noise adds up for gaussian and laplace promises only")

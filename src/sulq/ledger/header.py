@@ -73,13 +73,29 @@ class TableHeader:
 
     def differences(self, other: TableHeader) -> list[str]:
         """Names of what `other` says differently; the version is not compared."""
-        names = sorted({*self.facts, *other.facts})
-        found = [name for name in names if self.facts.get(name) != other.facts.get(name)]
+        facts = as_published(other.facts, self.facts)
+        names = sorted({*self.facts, *facts})
+        found = [name for name in names if self.facts.get(name) != facts.get(name)]
         return (
             found
             + ["accounts"] * (self.accounts != other.accounts)
             + ["cap"] * (self.cap != other.cap)
         )
+
+
+def as_published(facts: Mapping[str, str], stored: Mapping[str, str]) -> dict[str, str]:
+    """These facts, with the promise on the lattice of the table that the ledger has. S2.6
+
+    A table that was published before counts were noised on whole numbers keeps the fine grid.
+    """
+    wanted, kept = (json.loads(one.get("promise", "null")) for one in (facts, stored))
+    if not isinstance(wanted, dict) or not isinstance(kept, dict):
+        return dict(facts)
+    if wanted.get("noise") != kept.get("noise") or "lattice" in kept:
+        return dict(facts)
+    wanted.pop("lattice", None)
+    text = json.dumps(wanted, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+    return {**facts, "promise": text}
 
 
 def budget_from(body: Mapping[str, Any]) -> int | None:

@@ -29,6 +29,8 @@ POINTS, COARSE_POINTS = 1 << 10, 1 << 11
 FEWEST = 1e-4
 """Below this chance the inversion's own error counts; bounds are added up instead."""
 HALVINGS = 30
+FINE = 10_000
+"""So many steps wide, a discrete Laplace law is the continuous one for every purpose of a bar."""
 
 
 def spread(draws: Draws) -> float:
@@ -107,6 +109,11 @@ def gaussian(draws: Draws) -> bool:
     return all(isinstance(law, DiscreteGaussian) and law.sigma_squared >= 1 for _, law in draws)
 
 
+def is_fine(law: Law) -> bool:
+    """Whether its steps are too fine to tell from a continuous law."""
+    return not isinstance(law, DiscreteLaplace) or law.scale >= FINE
+
+
 def grain_of(draws: Draws) -> float:
     """The coarsest step."""
     return max(abs(scale) for scale, _ in draws)
@@ -119,7 +126,7 @@ def _smeared_spread(draws: Draws) -> float:
 def _two_laplaces(draws: Draws, distance: float, grain: float) -> float | None:
     """(p^2 e^(-x/p) - q^2 e^(-x/q)) / (p^2 - q^2) for scales p >= q; None if not two fine ones."""
     scales = [abs(s) * float(law.scale) for s, law in draws if isinstance(law, DiscreteLaplace)]
-    if len(draws) != 2 or len(scales) != 2 or min(scales) < 1e4 * grain:
+    if len(draws) != 2 or len(scales) != 2 or min(scales) < FINE * grain:
         return None
     q, p = sorted(scales)
     if p - q < 1e-9 * p:

@@ -97,7 +97,7 @@ class TablePolicy:
             name,
             _text(name, "source", facts["source"]),
             _text(name, "ledger", facts["ledger"]),
-            Promise.from_json(facts["promise"]),
+            Promise.from_policy(facts["promise"]),
             tuple(ColumnPolicy(column, given) for column, given in facts["columns"].items()),
             unit,
             max_rows,
@@ -248,7 +248,7 @@ def _population(name: str, value: object, promise: Mapping[str, Any]) -> Populat
         )
     inherited = {"neighbours": promise["neighbours"]} if "neighbours" in promise else {}
     said = {key: found for key, found in value.items() if key not in ("name", "persons")}
-    told = Promise.from_json({**inherited, **said})
+    told = Promise.from_policy({**inherited, **said})
     return Population(value["name"], told, value.get("persons", False))
 
 

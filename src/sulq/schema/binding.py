@@ -54,6 +54,26 @@ SMALLEST = Fraction(1, 2**400)
 
 
 @dataclass(frozen=True, slots=True)
+class NoiseGrid:
+    """Where noise is drawn: at least `bits` bits per unit of sensitivity; 0: on the sums' own grid.
+
+    `whole`: a sum of whole numbers stays on the whole numbers, whatever `bits` is. S2.6
+    """
+
+    bits: int = 30
+    whole: bool = False
+
+    def lift(self, value: Steps, unit: int) -> int:
+        """What a sum is multiplied by before noise is added."""
+        if not unit or (self.whole and value.exact and value.step.denominator == 1):
+            return 1
+        return 1 << max(0, self.bits + 1 - unit.bit_length())
+
+
+FINE = NoiseGrid()
+
+
+@dataclass(frozen=True, slots=True)
 class BoundTerm:
     """One sum: whole steps of size `step`; `middle` was taken off each row's value.
 
@@ -138,19 +158,16 @@ class BoundQuery:
 
 
 def bind(
-    question: object, schema: Schema, neighbours: str = "replace", *, fine: int = 30
+    question: object, schema: Schema, neighbours: str = "replace", *, grid: NoiseGrid = FINE
 ) -> BoundQuery:
-    """Prove a question safe on this schema; `InvalidQuery` says what is wrong and the remedy.
-
-    `fine` bits per unit is where the noise will be drawn; 0 leaves sums as they are.
-    """
+    """Prove a question safe on this schema; `InvalidQuery` says what is wrong and the remedy."""
     statistic = as_statistic(question)
     try:
         query = statistic.query.canonical()
         if query.outer is not None:
-            found = _bind_outer(query, schema, neighbours, fine)
+            found = _bind_outer(query, schema, neighbours, grid)
         else:
-            found = _bind_sums(statistic, query, schema, neighbours, fine)
+            found = _bind_sums(statistic, query, schema, neighbours, grid)
         check_kind(statistic)
         said = filter(None, (counted_text(schema), *found.notes))
         return replace(found, schema=schema, notes=tuple(said))
@@ -159,7 +176,7 @@ def bind(
 
 
 def _bind_sums(
-    statistic: Statistic, query: SumQuery, schema: Schema, neighbours: str, fine: int
+    statistic: Statistic, query: SumQuery, schema: Schema, neighbours: str, grid: NoiseGrid
 ) -> BoundQuery:
     if query.clip is not None:
         check_person_unit(schema)
@@ -179,13 +196,13 @@ def _bind_sums(
     text = text_of(query)
     if query.clip is not None:
         return _bind_persons(
-            statistic, query, text, program, groups, values[0], binder, neighbours, fine
+            statistic, query, text, program, groups, values[0], binder, neighbours, grid
         )
     units, reach = sensitivities(program, schema, neighbours)
     if any(group.tree for group in query.groups):
-        return _bind_tree(statistic, query, text, program, groups, units[0], reach, binder, fine)
+        return _bind_tree(statistic, query, text, program, groups, units[0], reach, binder, grid)
     terms = tuple(
-        _term(value, middle, unit, fine)
+        _term(value, middle, unit, grid)
         for (value, middle), unit in zip(values, units, strict=True)
     )
     return BoundQuery(
@@ -210,7 +227,7 @@ def _bind_tree(
     unit: int,
     reach: list[tuple[Sensitivity, tuple[int, ...]]],
     binder: RowBinder,
-    fine: int,
+    grid: NoiseGrid,
 ) -> BoundQuery:
     """A distribution: one term per level, of its own noise."""
     last = query.groups[-1]
@@ -218,12 +235,13 @@ def _bind_tree(
         raise InvalidQuery("a tree of counts is the last group of a question, and the only one")
     if program.terms != (Fixed(1),):
         raise InvalidQuery("a tree adds up rows: its only term is 1")
-    tree = Tree(len(groups[-1].keys), even=fine == 0)
+    tree = Tree(len(groups[-1].keys), even=grid.bits == 0)
     cells = math.prod(len(group.keys) for group in groups)
     if 2 * cells > MOST_CELLS:
         raise InvalidQuery(f"at most {MOST_CELLS // 2} cells in one distribution; take fewer")
-    value = Steps(Fixed(1), 0, tree.scale, Fraction(1, tree.scale))
-    terms = tuple(_term(value, Fraction(0), own if unit else 0, fine) for own in tree.units)
+    # levels are weighted, so nodes keep the fine grid
+    value = Steps(Fixed(1), 0, tree.scale, Fraction(1, tree.scale), exact=False)
+    terms = tuple(_term(value, Fraction(0), own if unit else 0, grid) for own in tree.units)
     return BoundQuery(
         statistic,
         query,
@@ -247,7 +265,7 @@ def _bind_persons(
     term: tuple[Steps, Fraction],
     binder: RowBinder,
     neighbours: str,
-    fine: int,
+    grid: NoiseGrid,
 ) -> BoundQuery:
     """A sum per person, clipped, then added up."""
     value, middle = term
@@ -257,21 +275,21 @@ def _bind_persons(
     low, high = (binder.literal(end, value.kind) / value.step for end in query.clip)
     clipped = person_sums(program, (low, high), binder.schema)
     unit, reach = person_sensitivity(clipped, neighbours)
-    whole = Steps(value.node, clipped.low, clipped.high, value.step)
+    whole = Steps(value.node, clipped.low, clipped.high, value.step, value.exact)
     return BoundQuery(
         statistic,
         query,
         text,
         digest_of(text),
         clipped,
-        (_term(whole, Fraction(0), unit, fine),),
+        (_term(whole, Fraction(0), unit, grid),),
         groups,
         ((reach, (0,)),),
         notes=tuple(dict.fromkeys(binder.notes)),
     )
 
 
-def _bind_outer(query: SumQuery, schema: Schema, neighbours: str, fine: int) -> BoundQuery:
+def _bind_outer(query: SumQuery, schema: Schema, neighbours: str, grid: NoiseGrid) -> BoundQuery:
     """A matrix of sums: one term, and an axis for each side's coordinates."""
     from sulq.schema.outer import bind_outer
     from sulq.schema.vectors import leaves_of
@@ -282,7 +300,7 @@ def _bind_outer(query: SumQuery, schema: Schema, neighbours: str, fine: int) -> 
     if height((bound.program.rows, leaves)) > TALLEST:
         raise InvalidQuery("the question is nested too deeply; flatten or shorten it")
     largest = bound.program.largest
-    term = _term(Steps(Fixed(1), -largest, largest, bound.step), Fraction(0), bound.unit, fine)
+    term = _term(Steps(Fixed(1), -largest, largest, bound.step), Fraction(0), bound.unit, grid)
     groups = tuple(
         BoundGroup(name, side.keys, None)
         for name, side in (("left", bound.left), ("right", bound.right))
@@ -301,12 +319,11 @@ def _bind_outer(query: SumQuery, schema: Schema, neighbours: str, fine: int) -> 
     )
 
 
-def _term(value: Steps, middle: Fraction, unit: int, fine: int) -> BoundTerm:
-    lift = 1 << max(0, fine + 1 - unit.bit_length()) if unit else 1
+def _term(value: Steps, middle: Fraction, unit: int, grid: NoiseGrid) -> BoundTerm:
     if not SMALLEST < value.step < 1 / SMALLEST:
         raise InvalidQuery("the factors of a sum are too large or too small; rescale it")
     low, high = value.low * value.step, value.high * value.step
-    return BoundTerm(value.node, value.step, unit, lift, middle, low, high)
+    return BoundTerm(value.node, value.step, unit, grid.lift(value, unit), middle, low, high)
 
 
 def _group(group: Group, binder: RowBinder, schema: Schema) -> BoundGroup:

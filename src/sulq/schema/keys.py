@@ -14,7 +14,7 @@ from sulq.query import canonical
 from sulq.query.expressions import Column, Expression
 from sulq.query.statistics import count
 from sulq.query.sum_query import FORMAT, digest_of
-from sulq.schema.binding import bind
+from sulq.schema.binding import NoiseGrid, bind
 from sulq.schema.bound import Condition, RowSums
 from sulq.schema.columns import Category, Schema
 
@@ -51,7 +51,7 @@ def bind_keys(
     most: int,
     schema: Schema,
     neighbours: str,
-    fine: int,
+    grid: NoiseGrid,
 ) -> BoundKeys:
     """Prove a question for keys safe; `InvalidQuery` says what is wrong and the remedy."""
     name = column.name if isinstance(column, Column) else column
@@ -66,7 +66,7 @@ def bind_keys(
         )
     if isinstance(most, bool) or not isinstance(most, int) or not 1 <= most <= MOST_SHOWN:
         raise InvalidQuery(f"most must be a whole number from 1 to {MOST_SHOWN}, got {most!r:.40}")
-    bound = bind(count(name, where=where), schema, neighbours, fine=fine)
+    bound = bind(count(name, where=where), schema, neighbours, grid=grid)
     assert isinstance(bound.sums, RowSums)  # noqa: S101
     form = {
         "sulq": FORMAT,

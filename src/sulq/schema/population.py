@@ -35,6 +35,7 @@ class Population:
                 f"{self.promise.noise} noise adds up with nothing else (G.1.5); a population's"
                 " promise is gaussian (with a delta) or laplace (without)"
             )
+        object.__setattr__(self, "promise", self.promise.on_lattice("fine"))  # a budget: no lattice
         if not isinstance(self.persons, bool):
             raise InvalidQuery(f"persons is true or false, got {self.persons!r:.40}")
 
@@ -50,7 +51,7 @@ class Population:
                 f"people are known by their id over the tables of population {self.name!r}: give"
                 f" the table a person unit with max_rows up to {MOST_ROWS}"
             )
-        if promise != self.promise:
+        if promise.on_lattice("fine") != self.promise:
             raise InvalidQuery(
                 f"population {self.name!r} has one balance for each person, so its tables have its"
                 f" promise and no other: {self.promise}, got {promise}"

@@ -22,6 +22,7 @@ PERSONS = {
     "replace": "all rows of one person change",
     "add-remove": "one person is there or not",
 }
+LATTICES = {"whole": "whole numbers", "fine": "a fine grid"}
 LARGEST_EPSILON = 1000
 LARGEST_QUERIES = 10**9
 CREDITS_WITHOUT_QUERIES = 100
@@ -37,6 +38,10 @@ class Promise:
     `credits=T` fixes the noise so that T unit questions, at one credit each, keep the promise;
     without it the budget is 100 credits. `queries` is an older name of `credits`. Numbers are read
     from their decimal spelling: 1e-6 is exactly 1/1000000.
+
+    `lattice` is where the noise of whole-number sums (counts, histograms, totals of whole numbers)
+    is drawn: "whole" for laplace noise, the least there is for counts (S2.6). Tables that were
+    published before this was so keep "fine", as all other noise does.
     """
 
     epsilon: Fraction
@@ -45,6 +50,7 @@ class Promise:
     """The credits that were asked for; None: 100, a share of one per cent each."""
     noise: str
     neighbours: str
+    lattice: str
     of_persons: bool = field(compare=False, repr=False)
     """For words alone: whether a table's schema protects persons; `about` says so."""
 
@@ -57,6 +63,7 @@ class Promise:
         neighbours: str = "replace",
         *,
         queries: int | None = None,
+        lattice: str | None = None,
     ) -> None:
         exact_epsilon = exact_number("epsilon", epsilon)
         exact_delta = exact_number("delta", delta)
@@ -86,6 +93,13 @@ class Promise:
                 f"got noise={noise!r} with delta=0, wanted delta > 0; "
                 "add delta (for instance 1e-6), or take noise='laplace'"
             )
+        if lattice is None:
+            lattice = "whole" if noise == "laplace" else "fine"
+        if lattice not in LATTICES or (lattice == "whole" and noise != "laplace"):
+            raise InvalidQuery(
+                f"got lattice={lattice!r} with {noise} noise; leave it out: laplace noise has"
+                " 'whole', or 'fine' on older tables, other noise has 'fine'"
+            )
         if credits is not None and queries is not None and credits != queries:
             raise InvalidQuery(
                 f"got credits={credits!r} and queries={queries!r}, wanted one of them: queries is"
@@ -103,13 +117,22 @@ class Promise:
         object.__setattr__(self, "queries", exact_queries)
         object.__setattr__(self, "noise", noise)
         object.__setattr__(self, "neighbours", neighbours)
+        object.__setattr__(self, "lattice", lattice)
         object.__setattr__(self, "of_persons", False)
 
     def about(self, unit: str) -> Promise:
         """The same promise, in the words of a table whose schema has this unit."""
-        told = Promise(self.epsilon, self.delta, self.queries, self.noise, self.neighbours)
+        told = self.on_lattice(self.lattice)
         object.__setattr__(told, "of_persons", unit != "row")
         return told
+
+    def after(self, before: Promise) -> Promise:
+        """This promise for a table that had another: a table keeps its lattice. S2.6"""
+        return self.on_lattice(before.lattice) if self.noise == before.noise else self
+
+    def on_lattice(self, lattice: str) -> Promise:
+        """The same promise, with the noise of whole-number sums drawn elsewhere."""
+        return Promise(self.epsilon, self.delta, self.queries, self.noise, self.neighbours, lattice)
 
     @property
     def credits(self) -> int:
@@ -124,13 +147,19 @@ class Promise:
             "queries": self.queries,
             "noise": self.noise,
             "neighbours": self.neighbours,
+            **({"lattice": self.lattice} if self.lattice == "whole" else {}),
         }
 
     @classmethod
     def from_json(cls, data: Mapping[str, object]) -> Promise:
-        """Read what `to_json` wrote, or a policy's table, where `queries` is called `credits`."""
+        """Read what `to_json` wrote; without a lattice it is older than "whole"."""
+        return cls.from_policy({"lattice": "fine", **data})
+
+    @classmethod
+    def from_policy(cls, data: Mapping[str, object]) -> Promise:
+        """Read a policy's table of the same names, where `queries` is called `credits`."""
         known = ["epsilon", "delta", "credits", "noise", "neighbours"]
-        unknown = sorted(set(data) - {*known, "queries"})
+        unknown = sorted(set(data) - {*known, "queries", "lattice"})
         if unknown or "epsilon" not in data:
             raise InvalidQuery(f"got a promise with {sorted(data)}, wanted epsilon and {known[1:]}")
         return cls(**data)  # type: ignore[arg-type]  # every value is checked by __init__

@@ -13,7 +13,7 @@ from fractions import Fraction
 from sulq.accounting.calibration import SET_ASIDE, calibrate
 from sulq.accounting.gaussian import gaussian_mu
 from sulq.accounting.losses import CREDIT
-from sulq.accounting.pricing import COARSE, fine_bits, finer, price, unit_cost
+from sulq.accounting.pricing import COARSE, finer, least_intensity, noise_grid, price, unit_cost
 from sulq.errors import InvalidQuery
 from sulq.oracle import Oracle, credits_text
 from sulq.readings import forecast
@@ -28,8 +28,8 @@ SIGNIFICANT = 32
 
 def bound_by(question: Question, oracle: Oracle) -> BoundQuery:
     """A question as the oracle will bind it."""
-    fine = fine_bits(calibrate(oracle.promise))
-    return bind(question, oracle.schema, oracle.promise.neighbours, fine=fine)
+    grid = noise_grid(calibrate(oracle.promise))
+    return bind(question, oracle.schema, oracle.promise.neighbours, grid=grid)
 
 
 def unit_price(question: Question, oracle: Oracle) -> Fraction:
@@ -123,13 +123,20 @@ def intensity_for(
     units = [unit_cost(each, calibration) for each in bound]
     matching = rows if rows is not None else (None if plan.select.groups else oracle.size)
     power = 1.0 if oracle.promise.noise == "laplace" else 2.0
-    intensity, tried = Fraction(1), (0.0, 0.0)
-    for _ in range(20):  # bars fall as a power of the intensity; of roots and ratios nearly
+
+    def missed(intensity: Fraction) -> float:
         bars = tuple(
             forecast(each, price(each, calibration, intensity).laws, rows, oracle.size)
             for each in bound
         )
-        ratio = _missed(Forecasts(plan, bars, confidence, matching), wanted)
+        return _missed(Forecasts(plan, bars, confidence, matching), wanted)
+
+    intensity, tried = Fraction(1), (0.0, 0.0)
+    if noise_grid(calibration).whole:
+        intensity = least_intensity(lambda tried: missed(tried) <= 1)
+        return [short(unit * intensity, up=True) if unit else None for unit in units]
+    for _ in range(20):  # bars fall as a power of the intensity; of roots and ratios nearly
+        ratio = missed(intensity)
         if ratio == 0 or (0.99 <= ratio <= 1 and intensity != 1):
             break
         spread = math.log(intensity) - tried[0]

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from sulq.accounting.calibration import calibrate
-from sulq.accounting.pricing import fine_bits
+from sulq.accounting.pricing import noise_grid
 from sulq.bars import Mixture
 from sulq.derivation.combined import read_apart, read_derived
 from sulq.derivation.estimates import Derivation, Source
@@ -29,7 +29,7 @@ from sulq.query.spelling import question_text
 from sulq.query.statistics import as_statistic
 from sulq.query.sum_query import text_of
 from sulq.readings import Reading, forecast
-from sulq.schema.binding import BoundQuery, bind
+from sulq.schema.binding import BoundQuery, NoiseGrid, bind
 from sulq.schema.columns import Schema
 from sulq.schema.promise import Promise
 from sulq.wire.bodies import fraction_text, read_fraction
@@ -140,16 +140,16 @@ def answer_of(reply: AnswerReply, bound: BoundQuery, promise: Promise, size: int
 
 
 @lru_cache(maxsize=16)
-def _fine(promise: Promise) -> int:
-    return fine_bits(calibrate(promise))
+def _grid(promise: Promise) -> NoiseGrid:
+    return noise_grid(calibrate(promise))
 
 
 def bind_public(
     question: object, schema: Schema, promise: Promise, *, whole: bool = False
 ) -> BoundQuery:
     """As the server binds it: the question and the public facts decide."""
-    fine = 0 if whole else _fine(promise)
-    return bind(question, schema, promise.neighbours, fine=fine)
+    grid = NoiseGrid(0) if whole else _grid(promise)
+    return bind(question, schema, promise.neighbours, grid=grid)
 
 
 def _whole(bound: BoundQuery) -> bool:
