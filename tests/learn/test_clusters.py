@@ -256,12 +256,29 @@ def test_a_cluster_without_rows_is_named(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(flow, "drawn", lambda laws: [0] * len(laws))  # by chance it may seem to
     frame = blobs(5_000, 2, 2)
     start = np.vstack([PlainKMeans(2, n_init=3).fit(frame).cluster_centers_, [[3.0, -3.0]]])
-    with pytest.warns(NoisyResult, match="cluster 2 holds fewer rows"):
-        model = KMeans(3, init=start).fit(opened(frame), list(frame.columns))
-    assert np.allclose(model.cluster_centers_[2], [3, -3])  # S4.8: its update was skipped
-    with pytest.warns(NoisyResult, match="cluster 2 holds fewer rows"):
-        paper = KMeans(3, init=start, method="paper").fit(opened(frame), list(frame.columns))
-    assert np.allclose(paper.cluster_centers_[2], [3, -3])
+    for method in ("auto", "paper"):
+        model = KMeans(3, init=start, method=method, on_noise="warn")
+        with pytest.warns(NoisyResult, match="cluster 2 holds fewer rows"):
+            model.fit(opened(frame), list(frame.columns))
+        assert np.allclose(model.cluster_centers_[2], [3, -3])  # S4.8: its update was skipped
+        assert any("cluster 2" in note for note in model.notes_)
+
+
+@pytest.mark.parametrize("method", ["auto", "paper"])
+def test_a_cluster_below_the_size_bound_is_an_exception(
+    method: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Dwork 2005, 4.2: below the threshold the output is an exception. S0.9"""
+    monkeypatch.setattr(flow, "drawn", lambda laws: [0] * len(laws))
+    frame = blobs(5_000, 2, 2)
+    start = np.vstack([PlainKMeans(2, n_init=3).fit(frame).cluster_centers_, [[3.0, -3.0]]])
+    database = opened(frame)
+    before = database.remaining
+    model = KMeans(3, init=start, method=method, credits=before / 2)
+    with pytest.raises(TooNoisy, match="cluster 2 holds fewer rows"):
+        model.fit(database, list(frame.columns))
+    if method == "paper":  # raised in the first round: the others are not paid for
+        assert before - database.remaining < before / 4
 
 
 # --- conventions --------------------------------------------------------------------------------

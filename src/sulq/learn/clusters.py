@@ -258,13 +258,15 @@ class KMeans(Learner):
         for done in range(purse.plan.steps[-1].rounds):
             found = ask_paper_round(table, purse, vector, centres)
             small = found.small(PAPER_SMALL)
+            if self.on_noise == "raise":  # Dwork: "output an exception", S0.9
+                self._check_sizes(small, found.rows_error)
             means = found.moves / np.maximum(found.rows, 1.0)[:, None]
             centres = np.where(small[:, None], centres, np.clip(means, low, high))
             self.n_iter_ = done + 1
         self._set_centres(table, centres, np.repeat(found.errors()[:, None], table.width, axis=1))
         self._set_sizes(table, found.rows, found.rows_error)
         self.inertia_ = self.inertia_error_ = math.nan
-        self._warn_of_small(small)
+        self._check_sizes(small, found.rows_error)
 
     # --- what was learned -----------------------------------------------------------------------
 
@@ -281,7 +283,7 @@ class KMeans(Learner):
         self._set_sizes(table, sizes.rows, sizes.rows_error)
         self.inertia_ = float(max(sizes.inertia.sum(), 0.0))
         self.inertia_error_ = float(sizes.inertia_error * math.sqrt(len(sizes.inertia)))
-        self._warn_of_small(sizes.small())
+        self._check_sizes(sizes.small(), sizes.rows_error)
 
     def _set_centres(self, table: Table, centres: Array, errors: Array) -> None:
         features = table.features
@@ -296,14 +298,13 @@ class KMeans(Learner):
         self.shares_ = self.sizes_ / total
         self.shares_error_ = self.sizes_error_ / total
 
-    def _warn_of_small(self, small: NDArray[np.bool_]) -> None:
-        """The cluster-size exception, by noisy sizes only. S0.9"""
+    def _check_sizes(self, small: NDArray[np.bool_], error: float) -> None:
+        """Raise TooNoisy, or warn, if a cluster is below the size bound. Noisy sizes only. S0.9"""
         if small.any():
             names = ", ".join(str(place) for place in np.flatnonzero(small))
-            self._doubt(
-                f"cluster {names} holds fewer rows than its noise shows"
-                f" (+-{self.sizes_error_[0]:,.0f}): its centre is a guess; ask for fewer"
-                " clusters or spend more credits"
+            self._too_noisy(
+                f"cluster {names} holds fewer rows than its noise shows (+-{error:,.0f}): its centre"
+                ' is a guess; ask for fewer clusters, spend more credits, or take on_noise="warn"'
             )
 
     def _hopeless(self, table: Table, plan: Plan) -> None:
