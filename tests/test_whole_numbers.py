@@ -229,7 +229,7 @@ def test_a_table_keeps_the_lattice_it_was_published_with(tmp_path: Path) -> None
     question = count(where=col("ill"))
     before = Promise(1, queries=10, lattice="fine")
     assert "lattice" not in before.to_json()
-    with Database.open(*where, before, ledger=book, **PUBLISH) as db:
+    with Database.open(*where, before, ledger=book, publish=True) as db:
         first = db.ask(question)
         assert first.laws == (DiscreteLaplace(Fraction(10) * 2**30),)
     with Database.open(*where, Promise(1, queries=10), ledger=book) as db:
@@ -244,7 +244,7 @@ def test_a_new_table_says_which_lattice_it_has(tmp_path: Path) -> None:
     book = tmp_path / "people.ledger"
     FRAME.to_parquet(tmp_path / "people.parquet")
     with Database.open(
-        tmp_path / "people.parquet", SCHEMA, Promise(1), ledger=book, **PUBLISH
+        tmp_path / "people.parquet", SCHEMA, Promise(1), ledger=book, publish=True
     ) as db:
         assert json.loads(db.ledger.header.facts["promise"])["lattice"] == "whole"
         assert Promise.from_json(db.promise.to_json()) == db.promise
@@ -254,9 +254,6 @@ def test_other_noise_has_no_whole_lattice() -> None:
     assert Promise(1, "1e-6").lattice == "fine"
     with pytest.raises(Exception, match="leave it out"):
         Promise(1, "1e-6", lattice="whole")
-
-
-PUBLISH: dict[str, bool] = {}
 
 
 def test_a_cumulative_count_is_covered_by_the_exact_law() -> None:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from sulq.exact.domain import Assumptions
     from sulq.exact.papers import Check
     from sulq.exact.terms import Terms
-    from sulq.schema.binding import BoundQuery, NoiseGrid
+    from sulq.schema.binding import BoundQuery
     from sulq.schema.columns import Schema
 
 FEWEST, MOST = 2, 5_000_000
@@ -171,7 +171,7 @@ def _table(
 def _bound(text: str, schema: Schema) -> BoundQuery:
     """One question in one line."""
     from sulq.cli.questions import spelled
-    from sulq.schema.binding import bind
+    from sulq.schema.binding import NoiseGrid, bind
 
     return bind(spelled(text, schema), schema, grid=NoiseGrid(0))
 

@@ -303,8 +303,8 @@ class KMeans(Learner):
         if small.any():
             names = ", ".join(str(place) for place in np.flatnonzero(small))
             self._too_noisy(
-                f"cluster {names} holds fewer rows than its noise shows (+-{error:,.0f}): its centre"
-                ' is a guess; ask for fewer clusters, spend more credits, or take on_noise="warn"'
+                f"cluster {names} holds fewer rows than its noise shows (+-{error:,.0f}): its"
+                ' centre is a guess; ask for fewer clusters, spend more, or take on_noise="warn"'
             )
 
     def _hopeless(self, table: Table, plan: Plan) -> None:

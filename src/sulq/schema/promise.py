@@ -132,7 +132,8 @@ class Promise:
 
     def on_lattice(self, lattice: str) -> Promise:
         """The same promise, with the noise of whole-number sums drawn elsewhere."""
-        return Promise(self.epsilon, self.delta, self.queries, self.noise, self.neighbours, lattice)
+        terms = (self.epsilon, self.delta, self.queries, self.noise, self.neighbours)
+        return Promise(*terms, lattice=lattice)
 
     @property
     def credits(self) -> int:
