@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import csv
 import datetime
 import gzip
+import hashlib
+import math
+import re
 import traceback
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
 
+from sulq.database import Database
 from sulq.engines.csv_files import CsvFile, split_line
 from sulq.engines.engine import open_engine
-from sulq.errors import InvalidQuery
+from sulq.errors import InvalidQuery, Refused
 from sulq.schema.bound import Always, CategoryCells, Fixed, Quantised, RowSums
 from sulq.schema.columns import Category, Column, Number, Schema
+from sulq.schema.promise import Promise
 
 X = Number("x", 0, 100)
 
@@ -231,3 +238,100 @@ def test_split_line_knows_long_delimiters() -> None:
     assert split_line("a,b, c, ", ", ") == ["a,b", "c", ""]
     assert split_line('a, "b"c', ", ") == []
     assert split_line('a,"b', ",") == []
+
+
+# --- whatever the fields hold ---
+
+RULES: list[dict[str, Any]] = [
+    {},
+    {"decimal": ",", "dates": ["%d.%m.%Y", "%m/%d/%Y %H:%M"], "missing": ["?"]},
+    {"thousands": ",", "trim": True, "dates": "%d %b %y"},
+    {"decimal": ",", "thousands": ".", "missing": ["NA", "-"]},
+]
+WORDS = (
+    "infinity", "-inf", "nan", "epoch", "?", "NA", "-", "1e999", "\u0663", "0x10", "1_0", "", '"',
+    "1970-01-01 (BC)", "5000000-01-01", "294247-01-10 04:00:54.775807", "a\nb", ", ", "\u00a07",
+)  # fmt: skip
+ALPHABETS = (
+    "0123456789.,+-eE ' ",
+    "0123456789./- :",
+    "0123456789 JanFeb-.T:Z+",
+    "aé€\U0001f600\t\r; ",
+)
+
+
+def field(random: Random) -> str:
+    if random.random() < 0.1:
+        return random.choice(WORDS)
+    letters = random.choice(ALPHABETS)
+    return "".join(random.choice(letters) for _ in range(random.randrange(14)))
+
+
+@pytest.mark.parametrize("rules", RULES)
+def test_no_field_makes_a_table_fail_or_lose_a_row(tmp_path: Path, rules: dict[str, Any]) -> None:
+    random, path = Random(4711), tmp_path / "t.csv"
+    rows = [tuple(field(random) for _ in range(4)) for _ in range(5_000)]
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, quoting=csv.QUOTE_ALL, lineterminator="\n")
+        writer.writerows([("x", "d", "t", "c"), *rows])
+    when = datetime.datetime(2000, 1, 1), datetime.datetime(2030, 1, 1)
+    day = when[0].date(), when[1].date()
+    schema = Schema(X, Number("d", *day), Number("t", *when), Category("c", ["a"]))
+    engine = open_engine(CsvFile(path, **rules), schema)
+    try:
+        others = Quantised("d", 0.0, 5e4, 1.0), Quantised("t", 0.0, 2e9, 1.0)
+        terms = (Fixed(1), Quantised("x", 0.0, 100.0, 1.0), *others)
+        found = engine.exact_sums(RowSums(Always(), terms))
+        assert found[0] == engine.size() == len(rows)
+        if rules:
+            assert found[1] == sum(expected(row[0], rules) for row in rows) > 0
+    finally:
+        engine.close()
+
+
+def expected(field: str, rules: dict[str, Any]) -> int:
+    """The leaf of a number as plain Python reads it; 0 for NULL."""
+    if field.strip(" \t\u00a0") in ("", *rules.get("missing", ())):
+        return 0
+    text = field.strip(" \t\u00a0" if rules.get("trim") else " ")
+    decimal, thousands = rules.get("decimal", "."), rules.get("thousands", "")
+    mark, point = re.escape(thousands), re.escape(decimal)
+    whole = rf"(\d{{1,3}}({mark}\d{{3}})+|\d+)" if thousands else r"\d+"
+    pattern = rf"[+-]?({whole}({point}\d*)?|{point}\d+)([eE][+-]?\d+)?"
+    if not re.fullmatch(pattern, text, re.ASCII):
+        return 0
+    plain = text.replace(thousands, "") if thousands else text
+    return math.floor(min(max(float(plain.replace(decimal, ".")), 0.0), 100.0) + 0.5)
+
+
+# --- a published table ---
+
+
+def test_a_table_opens_again_under_its_own_rules_only(tmp_path: Path) -> None:
+    path = written(tmp_path, "x;y\n1,5;a\n2,5;b\n")
+    promise, ledger = Promise(1, "1e-6", credits=100), tmp_path / "t.ledger"
+
+    def opened(**rules: Any) -> Database:
+        source = CsvFile(path, delimiter=";", decimal=",", **rules)
+        return Database.open(source, Schema(X), promise, ledger, publish=True)
+
+    opened().close()
+    with opened() as database:
+        bad = written(tmp_path, f"x;y\n1,5;a\n{SECRET}\n", "more.csv")
+        with pytest.raises(InvalidQuery, match=r"more\.csv: line 3 has 1 field") as caught:
+            database.grow(CsvFile(bad, delimiter=";", decimal=","))
+        assert SECRET not in "".join(traceback.format_exception(caught.value))
+        assert database.size == 2
+    with pytest.raises(Refused):
+        opened(missing="?")
+
+
+def test_a_table_published_by_its_path_opens_as_before(tmp_path: Path) -> None:
+    path = written(tmp_path, "x;y\n1;a\n2;b\n")
+    promise, ledger = Promise(1, "1e-6", credits=100), tmp_path / "t.ledger"
+    for source in (path, str(path), CsvFile(path)):
+        with Database.open(source, Schema(X), promise, ledger, publish=True) as database:
+            assert database.size == 2
+    assert (
+        hashlib.sha256(path.read_bytes()).hexdigest() == open_engine(path, Schema(X)).fingerprint()
+    )
