@@ -293,7 +293,7 @@ def expected(field: str, rules: dict[str, Any]) -> int:
     """The leaf of a number as plain Python reads it; 0 for NULL."""
     if field.strip(" \t\u00a0") in ("", *rules.get("missing", ())):
         return 0
-    text = field.strip(" \t\u00a0" if rules.get("trim") else " ")
+    text = field.strip(" \t\u00a0" if rules.get("trim") else " \u00a0")
     decimal, thousands = rules.get("decimal", "."), rules.get("thousands", "")
     mark, point = re.escape(thousands), re.escape(decimal)
     whole = rf"(\d{{1,3}}({mark}\d{{3}})+|\d+)" if thousands else r"\d+"
