@@ -75,11 +75,13 @@ def most_counted(bound: BoundQuery, size: int | None) -> int | None:
 def _count(bound: BoundQuery, value: int, law: Law, size: int | None) -> Reading:
     term = bound.terms[0]
     estimate = value * term.fine_step
-    most = math.inf if size is None else size
+    least, most = 0.0, math.inf
+    if size is not None:  # of persons each counts for as much as the clip leaves
+        least, most = size * min(0.0, float(term.low)), size * max(0.0, float(term.high))
 
     def interval(confidence: float) -> Interval:
         half = law.half_width(confidence) * term.fine_step
-        low, high = around(estimate, half, 0, most)
+        low, high = around(estimate, half, least, most)
         return math.floor(low), math.ceil(high)
 
     return Reading(_nearest(estimate), spread_of(term, law), interval)
@@ -172,7 +174,7 @@ def _axes(bound: BoundQuery) -> tuple[object, ...]:
 def _histogram(bound: BoundQuery, values: Sequence[int], law: Law, size: int | None) -> Reading:
     term = bound.terms[0]
     counts = _estimates(bound, values)[:, 0].reshape(bound.shape)
-    most = math.inf if size is None else size
+    most = math.inf if size is None else size * float(max(term.high, 1))
 
     def interval(confidence: float) -> Interval:
         half, near = half_width(term, law, confidence), np.clip(counts, 0, most)

@@ -2,7 +2,9 @@
 
 Bounds come from one distribution over the declared, generous range. On a table of persons, rows
 and sums per person come in doubling bands: clip(s, a, b) - a is what a person has between a and b,
-so the bands above a clip add up to what that clip would cut off. Post-processing of answers.
+so the bands above a clip add up to what that clip would cut off. Rows are counted before any is
+cut (`rows_held`, P.1), up to a ceiling for each person: so a share of kept rows is one of the file.
+Post-processing of answers.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
 import numpy as np
 
@@ -19,8 +21,9 @@ from sulq.cumulative import Distribution, Floats
 from sulq.errors import InvalidQuery, Refused
 from sulq.oracle import Answer, Oracle
 from sulq.query.expressions import col
-from sulq.query.statistics import Statistic, count, distribution, per_person, total
+from sulq.query.statistics import Statistic, distribution, per_person, rows_held, total
 from sulq.schema.columns import Number, Schema
+from sulq.schema.persons import MOST_HELD
 
 KEEP = 0.998
 """The share of the rows that proposed bounds leave as they are."""
@@ -28,6 +31,8 @@ KEEP_ROWS = 0.95
 """The share of the rows that a proposed max_rows keeps."""
 Credits = Fraction | int | float
 BANDS = 10
+LEAST_CEILING, CEILING_TIMES = 16, 4
+"""Rows are looked at up to this many of each person, or this many times max_rows."""
 Z = 1.96
 
 
@@ -60,7 +65,11 @@ class Clip:
 
 @dataclass(frozen=True, slots=True)
 class MaxRows:
-    """How many rows of a person to keep: shares of the rows that are kept now, by max_rows."""
+    """How many rows of a person to keep.
+
+    `kept` is the share of the file's rows that each max_rows keeps, of each person `ceiling` rows
+    being looked at; `beyond` is how many persons have more.
+    """
 
     declared: int
     proposed: int
@@ -68,6 +77,10 @@ class MaxRows:
     price_now: int
     price_then: int
     """Credits for a count of rows."""
+    kept_error: dict[int, float]
+    ceiling: int
+    beyond: float
+    beyond_error: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +104,7 @@ class Plan:
     @property
     def questions(self) -> list[Statistic]:
         bounds = [distribution(name) for name in self.columns]
-        rows = [per_person(count(), band) for band in self.rows]
+        rows = [rows_held(band) for band in self.rows]
         return bounds + rows + [per_person(total(x), (a, b)) for x, a, b in self.sums]
 
 
@@ -106,17 +119,23 @@ def plan_of(schema: Schema, size: int | None, columns: Sequence[str] = ()) -> Pl
     if not wanted:
         raise InvalidQuery("no plain Number is declared, so there are no bounds to propose")
     names = tuple(column.name for column in wanted)
-    if schema.unit == "row" or size is None or schema.max_rows == 1:
+    if schema.unit == "row" or size is None:
         return Plan(names, (), ())
     m = schema.max_rows
-    rows = tuple((1 << i, min(1 << (i + 1), m)) for i in range((m - 1).bit_length()) if 1 << i < m)
     sums = tuple(
         (column.name, *band)
         for column in wanted
-        if column.range[0] >= 0
+        if column.range[0] >= 0 and m > 1
         for band in _bands(m * float(column.range[1]))
     )
-    return Plan(names, rows, sums)
+    return Plan(names, _row_bands(m), sums)
+
+
+def _row_bands(m: int) -> tuple[tuple[int, int], ...]:
+    """1 to the ceiling in doubling steps, with max_rows among them; then who has more."""
+    most = min(max(LEAST_CEILING, CEILING_TIMES * m), MOST_HELD - 1)
+    edges = {1 << i for i in range(most.bit_length())} | {m, most}
+    return (*pairwise(sorted(edges)), (most, most + 1))
 
 
 def _bands(top: float) -> list[tuple[float, float]]:
@@ -233,17 +252,23 @@ def _whole(number: float) -> float:
 
 def _max_rows(oracle: Oracle, plan: Plan, answers: Sequence[Answer]) -> MaxRows:
     persons = oracle.size or 0
-    kept = {1: float(persons)}
-    for (low, high), answer in zip(plan.rows, answers, strict=True):
-        band = max(0.0, float(answer) - low * persons)
-        kept[high] = kept[low] + band
-    m = oracle.schema.max_rows
-    whole = max(kept[m], 1.0)
-    shares = {rows: value / whole for rows, value in kept.items()}
+    found = [
+        max(0.0, float(a) - low * persons) for (low, _), a in zip(plan.rows, answers, strict=True)
+    ]
+    *bands, beyond = found
+    *errors, beyond_error = (float(answer.standard_error) for answer in answers)
+    edges = [1, *(high for _, high in plan.rows[:-1])]
+    kept = list(accumulate(bands, initial=float(persons)))
+    whole = max(kept[-1], 1.0)
+    shares = {rows: value / whole for rows, value in zip(edges, kept, strict=True)}
+    off = {
+        rows: math.hypot(*(((at < place) - share) * e for at, e in enumerate(errors))) / whole
+        for place, (rows, share) in enumerate(shares.items())
+    }
     proposed = min(rows for rows, share in shares.items() if share >= KEEP_ROWS)
-    square = oracle.promise.noise == "gaussian"
-    prices = [rows**2 if square else rows for rows in (m, proposed)]
-    return MaxRows(m, proposed, shares, prices[0], prices[1])
+    m, square = oracle.schema.max_rows, oracle.promise.noise == "gaussian"
+    now, then = (rows**2 if square else rows for rows in (m, proposed))
+    return MaxRows(m, proposed, shares, now, then, off, edges[-1], beyond, beyond_error)
 
 
 def _clips(oracle: Oracle, plan: Plan, answers: Sequence[Answer]) -> list[Clip]:

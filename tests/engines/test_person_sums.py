@@ -72,6 +72,24 @@ def test_every_program_is_what_plain_python_says(most: int) -> None:
         engine.close()
 
 
+def uncut_programs(most: int) -> list[PersonSums]:
+    """How many rows persons have, clipped; whatever max_rows is. P.1"""
+    clips = [(0, 1), (1, 2), (2, 8), (8, 16), (1, 1000), (4, 5)]
+    return [PersonSums(b.Always(), b.Fixed(1), (), *clip, most, uncut=True) for clip in clips]
+
+
+@pytest.mark.parametrize("most", [1, 3, 1000])
+def test_rows_beyond_max_rows_are_counted_where_that_is_asked(most: int) -> None:
+    rows = content(most + 20)  # some without a person
+    owned = [row for row in rows if row["who"] is not None]
+    frame = pd.DataFrame(random.Random(5).sample(rows, len(rows))).astype({"who": "Int64"})
+    engine = open_engine(frame, Schema(*COLUMNS, unit="who", max_rows=most))
+    assert engine.size() == len({row["who"] for row in owned})
+    for program in uncut_programs(most):
+        assert engine.exact_sums(program) == reference.person_sums(program, owned, "who")
+    engine.close()
+
+
 def test_persons_named_by_text_and_large_sums() -> None:
     rows = [dict(row, who=f"p{row['who']}", x=10.0) for row in content(4) if row["who"] is not None]
     engine = open_engine(pd.DataFrame(rows), Schema(*COLUMNS, unit="who", max_rows=1000))

@@ -149,6 +149,10 @@ def test_persons_keep_the_rows_that_the_hash_says(most: int, postgres: PostgresS
     for program in person_programs.programs(most, 40):
         expected = reference.person_sums(program, chosen, "who")
         assert ours.exact_sums(program) == expected, program
+    owned = [row for row in rows if row["who"] is not None]
+    for program in person_programs.uncut_programs(most):
+        expected = reference.person_sums(program, owned, "who")
+        assert ours.exact_sums(program) == expected == duck.exact_sums(program), program
     ours.close()
     duck.close()
 

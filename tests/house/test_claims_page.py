@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[2]
 SCRIPT = runpy.run_path(str(ROOT / "scripts" / "claims.py"))
 SECTIONS: list[dict[str, Any]] = SCRIPT["sections"]()
 ITEMS: dict[str, dict[str, Any]] = {item["id"]: item for part in SECTIONS for item in part["item"]}
-ID = re.compile(r"\b(?:TB|S0|S1|S2|S4|V|G|M)\.\d+(?:\.\d+)?\b(?!\.\d)")
+ID = re.compile(r"\b(?:TB|S0|S1|S2|S4|V|G|M|P)\.\d+(?:\.\d+)?\b(?!\.\d)")
 DIGITS = re.compile(r"(?<![\w.])\d+(?:\.\d+)?(?:e-?\d+)?(?![\w.]*\d)")
 
 # (first, last) of each part, and how many rules an item of G has
@@ -31,6 +31,7 @@ NUMBERS = {
     "V": (1, 3),
     "G": (1, 4),
     "M": (1, 9),
+    "P": (1, 1),
 }
 RULES = {"G.1": 5, "G.2": 5, "G.3": 7, "G.4": 6}
 STILL_OPEN = ("language", "service", "scale")

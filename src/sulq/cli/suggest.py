@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -86,7 +87,8 @@ def _json(found: Suggestion) -> dict[str, object]:
 
     read = asdict(found)
     if read["max_rows"] is not None:
-        read["max_rows"]["kept"] = {str(m): share for m, share in read["max_rows"]["kept"].items()}
+        for name in ("kept", "kept_error"):
+            read["max_rows"][name] = {str(m): x for m, x in read["max_rows"][name].items()}
     return read
 
 
@@ -114,10 +116,18 @@ def _show(found: Suggestion) -> None:
         )
     if found.max_rows is not None:
         most = found.max_rows
-        talk(
-            f"max_rows = {most.proposed} keeps {most.kept[most.proposed]:.0%} of the rows; a count"
-            f" of rows then costs {most.price_then} credits, now {most.price_now}"
+        for rows in sorted({most.declared, most.proposed}):
+            now = ", as declared," if rows == most.declared else ""
+            price = most.price_now if rows == most.declared else most.price_then
+            talk(
+                f"max_rows = {rows}{now} keeps {most.kept[rows]:.1%} ±"
+                f" {1.96 * most.kept_error[rows]:.1%} of the rows; a count of rows costs"
+                f" {credits_text(Fraction(price))}"
+            )
+        beyond = (
+            f"{number_text(round(most.beyond))} ± {number_text(round(1.96 * most.beyond_error))}"
         )
+        talk(f"looked at: {most.ceiling} rows of each person; {beyond} persons have more")
 
 
 def _range(ends: tuple[float, float]) -> str:

@@ -23,7 +23,7 @@ from sulq.engines.csv_files import CsvFile
 from sulq.engines.dialect import Dialect
 from sulq.engines.keys import FETCHED, key_statements
 from sulq.engines.leaves import Place
-from sulq.engines.person_sums import PERSON, person_statement
+from sulq.engines.person_sums import PERSON, held_sql, held_statement, person_statement
 from sulq.engines.persons import kept_rows_sql
 from sulq.engines.physical import INTEGERS, PERSON_TYPES, Read, read_text, read_typed
 from sulq.engines.remote import Remote, fetch, place_of
@@ -53,6 +53,8 @@ FAR_TIMES = (
     " microseconds, with the impossible times left out"
 )
 SOURCE, READ, FRAME = "source", "read", "frame"
+HELD = "held"
+"""How many rows each person has, before any is cut."""
 SPARE_KEYS = 1_000
 """Undeclared values a category may hold and still be grouped by as it is."""
 MEMORY_SHARE = 0.6
@@ -112,7 +114,11 @@ class DuckDBEngine:
             cells, counts = self._work(program.cells), program.tree.counts
             return lambda cursor: counts(cells(cursor))
         if isinstance(program, PersonSums):
-            each = person_statement(program, self._places, self._rows)
+            each = (
+                held_statement(program, self._places, self._rows, HELD)
+                if program.uncut
+                else person_statement(program, self._places, self._rows)
+            )
             return lambda cursor: each.decode(cursor.execute(each.sql).fetchall())
         if not isinstance(program, RowSums):
             from sulq.engines.arrow import blocks
@@ -277,8 +283,8 @@ def _load(
             _run(connection, f"CREATE VIEW {READ} AS SELECT {chosen} FROM {SOURCE}", unread)
             kept = kept_rows_sql(schema, places, PERSON, READ)
             _run(connection, f"CREATE TABLE {TABLE} AS {kept}", unread)
-            persons = f"SELECT count(DISTINCT {PERSON}) FROM {READ}"
-            size = int(_run(connection, persons, unread)[0][0])
+            _run(connection, f"CREATE TABLE {HELD} AS {held_sql(READ)}", unread)
+            size = int(_run(connection, f"SELECT count(*) FROM {HELD}", unread)[0][0])
     rows = int(_run(connection, f"SELECT count(*) FROM {TABLE}", unread)[0][0])
     if rows == 0:
         raise InvalidQuery("the table has no rows; publish one that has")

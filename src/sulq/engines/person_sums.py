@@ -66,6 +66,26 @@ def person_statement(program: PersonSums, places: Mapping[str, Place], most_rows
     return Statement(sql, plain, Totals(program.rows, (((1, whole),),)), cells)
 
 
+def held_statement(
+    program: PersonSums, places: Mapping[str, Place], most_rows: int, held: str
+) -> Statement:
+    """All rows of each person, clipped, then added up; `held` gives one `s` for each person. P.1"""
+    speak = next(iter(places.values())).dialect
+    wide = speak.wide
+    clipped = Dialect.bigint(
+        f"LEAST(GREATEST({wide('s')}, {wide(str(program.low))}), {wide(str(program.high))})"
+    )
+    summed = speak.whole_sum(clipped, max(abs(program.low), abs(program.high)), most_rows)
+    whole = Total(program.term)
+    sql = f"SELECT COALESCE({summed}, 0) FROM {held}"
+    return Statement(sql, program.plain, Totals(program.rows, (((1, whole),),)), ())
+
+
+def held_sql(source: str) -> str:
+    """How many rows each person has, before any is cut."""
+    return f"SELECT count(*) AS s FROM {source} WHERE {PERSON} IS NOT NULL GROUP BY {PERSON}"
+
+
 def _parts(
     program: PersonSums, sums: Totals, emitter: Emitter, most_rows: int
 ) -> tuple[list[str], list[str], str]:

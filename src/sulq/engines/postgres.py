@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from sulq.engines.keys import FETCHED, key_statements
 from sulq.engines.leaves import Place
-from sulq.engines.person_sums import PERSON, person_statement
+from sulq.engines.person_sums import PERSON, held_sql, held_statement, person_statement
 from sulq.engines.postgres_session import UNREACHED, Address, Sessions, complaint, read_address
 from sulq.engines.postgres_source import (
     READ,
@@ -132,6 +132,9 @@ class PostgresEngine:
             letters, cells = self._work(program.cells)
             counts = program.tree.counts
             return letters, lambda cursor: counts(cells(cursor))
+        if isinstance(program, PersonSums) and program.uncut:
+            held = f"({held_sql(READ)}) AS persons_held"
+            return self._asked(held_statement(program, self._source.places, self._rows, held))
         if isinstance(program, PersonSums):
             return self._asked(person_statement(program, self._source.places, self._rows))
         if isinstance(program, RowSums):

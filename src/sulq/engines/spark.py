@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from sulq.engines.keys import FETCHED, key_statements
 from sulq.engines.leaves import Place
-from sulq.engines.person_sums import PERSON, person_statement
+from sulq.engines.person_sums import PERSON, held_sql, held_statement, person_statement
 from sulq.engines.spark_session import UNREACHED, Sessions, read_address
 from sulq.engines.spark_source import READ, SOURCE, Source, raw_rows, source_of
 from sulq.engines.spark_sql import INTEGERS, UNSIGNED, SparkDialect, read_held
@@ -92,6 +92,9 @@ class SparkEngine:
         if isinstance(program, TreeSums):
             cells, counts = self._work(program.cells), program.tree.counts
             return lambda session: counts(cells(session))
+        if isinstance(program, PersonSums) and program.uncut:
+            held = f"({held_sql(READ)}) AS persons_held"
+            return _asked(held_statement(program, self._source.places, self._rows, held))
         if isinstance(program, PersonSums):
             return _asked(person_statement(program, self._source.places, self._rows))
         if isinstance(program, RowSums):

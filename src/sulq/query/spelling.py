@@ -140,7 +140,9 @@ def question_text(stored: str) -> str:
         if query.clip is not None:
             low, high = (sql_text(end) for end in query.clip)
             once = (sums, low, high) == ("COUNT(*)", "0", "1")
-            sums = PERSONS if once else f"SUM(CLAMP({sums} PER PERSON, {low}, {high}))"
+            what = f"ALL {sums}" if query.uncut else sums
+            once = once and not query.uncut
+            sums = PERSONS if once else f"SUM(CLAMP({what} PER PERSON, {low}, {high}))"
         rows = "" if _literal(True) == (rows := sql_text(query.rows)) else f" WHERE {rows}"
     except (InvalidQuery, ValueError):
         return stored

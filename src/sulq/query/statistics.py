@@ -84,6 +84,14 @@ def per_person(of: Statistic, clip: tuple[object, object]) -> Statistic:
     return replace(of, query=replace(of.query, clip=clip_of(clip)))
 
 
+def rows_held(clip: tuple[object, object]) -> Statistic:
+    """How many rows the persons have, cut to (low, high) for each: also rows beyond max_rows.
+
+    `rows_held((4, 5))` less 4 of each person is how many persons have more than 4 rows.
+    """
+    return Statistic("count", SumQuery((lit(1),), clip=clip_of(clip), uncut=True))
+
+
 def count_persons(where: Expression | None = None, by: Expression | str | None = None) -> Statistic:
     """How many persons have a row that makes `where` true; with `by`, in each of its cells."""
     rows = count(where=where) if by is None else histogram(by, where=where)

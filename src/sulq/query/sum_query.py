@@ -52,6 +52,7 @@ class SumQuery:
 
     Or `outer`: all products of a coordinate of one vector with one of another. With `clip`, the
     sum is taken per person (and cell) first, cut to (low, high), and then over the persons.
+    `uncut`: of all rows that a person has, also of those beyond max_rows: their number alone.
     """
 
     terms: tuple[Expression, ...]
@@ -59,8 +60,11 @@ class SumQuery:
     groups: tuple[Group, ...] = ()
     outer: tuple[Vector, Vector] | None = None
     clip: tuple[Literal, Literal] | None = None
+    uncut: bool = False
 
     def __post_init__(self) -> None:
+        if self.uncut and (self.clip is None or self.groups or self.outer is not None):
+            raise InvalidQuery("rows that are not cut are counted per person: clip, and no groups")
         if self.outer is not None:
             if self.terms or self.groups or self.clip:
                 raise InvalidQuery("an outer product has neither terms, groups nor a clip")
@@ -85,7 +89,7 @@ class SumQuery:
         )
         terms = tuple(canonical.value(term) for term in self.terms)
         clip = None if self.clip is None else clip_of(self.clip)
-        return SumQuery(terms, canonical.truth(self.rows), groups, clip=clip)
+        return SumQuery(terms, canonical.truth(self.rows), groups, clip=clip, uncut=self.uncut)
 
     def to_json(self) -> dict[str, Any]:
         if self.outer is not None:
@@ -104,7 +108,7 @@ class SumQuery:
         }
         if self.clip is not None:
             form["clip"] = [canonical.to_json(end) for end in self.clip]
-        return form
+        return {**form, "uncut": True} if self.uncut else form
 
     @classmethod
     def from_json(cls, form: Mapping[str, Any]) -> SumQuery:
@@ -112,8 +116,8 @@ class SumQuery:
         if isinstance(form, Mapping) and "outer" in form:
             return _outer_from_json(form)
         keys = {"sulq", "rows", "terms", "groups"}
-        known = isinstance(form, Mapping) and set(form) - {"clip"} == keys
-        if not known or form["sulq"] != FORMAT:
+        known = isinstance(form, Mapping) and set(form) - {"clip", "uncut"} == keys
+        if not known or form["sulq"] != FORMAT or form.get("uncut", True) is not True:
             raise InvalidQuery(f"a question is an object with {sorted(keys)}, format {FORMAT}")
         if not isinstance(form["terms"], list) or not isinstance(form["groups"], list):
             raise InvalidQuery("a question's terms and groups are lists")
@@ -122,6 +126,7 @@ class SumQuery:
             canonical.from_json(form["rows"]),
             tuple(_group_from_json(group) for group in form["groups"]),
             clip=_clip_from_json(form["clip"]) if "clip" in form else None,
+            uncut="uncut" in form,
         )
 
 

@@ -169,7 +169,8 @@ def bind(
         else:
             found = _bind_sums(statistic, query, schema, neighbours, grid)
         check_kind(statistic)
-        said = filter(None, (counted_text(schema), *found.notes))
+        counted = "" if query.uncut else counted_text(schema)
+        said = filter(None, (counted, *found.notes))
         return replace(found, schema=schema, notes=tuple(said))
     except RecursionError:
         raise InvalidQuery("the question is nested too deeply; flatten or shorten it") from None
@@ -273,7 +274,7 @@ def _bind_persons(
         raise InvalidQuery("per person there are counts, totals and histograms of plain sums")
     assert query.clip is not None  # noqa: S101
     low, high = (binder.literal(end, value.kind) / value.step for end in query.clip)
-    clipped = person_sums(program, (low, high), binder.schema)
+    clipped = person_sums(program, (low, high), binder.schema, query.uncut)
     unit, reach = person_sensitivity(clipped, neighbours)
     whole = Steps(value.node, clipped.low, clipped.high, value.step, value.exact)
     return BoundQuery(

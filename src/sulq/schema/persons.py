@@ -14,12 +14,14 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from sulq.errors import InvalidQuery
-from sulq.schema.bound import Cells, Condition, Integer, RowSums, cell_count
+from sulq.schema.bound import Always, Cells, Condition, Fixed, Integer, RowSums, cell_count
 from sulq.schema.columns import Schema
 from sulq.schema.ranges import World, narrowed_by, range_of, truth_of
 from sulq.schema.sensitivity import Sensitivity
 
 LARGEST = 2**62
+MOST_HELD = 2**20
+"""A person's rows are told up to so many, however many there are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +37,8 @@ class PersonSums:
     low: int
     high: int
     rows_each: int
+    uncut: bool = False
+    """Count all rows of each person, also those beyond max_rows. P.1"""
 
     @property
     def plain(self) -> RowSums:
@@ -59,8 +63,13 @@ def check_person_unit(schema: Schema) -> None:
         )
 
 
-def person_sums(program: RowSums, clip: tuple[Fraction, Fraction], schema: Schema) -> PersonSums:
-    """The program with its clip in steps, no wider than a person's rows can reach."""
+def person_sums(
+    program: RowSums, clip: tuple[Fraction, Fraction], schema: Schema, uncut: bool = False
+) -> PersonSums:
+    """The program with its clip in steps, no wider than a person's rows can reach.
+
+    Of rows that are not cut a person has from 1 to any number: only the clip bounds them. P.1
+    """
     low, high = (math.floor(end + Fraction(1, 2)) for end in clip)
     if clip[0] > clip[1]:
         raise InvalidQuery(f"a clip is (low, high) with low <= high, got {clip[0]} and {clip[1]}")
@@ -70,11 +79,16 @@ def person_sums(program: RowSums, clip: tuple[Fraction, Fraction], schema: Schem
     rows = truth_of(program.rows, world)
     if one.needs is None or not one.needs <= rows.present:  # NULL adds 0
         least, most = min(least, 0), max(most, 0)
-    m = schema.max_rows
+    if uncut and program != RowSums(Always(), (Fixed(1),)):
+        raise InvalidQuery(
+            "of rows beyond max_rows only their number is told: rows_held(clip), without where"
+        )
+    m = MOST_HELD if uncut else schema.max_rows
     ends = [min(max(end, low), high) for end in (min(least, m * least), max(most, m * most))]
     if max(map(abs, ends)) > LARGEST:
         raise InvalidQuery("a person's sum could pass 2^62 steps; take a tighter clip")
-    return PersonSums(program.rows, program.terms[0], program.groups, ends[0], ends[1], m)
+    rows, term = program.rows, program.terms[0]
+    return PersonSums(rows, term, program.groups, ends[0], ends[1], schema.max_rows, uncut)
 
 
 def person_sensitivity(program: PersonSums, neighbours: str) -> tuple[int, Sensitivity]:
