@@ -13,7 +13,7 @@ from sulq.accounting.outside import Total, total
 from sulq.exact.terms import MAYBE_RELEASED, UNTIL_RELEASED, Terms, promised
 from sulq.ledger.changes import Outside, taken_by
 from sulq.ledger.statement import PopulationLine, Statement
-from sulq.oracle import decimal_text
+from sulq.oracle import Credits, decimal_text
 from sulq.schema.promise import Promise
 
 BURNT = "events were lost, so everything counts as spent; a larger promise may have been among them"
@@ -36,11 +36,11 @@ class Account:
     @property
     def spent(self) -> Fraction:
         """Credits of the account that lost most."""
-        return self.statement.spent.credits_fraction
+        return Credits(self.statement.spent.credits_fraction)
 
     @property
     def left(self) -> Fraction:
-        return self.statement.left
+        return Credits(self.statement.left)
 
     @property
     def exceeded(self) -> Total | None:

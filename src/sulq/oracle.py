@@ -359,6 +359,18 @@ def credits_text(credits: Fraction) -> str:
     return f"{decimal_text(credits)} credit{'' if credits == 1 else 's'}"
 
 
+class Credits(Fraction):
+    """An exact number of credits that is shown as people read it, 962.5; counts as a `Fraction`."""
+
+    def __repr__(self) -> str:
+        return decimal_text(self).replace(",", "")
+
+    __str__ = __repr__
+
+    def __reduce__(self) -> tuple[type[Fraction], tuple[int, int]]:
+        return Fraction, (self.numerator, self.denominator)
+
+
 class Oracle(Protocol):
     """Everything a learner, an attacker or a client may do."""
 

@@ -240,7 +240,7 @@ def test_a_refusal_says_wanted_left_and_remedy():
 def test_a_refusal_names_the_account_that_is_short():
     budgets = Budgets(ACCOUNTS, CAP)
     budgets.spend("owner", group({"b": Loss(20, 0)}, NUMBERS), NOTHING)
-    with pytest.raises(BudgetSpent, match="of account b"):
+    with pytest.raises(BudgetSpent, match="for the rows with b"):
         budgets.admit("owner", group(dict.fromkeys(ACCOUNTS, Loss(1, 0)), NUMBERS), NOTHING)
 
 

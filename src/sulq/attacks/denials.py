@@ -59,7 +59,7 @@ def told_apart(
 
 def observed(oracle: Oracle, questions: Iterable[tuple[Question, Terms]]) -> list[str]:
     """All that shows but the noisy values and what is computed from them."""
-    seen = [f"{oracle.size} {oracle.remaining} {oracle.promise} {oracle.schema}"]
+    seen = [f"{oracle.size} {Fraction(oracle.remaining)} {oracle.promise} {oracle.schema}"]
     for build, terms in questions:
         try:
             question = build()
@@ -73,7 +73,7 @@ def observed(oracle: Oracle, questions: Iterable[tuple[Question, Terms]]) -> lis
             seen.append(f"{answer.kind} {answer.axes} {answer.credits} {shape} {keys}")
         except Exception as problem:  # noqa: BLE001 - whatever comes out is what shows
             seen.append(f"{type(problem).__name__}: {problem} {problem.__cause__!r}")
-        seen.append(str(oracle.remaining))
+        seen.append(str(Fraction(oracle.remaining)))
     return seen
 
 

@@ -19,6 +19,7 @@ from sulq.client.plans import RemoteLine, lines_of
 from sulq.client.values import ExactQuote, Granted, Statement
 from sulq.errors import InvalidQuery
 from sulq.oracle import Answer, Quote, check_confidence
+from sulq.oracle import Credits as Shown
 from sulq.query.statistics import as_statistic
 from sulq.schema.binding import BoundQuery
 from sulq.schema.columns import Schema
@@ -268,7 +269,9 @@ class Calls:
 
     def remaining(self) -> Call[Fraction]:
         return Call(
-            "GET", self.path("schema"), lambda text: parsed(SchemaReply, text).remaining_exact
+            "GET",
+            self.path("schema"),
+            lambda text: Shown(parsed(SchemaReply, text).remaining_exact),
         )
 
     def grant(self, form: Mapping[str, Any]) -> Call[Granted]:

@@ -51,6 +51,7 @@ from sulq.ledger.journal import Journal
 from sulq.ledger.receipts import Receipt
 from sulq.noise.samplers import added, drawn
 from sulq.oracle import Answer, Quote, check_confidence
+from sulq.oracle import Credits as Shown
 from sulq.readings import forecast
 from sulq.schema.binding import BoundQuery, bind
 from sulq.schema.columns import Schema
@@ -330,11 +331,11 @@ class Database:
     @property
     def remaining(self) -> Fraction:
         """Credits left for a question that touches everybody."""
-        return self.ledger.remaining(OWNER).credits_fraction
+        return Shown(self.ledger.remaining(OWNER).credits_fraction)
 
     def left_for(self, analyst: str) -> Fraction:
         """As `remaining`, for somebody's share."""
-        return self.ledger.remaining(analyst).credits_fraction
+        return Shown(self.ledger.remaining(analyst).credits_fraction)
 
     def sample_dummy(self, rows: int = 100) -> dict[str, Any]:
         """Made-up rows of this schema, by column; free, and no row is read."""

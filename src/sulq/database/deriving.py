@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, NamedTuple
 from sulq.accounting.losses import Loss
 from sulq.accounting.pricing import Price, laws_of
 from sulq.database.recall import Found
+from sulq.database.wishing import bar_left
 from sulq.derivation.combined import read_apart, read_derived
 from sulq.derivation.estimates import Derivation
+from sulq.errors import BudgetSpent
 from sulq.ledger.budgets import OWNER
 from sulq.ledger.entries import Entry, Priced
 from sulq.oracle import Answer
@@ -50,10 +52,16 @@ def charged(database: Database, bound: BoundQuery, found: Found, asker: Asker) -
     which says to which: a retry goes on from there, and nothing is paid twice."""
     ledger, cost = database.ledger, found.cost
     named = (bound.text, bound.digest, cost.noise, database._charges(cost), cost.share)
-    if found.sources:
-        whole = [Priced(*named, found.sources)]
-        return ledger.charge_all(whole, analyst=asker.analyst, key=asker.key)[0]
-    return ledger.charge(*named, analyst=asker.analyst, key=asker.key)
+    try:
+        if found.sources:
+            whole = [Priced(*named, found.sources)]
+            return ledger.charge_all(whole, analyst=asker.analyst, key=asker.key)[0]
+        return ledger.charge(*named, analyst=asker.analyst, key=asker.key)
+    except BudgetSpent as error:
+        bought = None if asker.within is None else bar_left(database, bound, asker)
+        if bought is None:
+            raise
+        raise BudgetSpent(f"{error}. What is left would buy {bought}") from None
 
 
 def derived_answer(

@@ -7,13 +7,21 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sulq.accounting.pricing import finer, least_intensity, noise_grid, positive, price
+from sulq.accounting.pricing import (
+    finer,
+    least_intensity,
+    noise_grid,
+    positive,
+    price,
+    unit_cost,
+)
 from sulq.errors import InvalidQuery
 from sulq.readings import Forecast, forecast
 from sulq.schema.binding import BoundQuery
 
 if TYPE_CHECKING:
     from sulq.database.database import Database
+    from sulq.database.deriving import Asker
 
 
 def intensity_within(
@@ -45,6 +53,21 @@ def intensity_within(
             break
         intensity = finer(intensity * (found / target) ** power)
     return intensity
+
+
+def bar_left(database: Database, bound: BoundQuery, asker: Asker) -> str | None:
+    """Return the error bar that the credits left would buy, None if it depends on rows."""
+    touched = list(database._charges(price(bound, database.calibration, Fraction(1))))
+    left = database.ledger.remaining(asker.analyst, touched or None).credits_fraction
+    try:
+        spend = price(bound, database.calibration, left / unit_cost(bound, database.calibration))
+        bar = forecast(bound, spend.laws, None, database.size)
+    except InvalidQuery:
+        return None
+    widest = _widest(bound, bar, asker.confidence, database.size)
+    if widest is None or bound.statistic.kind == "quantiles":
+        return None
+    return f"+-{float(widest):,.4g} at {100 * asker.confidence:g} %"
 
 
 def _widest(

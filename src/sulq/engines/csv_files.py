@@ -161,9 +161,13 @@ class CsvFile:
         names = list(self.names) or split_line(line, delimiter)
         names = [name.strip() for name in names] if self.trim else names
         if not _different(names):
+            twins = len(set(names)) == len(names) and "" not in names and bool(names)
             raise InvalidQuery(
-                f"{self.name} needs a header line with a different name for every column,"
-                " capitals apart; or give csv = {names = [...]}"
+                f"{self.name}: two names in the header line differ only in capitals; rename one, or"
+                " give csv = {names = [...]}"
+                if twins
+                else f"{self.name} needs a header line with a different name for every column; or"
+                " give csv = {names = [...]}"
             )
         return delimiter, names
 

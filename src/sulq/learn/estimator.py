@@ -16,10 +16,11 @@ from sulq.learn.checks import whole
 from sulq.learn.features import Array
 from sulq.learn.spending import FitQuote, Plan, Purse, cap_of
 from sulq.learn.table import COUNT_SHARE, LabelKind, Table
-from sulq.oracle import Oracle
+from sulq.oracle import Credits, Oracle
 from sulq.query.expressions import Expression
 from sulq.query.statistics import count
 from sulq.query.vector_values import Vector
+from sulq.schema.columns import Schema
 
 try:
     from sklearn.base import BaseEstimator
@@ -90,7 +91,7 @@ class Learner(BaseEstimator):  # type: ignore[misc]
                 self._forget()  # half a model is none
                 raise
             finally:
-                self.credits_ = purse.spent
+                self.credits_ = Credits(purse.spent)
                 self.receipts_ = tuple(purse.receipts)
                 self.reused_ = tuple(purse.reused)
         self.notes_ = (*purse.plan.notes, *self.notes_)
@@ -125,6 +126,17 @@ class Learner(BaseEstimator):  # type: ignore[misc]
         label: object,
         where: Expression | None,
     ) -> Table:
+        if not isinstance(getattr(oracle, "schema", None), Schema):
+            raise InvalidQuery(
+                'fit takes a published table and the names of its columns, fit(db, ["age", "income"'
+                f'], "smoker"), got a {type(oracle).__name__}: a learner asks the table and never'
+                " sees a row; publish the rows with Database.open"
+            )
+        if label is not None and not isinstance(label, str | Expression):
+            raise InvalidQuery(
+                f"the label is the name of a column or a condition, got a {type(label).__name__}:"
+                " the values stay in the table"
+            )
         if self.method not in self._methods:
             raise InvalidQuery(f"method must be one of {list(self._methods)}, got {self.method!r}")
         if self.on_noise not in ("raise", "warn"):

@@ -23,6 +23,7 @@ from sulq.ledger.population import Member, Pool
 from sulq.ledger.reservations import NOTHING, Reservation, less
 from sulq.ledger.tally import Tally, in_credits, rounded_up
 from sulq.ledger.versions import WHOLE, VersionBudget
+from sulq.schema.strata import EVERYONE
 
 OWNER = "owner"
 
@@ -152,7 +153,8 @@ class Budgets:
         )
         account = max(part.accounts(), key=short.__getitem__)
         left = less(self.cap, self.spent(account) + held)
-        where = f" of account {self.names[account]}" if self.names[account] else ""
+        name = self.names[account]
+        where = "" if name in ("", EVERYONE) else f" for the rows with {name}, which this touches"
         if held != NOTHING:
             where += " (what is granted to analysts or reserved is kept for them)"
         raise BudgetSpent(

@@ -136,8 +136,8 @@ def value(expression: Expression) -> Expression:
     name = expression.name
     if name in CONDITIONS:
         raise InvalidQuery(
-            f"the condition {spelling(expression):.120} stands where a number is wanted;"
-            " write when(condition).then(1).otherwise(0)"
+            "a condition stands where a number is wanted: write when(condition).then(1)"
+            ".otherwise(0), or where=condition to choose rows"
         )
     if name == "choose":
         condition = truth(expression.operands[0])

@@ -46,8 +46,14 @@ def _rows(where: object, *conditions: Expression) -> Expression:
 
 
 def count(x: Expression | str | None = None, where: Expression | None = None) -> Statistic:
-    """How many rows; with `x`, how many where x is there."""
-    present = [] if x is None else [column_or_expression(x).is_not_null()]
+    """Count rows; with `x`, count rows where `x` is not NULL."""
+    value = None if x is None else column_or_expression(x)
+    if isinstance(value, Operation) and value.name in canonical.CONDITIONS:
+        raise InvalidQuery(
+            "count(x) counts the rows where x is not NULL, and a condition is seldom NULL: to count"
+            " the rows where it is true, write count(where=...)"
+        )
+    present = [] if value is None else [value.is_not_null()]
     return Statistic("count", SumQuery((lit(1),), _rows(where, *present)))
 
 

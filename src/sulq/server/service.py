@@ -46,6 +46,7 @@ from sulq.wire import (
     StatementReply,
     answer_reply,
     exact_quote_reply,
+    fraction_text,
     plan_reply,
     question_of,
     quote_reply,
@@ -276,7 +277,7 @@ class Service:
             "size": database.size,
             "credits": float(database.promise.credits),
             "left": float(left),
-            "left_exact": str(left),
+            "left_exact": fraction_text(left),
         }
 
     def left(self, caller: Caller, table: str) -> Fraction:

@@ -71,6 +71,9 @@ def _candidates(error: InvalidQuery, text: str, schema: Schema) -> Iterator[str]
 def _at_the_place(said: str, text: str, start: int, end: int, schema: Schema) -> Iterator[str]:
     before, meant, after = text[:start], text[start:end], text[end:]
     if said.startswith("no column"):
+        for name in (column.name for column in schema.columns):
+            if not _PLAIN.fullmatch(name) and f'"{name}"' not in text:  # hours-per-week
+                yield re.sub(re.escape(name), lambda _, n=name: _quoted(n), text, flags=re.I)
         if meant.startswith('"'):  # a text in the quotes of names
             yield before + "'" + meant[1:-1].replace("'", "''") + "'" + after
         for name in _near(meant.split(".")[-1].strip('"'), schema):

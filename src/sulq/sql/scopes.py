@@ -266,6 +266,17 @@ def _plain(column: exp.Column, scope: Scope) -> bool:
     return type(meaning) is exp.Column and meaning.name == column.name
 
 
+def _unquoted(column: Node, names: Sequence[str]) -> str | None:
+    """The declared name with signs, hours-per-week, that was written as a difference of columns."""
+    around = column
+    while around.parent is not None and isinstance(around.parent, exp.Sub | exp.Div | exp.Add):
+        around = around.parent
+    written = "".join(around.sql().casefold().split())
+    return next(
+        (name for name in names if name.casefold() in written and not name.isidentifier()), None
+    )
+
+
 def resolved(node: Node, scope: Scope) -> Node:
     """The node with every column an expression over declared columns; a copy, unless it is that
     already and nothing will be changed in it."""
@@ -287,6 +298,8 @@ def resolved(node: Node, scope: Scope) -> Node:
             near = get_close_matches(column.name.casefold(), [n.casefold() for n in names], 1)
             meant = next((n for n in names if n.casefold() in near), None)
             hint = "" if meant is None else f"did you mean {meant!r:.80}? "
+            if whole := _unquoted(column, names):
+                hint = f'a name with such signs is written in double quotes, "{whole}"; '
             raise wrong(
                 column,
                 f"no column {shown!r:.80}{place(column)}; {hint}there are {', '.join(names)}",
