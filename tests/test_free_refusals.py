@@ -273,8 +273,16 @@ def test_what_cannot_be_read_is_not_charged(kind: str, query: SumQuery) -> None:
             db = publish(frame(20))
 
 
-@pytest.mark.parametrize("noise", ["gaussian", "laplace"])
-@pytest.mark.parametrize("terms", [{"credits": 1e-30}, {"credits": 1e60}, {"within": 1e-300}])
+@pytest.mark.parametrize(
+    ("noise", "terms"),
+    [
+        ("gaussian", {"credits": 1e-30}),
+        ("gaussian", {"credits": 1e60}),
+        ("gaussian", {"within": 1e-300}),
+        ("laplace", {"credits": 1e-30}),
+        ("laplace", {"credits": 1e60}),
+    ],
+)
 def test_a_precision_that_cannot_be_drawn_is_said_in_credits(
     noise: str, terms: dict[str, float]
 ) -> None:

@@ -58,7 +58,8 @@ def test_queries_are_an_older_name_of_credits() -> None:
 def test_a_repr_can_be_read_back_and_speaks_of_credits() -> None:
     shown = "Promise(epsilon=1, delta=1e-06, credits=1000, noise='gaussian', neighbours='replace')"
     assert repr(Promise(1, 1e-6, 1000)) == shown
-    for promise in (Promise(1, 1e-6, 1000), Promise("1/3"), Promise(2, "1/7", 9, "huber")):
+    for promise in (Promise(1, 1e-6, 1000), Promise("1/3"), Promise(2, "1/7", 9, "huber"),
+                    Promise(1, lattice="fine")):  # fmt: skip
         assert eval(repr(promise), {"Promise": Promise}) == promise
 
 

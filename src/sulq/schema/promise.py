@@ -168,9 +168,11 @@ class Promise:
     def __repr__(self) -> str:
         numbers = [_spelled(self.epsilon), _spelled(self.delta)]
         epsilon, delta = (repr(text) if "/" in text else text for text in numbers)
+        older = self.noise == "laplace" and self.lattice == "fine"
         return (
             f"Promise(epsilon={epsilon}, delta={delta}, credits={self.queries},"
-            f" noise={self.noise!r}, neighbours={self.neighbours!r})"
+            f" noise={self.noise!r}, neighbours={self.neighbours!r}"
+            f"{', lattice=' + repr(self.lattice) if older else ''})"
         )
 
     def __str__(self) -> str:
