@@ -179,3 +179,20 @@ def test_a_workbook_with_one_sheet_needs_no_name(tmp_path: Path) -> None:
     with pytest.raises(InvalidQuery, match=r"\['people', 'more'\]; say which with --sheet"):
         Survey(path)
     assert surveyed(path, sheet="more")[2] == types
+
+
+def test_long_files_are_counted_by_some_of_their_values(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = written(tmp_path, VISITS)
+    duckdb.read_csv(str(path)).write_parquet(str(tmp_path / "t.parquet"))
+    monkeypatch.setattr("sulq.policy.survey.MOST_COUNTED", 50)
+    table, notes, _ = surveyed(tmp_path / "t.parquet")
+    assert table.unit == "PatientId"
+    assert set(notes) == {"AppointmentID", "PatientId"}
+
+
+def test_a_flag_about_an_address_is_no_address(tmp_path: Path) -> None:
+    table, notes, _ = surveyed(written(tmp_path, "email,x\n0,5\n1,6\n1,7\n"))
+    assert [column.name for column in table.columns] == ["email", "x"]
+    assert not notes

@@ -130,8 +130,17 @@ class CsvFile:
         """A copy in UTF-8, held in memory, of a file in another encoding; None for UTF-8."""
         if self.encoding == "utf-8":
             return None
-        decoder = codecs.getincrementaldecoder(ENCODINGS[self.encoding])()
         copy = unnamed()
+        try:
+            self._decode(copy)
+        except BaseException:
+            copy.close()
+            raise
+        return copy
+
+    def _decode(self, copy: IO[bytes]) -> None:
+        """Write the file into `copy`, in UTF-8."""
+        decoder = codecs.getincrementaldecoder(ENCODINGS[self.encoding])()
         broken, line = False, 1
         for block, last in _marked(self._blocks(Path(self.path))):
             try:
@@ -144,13 +153,11 @@ class CsvFile:
             line += part.count("\n")
             copy.write(part.encode())
         if broken:
-            copy.close()
             raise InvalidQuery(
                 f"{self.name}: line {line} holds bytes that {self.encoding} does not have; declare"
                 f" another encoding: {', '.join(ENCODINGS)}"
             )
         copy.flush()
-        return copy
 
     def columns(self, place: Path) -> tuple[str, list[str]]:
         """The delimiter and the names of the columns; `place` is where its UTF-8 text lies."""
@@ -265,8 +272,8 @@ class CsvFile:
                 line += 1
             held = b"\r" if block.endswith(b"\r") else b""
         return (
-            f"{self.name} is not a readable CSV file"
-            f"{' with a header line' if self.header else ''}, in {self.encoding.upper()}"
+            f"{self.name} cannot be read, though no line of it is at fault; check that there is"
+            " memory enough, or publish Parquet"
         )
 
     def _line_at(self, place: Path, offset: int) -> int:

@@ -55,6 +55,8 @@ ENDINGS = (".parquet", ".csv", ".csv.gz")
 OTHER_ENDINGS = (".xlsx", ".tsv", ".tsv.gz", ".tab", ".txt", ".txt.gz", ".data", ".data.gz")
 """Files that are read if the policy declares how; `sulq init` does."""
 NUMBERS = "coalesce(sum(n) FILTER (TRY_CAST(trim(value) AS DOUBLE) IS NOT NULL), 0)"
+MOST_COUNTED = 1_000_000
+"""Different values of a Parquet file's column that are all counted; of more, some are."""
 SAMPLE = 500
 """Most frequent values of a column that tell what it holds; the others are counted."""
 CODE_ROWS = 20
@@ -264,13 +266,18 @@ class Survey:
         if kind not in INTEGERS | TEXT | {"UUID"}:
             return Counts(0, 0, 0)
         x = Dialect.name(column)
-        found = f"SELECT CAST({x} AS VARCHAR) AS value, count(*) AS n FROM source GROUP BY 1"
+        # of very many values some are counted, taken by their hash, so that memory is enough
+        about = int(self._ask(f"SELECT approx_count_distinct({x}) FROM source")[0][0])
+        parts = max(1, about // MOST_COUNTED)
+        some = f" WHERE hash({x}) % {parts} = 0" if parts > 1 else ""
+        found = f"SELECT CAST({x} AS VARCHAR) AS value, count(*) AS n FROM source{some} GROUP BY 1"
         flag = "coalesce(bool_and(value IN ('0', '1')) AND count(*) = 2, FALSE)"
         distinct, values, numbers, is_flag = self._ask(
             f"SELECT count(*), coalesce(sum(n), 0), {NUMBERS}, {flag} FROM ({found})"
             " WHERE value IS NOT NULL"
         )[0]
-        return Counts(int(distinct), int(values), int(numbers), kind in INTEGERS and is_flag)
+        flagged = kind in INTEGERS and is_flag
+        return Counts(parts * int(distinct), parts * int(values), parts * int(numbers), flagged)
 
     def _proposed(self, column: str, kind: str) -> dict[str, Any]:
         x = Dialect.name(column)
@@ -401,6 +408,8 @@ def _drafted(
 
 def _identifying(column: str, kind: str, counts: Counts | None) -> str | None:
     """How a column tells people or rows apart; of a small file an id's name is enough."""
+    if kind == "BOOLEAN":
+        return None
     if counts is None or not counts.values:  # types alone, or no value to judge by
         return "by name" if id_named(column) else None
     held: Kind = "whole" if kind in INTEGERS else "text" if kind in TEXT else "other"
