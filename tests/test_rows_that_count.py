@@ -81,6 +81,8 @@ def test_the_command_says_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         "columns.age = {number = [0, 100], step = 1}\n"
     )
     where = ["--policy", str(tmp_path / "sulq.toml")]
+    published = CliRunner().invoke(app, ["publish", "visits", "--yes", *where])
+    assert published.exit_code == 0, published.output
     for words in (["visits", "count"], ["SELECT AVG(age) FROM visits"]):
         found = CliRunner().invoke(app, ["ask", *words, *where])
         assert found.exit_code == 0, found.output

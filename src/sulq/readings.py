@@ -174,7 +174,7 @@ def _axes(bound: BoundQuery) -> tuple[object, ...]:
 def _histogram(bound: BoundQuery, values: Sequence[int], law: Law, size: int | None) -> Reading:
     term = bound.terms[0]
     counts = _estimates(bound, values)[:, 0].reshape(bound.shape)
-    most = math.inf if size is None else size * float(max(term.high, 1))
+    most = math.inf if size is None else size * max(float(term.high), 1.0)
 
     def interval(confidence: float) -> Interval:
         half, near = half_width(term, law, confidence), np.clip(counts, 0, most)

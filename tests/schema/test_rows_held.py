@@ -14,7 +14,7 @@ from sulq.query.expressions import lit
 from sulq.query.spelling import question_text
 from sulq.query.statistics import count, per_person, rows_held
 from sulq.query.sum_query import clip_of, group, text_of
-from sulq.schema.binding import bind
+from sulq.schema.binding import NoiseGrid, bind
 from sulq.schema.persons import MOST_HELD, PersonSums
 from sulq.wire.questions import question_json, question_of
 
@@ -30,7 +30,7 @@ def test_no_person_moves_the_count_further_than_charged(neighbours: str, max_row
     """Every number of rows of one person, 1 to 12, before and after; every clip; it is tight."""
     schema = Schema(*COLUMNS, unit="who", max_rows=max_rows)
     for low, high in CLIPS:
-        bound = bind(rows_held((low, high)), schema, neighbours, fine=0)
+        bound = bind(rows_held((low, high)), schema, neighbours, grid=NoiseGrid(0))
         assert isinstance(bound.sums, PersonSums) and bound.sums.uncut
         held = [min(max(rows, low), high) for rows in range(1, MOST + 4)]
         moves = (

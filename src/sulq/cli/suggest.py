@@ -116,12 +116,12 @@ def _show(found: Suggestion) -> None:
         )
     if found.max_rows is not None:
         most = found.max_rows
-        for rows in sorted({most.declared, most.proposed}):
-            now = ", as declared," if rows == most.declared else ""
-            price = most.price_now if rows == most.declared else most.price_then
+        for each in sorted({most.declared, most.proposed}):
+            now = ", as declared," if each == most.declared else ""
+            price = most.price_now if each == most.declared else most.price_then
             talk(
-                f"max_rows = {rows}{now} keeps {most.kept[rows]:.1%} ±"
-                f" {1.96 * most.kept_error[rows]:.1%} of the rows; a count of rows costs"
+                f"max_rows = {each}{now} keeps {most.kept[each]:.1%} ±"
+                f" {1.96 * most.kept_error[each]:.1%} of the rows; a count of rows costs"
                 f" {credits_text(Fraction(price))}"
             )
         beyond = (

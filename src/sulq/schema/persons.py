@@ -87,8 +87,9 @@ def person_sums(
     ends = [min(max(end, low), high) for end in (min(least, m * least), max(most, m * most))]
     if max(map(abs, ends)) > LARGEST:
         raise InvalidQuery("a person's sum could pass 2^62 steps; take a tighter clip")
-    rows, term = program.rows, program.terms[0]
-    return PersonSums(rows, term, program.groups, ends[0], ends[1], schema.max_rows, uncut)
+    low, high = ends
+    where, term = program.rows, program.terms[0]
+    return PersonSums(where, term, program.groups, low, high, schema.max_rows, uncut)
 
 
 def person_sensitivity(program: PersonSums, neighbours: str) -> tuple[int, Sensitivity]:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from sulq.accounting.pricing import noise_text
 from sulq.errors import InvalidQuery
 from sulq.noise.distributions import NoNoise
+from sulq.noise.tails import Draw
 from sulq.oracle import Answer
 from sulq.sql.calculating import Value, calculated, order_of, plain
 from sulq.sql.estimates import (
@@ -240,7 +241,7 @@ class Evaluation:
         if answer.reading.mixture is not None and answer.bound is not None:
             flat = int(np.ravel_multi_index(at, self._values[question].shape))
             unit = float(answer.bound.terms[position].fine_step)
-            draws = {
+            draws: dict[object, Draw] = {
                 ("stored", seq, place): (float(weight) * unit, law)
                 for seq, place, weight, law in answer.reading.mixture.sums[flat]
             }
