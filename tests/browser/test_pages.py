@@ -23,11 +23,14 @@ from sulq.server.access import Access, Role
 from sulq.server.app import Settings, create_app
 from sulq.server.console import attack_runs
 from sulq.server.console.pages import STATIC, static_file
+from sulq.server.drafts import Draft, DraftColumn
 from sulq.server.logs import Log
+from sulq.server.routes_drafts import DRAFTS
 from sulq.server.tables import Tables
 
 Visits = Callable[..., Visit]
 KB = 1000
+POLICY_WORDS = {"identifier_ok": "identifier_ok", "partial": "partial", "known": "proposed = false"}
 PAGES = ("budget", "ledger", "risk", "learn", "publish", "access")
 RIVALS = "SELECT COUNT(*) FROM admissions WHERE age >= 83"
 MINE = "SELECT region, AVG(stay_days) FROM admissions WHERE age >= 65 GROUP BY region"
@@ -361,6 +364,60 @@ def test_from_a_file_to_a_promise(visit: Visits, site: Home) -> None:
     page.wait_for_selector("#token:visible")
     assert CANARY not in "".join(found.bodies)
     assert "wards" in read_policy(site.home / "sulq.toml")
+
+
+def test_the_adviser_reads_the_rows_for_the_owner(visit: Visits, site: Home) -> None:
+    """Ids, decimal commas, ?, several rows for a person: not ready, until the owner says so."""
+    lines = [
+        f"{70_000 + 3 * (i % 300)};{40 + i % 60},5;{'FM'[i % 2]};{'AZ'[i < 4]};{18 + i % 70}"
+        for i in range(900)
+    ]
+    (site.home / "visits.csv").write_text("PatientId;weight;sex;ward;age\n" + "\n".join(lines))
+    shape = {"PatientId": ("number", "0", "100000", ""), "weight": ("number", "0", "300", ""),
+             "sex": ("category", "", "", "female, male"), "ward": ("category", "", "", "A, Z"),
+             "age": ("number", "18", "87", "")}  # fmt: skip
+    columns = [
+        DraftColumn(name=name, type="bigint" if kind == "number" else "varchar", kind=kind,
+                    low=low, high=high, values=values, public=name == "ward",
+                    confirmed=name == "ward")
+        for name, (kind, low, high, values) in shape.items()
+    ]  # fmt: skip
+    number = DRAFTS.add(Draft(name="visits", source="visits.csv", columns=columns, queries=10))
+    found = visit()
+    page = found.page
+    found.enter("data-office", f"publish?draft={number}&step=publish")
+    page.wait_for_selector("#fits")
+    assert page.inner_text("#board") == "40 % becomes at most 65 %"
+    text = page.inner_text("main")
+    for said in (
+        "one ROW: a person with several rows is not protected as a person",
+        "PatientId repeats: if it tells people apart",
+        "ward: 2 cells, 1 of them with fewer than 10 rows",
+        "PatientId looks like an identifier, by its name.",
+        "most of the others have a decimal comma, as in 62,5.",
+        '("F", "female").',
+        "age has bounds that are the data's own ends.",
+    ):
+        assert said in text, said
+    assert page.inner_text("#advised") == "not ready"
+    for tick in page.locator("#last [type=checkbox]").all():
+        tick.check()
+    assert page.is_disabled("#publish")
+    found.accessible("advice")
+    found.fits((390, 320))
+    page.set_viewport_size({"width": 1280, "height": 900})
+    for name in ("identifier_ok-0", "partial-1", "partial-2", "known-4"):
+        page.check(f"#{name}")
+        page.wait_for_selector(f"#policy:has-text('{POLICY_WORDS[name[:-2]]}')")
+    page.wait_for_selector("#advised:has-text('ready'):not(:has-text('not'))")
+    assert "identifier_ok = true" in page.inner_text("#policy")
+    for tick in page.locator("#last [type=checkbox]").all():
+        tick.check()
+    page.click("#publish")
+    page.wait_for_selector("#first-grant")
+    table = read_policy(site.home / "sulq.toml")["visits"]
+    assert "identifier_ok" not in json.dumps(table.schema().to_json())
+    assert "decimal comma" not in site.log.getvalue()
 
 
 def test_nothing_of_others_and_no_row_reaches_an_analyst(visit: Visits, site: Site) -> None:

@@ -75,7 +75,7 @@ OPENERS_OF_ROWS = ("sulq.engines.duckdb", "sulq.engines.postgres", "sulq.engines
 ADVICE = "sulq.policy.advice"
 SHOWING_ADVICE = (
     "sulq.cli", "sulq.server.drafts", "sulq.server.routes_drafts",
-    "sulq.server.console.publish_page", "sulq.server.console.publish_notes",
+    "sulq.server.console.publish_advice",
 )  # fmt: skip
 
 

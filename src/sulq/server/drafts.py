@@ -10,7 +10,7 @@ import datetime
 import json
 import re
 import secrets
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
@@ -22,10 +22,12 @@ from sulq.engines.csv_files import CsvFile
 from sulq.engines.physical import INTEGERS
 from sulq.engines.workbooks import XlsxFile
 from sulq.errors import InvalidQuery, Refused, SulqError
+from sulq.ledger.inspection import is_published
 from sulq.ledger.state import private_directory, read_private, write_private
 from sulq.policy import ColumnPolicy, TablePolicy
+from sulq.policy.advice import Advice, advise
 from sulq.policy.columns import OPEN
-from sulq.policy.files import policy_text
+from sulq.policy.files import policy_text, read_policy
 from sulq.policy.survey import ENDINGS, OTHER_ENDINGS, WHEN, Survey
 from sulq.schema.promise import Promise
 from sulq.server.problems import Problem, not_found
@@ -56,6 +58,10 @@ class DraftColumn(BaseModel):
     values: Annotated[str, Field(max_length=20_000)] = ""
     public: bool = False
     confirmed: bool = False
+    identifier_ok: bool = False
+    partial: bool = False
+    known: bool = False
+    """Everybody may know the bounds or values, although they look as if read off the data."""
 
 
 class Draft(BaseModel):
@@ -76,6 +82,7 @@ class Draft(BaseModel):
     smallest: Annotated[int, Field(ge=1, le=10**12)] = 10_000
     reason: Annotated[str, Field(max_length=500)] = ""
     rehearsed: bool = False
+    apart: bool = False
 
     @property
     def promise(self) -> Promise:
@@ -190,19 +197,21 @@ def _first(text: str) -> str:
 
 def facts_of(column: DraftColumn) -> dict[str, Any]:
     """As the policy file has it; `?` where something is still to be written."""
-    public = {"public": True} if column.public else {}
+    said = {"public": True} if column.public and column.kind != "text" else {}
+    said |= {name: True for name in ("identifier_ok", "partial") if getattr(column, name)}
+    said |= {"proposed": False} if column.known else {}
     if column.kind == "number":
         low, high = (_bound(end, column.type) for end in (column.low, column.high))
         if OPEN not in (low, high) and low >= high:
             raise InvalidQuery("the lower bound is above the upper one")
         step = {"step": 1} if column.type.upper() in INTEGERS else {}
-        return {"number": [low, high], **step, **public}
+        return {"number": [low, high], **step, **said}
     if column.kind == "category":
         values = [value.strip() for value in column.values.split(",") if value.strip()]
         if len(set(values)) != len(values):
             raise InvalidQuery("a value is listed twice")
-        return {"category": values or [OPEN], **public}
-    return {"flag": True, **public} if column.kind == "flag" else {"text": True}
+        return {"category": values or [OPEN], **said}
+    return {column.kind: True, **said}
 
 
 def _bound(text: str, kind: str) -> Any:
@@ -246,6 +255,7 @@ def policy_of(draft: Draft, home: Path) -> TablePolicy:
         1 if unit == "row" else draft.max_rows,
         home=home,
         reading=_reading(draft),
+        apart=draft.apart,
     )
 
 
@@ -293,6 +303,29 @@ def published_policy(draft: Draft, home: Path, taken: list[str]) -> TablePolicy:
     if found := faults(draft, home, taken):
         raise InvalidQuery(f"not ready to publish: {'; '.join(found)}")
     return policy_of(draft, home)
+
+
+def advised(draft: Draft, file: Path) -> Advice:
+    """What the owner should know before a draft is published; reads the rows of its file.
+
+    For the owner of all tables, and for files that are not published: of published ones nobody
+    learns anything here.
+    """
+    home = file.parent
+    source = source_in(home, draft.source)
+    others = tuple(read_policy(file).values()) if file.exists() else ()
+    if source.resolve() in published_files(others):
+        raise Refused(f"{draft.source} is published already; `sulq check` advises on it")
+    return advise(replace(policy_of(draft, home), beside=others))
+
+
+def published_files(tables: Iterable[TablePolicy]) -> set[Path]:
+    """The files of tables that are published."""
+    return {
+        Path(table.source_path).resolve()
+        for table in tables
+        if "://" not in table.source and is_published(table.ledger_path, table.name)
+    }
 
 
 class Drafts:

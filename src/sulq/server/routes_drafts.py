@@ -19,6 +19,7 @@ from sulq.server.access import Caller, Role, require
 from sulq.server.drafts import (
     Draft,
     Drafts,
+    advised,
     draft_text,
     faults,
     new_draft,
@@ -56,11 +57,16 @@ class Ticks(BaseModel):
 
 def home_of(tables: Tables, caller: Caller) -> Path:
     """The directory that tables are published from; for an owner of everything only."""
+    return file_of(tables, caller).parent
+
+
+def file_of(tables: Tables, caller: Caller) -> Path:
+    """The policy file that a new table is written into; for an owner of everything only."""
     if caller.tables is not None:
         raise not_for_this_role("owner of some tables")
     if tables.policy is None or tables.publish is None:
         raise Refused("this server publishes no tables; start it with `sulq serve` and a policy")
-    return tables.policy.parent
+    return tables.policy
 
 
 @router.get("")
@@ -136,6 +142,18 @@ async def checked(request: Request, number: Number, caller: Owner) -> dict[str, 
     return await in_thread(request, work)
 
 
+@router.get("/{number}/advice")
+async def advice(request: Request, number: Number, caller: Owner) -> dict[str, Any]:
+    """What the owner should know before this draft is published: counted from the file's rows, for
+    the owner's eyes only."""
+    tables = service_of(request).tables
+
+    def work() -> dict[str, Any]:
+        return advised(DRAFTS.load(number), file_of(tables, caller)).to_json()
+
+    return await in_thread(request, work)
+
+
 @router.get("/{number}/sizing")
 async def sized(request: Request, number: Number, caller: Owner) -> dict[str, Any]:
     """The bar of one count under each promise of the grid."""
@@ -187,6 +205,8 @@ async def publish(request: Request, number: Number, body: Ticks, caller: Owner) 
         policy = published_policy(draft, home, tables.taken())
         if tables.policy is None or tables.publish is None:
             raise Refused("this server publishes no tables")
+        if found := advised(draft, tables.policy).faults:
+            raise InvalidQuery(f"not ready to publish: {'; '.join(found)}")
         text = draft_text(draft, home)
         content = with_table(tables.policy, text, policy.name)  # refused before anything is made
         try:

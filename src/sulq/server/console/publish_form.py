@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any
 
+from sulq.policy.identifiers import id_named
 from sulq.server.console.pages import filled
 from sulq.server.drafts import Draft, DraftColumn
 
@@ -13,6 +13,8 @@ TEXTS = ("name", "neighbours", "epsilon", "delta", "reason")
 WHOLE = ("max_rows", "queries", "smallest")
 TYPED = {"name", "reason", "low", "high", "values"}
 """A change of these redraws no field: only what is said of them."""
+SAID = ("identifier_ok", "partial", "known")
+"""What an owner says of a column on the last step, having read the advice."""
 Fields = Mapping[str, str]
 
 
@@ -25,6 +27,8 @@ def taken(draft: Draft, fields: Fields) -> Draft:
     if (cell := fields.get("cell", kept)) != kept:  # picked in the grid: it goes before the fields
         epsilon, _, queries = cell.partition("|")
         new |= {"epsilon": epsilon, "queries": _whole(queries)}
+    if "advised" in fields:
+        new["apart"] = "apart" in fields
     if "unit" in fields:
         new["unit"] = _unit(draft, fields)
     new["columns"] = [_column(at, column, fields) for at, column in enumerate(draft.columns)]
@@ -45,6 +49,10 @@ def _column(at: int, column: DraftColumn, fields: Fields) -> dict[str, Any]:
     new = column.model_dump()
     for name in ("kind", "low", "high", "values"):
         new[name] = fields.get(f"{name}-{at}", new[name])
+    if any(new[name] != getattr(column, name) for name in ("kind", "low", "high", "values")):
+        new["known"] = new["partial"] = False  # said of other bounds or values
+    if "advised" in fields and column.kind != "hidden":
+        new |= {name: f"{name}-{at}" in fields for name in SAID}
     if f"public-{at}" in fields:
         new["public"] = fields[f"public-{at}"] == "yes"
         new["confirmed"] = column.public and new["public"] and f"confirmed-{at}" in fields
@@ -56,7 +64,7 @@ def _unit(draft: Draft, fields: Fields) -> str:
     names = [column.name for column in draft.columns]
     if fields["unit"] == "row" or not names:
         return "row"
-    keys = [name for name in names if re.search(r"id$|key$", name, re.IGNORECASE)]
+    keys = [name for name in names if id_named(name)]
     return fields.get("unit_column", (keys or names)[0])
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from pathlib import Path
 from typing import Annotated
 from urllib.parse import quote
 
@@ -14,16 +15,26 @@ from pydantic import Field
 from sulq.accounting.calibration import calibrate
 from sulq.accounting.confidence import USUAL_PRIOR, belief_up, moved, worst
 from sulq.errors import SulqError
+from sulq.policy import read_policy
 from sulq.policy.survey import WHEN
 from sulq.server import routes_drafts
 from sulq.server.access import Caller
 from sulq.server.console.beliefs_view import becomes, beliefs
 from sulq.server.console.pages import Owner, filled, fragment, page
+from sulq.server.console.publish_advice import AdviceView, advice_view
 from sulq.server.console.publish_form import Fields, redraws, taken
 from sulq.server.console.publish_notes import CHIPS, SideView, side_view
 from sulq.server.console.risk_page import ATTACKS, AttacksView, attacks_view
-from sulq.server.drafts import WEAK, Draft, DraftColumn, faults, sources, state_of
-from sulq.server.routes_drafts import DRAFTS, grid, home_of
+from sulq.server.drafts import (
+    WEAK,
+    Draft,
+    DraftColumn,
+    faults,
+    published_files,
+    sources,
+    state_of,
+)
+from sulq.server.routes_drafts import DRAFTS, file_of, grid, home_of
 from sulq.server.service import Service
 from sulq.shown import bar_text, spelled
 
@@ -109,6 +120,8 @@ class PublishView:
     """The field that Next leads to instead, while a column is not ready."""
     attacks: AttacksView | None
     faults: tuple[str, ...]
+    advice: AdviceView | None
+    """On the last step, once everything is declared."""
     csv: bool
 
 
@@ -151,7 +164,7 @@ def publish_view(
             (name, said, "done" if number and place_ < at else "", place_ + 1)
             for place_, (name, said) in enumerate(STEPS)
         ),
-        sources=tuple(sources(place)) if can else (),
+        sources=_unpublished(tables.policy) if can else (),
         drafts=tuple((n, d.name, d.source) for n, d in DRAFTS.listed() if can and not number),
         waiting=tables.waiting if can and not number else (),
         can=can,
@@ -174,8 +187,18 @@ def publish_view(
         attacks=attacks_view(ATTACKS.of(draft.promise), f"/console/drafts/{number}")
         if step == "rehearse" else None,
         faults=missing,
+        advice=advice_view(draft, file_of(tables, caller))
+        if step == "publish" and not missing else None,
         csv=not draft.source.endswith(".parquet"),
     )  # fmt: skip
+
+
+def _unpublished(file: Path | None) -> tuple[str, ...]:
+    """Files beside the policy whose data is not a published table of it."""
+    if file is None:
+        return ()
+    taken = published_files(read_policy(file).values()) if file.exists() else set()
+    return tuple(n for n in sources(file.parent) if (file.parent / n).resolve() not in taken)
 
 
 def _row(at: int, column: DraftColumn) -> ColumnRow:
