@@ -9,7 +9,7 @@ import os
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import duckdb
@@ -136,9 +136,9 @@ def make_demo(directory: Path, people: int) -> Demo:
     register.write(directory / "people.parquet")
     fictional_people(max(FEWEST, people // 4), seed=2).write(directory / "town.parquet")
     policy = directory / "sulq.toml"
-    drafts = [
-        TablePolicy.of("people", "people.parquet", "people.ledger", SCHEMA, PROMISE),
-        TablePolicy.of("town", "town.parquet", "town.ledger", SCHEMA, TOWN_PROMISE),
+    drafts = [  # other people in each of them
+        replace(TablePolicy.of(name, f"{name}.parquet", f"{name}.ledger", SCHEMA, said), apart=True)
+        for name, said in (("people", PROMISE), ("town", TOWN_PROMISE))
     ]
     write_policy(policy, drafts)
     tables = read_policy(policy)

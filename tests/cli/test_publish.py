@@ -8,8 +8,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import duckdb
 import pandas as pd
 import pytest
+from tests.cli.conftest import POLICY
 
 from sulq import Category, Database, Number, Promise, Refused, Schema
 from sulq.cli.opening import named
@@ -113,7 +115,7 @@ def test_what_is_not_ready_is_not_published(unpublished, state_directory):
     text = Path("sulq.toml").read_text("utf-8").replace("[0, 1000]", '["?", "?"]')
     Path("sulq.toml").write_text(text, "utf-8")
     said = unpublished("publish", "--yes")
-    assert (said.code, "problem: income" in said.err) == (2, True)
+    assert (said.code, "  income has no bounds yet" in said.out) == (2, True)
     assert made(state_directory) == set()
 
 
@@ -178,3 +180,66 @@ def test_a_policy_of_several_tables_publishes_one(unpublished):
     assert unpublished("publish", "--yes").code == 2
     assert unpublished("publish", "people", "--yes").code == 0
     assert not is_published(named(Path("sulq.toml"), "others").ledger_path, "others")
+
+
+AWKWARD = POLICY.replace(
+    "columns.age = {number = [0, 110], step = 1}",
+    "columns.person_id = {number = [0, 100000], step = 1}\n"
+    "columns.age = {number = [0, 99], step = 1}\n"
+    'columns.home = {category = ["Rome"]}',
+)
+TWO = "[town]\nsource = 'town.parquet'\nledger = 'town.ledger'\npromise = {epsilon = 2}\n"
+TWO += "columns.smoker = {flag = true}\n"
+
+
+@pytest.fixture
+def awkward(unpublished):
+    """An identifier, bounds that are the data's ends, undeclared values, and a second table."""
+    duckdb.sql(
+        "COPY (SELECT *, city AS home FROM 'people.parquet') TO 'more.parquet' (FORMAT parquet)"
+    )
+    text = AWKWARD.replace("people.parquet", "more.parquet") + TWO
+    Path("sulq.toml").write_text(text, "utf-8")
+    return unpublished
+
+
+def test_a_table_that_is_not_ready_is_not_published(awkward, state_directory):
+    before = made(state_directory)
+    for words in (("publish", "people", "--yes"), ("publish", "people", "--dry-run")):
+        reply = awkward(*words, "--json")
+        assert (reply.code, reply.json["published"]) == (2, False)
+        said = " ".join(reply.json["problems"])
+        for why in (
+            "person_id looks like an identifier, by its name",
+            "age has bounds that are the data's own ends",
+            "home has fewer than 90 % of its values declared",
+            "people in people and in town lose epsilon 3 in all",
+        ):
+            assert why in said, why
+    shown = awkward("publish", "people", "--yes")
+    assert "people is not ready to publish" in shown.out
+    assert "people was not published" in shown.err
+    assert made(state_directory) == before
+
+
+def test_what_overrules_the_adviser_reaches_no_ledger_and_no_analyst(awkward, state_directory):
+    text = Path("sulq.toml").read_text("utf-8")
+    for old, new in (
+        ("[0, 100000], step = 1", "[0, 100000], step = 1, identifier_ok = true"),
+        ("[0, 99], step = 1", "[0, 99], step = 1, proposed = false"),
+        ('["Rome"]', '["Rome"], partial = true'),
+        ('ledger = "people.ledger"', 'ledger = "people.ledger"\napart = true'),
+    ):
+        text = text.replace(old, new)
+    Path("sulq.toml").write_text(text, "utf-8")
+    assert awkward("publish", "people", "--yes").code == 0
+    answered = awkward("ask", "people", "count", "--where", "smoker", "--json")
+    exported = awkward("ledger", "people", "--export", "chain.jsonl")
+    assert (answered.code, exported.code) == (0, 0)
+    seen = answered.out + Path("chain.jsonl").read_text("utf-8")
+    seen += awkward("columns", "people", "--json").out
+    held = b"".join(path.read_bytes() for path in Path().glob("people.ledger*"))
+    held += b"".join(p.read_bytes() for p in state_directory.rglob("*") if p.is_file())
+    for word in ("identifier_ok", "partial", "proposed", "apart", "at least 99", "readable"):
+        assert word not in seen, word
+        assert word.encode() not in held, word

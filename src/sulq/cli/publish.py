@@ -1,6 +1,7 @@
 """`sulq publish`: the one command that publishes a table, after its owner has read what that means.
 
-The wizard's last button goes through `published` here too, so both ask `advice` first.
+It shows what `sulq check` says, and stops where a table is not ready. The decision is taken with
+the rows in view (docs/limits.md); nothing that happens later depends on them.
 """
 
 from __future__ import annotations
@@ -8,7 +9,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -29,28 +29,11 @@ def register(app: typer.Typer, role: str) -> None:
     app.command(rich_help_panel=role)(publish)
 
 
-@dataclass(frozen=True, slots=True)
-class Advice:
-    """What an owner reads before publishing: `lines` to show, `problems` that stop it."""
-
-    lines: tuple[str, ...] = ()
-    problems: tuple[str, ...] = ()
-
-
-def advice(table: TablePolicy) -> Advice:
-    """Look at a table that is to be published. May read rows: for the owner's eyes only."""
-    problems = tuple(f"{name} {why}" for name, why in table.unready.items())
-    return Advice((), problems)
-
-
 @contextmanager
 def published(table: TablePolicy) -> Iterator[Database]:
-    """Publish a table and open it; `Refused` if its advice has problems."""
+    """Publish a table and open it: for the wizard, whose last button has asked the adviser."""
     from sulq.cli.opening import try_out
-    from sulq.errors import Refused
 
-    if problems := advice(table).problems:
-        raise Refused(f"{table.name} cannot be published yet: {'; '.join(problems)}")
     try_out(table)
     with _now_published(table) as database:
         yield database
@@ -95,32 +78,29 @@ def publish(
         talk(f"{source.name} is published already (ledger {where}); nothing was changed")
         return
     looked = review(source)
-    told = advice(source)
-    exact = exact_outlook(source) if not told.problems else {}
+    problems = looked.advice.faults
+    exact = exact_outlook(source) if not problems else {}
+    said = {"table": source.name, "problems": problems, "advice": looked.to_json()}
     if not as_json:
         looked.show()
-        for line in told.lines:
-            print(line)
         if "text" in exact:
             print(f"exact release: {exact['text']}")
-    if told.problems or exact.get("certified") is False:
+    if problems or exact.get("certified") is False:
         if as_json:
-            show_json({"table": source.name, "published": False, "problems": told.problems})
-        for problem in told.problems:
-            talk(f"problem: {problem}")
+            show_json({**said, "published": False})
         talk(f"{source.name} was not published")
         raise typer.Exit(2)
     try_out(source)  # refused before anything is asked
     if dry_run:
         if as_json:
-            show_json({"table": source.name, "published": False, "problems": []})
+            show_json({**said, "published": False})
         talk("dry run: nothing was published; without --dry-run this would have been")
         return
     _confirm(source.name, yes)
     with _now_published(source) as database:
         head = database.statement().statement.head
     if as_json:
-        show_json({"table": source.name, "published": True, "new": True, "head": head})
+        show_json({**said, "published": True, "new": True, "head": head})
         return
     talk(f"next: `sulq grant {source.name} NAME CREDITS`, `sulq serve`, or `sulq ask`")
 
