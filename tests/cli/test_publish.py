@@ -175,7 +175,8 @@ def test_a_lost_ledger_is_not_called_unpublished(tmp_path):
 
 def test_a_policy_of_several_tables_publishes_one(unpublished):
     text = Path("sulq.toml").read_text("utf-8")
-    second = text.replace("[people]", "[others]").replace("people.ledger", "others.ledger")
+    second = text.replace("[people]", "[others]\napart = true")
+    second = second.replace("people.ledger", "others.ledger")
     Path("sulq.toml").write_text(text + second, "utf-8")
     assert unpublished("publish", "--yes").code == 2
     assert unpublished("publish", "people", "--yes").code == 0

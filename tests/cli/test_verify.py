@@ -195,9 +195,12 @@ def test_nothing_to_check_against_says_what_is_missing(away):
 
 def test_without_a_table_every_ledger_is_verified_and_a_sick_one_stops_no_other(sulq):
     text = Path("sulq.toml").read_text("utf-8")
-    town, farm = (text.replace("people]", f"{n}]").replace("people.ledger", f"{n}.ledger")
-                  for n in ("town", "farm"))  # fmt: skip
-    duckdb.sql("COPY (SELECT * FROM 'people.parquet' LIMIT 999) TO 'town.parquet'")
+    town, farm = (
+        text.replace("people]", f"{name}]\napart = true").replace("people.ledger", f"{name}.ledger")
+        for name in ("town", "farm")
+    )
+    farm = farm.replace("[0, 110]", '["?", "?"]')
+    duckdb.sql("COPY (SELECT * FROM 'people.parquet' LIMIT 1500) TO 'town.parquet'")
     town = town.replace("people.parquet", "town.parquet")
     Path("sulq.toml").write_text(text + town + farm, "utf-8")
     for name in ("people", "town"):
