@@ -386,3 +386,24 @@ def test_after_a_lost_release_no_promise_is_stated(tmp_path):
     with pytest.raises(UnsafeExactly, match="closed"):
         db.ask_exactly(ILL)
     db.close()
+
+
+@pytest.mark.parametrize("public", [True, False])
+@pytest.mark.parametrize("delta", [1e-6, 1e-2])
+def test_all_and_all_but_one_by_name_are_never_told_without_noise(public, delta):
+    """The introduction of Blum et al.: "and is not named Y". S1.15"""
+    names = [f"p{i}" for i in range(20)]
+    rich = np.random.default_rng(0).random(400) < 0.4
+    frame = pd.DataFrame({"name": ["Joe", *(names * 20)[1:]], "rich": rich})
+    schema = Schema(Category("name", [*names, "Joe"], public=public), Flag("rich"))
+    least = {"rich": 0.05} if public else {"rich": 0.05, "name": 0.001}
+    given = Assumptions(1, delta, 0, least)
+    asked = [count(where=col("rich")), count(where=col("rich") & (col("name") != "Joe"))]
+    with Database.open(frame, schema, PROMISE, ":memory:", exactly=given) as db:
+        if public and delta == 1e-2:
+            told = db.ask_exactly(asked)
+            assert {one.guarantee for one in told} == {"a little noise, under assumptions"}
+            assert all(one.standard_error > 1 for one in told)
+        else:
+            with pytest.raises(UnsafeExactly):
+                db.ask_exactly(asked)
