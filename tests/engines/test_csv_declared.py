@@ -156,6 +156,7 @@ SECRET = "hidden-4711"
         (f'x,y\n1,"a\nb"\n{SECRET}\n', 4, "has 1 field"),  # lines as an editor counts them
         (f"y,x\n1,{SECRET}".encode() + b"\xff\xfe\n", 2, "is not UTF-8"),
         (f"x,y\n1,{SECRET}".encode() + b"\x00\n", 2, "NUL byte"),
+        (b"\xef\xbb\xbfx,y\n1,2\n\n\n" + SECRET.encode(), 5, "has 1 field"),  # a byte order mark
         (f"x,y\r\n1,a\r\n2,{SECRET}\n3,b\r\n", 3, "line break"),
     ],
 )

@@ -277,9 +277,12 @@ class CsvFile:
         )
 
     def _line_at(self, place: Path, offset: int) -> int:
-        """The number of the line that holds the byte at `offset`."""
-        line = 1
+        """The number of the line that holds the byte at `offset`, a byte order mark not counted."""
+        line, first = 1, True
         for block in self._blocks(place):
+            if first and block.startswith(codecs.BOM_UTF8):
+                offset += len(codecs.BOM_UTF8)
+            first = False
             line += block.count(b"\n", 0, max(offset, 0))
             offset -= len(block)
             if offset <= 0:
