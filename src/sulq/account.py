@@ -98,6 +98,8 @@ class Account:
             lines.append(f"{decimal_text(one.loss.credits_fraction)} credits outside: {one}")
         if self.statement.closed is not None:
             lines.append(f"closed for good, {self.statement.closed}")
+        if self.statement.withdrawn is not None:
+            lines.append(f"withdrawn before anything was asked, {self.statement.withdrawn}")
         if self.statement.amended:
             times = len(self.statement.amended)
             often = "once" if times == 1 else f"{times} times"

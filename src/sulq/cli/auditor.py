@@ -175,6 +175,8 @@ def _summary(
         lines.insert(5, ("strata", f"{len(statement.accounts)}; spent is that of the worst"))
     if statement.closed is not None:
         lines.insert(1, ("closed for good", str(statement.closed)))
+    if statement.withdrawn is not None:
+        lines.insert(1, ("withdrawn unused", str(statement.withdrawn)))
     for before in statement.grown:
         lines.append((f"until event {before.seq}", f"version {before.version[:8]} of the data"))
     lines += [("versions", said) for said in version_lines(statement)]
@@ -332,6 +334,7 @@ def _statement_json(statement: Statement, promise: Promise, means: Meaning) -> d
         "left": statement.left,
         "exceeded": statement.exceeded.credits_fraction,
         "closed": _ended_json(statement.closed),
+        "withdrawn": _ended_json(statement.withdrawn),
         "amended": [
             {"event": line.seq, "at": line.at, "reason": line.reason, "facts_before": line.facts}
             for line in statement.amended

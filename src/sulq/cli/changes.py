@@ -27,6 +27,9 @@ from sulq.cli.screen import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from sulq.database.amendments import Change
     from sulq.ledger.statement import Statement
     from sulq.policy import TablePolicy
 
@@ -36,6 +39,7 @@ Yes = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
 
 def register(app: typer.Typer, role: str) -> None:
     app.command(rich_help_panel=role)(amend)
+    app.command(rich_help_panel=role)(withdraw)
     app.command(rich_help_panel=role)(close)
 
 
@@ -49,11 +53,12 @@ def amend(
 ) -> None:
     """Compare the policy with the ledger, and record what is new.
 
-    A larger promise, new columns, tighter bounds. What is spent stays spent.
+    A larger promise, new columns, tighter bounds. What is spent stays spent. Before anything was
+    asked, anything may change: then all shares and tokens end.
     """
     from sulq.accounting.calibration import calibrate
     from sulq.cli.opening import database_of, named
-    from sulq.database.amendments import changes, scale
+    from sulq.database.amendments import changes, differences, scale
     from sulq.errors import Refused
     from sulq.ledger.changing import LOST
     from sulq.ledger.growing import attach
@@ -70,7 +75,18 @@ def amend(
     before = published(source)
     schema = Schema.from_json(json.loads(before.facts["schema"]))
     promise = Promise.from_json(json.loads(before.facts["promise"]))
-    found = changes(schema, source.schema(), promise, source.promise)  # may refuse
+    declared = (schema, source.schema(), promise, source.promise)
+    other = _other_changes(source, before)
+    try:
+        found = changes(*declared)
+        free = bool(other) and before.unused
+    except Refused:
+        if not before.unused:
+            raise
+        free = True
+    if free:
+        _repair(source, before, (*differences(*declared), *other), reason, yes, as_json)
+        return
     if not found:
         if as_json:
             show_json({"table": source.name, "changes": []})
@@ -116,6 +132,111 @@ def amend(
         show_json({**report, "amended": True, "left": left})
 
 
+def _other_changes(source: TablePolicy, before: Statement) -> list[Change]:
+    """Where the policy differs beside schema and promise; only an unused table takes that."""
+    from sulq.database.amendments import Change
+    from sulq.database.populations import population_of
+
+    was, now = population_of(before.facts), source.population
+    found = []
+    if was != now:
+        found.append(Change("population", was.name if was else "none", now.name if now else "none"))
+    exact = ("assumptions" in before.facts, source.exact is not None)
+    for what, (old, new) in (
+        ("individual", (before.individual, source.individual)),
+        ("exact release", exact),
+    ):
+        if old != new:
+            found.append(Change(what, "on" if old else "off", "on" if new else "off"))
+    return found
+
+
+def _repair(
+    source: TablePolicy,
+    before: Statement,
+    found: Sequence[Change],
+    reason: str,
+    yes: bool,
+    as_json: bool,
+) -> None:
+    """`amend` of a table that was never used: anything may change, all shares and tokens end."""
+    from dataclasses import asdict
+
+    from sulq.cli.opening import repair
+    from sulq.cli.publish import advice
+    from sulq.database.amending import check_told, declared_in
+    from sulq.errors import Refused
+    from sulq.server.grants import end_tokens, were_given
+
+    if problems := advice(source).problems:
+        raise Refused(f"{source.name} is not ready: {'; '.join(problems)}")
+    schema, promise = declared_in(before.facts)
+    if promise.neighbours == "replace" and were_given(before.ledger, before.table):
+        check_told(schema.unit, source.schema(), source.promise)
+    report = {"table": source.name, "changes": [asdict(one) for one in found], "unused": True}
+    if not as_json:
+        drawn = table(("what", "was", "now"), [(one.what, one.was, one.now) for one in found])
+        drawn.columns[1].justify = drawn.columns[2].justify = "left"
+        show(drawn)
+    if as_json and not yes:
+        show_json({**report, "amended": False})
+        talk("look, then add --yes; nothing was changed")
+        raise typer.Exit(2)
+    confirm(f"Nothing was asked of {source.name} yet. All its shares and tokens end.", yes)
+    ended = end_tokens(before.ledger, before.table)  # before: a crash between leaves none good
+    repair(source, reason)
+    talk(f"amended {source.name}; {_many(ended)} ended: `sulq grant` gives shares and tokens anew")
+    if as_json:
+        show_json({**report, "amended": True, "tokens_ended": ended})
+
+
+@guarded
+def withdraw(
+    name: TableName = None,
+    reason: Reason = "",
+    yes: Yes = False,
+    policy: Policy = POLICY,
+    as_json: Json = False,
+) -> None:
+    """Take a table back before anything was asked of it. Its file may be published anew.
+
+    Refused once a question was charged or answered, publicly too, or credits were reserved.
+    """
+    from sulq.cli.opening import named
+    from sulq.database.amending import declared_in, told_to
+    from sulq.errors import Refused
+    from sulq.ledger.growing import attach
+    from sulq.server.grants import end_tokens, were_given
+    from sulq.server.presence import serving
+
+    source = named(policy, name)
+    if (server := serving(source.ledger_path)) is not None:
+        raise Refused(
+            f"the server at {server.url} serves from the ledger of {source.name}: stop it, withdraw"
+            " the table, and start it again"
+        )
+    before = published(source, withdrawn=True)
+    if before.withdrawn is None:
+        confirm(f"{source.name} is taken back; all its shares and tokens end.", yes)
+    schema, promise = declared_in(before.facts)
+    told = told_to(before)
+    if promise.neighbours == "replace" and were_given(before.ledger, before.table):
+        told = schema.unit
+    with closing(attach(source.ledger_path, source.name)) as ledger:
+        ended = ledger.withdraw(reason, told)
+    tokens = end_tokens(before.ledger, before.table)
+    if as_json:
+        said = {"withdrawn": ended.at, "reason": ended.reason, "tokens_ended": tokens}
+        show_json({"table": source.name, **said})
+        return
+    show(facts([("table", source.name), ("withdrawn", str(ended))]))
+    talk(f"{_many(tokens)} ended; the file is free: change the policy, then `sulq publish` it anew")
+
+
+def _many(tokens: int) -> str:
+    return "1 token" if tokens == 1 else f"{tokens} tokens"
+
+
 @guarded
 def close(
     name: TableName = None,
@@ -153,9 +274,10 @@ def close(
     show(facts([("table", source.name), ("closed for good", str(closed))]))
 
 
-def published(source: TablePolicy) -> Statement:
-    """What the ledger has of the table; `Refused` if it has nothing."""
+def published(source: TablePolicy, *, withdrawn: bool = False) -> Statement:
+    """What the ledger has of the table; `Refused` if it has nothing, or it was withdrawn."""
     from sulq.errors import Refused
+    from sulq.ledger.changes import gone
     from sulq.ledger.inspection import inspect, is_there
     from sulq.ledger.places import place_name
 
@@ -164,6 +286,8 @@ def published(source: TablePolicy) -> Statement:
     found = inspect(source.ledger_path).statements.get(source.name)
     if found is None:
         raise Refused(f"the ledger {place_name(source.ledger_path)} has no table {source.name!r}")
+    if found.withdrawn is not None and not withdrawn:
+        raise gone(found.withdrawn)
     return found
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from sulq.cli.questions import FORMS, SYNONYMS, spelled
 from sulq.cli.screen import talk
 from sulq.database import Database
+from sulq.database.opening import Options, open_table
 from sulq.errors import InvalidQuery, Refused, UnsafeExactly
 from sulq.exact import Assumptions
 from sulq.ledger.book import MEMORY
@@ -107,17 +108,13 @@ def database_of(
     publish: bool = False,
 ) -> Database:
     """The table on that ledger, by the policy unless told otherwise; nothing is granted."""
-    facts = table.exact
-    exactly = None
-    if facts is not None:
-        exactly = Assumptions(facts.epsilon, facts.delta, facts.known_rows, facts.least)
     return Database.open(
         table.rows,
         schema or table.schema(),
         promise or table.promise,
         ledger,
         name=table.name,
-        exactly=exactly,
+        exactly=_assumptions(table),
         population=table.population,
         individual=table.individual,
         grown_from=grown_from,
@@ -125,6 +122,34 @@ def database_of(
         publish=publish,
         receipts=None if ledger == ":memory:" else table.receipts_path,
     )
+
+
+def repair(table: TablePolicy, reason: str) -> None:
+    """Let a table that was never used go by the policy as it is; `Refused` if it was used."""
+    found = open_table(
+        table.rows,
+        table.schema(),
+        table.promise,
+        table.ledger_path,
+        table.name,
+        Options(
+            _assumptions(table),
+            table.individual,
+            table.population,
+            version_budget=table.version_budget,
+            receipts=table.receipts_path,
+            repaired=reason,
+        ),
+    )
+    found.ledger.close()
+    found.engine.close()
+
+
+def _assumptions(table: TablePolicy) -> Assumptions | None:
+    facts = table.exact
+    if facts is None:
+        return None
+    return Assumptions(facts.epsilon, facts.delta, facts.known_rows, facts.least)
 
 
 def exact_outlook(table: TablePolicy) -> dict[str, object]:

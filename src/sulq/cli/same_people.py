@@ -194,7 +194,7 @@ def _sizes(source: TablePolicy) -> tuple[int, int | None]:
         rows = engine.size()
     finally:
         engine.close()
-    return rows, noted_rows(found.ledger, found.table, found.version if found.grown else None)
+    return rows, noted_rows(found.ledger, found.table, found.data_version)
 
 
 def versions_json(statement: Statement) -> list[dict[str, Any]]:

@@ -29,9 +29,10 @@ def standing(table: TablePolicy) -> Standing:
     """Compare a policy with the ledger, if the table is published; changes nothing."""
     path = table.ledger_path
     found = inspect(path).statements.get(table.name) if is_there(path) else None
-    if found is None:
+    if found is None or found.withdrawn is not None:
         table.check_grants()
-        return Standing()
+        gone = () if found is None else (f"withdrawn unused ({found.withdrawn})",)
+        return Standing(gone)
     notes = []
     if found.closed is not None:
         notes.append(f"closed for good ({found.closed}): nothing new is answered")
@@ -52,6 +53,11 @@ def _differs(table: TablePolicy, found: Statement) -> str:
     try:
         differ = changes(schema, table.schema(), promise, table.promise)
     except Refused as why:
+        if found.unused:
+            return (
+                "the policy is not what the ledger has: nothing was asked yet, so `sulq amend`"
+                " records any change, or write it as it was"
+            )
         refused = f"the policy is not what the ledger has, and {why}; write it as it was"
     if refused or not differ:
         return refused

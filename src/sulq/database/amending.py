@@ -1,24 +1,33 @@
-"""The owner's changes to a published table: revoke, amend, close for good.
+"""The owner's changes to a published table: revoke, amend, close for good; withdraw an unused one.
 
 Each is one event of the ledger: docs/guides/changing-a-table.md.
 """
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sulq.accounting.calibration import calibrate
 from sulq.accounting.losses import Loss
 from sulq.accounting.pricing import check_askable, grid_bits
-from sulq.database.amendments import changes, keeps, scale
+from sulq.database.amendments import changes, differences, keeps, scale
 from sulq.database.facts import most_rows, readable_again, table_facts
+from sulq.database.populations import member_of, population_of
 from sulq.database.reading import refuse_individual
 from sulq.engines.engine import check_source, open_engine
 from sulq.errors import InvalidQuery, Refused
 from sulq.exact.release import check_assumptions
 from sulq.ledger.changes import Amendment
+from sulq.ledger.growing import attach, reads
+from sulq.ledger.header import TableHeader
+from sulq.ledger.statement import INDIVIDUAL, Statement
 from sulq.schema.columns import Schema
 from sulq.schema.promise import Promise
+from sulq.schema.strata import accounts
 
 if TYPE_CHECKING:
     from sulq.database.database import Database
@@ -50,14 +59,22 @@ def amend(
 ) -> Database:
     """The same table with a larger promise, new columns or tighter bounds; this one is closed.
 
-    What is spent stays spent. `source` is needed where the table was opened from a frame.
+    What is spent stays spent. `source` is needed where the table was opened from a frame. Before
+    anything was asked schema and promise may change in any way; then every share ends.
     """
-    refuse_individual(database, "an amendment")
     new_schema, new_promise = schema or database.schema, promise or database.promise
     if not isinstance(new_schema, Schema) or not isinstance(new_promise, Promise):
         raise InvalidQuery("amend takes a Schema and a Promise, or one of them")
     new_promise = new_promise.after(database.promise)
-    found = changes(database.schema, new_schema, database.promise, new_promise)  # may refuse
+    declared = (database.schema, new_schema, database.promise, new_promise)
+    free = False
+    try:
+        refuse_individual(database, "an amendment")
+        found = changes(*declared)
+    except Refused:
+        if not database.ledger.unused:
+            raise
+        free, found = True, differences(*declared)
     if not found:
         raise Refused("nothing to amend: schema and promise are what the ledger has")
     exactly = database._exactly.assumptions
@@ -76,17 +93,23 @@ def amend(
         gridded = new_schema.on_grid(
             grid_bits(most_rows(new_schema, new_promise, engine), calibration)
         )
-        credits, delta = scale(database.calibration, calibration)
-        ledger = database.ledger.amend(
-            Amendment(
-                {**database.ledger.header.facts, **table_facts(gridded, new_promise)},
-                Loss.cap(calibration.credits, calibration.slack_cap),
-                credits,
-                delta,
-                keeps(database.schema, gridded, database.calibration, calibration),
-                reason,
-            )
-        )
+        header, cap = database.ledger.header, Loss.cap(calibration.credits, calibration.slack_cap)
+        facts = {**header.facts, **table_facts(gridded, new_promise)}
+        if free:
+            check_told(told_to(database.ledger.statement()), new_schema, new_promise)
+            if INDIVIDUAL in header.facts:
+                raise Refused(
+                    "a table with individual accounting is repaired by `sulq amend`, or withdrawn"
+                    " and published anew"
+                )
+            people, exact = population_of(header.facts), exactly is not None
+            member, _ = member_of(people, calibration, gridded, individual=False, exactly=exact)
+            named = {"facts": facts, "accounts": tuple(accounts(gridded)), "cap": cap}
+            ledger = database.ledger.repair(replace(header, **named, member=member), reason)
+        else:
+            credits, delta = scale(database.calibration, calibration)
+            kept = keeps(database.schema, gridded, database.calibration, calibration)
+            ledger = database.ledger.amend(Amendment(facts, cap, credits, delta, kept, reason))
     except BaseException:
         engine.close()
         raise
@@ -94,3 +117,59 @@ def amend(
     found_again._source = readable_again(rows)
     database.close()
     return found_again
+
+
+def withdraw(database: Database, reason: str = "") -> None:
+    """Take the table back before anything was asked: its rows may be published anew.
+
+    `Refused` once a question was charged, reserved or answered, publicly too. This object is
+    closed.
+    """
+    told = told_to(database.ledger.statement())
+    database.ledger.withdraw(reason, told)
+    database.close()
+
+
+def repair_at(
+    ledger: str | Path, wanted: TableHeader, fingerprint: str | None, reason: str
+) -> None:
+    """Give a table that was never used another header, unless it has this one."""
+    journal = attach(ledger, wanted.name)
+    try:
+        if not reads(journal, fingerprint):
+            raise Refused(
+                "the rows have changed since the table was published: `sulq grow` takes new rows,"
+                " or `sulq withdraw` the table and publish it anew"
+            )
+        header = journal.header
+        if header.differences(wanted) or header.budget != wanted.budget:
+            schema, promise = declared_in(wanted.facts)
+            check_told(told_to(journal.statement()), schema, promise)
+            journal.repair(replace(wanted, version=header.version), reason).close()
+    finally:
+        journal.close()
+
+
+def declared_in(facts: Mapping[str, str]) -> tuple[Schema, Promise]:
+    """Schema and promise as a ledger's facts have them."""
+    schema, promise = (json.loads(facts[name]) for name in ("schema", "promise"))
+    return Schema.from_json(schema), Promise.from_json(promise)
+
+
+def told_to(statement: Statement) -> str | None:
+    """What others than the owner may have read of an unused table, free: how many units it has.
+
+    Under replace that number is public; the unit is what was counted.
+    """
+    schema, promise = declared_in(statement.facts)
+    return schema.unit if promise.neighbours == "replace" and statement.shown else None
+
+
+def check_told(told: str | None, schema: Schema, promise: Promise) -> None:
+    """`Refused` if a number that somebody may have read would be private: nothing takes it back."""
+    if told is not None and (promise.neighbours, schema.unit) != ("replace", told):
+        what = "rows" if told == "row" else f"different values of {told!r}"
+        raise Refused(
+            f"the number of {what} was public, and shares or tokens were given out, so somebody may"
+            f" have read it; keep neighbours = 'replace' and the unit {told!r}"
+        )

@@ -33,6 +33,36 @@ def changes(old: Schema, new: Schema, promised: Promise, promise: Promise) -> tu
     return (*promise_changes(promised, promise), *schema_changes(old, new))
 
 
+def differences(
+    old: Schema, new: Schema, promised: Promise, promise: Promise
+) -> tuple[Change, ...]:
+    """Everything that differs, whatever may be changed: for a table that was never used."""
+    found = [
+        *([] if promised == promise else [Change("promise", str(promised), str(promise))]),
+        *(
+            Change(name, str(getattr(old, name)), str(getattr(new, name)))
+            for name in ("unit", "max_rows", "at_most")
+            if getattr(old, name) != getattr(new, name)
+        ),
+    ]
+    names = [column.name for column in old.columns]
+    for name in [*names, *(column.name for column in new.columns if column.name not in old)]:
+        was, now = (_said(schema[name]) if name in schema else "hidden" for schema in (old, new))
+        if was != now:
+            found.append(Change(f"column {name}", was, now))
+    if accounts(old) != accounts(new):
+        found.append(Change("strata", ", ".join(old.strata), ", ".join(new.strata)))
+    if not found and old.columns != new.columns:
+        found.append(Change("columns", _listed(names), _listed([c.name for c in new.columns])))
+    return tuple(found)
+
+
+def _said(column: Column) -> str:
+    public = "public, " if column.public else ""
+    step = f", step {column.step}" if isinstance(column, Number) and column.step else ""
+    return f"{public}{_domain(column)}{step}"
+
+
 def promise_changes(old: Promise, new: Promise) -> list[Change]:
     """A promise grows or stays: people were told the old one."""
     if old == new:

@@ -20,7 +20,7 @@ from sulq.accounting.pricing import (
     unit_cost,
 )
 from sulq.database.alerts import Alert, arm, kept_alert, kept_alerts
-from sulq.database.amending import amend, close_for_good, revoke
+from sulq.database.amending import amend, close_for_good, revoke, withdraw
 from sulq.database.analyst import Analyst
 from sulq.database.choosing import choose
 from sulq.database.deriving import Asker, charged, derived_answer, paid_by, recalled, topped_up
@@ -359,7 +359,7 @@ class Database:
         amount = positive(credits, "credits")
         self.ledger.grant(analyst, Loss.cap(amount, share_of_slack(self, analyst, amount)))
 
-    revoke, amend, close_for_good = revoke, amend, close_for_good
+    revoke, amend, close_for_good, withdraw = revoke, amend, close_for_good, withdraw
     charge_outside, grow = charge_outside, grow_table
 
     def as_analyst(self, name: str) -> Analyst:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from sulq.accounting.calibration import calibrate
 from sulq.accounting.losses import Loss
 from sulq.accounting.pricing import check_askable, grid_bits
+from sulq.database.amending import declared_in
 from sulq.database.amendments import changes, scale
 from sulq.database.facts import most_rows, readable_again, table_facts
 from sulq.database.reading import refuse_individual
@@ -131,14 +130,9 @@ def amendment(header: TableHeader, facts: dict[str, str], reason: str) -> Amendm
             f"table {header.name!r} has other {', '.join(found)}: beside its rows a table that"
             " grows may get new columns, tighter bounds and a larger promise, nothing else"
         )
-    (old, before), (new, after) = _declared(header.facts), _declared(facts)
+    (old, before), (new, after) = declared_in(header.facts), declared_in(facts)
     if not changes(old, new, before, after):
         return None
     terms = calibrate(after)
     cap = Loss.cap(terms.credits, terms.slack_cap)
     return Amendment(facts, cap, *scale(calibrate(before), terms), keeps=False, reason=reason)
-
-
-def _declared(facts: Mapping[str, str]) -> tuple[Schema, Promise]:
-    schema, promise = (json.loads(facts[name]) for name in ("schema", "promise"))
-    return Schema.from_json(schema), Promise.from_json(promise)

@@ -10,6 +10,7 @@ from typing import Any
 from sulq.accounting.calibration import Calibration, calibrate
 from sulq.accounting.losses import Loss
 from sulq.accounting.pricing import check_askable, grid_bits
+from sulq.database.amending import check_told, repair_at
 from sulq.database.facts import facts_text, most_rows, name_of, table_facts
 from sulq.database.growing import budget_of, grow_at, note_size
 from sulq.database.populations import member_of
@@ -19,7 +20,9 @@ from sulq.errors import InvalidQuery
 from sulq.exact.domain import Assumptions
 from sulq.exact.release import check_assumptions
 from sulq.exact.terms import assumptions_json
+from sulq.ledger.header import TableHeader
 from sulq.ledger.journal import Journal
+from sulq.ledger.register import told_of
 from sulq.schema.columns import Schema
 from sulq.schema.population import Population
 from sulq.schema.promise import Numeric, Promise
@@ -37,6 +40,7 @@ class Options:
     version_budget: Numeric | None = None  # credits that this version of the data may spend
     publish: bool = False  # if the ledger does not have the table
     receipts: str | Path | None = None  # the ledger's receipts journal
+    repaired: str | None = None  # the reason: an unused table goes by these facts from now on
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +86,13 @@ def open_table(
         gridded = schema.on_grid(grid_bits(most_rows(schema, promise, engine), terms))
         said = table_facts(gridded, promise) | more | facts | shared
         called = name or name_of(source)
+        cap = Loss.cap(terms.credits, terms.slack_cap)
+        if options.publish or options.repaired is not None:
+            check_told(told_of(engine.fingerprint()), gridded, promise)
+        if options.repaired is not None:
+            parts = (said, tuple(accounts(gridded)), cap, member, budget)
+            wanted = TableHeader(called, "", *parts)
+            repair_at(ledger, wanted, engine.fingerprint(), options.repaired)
         if options.grown_from:
             reason = options.grown_from if isinstance(options.grown_from, str) else ""
             grow_at(ledger, called, said, engine.fingerprint(), reason, budget)
@@ -90,7 +101,7 @@ def open_table(
             name=called,
             facts=said,
             accounts=accounts(gridded),
-            cap=Loss.cap(terms.credits, terms.slack_cap),
+            cap=cap,
             fingerprint=engine.fingerprint(),
             member=member,
             budget=budget,

@@ -16,7 +16,7 @@ from sulq.ledger import answers, events
 from sulq.ledger.book import Book
 from sulq.ledger.budgets import OWNER, Budgets, ended
 from sulq.ledger.catalogue import Catalogue, Keyed, Record
-from sulq.ledger.changes import no_more, unfinished
+from sulq.ledger.changes import gone, no_more, unfinished
 from sulq.ledger.charges import by_name, from_json, loss_from_json
 from sulq.ledger.entries import Ask, Entry
 from sulq.ledger.receipts import Proof
@@ -57,9 +57,21 @@ class Desk:
         return self.table.catalogue
 
     def check_open(self) -> None:
-        """`Refused` if the table was closed for good."""
+        """`Refused` if the table was closed for good, or withdrawn."""
         if self.table.closed is not None:
             raise no_more(self.table.closed)
+        if self.table.withdrawn is not None:
+            raise gone(self.table.withdrawn)
+
+    def check_unused(self) -> None:
+        """`Refused` if somebody can have been told anything of the rows."""
+        self.check_open()
+        if not self.table.unused:
+            raise Refused(
+                f"table {self.name!r} was used: a question was charged, answered or reserved, or a"
+                " release or a loss of events was booked; from then on `sulq amend` takes new"
+                " columns, tighter bounds and a larger promise, and `sulq close` ends the table"
+            )
 
     def check_asker(self, analyst: str) -> None:
         """`Refused` for somebody who may not ask any more; free."""

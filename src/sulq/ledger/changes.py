@@ -198,6 +198,14 @@ def no_more(ended: Ended) -> Refused:
     )
 
 
+def gone(withdrawn: Ended) -> Refused:
+    """Of a withdrawn table."""
+    return Refused(
+        f"this table was withdrawn by its owner before anything was asked ({withdrawn}); it answers"
+        " nothing, unless it is published anew"
+    )
+
+
 def stale() -> Refused:
     return Refused(
         "this table was amended since it was opened here; open it again with the amended schema"

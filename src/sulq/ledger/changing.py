@@ -1,7 +1,7 @@
 """The owner's changes, decided on the writer's thread: revoke, amend, book what was released
-elsewhere, close for good.
+elsewhere, close for good; of a table that was never used, repair and withdraw.
 
-Each is one event. Proof that none undoes spending: docs/proofs/ledger.md, sections 10 to 14.
+Each is one event. Proof that none undoes spending: docs/proofs/ledger.md, sections 10 to 14, 17.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ from sulq.ledger.admission import CLOSED, Desk
 from sulq.ledger.budgets import OWNER
 from sulq.ledger.changes import Amendment, Ended, Outside
 from sulq.ledger.entries import Grant
+from sulq.ledger.header import TableHeader
+from sulq.ledger.publishing import check_population
 from sulq.ledger.reservations import NOTHING
 from sulq.ledger.statement import INDIVIDUAL
 
@@ -67,6 +69,7 @@ def revoke(desk: Desk, analyst: str, reason: str) -> Grant:
 def close(desk: Desk, reason: str) -> Ended:
     """For good. A second time changes nothing: the first reason stands."""
     if desk.table.closed is None:
+        desk.check_open()
         desk.book.add(events.closed(desk.name, reason))
     assert desk.table.closed is not None  # noqa: S101
     return desk.table.closed
@@ -93,6 +96,26 @@ def amend(desk: Desk, wanted: Amendment) -> int:
     table.budgets.admit_amend(wanted.cap, wanted.credits, wanted.delta)
     desk.book.add(wanted.to_body(desk.name))
     return table.generation
+
+
+def repair(desk: Desk, wanted: TableHeader, reason: str) -> int:
+    """Another header for a table that was never used; the table's new generation."""
+    desk.check_unused()
+    if wanted.name != desk.name or wanted.version != desk.table.header.version:
+        raise ValueError("a repair is of the same table with the same rows")
+    check_population(desk.book, wanted, besides=desk.name)
+    desk.book.add(wanted.to_body() | {"kind": "repair", "reason": reason})
+    return desk.table.generation
+
+
+def withdraw(desk: Desk, reason: str) -> Ended:
+    """Take back a table that was never used. A second time changes nothing."""
+    if (done := desk.table.withdrawn) is not None:
+        return done
+    desk.check_unused()
+    desk.book.add(events.withdrawn(desk.name, reason))
+    assert desk.table.withdrawn is not None  # noqa: S101
+    return desk.table.withdrawn
 
 
 def outside(desk: Desk, price: Price, joint: Price | None = None) -> Outside:

@@ -1,7 +1,8 @@
 """The events of a chain, as JSON objects. Integers are decimal text; `table` names the table.
 
-Besides these: `table` (header.py) publishes one, `amend` (changes.py) changes what is promised, and
-`outside` (changes.py) books what was released elsewhere.
+Besides these: `table` (header.py) publishes one, `repair` gives an unused table another header,
+`amend` (changes.py) changes what is promised, and `outside` (changes.py) books what was released
+elsewhere.
 """
 
 from __future__ import annotations
@@ -102,6 +103,11 @@ def revoked(table: str, analyst: str, reason: str) -> Body:
 def closed(table: str, reason: str) -> Body:
     """The last event of a table."""
     return {"kind": "close", "table": table, "reason": reason}
+
+
+def withdrawn(table: str, reason: str) -> Body:
+    """The last event of a table that was never used; its name and data are free again."""
+    return {"kind": "withdraw", "table": table, "reason": reason}
 
 
 def recovered(

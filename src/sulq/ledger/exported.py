@@ -19,7 +19,10 @@ from sulq.ledger.receipts import Receipt, check_signature, read_receipt
 from sulq.ledger.store import Row
 
 FORMAT = "sulq chain 1"
-OPEN = {"ledger", "table", "declare", "return", "amend", "version", "outside", "close", "recover"}
+OPEN = {
+    *("ledger", "table", "declare", "return", "amend", "version", "outside", "close", "recover"),
+    *("repair", "withdraw"),
+}
 """Events that name no question that was asked; a recovery names the keys that signed since."""
 
 GENUINE = "genuine"

@@ -12,6 +12,7 @@ from sulq.ledger import answers
 from sulq.ledger.anchor import Mark, is_sealed
 from sulq.ledger.catalogue import spacious
 from sulq.ledger.chain import START, canonical, link
+from sulq.ledger.changes import Ended
 from sulq.ledger.header import TableHeader
 from sulq.ledger.population import Pool
 from sulq.ledger.store import FORMAT, Row
@@ -108,21 +109,41 @@ class History:
             self.ledger = body["ledger"]
             self.publics.append(body["public_key"])
         elif kind == "table":
-            if body["table"] in self.tables:
+            known = self.tables.get(body["table"])
+            if known is not None and (known.withdrawn is None or known.recovered):
                 raise ValueError("published twice")
             header = TableHeader.from_body(body)
-            pool = self._pool(header)
-            self.tables[header.name] = Table(header, pool=pool, stamp=body.get("stamp"))
+            earlier = 0 if known is None else known.generation + 1
+            self.tables[header.name] = Table(
+                header, pool=self._pool(header), stamp=body.get("stamp"), earlier=earlier
+            )
+        elif kind in ("repair", "withdraw"):
+            self._undo(seq, body)
         elif kind == "recover":
             self._recover(seq, body)
         else:
             self.tables[body["table"]].apply(seq, body)
 
+    def _undo(self, seq: int, body: Mapping[str, Any]) -> None:
+        """Repair or withdraw a table that was never used: ledger.md, section 17."""
+        table = self.tables[body["table"]]
+        if not table.unused:
+            raise ValueError("repaired or withdrawn after it was used")
+        if table.pool is not None:
+            table.pool.tables.remove(table.header.name)  # nothing was charged to it by this table
+        if body["kind"] == "withdraw":
+            table.withdrawn = Ended.from_body(body)
+            return
+        header = TableHeader.from_body({**body, "version": table.header.version})
+        table.repair(seq, body, header, self._pool(header))
+
     def _pool(self, header: TableHeader) -> Pool | None:
         """The account of a table's population; the first table that names one makes it."""
         if (member := header.member) is None:
             return None
-        pool = self.populations.setdefault(member.name, Pool.of(member))
+        pool = self.populations.get(member.name)
+        if pool is None or pool.vacant:
+            pool = self.populations[member.name] = Pool.of(member)
         if not pool.agrees(member):
             raise ValueError("a population with two promises")
         pool.tables.append(header.name)

@@ -105,8 +105,11 @@ def is_published(path: str | Path, table: str) -> bool:
 
 
 def _has(rows: Iterable[Row], table: str) -> bool:
-    bodies = (json.loads(row.body) for row in rows if '"kind":"table"' in row.body)
-    return any(body["kind"] == "table" and body["table"] == table for body in bodies)
+    kinds = ('"kind":"table"', '"kind":"withdraw"')
+    bodies = (json.loads(row.body) for row in rows if any(kind in row.body for kind in kinds))
+    found = [body["kind"] for body in bodies if body.get("table") == table]
+    said = [kind for kind in found if kind in ("table", "withdraw")]
+    return bool(said) and said[-1] == "table"
 
 
 def _inspect_copy(path: str | Path) -> Inspection:

@@ -19,7 +19,16 @@ from sulq.ledger import answers, changing, events, steps
 from sulq.ledger.admission import Desk
 from sulq.ledger.book import MEMORY, Book, is_known, open_book
 from sulq.ledger.budgets import ended
-from sulq.ledger.changes import Amendment, Ended, Outside, check_reason, outgrown, stale, unfinished
+from sulq.ledger.changes import (
+    Amendment,
+    Ended,
+    Outside,
+    check_reason,
+    gone,
+    outgrown,
+    stale,
+    unfinished,
+)
 from sulq.ledger.charges import group
 from sulq.ledger.entries import Ask, Entry, Grant, Priced
 from sulq.ledger.header import TableHeader
@@ -27,7 +36,13 @@ from sulq.ledger.inspection import is_there
 from sulq.ledger.limits import TEXT, check_loss, check_text, check_texts
 from sulq.ledger.places import is_shared, place_name, what_lies_at
 from sulq.ledger.population import Member
-from sulq.ledger.publishing import not_published, note_if_closed, note_population, published
+from sulq.ledger.publishing import (
+    free_data,
+    not_published,
+    note_if_closed,
+    note_population,
+    published,
+)
 from sulq.ledger.receipts import Proof, Receipt, receipt_body, sign_receipt
 from sulq.ledger.register import check_data, register_data
 from sulq.ledger.reservations import NOTHING
@@ -118,6 +133,8 @@ class Journal:
         """`Refused` if the table goes by other facts or rows than whoever uses this."""
         table = self._table
         if table.generation != self._generation:
+            if table.withdrawn is not None:
+                raise gone(table.withdrawn)
             grown = table.grown and table.grown[-1].seq > max(
                 (a.seq for a in table.amended), default=0
             )
@@ -272,6 +289,36 @@ class Journal:
             raise closed()
         return Journal(book, self._name, None, generation)
 
+    def repair(self, wanted: TableHeader, reason: str = "") -> Journal:
+        """Other facts, accounts, cap and population for a table that was never used; every share
+        ends. The journal that comes back goes by them, this one ends."""
+        check_reason(reason)
+        book = self._book
+        generation = self._submit(lambda: changing.repair(self._desk, wanted, reason))
+        if book.file is not None:
+            note_population(book, wanted)
+        steps.on_step("repaired")
+        if not book.enter():
+            raise closed()
+        return Journal(book, self._name, None, generation)
+
+    def withdraw(self, reason: str = "", told: str | None = None) -> Ended:
+        """Take back a table that was never used: its data may be published anew, elsewhere too.
+
+        Again after a crash it finishes what was begun. `told`: what stays public of the data.
+        """
+        check_reason(reason)
+        book = self._held
+        ended = book.submit(lambda: self._withdraw(reason))
+        steps.on_step("withdrawn")
+        book.submit(lambda: free_data(book, self._name, told))  # never before the event is durable
+        return ended
+
+    def _withdraw(self, reason: str) -> Ended:
+        if self._table.withdrawn is None:
+            self._check_present()
+        return changing.withdraw(self._desk, reason)
+
     def reserve(self, analyst: str, amount: Loss) -> Journal:
         """Set credits aside; the journal that comes back spends from them and is closed by whoever
         is done: what is left then goes back. Of delta there may be less than wanted."""
@@ -305,6 +352,11 @@ class Journal:
         was opened, or the name is revoked. Holds for what is watched after a reservation too."""
         self._check_present()
         self._shared.read(lambda: self._desk.check_asker(analyst))
+
+    @property
+    def unused(self) -> bool:
+        """True if nobody can have been told anything of the rows: ledger.md, section 17."""
+        return self._book.read(lambda: self._table.unused)
 
     def stands(self, seq: int) -> bool:
         """True if this entry's answer is what its question gets today."""

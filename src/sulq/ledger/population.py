@@ -94,6 +94,11 @@ class Pool:
         """What releases made elsewhere took out of the promise."""
         return taken_by(self.outside)
 
+    @property
+    def vacant(self) -> bool:
+        """True if all its tables were withdrawn unused: who names it next says what it is."""
+        return not self.tables and self.spent == NOTHING and not self.outside
+
     def agrees(self, member: Member) -> bool:
         wanted = (member.promise, member.cap, member.persons)
         return (self.promise, self.cap, self.persons) == wanted

@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from sulq.errors import NotPublished, Refused
 from sulq.ledger.admission import Desk
 from sulq.ledger.book import Book
 from sulq.ledger.header import TableHeader
-from sulq.ledger.register import note_closed, note_pooled, was_closed, was_pooled, was_published
+from sulq.ledger.register import (
+    note_closed,
+    note_pooled,
+    release_data,
+    was_closed,
+    was_pooled,
+    was_published,
+)
 from sulq.ledger.table import LOST, Table
 
 
@@ -18,7 +27,7 @@ def published(book: Book, wanted: TableHeader, publish: bool, stamp: str | None 
     """
     _end_left_open(book)
     table = book.history.tables.get(wanted.name)
-    if table is not None:
+    if table is not None and table.withdrawn is None:
         _check(book, table, wanted)
         if table.stamp not in (stamp, LOST):
             raise Refused(
@@ -26,16 +35,21 @@ def published(book: Book, wanted: TableHeader, publish: bool, stamp: str | None 
                 " changed, or this replica reads other data; every replica must read the same"
             )
         return table.generation
-    if was_published(book.history.ledger, wanted.name):
+    if table is not None and table.recovered:
+        raise Refused(
+            f"table {wanted.name!r} was withdrawn, and events were lost since: it may have been"
+            " published again; publish under another name"
+        )
+    if table is None and was_published(book.history.ledger, wanted.name):
         raise Refused(
             f"table {wanted.name!r} was published before, and the ledger has lost all its events; "
             "restore a newer backup: without it everything of this table counts as spent"
         )
     if not publish:
         raise not_published(wanted.name, book.file if isinstance(book.file, str) else book.place)
-    _check_population(book, wanted)
+    check_population(book, wanted)
     book.add(wanted.to_body() | ({} if stamp is None else {"stamp": stamp}))
-    return 0
+    return book.history.tables[wanted.name].generation
 
 
 def not_published(table: str, where: str | None) -> NotPublished:
@@ -57,6 +71,20 @@ def known_table(book: Book, name: str) -> Table:
     return table
 
 
+def free_data(book: Book, name: str, told: str | None = None) -> None:
+    """After a withdrawal, on the writer's thread: let the data be published anew, anywhere.
+
+    Not if the name was published again meanwhile, or events were lost since. `told`: what is public
+    of the data for good, because somebody was shown it.
+    """
+    table = book.history.tables[name]
+    if book.file is None or table.withdrawn is None or table.recovered:
+        return
+    versions = [table.data_version, *(before.version for before in table.grown)]
+    for version in {None if table.earlier == 0 else table.header.version, *versions}:
+        release_data(book.history.ledger, name, version, told)
+
+
 def _end_left_open(book: Book) -> None:
     for name, reservation in book.left_open:  # by a process that is gone
         Desk(book, name).give_back(reservation, void=True)
@@ -67,12 +95,16 @@ def _no_table(book: Book, name: str) -> Refused:
     return Refused(f"the ledger has no table {name!r}; it has {sorted(book.history.tables)}")
 
 
-def _check_population(book: Book, wanted: TableHeader) -> None:
-    """The first table that names a population fixes what it is promised."""
+def check_population(book: Book, wanted: TableHeader, besides: str = "") -> None:
+    """The first table that names a population fixes what it is promised; `besides` an unused one
+    that leaves it."""
     if (member := wanted.member) is None:
         return
     pool = book.history.populations.get(member.name)
-    if pool is not None and not pool.agrees(member):
+    alone = pool is not None and (
+        pool.vacant or (pool.tables == [besides] and replace(pool, tables=[]).vacant)
+    )
+    if pool is not None and not alone and not pool.agrees(member):
         raise Refused(
             f"population {member.name!r} was given another promise by table {pool.tables[0]!r};"
             " name the same one"

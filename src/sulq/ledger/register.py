@@ -47,6 +47,32 @@ def register_data(
         register_data(fingerprint, ledger, table, version)  # somebody was quicker: the same data?
 
 
+def release_data(ledger: str, table: str, version: str | None, told: str | None) -> None:
+    """Free the data of a version of a withdrawn table: its claim goes, what was `told` of it stays.
+
+    The note of what the version's data was stays too: nobody takes other data for it.
+    """
+    found = read_private(_bound(ledger, table, version))
+    fingerprint = None if found is None else _read(found)
+    if not isinstance(fingerprint, str):
+        return
+    if told is not None:
+        private_directory("told")
+        write_private(_told(fingerprint), told.encode(), replace=True)
+    claim = private_path("data", named(fingerprint))
+    content = read_private(claim)
+    if content is not None and _read(content) == [ledger, table]:
+        claim.unlink(missing_ok=True)
+
+
+def told_of(fingerprint: str | None) -> str | None:
+    """What is public of this data for good, from a table that was withdrawn."""
+    if fingerprint is None:
+        return None
+    found = read_private(_told(fingerprint))
+    return None if found is None else found.decode()
+
+
 def is_registered(fingerprint: str | None, ledger: str, table: str, version: str | None) -> bool:
     """True if this is the data of that version."""
     found = read_private(_bound(ledger, table, version))
@@ -106,6 +132,10 @@ def store_fingerprint(path: str | Path, size: int, mtime_ns: int, fingerprint: s
 
 def _cache_file(path: str | Path) -> Path:
     return private_path("cache", named(str(Path(path).resolve())))
+
+
+def _told(fingerprint: str) -> Path:
+    return private_path("told", named(fingerprint))
 
 
 def _bound(ledger: str, table: str, version: str | None = None) -> Path:

@@ -108,6 +108,10 @@ class Statement:
     population: PopulationLine | None = None  # whose account pays too
     burnt: bool = False  # events were lost, so all counts as spent; they may have promised more
     versions: tuple[VersionLine, ...] = ()  # of the data, oldest first; the last is the present one
+    withdrawn: Ended | None = None  # unused, by its owner: when and why
+    unused: bool = False  # nobody can have been told anything of the rows
+    shown: bool = False  # somebody beside the owner had a share once
+    data_version: str | None = None  # what the present data is registered under
 
     @property
     def reserved(self) -> Loss:
@@ -186,6 +190,10 @@ def statement(history: History, name: str) -> Statement:
         _population(table.pool),
         table.burnt,
         _versions(table),
+        table.withdrawn,
+        table.unused,
+        table.shown,
+        table.data_version,
     )
 
 

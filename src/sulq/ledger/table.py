@@ -9,18 +9,21 @@ from typing import Any
 
 from sulq.accounting.outside import NONE, Taken
 from sulq.errors import Refused
-from sulq.ledger.budgets import OWNER, Budgets
+from sulq.ledger.budgets import OWNER, Budgets, Share
 from sulq.ledger.catalogue import Catalogue, Record
 from sulq.ledger.changes import Amended, Amendment, Ended, Grown, Outside, taken_by
 from sulq.ledger.charges import from_json, loss_from_json
 from sulq.ledger.header import TableHeader, budget_from
 from sulq.ledger.population import Pool
+from sulq.ledger.reservations import NOTHING
 
 _VERSION = re.compile(r"[0-9a-f]{32}")
 ATTEMPTS = 3  # G.3.6
 LOST = "lost"  # of a stamp: with the key it was made by
 ASKING = ("charge", "release", "repeat", "retry", "plan", "reserve")
 """Events by somebody who may ask."""
+USING = (*ASKING, "answer", "return", "outside")
+"""Events after which a table is used: somebody may have been told something of its rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +62,14 @@ class Table:
     grown: list[Grown] = field(default_factory=list)
     outside: list[Outside] = field(default_factory=list)  # released elsewhere, oldest first
     stamp: str | None = None  # of the content, under the ledger's key; where replicas share it
+    used: bool = False  # an event of `USING` came
+    withdrawn: Ended | None = None  # unused, by its owner: the name may be published again
+    earlier: int = 0  # generations of withdrawn tables that had this name
 
     def __post_init__(self) -> None:
+        self._begin()
+
+    def _begin(self) -> None:
         self.numbers = {name: number for number, name in enumerate(self.header.accounts)}
         header = self.header
         self.budgets = Budgets(header.accounts, header.cap, member=header.member, pool=self.pool)
@@ -68,13 +77,23 @@ class Table:
 
     @property
     def generation(self) -> int:
-        """Counts amendments and versions: what was opened before one goes by other rules."""
-        return len(self.amended) + len(self.grown)
+        """Counts amendments, versions and lives: what was opened before goes by other rules."""
+        return self.earlier + len(self.amended) + len(self.grown) + (self.withdrawn is not None)
 
     @property
     def data_version(self) -> str | None:
-        """The version whose data is registered; None for the one that was published."""
-        return self.header.version if self.grown else None
+        """The version whose data is registered; None for the one that was published first."""
+        return self.header.version if self.grown or self.earlier else None
+
+    @property
+    def unused(self) -> bool:
+        """True if nobody can have been told anything of the rows: ledger.md, section 17."""
+        return not (self.used or self.recovered or self.closed or self.withdrawn)
+
+    @property
+    def shown(self) -> bool:
+        """True if somebody beside the owner ever had a share, and could look at public facts."""
+        return len(self.budgets.shares) > 1
 
     def header_at(self, seq: int) -> TableHeader:
         """The header with the version that an event's question was about."""
@@ -88,8 +107,9 @@ class Table:
         return taken_by(self.outside)
 
     def apply(self, seq: int, body: Mapping[str, Any]) -> None:
-        if self.closed is not None:
+        if self.closed is not None or self.withdrawn is not None:
             raise ValueError("an event after the last one")
+        self.used |= body["kind"] in USING
         if body["kind"] in ASKING and self.budgets.shares[body["analyst"]].revoked is not None:
             raise ValueError("asked by somebody who was revoked")
         match body["kind"]:
@@ -155,6 +175,18 @@ class Table:
             case kind:
                 raise Refused(f"the ledger has an event {kind!r:.40}; use a newer sulq")
 
+    def repair(
+        self, seq: int, body: Mapping[str, Any], header: TableHeader, pool: Pool | None
+    ) -> None:
+        """Begin again with another header, on the same rows; every share ends. Only if unused."""
+        before = self.header
+        ended = Ended.from_body(body)
+        shares = {name: Share(NOTHING, revoked=ended) for name in self.budgets.shares}
+        self.header, self.pool, self.declaration = header, pool, None
+        self._begin()
+        self.budgets.shares = shares | self.budgets.shares
+        self.amended.append(Amended(seq, ended.at, ended.reason, before.facts, before.cap))
+
     def _amend(self, seq: int, body: Mapping[str, Any]) -> None:
         """The accounts stay the same; so does the version, which names the data."""
         if self.declaration is not None or self.recovered:
@@ -219,6 +251,7 @@ class Table:
 
     def restore(self, lost: Mapping[str, Any]) -> None:
         """Book a lost event that a receipt proves; only its price is known, not its answer."""
+        self.used = True
         self._pay(lost)
 
     def stands(self, seq: int) -> bool:

@@ -155,6 +155,8 @@ def _trust(account: Account, public: bool, noise_test: str | None, chain: str | 
     if amended := len(seen.amended):
         often = "once" if amended == 1 else f"{amended:,} times"
         lines.append(("amended", f"{often}; what was spent stayed spent"))
+    if seen.withdrawn is not None:
+        lines.append(("withdrawn", f"before anything was asked, {escape(str(seen.withdrawn))}"))
     lines += [
         ("head", f"<code>{escape(seen.head)}</code>"),
         ("public key", f"<code>{escape(seen.public_key)}</code>"),

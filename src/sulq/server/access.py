@@ -190,13 +190,14 @@ class Access:
             write("UPDATE tokens SET revoked = ? WHERE id = ?", (int(time.time()), token_id))
         return line.name
 
-    def end_ledger(self, ledger: str) -> int:
-        """End every token that reaches a table of this ledger; how many there were."""
+    def end_ledger(self, ledger: str, table: str | None = None) -> int:
+        """End every token that reaches a table of this ledger, or that one; how many there were."""
         met = 0
         with self._changing() as write:
             rows = write(f"SELECT {_COLUMNS} FROM tokens").fetchall()  # noqa: S608
             for line in map(_line, rows):
-                ours = any(table.startswith(f"{ledger}/") for table in line.tables)
+                of_all = any(known.startswith(f"{ledger}/") for known in line.tables)
+                ours = of_all if table is None else f"{ledger}/{table}" in line.tables
                 if ours and line.state == "good":
                     end = (int(time.time()), line.token_id)
                     write("UPDATE tokens SET revoked = ? WHERE id = ?", end)

@@ -21,7 +21,9 @@ from sulq.wire import StatementReply
 MOST_SCANNED = 5_000
 """Events that one request for answers may look through."""
 ANOTHER = "another account"
-PUBLIC = {"ledger", "table", "declare", "amend", "version", "outside", "close"}
+PUBLIC = {
+    *("ledger", "table", "declare", "amend", "version", "outside", "close", "repair", "withdraw")
+}
 """Kinds of events that belong to nobody."""
 
 

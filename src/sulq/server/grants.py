@@ -6,6 +6,7 @@ command line alike.
 
 from __future__ import annotations
 
+from contextlib import closing
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
@@ -129,13 +130,18 @@ def take(
     return {**found, "tokens_ended": ended, **both("returned", returned)}
 
 
-def end_tokens(ledger: str) -> int:
-    """All of a ledger's tables: what came from a backup may hold tokens that were revoked since."""
-    access = Access.open()
-    try:
-        return access.end_ledger(ledger)
-    finally:
-        access.close()
+def end_tokens(ledger: str, table: str | None = None) -> int:
+    """Of all of a ledger's tables, or of one: what came from a backup may hold tokens that were
+    revoked since, and what was repaired or withdrawn is another table."""
+    with closing(Access.open()) as access:
+        return access.end_ledger(ledger, table)
+
+
+def were_given(ledger: str, table: str) -> bool:
+    """True if somebody beside owners was ever given a token for this table, on this machine."""
+    with closing(Access.open()) as access:
+        named = f"{ledger}/{table}"
+        return any(named in line.tables and line.role != Role.OWNER for line in access.list())
 
 
 def lines(database: Database, table: str, access: Access) -> list[dict[str, Any]]:

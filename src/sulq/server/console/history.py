@@ -21,7 +21,10 @@ from sulq.shown import credits_word
 
 PAGE = 1_000
 ASKED = ("charge", "repeat", "release")
-CHANGES = ("table", "grant", "revoke", "amend", "version", "outside", "close", "declare", "recover")
+CHANGES = (
+    *("table", "grant", "revoke", "amend", "version", "outside", "close", "declare", "recover"),
+    *("repair", "withdraw"),
+)
 LEARNING = "Learning step"
 DAY = 86_400
 
@@ -115,7 +118,7 @@ def _event(row: Row, table: str) -> Event:
         share = loss_from_json(body["share"]).credits_fraction
     elif kind == "grant":
         paid = loss_from_json(body["credits"]).credits_fraction
-    elif kind in ("table", "amend"):
+    elif kind in ("table", "amend", "repair"):
         paid = loss_from_json(body["cap"]).credits_fraction
     elif kind == "outside":
         paid = loss_from_json(body["loss"]).credits_fraction
@@ -158,6 +161,10 @@ def change_text(event: Event, who: str) -> str:
             return f"{who} revoked"
         case "amend":
             return f"Promise amended, {credits} in all"
+        case "repair":
+            return f"Changed before anything was asked, {credits} in all; all shares ended"
+        case "withdraw":
+            return "Withdrawn before anything was asked"
         case "version":
             return "New rows: another version of the data"
         case "outside":
