@@ -132,6 +132,6 @@ def test_in_python():
     with pytest.raises(Refused, match="was used"):
         fixed.withdraw("late")
     with pytest.raises(Refused, match="cannot be amended"):
-        fixed.amend(SCHEMA, source=frame())
+        fixed.amend(Schema(Number("age", 0, 200, step=1)), source=frame())
     other = publish()
     other.withdraw("never mind")
