@@ -104,8 +104,9 @@ def amend(
                 )
             people, exact = population_of(header.facts), exactly is not None
             member, _ = member_of(people, calibration, gridded, individual=False, exactly=exact)
-            named = {"facts": facts, "accounts": tuple(accounts(gridded)), "cap": cap}
-            ledger = database.ledger.repair(replace(header, **named, member=member), reason)
+            own = tuple(accounts(gridded))
+            wanted = replace(header, facts=facts, accounts=own, cap=cap, member=member)
+            ledger = database.ledger.repair(wanted, reason)
         else:
             credits, delta = scale(database.calibration, calibration)
             kept = keeps(database.schema, gridded, database.calibration, calibration)
