@@ -30,6 +30,8 @@ Bounded = tuple[b.Integer, int, int]
 def quantised(rng: random.Random, facts: Facts) -> Bounded:
     column = rng.choice(list(facts.numbers))
     low, high = facts.numbers[column]
+    if rng.random() < 0.25:
+        return _extreme(rng, column, low, high)
     if rng.random() < 0.3:
         low, high = sorted(rng.uniform(low, high) for _ in range(2))
     per_unit = rng.choice(
@@ -40,6 +42,22 @@ def quantised(rng: random.Random, facts: Facts) -> Bounded:
         per_unit = 1.0
     node = b.Quantised(column, low, high, per_unit)
     return node, math.floor(low * per_unit + 0.5), math.floor(high * per_unit + 0.5)
+
+
+def _extreme(rng: random.Random, column: str, low: float, high: float) -> Bounded:
+    """Of any width from 10^-60 on, about 0 or about a whole number, on a grid that suits it."""
+    width = 10 ** rng.uniform(-60, 16)
+    middle = rng.choice([0.0, 0.0, float(rng.randint(-100, 100))])
+    first, last = (min(max(middle + width * part, low), high) for part in (-rng.random(), 1.0))
+    first = rng.choice([first, min(max(middle, low), high)])
+    steps = rng.choice([2.0**24, 2.0**31, 2.0**18 / 3])
+    per_unit = min(steps / width, 2.0**40 / max(abs(first), abs(last), 2.0**-200))
+    per_unit = rng.choice([per_unit, 2.0 ** math.floor(math.log2(per_unit))])
+    node = b.Quantised(column, first, last, per_unit)
+    return node, math.floor(first * per_unit + 0.5), math.floor(last * per_unit + 0.5)
+
+
+LARGE = (2**62, -(2**62), 2**62 - 1, 2**53 + 1, -(2**53), 10**18, 2**31)
 
 
 def integer(rng: random.Random, facts: Facts, depth: int) -> Bounded:
@@ -58,7 +76,7 @@ def _integer(rng: random.Random, facts: Facts, depth: int) -> Bounded:
             return b.FlagBit(rng.choice(facts.flags)), 0, 1
         if pick < 0.8:
             return b.Fixed(None), 0, 0
-        constant = rng.choice([0, 1, -1, 7, -12, 10**6, rng.randrange(-(2**40), 2**40)])
+        constant = rng.choice([0, 1, -1, 7, -12, 10**6, rng.randrange(-(2**40), 2**40), *LARGE[:2]])
         return b.Fixed(constant), constant, constant
 
     def sub() -> Bounded:
@@ -93,7 +111,7 @@ def _integer(rng: random.Random, facts: Facts, depth: int) -> Bounded:
             w, d, e = (b.Added((w, b.Fixed(lift))), d + lift, e + lift)
             if d < 1:
                 w, d, e = b.Greater(w, b.Fixed(1)), 1, max(e, 1)
-            if e > LARGEST:
+            if e > LARGEST or lift > LARGEST:
                 return v, a, c
             ends = tuple((2 * x + y) // (2 * y) for x in (a, c) for y in (d, e))
             return b.Divided(v, w), min(ends), max(ends)
@@ -124,9 +142,12 @@ def _integer(rng: random.Random, facts: Facts, depth: int) -> Bounded:
 def _constant(rng: random.Random, facts: Facts, low: int, high: int) -> int:
     pick = rng.random()
     if pick < 0.3:
-        return rng.choice([low, high, low - 1, high + 1, low + 1])
-    if pick < 0.6:
+        near = rng.choice([low, high, low - 1, high + 1, low + 1])
+        return min(max(near, -LARGEST), LARGEST)
+    if pick < 0.5:
         return math.floor(rng.choice(facts.edges))
+    if pick < 0.6:
+        return rng.choice(LARGE)
     return rng.randint(low, high)
 
 

@@ -149,7 +149,7 @@ def test_a_filter_is_a_test_of_the_bare_column() -> None:
     cut = "c0 >= CAST('64.5' AS DOUBLE) AND c0 <= CAST('inf' AS DOUBLE)"
     assert emitted(b.RowSums(old, (b.Fixed(1),))) == f"SELECT count(*) FROM people WHERE ({cut})"
     young = b.Compared("<", N, b.Fixed(18))
-    expected = "SELECT count(*) FROM people WHERE c2 < 18"
+    expected = "SELECT count(*) FROM people WHERE c2 < CAST(18 AS BIGINT)"
     assert emitted(b.RowSums(young, (b.Fixed(1),))) == expected
 
 

@@ -8,8 +8,14 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 from tests.engines import test_blocks as vectors
+from tests.engines import (
+    test_extremes,
+    test_proved,
+    test_spark_programs,
+    test_typed,
+    vector_reference,
+)
 from tests.engines import test_spark_changes as changes
-from tests.engines import test_spark_programs, vector_reference
 from tests.engines import test_tally as owner
 from tests.engines.agreement import agree
 from tests.engines.tables import SCHEMA, rows
@@ -38,6 +44,9 @@ def test_the_same_integers_and_a_change_that_is_noticed(
     (tmp_path / "tallied").mkdir()
     pq.write_table(owner.arrow(), tmp_path / "tallied" / "t.parquet")
     owner.check(owner.counted(spark_url(tmp_path / "tallied")))
+    test_extremes.spark_sample(tmp_path)
+    test_proved.spark_sample(monkeypatch, tmp_path)
+    test_typed.walk_spark(tmp_path, 1, 4)
 
 
 def test_like_never_goes_back_over_a_text() -> None:

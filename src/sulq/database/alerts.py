@@ -276,7 +276,8 @@ def _again(keeper: Keeper) -> Alert | None:
         return None  # a crash came before the charge, or before its number was noted
     if database.ledger.recovered_since(form["seq"]):
         return None  # nobody knows how often it has fired
-    bound = _one_sum(database.bind(SumQuery.from_json(form["question"]), fine=True))
+    asked = SumQuery.from_json(form["question"])
+    bound = _one_sum(database.bind(asked, fine=True, asked_before=True))
     noise = json.loads(form["noise"])
     laws = [law_from_json(noise[name]) for name in ("level", "each")]
     assert isinstance(laws[0], DiscreteLaplace) and isinstance(laws[1], DiscreteLaplace)  # noqa: S101

@@ -284,12 +284,17 @@ class Database:
     sql = ask_select
     quote_sql = quote_select
 
-    def bind(self, query: object, *, fine: bool = False) -> BoundQuery:
-        """Prove a question safe on this table; `fine`: whole-number sums too are drawn finely."""
+    def bind(self, query: object, *, fine: bool = False, asked_before: bool = False) -> BoundQuery:
+        """Prove a question safe on this table; `fine`: whole-number sums too are drawn finely.
+
+        `asked_before`: one that stands in the ledger.
+        """
         grid = noise_grid(self.calibration)
         if fine:
             grid = replace(grid, whole=False)
-        return noted(self.engine, bind(query, self.schema, self.promise.neighbours, grid=grid))
+        neighbours = self.promise.neighbours
+        bound = bind(query, self.schema, neighbours, grid=grid, asked_before=asked_before)
+        return noted(self.engine, bound)
 
     def price(
         self,

@@ -180,7 +180,9 @@ class Exactly:
         if declared is None:
             return None
         batches = [
-            tuple(self._bind(SumQuery.from_json(json.loads(text))) for text in path)
+            tuple(
+                self._bind(SumQuery.from_json(json.loads(text)), asked_before=True) for text in path
+            )
             for path in declared.menu
         ]
         return Menu(tuple(batches), Terms.from_text(declared.terms))
@@ -191,9 +193,10 @@ class Exactly:
             raise InvalidQuery("a batch needs at least one question")
         return [self._bind(query) for query in listed]
 
-    def _bind(self, query: object) -> BoundQuery:
+    def _bind(self, query: object, asked_before: bool = False) -> BoundQuery:
         """On the columns' own lattices: there is no noise to be finer than."""
-        return bind(query, self.schema, self.promise.neighbours, grid=NoiseGrid(0))
+        neighbours, grid = self.promise.neighbours, NoiseGrid(0)
+        return bind(query, self.schema, neighbours, grid=grid, asked_before=asked_before)
 
     def _sizes(self, program: RowSums) -> list[int]:
         """How many rows the public classes have. G.2.1"""

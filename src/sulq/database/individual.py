@@ -117,6 +117,7 @@ class Individual:
             self.schema,
             self._calibration.promise.neighbours,
             grid=noise_grid(self._calibration),
+            asked_before=True,
         )
         if bound.text != entry.question:
             raise Refused(f"entry {entry.seq} cannot be read as it was asked")

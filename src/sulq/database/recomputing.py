@@ -63,7 +63,7 @@ def _check_of(database: Database, entry: Entry) -> Check:
         return _keys(database, entry, form)
     if "top" in form:
         return _chosen(database, entry, form)
-    bound = database.bind(SumQuery.from_json(form))
+    bound = database.bind(SumQuery.from_json(form), asked_before=True)
     _check_same(bound.text, entry)
     if sources_of(entry.noise) is not None:
         derived = database._recall.named(bound, entry.noise)
@@ -100,7 +100,7 @@ def _drawn(values: Sequence[int], laws: Sequence[Law], exact: Callable[[], Seque
 
 def _released(database: Database, entry: Entry, form: Any) -> Check:
     """Without noise, or with the little that the certificate asks for. S1.15"""
-    bound = database._exactly._bind(SumQuery.from_json(form))
+    bound = database._exactly._bind(SumQuery.from_json(form), asked_before=True)
     _check_same(bound.text, entry)
     values = entry.values or ()
     law = law_from_json(json.loads(entry.noise)["law"])
@@ -128,7 +128,7 @@ def _same(found: Conformity, values: Sequence[int], wanted: Sequence[int]) -> No
 
 def _chosen(database: Database, entry: Entry, form: Any) -> Check:
     """A cell chosen at a distance from the largest had at least that much noise. M.3"""
-    bound = database.bind(SumQuery.from_json(form["of"]), fine=True)
+    bound = database.bind(SumQuery.from_json(form["of"]), fine=True, asked_before=True)
     scale = json.loads(entry.noise)[0]["scale"]
     law, values = Geometric(Fraction(scale)), entry.values or ()
     read = database.engine.prepare(bound.sums)
@@ -157,6 +157,7 @@ def _keys(database: Database, entry: Entry, form: Any) -> Check:
         database.schema,
         database.promise.neighbours,
         noise_grid(database.calibration),
+        asked_before=True,
     )
     _check_same(bound.text, entry)
     law_form, limit = json.loads(entry.noise)

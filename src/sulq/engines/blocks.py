@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from sulq.engines.proved import Impossible, all_within
 from sulq.engines.score_steps import Floats
 from sulq.engines.vector_steps import Block, Choice, Part, Step, compiled
 from sulq.schema.vectors import BlockSums, Leaf
@@ -49,6 +50,8 @@ class Totals:
     def make_room(self, rows: int) -> None:
         """Before `rows` more are added."""
         if (self.near_rows + rows) * self.largest > EXACT:
+            if not -EXACT <= self.near.min() <= self.near.max() <= EXACT:
+                raise Impossible
             if (self.middle_rows + self.near_rows) * self.largest > WORD:
                 self._empty_middle()
             self.middle += self.near.astype(np.int64)
@@ -107,9 +110,11 @@ class OuterSums:
     def of(self, blocks: Iterable[Sequence[NDArray[np.generic]]]) -> list[int]:
         """The sums of all blocks, row by row of the matrix."""
         self.totals = Totals.of(self.shape[0] * self.shape[1], self.largest)
+        rows = 0
         for block in blocks:
             self.add(block)
-        return self.totals.result()
+            rows += len(block[0])
+        return all_within(self.totals.result(), self.largest * rows)
 
 
 # --- products -----------------------------------------------------------------------------------

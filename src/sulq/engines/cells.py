@@ -54,13 +54,15 @@ def _bin_sql(cells: BinCells, emitter: Emitter) -> tuple[str, int]:
         place = emitter.place(leaf.value.column)
         tests = [below(leaf, place, edge) for edge in edges[1:-1]]
         inside = f"{at_least(leaf, place, edges[0])} AND {below(leaf, place, edges[-1] + 1)}"
-        return f"CASE WHEN {inside} THEN {_tree(tests, 0)} END", 0
+        return Dialect.bigint(f"CASE WHEN {inside} THEN {_tree(tests, 0)} END"), 0
     value = emitter.named(emitter.integer(cells.value))
     x, divided = value.sql, _divided(edges, value, emitter.dialect)
     if divided is not None and edges[0] <= value.low and value.high <= edges[-1]:
         return divided, value.level
-    inner = divided or _tree([f"{x} < {edge}" for edge in edges[1:-1]], 0)
-    return f"CASE WHEN {x} >= {edges[0]} AND {x} <= {edges[-1]} THEN {inner} END", value.level
+    inner = divided or _tree([f"{x} < {Dialect.integer(edge)}" for edge in edges[1:-1]], 0)
+    first, last = Dialect.integer(edges[0]), Dialect.integer(edges[-1])
+    within = f"CASE WHEN {x} >= {first} AND {x} <= {last} THEN {inner} END"
+    return Dialect.bigint(within), value.level
 
 
 def _divided(edges: Sequence[int], x: Value, speak: type[Dialect]) -> str | None:
@@ -73,7 +75,7 @@ def _divided(edges: Sequence[int], x: Value, speak: type[Dialect]) -> str | None
         # o = x - first is at or above edge i if i <= (bins (2 o + 1) - [o is odd]) / (2 span).
         factor, plus, under = 2 * bins, bins - 2 * bins * edges[0], 2 * span
         if bins & -bins >= under & -under:  # else bins (2 o + 1) / under is never whole
-            odd = f" - ({x.sql} - {speak.integer(edges[0])}) % 2"
+            odd = f" - ({x.sql} - {speak.integer(edges[0])}) % {speak.integer(2)}"
     else:
         return None
     largest = factor * x.largest + abs(plus) + under
@@ -82,8 +84,8 @@ def _divided(edges: Sequence[int], x: Value, speak: type[Dialect]) -> str | None
         return speak.bigint(f"FLOOR({over} / {speak.real(float(under))})")
     if largest >= 2**62:
         return None
-    over = f"({factor} * {x.sql} + {speak.integer(plus)}{odd})"
-    return speak.truncated_division(over, str(under))
+    over = f"({speak.integer(factor)} * {x.sql} + {speak.integer(plus)}{odd})"
+    return speak.truncated_division(over, speak.integer(under))
 
 
 def _rounded(edges: Sequence[int]) -> bool:
@@ -99,10 +101,16 @@ def _rounded(edges: Sequence[int]) -> bool:
 def _tree(tests: Sequence[str], first: int) -> str:
     """Which of len(tests) + 1 bins, by halving; each test is made once in the text."""
     if not tests:
-        return str(first)
+        return Dialect.integer(first)
     half = len(tests) // 2
     left, right = _tree(tests[:half], first), _tree(tests[half + 1 :], first + half + 1)
     return f"CASE WHEN {tests[half]} THEN {left} ELSE {right} END"
+
+
+def flag_cell(flag: str) -> str:
+    """The number of a flag's cell, -1 where it is neither."""
+    yes, no, none = (Dialect.integer(cell) for cell in (1, 0, -1))
+    return Dialect.bigint(f"CASE WHEN {flag} THEN {yes} WHEN NOT {flag} THEN {no} ELSE {none} END")
 
 
 def flat_cells(groups: Sequence[Cells]) -> int:

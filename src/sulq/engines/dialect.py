@@ -2,11 +2,17 @@
 
 Facts relied on: NaN compares greater than everything, `//` truncates, `%` takes the dividend's
 sign, `>>` floors, LEAST and GREATEST skip NULL.
+
+Every literal, leaf, CASE and shift says its type by name, so that no engine widens one by its own
+rules: a literal past 2^63 would be DECIMAL here, NUMERIC or DOUBLE there. What is wider than BIGINT
+is asked for: `wide`, `double`, and the sums. docs/proofs/engines.md, claim 9.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+
+from sulq.errors import InvalidQuery
 
 
 class Dialect:
@@ -31,6 +37,9 @@ class Dialect:
 
     @staticmethod
     def integer(value: int) -> str:
+        """The only way in which a whole number gets into a statement."""
+        if abs(value) >= 2**63:
+            raise InvalidQuery("a constant passes 64 bits; use smaller ones")
         return f"CAST({value} AS BIGINT)"
 
     @staticmethod
@@ -63,13 +72,16 @@ class Dialect:
 
     @staticmethod
     def real_sum(value: str) -> str:
-        """The sum of integer-valued DOUBLEs that is known to stay within 2^53."""
-        return f"sum({value})"
+        """The sum of integer-valued DOUBLEs that is known to stay within 2^53, 0 of none."""
+        return f"COALESCE(CAST(sum({value}) AS BIGINT), {Dialect.integer(0)})"
 
     @staticmethod
     def whole_sum(value: str, largest: int, rows: int) -> str:
-        """The sum of BIGINTs of at most this size over so many rows; 128 bits hold any."""
-        return f"sum({value})"
+        """The sum of BIGINTs of at most this size over so many rows, 0 of none; 128 bits hold any.
+
+        Its own type is left as it is: another than this one would be noticed by the decoder.
+        """
+        return f"COALESCE(sum({Dialect.bigint(value)}), {Dialect.wide('0')})"
 
     @staticmethod
     def truncated_division(over: str, under: str) -> str:
@@ -82,7 +94,7 @@ class Dialect:
 
     @staticmethod
     def floor_shift(value: str, bits: int) -> str:
-        return f"({value} >> {bits})"
+        return f"({Dialect.bigint(value)} >> {Dialect.integer(bits)})"
 
     @staticmethod
     def can_hold(value: str) -> bool:
@@ -104,7 +116,7 @@ class Dialect:
     def place_among(column: str, values: Sequence[str] | Sequence[int]) -> str:
         """The value's place in `values` as a BIGINT, -1 where it is none of them."""
         declared = Dialect.declared_only(column, values)
-        return f"COALESCE(CAST(enum_code({declared}) AS BIGINT), CAST(-1 AS BIGINT))"
+        return f"COALESCE(CAST(enum_code({declared}) AS BIGINT), {Dialect.integer(-1)})"
 
     @staticmethod
     def text_hash(column: str) -> str:
@@ -114,7 +126,7 @@ class Dialect:
     @staticmethod
     def part_of(key: str, parts: int) -> str:
         """Which of so many parts a text is in: 0 to parts - 1, by any hash."""
-        return f"hash({key}) % {parts}"
+        return f"CAST(hash({key}) % CAST({parts} AS UBIGINT) AS BIGINT)"
 
     fence = ""
     """What ends an inner SELECT so that its names are worked out once per row."""

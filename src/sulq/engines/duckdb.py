@@ -21,11 +21,12 @@ import duckdb
 
 from sulq.engines.csv_files import CsvFile
 from sulq.engines.dialect import Dialect
-from sulq.engines.keys import FETCHED, key_statements
+from sulq.engines.keys import FETCHED, counted, key_statements
 from sulq.engines.leaves import Place
 from sulq.engines.person_sums import PERSON, held_sql, held_statement, person_statement
 from sulq.engines.persons import kept_rows_sql
 from sulq.engines.physical import INTEGERS, PERSON_TYPES, Read, read_text, read_typed
+from sulq.engines.proved import Guard
 from sulq.engines.remote import Remote, fetch, place_of
 from sulq.engines.statement import TABLE, statement
 from sulq.engines.tally import UNCOUNTED, Holds, RawTable
@@ -81,6 +82,7 @@ class DuckDBEngine:
         self._path = path
         self._stamp = stamp
         self._lock = threading.Lock()
+        self._guard = Guard()
         self._close = weakref.finalize(self, connection.close)  # an open one is noisy at exit
         self._copy: weakref.finalize[..., DuckDBEngine] | None = None  # of a file fetched
 
@@ -90,6 +92,7 @@ class DuckDBEngine:
 
     def prepare(self, program: Program) -> Callable[[], list[int]]:
         """What will read the rows, once everything that may be refused was checked."""
+        self._guard.check()
         work = self._work(program)
 
         def read() -> list[int]:
@@ -101,7 +104,8 @@ class DuckDBEngine:
                     found = work(cursor)
                 finally:
                     cursor.close()
-            except Exception:  # noqa: BLE001 - an engine's own words may quote rows: none are kept
+            except Exception as error:  # noqa: BLE001 - its own words may quote rows: none are kept
+                self._guard.saw(error)
                 found = None
             if found is None:
                 raise EngineFailed()
@@ -133,6 +137,7 @@ class DuckDBEngine:
 
     def prepare_keys(self, program: KeyCounts) -> Callable[[], Iterator[list[tuple[str, int]]]]:
         """What will read the keys that occur with their counts, a batch at a time."""
+        self._guard.check()
         statements = key_statements(program, self._places, self._rows)
 
         def read() -> Iterator[list[tuple[str, int]]]:
@@ -144,10 +149,11 @@ class DuckDBEngine:
                     for sql in statements:
                         cursor.execute(sql)
                         while batch := cursor.fetchmany(FETCHED):
-                            yield batch
+                            yield counted(batch, self._rows)
                 finally:
                     cursor.close()
-            except Exception:  # noqa: BLE001 - as in `prepare`
+            except Exception as error:  # noqa: BLE001 - as in `prepare`
+                self._guard.saw(error)
                 failed = True
             if failed:
                 raise EngineFailed()

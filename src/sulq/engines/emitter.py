@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from sulq.engines.dialect import Dialect
 from sulq.engines.leaves import Place, as_leaf, is_no_number, is_number, leaf_sql
@@ -169,7 +169,8 @@ class Emitter:
             case Scaled(value=inner, factor=factor):
                 return self._product(self.integer(inner), self.integer(Fixed(factor)))
             case Multiplied(left=left, right=right):
-                return self._product(self.integer(left), self.integer(right))
+                product = self._product(self.integer(left), self.integer(right))
+                return replace(product, low=max(product.low, 0)) if left == right else product
             case Shifted(value=inner, bits=bits):
                 return self._shifted(self.integer(inner), bits)
             case Divided(over=over, under=under):
@@ -192,7 +193,7 @@ class Emitter:
                     return v
                 sql = f"COALESCE({v.sql}, {w.sql})"
                 low, high = _either(v, w)
-                return Value(sql, low, high, w.nullable, max(v.level, w.level))
+                return Value(Dialect.bigint(sql), low, high, w.nullable, max(v.level, w.level))
             case HashedBit(value=inner, coefficients=coefficients):
                 return self._hashed(self.integer(inner), coefficients)
             case Quantised():  # pragma: no cover - every Quantised is a leaf
@@ -225,7 +226,7 @@ class Emitter:
         if bits == 0:
             return v
         half = 1 << (bits - 1)
-        sql = self.dialect.floor_shift(f"({v.sql} + {half})", bits)
+        sql = self.dialect.floor_shift(f"({v.sql} + {Dialect.integer(half)})", bits)
         return Value(sql, (v.low + half) >> bits, (v.high + half) >> bits, v.nullable, v.level)
 
     def _divided(self, v: Value, w: Value) -> Value:
@@ -235,23 +236,24 @@ class Emitter:
         ends = [(2 * a + b) // (2 * b) for a in (v.low, v.high) for b in (w.low, w.high)]
         low, high = 2 * v.low + w.low, 2 * v.high + w.high
         wide = max(abs(low), abs(high), 2 * w.high) > LARGEST
+        typed = self.dialect.wide if wide else Dialect.bigint
         w = self.named(w)
         over = Value(
-            f"(2 * {self.dialect.wide(v.sql)} + {w.sql})" if wide else f"(2 * {v.sql} + {w.sql})",
+            f"({typed('2')} * {typed(v.sql)} + {typed(w.sql)})",
             low,
             high,
             v.nullable or w.nullable,
             max(v.level, w.level),
         )
-        under = f"(2 * {self.dialect.wide(w.sql)})" if wide else f"(2 * {w.sql})"
+        under = f"({typed('2')} * {typed(w.sql)})"
         if low < 0:
             over = self.named(over)
         divided = self.dialect.wide_division if wide else self.dialect.truncated_division
         sql = divided(over.sql, under)
         if low < 0:
-            sql = f"({sql} - CASE WHEN {over.sql} % {under} < 0 THEN 1 ELSE 0 END)"
-        sql = Dialect.bigint(sql) if wide else sql
-        return Value(sql, min(ends), max(ends), over.nullable, over.level)
+            less = f"CASE WHEN {over.sql} % {under} < {typed('0')} THEN {typed('1')}"
+            sql = f"({sql} - {less} ELSE {typed('0')} END)"
+        return Value(Dialect.bigint(sql), min(ends), max(ends), over.nullable, over.level)
 
     def _extreme(self, v: Value, w: Value, keeps: str) -> Value:
         pick = min if keeps == "<=" else max
@@ -266,12 +268,12 @@ class Emitter:
             f"CASE WHEN {v.sql} {keeps} {w.sql} THEN {v.sql}"
             f" WHEN {w.sql} {keeps} {v.sql} THEN {w.sql} END"
         )
-        return Value(sql, low, high, True, max(v.level, w.level))
+        return Value(Dialect.bigint(sql), low, high, True, max(v.level, w.level))
 
     def _chosen(self, test: Test, v: Value, w: Value) -> Value:
         low, high = _either(v, w)
         return Value(
-            f"CASE WHEN {test.sql} THEN {v.sql} ELSE {w.sql} END",
+            Dialect.bigint(f"CASE WHEN {test.sql} THEN {v.sql} ELSE {w.sql} END"),
             low,
             high,
             v.nullable or w.nullable,
@@ -279,15 +281,16 @@ class Emitter:
         )
 
     def _hashed(self, v: Value, coefficients: tuple[int, int, int, int]) -> Value:
-        residue = f"({v.sql} % {PRIME})"
+        prime = Dialect.integer(PRIME)
+        residue = f"({v.sql} % {prime})"
         if v.low < 0:
-            residue = f"(({residue} + {PRIME}) % {PRIME})"
+            residue = f"(({residue} + {prime}) % {prime})"
         x = self.named(Value(residue, 0, PRIME - 1, v.nullable, v.level))
         first, *rest = (Dialect.integer(c % PRIME) for c in coefficients)
         sql = first
         for coefficient in rest:
-            sql = f"(({sql} * {x.sql} + {coefficient}) % {PRIME})"
-        return Value(f"({sql} % 2)", 0, 1, v.nullable, x.level)
+            sql = f"(({sql} * {x.sql} + {coefficient}) % {prime})"
+        return Value(f"({sql} % {Dialect.integer(2)})", 0, 1, v.nullable, x.level)
 
     # --- conditions -----------------------------------------------------------------------------
 
@@ -331,7 +334,8 @@ class Emitter:
     def _among(self, node: Among) -> Test:
         place = self.place(node.column)
         if place.kind == "code":
-            known = [str(v) for v in node.values if isinstance(v, int) and -(2**63) < v < 2**63]
+            held_codes = [v for v in node.values if isinstance(v, int) and abs(v) < 2**63]
+            known = [Dialect.integer(v) for v in held_codes]
         else:
             held = [v for v in node.values if isinstance(v, str) and self.dialect.can_hold(v)]
             known = [self.dialect.text(v) for v in held]

@@ -143,7 +143,7 @@ def at_least(leaf: Leaf, place: Place, reached: int) -> str:
         return "FALSE"
     first = threshold(leaf.value, reached)
     if place.kind == "whole":
-        return f"{place.sql} >= {math.ceil(first)}"
+        return f"{place.sql} >= {Dialect.integer(math.ceil(first))}"
     return f"({place.sql} >= {place.dialect.real(first)} AND {is_number(place)})"
 
 
@@ -155,14 +155,15 @@ def below(leaf: Leaf, place: Place, reached: int) -> str:
         return is_number(place)
     first = threshold(leaf.value, reached)
     if place.kind == "whole":
-        return f"{place.sql} < {math.ceil(first)}"
+        return f"{place.sql} < {Dialect.integer(math.ceil(first))}"
     return f"{place.sql} < {place.dialect.real(first)}"
 
 
 def leaf_sql(leaf: Leaf, place: Place) -> tuple[str, bool]:
     """The leaf's SQL, and whether it is an integer-valued DOUBLE (else BIGINT)."""
     if leaf.least == leaf.most:
-        return f"CASE WHEN {is_number(place)} THEN {Dialect.integer(leaf.least)} END", False
+        constant = f"CASE WHEN {is_number(place)} THEN {Dialect.integer(leaf.least)} END"
+        return Dialect.bigint(constant), False
     first, last = inner_range(leaf)
     if place.kind == "whole":
         return _whole_leaf(leaf, place, math.ceil(first), math.floor(last))
@@ -170,20 +171,27 @@ def leaf_sql(leaf: Leaf, place: Place) -> tuple[str, bool]:
 
 
 def _whole_leaf(leaf: Leaf, place: Place, first: int, last: int) -> tuple[str, bool]:
+    """Of a column of whole numbers; exact in BIGINT where the factor is whole.
+
+    A factor past 2^51 leaves room for the number 0 alone, so it is never written: the analyst may
+    choose it, by a clip.
+    """
     x, speak, per_unit = place.sql, place.dialect, leaf.value.per_unit
     exact = per_unit.is_integer() and max(abs(leaf.least), abs(leaf.most)) <= EXACT
     if exact:
-        factor = "" if per_unit == 1.0 else f" * {int(per_unit)}"
-        inner, least, most = (
-            Dialect.bigint(x) + factor,
-            Dialect.integer(leaf.least),
-            Dialect.integer(leaf.most),
-        )
+        least, most = Dialect.integer(leaf.least), Dialect.integer(leaf.most)
+        if per_unit > EXACT:
+            inner = f"WHEN {x} IS NOT NULL THEN {Dialect.integer(0)}"
+        elif per_unit == 1.0:
+            inner = f"ELSE {Dialect.bigint(x)}"
+        else:
+            inner = f"ELSE {Dialect.bigint(x)} * {Dialect.integer(int(per_unit))}"
     else:
-        inner = speak.rounded(speak.double(x), per_unit)
+        inner = f"ELSE {speak.rounded(speak.double(x), per_unit)}"
         least, most = speak.real(float(leaf.least)), speak.real(float(leaf.most))
-    sql = f"CASE WHEN {x} > {last} THEN {most} WHEN {x} < {first} THEN {least} ELSE {inner} END"
-    return sql, not exact
+    above, under = f"{x} > {Dialect.integer(last)}", f"{x} < {Dialect.integer(first)}"
+    sql = f"CASE WHEN {above} THEN {most} WHEN {under} THEN {least} {inner} END"
+    return (Dialect.bigint(sql), False) if exact else (speak.double(sql), True)
 
 
 def _real_leaf(leaf: Leaf, place: Place, first: float, last: float) -> str:
@@ -195,7 +203,7 @@ def _real_leaf(leaf: Leaf, place: Place, first: float, last: float) -> str:
     near = math.nextafter(reach, -math.inf)
     inner = speak.rounded(x, leaf.value.per_unit)
     least, most = speak.real(float(leaf.least)), speak.real(float(leaf.most))
-    return (
+    return speak.double(
         f"CASE WHEN abs({x} - {speak.real(middle)}) > {speak.real(near)} THEN"
         f" CASE WHEN {x} < {speak.real(first)} THEN {least}"
         f" WHEN {x} <= {speak.real(last)} THEN {inner}"

@@ -43,11 +43,13 @@ class NumberedRows:
 
     def prepare(self, program: RowSums) -> Callable[[], RowValues]:
         """What will read the rows; this step may refuse and reads none."""
+        self.engine._guard.check()
         select = row_values_select(program, self.engine._places, TABLE)
         return lambda: self._read(lambda cursor: select.decode(blocks(cursor.sql(select.sql))))
 
     def prepare_outer(self, program: BlockSums) -> RowOuter:
         """As `prepare`, for a matrix of products."""
+        self.engine._guard.check()
         sql, place = row_select(program, self.engine._places, TABLE, NUMBER)
 
         def read() -> Iterator[Sequence[NDArray[np.generic]]]:
@@ -81,7 +83,8 @@ class NumberedRows:
                 found.append(work(cursor))
             finally:
                 cursor.close()
-        except Exception:  # noqa: BLE001 - an engine's own words may quote rows: none are kept
+        except Exception as error:  # noqa: BLE001 - its own words may quote rows: none are kept
+            self.engine._guard.saw(error)
             found = []
         if not found:
             raise EngineFailed()

@@ -13,7 +13,7 @@ from sulq.engines.dialect import Dialect
 from sulq.engines.emitter import Emitter
 from sulq.engines.inner import from_rows
 from sulq.engines.leaves import Place
-from sulq.engines.statement import TABLE, Statement, aggregate_sql
+from sulq.engines.statement import TABLE, Reach, Statement, aggregate_sql
 from sulq.engines.totals import Total, Totals, mixture
 from sulq.schema.bound import BinCells, CategoryCells
 from sulq.schema.persons import PersonSums
@@ -33,7 +33,9 @@ def person_statement(program: PersonSums, places: Mapping[str, Place], most_rows
     held = dict(zip(sums.aggregates, aggregates, strict=True))
     speak = next(iter(places.values())).dialect
     wide = speak.wide
-    parts = [f"{weight} * {wide(held[part])}" for weight, part in sums.terms[0]]
+    parts = [
+        f"{wide(Dialect.integer(weight))} * {wide(held[part])}" for weight, part in sums.terms[0]
+    ]
     named = [
         _one_key(key, group) if isinstance(group, BinCells) else key
         for key, group in zip(keys, program.groups, strict=True)
@@ -47,14 +49,15 @@ def person_statement(program: PersonSums, places: Mapping[str, Place], most_rows
         ]
     )
     clipped = Dialect.bigint(
-        f"LEAST(GREATEST(s, {wide(str(program.low))}), {wide(str(program.high))})"
+        f"LEAST(GREATEST(s, {wide(Dialect.integer(program.low))}),"
+        f" {wide(Dialect.integer(program.high))})"
     )
     largest = max(abs(program.low), abs(program.high))
     summed = speak.whole_sum(clipped, largest, most_rows)
     per_person = ", ".join(str(number + 1) for number in range(len(keys) + 1))
     per_cell = ", ".join(str(number + 1) for number in range(len(keys)))
     sql = (
-        f"SELECT {', '.join([*columns, f'COALESCE({summed}, 0)'])}"
+        f"SELECT {', '.join([*columns, summed])}"
         f" FROM (SELECT {inner} {source} GROUP BY {per_person}) AS persons"
         f"{f' GROUP BY {per_cell}' if per_cell else ''}"
     )
@@ -63,7 +66,13 @@ def person_statement(program: PersonSums, places: Mapping[str, Place], most_rows
         for group in program.groups
     )
     whole = Total(program.term)
-    return Statement(sql, plain, Totals(program.rows, (((1, whole),),)), cells)
+    summed_once = Totals(program.rows, (((1, whole),),))
+    return Statement(sql, plain, summed_once, cells, (_reach(program),), most_rows)
+
+
+def _reach(program: PersonSums) -> Reach:
+    """What a person adds to a cell."""
+    return Reach(min(0, program.low), max(0, program.high))
 
 
 def held_statement(
@@ -73,12 +82,13 @@ def held_statement(
     speak = next(iter(places.values())).dialect
     wide = speak.wide
     clipped = Dialect.bigint(
-        f"LEAST(GREATEST({wide('s')}, {wide(str(program.low))}), {wide(str(program.high))})"
+        f"LEAST(GREATEST({wide('s')}, {wide(Dialect.integer(program.low))}),"
+        f" {wide(Dialect.integer(program.high))})"
     )
     summed = speak.whole_sum(clipped, max(abs(program.low), abs(program.high)), most_rows)
-    whole = Total(program.term)
-    sql = f"SELECT COALESCE({summed}, 0) FROM {held}"
-    return Statement(sql, program.plain, Totals(program.rows, (((1, whole),),)), ())
+    sums = Totals(program.rows, (((1, Total(program.term)),),))
+    sql = f"SELECT {summed} FROM {held}"
+    return Statement(sql, program.plain, sums, (), (_reach(program),), most_rows)
 
 
 def held_sql(source: str) -> str:
@@ -98,5 +108,5 @@ def _parts(
 
 def _one_key(key: str, cells: BinCells) -> str:
     """What lies on the last edge is in the last bin."""
-    last = len(cells.edges) - 2
-    return f"CASE WHEN {key} > {last} THEN {last} ELSE {key} END"
+    last = Dialect.integer(len(cells.edges) - 2)
+    return Dialect.bigint(f"CASE WHEN {key} > {last} THEN {last} ELSE {key} END")

@@ -12,6 +12,7 @@ ordered by the (clamped) values themselves, so what still ties is the same row t
 from __future__ import annotations
 
 from collections.abc import Mapping
+from fractions import Fraction
 
 from sulq.engines.dialect import Dialect
 from sulq.engines.leaves import Place, column_leaf, leaf_sql
@@ -20,14 +21,18 @@ from sulq.schema.columns import Category, Column, Flag, Number, Schema
 
 BASE = 1_103_515_245
 STEPS = 2**20
+FARTHEST = Fraction(2**62)
 
 
 def hash_grid(column: Number) -> Quantised:
+    """2^20 steps over the range; fewer where 2^62 would not hold how far from 0 they lie."""
     low, high = column.range
-    return Quantised(column.name, float(low), float(high), float(STEPS / (high - low)))
+    per_unit = min(STEPS / (high - low), FARTHEST / max(abs(low), abs(high)))
+    return Quantised(column.name, float(low), float(high), float(per_unit))
 
 
 def code_sql(column: Column, place: Place) -> str:
+    prime = Dialect.integer(PRIME)
     match column:
         case Number():
             leaf = column_leaf(hash_grid(column))
@@ -35,10 +40,10 @@ def code_sql(column: Column, place: Place) -> str:
         case Category() if place.kind == "text":
             code = place.dialect.text_hash(place.sql)
         case Category():
-            code = f"{Dialect.bigint(f'(({place.sql} % {PRIME}) + {PRIME}) % {PRIME}')}"
+            code = Dialect.bigint(f"(({place.sql} % {prime}) + {prime}) % {prime}")
         case Flag():
             code = place.dialect.flag_bit(place.sql)
-    return f"COALESCE({code} + 1, 0)"
+    return f"COALESCE({code} + {Dialect.integer(1)}, {Dialect.integer(0)})"
 
 
 def _tie_sql(column: Column, place: Place) -> str:
@@ -58,17 +63,19 @@ def _tie_sql(column: Column, place: Place) -> str:
 def kept_rows_sql(schema: Schema, places: Mapping[str, Place], person: str, source: str) -> str:
     """SELECT of the rows that count, with only the declared columns and whose they are."""
     columns = [(column, places[column.name]) for column in schema.columns]
+    prime = Dialect.integer(PRIME)
     parts = [
-        f"(({code_sql(column, place)}) * {pow(BASE, i + 1, PRIME)}) % {PRIME}"
+        f"({code_sql(column, place)} * {Dialect.integer(pow(BASE, i + 1, PRIME))}) % {prime}"
         for i, (column, place) in enumerate(columns)
     ]
     names = ", ".join(place.sql for _, place in columns)
-    cubic = f"((((h + 7) * h) % {PRIME} + 5) * h) % {PRIME}"
+    seven, five = Dialect.integer(7), Dialect.integer(5)
+    cubic = f"((((h + {seven}) * h) % {prime} + {five}) * h) % {prime}"
     ties = ", ".join(_tie_sql(column, place) for column, place in columns)
     return (
         f"SELECT {names}, {person} FROM (SELECT {names}, {person}, row_number() OVER"
         f" (PARTITION BY {person} ORDER BY {cubic}, {ties}) AS place_in_line"
-        f" FROM (SELECT {names}, {person}, ({' + '.join(parts)}) % {PRIME} AS h"
+        f" FROM (SELECT {names}, {person}, ({' + '.join(parts)}) % {prime} AS h"
         f" FROM {source} WHERE {person} IS NOT NULL) AS hashed) AS ordered"
         f" WHERE place_in_line <= {schema.max_rows}"
     )

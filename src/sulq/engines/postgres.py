@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from sulq.engines.keys import FETCHED, key_statements
+from sulq.engines.keys import FETCHED, counted, key_statements
 from sulq.engines.leaves import Place
 from sulq.engines.person_sums import PERSON, held_sql, held_statement, person_statement
 from sulq.engines.postgres_session import UNREACHED, Address, Sessions, complaint, read_address
@@ -27,6 +27,7 @@ from sulq.engines.postgres_source import (
     source_of,
 )
 from sulq.engines.postgres_sql import INTEGERS, TEXTS, PostgresDialect, read_held
+from sulq.engines.proved import Guard
 from sulq.engines.statement import TABLE, Statement, statement
 from sulq.engines.tally import Holds, RawTable
 from sulq.errors import EngineFailed, InvalidQuery, Refused, SulqError
@@ -99,7 +100,8 @@ class PostgresEngine:
         self._fingerprint = source.fingerprint(schema, content)
         self._seen: Seen | None = seen
         self._proved_at = time.monotonic()
-        self._guard = threading.Lock()
+        self._seeing = threading.Lock()
+        self._guard = Guard()
 
     # --- questions ------------------------------------------------------------------------------
 
@@ -109,6 +111,7 @@ class PostgresEngine:
 
     def prepare(self, program: Program) -> Callable[[], list[int]]:
         """What will read the rows, once everything that may be refused was checked."""
+        self._guard.check()
         letters, work = self._work(program)
 
         def read() -> list[int]:
@@ -118,7 +121,8 @@ class PostgresEngine:
                     if self._is_what_was_opened(cursor):
                         found = work(cursor)
                 self._proved_at = time.monotonic()
-            except Exception:  # noqa: BLE001 - the server's own words may quote rows
+            except Exception as error:  # noqa: BLE001 - the server's own words may quote rows
+                self._guard.saw(error)
                 found = None
             if found is None:
                 self._forget()
@@ -186,6 +190,7 @@ class PostgresEngine:
 
     def prepare_keys(self, program: KeyCounts) -> Callable[[], Iterator[list[tuple[str, int]]]]:
         """What will read the keys that occur with their counts, a batch at a time."""
+        self._guard.check()
         statements = key_statements(program, self._source.places, self._rows)
         longest = max(len(sql) for sql in statements) + len(self._source.with_rows)
 
@@ -197,10 +202,11 @@ class PostgresEngine:
                     for sql in () if failed else statements:
                         _run(cursor, f"DECLARE k CURSOR FOR {self._source.with_rows} {sql}")
                         while batch := _run(cursor, f"FETCH {FETCHED} FROM k"):
-                            yield batch
+                            yield counted(batch, self._rows)
                         cursor.execute("CLOSE k")
                 self._proved_at = time.monotonic()
-            except Exception:  # noqa: BLE001 - as in `prepare`
+            except Exception as error:  # noqa: BLE001 - as in `prepare`
+                self._guard.saw(error)
                 failed = True
             if failed:
                 self._forget()
@@ -230,12 +236,12 @@ class PostgresEngine:
         return True
 
     def _saw(self, seen: Seen) -> None:
-        with self._guard:
+        with self._seeing:
             self._seen = seen
 
     def _forget(self) -> None:
         """After a failure the server may be another one: the content itself is looked at again."""
-        with self._guard:
+        with self._seeing:
             self._seen = None
             self._proved_at = -FRESH
 

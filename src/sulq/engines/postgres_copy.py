@@ -32,6 +32,7 @@ class CopiedEngine:
         self._source, self._copy = source, copy
         self._rows, self._places = copy._rows, copy._places
         self._connection, self._lock = copy._connection, copy._lock
+        self._guard = copy._guard
 
     def exact_sums(self, program: Program) -> list[int]:
         return self._source.exact_sums(program)

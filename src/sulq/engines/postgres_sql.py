@@ -57,6 +57,10 @@ class PostgresDialect(Dialect):
         return f"CAST(CAST({flag} AS INTEGER) AS BIGINT)"
 
     @staticmethod
+    def floor_shift(value: str, bits: int) -> str:
+        return f"({Dialect.bigint(value)} >> CAST({bits} AS INTEGER))"
+
+    @staticmethod
     def rounded(x: str, per_unit: float) -> str:
         """A product may vanish only if per_unit < 1: those x have the leaf 0 and are told apart."""
         rounded = f"FLOOR({x} * {PostgresDialect.real(per_unit)} + {PostgresDialect.real(0.5)})"
@@ -66,8 +70,8 @@ class PostgresDialect(Dialect):
         return f"CASE WHEN abs({x}) < {tiny} THEN {PostgresDialect.real(0.0)} ELSE {rounded} END"
 
     @staticmethod
-    def real_sum(value: str) -> str:
-        return f"CAST(sum({value}) AS BIGINT)"
+    def whole_sum(value: str, largest: int, rows: int) -> str:
+        return f"COALESCE(sum({Dialect.bigint(value)}), {PostgresDialect.wide('0')})"
 
     @staticmethod
     def truncated_division(over: str, under: str) -> str:
@@ -89,7 +93,9 @@ class PostgresDialect(Dialect):
 
     @staticmethod
     def declared_only(column: str, values: Sequence[str] | Sequence[int]) -> str:
-        known = ", ".join(Dialect.text(v) if isinstance(v, str) else str(v) for v in values)
+        known = ", ".join(
+            Dialect.text(v) if isinstance(v, str) else Dialect.integer(v) for v in values
+        )
         return f"CASE WHEN {column} IN ({known}) THEN CAST({column} AS TEXT) END"
 
     @staticmethod
@@ -98,7 +104,7 @@ class PostgresDialect(Dialect):
         places = json.dumps({str(v): i for i, v in enumerate(values)}, ensure_ascii=False)
         known = Dialect.text(places)
         found = f"CAST({known} AS JSONB) ->> CAST({column} AS TEXT)"
-        return f"COALESCE(CAST(({found}) AS BIGINT), CAST(-1 AS BIGINT))"
+        return f"COALESCE(CAST(({found}) AS BIGINT), {Dialect.integer(-1)})"
 
     @staticmethod
     def text_hash(column: str) -> str:
@@ -106,7 +112,8 @@ class PostgresDialect(Dialect):
 
     @staticmethod
     def part_of(key: str, parts: int) -> str:
-        return f"(hashtextextended({key}, 0) & 1073741823) % {parts}"
+        low = f"hashtextextended({key}, {Dialect.integer(0)}) & {Dialect.integer(2**30 - 1)}"
+        return f"({low}) % {Dialect.integer(parts)}"
 
     fence = " OFFSET CAST('0' AS BIGINT)"  # as a constant of its own type it lets workers in
     counts_by_test = True
@@ -209,8 +216,8 @@ def _since_1970(day: str) -> str:
     """Infinite days are beyond every bound, on their side."""
     return (
         f"CASE WHEN isfinite({day}) THEN CAST({day} - DATE '1970-01-01' AS BIGINT)"
-        f" WHEN {day} > DATE '1970-01-01' THEN 4611686018427387904"
-        f" WHEN {day} IS NOT NULL THEN -4611686018427387904 END"
+        f" WHEN {day} > DATE '1970-01-01' THEN {Dialect.integer(2**62)}"
+        f" WHEN {day} IS NOT NULL THEN {Dialect.integer(-(2**62))} END"
     )
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from sulq.engines.cells import flag_cell
 from sulq.engines.dialect import Dialect
 from sulq.engines.emitter import Emitter
 from sulq.engines.inner import from_rows
@@ -45,7 +46,7 @@ def _leaf_sql(leaf: Leaf, emitter: Emitter) -> str:
     match leaf:
         case FlagCells(column=column):
             flag = emitter.place(column).sql
-            return f"CAST(CASE WHEN {flag} THEN 1 WHEN NOT {flag} THEN 0 ELSE -1 END AS BIGINT)"
+            return flag_cell(flag)
         case CategoryCells(column=column, values=values):
             return emitter.dialect.place_among(emitter.place(column).sql, values)
         case UnitLeaf(value=value):

@@ -13,11 +13,12 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from sulq.engines.cells import flat_cells, key_sql
+from sulq.engines.cells import flag_cell, flat_cells, key_sql
 from sulq.engines.dialect import Dialect
 from sulq.engines.emitter import Emitter
 from sulq.engines.inner import from_rows
 from sulq.engines.leaves import Place
+from sulq.engines.proved import Impossible
 from sulq.schema.bound import BinCells, CategoryCells, Cells, FlagCells, RowSums, cell_count
 
 NUMBER = "rowid"
@@ -50,6 +51,9 @@ class RowSelect:
         """Whole columns; a row in no cell is left out, it adds nothing."""
         kept = [self._kept(block) for block in blocks] or [self._kept([_NO] * self._width)]
         rows, cells, *terms = (np.concatenate(parts) for parts in zip(*kept, strict=True))
+        for term, largest in zip(terms, self.largest, strict=True):
+            if len(term) and not -largest <= term.min() <= term.max() <= largest:
+                raise Impossible
         return RowValues(rows, cells, tuple(terms), self.largest, flat_cells(self.groups))
 
     @property
@@ -86,7 +90,8 @@ def _select(program: RowSums, emitter: Emitter, table: str) -> tuple[str, tuple[
     emitter.columns.add(NUMBER)
     keys = [_cell_sql(group, emitter) for group in program.groups]
     values = [emitter.integer(term) for term in program.terms]
-    terms = [Dialect.bigint(f"COALESCE({value.sql}, 0)") for value in values]  # NULL adds 0
+    none = Dialect.integer(0)  # NULL adds 0
+    terms = [Dialect.bigint(f"COALESCE({value.sql}, {none})") for value in values]
     wanted = [Dialect.bigint(NUMBER), *keys, *terms]
     named = ", ".join(f"{sql} AS v{number}" for number, sql in enumerate(wanted))
     sql = f"SELECT {named} {from_rows(program.rows, emitter, table)}"
@@ -98,8 +103,9 @@ def _cell_sql(group: Cells, emitter: Emitter) -> str:
     match group:
         case FlagCells(column=column):
             flag = emitter.place(column).sql
-            return f"CAST(CASE WHEN {flag} THEN 1 WHEN NOT {flag} THEN 0 ELSE -1 END AS BIGINT)"
+            return flag_cell(flag)
         case CategoryCells(column=column, values=values):
             return emitter.dialect.place_among(emitter.place(column).sql, values)
         case BinCells():
-            return Dialect.bigint(f"COALESCE({key_sql(group, emitter, False)[0]}, -1)")
+            key, none = key_sql(group, emitter, False)[0], Dialect.integer(-1)
+            return Dialect.bigint(f"COALESCE({key}, {none})")

@@ -13,9 +13,10 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from sulq.engines.keys import FETCHED, key_statements
+from sulq.engines.keys import FETCHED, counted, key_statements
 from sulq.engines.leaves import Place
 from sulq.engines.person_sums import PERSON, held_sql, held_statement, person_statement
+from sulq.engines.proved import Guard, all_within
 from sulq.engines.spark_session import UNREACHED, Sessions, read_address
 from sulq.engines.spark_source import READ, SOURCE, Source, raw_rows, source_of
 from sulq.engines.spark_sql import INTEGERS, UNSIGNED, SparkDialect, read_held
@@ -56,7 +57,8 @@ class SparkEngine:
         self._rows = rows
         self._size = size
         self._fingerprint = fingerprint
-        self._guard = threading.Lock()
+        self._opening = threading.Lock()
+        self._guard = Guard()
 
     # --- questions ------------------------------------------------------------------------------
 
@@ -66,13 +68,15 @@ class SparkEngine:
 
     def prepare(self, program: Program) -> Callable[[], list[int]]:
         """What will read the rows, once everything that may be refused was checked."""
+        self._guard.check()
         work = self._work(program)
 
         def read() -> list[int]:
             found: list[int] | None = None
             try:
                 found = work(self._session())
-            except Exception:  # noqa: BLE001 - Spark's own words may quote rows
+            except Exception as error:  # noqa: BLE001 - Spark's own words may quote rows
+                self._guard.saw(error)
                 found = None
             if found is None:
                 raise EngineFailed()
@@ -82,7 +86,7 @@ class SparkEngine:
 
     def _session(self) -> Any:
         """A session that lives, with the rows named; a new one after a failure."""
-        with self._guard:
+        with self._opening:
             session, new = self._sessions.session()
             if new:
                 self._source.settle(session)
@@ -119,7 +123,7 @@ class SparkEngine:
                 warnings.simplefilter("ignore", FutureWarning)  # of pandas, which is not used
                 parts = session.sql(sql).mapInArrow(kernel, PARTS)
             summed = parts.groupBy("entry").sum("high", "low")
-            return added_up(summed.collect(), size)
+            return all_within(added_up(summed.collect(), size), program.largest * self._rows)
 
         return by_partition
 
@@ -141,6 +145,7 @@ class SparkEngine:
 
     def prepare_keys(self, program: KeyCounts) -> Callable[[], Iterator[list[tuple[str, int]]]]:
         """What will read the keys that occur with their counts, a batch at a time."""
+        self._guard.check()
         statements = key_statements(program, self._source.places, self._rows)
 
         def read() -> Iterator[list[tuple[str, int]]]:
@@ -152,11 +157,12 @@ class SparkEngine:
                     for key, number in session.sql(sql).toLocalIterator():
                         batch.append((key, number))
                         if len(batch) == FETCHED:
-                            yield batch
+                            yield counted(batch, self._rows)
                             batch = []
                     if batch:
-                        yield batch
-            except Exception:  # noqa: BLE001 - as in `prepare`
+                        yield counted(batch, self._rows)
+            except Exception as error:  # noqa: BLE001 - as in `prepare`
+                self._guard.saw(error)
                 failed = True
             if failed:
                 raise EngineFailed()

@@ -55,14 +55,12 @@ class SparkDialect(Dialect):
         return f"CAST(FLOOR({scaled}) AS DOUBLE)"
 
     @staticmethod
-    def real_sum(value: str) -> str:
-        return f"CAST(sum({value}) AS BIGINT)"
-
-    @staticmethod
     def whole_sum(value: str, largest: int, rows: int) -> str:
+        whole = Dialect.bigint(value)
         if largest * rows < BIGINT:
-            return f"sum({value})"
-        return f"sum(CAST({value} AS DECIMAL(20, 0)))"  # added up with 30 digits
+            return f"COALESCE(sum({whole}), {Dialect.integer(0)})"
+        summed = f"sum(CAST({whole} AS DECIMAL(20, 0)))"  # added up with 30 digits
+        return f"COALESCE({summed}, CAST(0 AS DECIMAL(30, 0)))"
 
     @staticmethod
     def truncated_division(over: str, under: str) -> str:
@@ -74,7 +72,7 @@ class SparkDialect(Dialect):
 
     @staticmethod
     def floor_shift(value: str, bits: int) -> str:
-        return f"shiftright({value}, {bits})"
+        return f"shiftright({Dialect.bigint(value)}, CAST({bits} AS INT))"
 
     @staticmethod
     def can_hold(value: str) -> bool:
@@ -100,7 +98,8 @@ class SparkDialect(Dialect):
         """By halving; Spark orders texts by their bytes, which is the order of code points."""
         order = sorted(range(len(values)), key=lambda place: values[place])
         found = _search(column, [(_literal(values[place]), place) for place in order])
-        return f"CAST(CASE WHEN {column} IS NULL THEN -1 ELSE {found} END AS BIGINT)"
+        none = Dialect.integer(-1)
+        return Dialect.bigint(f"CASE WHEN {column} IS NULL THEN {none} ELSE {found} END")
 
     @staticmethod
     def text_hash(column: str) -> str:
@@ -108,7 +107,7 @@ class SparkDialect(Dialect):
 
     @staticmethod
     def part_of(key: str, parts: int) -> str:
-        return f"pmod(xxhash64({key}), {parts})"
+        return f"pmod(xxhash64({key}), {Dialect.integer(parts)})"
 
     counts_by_test = True
 
@@ -133,13 +132,14 @@ def _letters(part: str) -> str:
 
 
 def _literal(value: str | int) -> str:
-    return SparkDialect.text(value) if isinstance(value, str) else str(value)
+    return SparkDialect.text(value) if isinstance(value, str) else Dialect.integer(value)
 
 
 def _search(column: str, known: Sequence[tuple[str, int]]) -> str:
     if len(known) == 1:
         value, place = known[0]
-        return f"CASE WHEN {column} = {value} THEN {place} ELSE -1 END"
+        here, none = Dialect.integer(place), Dialect.integer(-1)
+        return f"CASE WHEN {column} = {value} THEN {here} ELSE {none} END"
     half = len(known) // 2
     left, right = _search(column, known[:half]), _search(column, known[half:])
     return f"CASE WHEN {column} < {known[half][0]} THEN {left} ELSE {right} END"

@@ -30,6 +30,7 @@ from sulq.schema.bound import (
     height,
 )
 from sulq.schema.columns import Schema
+from sulq.schema.fits import Fits
 from sulq.schema.grid import Steps
 from sulq.schema.persons import (
     PersonSums,
@@ -158,16 +159,26 @@ class BoundQuery:
 
 
 def bind(
-    question: object, schema: Schema, neighbours: str = "replace", *, grid: NoiseGrid = FINE
+    question: object,
+    schema: Schema,
+    neighbours: str = "replace",
+    *,
+    grid: NoiseGrid = FINE,
+    asked_before: bool = False,
 ) -> BoundQuery:
-    """Prove a question safe on this schema; `InvalidQuery` says what is wrong and the remedy."""
+    """Prove a question safe on this schema; `InvalidQuery` says what is wrong and the remedy.
+
+    `asked_before`: it stands in the ledger and is only worked out again, so what is refused since
+    then is not; its integers are proved all the same.
+    """
     statistic = as_statistic(question)
     try:
         query = statistic.query.canonical()
         if query.outer is not None:
-            found = _bind_outer(query, schema, neighbours, grid)
+            found = _bind_outer(query, schema, neighbours, grid, asked_before)
         else:
-            found = _bind_sums(statistic, query, schema, neighbours, grid)
+            binder = RowBinder(schema, asked_before)
+            found = _bind_sums(statistic, query, binder, neighbours, grid)
         check_kind(statistic)
         counted = "" if query.uncut else counted_text(schema)
         said = filter(None, (counted, *found.notes))
@@ -177,11 +188,11 @@ def bind(
 
 
 def _bind_sums(
-    statistic: Statistic, query: SumQuery, schema: Schema, neighbours: str, grid: NoiseGrid
+    statistic: Statistic, query: SumQuery, binder: RowBinder, neighbours: str, grid: NoiseGrid
 ) -> BoundQuery:
+    schema = binder.schema
     if query.clip is not None:
         check_person_unit(schema)
-    binder = RowBinder(schema)
     rows = binder.condition(query.rows)
     values = [binder.centred_number(term) for term in query.terms]
     groups = tuple(_group(group, binder, schema) for group in query.groups)
@@ -194,6 +205,7 @@ def _bind_sums(
     )
     if height(program) > TALLEST:
         raise InvalidQuery("the question is nested too deeply; flatten or shorten it")
+    Fits().check(program.rows, program.terms, program.groups)
     text = text_of(query)
     if query.clip is not None:
         return _bind_persons(
@@ -290,16 +302,21 @@ def _bind_persons(
     )
 
 
-def _bind_outer(query: SumQuery, schema: Schema, neighbours: str, grid: NoiseGrid) -> BoundQuery:
+def _bind_outer(
+    query: SumQuery, schema: Schema, neighbours: str, grid: NoiseGrid, asked_before: bool
+) -> BoundQuery:
     """A matrix of sums: one term, and an axis for each side's coordinates."""
     from sulq.schema.outer import bind_outer
-    from sulq.schema.vectors import leaves_of
+    from sulq.schema.vectors import UnitLeaf, leaves_of
 
     assert query.outer is not None  # noqa: S101
-    bound = bind_outer(*query.outer, query.rows, schema, neighbours)
+    bound = bind_outer(*query.outer, query.rows, schema, neighbours, asked_before)
     leaves = tuple(leaves_of(bound.program.left, bound.program.right))
     if height((bound.program.rows, leaves)) > TALLEST:
         raise InvalidQuery("the question is nested too deeply; flatten or shorten it")
+    whole = [leaf.value if isinstance(leaf, UnitLeaf) else leaf for leaf in leaves]
+    cells = (CategoryCells, FlagCells)
+    Fits().check(bound.program.rows, (leaf for leaf in whole if not isinstance(leaf, cells)))
     largest = bound.program.largest
     term = _term(Steps(Fixed(1), -largest, largest, bound.step), Fraction(0), bound.unit, grid)
     groups = tuple(

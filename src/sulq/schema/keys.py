@@ -52,8 +52,12 @@ def bind_keys(
     schema: Schema,
     neighbours: str,
     grid: NoiseGrid,
+    asked_before: bool = False,
 ) -> BoundKeys:
-    """Prove a question for keys safe; `InvalidQuery` says what is wrong and the remedy."""
+    """Prove a question for keys safe; `InvalidQuery` says what is wrong and the remedy.
+
+    `asked_before` as for `bind`.
+    """
     name = column.name if isinstance(column, Column) else column
     if not isinstance(name, str):
         raise InvalidQuery(f"keys wants the name of an open text column, got {column!r:.60}")
@@ -66,7 +70,8 @@ def bind_keys(
         )
     if isinstance(most, bool) or not isinstance(most, int) or not 1 <= most <= MOST_SHOWN:
         raise InvalidQuery(f"most must be a whole number from 1 to {MOST_SHOWN}, got {most!r:.40}")
-    bound = bind(count(name, where=where), schema, neighbours, grid=grid)
+    asked = count(name, where=where)
+    bound = bind(asked, schema, neighbours, grid=grid, asked_before=asked_before)
     assert isinstance(bound.sums, RowSums)  # noqa: S101
     form = {
         "sulq": FORMAT,

@@ -65,10 +65,15 @@ class BoundOuter:
 
 
 def bind_outer(
-    left: Vector, right: Vector, rows: Expression, schema: Schema, neighbours: str
+    left: Vector,
+    right: Vector,
+    rows: Expression,
+    schema: Schema,
+    neighbours: str,
+    asked_before: bool = False,
 ) -> BoundOuter:
     """Prove both sides and price the matrix of their products."""
-    binder = VectorBinder(schema)
+    binder = VectorBinder(schema, asked_before)
     one, two = binder.bind(left), binder.bind(right)
     if len(one) * len(two) > MOST_CELLS:
         raise InvalidQuery(

@@ -23,6 +23,8 @@ SMALLEST = Fraction(1, 2**200)
 MOST_FACTORS = 32
 LONGEST_PATTERN = 200
 MOST_ADDENDS = 256
+NARROWEST_CLIP = Fraction(1, 2**31)
+"""Of a clip: so much of a unit, or of the range where that is less. docs/proofs/binding.md, 7"""
 
 
 def _spell(expression: Expression) -> str:
@@ -39,8 +41,9 @@ def coefficients_of(seed: object) -> tuple[int, int, int, int]:
 class RowBinder:
     """Binds canonical expressions on one schema."""
 
-    def __init__(self, schema: Schema) -> None:
+    def __init__(self, schema: Schema, asked_before: bool = False) -> None:
         self.schema = schema
+        self.asked_before = asked_before
         self.notes: list[str] = []  # what binds but may be a slip
 
     # --- numbers --------------------------------------------------------------------------------
@@ -150,6 +153,7 @@ class RowBinder:
     def _clip(self, operands: tuple[Expression, ...]) -> Steps:
         value = self.number(operands[0])
         low, high = (self._clip_bound(operand, value) for operand in operands[1:])
+        self._check_width(value, low, high)
         leaf = self._clipped_leaf(value, low, high)
         if leaf is not None:
             return leaf
@@ -161,6 +165,27 @@ class RowBinder:
         node_ = bound.Greater(bound.Lesser(value.node, ceiling.node), floor.node)
         bottom_, top_ = (min(max(end, floor.low), ceiling.low) for end in (value.low, value.high))
         return Steps(node_, bottom_, top_, value.step, value.exact, None, value.kind)
+
+    def _check_width(self, value: Steps, low: Fraction, high: Fraction) -> None:
+        """What a clip leaves is a point, or wide enough for what it cuts: 62 bits hold its factor.
+
+        A column counts as its owner declared it, whatever was clipped before.
+        """
+        least, most = value.low * value.step, value.high * value.step
+        own, leaf = most - least, value.node
+        if isinstance(leaf, bound.Quantised) and Fraction(leaf.per_unit) * value.step == 1:
+            least, most = Fraction(leaf.low), Fraction(leaf.high)
+            column = self.schema[leaf.column]
+            assert isinstance(column, Number)  # noqa: S101
+            own = column.range[1] - column.range[0]
+        left = min(high, most) - max(low, least)
+        narrowest = NARROWEST_CLIP * min(Fraction(1), own)
+        if 0 < left < narrowest and not self.asked_before:
+            raise InvalidQuery(
+                f"a clip leaves a range of {float(left):.3g}, which is too narrow for what it cuts:"
+                f" at least {float(narrowest):.3g} is wanted; take wider bounds, or count the rows"
+                " that a condition selects"
+            )
 
     def _clipped_leaf(self, value: Steps, low: Fraction, high: Fraction) -> Steps | None:
         """A clipped column is a column with narrower bounds, on the grid that suits them."""

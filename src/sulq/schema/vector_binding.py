@@ -53,9 +53,9 @@ CHUNK = 32
 class VectorBinder:
     """Binds vectors on one schema."""
 
-    def __init__(self, schema: Schema) -> None:
+    def __init__(self, schema: Schema, asked_before: bool = False) -> None:
         self.schema = schema
-        self.rows = RowBinder(schema)
+        self.rows = RowBinder(schema, asked_before)
         public = [c.name for c in schema.columns if c.public and schema.unit == "row"]
         self.hidden = frozenset(c.name for c in schema.columns) - frozenset(public)
         self.scores = ScoreBinder(self.rows, self.hidden)
