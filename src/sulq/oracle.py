@@ -372,7 +372,11 @@ class Credits(Fraction):
 
 
 class Oracle(Protocol):
-    """Everything a learner, an attacker or a client may do."""
+    """Everything a learner, an attacker or a client may do.
+
+    An oracle may also say `durable = False`: what it spends is forgotten with its process, as of a
+    ledger in memory. One that does not say is taken for durable (`is_durable`).
+    """
 
     @property
     def schema(self) -> Schema:
@@ -412,3 +416,8 @@ class Oracle(Protocol):
         key: str | None = None,
     ) -> Answer:
         """A noisy answer, charged."""
+
+
+def is_durable(oracle: Oracle) -> bool:
+    """Whether what is spent here is spent for good; so it is unless the oracle says otherwise."""
+    return getattr(oracle, "durable", True) is not False

@@ -51,11 +51,14 @@ def test_json_has_what_was_found_and_what_it_cost(crowd):
 
 def test_quote_is_free_and_publishes_nothing(crowd):
     found = crowd("learn", "tree", *COLUMNS, "--label", "smoker", "--quote", "--json").json
-    assert sum(step["credits"] for step in found["steps"]) == pytest.approx(20, abs=1e-4)
+    assert sum(step["credits"] for step in found["steps"]) == pytest.approx(2, abs=1e-4)
     assert not Path("people.ledger").exists()
     assert not Path("tree.svg").exists()
     told = crowd("learn", "tree", *COLUMNS, "--label", "smoker", "--quote")
-    assert "at most 20 credits" in told.out
+    assert "at most 2 credits" in told.out
+    assert (
+        "no --credits was given: this fit takes at most a tenth of the 20 credits left" in told.out
+    )
 
 
 def test_a_label_may_be_a_condition(crowd):
@@ -64,13 +67,13 @@ def test_a_label_may_be_a_condition(crowd):
     assert "True" in found["found"][0]
 
 
-def test_everything_is_spent_only_if_that_is_said(crowd):
+def test_a_tenth_is_spent_unless_more_is_said_and_only_after_a_yes(crowd):
     words = ("learn", "tree", *COLUMNS, "--label", "smoker", "--depth", "1", "--no-plot")
     told = crowd(*words)
-    assert (told.code, "at most 20 credits" in told.out) == (2, True)
-    assert "up to 20 credits; --credits limits it. Look, then add --yes" in told.err
+    assert (told.code, "at most 2 credits" in told.out) == (2, True)
+    assert "up to 2 credits; --credits sets another amount. Look, then add --yes" in told.err
     assert crowd("ledger", "--json").json["spent"] == 0
-    assert crowd(*words, "--yes", "--json").json["left"] == pytest.approx(0, abs=1e-4)
+    assert crowd(*words, "--yes", "--json").json["left"] == pytest.approx(18, abs=1e-4)
 
 
 @pytest.mark.parametrize(
@@ -107,7 +110,7 @@ def test_more_than_is_left_is_refused_with_4(crowd):
 def test_an_analyst_learns_from_their_share(crowd):
     assert crowd("grant", "people", "ann", "3").code == 0
     words = ("learn", "tree", *COLUMNS, "--label", "smoker", "--depth", "1", "--as", "ann",
-             "--yes")  # fmt: skip
+             "--credits", "3")  # fmt: skip
     found = crowd(*words, "--no-plot", "--json", "--receipts", "r.jsonl").json
     assert found["credits"] == pytest.approx(3, abs=1e-6)
     assert found["left"] == pytest.approx(0, abs=1e-6)

@@ -281,3 +281,27 @@ def test_the_token_is_nowhere_to_be_seen(people: Far, caplog: pytest.LogCaptureF
     said = [repr(remote), repr(remote._line), repr(refusal.value), str(vars(refusal.value))]
     assert all(token not in text for text in [*said, caplog.text])
     assert isinstance(remote, Remote) and "people" in repr(remote)
+
+
+def test_a_fit_without_credits_takes_a_tenth_of_a_far_ledger_that_is_kept(
+    people: Far, state_directory: Path, tmp_path: Path
+) -> None:
+    """The server says whether what is spent is spent for good; reservations and threads too."""
+    from sulq.client.asynchronous import Bridge
+    from sulq.learn.spending import cap_of
+
+    assert people.remote().durable is False
+    assert cap_of(people.remote(who="analyst"), None) > 29
+    kept = publish(name="kept", ledger=tmp_path / "ledger")
+    with far(state_directory, kept=kept) as found:
+        assert found.remote("kept").durable is True
+        assert 9 < cap_of(found.remote("kept"), None) <= 10
+        with found.remote("kept").reserve(20) as reserved:
+            assert 1 < cap_of(reserved, None) <= 2
+
+        async def over_a_loop() -> tuple[bool, bool]:
+            url, token = f"{found.url}/kept", found.tokens["owner"]
+            async with await connect_async(url, token=token) as remote:
+                return remote.durable, Bridge(remote, asyncio.get_running_loop()).durable
+
+        assert asyncio.run(over_a_loop()) == (True, True)

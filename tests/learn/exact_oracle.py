@@ -20,6 +20,7 @@ class ExactOracle:
 
     database: Database
     asked: list[tuple[Any, Fraction]] = field(default_factory=list)
+    durable: bool = False
 
     @property
     def schema(self) -> Schema:

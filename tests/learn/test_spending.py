@@ -7,9 +7,11 @@ from fractions import Fraction
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.people import publish
+from tests.people import frame, publish
 
 from sulq import BudgetSpent, InvalidQuery, Promise, Refused, col, count, outer
+from sulq.federation import split_rows
+from sulq.learn import PCA
 from sulq.learn.spending import FitQuote, Plan, Purse, Step, cap_of
 from sulq.learn.table import Table
 from sulq.query.vectors import one_hot, ones
@@ -155,3 +157,56 @@ def test_wrong_columns_are_refused(terms, words):
     with pytest.raises(InvalidQuery, match=words):
         table_of(db, **terms)
     assert db.remaining == 100
+
+
+class Plain:
+    """Somebody's own oracle: the protocol and nothing beside it."""
+
+    def __init__(self, oracle):
+        self.schema, self.promise, self.size = oracle.schema, oracle.promise, oracle.size
+        self.quote, self.ask, self._oracle = oracle.quote, oracle.ask, oracle
+
+    @property
+    def remaining(self):
+        return self._oracle.remaining
+
+
+def test_without_credits_a_fit_takes_a_tenth_of_what_the_caller_has_left(tmp_path):
+    """Of a ledger that is kept; the quote and the notes say so, before and after."""
+    with publish(ledger=tmp_path / "ledger") as db:
+        db.grant("ann", 30)
+        ann = db.as_analyst("ann")
+        with ann.reserve(20) as reserved:
+            for oracle, left in ((db, 70), (ann, 10), (reserved, 20)):
+                assert oracle.remaining == left
+                quote = PCA(1).quote(oracle, ["age", "income"])
+                assert left * Fraction(99, 1000) < quote.credits <= Fraction(left, 10)
+                assert quote.left_after == left - quote.credits
+                assert f"at most a tenth of the {left} credits left" in quote.note
+        fitted = PCA(1).fit(ann, ["age", "income"])
+        assert 0 < fitted.credits_ <= 3
+        assert 27 <= ann.remaining < 30
+        assert "at most a tenth of the 30 credits left" in fitted.notes_[0]
+        named = PCA(1, credits=20).fit(ann, ["income", "age"])
+        assert named.credits_ > 19
+        assert not any("a tenth" in note for note in named.notes_)
+
+
+def test_a_ledger_in_memory_is_spent_whole_and_who_does_not_say_is_durable():
+    db = publish()
+    assert cap_of(db, None) > 99
+    db.grant("ann", 10)
+    assert cap_of(db.as_analyst("ann"), None) > 9
+    with db.reserve(20) as reserved:
+        assert cap_of(reserved, None) > 19
+    assert 6 < cap_of(Plain(db), None) <= 9
+    assert "a tenth" not in PCA(1).quote(db, ["age", "income"]).note
+    assert "a tenth" in PCA(1).quote(Plain(db), ["age", "income"]).note
+
+
+def test_owners_together_are_durable_if_one_of_them_is(tmp_path):
+    with publish(frame(300), ledger=tmp_path / "ledger") as kept:
+        assert split_rows(publish(), kept).durable
+        assert cap_of(split_rows(publish(), kept), None) <= 10
+        assert not split_rows(publish(), publish()).durable
+        assert split_rows(publish(), Plain(publish())).durable

@@ -123,7 +123,7 @@ def learn(
 ) -> None:
     """Learn from noisy sums alone: components, clusters, classifiers, rules.
 
-    It spends at most --credits, charged question by question. Without them it would be all that is
+    It spends at most --credits, charged question by question. Without them it is a tenth of what is
     left, and it asks first: --yes says so beforehand.
     """
     chosen = _algorithm(algorithm)
@@ -153,7 +153,9 @@ def learn(
             found = learner.quote(oracle, *asked, where=keeping, rows=rows)
         if not as_json:
             _show_quote(source.name, algorithm, found, as_json)
-        confirm(f"This spends up to {credits_text(found.credits)}; --credits limits it.", yes)
+        confirm(
+            f"This spends up to {credits_text(found.credits)}; --credits sets another amount.", yes
+        )
     with asker(source, analyst) as oracle:
         with charging(), hinted(where, label), _counted(learner, as_json) as doubts:
             learner.fit(oracle, *asked, where=keeping)
@@ -316,7 +318,7 @@ def _show(
         )
         return
     for note in notes:
-        talk(f"note: {note}")
+        talk(f"note: {typed(note)}")
     if records:
         heads = list(records[0])
         show(table(heads, [[number_text(record[head]) for head in heads] for record in records]))

@@ -210,6 +210,7 @@ def quoting(table: TablePolicy) -> Iterator[Database]:
             f" {place_name(table.ledger_path)}"
         ) from None
     with found as database:
+        database.durable = True  # prices as on the ledger that it will have
         talk(
             f"{table.name} is not published: this is what its policy would cost; nothing can be"
             f" asked before `sulq publish {table.name}`"

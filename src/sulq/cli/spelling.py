@@ -9,6 +9,8 @@ SPELLED = (
     ("use https, or say insecure=True if the way is protected otherwise", "use https"),
     ("credits=... or epsilon=..., one of them", "--credits or --epsilon, one of them"),
     ("rows=...", "--rows N"),
+    ("no credits= was given", "no --credits was given"),
+    ("credits= sets another amount", "--credits sets another amount"),
     ("or use credits=", "or use --credits N"),
     ("`keys` with delta=", "`sulq keys` with --delta "),
     ("give verify= (--ca or SULQ_CA on the command line)", "give --ca (or SULQ_CA)"),

@@ -91,6 +91,10 @@ class AsyncRemote:
     def size(self) -> int | None:
         return self._calls.facts.size
 
+    @property
+    def durable(self) -> bool:
+        return self._calls.facts.durable
+
     def sample_dummy(self, rows: int = 100) -> dict[str, Any]:
         """Made-up rows of this schema, by column; made here, free."""
         return dict(dummy_rows(self.schema, rows))
@@ -324,6 +328,10 @@ class Bridge:
     @property
     def size(self) -> int | None:
         return self.remote.size
+
+    @property
+    def durable(self) -> bool:
+        return self.remote.durable
 
     @property
     def remaining(self) -> Fraction:

@@ -100,6 +100,7 @@ class Facts:
     promise: Promise
     size: int | None
     facts_id: str | None = None  # of the table as it is; another one after an amendment
+    durable: bool = True  # what is spent there is spent for good
 
     def bind(self, question: object, *, whole: bool = False) -> BoundQuery:
         return bind_public(question, self.schema, self.promise, whole=whole)
@@ -289,7 +290,12 @@ def facts_call(path: str) -> Call[Facts]:
         found = parsed(SchemaReply, text)
         schema, promise = Schema.from_json(found.facts), Promise.from_json(found.promise)
         return Facts(
-            found.table, schema, promise.about(schema.unit), found.size, found.facts_id or None
+            found.table,
+            schema,
+            promise.about(schema.unit),
+            found.size,
+            found.facts_id or None,
+            found.durable,
         )
 
     return Call("GET", path, read)

@@ -92,6 +92,11 @@ class Remote:
         return self._calls.facts.size
 
     @property
+    def durable(self) -> bool:
+        """Whether what is spent there is spent for good: not of a ledger in memory."""
+        return self._calls.facts.durable
+
+    @property
     def remaining(self) -> Fraction:
         """Credits left for a question that touches everybody."""
         return self._line.send(self._calls.remaining())

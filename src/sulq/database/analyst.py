@@ -40,6 +40,10 @@ class Analyst:
         return self.database.size
 
     @property
+    def durable(self) -> bool:
+        return self.database.durable
+
+    @property
     def remaining(self) -> Fraction:
         return self.database.left_for(self.name)
 

@@ -80,6 +80,7 @@ class Database:
         self.engine = engine
         self.ledger = ledger
         self.calibration = calibration
+        self.durable = ledger.durable  # what is spent is spent for good: `is_durable`
         self._source = readable_again(None)
         self._accounts = accounts(schema)
         self._size = engine.size() if promise.neighbours == "replace" else None

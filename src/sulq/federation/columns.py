@@ -22,7 +22,7 @@ from sulq.bars import Forecast, z_of
 from sulq.errors import BudgetSpent, InvalidQuery, SulqError
 from sulq.federation.joining import OWN, Block, Joining
 from sulq.federation.sketches import Array, bit_total, middles
-from sulq.oracle import Answer, Oracle, Quote, credits_text
+from sulq.oracle import Answer, Oracle, Quote, credits_text, is_durable
 from sulq.query.expressions import Column, Expression, Operation, hashed
 from sulq.query.statistics import as_statistic
 from sulq.query.sum_query import SumQuery, outer
@@ -67,6 +67,11 @@ class ColumnSplit:
     @property
     def size(self) -> int | None:
         return self.owners[0].size
+
+    @property
+    def durable(self) -> bool:
+        """Whether any owner's ledger keeps what is spent."""
+        return any(is_durable(owner) for owner in self.owners)
 
     @property
     def remaining(self) -> Fraction:

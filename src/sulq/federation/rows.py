@@ -21,7 +21,7 @@ from sulq.derivation.combined import read_derived
 from sulq.derivation.estimates import Derivation, Source
 from sulq.errors import BudgetSpent, InvalidQuery, Refused, SulqError
 from sulq.noise.distributions import DiscreteGaussian, DiscreteLaplace, Law, NoNoise
-from sulq.oracle import Answer, Oracle, Quote, credits_text
+from sulq.oracle import Answer, Oracle, Quote, credits_text, is_durable
 from sulq.readings import forecast
 from sulq.schema.binding import BoundQuery
 from sulq.schema.columns import Schema
@@ -83,6 +83,11 @@ class RowSplit:
         """Rows of all owners together; None under add-remove."""
         sizes = [owner.size for owner in self.owners]
         return None if None in sizes else sum(size or 0 for size in sizes)
+
+    @property
+    def durable(self) -> bool:
+        """Whether any owner's ledger keeps what is spent."""
+        return any(is_durable(owner) for owner in self.owners)
 
     @property
     def remaining(self) -> Fraction:

@@ -181,6 +181,8 @@ def rebinned(attribute: Attribute, counts: Array, error: float, most: int) -> At
     A cell weighs the root of its count, so that a long tail keeps some bins; what may be noise
     weighs like an even spread.
     """
+    if attribute.size < 2:
+        return attribute
     kept = np.where(counts[: attribute.size] > error, counts[: attribute.size], 0.0)
     total = float(kept.sum())
     weight = np.sqrt(kept)

@@ -282,8 +282,10 @@ def mixed_rows(table: Table, rows: float, error: float) -> float:
 
 def largest(vector: Vector, weights: Array) -> Vector:
     """One-hot of the largest score: the nearest of t e_k, since |s - t e_k|^2 falls with s_k."""
-    size = float(np.abs(weights).max())
-    return nearest(project(vector, published(weights / size)), np.eye(len(weights)).tolist())
+    scaled = np.nan_to_num(weights / max(float(np.abs(weights).max()), 1e-300))
+    if not np.round(scaled * 2**24).any():  # all scores are alike: the first class
+        return project(ones(), np.eye(len(weights))[:, :1].tolist())
+    return nearest(project(vector, published(scaled)), np.eye(len(weights)).tolist())
 
 
 # --- from moments to a rule ---------------------------------------------------------------------

@@ -14,7 +14,7 @@ from sulq.errors import InvalidQuery, TooNoisy
 from sulq.learn import plots
 from sulq.learn.checks import whole
 from sulq.learn.features import Array
-from sulq.learn.spending import FitQuote, Plan, Purse, cap_of
+from sulq.learn.spending import FitQuote, Plan, Purse, cap_of, default_notes
 from sulq.learn.table import COUNT_SHARE, LabelKind, Table
 from sulq.oracle import Credits, Oracle
 from sulq.query.expressions import Expression
@@ -36,10 +36,10 @@ class NoisyResult(UserWarning):
 class Learner(BaseEstimator):  # type: ignore[misc]
     """What every learner shares. A subclass says how it plans and what it makes of the answers.
 
-    Parameters all learners take: `credits` caps the spending (default: all that is left),
-    `method` ("auto", or "paper" for the papers' own algorithm), `random_state` seeds starts, never
-    noise; `on_noise` is "raise" (TooNoisy) or "warn"; `progress` shows a bar (default: on a
-    terminal).
+    Parameters all learners take: `credits` caps the spending (default: a tenth of what is left; of
+    a ledger in memory, all of it), `method` ("auto", or "paper" for the papers' own algorithm),
+    `random_state` seeds starts, never noise; `on_noise` is "raise" (TooNoisy) or "warn";
+    `progress` shows a bar (default: on a terminal).
     """
 
     _label: LabelKind = "none"
@@ -78,6 +78,7 @@ class Learner(BaseEstimator):  # type: ignore[misc]
         """
         table = self._table(oracle, features, label, where)
         self._plan(table.supposing(None))  # wrong settings are refused before the rows are counted
+        said = default_notes(oracle, self.credits)
         self._forget()
         with Purse(oracle, table.cap, type(self).__name__, self.progress) as purse:
             try:
@@ -94,7 +95,7 @@ class Learner(BaseEstimator):  # type: ignore[misc]
                 self.credits_ = Credits(purse.spent)
                 self.receipts_ = tuple(purse.receipts)
                 self.reused_ = tuple(purse.reused)
-        self.notes_ = (*purse.plan.notes, *self.notes_)
+        self.notes_ = (*said, *purse.plan.notes, *self.notes_)
         return self
 
     def quote(
@@ -113,7 +114,7 @@ class Learner(BaseEstimator):  # type: ignore[misc]
         if rows is not None:
             whole("rows", rows)
         table = self._table(oracle, features, label, where).supposing(rows)
-        plan = self._plan(table)
+        plan = self._plan(table).with_notes(default_notes(oracle, self.credits))
         if not table.public_rows:
             assumed = f"supposing {table.rows:,.0f} rows" + ("" if rows else "; say rows=...")
             plan = plan.with_notes([f"{COUNT_SHARE:.0%} of it counts the rows", assumed])

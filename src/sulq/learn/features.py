@@ -21,9 +21,20 @@ from sulq.schema.vector_binding import VectorBinder
 Array = NDArray[np.float64]
 
 
+FARTHEST = 2.0**30
+"""Learned numbers go no farther in a question: coordinates are in [0, 1], so scores are long flat.
+"""
+
+
 def published(numbers: Any) -> list[Any]:
-    """Learned numbers as a question carries them: 2^-24 is far below every grid."""
-    return (np.round(np.asarray(numbers, dtype=np.float64) * 2**24) / 2**24).tolist()  # type: ignore[no-any-return]
+    """Learned numbers as a question carries them: 2^-24 is far below every grid.
+
+    Any number may be handed in, also what a fit without noise or with one class runs away to: a
+    question that is refused half-way would end a fit that was paid for.
+    """
+    given = np.nan_to_num(np.asarray(numbers, dtype=np.float64), posinf=FARTHEST, neginf=-FARTHEST)
+    held = np.clip(given, -FARTHEST, FARTHEST)
+    return (np.round(held * 2**24) / 2**24).tolist()  # type: ignore[no-any-return]
 
 
 @dataclass(frozen=True)

@@ -17,8 +17,11 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
 from sulq.errors import BudgetSpent, InvalidQuery
-from sulq.oracle import Answer, Oracle, decimal_text
+from sulq.oracle import Answer, Oracle, decimal_text, is_durable
 
+DEFAULT_PART = Fraction(1, 10)
+"""Of what the caller has left, for a fit without `credits=` where what is spent is spent for good.
+"""
 FINEST = 2**40
 """Credits of one question are multiples of this part of a credit, rounded down."""
 
@@ -177,10 +180,13 @@ def quoted_error(oracle: Oracle, query: object, credits: Fraction) -> float:
 
 
 def cap_of(oracle: Oracle, credits: object) -> Fraction:
-    """What a fit may spend: `credits`, at most what is left, less a trace for rounding up."""
+    """What a fit may spend: `credits`, at most what is left, less a trace for rounding up.
+
+    Without `credits`: a tenth of what is left; all of it of a ledger in memory.
+    """
     left = oracle.remaining
     if credits is None:
-        wanted = left
+        wanted = left * DEFAULT_PART if is_durable(oracle) else left
     else:
         wanted = _positive(credits)
         if wanted > left:
@@ -191,6 +197,16 @@ def cap_of(oracle: Oracle, credits: object) -> Fraction:
     if wanted <= 0:
         raise BudgetSpent("no credits are left to learn from this table")
     return wanted * (1 - Fraction(1, 2**30))
+
+
+def default_notes(oracle: Oracle, credits: object) -> tuple[str, ...]:
+    """That a fit without `credits=` takes a part, where it does; to be said before it has spent."""
+    if credits is not None or not is_durable(oracle):
+        return ()
+    return (
+        f"no credits= was given: this fit takes at most a tenth of the"
+        f" {decimal_text(oracle.remaining)} credits left; credits= sets another amount",
+    )
 
 
 def _positive(credits: object) -> Fraction:

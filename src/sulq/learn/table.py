@@ -71,6 +71,11 @@ class Label:
     def binary(self) -> bool:
         return len(self.classes) == 2
 
+    @property
+    def flag(self) -> bool:
+        """Whether the classes are no and yes; the integers 0 and 1 are equal to them and are not"""
+        return all(isinstance(value, bool) for value in self.classes)
+
     def one_hot(self) -> Vector:
         """One coordinate a class; all 0 where the label is missing."""
         if isinstance(self.source, Expression):
@@ -81,7 +86,7 @@ class Label:
         """Whether the label is the class at `place`."""
         if isinstance(self.source, Expression):
             return self.source if place else ~self.source
-        if self.classes == (False, True):
+        if self.flag:
             return col(self.source) if place else ~col(self.source)
         same: Expression = col(self.source) == self.classes[place]
         return same
@@ -90,7 +95,7 @@ class Label:
         """Whether a row has one of the classes."""
         if isinstance(self.source, Expression):
             return self.source | ~self.source
-        if self.classes == (False, True):
+        if self.flag:
             return col(self.source).is_not_null()
         return col(self.source).isin(list(self.classes))
 

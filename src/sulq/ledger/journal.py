@@ -153,6 +153,11 @@ class Journal:
         return self._held.submit(checked)
 
     @property
+    def durable(self) -> bool:
+        """Whether what is spent here outlives the process: not where the ledger is in memory."""
+        return self._shared.file is not None
+
+    @property
     def header(self) -> TableHeader:
         return self._table.header
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
+
 LIGHT = (
     "--bg:#F6F5F2;--surface:#FFFFFF;--sunken:#EFEDE8;--line:#DCD8D0;--ink:#1A1D21;--ink-2:#454B52;"
     "--ink-3:#61676E;--accent:#0B5D63;--data:#17707A;--data-2:#B45F1E;--warn:#7F4600;"
@@ -35,11 +38,10 @@ min-width:0}
 .row{display:grid;gap:12px;grid-template-columns:1.25fr 1fr}
 .big{font-size:26px;line-height:30px;font-weight:650}
 .big small{font-size:13px;font-weight:450}
-.gauge{height:10px;border-radius:5px;background:var(--sunken);border:1px solid var(--line);
-overflow:hidden;margin:8px 0 6px}
-.gauge i{display:block;height:100%;background:var(--data)}
-.thin{height:6px;margin:6px 0 0;width:180px}
-.gauge.low i{background:var(--data-2)}
+.gauge{display:block;width:100%;height:10px;border-radius:5px;background:var(--sunken);
+border:1px solid var(--line);overflow:hidden;margin:8px 0 6px;fill:var(--data)}
+.thin{height:6px;margin:6px 0 0;width:180px;max-width:100%}
+.gauge.low{fill:var(--data-2)}
 .chip{display:inline-block;border-radius:5px;padding:1px 8px;font-weight:600;
 background:var(--sunken)}
 .ok{background:var(--ok-soft);color:var(--ok)}
@@ -80,8 +82,10 @@ h1{font-size:17px;line-height:22px}h2{font-size:10.5px;line-height:14px;margin-b
 td{padding:2.2px 8px 2.2px 0}dl{gap:2px 10px}.chip{padding:0 6px}}
 """
 )
+SHA256 = base64.b64encode(hashlib.sha256(STYLE.encode()).digest()).decode()
+"""Of the sheet: a policy of style-src 'sha256-...' lets it in and no other."""
 LOGO = (
-    '<svg class="mark" viewBox="0 0 25 13" aria-hidden="true">'
+    '<svg class="mark" width="28" height="15" viewBox="0 0 25 13" aria-hidden="true">'
     '<path d="M2 1v11M23 1v11M2 6.5h6.5M16.5 6.5H23"/>'
     '<circle cx="12.5" cy="6.5" r="4" stroke="none"/></svg>'
 )

@@ -8,6 +8,7 @@ from typing import Any
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from sulq.report.style import SHA256
 from sulq.server.limits import Settings, check_depth, check_keys, check_length
 from sulq.server.logs import Log, place_of
 from sulq.server.metrics import Metrics
@@ -15,7 +16,8 @@ from sulq.server.problems import Problem, internal, reply_of
 
 HEADERS = {
     "content-security-policy": (
-        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:;"
+        f"default-src 'none'; script-src 'self'; style-src 'self' 'sha256-{SHA256}';"
+        " img-src 'self' data:;"
         " connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
     ),
     "x-content-type-options": "nosniff",
@@ -26,7 +28,11 @@ HEADERS = {
     "permissions-policy": "camera=(), geolocation=(), microphone=()",
     "cache-control": "no-store",
 }
-"""On every reply; a route may say otherwise of caching."""
+"""On every reply; a route may say otherwise of caching.
+
+The style sheet of the audit report is let in by its hash: the console opens the report as a page of
+its own making (a blob), which has the policy of the page that made it.
+"""
 UNROUTED = "none"
 
 

@@ -299,6 +299,7 @@ class Service:
             neighbours=database.promise.neighbours,
             remaining=float(left),
             remaining_exact=left,
+            durable=database.durable,
         )
 
     def statement(self, caller: Caller, table: str) -> StatementReply:

@@ -190,6 +190,7 @@ class SchemaReply(Reply):
     neighbours: str = ""
     remaining: float = 0.0
     remaining_exact: Exact
+    durable: bool = True  # what is spent is spent for good; false of a ledger in memory
 
 
 class StatementReply(Reply):

@@ -17,7 +17,7 @@ from sulq.ledger.store import Row
 from sulq.query.kinds import kind_of
 from sulq.query.spelling import question_text
 from sulq.server.console.words import question_title
-from sulq.shown import credits_word
+from sulq.shown import credits_word, ordinal
 
 PAGE = 1_000
 ASKED = ("charge", "repeat", "release")
@@ -122,6 +122,8 @@ def _event(row: Row, table: str) -> Event:
         paid = loss_from_json(body["cap"]).credits_fraction
     elif kind == "outside":
         paid = loss_from_json(body["loss"]).credits_fraction
+    elif kind == "reserve":
+        paid = loss_from_json(body["amount"]).credits_fraction
     return Event(
         row.seq,
         int(body.get("at") or 0),
@@ -132,7 +134,7 @@ def _event(row: Row, table: str) -> Event:
         share,
         str(body.get("question", "")),
         str(body.get("reason", "")),
-        int(body.get("entry", 0)),
+        int(body.get("entry", body.get("reservation", 0) if kind == "return" else 0)),
         str(body.get("noise", "")),
     )
 
@@ -176,6 +178,26 @@ def change_text(event: Event, who: str) -> str:
         case "recover":
             return "Ledger recovered; what was lost counts as spent"
     return event.kind
+
+
+def step_text(event: Event) -> str:
+    """An event that neither charges nor changes anything for good, in one line."""
+    match event.kind:
+        case "ledger":
+            return "Ledger made"
+        case "retry":
+            return f"Another attempt at {ordinal(event.entry)}"
+        case "plan":
+            return "Several questions asked as one; each follows"
+        case "reserve":
+            return f"{credits_word(event.credits)} set aside"
+        case "return":
+            return f"What was left of {ordinal(event.entry)} given back"
+        case "another table":
+            return "An entry of another table on this ledger"
+        case "answer":
+            return f"The answer to {ordinal(event.entry)}"
+    return event.kind.capitalize()
 
 
 def when_text(at: int, *, clock: bool = True) -> str:

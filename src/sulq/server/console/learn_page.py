@@ -51,6 +51,7 @@ GETS = {
     "tree": "as many leaves as the noise allows",
 }
 LARGE = Fraction(1, 10)
+MOST_USUAL = Fraction(4)
 MISSING = "Learning needs scikit-learn: pip install 'sulq[learn]', then start the server again."
 
 
@@ -60,11 +61,18 @@ def _listed(given: object) -> object:
 
 
 def _spent(given: object) -> object:
-    """The price of an empty or senseless field is 1 credit; the button says so."""
+    """An empty or senseless field is no amount: the usual one is taken, and the button says so."""
+    if not isinstance(given, str):
+        return given or None
     try:
-        return float(given) if isinstance(given, str) and float(given) > 0 else given or 1
+        return given if float(given) > 0 else None
     except ValueError:
-        return 1
+        return None
+
+
+def usual(left: Fraction) -> Fraction:
+    """What is spent unless another amount is typed: 4 credits, at most a tenth of what is left."""
+    return min(MOST_USUAL, LARGE * left) if left > 0 else MOST_USUAL
 
 
 class LearnBody(Form):
@@ -76,7 +84,7 @@ class LearnBody(Form):
     ] = Field(default_factory=list)
     label: Annotated[str, Field(max_length=200)] = ""
     groups: Annotated[int, Field(ge=2, le=20)] = 3
-    credits: Annotated[Amount, BeforeValidator(_spent)] = Fraction(4)
+    credits: Annotated[Amount | None, BeforeValidator(_spent)] = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,10 +160,9 @@ def learn_view(service: Service, caller: Caller, table: str) -> LearnView:
     askable = [c for c in schema.columns if not isinstance(c, Category) or c.values is not None]
     picked = [c.name for c in askable if not isinstance(c, Category)][:5]
     labels = [c.name for c in askable if isinstance(c, Flag | Category)]
-    usual = min(Fraction(4), purse.own_left)
     return LearnView(
         table, METHODS, tuple((c.name, c.name in picked) for c in askable), tuple(labels),
-        left_text(usual).replace("½", "0.5"), missing(), purse.left <= 0,
+        left_text(usual(purse.own_left)).replace("½", "0.5"), missing(), purse.left <= 0,
     )  # fmt: skip
 
 
@@ -168,11 +175,11 @@ def missing() -> str:
     return ""
 
 
-def learner_of(body: LearnBody) -> Any:
+def learner_of(body: LearnBody, credits: Fraction) -> Any:
     """The learner that was asked for."""
     if absent := missing():
         raise InvalidQuery(absent)
-    terms: dict[str, Any] = {"credits": body.credits, "progress": False, "random_state": 0}
+    terms: dict[str, Any] = {"credits": credits, "progress": False, "random_state": 0}
     if body.method == "pca":
         return learners.PCA(2, **terms)
     if body.method == "kmeans":
@@ -193,6 +200,7 @@ def quote_view(service: Service, caller: Caller, table: str, body: LearnBody) ->
     purse = purse_of(service, caller, table)
     left = purse.own_left
     own, whole = left_text(left), left_text(purse.own_whole)
+    price = body.credits or usual(left)
     empty = LearnQuote("empty", "", "", "", own, whole, purse.shared, None, "Learn", "", "")
     if not body.columns:
         said = (
@@ -201,11 +209,10 @@ def quote_view(service: Service, caller: Caller, table: str, body: LearnBody) ->
         return _with(empty, said=said)
     try:
         columns, label = _asked(body)
-        found = learner_of(body).quote(service.oracle(caller, table), columns, label)
+        found = learner_of(body, price).quote(service.oracle(caller, table), columns, label)
     except SulqError as error:
         text = str(error)
         return _with(empty, state="refused", said=text[:1].upper() + text[1:] + ".")
-    price = body.credits
     rounds = found.plan.rounds
     confirm = ""
     if price > LARGE * left:
@@ -247,6 +254,7 @@ class Fit:
         self.events: asyncio.Queue[dict[str, Any] | None] = asyncio.Queue()
         self.stop = threading.Event()
         self.spent, self.done, self.rounds = Fraction(0), 0, 0
+        self.credits = body.credits or usual(service.left(caller, table))
 
     def tell(self, event: dict[str, Any] | None) -> None:
         self.loop.call_soon_threadsafe(self.events.put_nowait, event)
@@ -278,7 +286,7 @@ class Fit:
         database = service.database(self.caller, self.table)
         clock = service.clock(self.table)
         columns, label = _asked(body)
-        learner = learner_of(body)
+        learner = learner_of(body, self.credits)
         warnings.filterwarnings("ignore", category=learners.NoisyResult)  # its notes say the same
         self.rounds = learner.quote(oracle, columns, label).plan.rounds
 
@@ -292,7 +300,7 @@ class Fit:
         given = (
             f"{body.groups}, " if body.method == "kmeans" else "2, " if body.method == "pca" else ""
         )
-        given += f"credits={float(body.credits):g}"
+        given += f"credits={float(self.credits):g}"
         kind = KINDS[body.method]
         python = python_text(base, self.table, kind, given, columns, label or "")
         return rendered("learned.html", learned_view(learner, database.schema, label or "", python))
@@ -317,7 +325,7 @@ class Fit:
         rounds = max(self.rounds, self.done)
         said = (
             f"Question {self.done} of about {rounds}, {price_text(self.spent)} of"
-            f" {price_text(self.body.credits)} credits"
+            f" {price_text(self.credits)} credits"
         )
         self.tell({"said": said, "share": self.done / rounds})
 

@@ -7,7 +7,7 @@ see; over the others the server's own check stands, and the page says which is w
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Annotated, Any
 from urllib.parse import quote, urlencode
@@ -33,6 +33,7 @@ from sulq.server.console.history import (
     books,
     change_text,
     history,
+    step_text,
     when_text,
 )
 from sulq.server.console.pages import Anybody, fragment, problem_card
@@ -52,7 +53,7 @@ KINDS = {
     "learn": "Learning",
     "change": "Changes",
 }
-STATES = {"answered": "ok", "not delivered": "warn", "change": "", "exact": "warn"}
+STATES = {"answered": "ok", "not delivered": "warn", "change": "", "exact": "warn", "step": ""}
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +67,8 @@ class EntryLine:
     state: str
     state_kind: str
     print: str
+    then: str = ""  # the event that holds the answer, on the same line
+    then_print: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,35 +209,39 @@ def noise_state(database: Database, caller: Caller) -> tuple[str, str, str]:
 def entries_view(
     service: Service, caller: Caller, table: str, before: int = 0, kind: str = "", text: str = ""
 ) -> EntriesView:
-    """A page of entries, the newest first; of others an analyst sees price and fingerprint."""
-    events, answered = history(service.database(caller, table))
+    """A page of entries, the newest first; of others an analyst sees price and fingerprint.
+
+    Every event of the chain is there: an answer on the line of its question, any other on its own.
+    """
+    events, _ = history(service.database(caller, table))
+    answers = {event.entry: event for event in events if event.kind == "answer"}
+    asked = {event.seq: event for event in events if event.kind != "answer"}
     own = ledger_name(caller)
-    shown = [event for event in events if event.asked or event.kind in CHANGES]
     full = caller.role != Role.ANALYST
+
+    def line(event: Event) -> EntryLine:
+        return _line(event, answers.get(event.seq), asked.get(event.entry), own, full)
+
+    shown = [event for event in events if event.kind != "answer" or event.entry not in asked]
     newest = shown[-1].seq if shown else 0
     if kind or text:
-        shown = [
-            event
-            for event in shown
-            if _fits(event, _line(event, answered, own, full), kind, text, own)
-        ]
+        shown = [event for event in shown if _fits(event, line(event), kind, text, own)]
     lines = shown[::-1]
     start = next((place for place, event in enumerate(lines) if event.seq < before), len(lines))
     start = start if before else 0
     part = lines[start : start + PAGE]
     end = start + len(part)
-    of = f"{start + 1} to {end} of {spelled(len(lines), 0)}" if part else "Nothing fits."
+    of = f"{start + 1} to {end} of {spelled(len(lines), 0)} lines" if part else "Nothing fits."
+    if part and not (kind or text):
+        of += f", {spelled(len(events), 0)} entries"
     newer = lines[start - PAGE - 1].seq if start > PAGE else 0
 
     def at(seq: int) -> str:
-        asked = urlencode({"before": seq, "kind": kind, "text": text})
-        return f"/console/{quote(table, safe='')}/entries?{asked}"
+        wanted = urlencode({"before": seq, "kind": kind, "text": text})
+        return f"/console/{quote(table, safe='')}/entries?{wanted}"
 
     return EntriesView(
-        tuple(
-            EntryLine(event.seq == newest and not before, *_line(event, answered, own, full))
-            for event in part
-        ),
+        tuple(replace(line(event), newest=event.seq == newest and not before) for event in part),
         of,
         at(newer) if start else "",
         at(part[-1].seq) if end < len(lines) else "",
@@ -242,32 +249,50 @@ def entries_view(
     )
 
 
-def _line(event: Event, answered: set[int], own: str, full: bool) -> tuple[str, ...]:
-    mine = full or event.analyst == own
-    who = event.analyst if mine else ANOTHER if event.analyst else ""
+def _line(
+    event: Event, answer: Event | None, about: Event | None, own: str, full: bool
+) -> EntryLine:
+    """One line; `answer` is the event that holds its answer, `about` the one that it names."""
+    asker = event.analyst or (about.analyst if about and event.kind == "return" else "")
+    mine = full or asker == own
+    who = asker if mine else ANOTHER if asker else ""
+    credits = "0"
     if event.kind in CHANGES:
         closed = not mine and event.kind in ("grant", "revoke")
         said = "A share was changed" if closed else change_text(event, who)
         said = f"{said}: “{event.reason}”" if event.reason and not closed else said
-        state, credits = "change", "0"
+        state = "change"
         who = who or "owner"
-    else:
+    elif event.asked:
         said = event.title if mine else "—"
         state = "exact" if event.kind == "release" else "answered"
-        if event.kind == "charge" and event.seq not in answered:
+        if event.kind == "charge" and answer is None:
             state = "not delivered"
         credits = price_text(event.credits if event.credits else Fraction(0))
-    return (ordinal(event.seq), when_text(event.at), who, said, credits, state, STATES[state],
-            short(event.hash))  # fmt: skip
+    else:
+        said, state = step_text(event) if mine or not asker else "—", "step"
+    return EntryLine(
+        False, ordinal(event.seq), when_text(event.at), who, said, credits, state, STATES[state],
+        short(event.hash), *((ordinal(answer.seq), short(answer.hash)) if answer else ()),
+    )  # fmt: skip
 
 
-def _fits(event: Event, line: tuple[str, ...], kind: str, text: str, own: str) -> bool:
+def _fits(event: Event, line: EntryLine, kind: str, text: str, own: str) -> bool:
     learnt = event.title.startswith("Learning")
-    kinds = {"": True, "asked": event.asked and not learnt, "learn": learnt,
-             "change": not event.asked, "mine": event.asked and event.analyst == own}  # fmt: skip
+    kinds = {
+        "": True,
+        "asked": event.asked and not learnt,
+        "learn": learnt,
+        "change": event.kind in CHANGES,
+        "mine": event.asked and event.analyst == own,
+    }
     wanted = text.strip().lower()
     return kinds.get(kind, True) and (
-        not wanted or any(wanted in part.lower() for part in line[:4])
+        not wanted
+        or any(
+            wanted in part.lower()
+            for part in (line.number, line.then, line.at, line.account, line.question)
+        )
     )
 
 
