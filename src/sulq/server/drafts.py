@@ -353,6 +353,10 @@ class Drafts:
             pass
         raise _no_draft()
 
+    def holds(self, number: str) -> bool:
+        """Whether there is one of this number."""
+        return bool(_ID.fullmatch(number)) and self._path(number).is_file()
+
     def remove(self, number: str) -> None:
         self._path(number).unlink(missing_ok=True)
 

@@ -244,13 +244,43 @@ def before(path: str) -> int:
     return int(parse_qs(urlsplit(path).query)["before"][0])
 
 
+def test_every_number_of_the_chain_is_on_the_page_once(fresh: Served) -> None:
+    """Also of plans, reservations and attempts; an answer stands on the line of its question."""
+    owner, service = fresh.database, fresh.app.state.service
+    owner.plan([count(where=col("age") >= n) for n in (11, 12)], credits=2).ask()
+    with fresh.database.reserve(3):
+        pass
+    for caller in (OWNER, AUDITOR, ANALYST):
+        path, found = 0, []
+        while True:
+            view = entries_view(service, caller, "people", path)
+            found += [number for line in view.lines for number in (line.number, line.then)]
+            if not view.older:
+                break
+            path = before(view.older)
+        shown = sorted(number for number in found if number)
+        last = fresh.database.statement().statement.seq
+        assert shown == [f"#{number:04d}" for number in range(1, last + 1)]
+    lines = {line.number: line for line in entries_view(service, OWNER, "people").lines}
+    reserved = next(line for line in lines.values() if line.question == "3 credits set aside")
+    given_back = next(line for line in lines.values() if "given back" in line.question)
+    assert given_back.question == f"What was left of {reserved.number} given back"
+    folded = next(line for line in lines.values() if line.then)
+    assert entries_view(service, OWNER, "people", text=folded.then).lines[0].number == folded.number
+    assert "set aside" not in repr(entries_view(service, ANALYST, "people"))
+
+
 def test_entries_come_in_pages_and_by_kind(asked: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sulq.server.console.ledger_page.PAGE", 3)
     service = asked.app.state.service
     first = entries_view(service, OWNER, "people")
-    assert first.said == "1 to 3 of 7" and not first.newer and not first.paged
+    assert first.said == "1 to 3 of 8 lines, 11 entries" and not first.newer and not first.paged
     second = entries_view(service, OWNER, "people", before(first.older))
-    assert second.said == "4 to 6 of 7" and before(second.newer) == 0 and second.paged
+    assert (
+        second.said == "4 to 6 of 8 lines, 11 entries"
+        and before(second.newer) == 0
+        and second.paged
+    )
     third = entries_view(service, OWNER, "people", before(second.older))
     assert not third.older
     assert entries_view(service, OWNER, "people", before(third.newer)).lines == second.lines

@@ -29,12 +29,14 @@ from sulq.server.drafts import (
     WEAK,
     Draft,
     DraftColumn,
+    draft_text,
     faults,
     published_files,
     sources,
     state_of,
 )
 from sulq.server.routes_drafts import DRAFTS, file_of, grid, home_of
+from sulq.server.running import in_thread, service_of
 from sulq.server.service import Service
 from sulq.shown import bar_text, spelled
 
@@ -49,6 +51,7 @@ LEADS = {
     " never be loosened quietly.",
     "rehearse": "Made-up rows under your schema and promise: numbers mean nothing, 0 credits.",
     "publish": "This cannot be undone. Read it once more.",
+    "published": "It stands in the list of tables, and analysts may ask what you grant them.",
 }
 KINDS = (("number", "Number"), ("category", "Category"), ("flag", "Yes / no"),
          ("text", "Open text"), ("hidden", "Hidden"))  # fmt: skip
@@ -123,6 +126,8 @@ class PublishView:
     advice: AdviceView | None
     """On the last step, once everything is declared."""
     csv: bool
+    gone: bool
+    published: PublishedView | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,9 +141,18 @@ class SavedView:
 
 @dataclass(frozen=True, slots=True)
 class PublishedView:
+    """What a draft has become."""
+
+    draft: str
     table: str
     print: str
     written: bool
+    text: str
+    rehearsed: bool
+
+
+_published: dict[str, PublishedView] = {}
+"""By the number of the draft, while the server runs: its address goes on to lead somewhere."""
 
 
 def publish_view(
@@ -147,6 +161,9 @@ def publish_view(
     """One step of a draft; without a draft, where one begins."""
     tables = service.tables
     home = home_of(tables, caller) if number else None
+    published = _published.get(number)
+    gone = bool(number) and published is None and not DRAFTS.holds(number)
+    number = "" if gone or published is not None else number
     place = None if tables.policy is None else tables.policy.parent
     can = place is not None and tables.publish is not None and caller.tables is None
     draft = DRAFTS.load(number) if number else Draft()
@@ -159,9 +176,9 @@ def publish_view(
         table=table,
         id=number,
         step=step,
-        lead=LEADS[step],
+        lead=LEADS["published" if published is not None else step],
         steps=tuple(
-            (name, said, "done" if number and place_ < at else "", place_ + 1)
+            (name, said, "done" if _done(name, place_ < at, draft, published) else "", place_ + 1)
             for place_, (name, said) in enumerate(STEPS)
         ),
         sources=_unpublished(tables.policy) if can else (),
@@ -190,6 +207,8 @@ def publish_view(
         advice=advice_view(draft, file_of(tables, caller))
         if step == "publish" and not missing else None,
         csv=not draft.source.endswith(".parquet"),
+        gone=gone,
+        published=published,
     )  # fmt: skip
 
 
@@ -199,6 +218,15 @@ def _unpublished(file: Path | None) -> tuple[str, ...]:
         return ()
     taken = published_files(read_policy(file).values()) if file.exists() else set()
     return tuple(n for n in sources(file.parent) if (file.parent / n).resolve() not in taken)
+
+
+def _done(name: str, passed: bool, draft: Draft, published: PublishedView | None) -> bool:
+    """Whether a step has its tick: not before what it asks for was done."""
+    if published is not None:
+        return name != "rehearse" or published.rehearsed
+    if name == "rehearse":
+        return draft.rehearsed
+    return passed and not (name == "columns" and _unready(draft))
 
 
 def _row(at: int, column: DraftColumn) -> ColumnRow:
@@ -351,9 +379,23 @@ async def for_good(
     request: Request, table: str, number: str, body: Filled, caller: Owner
 ) -> Response:
     ticks = filled(routes_drafts.Ticks, **dict.fromkeys(body, True))
+    tables = service_of(request).tables
+
+    def drafted() -> tuple[Draft, str]:
+        draft = DRAFTS.load(number)
+        return draft, draft_text(draft, home_of(tables, caller))
+
+    draft, text = await in_thread(request, drafted)
     done = await routes_drafts.publish(request, number, ticks, caller)
-    made = PublishedView(done["table"], done["fingerprint"][:16], done["policy_written"])
-    return page("published.html", made)
+    _published[number] = PublishedView(
+        number,
+        done["table"],
+        done["fingerprint"][:16],
+        done["policy_written"],
+        text,
+        draft.rehearsed,
+    )
+    return page("go.html", f"/t/{quote(done['table'], safe='')}/publish?draft={number}")
 
 
 def attacked(service: Service, caller: Caller, number: str, begin: bool = False) -> AttacksView:

@@ -169,14 +169,21 @@ export function start(root, app) {
   }
 
   async function madeUp() {
-    const body = { sql: sql.value, ...wish, dummy: true };
+    const body = { sql: sql.value, ...wish, dummy: true }, button = find("#made-up"), said = button.textContent;
+    if (busy) return;
+    busy = button.disabled = true;
+    button.textContent = "Making up rows …";
+    app.say(button.textContent);
     try {
       const reply = await app.send(`${path}/ask`, { method: "POST", body, key: newKey() });
       const html = await app.html(reply);
       if (reply.status === 401 || !root.isConnected) return;
       if (reply.ok) arrived(html);
       else { show(html); find("#refused")?.focus(); }
-    } catch (error) { app.unreachable(error); }
+    } catch (error) { app.unreachable(error); } finally {
+      busy = button.disabled = false;
+      button.textContent = said;
+    }
   }
 
   // --- columns: Ctrl+Space lists them where the caret is ---
@@ -268,7 +275,7 @@ export function start(root, app) {
   }, true);
 
   // --- where we were ---
-  const asked = new URLSearchParams(location.hash.slice(1)).get("q"), waiting = pending();
+  const asked = new URLSearchParams(location.hash.slice(1)).get("q"), waiting = pending(), trying = location.hash === "#made-up";
   if (location.hash) history.replaceState(null, "", location.pathname);
   if (waiting) {
     const { sql: text, stop, within, rows } = waiting.body;
@@ -280,6 +287,10 @@ export function start(root, app) {
     sql.value = asked || sessionStorage.getItem(DRAFT);
     changed(true);
   } else paint();
+  if (trying && !waiting) {
+    if (!sql.value.trim()) write(find("#examples [data-sql]").dataset.sql);
+    madeUp();
+  }
   if (matchMedia("(min-width: 900px)").matches && !waiting) sql.focus({ preventScroll: true });
   return () => { clearTimeout(timer); asking?.abort(); };
 }
