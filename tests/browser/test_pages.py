@@ -6,6 +6,7 @@ import io
 import json
 import math
 import re
+import shutil
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ from tests.server.console.test_owner_pages import write_wards
 from tests.server.serving import serving
 
 from sulq import Database, Promise
+from sulq.cli.serving import report_page
 from sulq.policy import TablePolicy, read_policy
 from sulq.server.access import Access, Role
 from sulq.server.app import Settings, create_app
@@ -72,7 +74,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
                     "rival-lab": Role.ANALYST, "audit-board": Role.AUDITOR}  # fmt: skip
         tokens = {name: access.lend(name, role) for name, role in accounts.items()}
         tables = Tables({"admissions": database}, publish, place / "sulq.toml")
-        app = create_app(tables, access, settings=Settings(), log=Log(log))
+        app = create_app(tables, access, settings=Settings(), log=Log(log), report=report_page)
         with serving(app) as port:
             yield Home(f"http://127.0.0.1:{port}", access, database, tokens, log, place)
         access.close()
@@ -356,7 +358,11 @@ def test_from_a_file_to_a_promise(visit: Visits, site: Home) -> None:
         tick.check()
     page.click("#publish")
     page.wait_for_selector("#first-grant")
-    assert "wards is published." in page.inner_text("#last")
+    page.wait_for_selector("html[data-ready='wards/publish']")  # the picker has the new table
+    check_published(page)
+    page.go_back()  # the draft is gone, and its address says so
+    page.wait_for_selector("html[data-ready='wards/publish']")
+    check_published(page)
     page.click("#first-grant")
     page.wait_for_selector("html[data-ready='wards/access']")
     page.fill("#name", "first")
@@ -418,6 +424,90 @@ def test_the_adviser_reads_the_rows_for_the_owner(visit: Visits, site: Home) -> 
     table = read_policy(site.home / "sulq.toml")["visits"]
     assert "identifier_ok" not in json.dumps(table.schema().to_json())
     assert "decimal comma" not in site.log.getvalue()
+
+
+def check_published(page: Any) -> None:
+    page.wait_for_selector("h1:text-is('wards is published')")
+    said = page.inner_text("main")
+    assert "Draft" not in said and "cannot be undone" not in said and "no such draft" not in said
+    assert page.inner_text("#top summary").endswith("wards")
+    assert page.locator(".steps li.done").count() == 6  # the rehearsal was made
+
+
+def test_a_tick_waits_for_what_its_step_asks(visit: Visits, site: Home) -> None:
+    shutil.copy(site.home / "wards.parquet", site.home / "more.parquet")
+    found = visit()
+    found.enter("data-office", "publish")
+    page = found.page
+    page.check("input[value='more.parquet']")
+    page.click("#begin button")
+    page.wait_for_selector("#table-name")
+    page.goto(page.url + "&step=publish")
+    page.wait_for_selector("[data-page][data-step=publish]")
+    done = page.locator(".steps li.done").all_inner_texts()
+    assert [text.split("\n")[-1] for text in done] == ["Source", "Who is protected", "Promise"]
+    page.goto(f"{site.url}/t/admissions/publish?draft={'0' * 16}")
+    page.wait_for_selector("main:has-text('This draft is gone.')")
+    assert page.is_visible("#begin")
+    (site.home / "more.parquet").unlink()
+
+
+def test_the_audit_report_has_its_style(visit: Visits, site: Home) -> None:
+    """As the console opens it: a page that inherits the console's policy."""
+    site.database.grant("carl", 5)
+    site.database.revoke("carl")
+    for who, page_name in (("data-office", "ledger"), ("audit-board", "budget")):
+        found = visit()
+        found.enter(who, page_name)
+        with found.page.expect_popup() as opened:
+            found.page.click("[data-report]")
+        report = opened.value
+        report.wait_for_selector("h1:text-is('admissions')")
+        assert report.url.startswith("blob:")
+        assert report.evaluate("document.styleSheets[0].cssRules.length") > 30
+        assert "system-ui" in report.evaluate("getComputedStyle(document.body).fontFamily")
+        assert report.evaluate("document.querySelector('.mark').getBoundingClientRect().width") < 40
+        bars = report.evaluate(GAUGES)
+        assert len(bars) >= 3 and all(0 < inside <= wide for inside, wide in bars)
+        assert "revoked" in report.inner_text("tr:has-text('carl')")
+        assert report.locator(".gauge:visible").count() == len(bars)
+
+
+def test_every_number_is_on_the_ledgers_page(visit: Visits, site: Home) -> None:
+    found = visit()
+    found.enter("audit-board", "ledger")
+    numbers = []
+    while True:
+        text = " ".join(found.page.locator("#entries tbody th").all_inner_texts())
+        numbers += [int(number) for number in re.findall(r"#(\d+)", text)]
+        older = found.page.locator("#entries button:text-is('Older')")
+        if not older.count():
+            break
+        older.click()
+        found.page.wait_for_function(
+            "(last) => !document.querySelector('#entries tbody th').innerText.includes(last)",
+            arg=found.page.inner_text("#entries tbody th"),
+        )
+    assert sorted(numbers) == list(range(1, site.database.statement().statement.seq + 1))
+    assert "answered" in found.page.inner_text("#entries tbody th .under")
+
+
+def test_made_up_rows_are_tried_from_the_tables_page(visit: Visits) -> None:
+    """The link opens what it says: the first example, answered on rows that belong to nobody."""
+    found = visit()
+    found.enter("epi-team", "table")
+    left, page = found.left(), found.page
+    page.click("a[href$='#made-up']")
+    found.ready("ask")
+    page.wait_for_selector("#made-up:disabled:has-text('Making up rows')")
+    page.wait_for_selector("#answer .chip:text-is('made-up rows')", timeout=60_000)
+    page.wait_for_selector("#made-up:enabled:text-is('Try on made-up rows')")
+    assert page.input_value("#sql").startswith("SELECT") and "#" not in page.url
+    assert page.is_visible("#stripe") and found.left() == left
+
+
+GAUGES = """() => [...document.querySelectorAll(".gauge")].map((gauge) => [
+  gauge.firstElementChild.getBoundingClientRect().width, gauge.getBoundingClientRect().width])"""
 
 
 def test_nothing_of_others_and_no_row_reaches_an_analyst(visit: Visits, site: Site) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 from fractions import Fraction
 from html.parser import HTMLParser
 
@@ -14,8 +16,9 @@ from sulq.query.kinds import kind_of
 from sulq.report import Asked, asked, audit_report
 from sulq.report.hazards import HAZARDS
 from sulq.report.kinds import by_kind
+from sulq.report.style import SHA256
 
-VOID = {"meta", "br", "circle", "path"}
+VOID = {"meta", "br", "circle", "path", "rect"}
 
 
 class Balanced(HTMLParser):
@@ -82,6 +85,22 @@ def test_the_page_is_whole_and_says_what_it_must(db, public):
     assert page == audit_report(
         db.statement(), charges(db), public=public, noise_test="pass", at="today"
     )
+
+
+def test_the_page_needs_no_style_but_its_sheet_and_marks_who_was_revoked():
+    """A browser lets one sheet in by its hash, and no style attribute."""
+    with publish() as db:
+        db.grant("ann", 10)
+        db.grant("carl", 5)
+        db.as_analyst("carl").ask(count(where=col("smoker")))
+        db.revoke("carl")
+        page = audit_report(db.statement(), charges(db), public=False)
+    assert "style=" not in page
+    sheet = page.split("<style>")[1].split("</style>")[0]
+    assert base64.b64encode(hashlib.sha256(sheet.encode()).digest()).decode() == SHA256
+    lines = {name: page.split(f"<tr><td>{name}")[1].split("</tr>")[0] for name in ("ann", "carl")}
+    assert 'rect width="100.0"' in lines["ann"] and "revoked" not in lines["ann"]
+    assert "revoked" in lines["carl"] and "rect" not in lines["carl"]
 
 
 def test_public_pages_do_not_depend_on_the_word(db):

@@ -17,10 +17,11 @@ A page is added in four steps:
    send(path, {method, body, key, signal}) (bearer added), html(reply), parsed(html),
    made(kind, text, class), save(name, text, kind), say(text, loudly), refreshHead().
    It may return a function that stops what runs. Most pages need no script: forms and buttons
-   say where they go (data-send, data-live, data-get, data-post: see static/app.js), and the reply
-   is a template of parts, each with the id of what it replaces. On a button, `data-copy="#id"`
-   copies that element's text, `data-report` opens the audit report, `data-point="#id"` leads to a
-   field, `data-valid` waits until its form is filled in.
+   say where they go, and the reply is a template of parts, each with the id of what it replaces:
+   `data-send` on a form when it is submitted, `data-live` while it is filled in (the latest reply
+   counts), `data-get` and `data-post` on a button, `data-again` every two seconds. On a button,
+   `data-copy="#id"` copies that element's text, `data-report` opens the audit report,
+   `data-point="#id"` leads to a field, `data-valid` waits until its form is filled in.
 4. Add the router to ROUTERS in `__init__.py`, and the tab (if new) to TABS in `shell.py`.
 The address of page x is /t/{table}/x (the shell), its content /console/{table}/x (the fragment).
 """

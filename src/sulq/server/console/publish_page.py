@@ -163,7 +163,8 @@ def publish_view(
     home = home_of(tables, caller) if number else None
     published = _published.get(number)
     gone = bool(number) and published is None and not DRAFTS.holds(number)
-    number = "" if gone or published is not None else number
+    if gone or published is not None:
+        number, home = "", None
     place = None if tables.policy is None else tables.policy.parent
     can = place is not None and tables.publish is not None and caller.tables is None
     draft = DRAFTS.load(number) if number else Draft()

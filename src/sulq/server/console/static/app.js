@@ -1,11 +1,7 @@
 // The console's frame: token, navigation, fragments, theme. Pages bring their own module:
 // <div data-page data-title="..." data-module="/static/ask.js?v=..."> exports start(root, app),
-// which may return a function to call when the page is left. Most pages need none, because a
-// reply can be a list of parts, each of which takes the place of the element of its id:
-//   <form method="post" data-send="/console/...">  when it is submitted
-//   <form method="post" data-live="/console/...">  while it is filled in; the latest reply counts
-//   <button data-get="/console/...">, data-post    when it is pressed
-//   <div id="..." data-again="/console/...">       asked for again, every two seconds
+// which may return a function to call when the page is left. Forms and buttons that need none say
+// so in attributes (data-send, data-live, data-get, data-post, data-again): pages.py.
 const TOKEN = "sulq.token", BACK = "sulq.back", WHY = "sulq.why", THEME = "sulq.theme";
 const find = (what, within = document) => within.querySelector(what);
 const main = find("#main"), top_ = find("#top");

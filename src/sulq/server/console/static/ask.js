@@ -172,8 +172,7 @@ export function start(root, app) {
     const body = { sql: sql.value, ...wish, dummy: true }, button = find("#made-up"), said = button.textContent;
     if (busy) return;
     busy = button.disabled = true;
-    button.textContent = "Making up rows …";
-    app.say(button.textContent);
+    app.say(button.textContent = "Making up rows …");
     try {
       const reply = await app.send(`${path}/ask`, { method: "POST", body, key: newKey() });
       const html = await app.html(reply);
