@@ -8,7 +8,7 @@ PYTEST := $(BIN)/python -m pytest -q -n $(JOBS)
 export PYTHON
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all check lint format bench bench-learning dev clean
+.PHONY: help demo test test-all check lint format bench bench-learning lock sbom dev clean
 
 help:            ## this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## /  make \1	/p' Makefile | expand -t 20
@@ -41,10 +41,16 @@ bench-learning: .venv/.test  ## the learners against diffprivlib; writes docs/be
 	scripts/peer_venv
 	$(BIN)/python -m benchmarks.learning
 
+lock:            ## write deploy/requirements.lock: the packages of the server image, with hashes
+	scripts/lock
+
+sbom:            ## write build/sbom.cdx.json: the packages of the server image as CycloneDX
+	scripts/lock --sbom
+
 dev: .venv/.dev  ## .venv with every extra
 
 clean:           ## remove .venv, caches and build products
-	rm -rf .venv .venv-peers build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .sulq-demo
+	rm -rf .venv .venv-peers .venv-lock build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .sulq-demo
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # A larger set includes the smaller ones, and scripts/venv marks those as built too.

@@ -15,7 +15,7 @@ SOURCE = ROOT / "src" / "sulq"
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 
 MODULE_OF = {"pynacl": "nacl", "scikit-learn": "sklearn", "vl-convert-python": "vl_convert"}
-COMES_WITH = {"fastapi": {"pydantic", "starlette"}, "typer": {"click"}}
+COMES_WITH = {"typer": {"click"}}
 
 # Which files may import, at their top, the packages of which extra.
 EXTRA_OF = {

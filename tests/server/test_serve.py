@@ -98,6 +98,9 @@ def test_serve_answers_refuses_a_second_one_and_stops_cleanly(home, published):
         assert "Audit report" in page.text
         assert "style-src 'sha256-" in page.headers["content-security-policy"]
 
+        check = [sys.executable, str(ROOT / "deploy" / "healthcheck.py")]  # of the image
+        assert subprocess.run(check, env={"SULQ_HEALTH": url}, check=False).returncode == 0
+
         assert sulq(home, "verify", "people").returncode == 0  # side by side
         second = sulq(home, "serve", "--port", "0")
         assert second.returncode == 3
