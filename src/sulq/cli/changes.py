@@ -163,13 +163,16 @@ def _repair(
     from dataclasses import asdict
 
     from sulq.cli.opening import repair
-    from sulq.cli.publish import advice
+    from sulq.cli.review import review
     from sulq.database.amending import check_told, declared_in
-    from sulq.errors import Refused
+    from sulq.errors import InvalidQuery
     from sulq.server.grants import end_tokens, were_given
 
-    if problems := advice(source).problems:
-        raise Refused(f"{source.name} is not ready: {'; '.join(problems)}")
+    looked = review(source)  # as before publishing: this is a publication anew
+    if looked.advice.faults:
+        if not as_json:
+            looked.show()
+        raise InvalidQuery(f"{source.name} is not ready: {'; '.join(looked.advice.faults)}")
     schema, promise = declared_in(before.facts)
     if promise.neighbours == "replace" and were_given(before.ledger, before.table):
         check_told(schema.unit, source.schema(), source.promise)

@@ -22,7 +22,10 @@ if TYPE_CHECKING:
 
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show everything; publish nothing.")]
 Yes = Annotated[bool, typer.Option("--yes", help="Publish without asking for the table's name.")]
-FOR_GOOD = "From then on columns, bounds and promise are fixed, and what is spent stays spent."
+FOR_GOOD = (
+    "Once anything was asked, publishing cannot be undone: columns, bounds and promise are fixed,"
+    " and what is spent stays spent."
+)
 
 
 def register(app: typer.Typer, role: str) -> None:
@@ -113,9 +116,9 @@ def _confirm(name: str, yes: bool) -> None:
         return
     if not sys.stdin.isatty():
         raise InvalidQuery(
-            "publishing cannot be undone, and there is no terminal to ask on: look with --dry-run,"
-            " then add --yes; nothing was published"
+            "publishing wants the table's name, and there is no terminal to ask on: look with"
+            " --dry-run, then add --yes; nothing was published"
         )
-    talk(f"Publishing cannot be undone. {FOR_GOOD}")
+    talk(FOR_GOOD)
     if typer.prompt(f"Type the table's name ({name}) to publish it", err=True).strip() != name:
         raise InvalidQuery(f"that was not {name!r}; nothing was published")
