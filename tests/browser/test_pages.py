@@ -388,6 +388,11 @@ def test_the_adviser_reads_the_rows_for_the_owner(visit: Visits, site: Home) -> 
                     confirmed=name == "ward")
         for name, (kind, low, high, values) in shape.items()
     ]  # fmt: skip
+    with (site.home / "sulq.toml").open("a") as policy:
+        policy.write(
+            "\n[elsewhere]\nsource = 'x.csv'\nledger = 'x.ledger'\npromise = {epsilon = 2}\n"
+        )
+        policy.write("columns.ill = {flag = true}\n")
     number = DRAFTS.add(Draft(name="visits", source="visits.csv", columns=columns, queries=10))
     found = visit()
     page = found.page
@@ -403,6 +408,7 @@ def test_the_adviser_reads_the_rows_for_the_owner(visit: Visits, site: Home) -> 
         "most of the others have a decimal comma, as in 62,5.",
         '("F", "female").',
         "age has bounds that are the data's own ends.",
+        "elsewhere lose epsilon",
     ):
         assert said in text, said
     assert page.inner_text("#advised") == "not ready"
@@ -415,6 +421,8 @@ def test_the_adviser_reads_the_rows_for_the_owner(visit: Visits, site: Home) -> 
     for name in ("identifier_ok-0", "partial-1", "partial-2", "known-4"):
         page.check(f"#{name}")
         page.wait_for_selector(f"#policy:has-text('{POLICY_WORDS[name[:-2]]}')")
+    page.check("#apart")
+    page.wait_for_selector("#policy:has-text('apart = true')")
     page.wait_for_selector("#advised:has-text('ready'):not(:has-text('not'))")
     assert "identifier_ok = true" in page.inner_text("#policy")
     for tick in page.locator("#last [type=checkbox]").all():

@@ -498,7 +498,7 @@ def _misspelt(mark: Mark, why: str, cells: Cells, unfit: int) -> Fault:
 def _are_ends(column: Number, ends: tuple[bool, bool]) -> bool:
     """Whether bounds look as if they were read off the data: both are its ends, or one is that
     nobody would choose. 0 to 1 is everybody's."""
-    if column.range == (0, 1):
+    if column.range == (Fraction(0), Fraction(1)):
         return False
     bounds = (column.low, column.high)
     return all(ends) or any(

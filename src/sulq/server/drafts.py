@@ -313,7 +313,7 @@ def advised(draft: Draft, file: Path) -> Advice:
     """
     home = file.parent
     source = source_in(home, draft.source)
-    others = tuple(read_policy(file).values()) if file.exists() else ()
+    others = tuple(read_policy(file, empty=True).values()) if file.exists() else ()
     if source.resolve() in published_files(others):
         raise Refused(f"{draft.source} is published already; `sulq check` advises on it")
     return advise(replace(policy_of(draft, home), beside=others))

@@ -217,7 +217,7 @@ def _unpublished(file: Path | None) -> tuple[str, ...]:
     """Files beside the policy whose data is not a published table of it."""
     if file is None:
         return ()
-    taken = published_files(read_policy(file).values()) if file.exists() else set()
+    taken = published_files(read_policy(file, empty=True).values()) if file.exists() else set()
     return tuple(n for n in sources(file.parent) if (file.parent / n).resolve() not in taken)
 
 
