@@ -26,9 +26,9 @@ source = "people.parquet"
 ledger = "people.ledger"
 promise = {{epsilon = 1, delta = 1e-6, queries = {CREDITS}}}
 columns.age = {{number = [0, 110], step = 1}}
-columns.income = {{number = [0, 200000]}}
+columns.income = {{number = [0, 200000], identifier_ok = true, partial = true}}
 columns.smoker = {{flag = true}}
-columns.region = {{category = ["North", "South"]}}
+columns.region = {{category = ["North", "South"], partial = true}}
 """
 
 
