@@ -99,7 +99,7 @@ def test_the_button_names_the_price_and_what_is_left_rounds_down(service: Servic
 def test_the_hint_halves_the_error_and_can_be_asked(service: Service) -> None:
     view = quote_view(service, ANALYST, "admissions", Wish(BY_REGION))
     assert view.hint is not None
-    assert view.hint.first == "Halve the error for free."
+    assert view.hint.first == "Half the error, for another question."
     assert "AVG(LEAST(stay_days, 30)) AS stay" in view.hint.sql
     after = quote_view(service, ANALYST, "admissions", Wish(view.hint.sql))
     assert float(after.get[2:]) == pytest.approx(float(view.get[2:]) / 2, rel=0.12)

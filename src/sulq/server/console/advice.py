@@ -88,7 +88,7 @@ def hint_of(oracle: Database | Analyst, table: str, found: Priced) -> Hint | Non
         if after is None or after > 0.52 * before or quote.credits > found.quote.credits:
             return None
         return Hint(
-            "Halve the error for free.",
+            "Half the error, for another question.",
             f"Count {figure.column} over {cap} as {cap}: ± {bar_text(after)} for the same"
             f" {credits_word(quote.credits)}.",
             f"You would then measure the {figure.noun} of {figure.column} capped at {cap}.",
