@@ -73,7 +73,8 @@ def _at_the_place(said: str, text: str, start: int, end: int, schema: Schema) ->
     if said.startswith("no column"):
         for name in (column.name for column in schema.columns):
             if not _PLAIN.fullmatch(name) and f'"{name}"' not in text:  # hours-per-week
-                yield re.sub(re.escape(name), lambda _, n=name: _quoted(n), text, flags=re.I)
+                quoted = _quoted(name).replace("\\", r"\\")
+                yield re.sub(re.escape(name), quoted, text, flags=re.IGNORECASE)
         if meant.startswith('"'):  # a text in the quotes of names
             yield before + "'" + meant[1:-1].replace("'", "''") + "'" + after
         for name in _near(meant.split(".")[-1].strip('"'), schema):
