@@ -112,6 +112,29 @@ def test_after_the_first_use_todays_rules_hold(out, use):
     assert out(*ASK).code == 0
 
 
+def test_how_a_file_is_read_may_be_repaired(unpublished):
+    """newuser F2: decimal commas declared as numbers were a lost table."""
+    lines = "".join(f"{n % 90},5;{n % 2}\n" for n in range(2_000))
+    Path("weights.csv").write_text("weight;smoker\n" + lines, "utf-8")
+    text = """
+[weights]
+source = "weights.csv"
+ledger = "weights.ledger"
+promise = {epsilon = 1, delta = 1e-6, queries = 20}
+csv = {delimiter = ";", decimal = ","}
+columns.smoker = {flag = true}
+"""
+    rewrite(text)
+    assert unpublished("publish", "--yes").code == 0
+    rewrite(text.replace('decimal = ","', 'decimal = ",", missing = ["?"]')
+            .replace("columns.smoker", "columns.weight = {number = [0, 300]}\ncolumns.smoker")
+            .replace("queries = 20", "queries = 10"))  # fmt: skip
+    done = unpublished("amend", "--yes", "--reason", "weights are numbers")
+    assert done.code == 0, done.err
+    assert unpublished("ask", "mean", "weight").code == 0
+    assert unpublished("check").code == 0 and unpublished("verify").code == 0
+
+
 def test_a_quote_is_no_use(out):
     assert out("quote", *ASK[1:]).code == 0
     assert out("ask", "EXPLAIN SELECT COUNT(*) FROM people").code == 0

@@ -25,6 +25,7 @@ POLICY = """
 source = "people.parquet"
 ledger = "{ledger}"
 promise = {{epsilon = 1, delta = 1e-6, queries = 20}}
+apart = true
 columns.age = {{number = [0, 110], step = 1}}
 columns.smoker = {{flag = true}}
 
@@ -33,6 +34,7 @@ apart = true
 source = "town.parquet"
 ledger = "people.ledger"
 promise = {{epsilon = 1, delta = 1e-6, queries = 30}}
+apart = true
 columns.age = {{number = [0, 110], step = 1}}
 """
 

@@ -22,7 +22,7 @@ from sulq.engines.engine import check_source, open_engine
 from sulq.errors import InvalidQuery, Refused
 from sulq.exact.release import check_assumptions
 from sulq.ledger.changes import Amendment
-from sulq.ledger.growing import attach, reads
+from sulq.ledger.growing import attach, grow, reads
 from sulq.ledger.header import TableHeader
 from sulq.ledger.statement import INDIVIDUAL, Statement
 from sulq.schema.columns import Schema
@@ -134,19 +134,20 @@ def withdraw(database: Database, reason: str = "") -> None:
 def repair_at(
     ledger: str | Path, wanted: TableHeader, fingerprint: str | None, reason: str
 ) -> None:
-    """Give a table that was never used another header, unless it has this one."""
+    """Give a table that was never used another header, and other rows if they have changed, or how
+    they are read. After a crash between the two the same command goes on."""
     journal = attach(ledger, wanted.name)
     try:
-        if not reads(journal, fingerprint):
-            raise Refused(
-                "the rows have changed since the table was published: `sulq grow` takes new rows,"
-                " or `sulq withdraw` the table and publish it anew"
-            )
         header = journal.header
-        if header.differences(wanted) or header.budget != wanted.budget:
-            schema, promise = declared_in(wanted.facts)
-            check_told(told_to(journal.statement()), schema, promise)
-            journal.repair(replace(wanted, version=header.version), reason).close()
+        schema, promise = declared_in(wanted.facts)
+        check_told(told_to(journal.statement()), schema, promise)
+        changed = not reads(journal, fingerprint)
+        fixed = journal.repair(replace(wanted, version=header.version), reason)
+        try:
+            if changed:
+                grow(fixed, wanted.facts, fingerprint, reason, wanted.budget).close()
+        finally:
+            fixed.close()
     finally:
         journal.close()
 
