@@ -16,12 +16,15 @@ from typing import Any
 
 import pyarrow as pa
 from tests.engines import reference
+from tests.query.random_vectors import VectorMaker
 
 from sulq import Category, Flag, InvalidQuery, Number, Schema, col, lit, when
 from sulq.query.expressions import Expression
 from sulq.query.statistics import Statistic, count, histogram, mean, total, variance
+from sulq.query.sum_query import outer
 from sulq.schema import bound as b
 from sulq.schema.binding import BoundQuery, bind
+from sulq.schema.vectors import BlockSums
 
 ROWS = 14
 SCHEMA = Schema(
@@ -203,3 +206,26 @@ def check(engine: Any, bound: BoundQuery, content: list[dict[str, Any]]) -> None
         assert not any(m for m, unit in zip(moved, units, strict=True) if not unit), bound.text
         square = sum(Fraction(m, unit) ** 2 for m, unit in zip(moved, units, strict=True) if unit)
         assert square <= worst, bound.text
+
+
+# --- vectors ------------------------------------------------------------------------------------
+
+
+class ExtremeVectors(VectorMaker):
+    """Weights, centres, factors and matrices of any size."""
+
+    def number(self) -> float:
+        usual = super().number()
+        return usual if self.rng.random() < 0.6 else float(number(self.rng))
+
+
+def outer_products(seed: int, wanted: int) -> Iterator[BlockSums]:
+    """So many that are accepted."""
+    rng = random.Random(seed)
+    maker = ExtremeVectors(SCHEMA, rng, [*NUMBERS, "code", "ill"])
+    for _ in range(wanted):
+        left = maker.vector()
+        right = left if rng.random() < 0.3 else maker.vector()
+        program = bind(outer(left, right, maker.condition()), SCHEMA).sums
+        assert isinstance(program, BlockSums)
+        yield program

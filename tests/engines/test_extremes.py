@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from tests.engines import extremes, reference
+from tests.engines import extremes, reference, vector_reference
 from tests.people import publish
 from tests.postgres_server import PostgresServer
 from tests.spark_session import spark_url
@@ -142,3 +142,23 @@ def on_spark(seed: int, count: int, folder: Path) -> None:
     for bound in extremes.questions(seed, count):
         extremes.check(engine, bound, content)
     engine.close()
+
+
+@pytest.mark.parametrize(
+    "seed", [4, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(400, 410))]
+)
+def test_extreme_vectors(seed: int, postgres: PostgresServer) -> None:
+    """Matrices, centres, weights and factors: on blocks of NumPy, and as SQL where small."""
+    from tests.engines.postgres_tables import fill
+
+    content = extremes.rows(seed)
+    types = {name: kind for name, (_, kind) in extremes.TYPES.items()}
+    engines = [
+        open_engine(extremes.table(content), extremes.SCHEMA, threads=1),
+        open_engine(fill(postgres, "extreme", types, content), extremes.SCHEMA),
+    ]
+    for program in extremes.outer_products(seed, 60):
+        expected = vector_reference.outer_sums(program, content)
+        assert [engine.exact_sums(program) for engine in engines] == [expected] * 2
+    for engine in engines:
+        engine.close()

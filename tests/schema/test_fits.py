@@ -69,6 +69,12 @@ def test_other_clips_are_answered(fitting: object) -> None:
         bind(mean(fitting), SCHEMA.on_grid(bits))  # type: ignore[arg-type]
 
 
+def test_a_last_bin_between_two_steps_is_refused_with_its_edges() -> None:
+    with pytest.raises(InvalidQuery, match=r"the last bin, from 1e-20 to 0\.5"):
+        bind(histogram("n", edges=[0, 1e-20, 0.5]), SCHEMA)
+    bind(histogram("n", edges=[0, 1e-20, 1]), SCHEMA)
+
+
 def test_the_grid_of_a_clip_stays_within_62_bits() -> None:
     """The narrowest clip, on the finest grid: its factor is 2^62."""
     bound = bind(total(income.clip(0, Fraction(1, 2**31))), SCHEMA.on_grid(31))

@@ -401,6 +401,11 @@ def _edges(group: Group, value: Steps, binder: RowBinder) -> list[tuple[object, 
         else:
             step = math.ceil(ratio)
         steps.append(min(max(step, value.low - 1), value.high + 1))
+    if len(steps) > 1 and steps[-1] < steps[-2]:
+        raise InvalidQuery(
+            f"the last bin, from {_plain(listed[-2].value)} to {_plain(listed[-1].value)}, lies"
+            " between two values that there are; leave it out"
+        )
     return [(_plain(edge.value), step) for edge, step in zip(listed, steps, strict=True)]
 
 
