@@ -5,6 +5,7 @@ The first tests are the break that they are here for: an analyst's clip chose a 
 
 from __future__ import annotations
 
+import random
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -19,11 +20,12 @@ from tests.spark_session import spark_url
 
 from sulq import Flag, InvalidQuery, Number, Schema, col
 from sulq.engines import open_engine
-from sulq.query.statistics import Statistic, mean, total, variance
+from sulq.query.statistics import Statistic, mean, per_person, total, variance
 from sulq.query.sum_query import outer
 from sulq.query.vectors import columns, ones
 from sulq.schema import bound as b
 from sulq.schema.binding import bind
+from sulq.schema.persons import PersonSums
 
 BREAK = Schema(Number("income", 0, 500_000), Number("n", -4, 4, step=1), Flag("ill"))
 HELD: list[dict[str, Any]] = [
@@ -162,3 +164,33 @@ def test_extreme_vectors(seed: int, postgres: PostgresServer) -> None:
         assert [engine.exact_sums(program) for engine in engines] == [expected] * 2
     for engine in engines:
         engine.close()
+
+
+@pytest.mark.parametrize(
+    "seed", [5, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(500, 510))]
+)
+def test_extreme_sums_per_person(seed: int) -> None:
+    """A clip of any size per person: the reference's integers, and nobody adds more than it."""
+    rng = random.Random(seed)
+    schema = Schema(*extremes.SCHEMA.columns, unit="who", max_rows=extremes.ROWS, bits=31)
+    content = [dict(row, who=row["row"] % 4) for row in extremes.rows(seed)]
+    whose = pa.array([row["who"] for row in content], pa.int64())
+    engine = open_engine(extremes.table(content).append_column("who", whose), schema)
+    answered = 0
+    for _ in range(120):
+        clip = sorted((extremes.number(rng), rng.choice([0, 10**6, extremes.number(rng)])))
+        value = extremes.expression(rng, rng.choice([0, 1, 2]))
+        asked = per_person(total(value, where=extremes.condition(rng)), (clip[0], clip[1]))
+        try:
+            program = bind(asked, schema).sums
+        except InvalidQuery:
+            continue
+        answered += 1
+        assert isinstance(program, PersonSums)
+        assert engine.exact_sums(program) == reference.person_sums(program, content, "who")
+        for who in range(4):
+            own = [row for row in content if row["who"] == who]
+            (one,) = reference.person_sums(program, own, "who")
+            assert min(program.low, 0) <= one <= max(program.high, 0)
+    assert answered > 40
+    engine.close()
