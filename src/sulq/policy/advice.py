@@ -258,7 +258,8 @@ class Advice:
                 f"{sizes.rows:,} {whom} are too few for this promise: even a single count would be"
                 f" off by more than 1 % of all {whom}. Publish more {whom}"
             )
-        each = "" if self.price == 1 else f", which is {counts:,} counts at {self.price} credits"
+        many = "1 count" if counts == 1 else f"{counts:,} counts"
+        each = "" if self.price == 1 else f", which is {many} at {self.price} credits"
         return (
             f"{sizes.rows:,} {whom} are few for so large a budget: a count may be off by"
             f" {sizes.bar / sizes.rows:.3g} of all {whom}. Promise fewer credits"

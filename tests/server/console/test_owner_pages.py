@@ -22,7 +22,7 @@ from tests.server.conftest import CANARY, Served, serving
 from sulq import Database
 from sulq.engines.csv_files import CsvFile
 from sulq.engines.engine import open_engine
-from sulq.errors import InvalidQuery
+from sulq.errors import InvalidQuery, Refused
 from sulq.policy import read_policy
 from sulq.policy.files import with_table
 from sulq.server.access import Access, Caller, Role
@@ -42,6 +42,7 @@ from sulq.server.drafts import (
     DraftColumn,
     Drafts,
     State,
+    advised,
     draft_text,
     facts_of,
     faults,
@@ -53,7 +54,7 @@ from sulq.server.drafts import (
 from sulq.server.drafts import state_of as column_state
 from sulq.server.problems import Problem
 from sulq.server.rehearsal import rehearsed
-from sulq.server.routes_drafts import home_of
+from sulq.server.routes_drafts import file_of, home_of
 from sulq.server.tables import Tables
 
 OWNER = Caller("owner", Role.OWNER, None, "t")
@@ -309,6 +310,41 @@ def test_from_a_file_to_a_table(house: House) -> None:
     again = owner.post("/v1/drafts", json={"source": "wards.parquet"}).json()["id"]
     owner.put(f"/v1/drafts/{again}", json=draft)
     assert "already" in owner.post(f"/v1/drafts/{again}/publish", json=TICKS).json()["detail"]
+
+
+def test_the_adviser_is_for_the_owner_of_all_and_for_files_not_published(house: House) -> None:
+    owner = house.owner
+    number = owner.post("/v1/drafts", json={"source": "wards.parquet"}).json()["id"]
+    id_column = DraftColumn(name="patient_id", type="bigint", kind="number", low="0", high="9000")
+    draft = ready().model_copy(update={"columns": [*ready().columns, id_column]})
+    owner.put(f"/v1/drafts/{number}", json=draft.model_dump())
+    told = owner.get(f"/v1/drafts/{number}/advice").json()
+    assert (told["ready"], told["rows"]) == (False, 3_000)
+    assert told["faults"][0].startswith("patient_id looks like an identifier, by its name")
+    assert CANARY not in json.dumps(told)
+    assert house.analyst.get(f"/v1/drafts/{number}/advice").status_code == 403
+    part = Caller("part", Role.OWNER, frozenset({"other"}), "t")
+    with pytest.raises(Problem, match="owner of some"):
+        file_of(house.tables, part)
+    refused = owner.post(f"/v1/drafts/{number}/publish", json=TICKS)
+    assert (refused.status_code, house.tables.names()) == (422, [])
+    assert not list(house.home.glob("*.ledger*"))
+    after = taken(draft, {"advised": "yes", "identifier_ok-4": "on"})
+    assert after.columns[4].identifier_ok and not after.apart
+    owner.put(f"/v1/drafts/{number}", json=after.model_dump())
+    assert owner.post(f"/v1/drafts/{number}/publish", json=TICKS).status_code == 200
+    with pytest.raises(Refused, match="published already"):  # nobody learns more of it here
+        advised(after, house.home / "sulq.toml")
+    assert "wards.parquet" not in publish_view(house.service, OWNER, "").sources
+
+
+def test_what_was_said_of_other_bounds_is_said_no_more() -> None:
+    columns = [ready().columns[0].model_copy(update={"known": True, "partial": True})]
+    draft = ready().model_copy(update={"columns": columns})
+    assert taken(draft, {"low-0": "0"}).columns[0].known
+    changed = taken(draft, {"low-0": "1"}).columns[0]
+    assert not changed.known and not changed.partial
+    assert not taken(draft, {"advised": "yes"}).columns[0].known
 
 
 def test_a_server_without_a_policy_publishes_nothing(server: Served) -> None:
