@@ -19,7 +19,9 @@ from tests.people import SCHEMA, frame, publish
 import sulq.learn
 from sulq import Category, Flag, InvalidQuery, Number, Promise, Refused, Schema, col
 from sulq.learn import (
+    LSI,
     PCA,
+    PLSI,
     SVD,
     AssociationRules,
     Classifier,
@@ -62,6 +64,8 @@ LEARNERS = {
     "LinearRegression": (LinearRegression(), ["age", "blood"], "income"),
     "AssociationRules": (AssociationRules(), ["smoker", "blood"], None),
     "LinkAnalysis": (LinkAnalysis(), ["smoker", "age", "income"], None),
+    "LSI": (LSI(1), ["smoker", "blood"], None),
+    "PLSI": (PLSI(2, random_state=0), ["smoker", "blood"], None),
     "Conjunction": (Conjunction(), ["blood"], "smoker"),
     "DecisionList": (DecisionList(), ["blood"], "smoker"),
 }
@@ -198,6 +202,8 @@ WRONG = {
     "NaiveBayes": {"alpha": -1},
     "AssociationRules": {"min_support": 0, "max_length": 99},
     "LinkAnalysis": {"damping": 2},
+    "LSI": {"n_components": 0},
+    "PLSI": {"n_topics": 0, "rounds": 0},
     "Conjunction": {"tau": 0},
     "DecisionList": {"confidence": 1},
 }

@@ -15,7 +15,9 @@ from tests.learn.exact_oracle import ExactOracle
 
 from sulq import Category, Database, Flag, InvalidQuery, Number, Promise, Schema
 from sulq.learn import (
+    LSI,
     PCA,
+    PLSI,
     SVD,
     AssociationRules,
     Classifier,
@@ -95,6 +97,8 @@ LEARNERS = {
     "Perceptron": lambda o: Perceptron(credits=0.1).fit(o, NUMBERS, "ill"),
     "AssociationRules": lambda o: AssociationRules(0.05, 0.2, credits=0.1).fit(o, ["ill", "town"]),
     "LinkAnalysis": lambda o: LinkAnalysis(credits=0.1).fit(o, ["ill", "town"]),
+    "LSI": lambda o: LSI(1, credits=0.1).fit(o, ["ill", "town"]),
+    "PLSI": lambda o: PLSI(2, credits=0.1, random_state=1).fit(o, ["ill", "town"]),
     "Conjunction": lambda o: Conjunction(credits=0.1).fit(o, ["town"], "ill"),
 }
 TESTED = {

@@ -48,7 +48,7 @@ class Algorithm:
     options: tuple[str, ...] = ()
 
 
-COMPONENTS, CLUSTERS, DEPTH = "--components", "--clusters", "--depth"
+COMPONENTS, CLUSTERS, DEPTH, TOPICS = "--components", "--clusters", "--depth", "--topics"
 ALGORITHMS = {
     "pca": Algorithm("PCA", options=(COMPONENTS,)),
     "svd": Algorithm("SVD", options=(COMPONENTS,)),
@@ -65,8 +65,15 @@ ALGORITHMS = {
     "regression": Algorithm("LinearRegression", label=True),
     "rules": Algorithm("AssociationRules"),
     "links": Algorithm("LinkAnalysis"),
+    "lsi": Algorithm("LSI", options=(COMPONENTS,)),
+    "topics": Algorithm("PLSI", options=(TOPICS,)),
 }
-PARAMETER = {COMPONENTS: "n_components", CLUSTERS: "n_clusters", DEPTH: "max_depth"}
+PARAMETER = {
+    COMPONENTS: "n_components",
+    CLUSTERS: "n_clusters",
+    DEPTH: "max_depth",
+    TOPICS: "n_topics",
+}
 PICTURES = (".svg", ".png", ".html")
 
 
@@ -87,9 +94,10 @@ def learn(
     where: Where = None,
     clusters: Annotated[int | None, typer.Option(help="For kmeans.")] = None,
     components: Annotated[
-        int | None, typer.Option(help="For pca, svd, factors and mixture.")
+        int | None, typer.Option(help="For pca, svd, factors, mixture and lsi.")
     ] = None,
     depth: Annotated[int | None, typer.Option(help="For tree: the most splits in a row.")] = None,
+    topics: Annotated[int | None, typer.Option(help="For topics.")] = None,
     credits: Annotated[
         str | None,
         typer.Option(help="The most to spend; without it, it asks first.", show_default=False),
@@ -127,7 +135,7 @@ def learn(
     left, and it asks first: --yes says so beforehand.
     """
     chosen = _algorithm(algorithm)
-    given = {COMPONENTS: components, CLUSTERS: clusters, DEPTH: depth}
+    given = {COMPONENTS: components, CLUSTERS: clusters, DEPTH: depth, TOPICS: topics}
     _check(algorithm, chosen, columns, label, given)
     from sulq.cli.far import asker, source_named
     from sulq.cli.questions import credits_of, hinted

@@ -31,6 +31,10 @@ def records_of(learner: Any) -> Records:
             return _rules(learner)
         case "LinkAnalysis":
             return _links(learner)
+        case "LSI":
+            return _word_vectors(learner)
+        case "PLSI":
+            return _topics(learner)
         case "Classifier":
             return records_of(learner.estimator_)
     return _coefficients(learner) if hasattr(learner, "coef_") else _shares(learner)
@@ -44,13 +48,32 @@ def facts_of(learner: Any) -> dict[str, Any]:
         case "PCA":
             shares = [float(value) for value in learner.explained_variance_ratio_]
             return {"explained_variance_ratio": shares, "noise_edge": float(learner.noise_edge_)}
-        case "SVD":
+        case "SVD" | "LSI":
             return {"singular_values": [float(value) for value in learner.singular_values_]}
         case "LinearRegression":
             return {"intercept": float(learner.intercept_)}
         case "Classifier":
             return {"chosen": type(learner.estimator_).__name__, **facts_of(learner.estimator_)}
     return {}
+
+
+def _word_vectors(learner: Any) -> Records:
+    return [
+        {"word": word, **{f"component {i + 1}": float(x) for i, x in enumerate(coordinates)}}
+        for word, coordinates in zip(learner.words_, learner.word_vectors_.T, strict=True)
+    ]
+
+
+def _topics(learner: Any) -> Records:
+    return [
+        {
+            "topic": place + 1,
+            "share": float(learner.topic_shares_[place]),
+            "share error": float(learner.topic_shares_error_[place]),
+            "words": ", ".join(map(str, words)),
+        }
+        for place, words in enumerate(learner.top_words())
+    ]
 
 
 def _directions(learner: Any) -> Records:

@@ -6,6 +6,7 @@ Classes:      Classifier, LogisticRegression, LinearDiscriminant, LinearSVC, Per
               DecisionTree, NaiveBayes
 Numbers:      LinearRegression
 Patterns:     AssociationRules, LinkAnalysis
+Documents:    LSI, PLSI
 Statistical queries: stat, SQLearner, Conjunction, DecisionList
 
 `Estimator(...).quote(oracle, features, label)` is free; `.fit(oracle, features, label)` spends at
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from sulq.learn.discriminant import LinearDiscriminant
     from sulq.learn.estimator import Learner, NoisyResult
     from sulq.learn.factors import FactorAnalysis
+    from sulq.learn.latent import LSI, PLSI
     from sulq.learn.linear import LinearRegression
     from sulq.learn.links import LinkAnalysis
     from sulq.learn.logistic import LogisticRegression
@@ -43,6 +45,7 @@ _HOME = {
     "discriminant": ["LinearDiscriminant"],
     "estimator": ["Learner", "NoisyResult"],
     "factors": ["FactorAnalysis"],
+    "latent": ["LSI", "PLSI"],
     "linear": ["LinearRegression"],
     "links": ["LinkAnalysis"],
     "logistic": ["LogisticRegression"],
@@ -56,7 +59,9 @@ _HOME = {
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
 
 __all__ = [
+    "LSI",
     "PCA",
+    "PLSI",
     "SVD",
     "AssociationRules",
     "Classifier",

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from sulq.learn.plot_parts import (
     BLUE,
     GREY,
@@ -77,6 +79,32 @@ def links(learner: Any) -> Picture:
     ordered = sorted(records, key=lambda record: -record["value"])
     said = ["scores add up to 1; bars: 95 % intervals of the noise"]
     return finished(bars_with_errors(ordered, across="score"), "LinkAnalysis", said)
+
+
+def topics(learner: Any, count: int = 5) -> Picture:
+    """The words that say most of each topic, with their chances."""
+    records: Records = []
+    for place, chances in enumerate(learner.word_given_topic_):
+        errors = learner.word_given_topic_error_[place]
+        for word in learner.top_words(count)[place]:
+            at = int(np.flatnonzero(learner.words_ == word)[0])
+            name = f"{place + 1}: {word}"
+            records.append({"name": name, **interval(chances[at], errors[at])})
+    shares = ", ".join(f"{share:.0%}" for share in learner.topic_shares_)
+    said = [f"topics have shares {shares}; bars: 95 % intervals of the noise"]
+    return finished(bars_with_errors(records, across="chance of the word"), "PLSI", said)
+
+
+def words(learner: Any, count: int = 20) -> Picture:
+    """The words that lie furthest along the first direction."""
+    first = learner.word_vectors_[0]
+    spread = learner.counts_error_ / max(float(learner.singular_values_[0]), 1e-300)
+    records: Records = [
+        {"name": str(learner.words_[at]), **interval(first[at], spread)}
+        for at in np.argsort(-np.abs(first), kind="stable")[:count]
+    ]
+    said = ["first direction of the counts; bars: 95 % intervals of the noise"]
+    return finished(bars_with_errors(records, across="coordinate"), "LSI", said)
 
 
 def clauses(learner: Any) -> Picture:

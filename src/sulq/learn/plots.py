@@ -16,7 +16,7 @@ from sulq.learn.plot_directions import directions
 from sulq.learn.plot_groups import groups
 from sulq.learn.plot_numbers import regression
 from sulq.learn.plot_parts import Picture, altair
-from sulq.learn.plot_patterns import clauses, links, rules
+from sulq.learn.plot_patterns import clauses, links, rules, topics, words
 from sulq.learn.plot_trees import tree
 
 KINDS = (".svg", ".png", ".html")
@@ -30,6 +30,8 @@ DRAWN_BY: dict[str, Callable[..., Picture]] = {
     "LinearRegression": regression,
     "AssociationRules": rules,
     "LinkAnalysis": links,
+    "LSI": words,
+    "PLSI": topics,
     "DecisionTree": tree,
     "SQLearner": clauses,
 }
