@@ -173,7 +173,7 @@ class PLSI(LatentLearner):
         random = np.random.default_rng(self.random_state)
         noisy, error = self._counts(table, purse)
         edge = _edge(noisy, error)
-        self._check(np.linalg.svd(noisy, compute_uv=False), edge)
+        self._check(np.asarray(np.linalg.svd(noisy, compute_uv=False), np.float64), edge)
         counts = _above_noise(noisy, edge)
         climbed = [
             self._climbed(counts, _start(counts, self.n_topics, random)) for _ in range(self.starts)

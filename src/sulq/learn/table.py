@@ -15,8 +15,8 @@ from sulq.errors import InvalidQuery, Refused
 from sulq.learn.features import Features
 from sulq.learn.spending import Purse, quoted_error
 from sulq.oracle import Oracle
-from sulq.query.expressions import Expression, col
-from sulq.query.statistics import count
+from sulq.query.expressions import Expression, col, lit
+from sulq.query.statistics import count, total
 from sulq.query.sum_query import SumQuery, outer
 from sulq.query.vector_values import Vector
 from sulq.query.vectors import cells, one_hot
@@ -160,8 +160,13 @@ class Table:
 
     @cached_property
     def unit(self) -> float:
-        """The standard error of one count for the whole cap: 1/mu, or sqrt(2)/epsilon."""
-        return quoted_error(self.oracle, count(where=_condition(self)), self.cap)
+        """The standard error of one count for the whole cap: 1/mu, or sqrt(2)/epsilon.
+
+        Twice that of a sum of halves: a count of whole rows may have less noise than this (S2.6),
+        which other sums do not have.
+        """
+        halves = total(lit(Fraction(1, 2)), where=_condition(self))
+        return 2 * quoted_error(self.oracle, halves, self.cap)
 
     @property
     def signal(self) -> float:
