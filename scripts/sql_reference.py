@@ -42,7 +42,10 @@ STATEMENT: Lines = {
         "one cell per declared value or bucket, and one for NULL and undeclared values",
     ),
     exp.Having: ("`HAVING test`", "which groups, judged by the noisy values; free"),
-    exp.Order: ("`ORDER BY n DESC, 1`", "by noisy values or keys; free"),
+    exp.Order: (
+        "`ORDER BY n DESC, 1`",
+        "by noisy values or keys; free. Groups whose interval holds 0, or that have no reading, come last, and a note says how many",
+    ),
     exp.Ordered: ("`DESC`, `NULLS FIRST`", "NULL comes last unless told"),
     exp.Limit: ("`LIMIT 10`", "the first groups"),
     exp.Offset: ("`OFFSET 10`", "after so many"),
@@ -53,7 +56,7 @@ STATEMENT: Lines = {
 STATISTICS: Lines = {
     exp.Count: (
         "`COUNT(*)`, `COUNT(x)`, `COUNT(DISTINCT person)`",
-        "rows; rows where x is there; persons, where persons are protected",
+        "whole numbers: rows; rows where x is there (of a condition: true or false; `COUNT_IF` counts where it is true); persons, where persons are protected",
     ),
     exp.CountIf: ("`COUNT_IF(c)`, `COUNTIF(c)`", "rows where c is true"),
     exp.Sum: ("`SUM(x)`", "NULL adds nothing; **of no rows it is 0**, not NULL"),
@@ -63,7 +66,10 @@ STATISTICS: Lines = {
     exp.Stddev: ("`STDDEV(x)`", "its root, of a sample"),
     exp.StddevSamp: ("`STDDEV_SAMP(x)`", "the same"),
     exp.StddevPop: ("`STDDEV_POP(x)`", "its root, of the rows themselves"),
-    exp.Median: ("`MEDIAN(x)`", "the quantile at 0.5"),
+    exp.Median: (
+        "`MEDIAN(x)`",
+        "the quantile at 0.5, within the range that WHERE leaves; of no rows, for all to see, unknown",
+    ),
     exp.Quantile: ("`QUANTILE(x, p)`", "read off one noisy distribution per x; see below"),
     exp.PercentileCont: ("`PERCENTILE_CONT(x, p)`", "the same"),
     exp.WithinGroup: (
