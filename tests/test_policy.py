@@ -76,6 +76,15 @@ def test_unit_strata_and_grants_survive_the_file(tmp_path):
     assert read_policy(tmp_path / "again.toml")["people"] == people
 
 
+def test_a_receipts_journal_survives_the_file(tmp_path):
+    policy = PEOPLE.replace("[people]\n", '[people]\nreceipts = "/second/r"\n', 1)
+    (tmp_path / "a.toml").write_text(policy)
+    table = read_policy(tmp_path / "a.toml")["people"]
+    assert table.receipts_path == Path("/second/r")
+    write_policy(tmp_path / "b.toml", [table])
+    assert read_policy(tmp_path / "b.toml")["people"].receipts == "/second/r"
+
+
 def test_numbers_are_read_as_they_are_spelled(tmp_path):
     text = PEOPLE.replace("[0, 120], step = 1", "[0.1, 0.30000000000000001]")
     column = read_policy(written(tmp_path, text))["people"].columns[0].column()

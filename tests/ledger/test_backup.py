@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from tests.ledger.publishing import ONE, ask, credits, pay, publish, spent
+from tests.ledger.stores import put_back, save
 
 from sulq.errors import BudgetSpent, Refused
 from sulq.ledger import recovery, steps
@@ -510,3 +511,28 @@ def test_without_the_check_of_copies_the_budget_is_spent_twice(one, two, tmp_pat
     monkeypatch.setattr(recovery, "is_own", lambda _: True)
     two.restore(file)
     assert 1 + one.spend_all("one") + two.spend_all("two") > 10
+
+
+def test_of_a_ledger_on_a_server_key_and_register_are_kept(address, tmp_path, monkeypatch):
+    """The chain is PostgreSQL's to copy; what is lost of it counts as everything."""
+    journal = publish(address, fingerprint="f")
+    ask(journal, "a")
+    (line,), problems = back_up([address], tmp_path / "b")
+    saved = save(address)
+    ask(journal, "b")
+    journal.close()
+    assert (line.on_server, problems) == (True, {})
+    with tarfile.open(tmp_path / "b") as archive:
+        assert not any(name.endswith("/ledger") for name in archive.getnames())
+    with Backup(tmp_path / "b") as backup:
+        with pytest.raises(Refused, match="on a PostgreSQL server"):
+            restore(backup, "people", tmp_path / "file.ledger")
+        monkeypatch.setenv("SULQ_STATE", str(tmp_path / "two"))
+        put_back(address, saved)
+        tried = restore(backup, "people", address, dry_run=True)
+        assert tried.found.burnt
+        found = restore(backup, "people", address)
+    assert found.found.burnt
+    journal = publish(address, fingerprint="f")
+    assert spent(journal) == credits(10)
+    journal.close()

@@ -169,6 +169,20 @@ def test_whoever_finds_it_longer_is_closed(path, second):
         ask(journal, "r")
 
 
+def test_a_journal_that_was_moved_or_deleted_closes_the_ledger(path, second):
+    journal = publish(path, receipts=second)
+    entry = pay(journal, "q", key="k")
+    second.rename(second.with_name("away"))
+    with pytest.raises(Refused, match="the charge may stand"):
+        journal.settle(entry, [4])
+    with pytest.raises(Refused, match="is its disk mounted"):
+        publish(path)
+    second.with_name("away").rename(second)
+    journal = publish(path)
+    assert pay(journal, "q", key="k").values == (4,)
+    assert spent(journal) == ONE
+
+
 @pytest.mark.parametrize("torn", [b"", b"{", b'{"mark":{}}\n', b"\0" * 100_000, b"x\n" * 40_000])
 def test_a_torn_end_is_written_again(path, second, torn):
     journal = publish(path, receipts=second)

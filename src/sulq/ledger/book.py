@@ -358,8 +358,8 @@ def check_seal(history: History, key: Key, where: str) -> None:
 def missing(where: str, known: str) -> Refused:
     if known:
         return Refused(
-            f"the ledger {where} is lost or empty; restore it from a backup, then run "
-            "`sulq recover`, or give a new ledger another path"
+            f"the ledger {where} is lost or empty; put a backup in its place with `sulq restore`,"
+            " or give a new ledger another path"
         )
     return Refused(f"there is no ledger at {where}")
 

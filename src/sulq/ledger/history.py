@@ -125,7 +125,7 @@ class History:
             self.tables[body["table"]].apply(seq, body)
 
     def _undo(self, seq: int, body: Mapping[str, Any]) -> None:
-        """Repair or withdraw a table that was never used: ledger.md, section 17."""
+        """Repair or withdraw a table that was never used: ledger.md, section 18."""
         table = self.tables[body["table"]]
         if not table.unused:
             raise ValueError("repaired or withdrawn after it was used")

@@ -19,7 +19,7 @@ from sulq.ledger.keys import key_at
 from sulq.ledger.places import is_shared, place_name, read_place
 from sulq.ledger.postgres import NoLedger, PostgresStore
 from sulq.ledger.receipts import check_signature, read_receipt
-from sulq.ledger.sqlite import SqliteStore
+from sulq.ledger.sqlite import LOG, SqliteStore, unfolded
 from sulq.ledger.state import read_private
 from sulq.ledger.statement import Statement, statement
 from sulq.ledger.store import Row, Store
@@ -148,10 +148,11 @@ def copy_ledger(path: str | Path, copy: Path) -> None:
             store.append([row])
         store.close(tidy=True)
         return
-    for end in ("", "-wal"):
-        source = Path(f"{place_name(path)}{end}")
-        if source.exists():
-            shutil.copyfile(source, f"{copy}{end}")
+    with unfolded(place_name(path)):
+        for end in ("", LOG):
+            source = Path(f"{place_name(path)}{end}")
+            if source.exists():
+                shutil.copyfile(source, f"{copy}{end}")
 
 
 @contextmanager

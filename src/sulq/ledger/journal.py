@@ -360,7 +360,7 @@ class Journal:
 
     @property
     def unused(self) -> bool:
-        """True if nobody can have been told anything of the rows: ledger.md, section 17."""
+        """True if nobody can have been told anything of the rows: ledger.md, section 18."""
         return self._book.read(lambda: self._table.unused)
 
     def stands(self, seq: int) -> bool:

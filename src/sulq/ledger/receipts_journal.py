@@ -25,7 +25,7 @@ from sulq.ledger.chain import canonical
 from sulq.ledger.history import History
 from sulq.ledger.keys import Key, is_signed
 from sulq.ledger.receipts import Proof, Receipt, read_receipt, receipt_body, sign_receipt
-from sulq.ledger.state import Hold, sync_directory, write_private
+from sulq.ledger.state import Hold, identity, sync_directory, write_private
 from sulq.ledger.store import Row, Store
 
 FORMAT = "sulq receipts journal 1"
@@ -191,6 +191,8 @@ class ReceiptsJournal:
         content = "".join(f"{line}\n" for line in lines).encode("ascii")
         handle = self._hold.handle
         try:
+            if identity(self.path) != self._hold.identity:
+                raise Refused(f"the receipts journal {self.path} was moved or deleted")
             if os.fstat(handle).st_size != self._size:
                 raise Refused(
                     f"somebody else wrote to the receipts journal {self.path}: the ledger was"

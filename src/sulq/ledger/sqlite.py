@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from itertools import chain
 from pathlib import Path
 
@@ -12,6 +15,7 @@ from sulq.errors import Refused
 from sulq.ledger.store import FORMAT, Row
 
 APPLICATION = 0x73756C71  # "sulq"
+LOG = "-wal"  # what SQLite calls a file's write-ahead log
 COLUMNS = "seq, hash, body, noisy, seal"
 PAGE = 1024  # rows read at a time
 STATEMENTS = 300  # one insert for each size of batch, and the rest
@@ -35,6 +39,7 @@ class SqliteStore:
     def __init__(self, path: str | Path, wait: float = 0.0, *, create: bool = False) -> None:
         """Take the file or raise `Refused`; with `create` an empty file becomes an empty store."""
         self.path = str(path)
+        self._log = -1  # a handle of the write-ahead log, to see whether somebody copies it
         try:
             self._connection = connect(self.path)
         except apsw.Error:
@@ -61,6 +66,8 @@ class SqliteStore:
         self._connection.set_busy_timeout(max(0, int(wait * 1000)))
         for pragma in PRAGMAS:
             one(f"pragma {pragma}").fetchall()
+        self._pages = one("pragma wal_autocheckpoint").get
+        self._connection.set_wal_hook(self._fold)
         if create and one("select count(*) from sqlite_schema").get == 0:
             one("begin immediate")
             one(
@@ -80,6 +87,21 @@ class SqliteStore:
         # A scan may find every row where a search by number does not: a key of the tree is wrong.
         if one("pragma quick_check(1)").get != "ok":
             raise unreadable(self.path)
+
+    def _fold(self, connection: apsw.Connection, name: str, pages: int) -> int:
+        """Fold a long write-ahead log into the file, but not while somebody copies both. The batch
+        is durable already: what fails here is tried again after a later one."""
+        if not 0 < self._pages <= pages:
+            return 0
+        with suppress(apsw.Error, OSError):
+            if self._log < 0:
+                self._log = os.open(f"{self.path}{LOG}", os.O_RDONLY | os.O_CLOEXEC)
+            fcntl.flock(self._log, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            try:
+                connection.wal_checkpoint(name)
+            finally:
+                fcntl.flock(self._log, fcntl.LOCK_UN)
+        return 0
 
     def append(self, rows: Sequence[Row]) -> None:
         try:
@@ -122,6 +144,25 @@ class SqliteStore:
             pass
         finally:
             self._connection.close()
+            if self._log >= 0:
+                os.close(self._log)
+                self._log = -1
+
+
+@contextmanager
+def unfolded(path: str | Path) -> Iterator[None]:
+    """Keep a ledger's file as it is while it is copied: whoever writes only adds to its log."""
+    try:
+        log = os.open(f"{path}{LOG}", os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:  # closed, or never written: if that changes meanwhile, the copy tells
+        yield
+        return
+    try:
+        with suppress(OSError):  # a disk that locks no files: the copy is checked
+            fcntl.flock(log, fcntl.LOCK_SH)
+        yield
+    finally:
+        os.close(log)
 
 
 def unreadable(path: str) -> Refused:

@@ -87,7 +87,7 @@ class Table:
 
     @property
     def unused(self) -> bool:
-        """True if nobody can have been told anything of the rows: ledger.md, section 17."""
+        """True if nobody can have been told anything of the rows: ledger.md, section 18."""
         return not (self.used or self.recovered or self.closed or self.withdrawn)
 
     @property

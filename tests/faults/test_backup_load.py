@@ -1,0 +1,52 @@
+"""A backup is taken at once while another process writes and folds its log all the time."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import shutil
+import signal
+import time
+
+from tests.ledger.publishing import ask, credits, publish
+
+from sulq.ledger import inspection, sqlite
+from sulq.ledger.backup import Backup, back_up
+
+OFTEN = (*sqlite.PRAGMAS[:3], "wal_autocheckpoint=4")
+
+
+def write_on(path) -> None:
+    sqlite.PRAGMAS = OFTEN
+    journal = publish(path, cap=credits(10**6))
+    number = 0
+    while True:
+        ask(journal, f"q{number}", values=tuple(range(2_000)))
+        number += 1
+
+
+def test_every_backup_is_whole_at_the_first_try(path, tmp_path, monkeypatch):
+    copy = shutil.copyfile
+
+    def slowly(source, target):  # a large ledger on a slow disk
+        copy(source, target)
+        time.sleep(0.2)
+
+    monkeypatch.setattr(inspection.shutil, "copyfile", slowly)
+    monkeypatch.setattr("sulq.ledger.backup.TRIES", 1)
+    writer = multiprocessing.get_context("fork").Process(target=write_on, args=(path,))
+    writer.start()
+    try:
+        while not path.exists() or path.stat().st_size < 200_000:
+            time.sleep(0.02)
+        seen = []
+        for number in range(4):
+            back_up([path], tmp_path / f"b{number}")
+            with Backup(tmp_path / f"b{number}") as backup:
+                seen.append(backup.ledgers[0].events)
+        assert seen == sorted(seen)
+        assert seen[0] < seen[-1]
+    finally:
+        assert writer.pid is not None
+        os.kill(writer.pid, signal.SIGKILL)
+        writer.join()
