@@ -10,7 +10,7 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from tests.engines.postgres_tables import fill
+from tests.engines.postgres_tables import fill, run
 from tests.postgres_server import PostgresServer
 
 from sulq.engines.tally import Persons, Tally, tally
@@ -95,6 +95,14 @@ def test_duckdb_counts_files_and_frames(tmp_path: Path, source: str) -> None:
 
 def test_postgresql_counts_the_same(postgres: PostgresServer) -> None:
     check(counted(fill(postgres, "tallied", TYPES, ROWS)))
+
+
+def test_an_enum_of_postgresql_is_text_too(postgres: PostgresServer) -> None:
+    run(postgres, "DROP TABLE IF EXISTS moods; DROP TYPE IF EXISTS mood;"
+                  " CREATE TYPE mood AS ENUM ('Sad', 'ok'); CREATE TABLE moods (m mood);"
+                  " INSERT INTO moods SELECT 'Sad' FROM generate_series(1, 40)")  # fmt: skip
+    cells = tally(postgres.url(table="moods"), [Category("m", ["sad", "ok"])]).cells["m"]
+    assert (cells.fitting, cells.spelled["capitals"]) == (0, 40)
 
 
 @pytest.mark.parametrize(

@@ -284,7 +284,7 @@ def _is_poor(column: Column, cells: Cells) -> bool:
 
 
 def _spellings(raw: RawTable, column: Column, x: str) -> Iterator[tuple[Spelling, str]]:
-    plain = f"trim({x})"
+    plain = f"trim(CAST({x} AS {raw.text_type}))"
     yield "missing mark", f"lower({plain}) IN ({_listed(raw, MISSING_MARKS)})"
     if isinstance(column, Category) and column.values and isinstance(column.values[0], str):
         values = [str(value) for value in column.values]
