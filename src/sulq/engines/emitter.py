@@ -249,11 +249,12 @@ class Emitter:
         if low < 0:
             over = self.named(over)
         divided = self.dialect.wide_division if wide else self.dialect.truncated_division
-        sql = divided(over.sql, under)
+        sql = Dialect.bigint(divided(over.sql, under))
         if low < 0:
-            less = f"CASE WHEN {over.sql} % {under} < {typed('0')} THEN {typed('1')}"
-            sql = f"({sql} - {less} ELSE {typed('0')} END)"
-        return Value(Dialect.bigint(sql), min(ends), max(ends), over.nullable, over.level)
+            one, none = Dialect.integer(1), Dialect.integer(0)
+            less = f"CASE WHEN {over.sql} % {under} < {typed('0')} THEN {one} ELSE {none} END"
+            sql = f"({sql} - {Dialect.bigint(less)})"
+        return Value(sql, min(ends), max(ends), over.nullable, over.level)
 
     def _extreme(self, v: Value, w: Value, keeps: str) -> Value:
         pick = min if keeps == "<=" else max
