@@ -15,6 +15,7 @@ OTHER = """
 [town]
 source = "town.parquet"
 ledger = "town.ledger"
+apart = true
 promise = {epsilon = 1, delta = 1e-6, queries = 20}
 columns.age = {number = [0, 110], step = 1}
 columns.smoker = {flag = true}
@@ -159,7 +160,8 @@ def two(sulq):
     duckdb.sql("SELECT i % 90 AS age, i % 3 = 0 AS smoker FROM range(2000) AS t(i)").write_parquet(
         "town.parquet"
     )
-    Path("sulq.toml").write_text(Path("sulq.toml").read_text() + OTHER)
+    people = Path("sulq.toml").read_text().replace("[people]\n", "[people]\napart = true\n")
+    Path("sulq.toml").write_text(people + OTHER)
     ask(sulq, "smoker", "people")
     ask(sulq, "smoker", "town")
     return sulq

@@ -15,6 +15,7 @@ TOWN = """
 [town]
 source = "town.parquet"
 ledger = "town.ledger"
+apart = true
 promise = {epsilon = 1, delta = 1e-6, queries = 50}
 columns.age = {number = [0, 110], step = 1}
 """
