@@ -29,6 +29,7 @@ from sulq.accounting.calibration import calibrate
 from sulq.accounting.keys import keys_price
 from sulq.accounting.losses import Loss
 from sulq.exact import Assumptions
+from sulq.schema.binding import NoiseGrid
 
 COLUMNS = (
     Number("age", 0, 120, step=1),
@@ -184,7 +185,8 @@ def test_what_is_held_back_changes_only_the_total(monkeypatch: pytest.MonkeyPatc
 
 def test_parts_hold_every_key_once(monkeypatch: pytest.MonkeyPatch) -> None:
     with publish() as db:
-        program = sulq.database.keys.bind_keys("illness", None, 9, db.schema, "replace", 30).program
+        bound = sulq.database.keys.bind_keys("illness", None, 9, db.schema, "replace", NoiseGrid())
+        program = bound.program
         whole = sorted(pair for batch in db.engine.prepare_keys(program)() for pair in batch)
         monkeypatch.setattr(sulq.engines.keys, "ROWS_EACH", 1000)
         monkeypatch.setattr("sulq.engines.duckdb.FETCHED", 7)
