@@ -477,3 +477,19 @@ def test_an_ordinary_amendment_is_no_use(place):
         assert larger.unused
         larger.withdraw()
         larger.close()
+
+
+def test_the_console_tells_both_events_in_words():
+    from tests.people import frame
+    from tests.people import publish as open_people
+
+    from sulq import Promise
+    from sulq.server.console.history import CHANGES, change_text, history
+
+    db = open_people().amend(promise=Promise("1/2", "1e-6", 50), source=frame(), reason="weaker")
+    told, _ = history(db)
+    assert "repair" in CHANGES and "withdraw" in CHANGES
+    assert [change_text(one, "") for one in told if one.kind == "repair"] == [
+        "Changed before anything was asked, 50 credits in all; all shares ended"
+    ]
+    assert [one.reason for one in told if one.kind == "repair"] == ["weaker"]
