@@ -27,6 +27,7 @@ from sulq import (
 )
 from sulq.database.choosing import _chosen
 from sulq.noise.one_sided import Geometric
+from sulq.query.statistics import count_persons
 
 LOUD = Promise(epsilon=400, queries=100)
 TOWNS = {"Bergen": 100, "Oslo": 700, "Paris": 400, "Rome": 50}
@@ -162,6 +163,7 @@ def test_gaussian_promises_pay_each_choice_by_itself() -> None:
         ({"by": mean("age")}, "one count"),
         ({"by": histogram("age", edges=[0, 50, 100])}, "one count"),
         ({"by": "age"}, "want a question"),
+        ({"by": count_persons()}, "sum per person"),
         ({"credits": -1}, "credits"),
         ({"edges": [0, 1]}, "leave edges out"),
     ],

@@ -14,8 +14,7 @@ from sulq.finds import Keys, KeysQuote, Top, alert_margin
 from sulq.noise.distributions import DiscreteLaplace, law_from_json
 from sulq.oracle import credits_text
 from sulq.query.expressions import Expression
-from sulq.query.statistics import as_statistic, count
-from sulq.query.sum_query import SumQuery, group
+from sulq.query.statistics import count, ranked
 from sulq.schema.columns import as_number
 from sulq.wire import question_json
 from sulq.wire.answers import Paper
@@ -128,10 +127,7 @@ class Finding:
         credits: Credits | None,
         key: str | None,
     ) -> Call[Top]:
-        asked = as_statistic(count() if by is None else by)
-        if asked.kind not in ("count", "total", "sums") or asked.query.groups:
-            raise InvalidQuery(f"top ranks by one count(...) or total(...), got {asked.kind}")
-        question = SumQuery(asked.query.terms, asked.query.rows, (group(of, edges),))
+        question = ranked(of, by, edges)
         bound = self.calls.facts.bind(question)
         body = checked(
             TopBody, question=question_json(question), k=k,

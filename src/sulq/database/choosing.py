@@ -22,8 +22,8 @@ from sulq.ledger.budgets import OWNER
 from sulq.noise.one_sided import Geometric
 from sulq.noise.samplers import draw_one_sided
 from sulq.query.expressions import Expression
-from sulq.query.statistics import Statistic, as_statistic, count
-from sulq.query.sum_query import FORMAT, SumQuery, digest_of, group
+from sulq.query.statistics import ranked
+from sulq.query.sum_query import FORMAT, digest_of
 from sulq.schema.binding import BoundQuery
 from sulq.schema.strata import accounts
 
@@ -49,7 +49,7 @@ def choose(
     `credits` pay for all k choices, a k-th for each; 1 each if not given. Where replies are
     randomly delayed the reading of rows costs more (S4.5).
     """
-    by_cell = _by_cell(of, count() if by is None else by, edges)
+    by_cell = ranked(of, by, edges)
     bound = database.bind(by_cell, fine=True)  # may refuse, free
     if isinstance(k, bool) or not isinstance(k, int) or not 1 <= k <= bound.cells:
         raise InvalidQuery(f"k must be a whole number from 1 to {bound.cells} cells, got {k!r:.40}")
@@ -96,14 +96,6 @@ def choose(
         "; ".join(bound.notes),
         database._exactly.said().get("terms", ""),
     )
-
-
-def _by_cell(of: Expression | str, by: object, edges: Sequence[object] | None) -> SumQuery:
-    asked: Statistic = as_statistic(by)
-    query = asked.query
-    if asked.kind not in ("count", "total", "sums") or query.groups or len(query.terms) != 1:
-        raise InvalidQuery(f"top ranks by one count(...) or total(...), got {asked.kind}")
-    return SumQuery(query.terms, query.rows, (group(of, edges),))
 
 
 def _width(l1: Fraction, rows_each: int) -> Fraction:

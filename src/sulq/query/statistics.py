@@ -260,3 +260,17 @@ def _is_ratio(kind: str, terms: tuple[Expression, ...]) -> bool:
     asked = mean if kind == "mean" else variance
     wanted = asked(terms[1].operands[0]).query.terms
     return [canonical.spelling(term) for term in terms] == [canonical.spelling(t) for t in wanted]
+
+
+def ranked(of: Expression | str, by: object, edges: Sequence[object] | None) -> SumQuery:
+    """What `top` compares: one count or total (rows, if `by` is None) in each cell of `of`. M.3"""
+    asked = as_statistic(count() if by is None else by)
+    query = asked.query
+    if asked.kind not in ("count", "total", "sums") or query.groups or len(query.terms) != 1:
+        raise InvalidQuery(f"top ranks by one count(...) or total(...), got {asked.kind}")
+    if query.clip is not None:
+        raise InvalidQuery(
+            "top ranks by sums over rows, got a sum per person; ask for it in every cell"
+            " (count_persons(by=...), or per_person of a histogram) and read off the largest"
+        )
+    return SumQuery(query.terms, query.rows, (group(of, edges),))
