@@ -60,12 +60,14 @@ def elsewhere(tmp_path, monkeypatch):
     return go
 
 
-def test_back_up_lose_and_restore(sulq):
+def test_back_up_lose_and_restore(sulq, unpublished):
     ask(sulq, "smoker")
     reply = sulq("backup", "b.backup")
     assert (reply.code, reply.out.strip()) == (0, "b.backup")
     assert Path("b.backup").stat().st_mode & 0o777 == 0o600
     Path("people.ledger").unlink()
+    refused = unpublished("ask", "count", "--where", "smoker")
+    assert "lost or empty; put a backup in its place with `sulq restore`" in refused.err
     tried = sulq("restore", "b.backup", "--dry-run", "--json").json
     assert tried["tables"][0]["burnt"] is False
     assert not Path("people.ledger").exists()

@@ -13,8 +13,8 @@ from sulq.database import Database
 from sulq.database.opening import Options, open_table
 from sulq.errors import InvalidQuery, Refused, UnsafeExactly
 from sulq.exact import Assumptions
-from sulq.ledger.book import MEMORY
-from sulq.ledger.inspection import inspect, is_published, is_there
+from sulq.ledger.book import MEMORY, missing
+from sulq.ledger.inspection import inspect, is_lost, is_published, is_there
 from sulq.ledger.places import place_name
 from sulq.ledger.publishing import not_published
 from sulq.policy import TablePolicy, read_policy
@@ -64,6 +64,8 @@ def opened(table: TablePolicy, *, publish: bool = False) -> Iterator[Database]:
     """The table on its ledger; `NotPublished` if the ledger does not have it, unless told to
     publish it. Grants of the policy are given once."""
     path = table.ledger_path
+    if is_lost(path):
+        raise missing(place_name(path), table.name)
     if not publish and str(path) != MEMORY and not is_published(path, table.name):
         raise not_published(table.name, place_name(path))  # before the rows are opened
     menu = _menu(table)

@@ -155,17 +155,13 @@ def _opened_each(
     """The published tables that open, those that are not published, and why others do not open: a
     sick one never stops the others."""
     from sulq.errors import Refused, SulqError
-    from sulq.ledger.book import missing
     from sulq.ledger.inspection import is_lost, is_published
-    from sulq.ledger.places import place_name
 
     found, waiting, sick = dict[str, Any](), list[str](), dict[str, str]()
     for table in policies:
         name = table.name
         try:
-            if is_lost(table.ledger_path):
-                raise missing(place_name(table.ledger_path), name)
-            if not is_published(table.ledger_path, name):
+            if not is_lost(table.ledger_path) and not is_published(table.ledger_path, name):
                 waiting.append(name)
                 talk(f"{name} is not published, so not served: `sulq publish {name}`")
                 continue
