@@ -28,6 +28,7 @@ from sulq.noise.distributions import (
     DiscreteGaussian,
     DiscreteHuber,
     DiscreteLaplace,
+    DividedLaplace,
     Law,
 )
 from sulq.noise.tails import half_width
@@ -340,6 +341,8 @@ def law_text(law: Law) -> str:
             return "Gaussian on whole grid steps"
         case DiscreteLaplace():
             return "Laplace (two-sided geometric) on whole grid steps"
+        case DividedLaplace():
+            return "Laplace, drawn in shares by several owners, on whole grid steps"
         case DiscreteHuber():
             return "Gaussian in the middle and Laplace beyond, on whole numbers"
         case CentredBinomial(coins=coins):

@@ -23,6 +23,7 @@ from sulq.noise.distributions import (
     DiscreteGaussian,
     DiscreteHuber,
     DiscreteLaplace,
+    DividedLaplace,
     Law,
     NoNoise,
 )
@@ -196,6 +197,8 @@ def resized(law: Law, size: float) -> Law:
             return DiscreteGaussian(v * times**2)
         case DiscreteLaplace(scale=b):
             return DiscreteLaplace(b * times)
+        case DividedLaplace(scale=b, shape=shape):
+            return DividedLaplace(b * times, shape)
         case DiscreteHuber(spread=spread, knee=knee):
             return DiscreteHuber(spread * times, knee * times)
         case CentredBinomial(coins=coins):

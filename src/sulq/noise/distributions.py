@@ -18,6 +18,7 @@ from sulq.noise.gaussian_sums import gaussian_mass, gaussian_square_mass
 LARGEST = 1 << 128
 SAFETY = 1e-9  # half-widths take tails this much larger (relatively) than computed
 EXACT_COINS = 1 << 12
+DIVIDED_FINE = 1 << 10  # steps in the scale from which a divided law is taken for a continuous one
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +135,63 @@ class DiscreteLaplace:
 
     def to_json(self) -> dict[str, str | int]:
         return {"law": "laplace", "scale": _text(self.scale)}
+
+
+@dataclass(frozen=True, slots=True)
+class DividedLaplace:
+    """So many discrete Laplace draws added up, `shape` of them, which need not be whole. V.4
+
+    A difference of two negative binomial (Polya) variables of that shape: P(t) is the coefficient
+    of z^t in ((1 - a)^2 / ((1 - a z)(1 - a / z)))^shape, a = exp(-1/scale). Shapes add up, so r
+    shares of shape 1/r are one Laplace draw, exactly. Proof: docs/proofs/noise.md, claim 6.
+    """
+
+    scale: Fraction
+    shape: Fraction
+
+    def __post_init__(self) -> None:
+        _check_positive(self, "scale")
+        _check_positive(self, "shape")
+
+    def variance(self) -> float:
+        return float(self.shape) * DiscreteLaplace(self.scale).variance()
+
+    def standard_deviation(self) -> float:
+        return math.sqrt(self.variance())
+
+    def log_pmf(self, t: int) -> float:
+        if self._coarse:
+            chances, _ = _divided_table(self.scale, self.shape)
+            chance = chances[abs(t)] if abs(t) < len(chances) else 0.0
+        elif t == 0 and self.shape <= 1:  # where the density has its peak, or none
+            chance = 1 - _divided_tail(Fraction(1, 2) / self.scale, self.shape)
+        else:
+            exponent = _divided_log_density(abs(t) / self.scale, self.shape)
+            return exponent - math.log(self.scale)
+        return math.log(chance) if chance > 0 else -math.inf
+
+    def pmf(self, t: int) -> float:
+        return math.exp(self.log_pmf(t))
+
+    def tail(self, h: int) -> float:
+        """P(|N| > h); from a scale of 1024 on that of the continuous law, half a step wider."""
+        if h < 0:
+            return 1.0
+        if self._coarse:
+            _, tails = _divided_table(self.scale, self.shape)
+            return tails[min(h, len(tails) - 1)]
+        return min(1.0, _divided_tail(h / self.scale, self.shape))
+
+    def half_width(self, confidence: float) -> int:
+        """The smallest h with P(|N| <= h) >= confidence, or half a step more."""
+        return _half_width(self, confidence)
+
+    def to_json(self) -> dict[str, str | int]:
+        return {"law": "divided", "scale": _text(self.scale), "shape": _text(self.shape)}
+
+    @property
+    def _coarse(self) -> bool:
+        return self.scale < DIVIDED_FINE
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,7 +329,8 @@ class CentredBinomial:
         return {"law": "binomial", "coins": self.coins}
 
 
-Law = NoNoise | DiscreteGaussian | DiscreteLaplace | DiscreteHuber | CentredBinomial
+Positive = DiscreteGaussian | DiscreteLaplace | DividedLaplace | DiscreteHuber
+Law = NoNoise | Positive | CentredBinomial
 
 
 def law_from_json(value: dict[str, str | int]) -> Law:
@@ -284,6 +343,8 @@ def law_from_json(value: dict[str, str | int]) -> Law:
             return DiscreteGaussian(_fraction(fields["sigma_squared"]))
         case "laplace", ["scale"]:
             return DiscreteLaplace(_fraction(fields["scale"]))
+        case "divided", ["scale", "shape"]:
+            return DividedLaplace(_fraction(fields["scale"]), _fraction(fields["shape"]))
         case "huber", ["knee", "spread"]:
             return DiscreteHuber(_fraction(fields["spread"]), _fraction(fields["knee"]))
         case "binomial", ["coins"]:
@@ -291,7 +352,8 @@ def law_from_json(value: dict[str, str | int]) -> Law:
             return CentredBinomial(coins if isinstance(coins, int) else -1)
     raise InvalidQuery(
         f"no noise law {value.get('law')!r} with fields {sorted(fields)}; want gaussian "
-        "(sigma_squared), laplace (scale), huber (spread, knee), binomial (coins) or none"
+        "(sigma_squared), laplace (scale), divided (scale, shape), huber (spread, knee), "
+        "binomial (coins) or none"
     )
 
 
@@ -307,7 +369,7 @@ def _fraction(text: str | int) -> Fraction:
     raise InvalidQuery(f"a parameter of the noise law got {text!r:.40}; want a text such as '7/2'")
 
 
-def _check_positive(law: DiscreteGaussian | DiscreteLaplace | DiscreteHuber, name: str) -> None:
+def _check_positive(law: Positive, name: str) -> None:
     value = getattr(law, name)
     if type(value) is int:
         value = Fraction(value)
@@ -366,3 +428,58 @@ def _binomial_fall(half: int, k: int) -> float:
     y = k / half
     stirling = k * k / (6 * half * (half * half - k * k))
     return (half + 0.5) * math.log1p(-y * y) + 2 * k * math.atanh(y) + stirling
+
+
+@lru_cache(maxsize=64)
+def _divided_table(scale: Fraction, shape: Fraction) -> tuple[list[float], list[float]]:
+    """P(t) and P(|N| > t) for t = 0, 1, ..., until nothing is left.
+
+    a (t + 1 - s) P(t + 1) = (1 + a^2) t P(t) - a (t - 1 + s) P(t - 1), by the generating function:
+    read downwards for the ratios P(t)/P(t - 1), which is how the falling solution is found.
+    """
+    a, s = math.exp(-min(float(1 / scale), 700.0)), float(shape)
+    last = math.ceil(float(scale) * (100 + 20 * s)) + 2
+    ratios, ratio = [0.0] * (last + 1), a
+    for t in range(last, 0, -1):
+        ratio = a * (t - 1 + s) / ((1 + a * a) * t - a * (t + 1 - s) * ratio)
+        ratios[t] = ratio
+    weights = [1.0]
+    for ratio in ratios[1:]:
+        weights.append(weights[-1] * ratio)
+    beyond, tails = 0.0, [0.0] * len(weights)
+    for t in range(last, 0, -1):
+        beyond += 2 * weights[t]
+        tails[t - 1] = beyond
+    whole = beyond + 1
+    return [weight / whole for weight in weights], [part / whole for part in tails]
+
+
+def _divided_tail(x: Fraction, shape: Fraction) -> float:
+    """P(|X| > x) of the continuous law of scale 1: normal with variance 2 G, G of a gamma law."""
+    s, far = float(shape), float(x)
+    if not far:
+        return 1.0
+    parts = [w * math.erfc(far * math.exp(-u / 2) / 2) for u, w in _gamma_places(s)]
+    return math.fsum(parts)
+
+
+def _divided_log_density(x: Fraction, shape: Fraction) -> float:
+    """log of the continuous law's density at x, scale 1."""
+    s, far = float(shape), _exponent(x)
+    fours = [
+        (math.log(w) - u / 2 - far * far / 4 * math.exp(-u)) for u, w in _gamma_places(s) if w > 0
+    ]
+    most = max(fours)
+    if most == -math.inf:
+        return most
+    return most + math.log(math.fsum(math.exp(e - most) for e in fours) / math.sqrt(4 * math.pi))
+
+
+@lru_cache(maxsize=64)
+def _gamma_places(shape: float) -> tuple[tuple[float, float], ...]:
+    """Places u = log g and weights that integrate over a gamma law: equal steps, whose error falls
+    like exp(-pi^2/step)."""
+    step, low = 0.25, -min(40 / shape, 700.0)
+    places = [low + step * number for number in range(int((9 - low) / step))]
+    gamma = math.lgamma(shape)
+    return tuple((u, step * math.exp(shape * u - math.exp(u) - gamma)) for u in places)

@@ -6,6 +6,7 @@ together (sulq.noise.vectors). Both follow the law exactly. Proof: docs/proofs/n
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from fractions import Fraction
 from functools import partial
@@ -14,7 +15,13 @@ import numpy as np
 
 from sulq.noise import entropy
 from sulq.noise.coins import keep_bounds
-from sulq.noise.distributions import CentredBinomial, DiscreteGaussian, Law, NoNoise
+from sulq.noise.distributions import (
+    CentredBinomial,
+    DiscreteGaussian,
+    DividedLaplace,
+    Law,
+    NoNoise,
+)
 from sulq.noise.entropy import LazyUniform, OsBits
 from sulq.noise.one_sided import Geometric
 from sulq.noise.proposals import Proposal, proposal_for
@@ -60,6 +67,9 @@ def draw(law: Law, count: int) -> list[int]:
     if isinstance(law, CentredBinomial):
         toss = _toss_coins if law.coins <= MOST_TOSSED_COINS else _thin_gaussian
         return toss(law.coins, count)
+    if isinstance(law, DividedLaplace):
+        source = OsBits()
+        return [_divided(law, source) for _ in range(count)]
     proposal = proposal_for(law)
     if count >= MANY:
         plan = plan_for(proposal)
@@ -93,6 +103,66 @@ def _laplace(top: int, bottom: int, source: OsBits) -> int:
             return magnitude
         if magnitude:
             return -magnitude
+
+
+def _divided(law: DividedLaplace, source: OsBits) -> int:
+    """A compound Poisson draw: jumps of +-j come at the rate 2 shape a^j / j, a = exp(-1/scale).
+
+    Candidates come at most once on average in each block of j: [2^l, 2^(l+1)) up to the scale, and
+    one block for all beyond; each is kept with its chance. docs/proofs/noise.md, claim 6; V.4
+    """
+    pieces = math.ceil(2 * law.shape)
+    rate = 2 * law.shape / pieces  # at most 1
+    top, bottom = law.scale.numerator, law.scale.denominator
+    blocks = max(0, (-(-top // bottom) - 1).bit_length())  # 2^blocks is the scale or more
+    total = 0
+    for _ in range(pieces):
+        for block in range(blocks + 1):
+            for _ in range(_poisson(rate.numerator, rate.denominator, source)):
+                jump = (
+                    _jump(block, top, bottom, source)
+                    if block < blocks
+                    else _far_jump(blocks, top, bottom, source)
+                )
+                total += -jump if source.bits(1) else jump
+    return total
+
+
+def _poisson(top: int, bottom: int, source: OsBits) -> int:
+    """A Poisson draw of mean top/bottom <= 1: heads until a tail, kept with m^n 2^(n-1) / n!."""
+    while True:
+        n = 0
+        while source.bits(1):
+            n += 1
+        if source.below(2 * math.factorial(n) * bottom**n) < (2 * top) ** n:
+            return n
+
+
+def _jump(block: int, top: int, bottom: int, source: OsBits) -> int:
+    """A candidate j in [2^block, 2^(block+1)), kept with 2^block/j exp(-j bottom/top); else 0."""
+    j = (1 << block) + source.bits(block)
+    kept = source.below(j) < 1 << block and _bernoulli_exp(j * bottom, top, source)
+    return j if kept else 0
+
+
+def _far_jump(blocks: int, top: int, bottom: int, source: OsBits) -> int:
+    """A candidate j from J = 2^blocks on: in the c-th stretch of J with chance 2^-c, kept with
+    2^c J/j exp(-j bottom/top) = (2/e)^c J/j exp(-(j bottom/top - c)); else 0."""
+    stretch = 1
+    while source.bits(1):
+        stretch += 1
+    j = (stretch << blocks) + source.bits(blocks)
+    kept = source.below(j) < 1 << blocks
+    kept = kept and all(_two_over_e(source) for _ in range(stretch))
+    return j if kept and _bernoulli_exp(j * bottom - stretch * top, top, source) else 0
+
+
+def _two_over_e(source: OsBits) -> bool:
+    """True with probability 2/e = 1 - 1/3 + 1/12 - ..., each term 1/(k + 2) of the one before."""
+    k = 1
+    while source.below(k + 2) == 0:
+        k += 1
+    return k % 2 == 1
 
 
 def _geometric(top: int, bottom: int, source: OsBits) -> int:

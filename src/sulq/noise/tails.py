@@ -17,6 +17,7 @@ from sulq.noise.distributions import (
     CentredBinomial,
     DiscreteGaussian,
     DiscreteLaplace,
+    DividedLaplace,
     Law,
     NoNoise,
 )
@@ -111,7 +112,7 @@ def gaussian(draws: Draws) -> bool:
 
 def is_fine(law: Law) -> bool:
     """Whether its steps are too fine to tell from a continuous law."""
-    return not isinstance(law, DiscreteLaplace) or law.scale >= FINE
+    return not isinstance(law, DiscreteLaplace | DividedLaplace) or law.scale >= FINE
 
 
 def grain_of(draws: Draws) -> float:
@@ -166,6 +167,9 @@ def _wave(law: Law, angles: NDArray[np.float64]) -> NDArray[np.float64]:
         case DiscreteLaplace(scale=scale):
             steep = math.sinh(min(float(1 / (2 * scale)), 300.0))
             return 1 / (1 + (np.sin(angles / 2) / steep) ** 2)
+        case DividedLaplace(scale=scale, shape=shape):
+            wave = _wave(DiscreteLaplace(scale), angles) ** float(shape)
+            return wave
         case CentredBinomial(coins=coins):
             wave = np.exp(coins * np.log(np.maximum(np.abs(np.cos(angles / 2)), 1e-300)))
             return wave
