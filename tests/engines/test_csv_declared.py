@@ -336,3 +336,19 @@ def test_a_table_published_by_its_path_opens_as_before(tmp_path: Path) -> None:
     assert (
         hashlib.sha256(path.read_bytes()).hexdigest() == open_engine(path, Schema(X)).fingerprint()
     )
+
+
+def test_no_rule_of_reading_makes_other_data_of_the_same_bytes(tmp_path: Path) -> None:
+    """A second budget for the same people: refused, whatever the rules say."""
+    people = tmp_path / "people.csv"
+    people.write_text("age,ill\n" + "40,true\n" * 50, "utf-8")
+    schema = Schema(Number("age", 0, 120, step=1), Category("ill", ["true"]))
+    promise = Promise(1, "1e-6")
+    first = Database.open(people, schema, promise, tmp_path / "one.ledger", publish=True)
+    first.close()
+    for other in (CsvFile(people, missing=("zzz",)), CsvFile(people, delimiter=",")):
+        with pytest.raises(Refused, match="registered with another ledger"):
+            Database.open(other, schema, promise, tmp_path / "two.ledger", publish=True)
+        with pytest.raises(Refused, match="not what was published"):
+            Database.open(other, schema, promise, tmp_path / "one.ledger", name="people")
+    assert not (tmp_path / "two.ledger").exists()

@@ -583,13 +583,16 @@ def _holds(kind: str) -> Holds:
 
 
 def _file_hash(path: Path, text: CsvFile | XlsxFile | None) -> str:
-    """SHA-256 of the bytes; declared rules of reading are part of what was published."""
+    """SHA-256 of the bytes, then that of the declared rules of reading, which are published too.
+
+    The register knows data by the first part: no rule makes other data of the same bytes.
+    """
     with path.open("rb") as file:
         content = hashlib.file_digest(file, "sha256").hexdigest()
     if text is None or not text.rules:
         return content
     rules = json.dumps([type(text).__name__, text.rules], sort_keys=True)
-    return hashlib.sha256(f"{content} {rules}".encode()).hexdigest()
+    return f"{content}/{hashlib.sha256(rules.encode()).hexdigest()}"
 
 
 def _frame_hash(connection: duckdb.DuckDBPyConnection) -> str:

@@ -17,7 +17,7 @@ def check_data(fingerprint: str | None, ledger: str | None, table: str) -> None:
     """`Refused` if this data answers to another ledger or table. `ledger` None: a new one."""
     if fingerprint is None:
         return
-    found = read_private(private_path("data", named(fingerprint)))
+    found = read_private(_claim(fingerprint))
     if found is not None and _read(found) != [ledger, table]:
         raise Refused(
             "this data is registered with another ledger, or as another table of it; "
@@ -41,7 +41,8 @@ def register_data(
         )
     if fingerprint is not None:
         claim = json.dumps([ledger, table]).encode()
-        write_private(private_directory("data") / named(fingerprint), claim, replace=False)
+        private_directory("data")
+        write_private(_claim(fingerprint), claim, replace=False)
         check_data(fingerprint, ledger, table)  # another process may have been first
     if found is None and not write_private(bound, json.dumps(fingerprint).encode(), replace=False):
         register_data(fingerprint, ledger, table, version)  # somebody was quicker: the same data?
@@ -59,7 +60,7 @@ def release_data(ledger: str, table: str, version: str | None, told: str | None)
     if told is not None:
         private_directory("told")
         write_private(_told(fingerprint), told.encode(), replace=True)
-    claim = private_path("data", named(fingerprint))
+    claim = _claim(fingerprint)
     content = read_private(claim)
     if content is not None and _read(content) == [ledger, table]:
         claim.unlink(missing_ok=True)
@@ -134,8 +135,18 @@ def _cache_file(path: str | Path) -> Path:
     return private_path("cache", named(str(Path(path).resolve())))
 
 
+def _content(fingerprint: str) -> str:
+    """What data is known by, however it is read: `content`, or `content/rules of reading`."""
+    return fingerprint.partition("/")[0]
+
+
+def _claim(fingerprint: str) -> Path:
+    """Where it is noted which ledger and table answer for this data."""
+    return private_path("data", named(_content(fingerprint)))
+
+
 def _told(fingerprint: str) -> Path:
-    return private_path("told", named(fingerprint))
+    return private_path("told", named(_content(fingerprint)))
 
 
 def _bound(ledger: str, table: str, version: str | None = None) -> Path:
