@@ -107,6 +107,11 @@ def test_5_there_is_no_way_back() -> None:
     for owner in (Journal, sulq.database.Database, sulq.database.Analyst):
         verbs = [name for name in dir(owner) if not name.startswith("_")]
         assert not [verb for verb in verbs for word in words if word in verb.lower()]
+    db, left = publish(), []
+    for least in (20, 40, 20):
+        db.ask(count(where=col("age") >= least))
+        left.append(db.remaining)
+    assert left[0] > left[1] == left[2]  # a repeat gives nothing back
 
 
 def test_6_undeclared_columns_are_hidden() -> None:

@@ -110,13 +110,6 @@ def test_g1_prices_and_refusal_at_the_cap() -> None:
     assert simple_zcdp_epsilon(Fraction(1, 2), MILLIONTH) == near(5.756521769756932)
 
 
-def test_s03_the_logarithmic_formula() -> None:
-    variance = 1000 * math.log(10**6) ** 6
-    assert variance == near(6953470788.096774)
-    assert math.sqrt(variance) / 2 == near(41693.73690405063)
-    assert (1 / math.log(2)) ** 6 == near(9.016691975273725)
-
-
 def test_s04_the_standard_deviation_of_the_coins() -> None:
     assert CentredBinomial(400).standard_deviation() == 10
 

@@ -17,6 +17,7 @@ from sulq.accounting.calibration import calibrate
 from sulq.accounting.comparison import published
 from sulq.accounting.gaussian import gaussian_delta, gaussian_mu, tail_delta
 from sulq.accounting.pld import loss_of
+from sulq.accounting.sizing import sizing
 from sulq.beliefs import (
     Observation,
     change_in,
@@ -124,13 +125,17 @@ def test_s03_the_logarithmic_formula_is_far_more_than_needed() -> None:
 
 
 def test_s03_where_it_would_begin_to_help() -> None:
-    """T = sqrt n, delta = 1: ln(n)^6 sqrt n < n, that is 12 ln x < x for x = ln n."""
-    low, high = 12.0, 100.0
-    while high - low > 1e-12 * high:
-        middle = (low + high) / 2
-        low, high = (low, middle) if 12 * math.log(middle) < middle else (middle, high)
-    assert high == near(45.92380272697372)
-    assert math.exp(high) == near(8.799421318731325e19)
+    """T = sqrt n, delta = 1: R = sqrt(n) ln(n)^6 coins are fewer than n from ln n = 45.9 on."""
+
+    def coins(log_rows: float) -> float:
+        rows = round(math.exp(log_rows))
+        (row,) = list(published(Fraction(1), Fraction(1, 10**6), math.isqrt(rows), rows))[2:]
+        return 4 * row.variance / rows
+
+    border = 45.92380272697372
+    assert coins(border) == near(1)
+    assert coins(border - 0.01) > 1 > coins(border + 0.01)
+    assert math.exp(border) == near(8.799421318731325e19)
 
 
 def test_s04_moments_of_the_coins() -> None:
@@ -245,9 +250,24 @@ def test_s07_noise_below_the_sampling_error_needs_a_condition_of_its_own(
 ) -> None:
     """T = n^c, delta = n^-c' with c' < c/2: noise n^(c/2 + c'), useful below n^(1/2)."""
     assert change < queries / 2
-    n = 1e30
-    noise = math.sqrt(n**queries) / n**-change
-    assert noise == near(n ** (queries / 2 + change), 1e-9)
-    assert (noise < math.sqrt(n)) is useful is (queries / 2 + change < 0.5)
+
+    def noise(rows: int) -> float:
+        asked, rise = round(rows**queries), Fraction(rows**-change)
+        return next(published(rise, Fraction(1, 10**6), asked, rows)).standard_deviation
+
+    grown = math.log(noise(10**40) / noise(10**20)) / math.log(10**20)
+    assert grown == near(queries / 2 + change, 1e-6)
+    assert (grown < 0.5) is useful
     if not useful:
-        assert math.log(noise, n) == near(0.85)
+        assert grown == near(0.85)
+
+
+def test_s07_owners_are_told_which_side_of_the_condition_they_are_on() -> None:
+    """n = 10^10: T = n^0.9 questions at n^-0.4 drown in noise, n^0.4 at 1 do not."""
+    drowned = sizing(Promise("1e-4", "1e-6", 10**9), 10**10)
+    assert drowned.standard_error > 10_000 * drowned.sampling_error
+    assert not drowned.noise_is_smaller
+    clear = sizing(Promise(1, "1e-6", 10**4), 10**10)
+    assert clear.sampling_error == 50_000
+    assert clear.standard_error < 500
+    assert clear.noise_is_smaller

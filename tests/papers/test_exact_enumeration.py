@@ -302,10 +302,14 @@ def summed_first(law: Law) -> Law:
 
 
 def test_s114_a_choice_on_the_way_costs_more_than_either_path() -> None:
-    cells = [0.29, 0.30, 0.26, 0.15]
-    first, a, b = (0, 1, 0, 1), (1, 1, 1, 0), (1, 0, 0, 0)
-    added = list(zip(first, a, b, strict=True))
-    others = summed(added, [cells] * 5)
+    """First the second and fourth cell, then all but the fourth, or the first."""
+    shares, cell = [0.29, 0.30, 0.26, 0.15], col("cell")
+    schema = Schema(Category("cell", ["p", "q", "r", "s"]))
+    asked = [cell.isin(["q", "s"]), cell.isin(["p", "q", "r"]), cell == "p"]
+    programs = [bind(count(where=where), schema, grid=NoiseGrid(0)).sums for where in asked]
+    added = [adds(programs, {"cell": name}) for name in "pqrs"]  # type: ignore[arg-type]
+    assert added == [(0, 1, 1), (1, 1, 0), (0, 1, 0), (1, 0, 0)]
+    others = summed(added, [shares] * 5)
 
     def delta(told: Callable[[tuple[int, ...]], tuple[int, ...]]) -> float:
         seen = []

@@ -1,7 +1,7 @@
 """Theorem 3, corrected (S4.9): with its stop rule, noisy rounds number at most 6.25 B^2/margin^2.
 
-Simulated on separable rows. The rule holds with probability 1 - beta, beta = 1e-7 here, so a
-single violation among the runs has probability below 1e-6.
+Simulated on separable rows with the product's own stop rule; its failures are drawn with fixed
+seeds. Then the product's own rounds, without noise and with an oracle that says its error.
 """
 
 from __future__ import annotations
@@ -9,9 +9,14 @@ from __future__ import annotations
 import math
 
 import numpy as np
+import pandas as pd
 import pytest
+from tests.learn.exact_oracle import ExactOracle
+from tests.people import publish
 
-BETA = 1e-7
+from sulq import Category, Number, Schema
+from sulq.learn import Perceptron
+from sulq.learn.perceptron import least_wrong
 
 
 def rounds_bound(
@@ -22,10 +27,8 @@ def rounds_bound(
 
 
 def least_count(R: float, width: int, margin: float, rounds: float) -> float:
-    """The stop rule: fewer wrong rows than this, and noise could mislead."""
-    length = math.sqrt(width) + math.sqrt(2 * math.log(2 * rounds / BETA))
-    steady = 4 * math.sqrt(R) * math.sqrt(2 * math.log(4 * rounds / BETA))
-    return max(8 * math.sqrt(4 * R) * length / margin, steady)  # range trap: R_eff = 4 R
+    """The product's stop rule: fewer wrong rows than this, and noise could mislead."""
+    return least_wrong(math.sqrt(4 * R), math.sqrt(R), width, margin, math.ceil(rounds))
 
 
 def separable(random: np.random.Generator, rows: int, width: int, margin: float):
@@ -38,8 +41,47 @@ def separable(random: np.random.Generator, rows: int, width: int, margin: float)
 
 
 def test_s49_golden():
+    """Noise of 2 on each of 9 coordinates, 1 on the number, 100 rounds, 0.01 for a failure."""
     assert rounds_bound(1, 1) == pytest.approx(6.25)
     assert rounds_bound(2, 0.5) == pytest.approx(6.25 * 16)
+    mean = 8 * 2 * (3 + math.sqrt(2 * math.log(200 / 0.01))) / 0.1
+    assert least_wrong(2, 1, 9, 0.1, 100) == pytest.approx(mean) == pytest.approx(1192.080480)
+    number = 4 * math.sqrt(2 * math.log(400 / 0.01))
+    assert least_wrong(2, 1, 9, None, 100) == pytest.approx(number) == pytest.approx(18.41446184)
+    assert least_wrong(0, 1, 9, 0.1, 100) == pytest.approx(number)
+
+
+def table(margin: float) -> tuple[pd.DataFrame, np.ndarray, np.ndarray]:
+    """Rows (1, a - 1/2, b - 1/2) with <w, row> y >= margin for a unit w that has no constant."""
+    random = np.random.default_rng(9)
+    x = random.random((4_000, 2))
+    score = (x - 0.5) @ [0.8, 0.6]
+    x, score = x[np.abs(score) >= margin], score[np.abs(score) >= margin]
+    frame = pd.DataFrame(x, columns=["a", "b"])
+    frame["label"] = np.where(score > 0, "yes", "no")
+    rows = np.column_stack([np.ones(len(x)), x - 0.5])
+    return frame, rows, np.sign(score)
+
+
+SCHEMA = Schema(Number("a", 0, 1), Number("b", 0, 1), Category("label", ["no", "yes"]))
+
+
+@pytest.mark.parametrize("margin", [0.1, 0.2])
+def test_the_products_own_rounds_end_within_the_bound(margin):
+    """Without noise: the same rounds as plain ones, and the rule stops when no row is wrong."""
+    frame, rows, y = table(margin)
+    oracle = ExactOracle(publish(frame, SCHEMA))
+    most = rounds_bound(float(np.linalg.norm(rows, axis=1).max()), margin)
+    found = Perceptron(math.ceil(most), margin=margin, method="paper").fit(
+        oracle, ["a", "b"], "label"
+    )
+    w, taken = np.zeros(3), 0
+    while (wrong := y * (rows @ w) <= 0).any():
+        w, taken = w + (y[:, None] * rows)[wrong].mean(axis=0), taken + 1
+    assert found.n_iter_ == taken
+    assert 1 <= taken < most / 2
+    assert found.score(frame, frame["label"]) == 1
+    assert len(oracle.asked) == 2 * taken + 1  # the last count, and no sum after it
 
 
 @pytest.mark.parametrize("R", [1.0, 25.0, 400.0])

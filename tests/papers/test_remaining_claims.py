@@ -20,6 +20,7 @@ from sulq.accounting.gaussian import gaussian_delta
 from sulq.accounting.losses import coupling_slack
 from sulq.accounting.pld import loss_of
 from sulq.accounting.pricing import noise_grid, price
+from sulq.engines.vector_steps import _shrunk
 from sulq.exact.coins import hockey_stick
 from sulq.noise.distributions import (
     CentredBinomial,
@@ -167,6 +168,10 @@ def test_g44_outer_products_of_integers() -> None:
     """Two rows of the integer ball: at most 2 q^4, reached on the axes."""
     assert widest(list(ball(2, 6)), moments=False, scale=0) == 2592 == 2 * 6**4
     assert widest(list(ball(3, 4)), moments=False, scale=0) == 512 == 2 * 4**4
+    schema = Schema(Number("a", 0, 1), Number("b", 0, 1), Number("c", 0, 1))
+    for names in (["a", "b"], ["a", "b", "c"]):
+        row = q.columns(names, clip=1)
+        assert float(charged(outer(row, row), schema)) == near(2, 1e-4)  # and that is the price
 
 
 def charged(query: SumQuery, schema: Schema) -> Fraction:
@@ -204,6 +209,8 @@ def test_g42_nearest_rounding_leaves_the_ball() -> None:
     assert math.sqrt(sum(x * x for x in eight)) < 1
     rounded = [math.floor(q8 * x + 0.5) for x in eight]
     assert math.sqrt(sum(x * x for x in rounded)) == near(8.48528137423857)
+    kept = _shrunk(np.array(rounded, float)[:, None], float(q8))[:, 0]
+    assert kept @ kept <= q8**2
     halves = [math.floor(7 * 0.5 + 0.5)] * 4
     assert math.sqrt(sum(x * x for x in halves)) == 8 > 7
 
