@@ -16,6 +16,7 @@ COARSE = Promise(4, "1e-6", 100, "huber")
 
 
 def test_repeats_are_one_answer() -> None:
+    """S1.20"""
     with sandbox(OPEN, 1000) as target:
         found = repeats(target, 10)
         assert within(found)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import re
 import runpy
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -24,10 +25,10 @@ DIGITS = re.compile(r"(?<![\w.])\d+(?:\.\d+)?(?:e-?\d+)?(?![\w.]*\d)")
 # (first, last) of each part, and how many rules an item of G has
 NUMBERS = {
     "TB": (1, 8),
-    "S0": (1, 12),
-    "S4": (1, 18),
-    "S2": (1, 6),
-    "S1": (0, 15),
+    "S0": (1, 16),
+    "S4": (1, 27),
+    "S2": (1, 8),
+    "S1": (0, 24),
     "V": (1, 4),
     "G": (1, 4),
     "M": (1, 9),
@@ -166,6 +167,122 @@ def test_long_figures_are_read_from_text() -> None:
     text = "R = 2763.102, at 8.853263947e-04 (0.02 and 7140), 1784.791172."
     assert long_figures(text) == ["2763.102", "8.853263947e-04", "1784.791172"]
     assert significant("0.06513864998") == 10
+
+
+# --- a cited test runs the product --------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Names:
+    """What a test file calls things: the product's names, its own, and those of other helpers."""
+
+    product: frozenset[str]
+    own: dict[str, ast.stmt]
+    helpers: dict[str, tuple[Path, str]]
+
+
+@cache
+def names_of(path: Path) -> Names:
+    product: set[str] = set()
+    own: dict[str, ast.stmt] = {}
+    helpers: dict[str, tuple[Path, str]] = {}
+    for node in ast.walk(tree(path)):
+        if isinstance(node, ast.Import):
+            product |= {a.asname or "sulq" for a in node.names if a.name.split(".")[0] == "sulq"}
+        elif isinstance(node, ast.ImportFrom):
+            parts = (node.module or "").split(".")
+            there = ROOT.joinpath(*parts).with_suffix(".py")
+            for alias in node.names:
+                if parts[0] == "sulq":
+                    product.add(alias.asname or alias.name)
+                elif there.is_file():
+                    helpers[alias.asname or alias.name] = (there, alias.name)
+    for stmt in tree(path).body:
+        if isinstance(stmt, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            own[stmt.name] = stmt
+        elif isinstance(stmt, ast.Assign | ast.AnnAssign):
+            own |= dict.fromkeys(names([stmt]), stmt)
+    return Names(frozenset(product), own, helpers)
+
+
+def root_of(called: ast.expr) -> str:
+    """`a` of a.b(c)[d].e"""
+    while isinstance(called, ast.Attribute | ast.Call | ast.Subscript):
+        called = called.func if isinstance(called, ast.Call) else called.value
+    return called.id if isinstance(called, ast.Name) else ""
+
+
+def spells(node: ast.AST) -> list[str]:
+    found = [n.value for n in ast.walk(node) if isinstance(n, ast.Constant)]
+    return [text for text in found if isinstance(text, str)]
+
+
+def runs_the_product(path: Path, name: str, seen: set[tuple[Path, str]] | None = None) -> bool:
+    """Whether this function, or one that it uses or is given, calls something of sulq.
+
+    By reading: a call of a name imported from sulq (or handing one to a call), a script beside the
+    test that imports sulq, or the command `sulq` itself.
+    """
+    seen = set() if seen is None else seen
+    if (path, name) in seen:
+        return False
+    seen.add((path, name))
+    known = names_of(path)
+    if name in known.helpers:
+        return runs_the_product(*known.helpers[name], seen)
+    node = known.own.get(name)
+    if node is None:
+        return False
+    for call in (n for n in ast.walk(node) if isinstance(n, ast.Call)):
+        given = {a.id for a in call.args if isinstance(a, ast.Name)} & known.product
+        if root_of(call.func) in known.product or (given and root_of(call.func) != "pytest"):
+            return True
+    for text in spells(node):
+        script = path.parent / text if text.endswith(".py") else None
+        if text == "sulq" or "import sulq" in text or "from sulq" in text:
+            return True
+        if script is not None and script.is_file() and names_of(script).product:
+            return True
+    used = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)} - {name}
+    if any(runs_the_product(path, other, seen) for other in sorted(used)):
+        return True
+    fixtures = [a.arg for a in node.args.args] if isinstance(node, ast.FunctionDef) else []
+    homes = [path, *(folder / "conftest.py" for folder in path.parents if folder != ROOT.parent)]
+    homes = [home for home in homes if home.is_file() and ROOT in home.parents]
+    return any(runs_the_product(home, one, seen) for one in fixtures for home in homes)
+
+
+@pytest.mark.parametrize("name", ITEMS)
+def test_every_cited_test_runs_the_product(name: str) -> None:
+    idle = [
+        place
+        for place in ITEMS[name].get("tests", [])
+        if not runs_the_product(ROOT / "tests" / place.split("::")[0], place.split("::")[1])
+    ]
+    assert idle == []
+
+
+def test_arithmetic_alone_is_seen(tmp_path: Path) -> None:
+    """The scan itself: a sum of its own, a call in a helper, and a script beside the test."""
+    file = tmp_path / "test_some.py"
+    (tmp_path / "script.py").write_text("import sulq\n")
+    file.write_text(
+        "import math\nimport pytest\nfrom sulq.beliefs import conf\nfrom sulq import InvalidQuery\n"
+        "def helper(): return conf(0.5)\n"
+        "def test_arithmetic(): assert math.log(2) > 0\n"
+        "def test_refusal_of_nothing():\n    with pytest.raises(InvalidQuery):\n        1 / 0\n"
+        "def test_helped(): assert helper() == 0\n"
+        "def test_script(): run('script.py')\n"
+    )
+    found = {
+        name: runs_the_product(file, name) for name in defined(file) if name.startswith("test_")
+    }
+    assert found == {
+        "test_arithmetic": False,
+        "test_refusal_of_nothing": False,
+        "test_helped": True,
+        "test_script": True,
+    }
 
 
 # --- what points to it --------------------------------------------------------------------------

@@ -186,6 +186,7 @@ def test_as_vector_in_a_question_is_transform_on_public_rows(learner):
 
 @pytest.mark.parametrize("exact", [True, False])
 def test_a_learner_runs_in_the_released_subspace(exact):
+    """S4.21: later questions project first."""
     data, schema = stretched()
     db = opened(data, schema, epsilon=4)
     oracle = ExactOracle(db) if exact else db

@@ -168,6 +168,7 @@ def test_clauses_worse_than_the_majority_give_way_to_it(learner):
 
 
 def test_the_accuracy_is_that_of_the_rows():
+    """S4.25: the share that is right, not a chance of failure."""
     data = table(rule=lambda d: np.where(d["c"], False, np.where(d["d"] == "x", True, ~d["a"])))
     # a missing value is neither true nor false: the next clause decides
     data["c"] = data["c"].astype(object).where(data.index % 5 > 0, None)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from itertools import product
+from itertools import pairwise, product
 from statistics import NormalDist
 
 import pytest
@@ -29,7 +29,9 @@ from sulq.beliefs import (
     moved,
     posterior,
     safe_for_unions,
+    tail,
 )
+from sulq.learn.shares import repetitions
 from sulq.noise.distributions import CentredBinomial, DiscreteLaplace
 
 BIT = math.log(2)
@@ -271,3 +273,60 @@ def test_s07_owners_are_told_which_side_of_the_condition_they_are_on() -> None:
     assert clear.sampling_error == 50_000
     assert clear.standard_error < 500
     assert clear.noise_is_smaller
+
+
+# --- S0.13 to S0.16: what the text says beside its theorem --------------------------------------
+
+
+def test_s013_a_target_set_is_as_safe_as_its_size_allows() -> None:
+    """Definition 1 bounds one target; for |F| targets of n rows the chances add, and no more."""
+    promise, targets, rows = Promise(1, "1e-6", 100), 10**3, 10**4
+    one, finer = (tail(promise, rise, two_candidates=True) for rise in (1.0, 1.5))
+    assert one * targets * rows > 1  # Definition 1 alone says nothing of ten million targets
+    assert finer * targets * rows < 0.02  # a chance below 1/poly does
+    before = {"a": 0.2, "b": 0.3, "c": 0.5}
+    after = {"a": 0.25, "b": 0.28, "c": 0.47}
+    safe = [s for s in (["a"], ["b"], ["c"]) if is_safe(before, after, 0.2, s)]
+    assert safe == [["b"], ["c"]]  # "a" moved by log 4/3 = 0.288
+    assert not is_safe(before, after, 0.2)
+    assert is_safe(before, after, 0.29)
+
+
+def test_s014_confidence_is_the_stronger_measure() -> None:
+    """Belief from 10^-6 to 10^-3 moves by a thousandth, confidence by ln 1000; no converse."""
+    small, large = 1e-6, 1e-3
+    assert conf(large) - conf(small) == near(6.908754779, 1e-8)
+    assert large - small < 1e-3
+    for change in (0.01, 0.1, 1.0, 6.9):
+        assert largest_move(change) <= change / 4
+    assert conf(1 - small) - conf(1 - large) == near(conf(large) - conf(small), 1e-9)
+    assert conf(1e-12) == near(math.log(1e-12), 1e-9)  # logarithmic in p near 0 ...
+    assert conf(1 - 2**-40) == near(40 * BIT, 1e-9)  # ... and in 1/(1-p) near 1
+
+
+def test_s015_confidence_walks_and_its_steps_add_up() -> None:
+    """step_l = conf_l - conf_(l-1): the whole change is their sum, whatever the order."""
+    law = CentredBinomial(400)
+    prior = {1: 0.3, 0: 0.7}
+    answers = [3, -1, 8, 0, 5]
+    beliefs = [
+        posterior(prior, [Observation(a, law, {0: 0, 1: 1}) for a in answers[:seen]])
+        for seen in range(len(answers) + 1)
+    ]
+    steps = [conf(late[1]) - conf(early[1]) for early, late in pairwise(beliefs)]
+    assert math.fsum(steps) == near(conf(beliefs[-1][1]) - conf(0.3), 1e-9)
+    for answer, step in zip(answers, steps, strict=True):  # k/(R - k + 1), k coins up
+        assert step == near(math.log((200 + answer) / (201 - answer)), 1e-9)
+    turned = posterior(prior, [Observation(a, law, {0: 0, 1: 1}) for a in reversed(answers)])
+    assert turned[1] == near(beliefs[-1][1], 1e-12)
+
+
+def test_s016_large_tables_need_no_repetition() -> None:
+    """tau = 1/d, d = e^sqrt(ln n) = n^o(1), noise of T = n^0.9 questions: once from 10^9 on."""
+
+    def times(rows: int) -> int:
+        noise = next(published(Fraction(1), Fraction(1, 10**6), round(rows**0.9), rows)).variance
+        return repetitions(noise, math.exp(-math.sqrt(math.log(rows))), rows, 50, 0.01)
+
+    assert times(10**4) == 9
+    assert [times(10**k) for k in (9, 12, 15)] == [1, 1, 1]

@@ -15,7 +15,11 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
+from sulq import Category, Flag, Promise, Schema, SumQuery, col, count, histogram, when
+from sulq.accounting.calibration import calibrate
 from sulq.accounting.gaussian import gaussian_delta, tail_delta
+from sulq.accounting.pricing import noise_grid, price
+from sulq.beliefs import Observation, posterior, semantic_of_pure
 from sulq.exact import papers
 from sulq.exact.auditor import closeness, online, spread, theorem_6
 from sulq.exact.counterexamples import counterexample
@@ -30,6 +34,7 @@ from sulq.exact.known_laws import (
 )
 from sulq.exact.moments import Moments
 from sulq.noise.distributions import DiscreteLaplace
+from sulq.schema.binding import bind
 
 Law = Mapping[object, float]
 
@@ -294,3 +299,85 @@ def test_s113_averaging() -> None:
     assert check.printed == near(0.39644660940672627)
     along = papers.averaging(np.array([[2.0, 1.0], [1.0, 2.0]]), [1, -1])
     assert along.corrected == near(along.printed)  # a lies along the smallest eigenvalue
+    across = papers.averaging(np.array([[2.0, 1.0], [1.0, 2.0]]))  # an eigenvector, of the largest
+    assert (across.corrected, across.printed) == (near(1.5), near(0.5))
+
+
+# --- S1.16 to S1.24: tools, and what is said in passing -----------------------------------------
+
+
+def test_s116_the_limit_theorem_is_true_and_bounds_no_ratio() -> None:
+    """Distribution functions meet; the ratio of neighbours at the end of the range does not."""
+    far, near_by = papers.distance_to_gaussian(100), papers.distance_to_gaussian(10_000)
+    assert far / near_by == near(10, 1e-2)  # O(1/sqrt n)
+    for coins in (100, 1000):
+        logs = log_binomial(coins, 0.5)
+        assert logs[coins - 1] - logs[coins] == near(math.log(coins), 1e-9)  # no e^eps bounds it
+
+
+def test_s117_weyls_bound_on_a_new_question() -> None:
+    """The least singular value with a new row is at most the row's length, and its residual."""
+    draw = np.random.default_rng(17)
+    for _ in range(50):
+        x = draw.normal(size=(3, 8))
+        gram = x @ x.T
+        least = math.sqrt(papers.smallest_eigenvalue(gram))
+        check = papers.theorem_5(gram, 1, 1e-6)
+        assert least <= check.corrected * (1 + 1e-9) <= float(np.linalg.norm(x[2])) * (1 + 1e-9)
+
+
+def test_s118_laplace_noise_is_scaled_by_the_l1_sensitivity() -> None:
+    """A histogram moves by 2 in L1 (1 under add-remove), m counts by m; that is the price."""
+    schema = Schema(Flag("f"), Flag("g"), Category("c", ["x", "y", "z"]))
+    counts = SumQuery((when(col("f")).then(1).otherwise(0), when(col("g")).then(1).otherwise(0)))
+    pure = calibrate(Promise(1, queries=10))
+    for question, moved in ((count(where=col("f")), 1), (histogram("c"), 2), (counts, 2)):
+        bound = bind(question, schema, grid=noise_grid(pure))
+        assert max(s.l1 for s, _ in bound.reach) == moved
+        assert price(bound, pure, Fraction(1)).worst.credits_fraction == moved
+
+
+def test_s119_more_variance_in_every_direction_hides_more() -> None:
+    """Figure 1: S - lambda_min I is a covariance, so S hides what lambda_min I hides."""
+    draw = np.random.default_rng(19)
+    for _ in range(50):
+        root = draw.normal(size=(3, 4))
+        covariance = root @ root.T
+        least = papers.smallest_eigenvalue(covariance)
+        round_one = papers.effective_variance(least * np.eye(3))
+        assert round_one == near(least / 3)
+        assert papers.effective_variance(covariance) >= round_one * (1 - 1e-9)
+
+
+def test_s121_a_question_without_variation_tells_every_row() -> None:
+    """All 0 or all 1: the centred row has length 0; the printed filter denies by reading it."""
+    for value in (0, 1):
+        flat = Moments.of_values([[Fraction(value)] * 100])
+        check = papers.theorem_4(flat.covariance, 1, 1e-6, 100)
+        assert (check.printed, check.passes, check.corrected_passes) == (0, False, False)
+    few = Moments.of_values([[Fraction(i < 5) for i in range(1000)]])
+    sparse = papers.theorem_4(few.covariance, 1, 1e-6, 1000)
+    assert sparse.printed == near(2.230470802)
+    assert not sparse.passes  # 5.39 is asked for: thirty of a thousand would do
+    enough = Moments.of_values([[Fraction(i < 30) for i in range(1000)]])
+    assert papers.theorem_4(enough.covariance, 1, 1e-6, 1000).passes
+
+
+def test_s122_one_other_row_hides_only_what_its_own_law_hides() -> None:
+    """n = 2: a record with a wide Laplace law hides the other; one within [0, 1] does not."""
+    law = DiscreteLaplace(Fraction(2))
+    wide = np.array([law.pmf(t) for t in range(-60, 61)])
+    assert shifted_delta(wide, 1, 0.5 + 1e-9) < 1e-12
+    assert binomial_delta(1, 0.5, 1.0) == near(0.5)
+    assert binomial_delta(1, 0.5, 10.0) == near(0.5)  # at any epsilon
+    assert papers.lemma_2_laplace(2, 0.5).passes
+    assert papers.lemma_2_laplace(2, 0.5).not_safe == "no sum of bounded rows has a Laplace law"
+
+
+def test_s124_no_promise_holds_against_any_knowledge() -> None:
+    """Who knows that Y has a bit exactly if most others have it learns it without Y's row."""
+    law = DiscreteLaplace(Fraction(10))  # epsilon 0.1
+    seen = [Observation(70, law, {1: 75, 0: 25})]  # 100 others; Y's row is not among them
+    after = posterior({1: 0.5, 0: 0.5}, seen)
+    assert after[1] == near(1 / (1 + math.exp(-4)))
+    assert after[1] - 0.5 > semantic_of_pure(0.1) * 10

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sulq.accounting.losses import composed_delta, composed_epsilon
-from sulq.accounting.pld import loss_of
+from sulq.accounting.pld import PrivacyLoss, loss_of
 from sulq.accounting.zcdp import zcdp_epsilon
 from sulq.beliefs import (
     Observation,
@@ -207,3 +207,25 @@ def test_s26_on_a_grid_a_step_costs_its_share() -> None:
     assert law.log_pmf(0) - law.log_pmf(4) == near(1, 1e-12)
     assert loss_of(law, 4).delta(1) == pytest.approx(0, abs=1e-9)
     assert loss_of(law, 4).delta(0.99) > 0
+
+
+# --- S2.7, S2.8: utility, and why epsilon is not added ------------------------------------------
+
+
+def test_s27_utility_is_one_over_the_largest_deviation() -> None:
+    """The same for every table and counting query: sqrt(2) sinh(eps/2), printed eps/sqrt(2)."""
+    for epsilon in (Fraction(1, 10), Fraction(1)):
+        utility = 1 / laplace(epsilon).standard_deviation()
+        assert utility == near(math.sqrt(2) * math.sinh(float(epsilon) / 2), 1e-9)
+        assert utility > float(epsilon) / math.sqrt(2)
+    assert 1 / laplace(1).standard_deviation() == near(0.7369400483, 1e-9)
+
+
+def test_s28_an_additive_epsilon_would_allow_to_tell_a_row() -> None:
+    """One row of n told at random: every chance moves by 1/n, and no e^eps bounds it."""
+    rows = 1000
+    loss = PrivacyLoss(1.0, 0, np.array([1 - 1 / rows]), 1 / rows)  # told, or nothing told
+    for epsilon in (0.0, 0.1, 1.0, 10.0):
+        assert loss.delta(epsilon) == near(1 / rows, 1e-9)
+    assert loss.epsilon(0.5 / rows) == math.inf
+    assert loss_of(laplace(Fraction(1, rows))).delta(1 / rows) < 1e-9

@@ -11,9 +11,22 @@ from fractions import Fraction
 import numpy as np
 import pyarrow
 import pytest
-from tests.people import publish
+from tests.learn.exact_oracle import ExactOracle
+from tests.people import frame, publish
 
-from sulq import BudgetSpent, Category, Database, Flag, Promise, Refused, Schema, col, count
+from sulq import (
+    BudgetSpent,
+    Category,
+    Database,
+    Flag,
+    Number,
+    Promise,
+    Refused,
+    Schema,
+    SumQuery,
+    col,
+    count,
+)
 from sulq.accounting.calibration import calibrate
 from sulq.accounting.comparison import published
 from sulq.accounting.gaussian import gaussian_delta, gaussian_mu, tail_delta, tail_mu
@@ -30,7 +43,8 @@ from sulq.beliefs import (
     worst,
     worst_so_far,
 )
-from sulq.noise.distributions import DiscreteGaussian
+from sulq.noise.distributions import DiscreteGaussian, DiscreteLaplace
+from sulq.query.expressions import hashed
 
 MILLIONTH = Fraction(1, 10**6)
 LOG = math.log(10**6)
@@ -313,3 +327,111 @@ def test_s418_beliefs_that_tie_rows_together_are_not_covered() -> None:
     assert tails[1] > 0.1
     assert tails[2] > 0.9
     assert tails == sorted(tails)
+
+
+# --- S4.19 to S4.27: the primitive, and what is said beside the theorem -------------------------
+
+
+def test_s419_the_primitive_is_the_sum_over_s_plus_one_draw() -> None:
+    """(g, S): the rows of S only, g in [0, 1] of sensitivity 1, and noise of the variance R."""
+    g, chosen = col("age") / 120, (col("city") == "Oslo") & col("smoker")
+    db, data = publish(), frame()
+    query = SumQuery((g,), chosen)
+    inside = (data["city"] == "Oslo") & data["smoker"]
+    exact = float(ExactOracle(db).ask(query).value[0])
+    assert exact == near(float((data["age"][inside] / 120).sum()), 1e-5)
+    quote = db.quote(query)
+    assert quote.credits == 1
+    R = calibrate(db.promise).unit_variance
+    assert float(quote.standard_error[0]) ** 2 == near(float(R), 1e-3)
+    answer = db.ask(query)
+    assert abs(float(answer.value[0]) - exact) < 8 * math.sqrt(R)  # false alarm 1e-15
+    (law,) = answer.laws
+    (step,) = [term.step / term.lift for term in db.bind(query).terms]
+    assert float(law.sigma_squared * step**2) == near(float(R), 1e-3)
+
+
+def test_s420_a_function_of_the_place_costs_what_its_values_cost() -> None:
+    """g(i, d_i) = d_i for even i and 1 - d_i for odd i: one credit, as for d_i alone."""
+    rows = 400
+    data = pyarrow.table({"place": list(range(rows)), "bit": [i % 3 == 0 for i in range(rows)]})
+    schema = Schema(Number("place", 0, rows - 1, step=1, public=True), Flag("bit"))
+    db = Database.open(data, schema, Promise(1, "1e-6", 10), ":memory:")
+    odd = hashed("place", 7)
+    turned = (odd & ~col("bit")) | (~odd & col("bit"))
+    assert db.quote(count(where=turned)).credits == db.quote(count(where=col("bit"))).credits == 1
+
+
+def test_s422_two_exact_counts_tell_one_salary_and_two_noisy_ones_do_not() -> None:
+    """Salary at least X, and the same but for Y: a binary search finds the salary of Y."""
+    random = np.random.default_rng(3)
+    salaries = random.integers(0, 1024, 500)
+    data = pyarrow.table({"name": list(range(500)), "salary": salaries})
+    schema = Schema(Number("name", 0, 499, step=1, public=True), Number("salary", 0, 1023, step=1))
+    db = Database.open(data, schema, Promise(1, "1e-6", 100), ":memory:")
+    oracle = ExactOracle(db)
+    low, high = 0, 1023
+    while low < high:
+        middle = (low + high + 1) // 2
+        rich = col("salary") >= middle
+        with_y, without = (
+            float(oracle.ask(count(where=where))) for where in (rich, rich & (col("name") != 17))
+        )
+        low, high = (middle, high) if with_y - without == 1 else (low, middle - 1)
+    assert low == salaries[17]
+    assert len(oracle.asked) == 20
+    pair = [db.quote(count(where=rich)), db.quote(count(where=rich & (col("name") != 17)))]
+    shown = 1 / math.hypot(*(quote.standard_error for quote in pair))
+    assert shown < 0.02  # deviations apart: half a per cent better than a coin
+    assert db.quote(count(where=rich & (col("name") == 17))).credits == 1  # and not cheaper
+
+
+def test_s423_confidence_is_a_sum_over_the_answers() -> None:
+    """(10) to (18), Theorem 6: the gain is a sum of log-ratios of mixtures, each (Jensen) at most
+    the largest ratio of two candidates."""
+    law = DiscreteGaussian(Fraction(25))
+    prior = {"a": 0.2, "b": 0.1, "c": 0.4, "d": 0.3}
+    sums = {"a": 3, "b": 1, "c": 0, "d": 2}
+    answers = (4, -2, 7)
+    after = posterior(prior, [Observation(y, law, sums) for y in answers])
+    total = 0.0
+    weights = dict(prior)
+    for y in answers:
+        up, down = (
+            math.fsum(weights[v] * law.pmf(y - sums[v]) for v in side)
+            / math.fsum(weights[v] for v in side)
+            for side in ("ab", "cd")
+        )
+        total += math.log(up / down)  # one term of (18)
+        weights = {v: w * law.pmf(y - sums[v]) for v, w in weights.items()}
+        jensen = max(law.log_pmf(y - sums[v]) for v in "ab") - min(
+            law.log_pmf(y - sums[v]) for v in "cd"
+        )
+        assert math.log(up / down) <= jensen
+    assert change_in(prior, after, "ab") == near(total, 1e-9)
+
+
+def test_s424_normal_noise_has_no_hard_bound_and_laplace_has() -> None:
+    """(34): a step at answer a changes log p by (2a - 1)/2R in the normal law, 1/R in Laplace's."""
+    R = 9
+    normal, laplace = DiscreteGaussian(Fraction(R)), DiscreteLaplace(Fraction(R))
+    for a in (1, 10, 100, 1000):
+        assert normal.log_pmf(a - 1) - normal.log_pmf(a) == near((2 * a - 1) / (2 * R), 1e-9)
+        assert laplace.log_pmf(a - 1) - laplace.log_pmf(a) == near(1 / R, 1e-12)
+    assert normal.log_pmf(999) - normal.log_pmf(1000) == near(111.0555556, 1e-9)
+    assert worst(Promise(1, "1e-6", 100)).except_for == 1e-6
+    assert worst(Promise(1, queries=100)).except_for == 0
+
+
+def test_s427_a_belief_that_was_wrong_moves_without_the_row() -> None:
+    """Blue hair: who believed nearly all to have it learns otherwise from others' rows alone."""
+    law = DiscreteLaplace(Fraction(10))  # epsilon 0.1 a row
+    worlds = {"nearly all": 0.99, "hardly any": 0.01}
+    told = {"nearly all": 950, "hardly any": 20}
+    without = posterior(worlds, [Observation(25, law, told)])
+    assert without["nearly all"] < 1e-30  # a fact of life: learned though the row was not counted
+    for mine in (0, 1):
+        counted = {world: number + mine for world, number in told.items()}
+        with_row = posterior(worlds, [Observation(25, law, counted)])
+        moved_by = conf(with_row["nearly all"]) - conf(without["nearly all"])
+        assert abs(moved_by) <= 2 * 0.1 + 1e-6  # the row's own part: within its epsilon each way
