@@ -8,7 +8,7 @@ PYTEST := $(BIN)/python -m pytest -q -n $(JOBS)
 export PYTHON
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all check lint format bench bench-learning lock sbom dev clean
+.PHONY: help demo test test-all flaky check lint format bench bench-learning lock sbom dev clean
 
 help:            ## this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## /  make \1	/p' Makefile | expand -t 20
@@ -21,6 +21,9 @@ test: .venv/.test  ## all tests but the slow ones
 
 test-all: .venv/.dev  ## every test, every extra, new random examples
 	$(PYTEST) --hypothesis-profile=explore
+
+flaky: .venv/.dev  ## which tests hang on chance: each that draws noise, 300 times (hours)
+	$(BIN)/python scripts/flaky
 
 check: lint      ## the gate: lint, types, house rules, fast tests
 	$(PYTEST) -m "not slow and not faults"

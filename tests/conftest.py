@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from sulq.noise import samplers
+
 FAULTS = Path(__file__).parent / "faults"
 
 # The gate draws the same examples each time: when it turns red, the change did it, not the draw.
@@ -32,3 +34,10 @@ def state_directory(
     monkeypatch.setenv("SULQ_STATE", str(directory))
     monkeypatch.setenv("NO_COLOR", "1")
     yield directory
+
+
+@pytest.fixture
+def quiet(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every draw is 0: for tests that are not about noise, but whose verdict could hang on it."""
+    monkeypatch.setattr(samplers, "draw", lambda law, count: [0] * count)
+    monkeypatch.setattr(samplers, "draw_one_sided", lambda law, count: [0] * count)

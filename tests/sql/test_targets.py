@@ -50,7 +50,7 @@ SHARE = "SELECT COUNT_IF(member) / COUNT(*) AS x FROM people WHERE balance > 44"
 
 
 @pytest.mark.parametrize("text", [AVERAGE, f"{AVERAGE} WITHIN 9", SHARE, f"{SHARE} WITHIN 0.3"])
-def test_a_bar_that_assumes_all_rows_says_so(text, database):
+def test_a_bar_that_assumes_all_rows_says_so(text, database, quiet):
     said = "assumes that all 400 rows match; say rows=..."
     quote = database.quote_sql(text)
     assert quote.notes == (said,)
@@ -62,7 +62,7 @@ def test_a_bar_that_assumes_all_rows_says_so(text, database):
         assert "state how many with rows=..." in database.sql(text).notes[-1]
 
 
-def test_a_ratio_keeps_its_promise(database):
+def test_a_ratio_keeps_its_promise(database, quiet):
     text = "SELECT COUNT_IF(smoker) / COUNT(*) AS x FROM people WHERE balance > -51 WITHIN 0.1"
     found = database.sql(text, rows=400)
     low, high = found.cell("x").interval()
