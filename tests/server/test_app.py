@@ -58,7 +58,9 @@ def test_sql_gives_a_table_with_bars(server):
     assert [column["name"] for column in found["columns"]] == ["region", "n", "a"]
     assert found["credits_exact"] == quote["credits_exact"] != "0"
     assert found["rows"][0][0] == "North"
-    assert found["rows"][0][1] == {"value": 2500.0, "low": 2500.0, "high": 2500.0}  # public
+    exact = {"value": 2500.0, "low": 2500.0, "high": 2500.0, "public": True}
+    assert found["rows"][0][1] == exact
+    assert found["rows"][0][2]["public"] is False
     assert found["receipts"]
 
 

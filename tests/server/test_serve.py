@@ -30,7 +30,6 @@ columns.age = {{number = [0, 110], step = 1}}
 columns.smoker = {{flag = true}}
 
 [town]
-apart = true
 source = "town.parquet"
 ledger = "people.ledger"
 promise = {{epsilon = 1, delta = 1e-6, queries = 30}}
