@@ -318,6 +318,23 @@ def test_what_follows_from_public_sizes_alone_is_exact_and_free():
     assert db.statement().statement.released == 0
 
 
+def test_nothing_of_public_sizes_is_told_before_a_use_of_the_table(tmp_path):
+    """It may be withdrawn until then, and published anew with that column private."""
+    given = Assumptions(1, 1e-6, 0, {"ill": 0.1})
+    db = published(people(5_000), ledger=tmp_path / "ledger", given=given, name="people")
+    db.grant("ann", 5)
+    always = count(where=(col("city") == "Oslo") & (col("ill").is_null() | ~col("ill").is_null()))
+    for verb in (db.quote_exactly, db.ask_exactly):
+        with pytest.raises(UnsafeExactly, match="has declared nothing"):
+            verb([ILL, always], analyst="ann")
+    assert db.ledger.unused
+    db.declare_exactly([count(where=col("ill") & (col("city") == "Oslo"))])
+    assert db.ask_exactly(always, analyst="ann")[0].standard_error == 0
+    with pytest.raises(Refused, match="was used"):
+        db.withdraw()
+    db.close()
+
+
 def test_a_refused_batch_declares_nothing():
     """Also where a little noise would be needed and more than the declared is asked."""
     db = published(people(600), given=Assumptions(1, 1e-6, 0, {"ill": 0.05}))

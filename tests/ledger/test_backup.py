@@ -316,7 +316,7 @@ def test_the_journal_of_another_ledger_is_refused(one, two, tmp_path, kept):
     ask(other, "x")
     other.close()
     one.receipts = tmp_path / "other.receipts"
-    with pytest.raises(Refused, match="belongs to another ledger"):
+    with pytest.raises(Refused, match=r"is named: name the first one"):
         one.restore(file)
     assert not one.path.exists()
 

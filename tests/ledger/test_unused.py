@@ -53,6 +53,7 @@ USES = {
     "a batch": lambda journal: journal.charge_all([], analyst="owner", key="k"),
     "a reservation that has ended": reserved,
     "a release made elsewhere": lambda journal: journal.outside(release(1)),
+    "a declaration": lambda journal: journal.declare([["q"]], 2, "terms"),
 }
 
 
@@ -72,7 +73,6 @@ def test_nothing_is_undone_after_a_use(place, use):
 def test_a_repair_changes_everything_and_ends_every_share(place):
     first = publish(place, fingerprint="data")
     first.grant("ann", credits(3))
-    first.declare([["q"]], 2, "terms")
     fixed = first.repair(other(first), "wrong unit")
     with pytest.raises(Refused, match="amended since it was opened"):
         pay(first, "a")
@@ -84,7 +84,6 @@ def test_a_repair_changes_everything_and_ends_every_share(place):
         assert line(fixed, "ann").revoked.reason == "wrong unit" and found.granted_left == credits(
             0
         )
-        assert found.menu == ()
         with pytest.raises(Refused, match="was revoked"):
             pay(fixed, "a", analyst="ann")
         fixed.grant("ann", credits(7))
@@ -113,6 +112,28 @@ def test_a_withdrawn_table_is_not_published_and_its_data_is_free(place, tmp_path
         ask(elsewhere, "a")
     with pytest.raises(Refused, match="registered with another ledger"):
         publish(place, fingerprint="data")
+    assert told_of("data") == "row"
+
+
+def test_what_is_public_stays_so_if_somebody_had_a_share_before_the_last_event(place):
+    """Not as it was when whoever withdraws has looked."""
+    with closing(publish(place, fingerprint="data")) as journal:
+        other_view = attach(place, "people", wait=0)
+        journal.withdraw("nobody looked", "row")
+        other_view.close()
+    assert told_of("data") is None
+    with closing(publish(place, fingerprint="data")) as journal:
+        seen = []
+
+        def check(shown):
+            seen.append(shown)
+            raise Refused("the number was public")
+
+        journal.grant("ann", ONE)
+        with pytest.raises(Refused, match="was public"):
+            journal.repair(other(journal), "r", check)
+        assert seen == [True] and journal.header.facts != OTHER
+        journal.withdraw("ann looked", "row")
     assert told_of("data") == "row"
 
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from tests.server.conftest import new_key, serving, write_people
 
@@ -17,6 +18,7 @@ from sulq.client.calls import Amended
 from sulq.errors import Refused
 from sulq.server.access import Access, Role
 from sulq.server.app import Settings, create_app
+from sulq.server.grants import Terms, end_tokens, give, id_of, were_given
 from sulq.server.logs import Log
 from sulq.server.tables import Tables
 
@@ -60,6 +62,32 @@ def test_a_kept_reply_is_not_given_after_an_amendment(before):
     with served(after) as (client, _):
         assert client.ask(total("income"), credits=5).credits == 5
     after.close()
+
+
+def test_a_token_of_a_withdrawn_table_reaches_no_later_one_of_its_name(tmp_path, before):
+    """Whoever withdraws it, and wherever the tokens are: another table is another table."""
+    with closing(Access.open()) as access:
+        first, _ = give(before, "people", access, "eve", Terms(role=Role.AUDITOR))
+        before.withdraw()
+        source, promise = tmp_path / "people.parquet", Promise(1, "1e-6", 50)
+        after = Database.open(
+            source, schema(90_000), promise, tmp_path / "ledger", name="people", publish=True
+        )
+        second, _ = give(after, "people", access, "eve", Terms(role=Role.AUDITOR))
+        held = {access.caller(token).tables for token in (first, second)}
+        assert [id_of(after) in tables for tables in held].count(True) == 1
+        app = create_app(Tables({"people": after}), access, log=Log(io.StringIO()))
+        with serving(app) as url:
+            codes = [
+                httpx.get(
+                    f"{url}/v1/tables/people/schema", headers={"Authorization": f"Bearer {token}"}
+                )
+                for token in (first, second)
+            ]
+        assert [code.status_code for code in codes] == [404, 200]
+        ledger = after.ledger.statement().ledger
+        after.close()
+        assert were_given(ledger, "people") and end_tokens(ledger, "people") == 2
 
 
 def test_a_client_that_stays_connected_is_told(before):

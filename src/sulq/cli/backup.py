@@ -300,7 +300,12 @@ class Outcome:
             said.append(
                 "the anchor was missing: a loss can neither be shown nor excluded; collect receipts"
             )
-        again = [AGAIN[kind] for kind in found.lost_kinds]
+        for name in found.gone:
+            said.append(
+                f"table {name!r} was published and asked after this copy was made: its whole budget"
+                " is spent; publish its data nowhere else, which would give it a second one"
+            )
+        again = [AGAIN[kind] for kind in found.lost_kinds if kind != "table" or not found.gone]
         if again:
             said.append(f"{' and '.join(again)} newer than this ledger are lost: make them anew")
         if not said and not _matters(self.tried):

@@ -206,7 +206,7 @@ def withdraw(
     Refused once a question was charged or answered, publicly too, or credits were reserved.
     """
     from sulq.cli.opening import named
-    from sulq.database.amending import declared_in, told_to
+    from sulq.database.amending import public_number
     from sulq.errors import Refused
     from sulq.ledger.growing import attach
     from sulq.server.grants import end_tokens, were_given
@@ -221,12 +221,9 @@ def withdraw(
     before = published(source, withdrawn=True)
     if before.withdrawn is None:
         confirm(f"{source.name} is taken back; all its shares and tokens end.", yes)
-    schema, promise = declared_in(before.facts)
-    told = told_to(before)
-    if promise.neighbours == "replace" and were_given(before.ledger, before.table):
-        told = schema.unit
+    told, shown = public_number(before.facts), were_given(before.ledger, before.table)
     with closing(attach(source.ledger_path, source.name)) as ledger:
-        ended = ledger.withdraw(reason, told)
+        ended = ledger.withdraw(reason, told, shown=shown)
     tokens = end_tokens(before.ledger, before.table)
     if as_json:
         said = {"withdrawn": ended.at, "reason": ended.reason, "tokens_ended": tokens}

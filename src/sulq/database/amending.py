@@ -24,7 +24,7 @@ from sulq.exact.release import check_assumptions
 from sulq.ledger.changes import Amendment
 from sulq.ledger.growing import attach, grow, reads
 from sulq.ledger.header import TableHeader
-from sulq.ledger.statement import INDIVIDUAL, Statement
+from sulq.ledger.statement import INDIVIDUAL
 from sulq.schema.columns import Schema
 from sulq.schema.promise import Promise
 from sulq.schema.strata import accounts
@@ -96,7 +96,6 @@ def amend(
         header, cap = database.ledger.header, Loss.cap(calibration.credits, calibration.slack_cap)
         facts = {**header.facts, **table_facts(gridded, new_promise)}
         if free:
-            check_told(told_to(database.ledger.statement()), new_schema, new_promise)
             if INDIVIDUAL in header.facts:
                 raise Refused(
                     "a table with individual accounting is repaired by `sulq amend`, or withdrawn"
@@ -106,7 +105,12 @@ def amend(
             member, _ = member_of(people, calibration, gridded, individual=False, exactly=exact)
             own = tuple(accounts(gridded))
             wanted = replace(header, facts=facts, accounts=own, cap=cap, member=member)
-            ledger = database.ledger.repair(wanted, reason)
+            told = public_number(header.facts)
+
+            def check(shown: bool) -> None:
+                check_told(told if shown else None, new_schema, new_promise)
+
+            ledger = database.ledger.repair(wanted, reason, check)
         else:
             credits, delta = scale(database.calibration, calibration)
             kept = keeps(database.schema, gridded, database.calibration, calibration)
@@ -126,8 +130,7 @@ def withdraw(database: Database, reason: str = "") -> None:
     `Refused` once a question was charged, reserved or answered, publicly too. This object is
     closed.
     """
-    told = told_to(database.ledger.statement())
-    database.ledger.withdraw(reason, told)
+    database.ledger.withdraw(reason, public_number(database.ledger.header.facts))
     database.close()
 
 
@@ -140,9 +143,13 @@ def repair_at(
     try:
         header = journal.header
         schema, promise = declared_in(wanted.facts)
-        check_told(told_to(journal.statement()), schema, promise)
+        told = public_number(header.facts)
+
+        def check(shown: bool) -> None:
+            check_told(told if shown else None, schema, promise)
+
         changed = not reads(journal, fingerprint)
-        fixed = journal.repair(replace(wanted, version=header.version), reason)
+        fixed = journal.repair(replace(wanted, version=header.version), reason, check)
         try:
             if changed:
                 grow(fixed, wanted.facts, fingerprint, reason, wanted.budget).close()
@@ -158,13 +165,13 @@ def declared_in(facts: Mapping[str, str]) -> tuple[Schema, Promise]:
     return Schema.from_json(schema), Promise.from_json(promise)
 
 
-def told_to(statement: Statement) -> str | None:
-    """What others than the owner may have read of an unused table, free: how many units it has.
+def public_number(facts: Mapping[str, str]) -> str | None:
+    """What whoever has a share may read of an unused table, free: how many units it has.
 
     Under replace that number is public; the unit is what was counted.
     """
-    schema, promise = declared_in(statement.facts)
-    return schema.unit if promise.neighbours == "replace" and statement.shown else None
+    schema, promise = declared_in(facts)
+    return schema.unit if promise.neighbours == "replace" else None
 
 
 def check_told(told: str | None, schema: Schema, promise: Promise) -> None:

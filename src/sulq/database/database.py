@@ -222,9 +222,9 @@ class Database:
         declared = self.ledger.declaration
         return None if declared is None else declared.menu
 
-    def quote_exactly(self, batch: object) -> ExactQuote:
+    def quote_exactly(self, batch: object, *, analyst: str = OWNER) -> ExactQuote:
         """What an exact answer would be and do, free; `UnsafeExactly` if it would be refused."""
-        return self._exactly.quote(batch)
+        return self._exactly.quote(batch, analyst)
 
     def declare_exactly(self, *menu: object) -> Terms:
         """Fix what may be asked exactly: one batch, or several of which one may be asked. S1.14

@@ -82,14 +82,18 @@ class Exactly:
         entries = {bound.text: self._release(bound, menu.terms, analyst) for bound in plan.needed}
         return [self._derive(found, entries, menu.terms, plainly) for found in plan.answers]
 
-    def quote(self, batch: object) -> ExactQuote:
-        """What `ask` would do; nothing is declared or released."""
+    def quote(self, batch: object, analyst: str) -> ExactQuote:
+        """What `ask` would do; nothing is declared or released.
+
+        Only the owner's reads public sizes before something was declared: a table that nobody asked
+        anything of may still be withdrawn (ledger.md, section 18).
+        """
         asked = self._bound(batch)
         private = [bound for bound in asked if unit_cost(bound, self.calibration)]
         left = self.ledger.remaining(OWNER).credits_fraction
         if not private:
             return ExactQuote("public: exact and free", "", 1, left, left)
-        menu = self._menu() or self._certified([private])
+        menu = self._menu() or self._undeclared(private, analyst)
         released = self.ledger.released
         planned(menu, released, asked, self.schema, self._sizes)
         divisor = 1 if released else menu.divisor(self.promise)

@@ -68,9 +68,10 @@ class Desk:
         self.check_open()
         if not self.table.unused:
             raise Refused(
-                f"table {self.name!r} was used: a question was charged, answered or reserved, or a"
-                " release or a loss of events was booked; from then on `sulq amend` takes new"
-                " columns, tighter bounds and a larger promise, and `sulq close` ends the table"
+                f"table {self.name!r} was used: a question was charged, answered, reserved or"
+                " declared, or a release or a loss of events was booked; from then on `sulq amend`"
+                " takes new columns, tighter bounds and a larger promise, and `sulq close` ends the"
+                " table"
             )
 
     def check_asker(self, analyst: str) -> None:

@@ -37,6 +37,7 @@ from sulq.ledger.recovery import (
     assess,
     book_recovery,
     check_place,
+    note_gone,
     recover,
     statements,
 )
@@ -406,6 +407,7 @@ def restore(
                 if dry_run:
                     return found
                 _install(backup, line, files, signs)
+                note_gone(line.ledger, step.gone)
                 steps.on_step("state restored")
                 if step.body is not None:
                     evidence.take_over(store, history, signs, files)

@@ -294,12 +294,25 @@ class Journal:
             raise closed()
         return Journal(book, self._name, None, generation)
 
-    def repair(self, wanted: TableHeader, reason: str = "") -> Journal:
+    def repair(
+        self,
+        wanted: TableHeader,
+        reason: str = "",
+        check: Callable[[bool], None] = lambda shown: None,
+    ) -> Journal:
         """Other facts, accounts, cap and population for a table that was never used; every share
-        ends. The journal that comes back goes by them, this one ends."""
+        ends. The journal that comes back goes by them, this one ends.
+
+        `check` is told, in the same turn, whether somebody beside the owner ever had a share.
+        """
         check_reason(reason)
         book = self._book
-        generation = self._submit(lambda: changing.repair(self._desk, wanted, reason))
+
+        def work() -> int:
+            check(self._table.shown)
+            return changing.repair(self._desk, wanted, reason)
+
+        generation = self._submit(work)
         if book.file is not None:
             note_population(book, wanted)
         steps.on_step("repaired")
@@ -307,16 +320,18 @@ class Journal:
             raise closed()
         return Journal(book, self._name, None, generation)
 
-    def withdraw(self, reason: str = "", told: str | None = None) -> Ended:
+    def withdraw(self, reason: str = "", told: str | None = None, *, shown: bool = False) -> Ended:
         """Take back a table that was never used: its data may be published anew, elsewhere too.
 
-        Again after a crash it finishes what was begun. `told`: what stays public of the data.
+        Again after a crash it finishes what was begun. `told`: what stays public of the data if
+        somebody was `shown` it, or had a share before the table's last event.
         """
         check_reason(reason)
         book = self._held
         ended = book.submit(lambda: self._withdraw(reason))
         steps.on_step("withdrawn")
-        book.submit(lambda: free_data(book, self._name, told))  # never before the event is durable
+        # never before the event is durable
+        book.submit(lambda: free_data(book, self._name, told, shown=shown))
         return ended
 
     def _withdraw(self, reason: str) -> Ended:

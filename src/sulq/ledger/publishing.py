@@ -71,18 +71,19 @@ def known_table(book: Book, name: str) -> Table:
     return table
 
 
-def free_data(book: Book, name: str, told: str | None = None) -> None:
+def free_data(book: Book, name: str, told: str | None = None, *, shown: bool = False) -> None:
     """After a withdrawal, on the writer's thread: let the data be published anew, anywhere.
 
     Not if the name was published again meanwhile, or events were lost since. `told`: what is public
-    of the data for good, because somebody was shown it.
+    of the data for good if somebody was `shown` it, or had a share.
     """
     table = book.history.tables[name]
     if book.file is None or table.withdrawn is None or table.recovered:
         return
+    kept = told if shown or table.shown else None
     versions = [table.data_version, *(before.version for before in table.grown)]
     for version in {None if table.earlier == 0 else table.header.version, *versions}:
-        release_data(book.history.ledger, name, version, told)
+        release_data(book.history.ledger, name, version, kept)
 
 
 def _end_left_open(book: Book) -> None:

@@ -12,9 +12,8 @@ import ctypes
 import json
 import os
 import struct
-import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -92,6 +91,10 @@ class ReceiptsJournal:
         self.last = NEVER
 
     @property
+    def handle(self) -> int:
+        return self._hold.handle
+
+    @property
     def empty(self) -> bool:
         return os.fstat(self._hold.handle).st_size == 0
 
@@ -103,17 +106,13 @@ class ReceiptsJournal:
 
     def resume(self, store: Store, history: History) -> None:
         """Go on after the last mark, which must be on the chain; write what the chain has since."""
-        at = _end(self._hold.handle, self._ledger, history.publics, self.path)
+        at = _end(self._hold.handle, history, self.path)
         if at is None:
             raise _unreadable(self.path)
         self.last, batch = at
         lost = any(self.last.seq in gap for gap in history.gaps)
         if self.last.seq > history.mark.seq or lost or _hash(store, self.last) != self.last.hash:
-            raise Refused(
-                f"the receipts journal {self.path} has seen events that the ledger does not have:"
-                " the ledger was rolled back, or restored elsewhere; use the newest one, or run"
-                " `sulq recover`"
-            )
+            raise _ahead(self.path)
         self._cut(batch)
         self.catch_up(store, history)
 
@@ -232,19 +231,24 @@ def opened_journal(
     where = path or known
     if where is None:
         return None
-    journal = held_journal(where, history.ledger, key, deadline, create=where != known)
-    try:
-        if where != known and journal.empty:
-            journal.begin(history.mark)
-        else:
-            journal.resume(store, history)
-        if where != known:
-            if known is not None:
-                _end_old(known, store, history, key)
-            remember_journal(note, where)
-    except BaseException:
-        journal.close()
-        raise
+    other = known is not None and where != known and identity(where) != identity(known)
+    with ExitStack() as held:
+        old = _old(known, store, history, key, deadline) if known is not None and other else None
+        if old is not None:
+            held.callback(old.close)
+        journal = held_journal(where, history.ledger, key, deadline, create=where != known)
+        try:
+            if where != known and journal.empty:
+                journal.begin(history.mark)
+            else:
+                journal.resume(store, history)
+            if old is not None:
+                old.finish()
+            if where != known:
+                remember_journal(note, where)
+        except BaseException:
+            journal.close()
+            raise
     return journal
 
 
@@ -264,15 +268,25 @@ def held_journal(
     return ReceiptsJournal(where, hold, ledger, key)
 
 
-def _end_old(old: Path, store: Store, history: History, key: Key) -> None:
-    """Say in the journal that was used before that it ends here, if it can be reached."""
-    with suppress(Refused):
-        journal = held_journal(old, history.ledger, key, time.monotonic(), create=False)
-        try:
-            journal.resume(store, history)
-            journal.finish()
-        finally:
+def _old(
+    where: Path, store: Store, history: History, key: Key, deadline: float
+) -> ReceiptsJournal | None:
+    """The journal that was used before, to be ended; None if it is gone, or none of it verifies.
+
+    `Refused` if somebody holds it or has gone on in it: a new journal would be a second history.
+    """
+    if not where.exists():
+        return None
+    journal = held_journal(where, history.ledger, key, deadline, create=False)
+    try:
+        if _end(journal.handle, history, where) is None:
             journal.close()
+            return None
+        journal.resume(store, history)
+    except BaseException:
+        journal.close()
+        raise
+    return journal
 
 
 def noted(note: Path) -> Path | None:
@@ -304,12 +318,14 @@ class Account:
     size: int = 0  # up to the end of the last mark
     whole: bool = True  # no line is missing or changed between the first and the last
     live: bool = False  # it is the file that was written, not a copy, and no other followed it
+    unknown: int = 0  # the last number of a mark that none of the known keys signed
 
 
 def read_journal(path: Path, ledger: str, publics: Sequence[str]) -> Account:
     """Everything in a journal that one of `publics` signed; `Refused` if it is another ledger's.
 
-    What stands after the last mark was being written when it ended: nobody was answered for it.
+    What stands after the last mark was being written when it ended: nobody was answered for it. A
+    whole mark of another key is no such end: somebody went on who has a key that is not known here.
     """
     found, waiting, place = Account(), list[Receipt](), 0
     bad, file = False, None
@@ -317,8 +333,11 @@ def read_journal(path: Path, ledger: str, publics: Sequence[str]) -> Account:
         with path.open("rb") as lines:
             for line in lines:
                 place += len(line)
-                mark = read_mark(line, ledger, publics, path)
+                read = read_mark(line, ledger, path)
+                mark = None if read is None else read.by(publics)
                 if mark is None:
+                    if read is not None:
+                        found.unknown = max(found.unknown, read.seq)
                     receipt = _receipt(line)
                     bad |= receipt is None
                     waiting += [] if receipt is None else [receipt]
@@ -339,10 +358,23 @@ def read_journal(path: Path, ledger: str, publics: Sequence[str]) -> Account:
     return found
 
 
-def read_mark(
-    line: bytes, ledger: str, publics: Sequence[str], path: Path
-) -> dict[str, Any] | None:
-    """The mark in a line, if it is one that one of `publics` signed."""
+@dataclass(frozen=True, slots=True)
+class SignedMark:
+    """A mark as it was read, whoever signed it."""
+
+    body: dict[str, Any]
+    seq: int
+    signature: bytes
+
+    def by(self, publics: Sequence[str]) -> dict[str, Any] | None:
+        """What it says, if one of `publics` signed it."""
+        message = canonical(self.body).encode("ascii")
+        signed = any(is_signed(message, self.signature, public) for public in publics)
+        return self.body if signed else None
+
+
+def read_mark(line: bytes, ledger: str, path: Path) -> SignedMark | None:
+    """The mark in a line, if there is a whole one of this ledger; its signature is not judged."""
     if not line.startswith(MARK) or not line.endswith(b"\n"):
         return None
     try:
@@ -350,7 +382,7 @@ def read_mark(
         body: dict[str, Any] = read["mark"]
         if body["format"] != FORMAT:
             return None
-        message, signature = canonical(body).encode("ascii"), bytes.fromhex(read["signature"])
+        found = SignedMark(body, int(body["seq"]), bytes.fromhex(read["signature"]))
         other = body["ledger"] != ledger
     except (AttributeError, LookupError, TypeError, ValueError, RecursionError):
         return None
@@ -358,7 +390,7 @@ def read_mark(
         raise Refused(
             f"the receipts journal {path} belongs to another ledger; give each ledger its own"
         )
-    return body if any(is_signed(message, signature, public) for public in publics) else None
+    return found
 
 
 def _receipt(line: bytes) -> Receipt | None:
@@ -367,8 +399,12 @@ def _receipt(line: bytes) -> Receipt | None:
     return None
 
 
-def _end(handle: int, ledger: str, publics: Sequence[str], path: Path) -> tuple[Mark, range] | None:
-    """The last mark of a journal, and where its batch lies in the file; read from the back."""
+def _end(handle: int, history: History, path: Path) -> tuple[Mark, range] | None:
+    """The last mark of a journal, and where its batch lies in the file; read from the back.
+
+    `Refused` if a mark of a key that the chain does not know stands after it and tells of more than
+    the chain has: it was written by whoever restored the ledger elsewhere.
+    """
     start = os.fstat(handle).st_size
     last: tuple[Mark, int] | None = None
     tail = b""
@@ -380,10 +416,14 @@ def _end(handle: int, ledger: str, publics: Sequence[str], path: Path) -> tuple[
             continue
         place = start + len(tail)
         for line in reversed(tail[first:].splitlines(keepends=True)):
-            if (body := read_mark(line, ledger, publics, path)) is not None:
-                if last is not None:
+            if (read := read_mark(line, history.ledger, path)) is not None:
+                body = read.by(history.publics)
+                if last is None and body is None and read.seq > history.mark.seq:
+                    raise _ahead(path)
+                if body is not None and last is not None:
                     return last[0], range(place, last[1])
-                last = Mark(body["seq"], bytes.fromhex(body["hash"])), place
+                if body is not None:
+                    last = Mark(body["seq"], bytes.fromhex(body["hash"])), place
             place -= len(line)
         tail = tail[:first]
     return None if last is None else (last[0], range(last[1]))
@@ -396,6 +436,13 @@ def _hash(store: Store, mark: Mark) -> bytes:
 def _kind(row: Row) -> str:
     body = json.loads(row.body)
     return BURN if body["kind"] == "recover" and body["burn"] else str(body["kind"])
+
+
+def _ahead(path: Path) -> Refused:
+    return Refused(
+        f"the receipts journal {path} has seen events that the ledger does not have: the ledger was"
+        " rolled back, or restored elsewhere; use the newest one, or run `sulq recover`"
+    )
 
 
 def _unreadable(path: Path) -> Refused:

@@ -40,6 +40,7 @@ from sulq.ledger.receipts_journal import (
     read_journal,
     remember_journal,
 )
+from sulq.ledger.register import note_published
 from sulq.ledger.reservations import NOTHING, less
 from sulq.ledger.sqlite import SqliteStore
 from sulq.ledger.state import Hold, named, private_directory, read_private
@@ -55,6 +56,7 @@ TWO_STORIES = "what is shown contradicts the ledger: there are two histories of 
 NOT_SEALED = "the ledger was not written with the key of this state directory"
 NO_ANCHOR = "the anchor in the state directory cannot be read"
 NO_JOURNAL = "no line of the receipts journal can be verified"
+OTHER_KEY = "the receipts journal has later marks of a key that is not known here"
 OTHERS = "other replicas may have seen more than this one"
 
 
@@ -70,6 +72,7 @@ class Recovery:
     anchor_missing: bool = False  # then a loss can neither be shown nor excluded
     reasons: tuple[str, ...] = ()  # why everything counts as spent
     lost_kinds: tuple[str, ...] = ()  # what the owner did since, to be done again: grant, revoke
+    gone: tuple[str, ...] = ()  # tables that were published and asked since: never published anew
 
 
 def recover(
@@ -103,6 +106,7 @@ def recover(
                 return step.told
             key = evidence.present if step.keeps_key else replace_key(files.key)
             assert key is not None  # noqa: S101
+            note_gone(history.ledger, step.gone)
             book_recovery(store, history, step, key)
             evidence.take_over(store, history, key, files)
             anchor_here(files, history, key)
@@ -181,7 +185,7 @@ class Evidence:
         present = key_at(files.key) or key
         publics = [*([present.public] if present else []), *history.publics]
         shown = [line for line in receipts if not line.lstrip().startswith(MARK.decode())]
-        where, file, account = journal or noted(files.journal), None, None
+        where, file, account = _journal(journal, noted(files.journal)), None, None
         there = where is not None and where.exists()
         if where is not None and there and wait is not None:
             deadline = time.monotonic() + wait
@@ -202,12 +206,25 @@ class Evidence:
         self.file.sign_with(key)
         if self.journal is None:
             self.file.begin(history.mark)
-        elif self.journal.size:
+        elif self.journal.size and self.journal.unknown < history.mark.seq:
             self.file.take_over(self.journal.size, self.journal.last)
             self.file.catch_up(store, history)
         else:
-            return  # nothing in it verifies: it stays as it is, and another one is to be named
+            return  # nothing in it verifies, or its end is somebody else's: it stays as it is
         remember_journal(files.journal, self.file.path)
+
+
+def _journal(given: Path | None, known: Path | None) -> Path | None:
+    """Which journal tells: the one that the state directory knows, whatever the policy names now;
+    else the one that is given. `Refused` where both are there and differ."""
+    if given is None or known is None or not known.exists():
+        return given or known
+    if not given.exists() or given.stat().st_size == 0 or given.samefile(known):
+        return known
+    raise Refused(
+        f"this ledger's receipts journal is {known}, and {given} is named: name the first one until"
+        " the ledger is open again, or move away whichever is not its journal"
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,6 +235,7 @@ class Step:
     body: dict[str, Any] | None
     seq: int
     keeps_key: bool
+    gone: tuple[str, ...] = ()  # tables that were asked, and of which the chain has nothing
 
 
 def assess(store: Store, history: History, evidence: Evidence, *, replicas: bool) -> Step:
@@ -258,8 +276,10 @@ def assess(store: Store, history: History, evidence: Evidence, *, replicas: bool
         evidence.anchor is None,
         tuple(why),
         tuple(found.kinds),
+        found.gone,
     )
-    return Step(said, body | {"at": int(time.time())}, found.last + 1, keeps_key=key is not None)
+    dated = body | {"at": int(time.time())}
+    return Step(said, dated, found.last + 1, keeps_key=key is not None, gone=found.gone)
 
 
 def book_recovery(store: Store, history: History, step: Step, key: Key) -> None:
@@ -267,6 +287,12 @@ def book_recovery(store: Store, history: History, step: Step, key: Key) -> None:
     assert step.body is not None  # noqa: S101
     row = history.add(step.body | {"public_key": key.public}, seq=step.seq)
     store.append([row._replace(seal=sealed(history.ledger, key, history.mark))])
+
+
+def note_gone(ledger: str, tables: Iterable[str]) -> None:
+    """Remember that these were published: their budgets are not to be had again by that name."""
+    for name in tables:
+        note_published(ledger, name)
 
 
 def anchor_here(files: Files, history: History, key: Key) -> None:
@@ -357,6 +383,7 @@ class Found:
     last: int  # the last number ever used
     why: dict[str, bool] = field(default_factory=dict)  # an event may be gone whose price is not
     kinds: list[str] = field(default_factory=list)  # of them, those that an owner repeats
+    gone: tuple[str, ...] = ()  # tables that somebody paid for, and that the chain does not have
 
 
 def _claims(body: Mapping[str, Any]) -> dict[int, str]:
@@ -386,20 +413,26 @@ def _found(
     contradicted |= not all(
         _agrees(store, history, *said) for said in claims.items() if said[0] <= known
     )
-    lost = []
+    lost, gone = [], set[str]()
     for _, claim in sorted(told.items()):
         if claim.startswith("{"):
             paid = json.loads(claim)
-            unpriced |= paid["table"] not in history.tables
+            table = history.tables.get(paid["table"])
+            if table is None:
+                gone.add(paid["table"])
+            unpriced |= table is None or table.withdrawn is not None  # another of that name paid
             unpriced |= "under assumptions" in paid["noise"]  # it divided every cap
             lost.append({name: paid[name] for name in PRICED})
     found = Found(_payers(history, lost) if not unpriced else [], told, known)
+    found.gone = tuple(sorted(gone))
     # How far the chain had come: by the anchor, unless it may be an old one; by the journal itself.
     seen = 0 if mark is None else mark.seq
     if evidence.strict and not evidence.own:
         seen = 0
     if journal is not None and not journal.size:  # it may have seen anything
         found.why[NO_JOURNAL] = True
+    if journal is not None and journal.unknown > known:  # so many events, and none can be read
+        found.why[OTHER_KEY] = True
     if journal is not None:
         kinds = {kind for number, kind in journal.kinds.items() if number > known}
         for kind in sorted(kinds - PLAIN):

@@ -95,6 +95,12 @@ def was_published(ledger: str, table: str) -> bool:
     return read_private(_bound(ledger, table)) is not None
 
 
+def note_published(ledger: str, table: str) -> None:
+    """Remember a table that was published, and that neither ledger nor backup have."""
+    if not was_published(ledger, table):
+        write_private(_bound(ledger, table), json.dumps(None).encode(), replace=False)
+
+
 def note_closed(ledger: str, table: str) -> None:
     """Remember beside the anchor that a table was closed for good: no rollback opens it again."""
     write_private(_closed(ledger, table), b"closed", replace=False)

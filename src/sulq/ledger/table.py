@@ -22,8 +22,9 @@ ATTEMPTS = 3  # G.3.6
 LOST = "lost"  # of a stamp: with the key it was made by
 ASKING = ("charge", "release", "repeat", "retry", "plan", "reserve")
 """Events by somebody who may ask."""
-USING = (*ASKING, "answer", "return", "outside")
-"""Events after which a table is used: somebody may have been told something of its rows."""
+USING = (*ASKING, "answer", "return", "outside", "declare")
+"""Events after which a table is used: somebody may have been told something of its rows. What is
+declared for exact release is certified by how many rows the public classes have, and says so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +183,7 @@ class Table:
         before = self.header
         ended = Ended.from_body(body)
         shares = {name: Share(NOTHING, revoked=ended) for name in self.budgets.shares}
-        self.header, self.pool, self.declaration = header, pool, None
+        self.header, self.pool = header, pool
         self._begin()
         self.budgets.shares = shares | self.budgets.shares
         self.amended.append(Amended(seq, ended.at, ended.reason, before.facts, before.cap))

@@ -74,6 +74,13 @@ class TokenLine:
     rate: Rate | None
     state: str  # good, ended, revoked
 
+    def reaches(self, ledger: str, table: str | None = None) -> bool:
+        """True if it was given for a table of this ledger, or for that one, withdrawn since too."""
+        known = (name.partition("/") for name in self.tables)
+        return any(
+            book.partition(".")[0] == ledger and table in (None, name) for book, _, name in known
+        )
+
     def to_json(self) -> dict[str, Any]:
         return {
             "id": self.token_id,
@@ -196,9 +203,7 @@ class Access:
         with self._changing() as write:
             rows = write(f"SELECT {_COLUMNS} FROM tokens").fetchall()  # noqa: S608
             for line in map(_line, rows):
-                of_all = any(known.startswith(f"{ledger}/") for known in line.tables)
-                ours = of_all if table is None else f"{ledger}/{table}" in line.tables
-                if ours and line.state == "good":
+                if line.reaches(ledger, table) and line.state == "good":
                     end = (int(time.time()), line.token_id)
                     write("UPDATE tokens SET revoked = ? WHERE id = ?", end)
                     met += 1

@@ -140,8 +140,9 @@ def end_tokens(ledger: str, table: str | None = None) -> int:
 def were_given(ledger: str, table: str) -> bool:
     """True if somebody beside owners was ever given a token for this table, on this machine."""
     with closing(Access.open()) as access:
-        named = f"{ledger}/{table}"
-        return any(named in line.tables and line.role != Role.OWNER for line in access.list())
+        return any(
+            line.reaches(ledger, table) and line.role != Role.OWNER for line in access.list()
+        )
 
 
 def lines(database: Database, table: str, access: Access) -> list[dict[str, Any]]:
@@ -176,12 +177,16 @@ def line_of(ledger: Journal, table: str, access: Access, name: str) -> dict[str,
 
 
 def id_of(database: Database) -> str:
-    """What a token knows a published table by; amended or with new rows it stays the same one."""
+    """What a token knows a published table by; amended or with new rows it stays the same one.
+
+    Withdrawn and published again under its name it is another one, whoever withdrew it.
+    """
     return _id(database.ledger)
 
 
 def _id(ledger: Journal) -> str:
-    return f"{ledger._book.history.ledger}/{ledger.header.name}"
+    life = ledger._table.earlier
+    return f"{ledger._book.history.ledger}{f'.{life}' if life else ''}/{ledger.header.name}"
 
 
 def both(name: str, credits: Fraction) -> dict[str, Any]:

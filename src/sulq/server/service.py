@@ -140,7 +140,7 @@ class Service:
         database = self.database(caller, table)
         check_facts(database, body.facts_id)
         batch = [self.question(one) for one in body.questions]
-        return exact_quote_reply(database.quote_exactly(batch))
+        return exact_quote_reply(database.quote_exactly(batch, analyst=ledger_name(caller)))
 
     # --- questions: charged, once per key -------------------------------------------------------
 
