@@ -6,16 +6,20 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from sulq.noise import samplers
 
 FAULTS = Path(__file__).parent / "faults"
 
 # The gate draws the same examples each time: when it turns red, the change did it, not the draw.
-# `make test-all` looks for new ones, and more of them. No deadlines: machines are shared.
-settings.register_profile("gate", derandomize=True, deadline=None)
-settings.register_profile("explore", max_examples=500, deadline=None, print_blob=True)
+# `make test-all` looks for new ones, and more of them. Machines are shared: no deadlines, and no
+# verdict about how long the drawing of an example took.
+SLOW = [HealthCheck.too_slow]
+settings.register_profile("gate", derandomize=True, deadline=None, suppress_health_check=SLOW)
+settings.register_profile(
+    "explore", max_examples=500, deadline=None, print_blob=True, suppress_health_check=SLOW
+)
 settings.load_profile("gate")
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import secrets
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -16,6 +15,7 @@ import duckdb
 import httpx
 import pytest
 import uvicorn
+from tests.waiting import LONGEST, come
 
 from sulq import Category, Database, Flag, Number, Promise, Schema
 from sulq.server.access import Access, Role
@@ -68,15 +68,13 @@ class Served:
 
     def logged(self, least: int) -> str:
         """The log, once it has so many lines: they are written after the replies."""
-        until = time.monotonic() + 10
-        while len(self.log.getvalue().splitlines()) < least and time.monotonic() < until:
-            time.sleep(0.01)
+        come(lambda: len(self.log.getvalue().splitlines()) >= least, self.log.getvalue())
         return self.log.getvalue()
 
     def client(self, who: str | None = "analyst", **more: Any) -> httpx.Client:
         """An HTTP client with the token of a role, or of an analyst by name; None: without."""
         headers = {} if who is None else {"Authorization": f"Bearer {self.tokens[who]}"}
-        made = httpx.Client(base_url=self.url, headers=headers, timeout=30, **more)
+        made = httpx.Client(base_url=self.url, headers=headers, timeout=LONGEST, **more)
         self.clients.append(made)
         return made
 
@@ -96,15 +94,13 @@ def serving(app: Any) -> Iterator[str]:
     running = uvicorn.Server(config)
     thread = threading.Thread(target=running.run, daemon=True)
     thread.start()
-    until = time.monotonic() + 30
-    while not running.started and thread.is_alive() and time.monotonic() < until:
-        time.sleep(0.01)
+    come(lambda: running.started or not thread.is_alive())
     port = running.servers[0].sockets[0].getsockname()[1]
     try:
         yield f"http://127.0.0.1:{port}"
     finally:
         running.should_exit = True
-        thread.join(30)
+        thread.join(LONGEST)
 
 
 @contextmanager

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import math
-import time
 from fractions import Fraction
 
 import numpy as np
 import pytest
 from tests.people import SCHEMA, frame, publish
+from tests.server.dial import Dial
 
 from sulq import Flag, Number, Promise, Schema, col, count, total
 from sulq.accounting.delay import delay_for
@@ -17,6 +17,7 @@ from sulq.accounting.losses import Loss
 from sulq.database.delaying import delayed, draw_delay
 from sulq.errors import BudgetSpent, EngineFailed, InvalidQuery, Refused
 from sulq.exact import Assumptions
+from sulq.server import pacing
 from sulq.server.limits import Settings
 from sulq.server.pacing import Clock, Delayed, Unpaced, charging_for_time, pace_of
 from sulq.server.problems import out_of_order, problem_of
@@ -148,15 +149,27 @@ def test_what_failed_after_its_charge_is_not_read_again():
         pass
 
 
-def test_a_reply_leaves_after_its_delay():
-    async def taken(work: float) -> float:
-        arrived = time.monotonic()
-        await asyncio.sleep(work)
-        await pace.leave(arrived, 1)
-        return time.monotonic() - arrived
-
+def test_a_reply_leaves_after_its_delay(monkeypatch):
+    """The work rounded up to the grid, and what was drawn: by a dial, whatever the machine does."""
+    drawn = [0.25, 0.5, 0.0]
+    monkeypatch.setattr(pacing, "draw_delay", lambda delay: drawn[0])
+    dial = Dial()
     with table() as plain:
-        pace = Delayed(delay_for(plain.calibration, Fraction(1, 10_000)))
-    found = [asyncio.run(taken(0.01)) for _ in range(5)]
-    assert min(found) > 0.01 and len({round(one, 3) for one in found}) > 1
+        pace = Delayed(delay_for(plain.calibration, Fraction(1, 10_000)), dial)
+    step = float(pace.delay.step)
+
+    def left(work: float, stored: bool) -> float:
+        arrived = dial.now()
+        dial.take(work)
+        if stored:
+            pace.hold(arrived, 1)
+            assert dial.now() - arrived == pytest.approx(2 * step + drawn[0])
+            dial.take(0.001)  # a reply whose answer was stored is not delayed again
+        asyncio.run(pace.leave(arrived, 1))
+        return dial.now() - arrived
+
+    while drawn:
+        assert left(1.5 * step, stored=False) == pytest.approx(2 * step + drawn[0])
+        assert left(1.5 * step, stored=True) == pytest.approx(2 * step + drawn[0] + 0.001)
+        drawn.pop(0)
     assert pace.ticks(None) == 1 and pace.overruns == 0

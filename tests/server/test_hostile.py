@@ -6,13 +6,14 @@ import ast
 import json
 import socket
 import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 
 import httpx
 import pytest
 import uvicorn
 from tests.server.conftest import new_key, served
+from tests.waiting import LONGEST, come
 
 from sulq import col, count
 from sulq.errors import InvalidQuery
@@ -102,26 +103,23 @@ def test_a_request_for_answers_looks_through_few_events(server, monkeypatch):
 
 
 def test_one_callers_requests_stop_nobody_else(server, monkeypatch):
-    """Forty free plans that take for ever; a colleague's statement comes at once."""
+    """Forty free plans that end when a colleague's statement has come: if it waited, none would."""
     stop, working = threading.Event(), []
     service = server.app.state.service
     real = service.plan
 
     def endless(caller, table, body):
         working.append(caller.name)
-        stop.wait(30)
+        stop.wait(LONGEST)
         return real(caller, table, body)
 
     monkeypatch.setattr(service, "plan", endless)
     body = {"questions": [SMOKERS["question"]], "credits": 1}
     with ThreadPoolExecutor(40) as pool:
         replies = [pool.submit(server.post, "plan", body) for _ in range(40)]
-        while not working:
-            time.sleep(0.01)
         try:
-            begun = time.monotonic()
+            come(lambda: server.app.state.workers.pages.running == 40 and len(working) == 2)
             assert server.get("statement", "rival").status_code == 200
-            assert time.monotonic() - begun < 5
             assert working == ["analyst"] * 2
         finally:
             stop.set()
@@ -156,15 +154,17 @@ def test_kept_replies_of_a_caller_have_a_size(tmp_path, monkeypatch):
 
 
 def test_a_reservation_has_a_least_size_and_ends_idle_whoever_comes(tmp_path, state):
-    with served(tmp_path, Settings(pacing=False, reservation_idle=0.2)) as server:
-        client = server.client()
+    with served(tmp_path, Settings(pacing=False, reservation_idle=60)) as server:
+        client, now = server.client(), [0.0]
+        server.app.state.service.reservations._clock = lambda: now[0]
         small = client.post("/v1/tables/people/reservations", json={"credits": "1/1001"})
         assert small.status_code == 422
         client.post("/v1/tables/people/reservations", json={"credits": 30})
         assert server.get("statement").json()["mine_exact"] == "10"
-        time.sleep(0.3)
-        server.get("statement", "rival")
-        assert server.get("statement").json()["mine_exact"] == "40"
+        for moment, left in ((60, "10"), (61, "40")):
+            now[0] = moment
+            server.get("statement", "rival")
+            assert server.get("statement").json()["mine_exact"] == left
 
 
 def test_links_and_code_name_the_public_address(tmp_path, state):
@@ -189,23 +189,34 @@ def test_a_public_address_is_one(given):
 
 @pytest.mark.parametrize("said", [b"", b"GET /healthz HTTP/1.1\r\nHost: x\r\nX-Slow: "])
 def test_a_silent_connection_is_closed(server, monkeypatch, said):
-    monkeypatch.setattr(impatient, "FIRST", 0.3)
-    config = uvicorn.Config(server.app, port=0, log_config=None, http=impatient.Impatient,
-                            lifespan="off")  # fmt: skip
+    """Sooner or later, and one that has asked is not: its time runs out by the test's hand."""
+    made = []
+
+    class Noted(impatient.Impatient):
+        def connection_made(self, transport):
+            super().connection_made(transport)
+            made.append(self)
+
+    config = uvicorn.Config(server.app, port=0, log_config=None, http=Noted, lifespan="off")
     running = uvicorn.Server(config)
     thread = threading.Thread(target=running.run, daemon=True)
     thread.start()
-    while not running.started:
-        time.sleep(0.01)
+    come(lambda: running.started)
     where = running.servers[0].sockets[0].getsockname()
     try:
-        with socket.create_connection(where, timeout=10) as silent:
-            silent.sendall(said)
+        monkeypatch.setattr(impatient, "FIRST", 0.05)
+        with socket.create_connection(where, timeout=LONGEST) as silent:
+            with suppress(ConnectionError):  # it may be closed already
+                silent.sendall(said)
             assert silent.recv(1) == b""
-        with httpx.Client(base_url=f"http://127.0.0.1:{where[1]}") as client:
-            for _ in range(2):
-                assert client.get("/healthz").status_code == 200
-                time.sleep(0.4)
+        monkeypatch.setattr(impatient, "FIRST", 10 * LONGEST)
+        url, fired = f"http://127.0.0.1:{where[1]}", threading.Event()
+        with httpx.Client(base_url=url, timeout=LONGEST) as client:
+            assert client.get("/healthz").status_code == 200
+            made[-1].loop.call_soon_threadsafe(lambda: (made[-1].give_up(), fired.set()))
+            assert fired.wait(LONGEST)
+            assert client.get("/healthz").status_code == 200
+        assert len(made) == 2  # the same connection as before
     finally:
         running.should_exit = True
-        thread.join(10)
+        thread.join(LONGEST)

@@ -13,6 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.people import SCHEMA, frame, publish
+from tests.server.dial import Dial
+from tests.waiting import LONGEST
 
 from sulq import Promise, Schema, col, count, distribution, histogram, outer, total
 from sulq.query.vectors import columns
@@ -23,8 +25,8 @@ from sulq.server.pacing import GUARD, Clock, Machine, Unpaced, public_rows, roun
 MACHINE = Machine(question=0.002, step=1e-9, coordinate=1e-5)
 
 
-def clock(tick: float = 0.05) -> Clock:
-    return Clock(tick, lambda bound: 1.0)
+def clock(tick: float = 0.05, dial: Dial | None = None) -> Clock:
+    return Clock(tick, lambda bound: 1.0, departures=dial)
 
 
 @given(
@@ -52,49 +54,59 @@ def test_what_is_done_in_time_leaves_at_the_same_moment_whenever_it_was_done():
 
 
 def test_an_overrun_leaves_at_the_next_tick_and_is_counted():
-    async def late() -> float:
-        arrived = time.monotonic()
-        await asyncio.sleep(0.06)
-        await paced.leave(arrived, 1)
-        return time.monotonic() - arrived
+    """On a dial: it says when, whatever the machine does meanwhile."""
+    dial = Dial()
+    paced = clock(0.05, dial)
 
-    async def prompt() -> float:
-        arrived = time.monotonic()
-        await paced.leave(arrived, 1)
-        return time.monotonic() - arrived
+    def taken(work: float) -> float:
+        arrived = dial.now()
+        dial.take(work)
+        asyncio.run(paced.leave(arrived, 1))
+        return dial.now() - arrived
 
-    paced = clock()
-    assert asyncio.run(prompt()) >= 0.05
-    assert paced.overruns == 0
-    taken = asyncio.run(late())
-    assert taken >= 0.1 and paced.overruns == 1
+    assert taken(0.0) == pytest.approx(0.05) and paced.overruns == 0
+    assert taken(0.06) == pytest.approx(0.1) and paced.overruns == 1
 
 
 def test_many_replies_wait_side_by_side():
+    """All 500 are waiting before the first may leave: one after the other they could not be."""
+    departures, left = Departures(), list[int]()
+    start = departures.now()
+    departures.now = lambda: start  # type: ignore[method-assign]
+
     async def one(number: int) -> None:
-        await paced.leave(time.monotonic(), 1 + number % 3)
+        await departures.until(start + 1 + number % 3)
+        left.append(1 + number % 3)
 
-    async def many() -> float:
-        start = time.monotonic()
-        await asyncio.gather(*(one(number) for number in range(500)))
-        return time.monotonic() - start
+    async def many() -> None:
+        waiting = [asyncio.create_task(one(number)) for number in range(500)]
+        while len(departures._waiting) < 500:
+            await asyncio.sleep(0)
+        assert not left
+        departures.now = lambda: start + 9  # type: ignore[method-assign]
+        with departures._changed:
+            departures._changed.notify()
+        await asyncio.gather(*waiting)
 
-    paced = clock()
-    assert asyncio.run(many()) < 3  # one after the other: 50 s
+    asyncio.run(asyncio.wait_for(many(), LONGEST))
+    assert left == sorted(left) and len(left) == 500
 
 
 def test_a_waiter_that_goes_away_disturbs_nobody():
+    """The real thread and clock: late wakes are no failure, only a wake that never comes is."""
+
     async def scene() -> None:
         departures = Departures()
-        gone = asyncio.create_task(departures.until(time.monotonic() + 0.02))
+        gone = asyncio.create_task(departures.until(time.monotonic() + 2 * LONGEST))
         stays = asyncio.create_task(departures.until(time.monotonic() + 0.04))
         sooner = asyncio.create_task(departures.until(time.monotonic() + 0.01))
         await sooner
         gone.cancel()
         await stays
+        await asyncio.wait([gone])
         assert gone.cancelled()
 
-    asyncio.run(asyncio.wait_for(scene(), 5))
+    asyncio.run(asyncio.wait_for(scene(), LONGEST))
 
 
 def test_the_clock_knows_no_row():
@@ -185,17 +197,18 @@ def test_ticks_are_round(seconds, tick):
 
 
 def test_unpaced_replies_leave_at_once():
-    async def leave() -> float:
-        start = time.monotonic()
-        await Unpaced().leave(start, 40)
-        return time.monotonic() - start
-
-    assert asyncio.run(leave()) < 1 and Unpaced().ticks(None) == 1
+    """Without a wait: the coroutine ends at its first step, and there is nothing to resume."""
+    with pytest.raises(StopIteration):
+        Unpaced().leave(time.monotonic(), 40).send(None)
+    assert Unpaced().ticks(None) == 1
 
 
 @pytest.mark.slow
 def test_when_the_work_was_done_leaves_no_phase():
-    """Work that ends at two phases of a millisecond leaves alike. False alarm 1e-6."""
+    """Work that ends at two phases of a millisecond leaves alike. False alarm 1e-6.
+
+    Slow: a measurement of real wakes, by nature; it takes half a minute of waiting.
+    """
 
     async def taken(work: float) -> float:
         arrived = time.monotonic()

@@ -1,4 +1,4 @@
-"""Waking waiters at exact moments.
+"""The time that replies keep: what it is now, and waking waiters at exact moments.
 
 An event loop on epoll rounds its timers to whole milliseconds, counted from its last event: from
 when the work was done. What leaves would carry that phase. A thread's timed wait does not.
@@ -26,8 +26,16 @@ class Departures:
         self._number = itertools.count()
         self._running = False
 
+    def now(self) -> float:
+        """The moment on the monotonic clock, which all moments here are on."""
+        return time.monotonic()
+
+    def block(self, moment: float) -> None:
+        """Return at `moment`, for a thread of its own; at once if it has passed."""
+        time.sleep(max(0.0, moment - self.now()))
+
     async def until(self, moment: float) -> None:
-        """Return at `moment` on the monotonic clock; at once if it has passed."""
+        """Return at `moment`; at once if it has passed."""
         due: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         with self._changed:
             heapq.heappush(self._waiting, (moment, next(self._number), due))
@@ -51,7 +59,7 @@ class Departures:
                     if not self._changed.wait(IDLE) and not self._waiting:
                         self._running = False
                         return None
-                elif (left := self._waiting[0][0] - time.monotonic()) > 0:
+                elif (left := self._waiting[0][0] - self.now()) > 0:
                     self._changed.wait(left)
                 else:
                     return heapq.heappop(self._waiting)[2]

@@ -184,14 +184,25 @@ def public_rows(database: Database) -> int:
 class Clock:
     """Whole ticks from the turn: neither a row, nor the noise, nor a stored answer shows."""
 
-    def __init__(self, tick: float, work: Callable[[Paced], float], request: float = 0.0) -> None:
+    def __init__(
+        self,
+        tick: float,
+        work: Callable[[Paced], float],
+        request: float = 0.0,
+        departures: Departures | None = None,
+    ) -> None:
         """`work`: ticks that a question needs, from public facts; `request`: what is around it."""
         self.tick, self.overruns, self._work, self._request = tick, 0, work, request
-        self._counting, self._departures = threading.Lock(), Departures()
+        self._counting, self._departures = threading.Lock(), departures or Departures()
 
     @classmethod
     def of(
-        cls, database: Database, *, tick: float | None = None, machine: Machine | None = None
+        cls,
+        database: Database,
+        *,
+        tick: float | None = None,
+        machine: Machine | None = None,
+        departures: Departures | None = None,
     ) -> Clock:
         """The clock of a table; fixed from here on.
 
@@ -206,7 +217,7 @@ class Clock:
         def work(bound: Paced) -> float:
             return MARGIN * known.seconds(rows * weight(bound, schema), coordinates(bound)) / usual
 
-        return cls(tick or usual, work, MARGIN * known.question / usual)
+        return cls(tick or usual, work, MARGIN * known.question / usual, departures)
 
     def ticks(self, *asked: Paced | None) -> int:
         """Their work one after the other, in whole ticks."""
@@ -218,7 +229,7 @@ class Clock:
         return (1 - LEAD) * self.tick * work
 
     def start(self, planned: float) -> float:
-        late = (time.monotonic() - planned) / self.tick
+        late = (self._departures.now() - planned) / self.tick
         return planned + max(0, math.ceil(late - LATE)) * self.tick
 
     def departure(self, begun: float, ticks: int, now: float) -> float:
@@ -231,11 +242,11 @@ class Clock:
 
     def hold(self, begun: float, ticks: int) -> None:
         lead = LEAD * self.tick
-        moment = self.departure(begun, ticks, time.monotonic() + lead) - lead
-        time.sleep(max(0.0, moment - time.monotonic()))
+        moment = self.departure(begun, ticks, self._departures.now() + lead) - lead
+        self._departures.block(moment)
 
     async def leave(self, begun: float, ticks: int) -> None:
-        moment = self.departure(begun, ticks, time.monotonic())
+        moment = self.departure(begun, ticks, self._departures.now())
         if moment > begun + (ticks + 0.5) * self.tick:
             with self._counting:
                 self.overruns += 1
@@ -251,8 +262,8 @@ class Delayed:
 
     overruns = 0
 
-    def __init__(self, delay: Delay) -> None:
-        self.delay, self._departures = delay, Departures()
+    def __init__(self, delay: Delay, departures: Departures | None = None) -> None:
+        self.delay, self._departures = delay, departures or Departures()
         self._drawn: set[float] = set()
         self._failed: set[str] = set()
         self._executions = Executions()
@@ -289,7 +300,7 @@ class Delayed:
     def hold(self, begun: float, ticks: int) -> None:
         """The delay is drawn here, once for each reading of rows; the reply leaves when the answer
         is stored."""
-        time.sleep(max(0.0, self._moment(begun) - time.monotonic()))
+        self._departures.block(self._moment(begun))
         self._drawn.add(begun)
 
     async def leave(self, begun: float, ticks: int) -> None:
@@ -300,7 +311,7 @@ class Delayed:
 
     def _moment(self, begun: float) -> float:
         step = float(self.delay.step)
-        done = math.ceil((time.monotonic() - begun) / step) * step
+        done = math.ceil((self._departures.now() - begun) / step) * step
         return begun + done + draw_delay(self.delay)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -32,15 +33,15 @@ class _Held:
 class Reservations:
     """By name; only who made one may use or end it. Thread-safe."""
 
-    def __init__(self, idle: float) -> None:
-        self._idle, self._lock = idle, threading.Lock()
+    def __init__(self, idle: float, clock: Callable[[], float] = time.monotonic) -> None:
+        self._idle, self._clock, self._lock = idle, clock, threading.Lock()
         self._held: dict[str, _Held] = {}
 
     def add(self, table: str, analyst: str, oracle: Reserved) -> str:
         self.sweep()
         name = secrets.token_urlsafe(12)
         with self._lock:
-            self._held[name] = _Held(table, analyst, oracle, time.monotonic())
+            self._held[name] = _Held(table, analyst, oracle, self._clock())
         return name
 
     def get(self, name: str, table: str, analyst: str) -> Reserved:
@@ -49,7 +50,7 @@ class Reservations:
             held = self._held.get(name)
             if held is None or (held.table, held.analyst) != (table, analyst):
                 raise not_found("there is no such reservation; it may have ended")
-            held.used = time.monotonic()
+            held.used = self._clock()
             return held.oracle
 
     def end(self, name: str, table: str, analyst: str) -> None:
@@ -61,7 +62,7 @@ class Reservations:
 
     def sweep(self) -> None:
         """End those that nobody has used for long."""
-        before = time.monotonic() - self._idle
+        before = self._clock() - self._idle
         with self._lock:
             ended = [name for name, held in self._held.items() if held.used < before]
             oracles = [self._held.pop(name).oracle for name in ended]

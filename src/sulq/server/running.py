@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
@@ -142,7 +141,7 @@ async def charged(
     """
     service, who = service_of(request), name_of(caller)
     workers: Workers = request.app.state.workers
-    arrived = begun = time.monotonic()
+    arrived = begun = workers.timetable.now()
     service.known(caller, table)  # not found: there is no clock either
     clock = service.clock(table)
     digest = digest_of(request.method, request.url.path, await request.body())

@@ -25,12 +25,16 @@ class _Own:
 class Timetable:
     """Lanes, each taken for a public time; a caller has one at a time. On one event loop."""
 
-    def __init__(self) -> None:
-        self._lanes, self._departures = [0.0] * LANES, Departures()
+    def __init__(self, departures: Departures | None = None) -> None:
+        self._lanes, self._departures = [0.0] * LANES, departures or Departures()
         self._callers: defaultdict[str, _Own] = defaultdict(_Own)
 
+    def now(self) -> float:
+        """The moment at which a request has arrived, on the timetable's clock."""
+        return self._departures.now()
+
     async def turn(self, who: str, arrived: float, load: float) -> float:
-        """Return when a question begins: the moment, on the monotonic clock."""
+        """Return when a question begins: the moment, on the timetable's clock."""
         if not load:  # nothing here is on a clock
             return arrived
         own = self._callers[who]

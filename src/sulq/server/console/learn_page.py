@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
-import time
 import warnings
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
@@ -124,7 +123,7 @@ class Paced:
         self,
         oracle: Database | Analyst,
         bind: Callable[[object], Any],
-        turn: Callable[[float, Any], float],
+        turn: Callable[[Any], float],
         leave: Callable[[float, Any], None],
         clock: Pace,
         tell: Callable[[Fraction], None],
@@ -139,8 +138,8 @@ class Paced:
     def ask(self, query: object, **terms: Any) -> Any:
         if self._stop.is_set():
             raise Stopped
-        arrived, bound, clock = time.monotonic(), self._bind(query), self._clock
-        begun = clock.start(self._turn(arrived, bound))
+        bound, clock = self._bind(query), self._clock
+        begun = clock.start(self._turn(bound))
 
         def until() -> None:
             clock.hold(begun, clock.ticks(bound))
@@ -305,9 +304,10 @@ class Fit:
         python = python_text(base, self.table, kind, given, columns, label or "")
         return rendered("learned.html", learned_view(learner, database.schema, label or "", python))
 
-    def _turn(self, clock: Pace) -> Callable[[float, Any], float]:
-        def turn(arrived: float, bound: Any) -> float:
-            waiting = self.timetable.turn(name_of(self.caller), arrived, clock.load(bound))
+    def _turn(self, clock: Pace) -> Callable[[Any], float]:
+        def turn(bound: Any) -> float:
+            arrived, load = self.timetable.now(), clock.load(bound)
+            waiting = self.timetable.turn(name_of(self.caller), arrived, load)
             return asyncio.run_coroutine_threadsafe(waiting, self.loop).result()
 
         return turn
