@@ -60,6 +60,7 @@ MATRIX: dict[tuple[str, str], tuple[frozenset[Role] | None, object]] = {
     ("GET", "/v1/drafts/{number}"): (OWNER, None),
     ("PUT", "/v1/drafts/{number}"): (OWNER, {}),
     ("DELETE", "/v1/drafts/{number}"): (OWNER, None),
+    ("GET", "/v1/drafts/{number}/advice"): (OWNER, None),
     ("GET", "/v1/drafts/{number}/check"): (OWNER, None),
     ("GET", "/v1/drafts/{number}/sizing"): (OWNER, None),
     ("POST", "/v1/drafts/{number}/rehearse"): (OWNER, None),
