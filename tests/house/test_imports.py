@@ -29,7 +29,7 @@ LAYERS = [
     {"client", "database", "federation", "learn", "attacks"},
     {"account"},
     {"beliefs", "exact", "sql", "wire", "policy", "suggest"},
-    {"finds"},
+    {"finds", "shares"},
     {"oracle", "ledger", "engines", "derivation"},
     {"explaining"},
     {"readings", "dummies", "display"},

@@ -72,6 +72,18 @@ def coupling_slack(variance: Fraction) -> Fraction:
     return Fraction(21, 1000) / variance  # TB.8
 
 
+def parts_slack(variance: Fraction, parts: int) -> Fraction:
+    """TV between a sum of discrete Gaussians of this variance and one of the summed variance.
+
+    At most 5 (parts - 1) exp(-pi^2 variance) for variance >= 1, and exp(-pi^2) < 2^-14. V.4
+    """
+    if variance < 1:
+        raise InvalidQuery(
+            "so much precision leaves each owner less noise than can be drawn; ask for less"
+        )
+    return Fraction(5 * (parts - 1), 1 << (14 * min(variance.__floor__(), 64)))
+
+
 def coupling_factor(epsilon: Fraction) -> Fraction:
     """1 + e^epsilon, rounded up: what a total-variation slack costs in delta (TB.8)."""
     with localcontext(CONTEXT):

@@ -15,7 +15,7 @@ from fractions import Fraction
 from functools import lru_cache
 
 from sulq.accounting.calibration import Calibration
-from sulq.accounting.losses import Loss, coupling_factor, coupling_slack
+from sulq.accounting.losses import Loss, coupling_factor, coupling_slack, parts_slack
 from sulq.errors import InvalidQuery
 from sulq.noise.distributions import (
     LARGEST,
@@ -237,6 +237,27 @@ def _slack(laws: tuple[Law, ...], bound: BoundQuery, calibration: Calibration) -
         for law, size in zip(laws, sizes, strict=True)
         if isinstance(law, DiscreteGaussian)
     )
+
+
+def divided(
+    bound: BoundQuery, calibration: Calibration, whole: Price, laws: tuple[Law, ...]
+) -> Price:
+    """The price of noise that several owners draw in parts: `laws` is what each of them draws.
+
+    Laplace parts add up exactly. Parts of a Gaussian draw do but for a distance that is charged.
+    V.4
+    """
+    factor = _factor(calibration.promise.epsilon)
+    sizes = bound.tree.sizes if bound.tree else (1,) * len(laws)
+    cells = bound.cells // bound.tree.leaves if bound.tree else bound.cells
+    apart = Fraction(0)
+    for size, law, part in zip(sizes, whole.laws, laws, strict=True):
+        if isinstance(law, DiscreteGaussian) and isinstance(part, DiscreteGaussian):
+            parts = law.sigma_squared / part.sigma_squared
+            apart += size * parts_slack(part.sigma_squared, int(parts))
+    more = Loss.of(0, cells * factor * apart)
+    paid = tuple((loss + more, numbers) for loss, numbers in whole.losses)
+    return replace(whole, laws=laws, losses=paid)
 
 
 def _check_coarse(bound: BoundQuery, noise: str, intensity: Fraction) -> None:

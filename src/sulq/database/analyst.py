@@ -12,6 +12,7 @@ from sulq.finds import Keys, KeysQuote, Top
 from sulq.oracle import Answer, Quote
 from sulq.schema.columns import Schema
 from sulq.schema.promise import Promise
+from sulq.shares import Share, ShareQuote
 
 if TYPE_CHECKING:
     from sulq.database.alerts import Alert
@@ -55,6 +56,12 @@ class Analyst:
 
     def ask(self, query: object, **terms: Any) -> Answer:
         return self.database.ask(query, analyst=self.name, **terms)
+
+    def share(self, query: object, **terms: Any) -> Share:
+        return self.database.share(query, analyst=self.name, **terms)
+
+    def quote_share(self, query: object, **terms: Any) -> ShareQuote:
+        return self.database.quote_share(query, analyst=self.name, **terms)
 
     def plan(self, queries: Sequence[object], **terms: Any) -> Plan:
         return self.database.plan(queries, analyst=self.name, **terms)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
@@ -38,6 +38,7 @@ from sulq.database.reading import check_readable, noted, pinned, reader, share_o
 from sulq.database.recall import Recall
 from sulq.database.reserving import Reserved, reserve
 from sulq.database.selecting import ask_select, quote_select
+from sulq.database.sharing import Sharing, ask_share, quote_share
 from sulq.database.wishing import intensity_within
 from sulq.dummies import dummy_rows
 from sulq.engines.engine import Engine, check_read, check_source
@@ -49,6 +50,7 @@ from sulq.ledger.budgets import OWNER
 from sulq.ledger.entries import Entry
 from sulq.ledger.journal import Journal
 from sulq.ledger.receipts import Receipt
+from sulq.noise.distributions import Law
 from sulq.noise.samplers import added, drawn
 from sulq.oracle import Answer, Quote, check_confidence
 from sulq.oracle import Credits as Shown
@@ -58,6 +60,7 @@ from sulq.schema.columns import Schema
 from sulq.schema.population import Population
 from sulq.schema.promise import Promise
 from sulq.schema.strata import accounts
+from sulq.shares import Partners
 
 Credits = Fraction | int | float
 
@@ -87,6 +90,7 @@ class Database:
         self._most = None if self._size is None else self._size * schema.max_rows
         self._recall = Recall(schema, promise.neighbours, engine, ledger, calibration)
         self._exactly = Exactly(schema, promise, engine, ledger, calibration, assumptions)
+        self._sharing = Sharing(ledger)
 
     @classmethod
     def open(
@@ -285,6 +289,17 @@ class Database:
     sql = ask_select
     quote_sql = quote_select
 
+    share, quote_share = ask_share, quote_share
+
+    @property
+    def share_key(self) -> str:
+        """This table's public key for secure addition: give it to the other owners yourself."""
+        return self._sharing.key
+
+    def set_partners(self, partners: Partners | None) -> None:
+        """Name the owners to add securely with, by the keys that they gave you. V.4"""
+        self._sharing.join(partners)
+
     def bind(self, query: object, *, fine: bool = False, asked_before: bool = False) -> BoundQuery:
         """Prove a question safe on this table; `fine`: whole-number sums too are drawn finely.
 
@@ -304,6 +319,7 @@ class Database:
         confidence: float,
         credits: Credits | None,
         rows: int | None,
+        told: Callable[[Price], Sequence[Law]] | None = None,
     ) -> Price:
         """The noise and its price: from the question and the promise; no data."""
         if within is not None and credits is not None:
@@ -318,7 +334,7 @@ class Database:
         if asked is not None:
             intensity = asked / cost
         elif within is not None:
-            intensity = intensity_within(self, bound, within, confidence, rows)
+            intensity = intensity_within(self, bound, within, confidence, rows, told)
         else:
             intensity = Fraction(1)
         return price(bound, self.calibration, intensity)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from sulq.accounting.pricing import (
+    Price,
     finer,
     least_intensity,
     noise_grid,
@@ -16,6 +18,7 @@ from sulq.accounting.pricing import (
     unit_cost,
 )
 from sulq.errors import InvalidQuery
+from sulq.noise.distributions import Law
 from sulq.readings import Forecast, forecast
 from sulq.schema.binding import BoundQuery
 
@@ -25,9 +28,17 @@ if TYPE_CHECKING:
 
 
 def intensity_within(
-    database: Database, bound: BoundQuery, within: float, confidence: float, rows: int | None
+    database: Database,
+    bound: BoundQuery,
+    within: float,
+    confidence: float,
+    rows: int | None,
+    told: Callable[[Price], Sequence[Law]] | None = None,
 ) -> Fraction:
-    """How many unit prices bring the half-width down to `within`; of quantiles, the rank's."""
+    """How many unit prices bring the half-width down to `within`; of quantiles, the rank's.
+
+    `told`: the noise that is in the number told, where that is not what the price is of. V.4
+    """
     target = positive(within, "within")
     if bound.statistic.kind == "quantiles" and target >= 1:
         raise InvalidQuery(
@@ -36,7 +47,8 @@ def intensity_within(
         )
 
     def widest(intensity: Fraction) -> Fraction:
-        laws = price(bound, database.calibration, intensity).laws
+        cost = price(bound, database.calibration, intensity)
+        laws = cost.laws if told is None else told(cost)
         bar = forecast(bound, laws, rows, database.size)
         found = _widest(bound, bar, confidence, rows or database.size)
         if found is None:

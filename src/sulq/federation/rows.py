@@ -50,11 +50,6 @@ class Receipts:
         return "\n".join(receipt.to_json() for receipt in self.each)
 
 
-def split_rows(*owners: Oracle) -> RowSplit:
-    """One Oracle over tables with the same columns and the same promise."""
-    return RowSplit(owners)
-
-
 class RowSplit:
     """An Oracle. `credits` are what each owner's ledger is charged, not their sum."""
 
@@ -96,7 +91,7 @@ class RowSplit:
 
     def quote(self, query: object, *, rows: int | None = None, **terms: Any) -> Quote:
         """What each owner charges, and the bar of the sum; free."""
-        given = _at_once(lambda owner: owner.quote(query, rows=rows, **terms), self.owners)
+        given = at_once(lambda owner: owner.quote(query, rows=rows, **terms), self.owners)
         return self._quoted(query, given, rows)
 
     def _quoted(self, query: object, given: Sequence[Quote], rows: int | None) -> Quote:
@@ -116,34 +111,51 @@ class RowSplit:
 
     def ask(self, query: object, *, key: str | None = None, **terms: Any) -> Answer:
         """Ask every owner and add up. Priced everywhere first: a share too small spends nothing."""
-        given = _at_once(lambda owner: owner.quote(query, **terms), self.owners)
+        given = at_once(lambda owner: owner.quote(query, **terms), self.owners)
         quote = self._quoted(query, given, terms.get("rows"))
+        again = key or secrets.token_hex(16)
+        answers = self._charged(
+            quote, given, lambda owner: owner.ask(query, key=again, **terms), again, key is not None
+        )
+        for place, owner in enumerate(self.owners):
+            _check_fits(answers[place], bind_public(query, owner.schema, self.promise), place + 1)
+        return self._together(query, answers)
+
+    def _charged(
+        self,
+        quote: Quote,
+        given: Sequence[Quote],
+        verb: Callable[[Any], Found],
+        key: str,
+        known: bool,
+    ) -> list[Found]:
+        """What every owner says, in their order; an error names the key under which to go on.
+
+        `known`: the key may stand for what is paid, so that a share too small may do.
+        """
         short = [place for place, each in enumerate(given) if not each.affordable]
-        if short and key is None:
+        if short and not known:
             raise BudgetSpent(
                 f"this costs {credits_text(quote.credits)} with each owner, and one has"
                 f" {credits_text(quote.left_after + quote.credits)} left; nothing was asked"
             )
-        key = key or secrets.token_hex(16)
-        answers: dict[int, Answer] = {}
+        found: dict[int, Found] = {}
 
         def asked(place: int) -> None:
-            answers[place] = self.owners[place].ask(query, key=key, **terms)
+            found[place] = verb(self.owners[place])
 
         try:
             for place in short:  # under a known key it is paid; else refused before others pay
                 asked(place)
-            _at_once(asked, [place for place in range(len(given)) if place not in short])
+            at_once(asked, [place for place in range(len(given)) if place not in short])
         except SulqError as error:
-            error.credits_spent = None if answers else error.credits_spent  # the ledgers know
+            error.credits_spent = None if found else error.credits_spent  # the ledgers know
             error.add_note(
-                f"{len(answers)} of {len(self.owners)} owners have answered and charged; ask again"
+                f"{len(found)} of {len(self.owners)} owners have answered and charged; ask again"
                 f" with key={key!r}: they repeat their answer for free"
             )
             raise
-        for place, owner in enumerate(self.owners):
-            _check_fits(answers[place], bind_public(query, owner.schema, self.promise), place + 1)
-        return self._together(query, [answers[place] for place in range(len(given))])
+        return [found[place] for place in range(len(given))]
 
     def sql(self, text: str, **terms: Any) -> Any:
         """A SELECT over all owners' rows: `Database.sql`."""
@@ -208,7 +220,7 @@ def _check_fits(answer: object, asked: BoundQuery, place: int) -> None:
         )
 
 
-def _at_once(verb: Callable[[Asked], Found], asked: Sequence[Asked]) -> list[Found]:
+def at_once(verb: Callable[[Asked], Found], asked: Sequence[Asked]) -> list[Found]:
     """Owners may be far away."""
     with ThreadPoolExecutor(max(1, len(asked))) as pool:
         return list(pool.map(verb, asked))

@@ -11,6 +11,7 @@ KEYED = (
     ("keys", "Keys that nobody declared"),
     ("top", "Largest cells, names only"),
     ("alert", "Alerts"),
+    ("share", "Shares of sums over several owners"),
     ("outer", "Learning: matrices of sums"),
 )
 LEARNING = KEYED[-1][1]

@@ -127,6 +127,8 @@ def question_text(stored: str) -> str:
         match form:
             case {"alert": inner, "above": str(least)}:
                 return f"ALERT ABOVE {_literal(Fraction(least))}: {_inner_text(inner)}"
+            case {"share": inner, "owners": list(owners)}:
+                return f"SHARE OF {len(owners)} OWNERS: {_inner_text(inner)}"
             case {"top": int(many), "of": inner}:
                 return f"TOP {many}: {_inner_text(inner)}"
             case {"keys": str(column), "rows": rows}:

@@ -1,0 +1,252 @@
+"""The steps of a share in a joint sum, in order, in one place. V.4
+
+The masks hang on a secret that two owners have in common, and on everything that they must agree
+on: the question, the noise, the name of the joint sum, who takes part. Whoever asks brings none of
+that secret. Proof: docs/proofs/federation.md, section 3.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import secrets
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from nacl.public import Box, PrivateKey, PublicKey
+
+from sulq.accounting.pricing import Price, divided
+from sulq.database.deriving import paid_by
+from sulq.database.holding import hold
+from sulq.database.reading import check_readable, reader, refuse_individual
+from sulq.engines.engine import check_read, check_source
+from sulq.errors import InvalidQuery, Refused
+from sulq.ledger.budgets import OWNER
+from sulq.ledger.journal import Journal
+from sulq.ledger.state import named, private_directory, read_private, write_private
+from sulq.noise.samplers import added, drawn
+from sulq.oracle import Quote
+from sulq.query.sum_query import FORMAT, digest_of
+from sulq.readings import forecast
+from sulq.schema.binding import BoundQuery
+from sulq.shares import (
+    MODULUS,
+    Joint,
+    Partners,
+    Share,
+    ShareQuote,
+    check_joint,
+    share_law,
+)
+
+if TYPE_CHECKING:
+    from sulq.database.database import Database
+
+PURPOSE = b"sulq secure addition 1\x00"
+WORD = 32
+"""Bytes of a mask: as many as the modulus has."""
+Credits = Fraction | int | float
+
+
+class Sharing:
+    """One table's part in joint sums: its secret key, and its partners as its owner names them."""
+
+    def __init__(self, ledger: Journal) -> None:
+        self._ledger, self._passing = ledger, secrets.token_bytes(WORD)
+        self._partners: Partners | None = None
+
+    @property
+    def secret(self) -> PrivateKey:
+        """For these rows, these facts and this life of the ledger: after growth, an amendment or a
+        recovery it is another one, so that no mask is ever used for a second draw."""
+        book, header = self._ledger._book, self._ledger.header
+        if book.replica is not None:
+            raise Refused(
+                "secure addition needs a ledger of its own, a file: replicas that share one would"
+                " each have their own key"
+            )
+        lost = book.read(lambda: max((gap.stop for gap in book.history.gaps), default=0))
+        about = f"{header.name}.{header.version}.{self._ledger._generation}.{lost}"
+        if book.file is None:
+            own = hashlib.blake2b(about.encode(), key=self._passing, digest_size=WORD)
+            return PrivateKey(own.digest())
+        place = private_directory("ledgers", book.history.ledger) / f"sharing-{named(about)}"
+        known = read_private(place)
+        if known is None:
+            write_private(place, secrets.token_bytes(WORD), replace=False)
+            known = read_private(place)
+        if known is None or len(known) != WORD:
+            raise Refused(f"the state file {place} is damaged; restore it from a backup")
+        return PrivateKey(known)
+
+    @property
+    def key(self) -> str:
+        """What the partners are given."""
+        return self.secret.public_key.encode().hex()
+
+    def join(self, partners: Partners | None) -> None:
+        """Add with these owners from now on; None: with nobody."""
+        if partners is not None:
+            if not isinstance(partners, Partners):
+                raise InvalidQuery(f"give Partners(...), got {type(partners).__name__}")
+            if self.key in partners.keys:
+                raise InvalidQuery(
+                    "the table's own key is among the partners'; name the others only"
+                )
+        self._partners = partners
+
+    def partners(self, analyst: str) -> Partners:
+        """Those named, if there are any, for somebody who may learn the total."""
+        found = self._partners
+        if found is None:
+            raise Refused(
+                "this table's owner has named no partners for secure addition (`set_partners`); ask"
+                " for the answer itself"
+            )
+        if self.key in found.keys:
+            raise Refused("the table's own key is among its partners'; its owner must set it right")
+        if analyst == OWNER and not found.colluding:
+            raise Refused(
+                "with colluding=0 no owner may learn a total, since its own share of the noise can"
+                " be taken off; let an analyst with a grant ask, or have the owners state 1"
+            )
+        return found
+
+
+def ask_share(
+    database: Database,
+    query: object,
+    *,
+    joint: str,
+    within: float | None = None,
+    confidence: float = 0.95,
+    credits: Credits | None = None,
+    rows: int | None = None,
+    analyst: str = OWNER,
+) -> Share:
+    """This owner's masked share of one joint sum; charged as the whole question is.
+
+    `joint` names the sum. Asked again under it the same share comes back, free; another question
+    under it is refused.
+    """
+    bound, cost, agreed = _priced(database, query, within, confidence, credits, rows, analyst)
+    text, noise = _text(bound, agreed, check_joint(joint)), _noise_text(cost)
+    masks = _masks(database._sharing.secret, agreed, text, bound.width)
+    check_source(database.engine)
+    read = reader(database, bound)  # may refuse, free
+    entry = database.ledger.charge(  # durable before any row is touched
+        question=text,
+        digest=digest_of(text),
+        noise=noise,
+        charges=database._charges(cost),
+        share=cost.share,
+        analyst=analyst,
+        key=joint,
+    )
+    if not entry.answered:
+        part = drawn(cost.coordinates(bound.cells))  # the only draw, before a row is read
+        sums = read(entry)  # the only line that reads rows
+        check_read(database.engine)
+        masked = added(added(bound.lifted(sums), part), masks)
+        hold()  # the moment of the next line is public
+        entry = database.ledger.settle(entry, [value % MODULUS for value in masked])  # write-once
+    assert entry.values is not None  # noqa: S101
+    return Share(entry.values, agreed, paid_by(entry), entry.receipt)
+
+
+def quote_share(
+    database: Database,
+    query: object,
+    *,
+    joint: str | None = None,
+    within: float | None = None,
+    confidence: float = 0.95,
+    credits: Credits | None = None,
+    rows: int | None = None,
+    analyst: str = OWNER,
+) -> ShareQuote:
+    """What a share costs, and the bar of the total; free, and no row is read."""
+    bound, cost, agreed = _priced(database, query, within, confidence, credits, rows, analyst)
+    check_readable(database, bound)  # what ask would refuse, a quote refuses too
+    repeat = False
+    if joint is not None:
+        text = _text(bound, agreed, check_joint(joint))
+        repeat = database.ledger.paid(analyst, digest_of(text), _noise_text(cost))
+    due = Fraction(0) if repeat else cost.share.credits_fraction
+    touched = None if repeat else list(database._charges(cost)) or None
+    left = database.ledger.remaining(analyst, touched).credits_fraction
+    bar = forecast(bound, agreed.whole, rows, database.size)
+    return ShareQuote(Quote(due, left - due, bar, repeat, bound.notes), agreed)
+
+
+def _priced(
+    database: Database,
+    query: object,
+    within: float | None,
+    confidence: float,
+    credits: Credits | None,
+    rows: int | None,
+    analyst: str,
+) -> tuple[BoundQuery, Price, Joint]:
+    """The question, the price with each owner's part of the noise, and what must be agreed on."""
+    refuse_individual(database, "secure addition")
+    if database._exactly.assumptions is not None:
+        raise Refused("a table with exact release takes no part in secure addition; ask it alone")
+    sharing = database._sharing
+    partners = sharing.partners(analyst)
+    own = sharing.key
+    everybody = tuple(sorted((*partners.keys, own)))
+    bound = database.bind(query)  # query and schema only; may refuse, free
+
+    def joint(cost: Price) -> Joint:
+        steps = tuple((term.fine_step, term.middle) for term in bound.terms)
+        return Joint(own, everybody, partners.colluding, cost.laws, steps)
+
+    wanted = database.price(
+        bound, within, confidence, credits, rows, lambda cost: joint(cost).whole
+    )  # no data
+    laws = tuple(share_law(law, partners.parts) for law in wanted.laws)
+    return bound, divided(bound, database.calibration, wanted, laws), joint(wanted)
+
+
+def _text(bound: BoundQuery, agreed: Joint, joint: str) -> str:
+    """All that the owners must agree on: the same text for each of them, and in the ledger."""
+    form = {
+        "sulq": FORMAT,
+        "share": json.loads(bound.text),
+        "joint": joint,
+        "owners": agreed.owners,
+        "colluding": agreed.colluding,
+        "noise": [law.to_json() for law in agreed.laws],
+        "steps": [[str(step), str(middle)] for step, middle in agreed.steps],
+        "width": bound.width,
+    }
+    return json.dumps(form, ensure_ascii=False, separators=(",", ":"))
+
+
+def _noise_text(cost: Price) -> str:
+    """Unlike the noise of an answer: what is stored is masked, and nothing follows from it."""
+    form = {"share": [law.to_json() for law in cost.laws]}
+    return json.dumps(form, sort_keys=True, separators=(",", ":"))
+
+
+def _masks(secret: PrivateKey, agreed: Joint, text: str, width: int) -> list[int]:
+    """For each sum the masks that this owner has with all others; over all owners they are 0."""
+    found = [0] * width
+    for other in agreed.owners:
+        if other == agreed.owner:
+            continue
+        sign = 1 if agreed.owner < other else -1
+        for place, mask in enumerate(_stream(secret, agreed.owner, other, text, width)):
+            found[place] += sign * mask
+    return found
+
+
+def _stream(secret: PrivateKey, owner: str, other: str, text: str, width: int) -> list[int]:
+    """The masks of two owners for one text: the same for both, to others uniform numbers."""
+    shared = Box(secret, PublicKey(bytes.fromhex(other))).shared_key()
+    pair = bytes.fromhex("".join(sorted((owner, other))))
+    seed = PURPOSE + shared + pair + bytes.fromhex(digest_of(text))
+    words = hashlib.shake_256(seed).digest(WORD * width)
+    starts = range(0, len(words), WORD)
+    return [int.from_bytes(words[start : start + WORD], "little") for start in starts]
