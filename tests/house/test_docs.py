@@ -2,7 +2,8 @@
 
 The examples of one document share a session, in a directory of their own with `people.csv`: Python
 is run and its output compared, `$ sulq` commands must end as they say, a policy is written down.
-Answers are noisy, so numbers may differ from what is printed, except those before "credits".
+Answers are noisy, so numbers may differ from what is printed, except those before "credits"; but
+in docs/papers.md nothing is noisy, and every digit counts.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from sulq.cli import app
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "sulq"
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("changelog.d/*.md")])
+EXACT = ROOT / "docs" / "papers.md"
 FENCE = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 COMMAND = re.compile(r"^\$ sulq (.*?)(?: +# exit (\d))?$", re.MULTILINE)
@@ -80,7 +82,8 @@ def run_commands(text: str) -> None:
 
 def run_examples(path: Path) -> doctest.TestResults:
     flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
-    runner = doctest.DocTestRunner(Noisy(), verbose=False, optionflags=flags)
+    checker = doctest.OutputChecker() if path == EXACT else Noisy()
+    runner = doctest.DocTestRunner(checker, verbose=False, optionflags=flags)
     names: dict[str, object] = {"__name__": "__main__"}
     for language, line, code in blocks(path):
         if language == "console":
@@ -119,6 +122,21 @@ def test_a_wrong_example_is_caught(tmp_path: Path) -> None:
     assert not noisy.check_output("<Answer 6,780, 1 credits>", "<Answer 6,780, 2 credits>", 0)
     assert not noisy.check_output("7 of 1,000 credits", "7 of 2,000 credits", 0)
     assert not noisy.check_output("<Answer 6,780>", "<Quote 6,780>", 0)
+
+
+def test_the_table_of_the_papers_is_what_its_examples_print() -> None:
+    """Each row's two figures are those its section prints, and agree."""
+    text = text_of(EXACT)
+    rows = re.findall(r"^\| (\d+) \| .* \| (\S+) \| (\S+) \|$", text, re.MULTILINE)
+    sections = re.split(r"^## (\d+)\. .*$", text, flags=re.MULTILINE)
+    printed = {
+        number: re.findall(r"^product (\S+), independent (\S+)$", body, re.MULTILINE)
+        for number, body in zip(sections[1::2], sections[2::2], strict=True)
+    }
+    assert [number for number, _, _ in rows] == [str(n + 1) for n in range(len(rows))]
+    assert printed == {number: [(product, own)] for number, product, own in rows}
+    assert [number for number, product, own in rows if product != own] == []
+    assert len(rows) >= 23
 
 
 # --- links and names ----------------------------------------------------------------------------

@@ -110,8 +110,7 @@ def test_collinear_categories_take_the_shortest_solution():
 
 @pytest.mark.parametrize("method", ["auto", "paper"])
 def test_weights_count_rows_by_an_expression(method):
-    """S1.23: locally weighted regression, the weights an expression of the row."""
-    """Locally weighted regression, on weights rounded to 1/256."""
+    """S1.23: locally weighted regression, on weights rounded to 1/256."""
     data = customers()
     near = (1 - abs(col("age") - 45) / 20).clip(0, 1)
     found = LinearRegression(weights=near, method=method).fit(

@@ -190,8 +190,10 @@ def test_s16_the_gaussian_is_optimistic() -> None:
     [
         (999, 0.5, 1.0, 1.2888752843567745e-52),
         (999, 0.1, 1.0, 8.914383012454632e-15),
+        (999, 0.9, 1.0, 8.914383012454632e-15),  # the other direction is the worse one here
         (99999, 0.01, 0.5, 1.063857560302622e-43),
         (4, 1 / 3, 0.7, 0.19753086419753094),
+        (4, 2 / 3, 0.7, 0.19753086419753094),
         (8, 0.45, 0.5, 0.11596233337195053),
         (8, 0.5, 0.5, 0.12498950384412211),  # a fairer coin, a larger delta
     ],
@@ -204,6 +206,7 @@ def test_s17_a_lower_bound_is_not_a_law() -> None:
     mixed = sum_law([[2 / 3, 1 / 3], [1 / 3, 2 / 3], [2 / 3, 1 / 3], [2 / 3, 1 / 3]])
     true = shifted_delta(mixed, 1, 0.7)
     assert true == near(0.24555528815106403)
+    assert shifted_delta(mixed[::-1], 1, 0.7) == near(true)  # a delta is for both directions
     assert true > binomial_delta(4, 1 / 3, 0.7)
     certified = thinned(4, 2 / 3, 0.7)
     assert certified == near(0.270756005711699)
