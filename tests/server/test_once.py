@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from fractions import Fraction
@@ -17,6 +16,7 @@ from pathlib import Path
 import httpx
 import pytest
 from tests.server.conftest import PROMISE, SCHEMA, new_key, serving, write_people
+from tests.waiting import come
 
 from sulq import Database, col, count, mean
 from sulq.engines import duckdb as engine
@@ -119,7 +119,11 @@ def test_requests_with_one_key_at_once_are_one(server):
 
 
 def test_owners_of_other_names_with_one_key_at_once_are_one(server, monkeypatch):
-    """The books know one owner, whatever the token says: rows are read once for a key."""
+    """The books know one owner, whatever the token says: rows are read once for a key.
+
+    They are read when both requests are there.
+    """
+    workers = server.app.state.workers
     key, found, reads, sound = new_key(), [], [], engine.DuckDBEngine.prepare
 
     def slow(self, sums):
@@ -127,7 +131,7 @@ def test_owners_of_other_names_with_one_key_at_once_are_one(server, monkeypatch)
 
         def work():
             reads.append(sums)
-            time.sleep(0.2)
+            come(lambda: sum(users for _, users in list(workers._keys.values())) == 2)
             return read()
 
         return work

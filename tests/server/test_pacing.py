@@ -93,18 +93,37 @@ def test_many_replies_wait_side_by_side():
 
 
 def test_a_waiter_that_goes_away_disturbs_nobody():
-    """The real thread and clock: late wakes are no failure, only a wake that never comes is."""
+    """Its moment comes all the same, before that of the one who stays, when the hand is moved."""
+
+    async def scene() -> None:
+        departures, wrong = Departures(), list[object]()
+        start = departures.now()
+        departures.now = lambda: start  # type: ignore[method-assign]
+        asyncio.get_running_loop().set_exception_handler(lambda _, error: wrong.append(error))
+        gone, stays = (asyncio.create_task(departures.until(start + after)) for after in (2, 4))
+        while len(departures._waiting) < 2:
+            await asyncio.sleep(0)
+        gone.cancel()
+        departures.now = lambda: start + 9  # type: ignore[method-assign]
+        with departures._changed:
+            departures._changed.notify()
+        await stays
+        assert gone.cancelled() and not wrong
+
+    asyncio.run(asyncio.wait_for(scene(), LONGEST))
+
+
+def test_who_comes_later_and_waits_for_less_is_woken_first():
+    """The real thread and clock: a late wake is no failure, one that never comes is."""
 
     async def scene() -> None:
         departures = Departures()
-        gone = asyncio.create_task(departures.until(time.monotonic() + 2 * LONGEST))
-        stays = asyncio.create_task(departures.until(time.monotonic() + 0.04))
-        sooner = asyncio.create_task(departures.until(time.monotonic() + 0.01))
-        await sooner
-        gone.cancel()
-        await stays
-        await asyncio.wait([gone])
-        assert gone.cancelled()
+        later = asyncio.create_task(departures.until(departures.now() + 10 * LONGEST))
+        while not departures._waiting:
+            await asyncio.sleep(0)
+        await departures.until(departures.now() + 0.01)
+        assert not later.done()
+        later.cancel()
 
     asyncio.run(asyncio.wait_for(scene(), LONGEST))
 

@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.server.conftest import CANARY, Served, new_key, served
+from tests.waiting import come
 
 from sulq import Promise, col, count
 from sulq.accounting.confidence import moved, tail
@@ -408,10 +409,8 @@ def test_attacks_run_on_made_up_rows(server: Served, monkeypatch: pytest.MonkeyP
     before, seq = server.database.remaining, server.database.statement().statement.seq
     client = server.client("analyst")
     assert "Running" in client.post("/console/people/attack").text
-    until = time.monotonic() + 60
-    while (text := client.get("/console/people/attacks").text) and "data-again" in text:
-        assert time.monotonic() < until
-        time.sleep(0.1)
+    come(lambda: "data-again" not in client.get("/console/people/attacks").text)
+    text = client.get("/console/people/attacks").text
     assert "1 of 1 within the limit" in text and 'class="own"' in text
     assert 'class="own"' in client.get("/console/people/risk").text
     assert (server.database.remaining, server.database.statement().statement.seq) == (before, seq)
