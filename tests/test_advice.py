@@ -231,3 +231,37 @@ def test_an_end_that_nobody_would_choose_is_proposed(tmp_path: Path) -> None:
     found = advise(read_policy(tmp_path / "sulq.toml")["labs"])
     assert column(found, "value").marks == ("proposed",)
     assert "18743" not in " ".join(found.faults)
+
+
+TOWN = 'population = {name = "town", epsilon = 2, delta = 1e-6}\ncolumns'
+
+
+def test_a_population_is_one_ledger_and_one_promise(awkward: Path) -> None:
+    """Named in two ledgers it protects nobody who is in both: each ledger counts for itself."""
+    both = [("columns.PatientId", f"{TOWN}.PatientId"), ("columns.value", f"{TOWN}.value")]
+    split = advise(table(awkward, "labs", *both))
+    assert split.faults == (
+        "labs and visits name population town in two ledgers, each counts for itself, and people"
+        " in both lose the sum: write the same ledger in both",
+    )
+    assert split.joint == ""
+    one = ('"v.ledger"', '"l.ledger"')
+    other = (f"{TOWN}.value", f"{TOWN}.value".replace("epsilon = 2", "epsilon = 3"))
+    differs = advise(table(awkward, "labs", *both, one, other))
+    assert differs.faults == (
+        "labs and visits promise population town different things: write the same population line"
+        " in both",
+    )
+    fine = advise(table(awkward, "labs", *both, one))
+    assert fine.ready
+    assert fine.joint == "all tables of population town together: epsilon 2"
+
+
+def test_of_persons_nothing_is_public(awkward: Path) -> None:
+    said = ("[0, 100], step = 1}", "[0, 100], step = 1, public = true}")
+    found = advise(table(awkward, "labs", said))
+    assert found.public == () and not column(found, "value").public
+    assert any("public = true of value has no effect" in one for one in found.warnings)
+    assert "public = true" not in str(advise(table(awkward, "visits")).warnings)
+    once = advise(table(awkward, "labs", ("max_rows = 4", "max_rows = 1")))
+    assert once.protected.endswith("of each person at most 1 row counts")

@@ -46,6 +46,7 @@ def test_two_tables_share_one_promise(tmp_path):
         assert first.credits == 0
         assert "population town (a, bb): 95.875" in said
         assert "joint promise: epsilon 1, delta 1e-06" in said
+        assert "neighbours: all rows of one person change" in said.partition("joint promise")[2]
         # what both answered, as mu^2, is what the population's account has
         lost = 60 / one.calibration.unit_variance + 10 / two.calibration.unit_variance
         line = one.statement().statement.population

@@ -171,7 +171,8 @@ def joint_exceeded(line: PopulationLine) -> Total | None:
 
 
 def joint_promise(line: PopulationLine) -> Promise:
-    return Promise.from_json(json.loads(line.promise))
+    """In the words of persons: one may be a row of one table, and several rows of another."""
+    return Promise.from_json(json.loads(line.promise)).about("person")
 
 
 def _total(promise: Promise, spent: Loss, outside: tuple[Outside, ...]) -> Total:

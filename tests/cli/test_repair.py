@@ -51,6 +51,10 @@ def test_the_unit_may_change_while_nobody_has_looked(out):
     done = out("amend", "--yes", "--json")
     assert done.code == 0, done.err
     assert {"what": "unit", "was": "row", "now": "person_id"} in done.json["changes"]
+    rewrite(PERSONS.replace("epsilon = 1", "epsilon = 0.5"))
+    now = out("amend", "--json").json["changes"][0]["now"]
+    assert now.endswith("all rows of one person change")
+    rewrite(PERSONS)
     assert out(*ASK).code == 0
     rewrite(POLICY)
     again = out("amend", "--yes")

@@ -128,7 +128,7 @@ def init(
         talk(f"note: {note.replace(chr(10), ' ')}")
     if drafted.unit != "row":
         talk(f"note: {drafted.unit} repeats. The policy protects all rows of one {drafted.unit};")
-        talk(f"of each, at most {drafted.max_rows} rows count: choose max_rows with `sulq check`")
+        talk(f"of each, at most {drafted.max_rows} rows count: `sulq check` shows what that keeps")
     if from_data:
         talk("bounds and values are proposed from the data; each stays closed until you remove")
         talk("proposed = true, which says: everybody may know this")

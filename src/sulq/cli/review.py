@@ -76,6 +76,7 @@ class Review:
     def _lines(self) -> list[tuple[str, str]]:
         advice = self.advice
         lines = [("who is protected", advice.protected)]
+        lines += [("", advice.joint)] if advice.joint else []
         lines += [("", proposal) for proposal in advice.proposals]
         if advice.shared:
             lines.append(("", str(advice.shared)))

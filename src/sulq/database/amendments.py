@@ -38,7 +38,7 @@ def differences(
 ) -> tuple[Change, ...]:
     """Everything that differs, whatever may be changed: for a table that was never used."""
     found = [
-        *([] if promised == promise else [Change("promise", str(promised), str(promise))]),
+        *([] if promised == promise else [_promised(promised, old, promise, new)]),
         *(
             Change(name, str(getattr(old, name)), str(getattr(new, name)))
             for name in ("unit", "max_rows", "at_most")
@@ -55,6 +55,11 @@ def differences(
     if not found and old.columns != new.columns:
         found.append(Change("columns", _listed(names), _listed([c.name for c in new.columns])))
     return tuple(found)
+
+
+def _promised(was: Promise, old: Schema, now: Promise, new: Schema) -> Change:
+    """Each in the words of its own unit: a row, or a person."""
+    return Change("promise", str(was.about(old.unit)), str(now.about(new.unit)))
 
 
 def _said(column: Column) -> str:

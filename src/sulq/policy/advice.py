@@ -28,6 +28,7 @@ from sulq.policy.columns import ColumnPolicy
 from sulq.policy.identifiers import MANY, id_named, identifier
 from sulq.policy.tables import TablePolicy
 from sulq.schema.columns import Category, Column, Flag, Number, as_number
+from sulq.schema.population import Population
 from sulq.schema.promise import Promise
 
 WEAK_EPSILON = 5
@@ -148,11 +149,17 @@ class Advice:
         policy = self.policy
         if policy.unit == "row":
             return "one ROW: a person with several rows is not protected as a person"
-        most = "1 row" if policy.max_rows == 1 else f"{policy.max_rows} rows"
-        return (
-            f"one PERSON: everybody with a value of {policy.unit}; of each person at most {most}"
-            " count"
-        )
+        most = "1 row counts" if policy.max_rows == 1 else f"{policy.max_rows} rows count"
+        return f"one PERSON: everybody with a value of {policy.unit}; of each person at most {most}"
+
+    @property
+    def joint(self) -> str:
+        """What all tables of the population together promise a person; nothing without one."""
+        population = self.policy.population
+        if population is None or self.shared is not None:
+            return ""
+        epsilon = f"{float(population.promise.epsilon):g}"
+        return f"all tables of population {population.name} together: epsilon {epsilon}"
 
     @property
     def proposals(self) -> tuple[str, ...]:
@@ -176,10 +183,19 @@ class Advice:
         return tuple(said)
 
     @property
+    def idle(self) -> tuple[str, ...]:
+        """Columns that say `public = true` on a table of persons, where it has no effect."""
+        if self.policy.unit == "row":
+            return ()
+        return tuple(one.name for one in self.policy.columns if one.facts.get("public"))
+
+    @property
     def shared(self) -> Fault | None:
         """What people lose who are in several tables of the policy; None where that was said."""
         policy = self.policy
-        if policy.population is not None or policy.apart:
+        if policy.population is not None:
+            return self._disjoint(policy.population)
+        if policy.apart:
             return None
         others: dict[str, Fraction] = {}
         for other in policy.beside:
@@ -193,6 +209,25 @@ class Advice:
         both = f"people in {policy.name} and in {', '.join(others)} lose epsilon {total:g} in all"
         remedy = "name a population, or if nobody is in both, write apart = true"
         return Fault("shared", both, remedy)
+
+    def _disjoint(self, population: Population) -> Fault | None:
+        """A population that is none: it lives in one ledger and has one promise.
+
+        docs/proofs/ledger.md, section 15.
+        """
+        policy = self.policy
+        for other in policy.beside:
+            if other.population is None or other.population.name != population.name:
+                continue
+            name = f"population {population.name}"
+            if other.ledger_path != policy.ledger_path:
+                both = f"{policy.name} and {other.name} name {name} in two ledgers"
+                why = f"{both}, each counts for itself, and people in both lose the sum"
+                return Fault("shared", why, "write the same ledger in both")
+            if other.population != population:
+                why = f"{policy.name} and {other.name} promise {name} different things"
+                return Fault("shared", why, "write the same population line in both")
+        return None
 
     @property
     def faults(self) -> tuple[str, ...]:
@@ -241,6 +276,9 @@ class Advice:
                 f"epsilon is {float(promise.epsilon):g}: little is promised above"
                 f" {WEAK_EPSILON}; 1 is a usual choice"
             )
+        if self.idle:
+            names = ", ".join(self.idle)
+            said.append(f"public = true of {names} has no effect: of persons nothing is public")
         if self.rows and promise.delta * self.rows > 1:
             said.append(
                 f"delta is {float(promise.delta):g}, above 1 / {self.rows:,} {self.whom}: even"
@@ -254,9 +292,10 @@ class Advice:
     def _too_small(self, sizes: Sizing, fewer: int) -> str:
         whom, counts = self.whom, fewer // self.price
         if counts == 0:
+            fewer = "" if self.policy.max_rows == 1 else ", or take a smaller max_rows"
             return (
                 f"{sizes.rows:,} {whom} are too few for this promise: even a single count would be"
-                f" off by more than 1 % of all {whom}. Publish more {whom}"
+                f" off by more than 1 % of all {whom}. Publish more {whom}{fewer}"
             )
         many = "1 count" if counts == 1 else f"{counts:,} counts"
         each = "" if self.price == 1 else f", which is {many} at {self.price} credits"
@@ -276,6 +315,7 @@ class Advice:
             "faults": list(self.faults),
             "belief": {**asdict(belief), "sentence": self.sentence, "text": str(belief)},
             "protected": self.protected,
+            "joint": self.joint,
             "unit": self.policy.unit,
             "proposals": list(self.proposals),
             "public": list(self.public),
@@ -327,6 +367,8 @@ def advise(policy: TablePolicy) -> Advice:
     before = {} if published else _remembered(policy)
     declared = {column.name: column for column in columns}
     advised = tuple(_advised(one, declared.get(one.name), found, before) for one in policy.columns)
+    if policy.unit != "row":  # docs/proofs/sensitivity.md, section 6: nothing is public
+        advised = tuple(replace(one, public=False, small=None) for one in advised)
     if not published:
         _remember(policy, complete, before)
     rows = _size(policy, found)

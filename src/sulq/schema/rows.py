@@ -83,7 +83,7 @@ class RowBinder:
         if value is None:
             return Steps(bound.Fixed(None), 0, 0, Fraction(1))
         if isinstance(value, bool | str):
-            raise InvalidQuery(f"{value!r:.80} stands where a number is wanted")
+            raise InvalidQuery(f"{value!r:.80} stands where a number is wanted{_day_hint(value)}")
         kind = "number"
         if isinstance(value, datetime.date):
             kind = "datetime" if isinstance(value, datetime.datetime) else "date"
@@ -402,6 +402,16 @@ def _weighed(part: Expression) -> tuple[Fraction, Expression]:
             if factor and not isinstance(factor, bool):
                 return Fraction(factor), rest
     return Fraction(1), part
+
+
+def _day_hint(value: object) -> str:
+    """How a day is written, where it was written as text."""
+    try:
+        day = datetime.datetime.fromisoformat(str(value)).date()
+    except ValueError:
+        return ""
+    parts = f"{day.year}, {day.month}, {day.day}"
+    return f"; write DATE '{day}' in SQL, datetime.date({parts}) in Python"
 
 
 def _one_kind(parts: list[Steps], where: Expression) -> list[Steps]:

@@ -198,7 +198,7 @@ def _is(node: Node) -> Expression:
     if not isinstance(node.args.get("expression"), exp.Null):
         raise wrong(
             node,
-            f"IS knows only NULL{place(node)}; write x IS NULL, x IS NOT NULL, or smoker = TRUE",
+            f"IS knows only NULL{place(node)}; write x IS NULL, x IS NOT NULL, or x = TRUE",
         )
     return _part(node).is_null()
 

@@ -103,6 +103,9 @@ def _pairs(known: Sequence[tuple[str, Estimate]], shape: Shape, misses: float) -
                 shown = show(abs(judged.difference), half)
                 example = f"{known[high][0]} − {known[low][0]} is {shown}"
     told = sum(map(len, above.values()))
+    if not told and len(known) == 2:  # the row of other values is no group, and may differ
+        both = " and ".join(name for name, _ in known)
+        return Sentence(f"{both} cannot be told apart {NOISE}", "", len(pairs))
     if not told:
         return Sentence(f"No two {groups} can be told apart {NOISE}", "", len(pairs))
     order = sorted(range(len(known)), key=lambda at: -known[at][1].value)

@@ -138,7 +138,7 @@ def home_view(service: Service, caller: Caller) -> HomeView:
     only = f"/t/{lines[0]['name']}/table" if len(lines) == 1 else ""
     tables = tuple(
         (str(line["name"]), f"/t/{line['name']}/table",
-         f"{left_text(Fraction(line['left_exact']))} credits left")
+         f"{left_text(Fraction(line['left_exact']))} credits left for you")
         for line in lines
     )  # fmt: skip
     return HomeView(caller.role == Role.OWNER, only, tables)
