@@ -45,7 +45,7 @@ def test_amend_records_a_larger_promise_and_the_old_policy_is_refused(sulq):
     assert sulq("ask", "count", "--where", "age > 50").code == 0
     written(POLICY)
     refused = sulq("ask", "count", "--where", "age > 60")
-    assert (refused.code, "open it as it was amended" in refused.err) == (3, True)
+    assert (refused.code, "as it was amended, or `sulq amend` it" in refused.err) == (3, True)
 
 
 def test_amend_takes_a_new_column_and_tighter_bounds(sulq):

@@ -96,6 +96,15 @@ def test_grow_takes_new_rows_and_a_new_column_at_once(sulq):
     assert sulq("verify").code == 0
 
 
+def test_grown_persons_are_called_persons(sulq):
+    unit = 'unit = {column = "person_id", max_rows = 2}\ncolumns.age'
+    Path("sulq.toml").write_text(POLICY.replace("columns.age", unit, 1), "utf-8")
+    assert sulq("ask", "count", "--where", "smoker").code == 0
+    more_rows()
+    shown = sulq("grow", "--yes").out.splitlines()
+    assert [line.split()[0] for line in shown if line.endswith(", public")] == ["persons"]
+
+
 def test_a_private_number_of_rows_is_not_kept(sulq):
     private = POLICY.replace("queries = 20", 'queries = 20, neighbours = "add-remove"')
     Path("sulq.toml").write_text(private, "utf-8")

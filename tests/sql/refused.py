@@ -108,6 +108,8 @@ REFUSED = [
     ("SELECT COUNT(*) FROM people WHERE city ILIKE 'o%'", "LIKE"),
     ("SELECT COUNT(*) FROM people WHERE city SIMILAR TO 'o'", "not in the language"),
     ("SELECT COUNT(*) FROM people WHERE seen > DATE '2023-02-30'", "day or time that exists"),
+    ("SELECT COUNT(*) FROM people WHERE seen > '2023-02-28'", "write DATE '2023-02-28' in SQL"),
+    ("SELECT COUNT(*) FROM people WHERE seen IN ('2023-02-28')", "write DATE '2023-02-28' in SQL"),
     ("SELECT COUNT(*) FROM people WHERE age = ?", "parameter"),
     ("SELECT COUNT(*) FROM people WHERE age = $1", "no column"),
     ("SELECT SUM(CASE WHEN age > 3 THEN 'a' END) FROM people", "CASE of texts"),

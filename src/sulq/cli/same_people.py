@@ -165,7 +165,7 @@ def grow(
         *(("", said) for said in version_lines(statement)[1:]),
     ]
     if size is not None:
-        lines.insert(2, ("rows", f"{size:,}, public"))
+        lines.insert(2, (whom, f"{size:,}, public"))
     show(facts(lines))
 
 

@@ -25,6 +25,7 @@ from sulq.cli.screen import (
 )
 
 if TYPE_CHECKING:
+    from sulq.policy import TablePolicy
     from sulq.suggest import Suggestion
 
 Words = Annotated[
@@ -78,7 +79,7 @@ def suggest(
         if as_json:
             show_json({"table": source.name, **_json(found), "left": left})
         else:
-            _show(found)
+            _show(found, source)
             show(facts([("cost", credits_text(found.credits)), ("left", credits_text(left))]))
 
 
@@ -92,7 +93,10 @@ def _json(found: Suggestion) -> dict[str, object]:
     return read
 
 
-def _show(found: Suggestion) -> None:
+def _show(found: Suggestion, source: TablePolicy) -> None:
+    from sulq.policy.files import policy_line
+
+    facts_of = {column.name: column.facts for column in source.columns}
     rows = [
         [
             one.column,
@@ -106,7 +110,9 @@ def _show(found: Suggestion) -> None:
     show(table(["column", "declared", "proposed", "rows outside", "noise of a total"], rows))
     for one in found.bounds:
         low, high = one.proposed
-        talk(f"sulq.toml: columns.{one.column} = {{number = [{low:.12g}, {high:.12g}]}}")
+        bounds = [float(f"{end:.12g}") for end in (low, high)]
+        kept = {**facts_of[one.column], "number": [int(x) if x == int(x) else x for x in bounds]}
+        talk(f"sulq.toml: {policy_line(one.column, kept)}")
         talk(f"in a question: col({one.column!r}).clip({low:.12g}, {high:.12g})")
     for clip in found.clips:
         cut = f"{number_text(clip.cut)} ± {number_text(1.96 * clip.cut_error)}"

@@ -52,7 +52,7 @@ class ClassLearner(ClassifierMixin, Learner):  # type: ignore[misc]
         """Say so where what tells the classes apart is within its noise."""
         if self.majority_ is None and deviations < CLEAR:
             self._doubt(
-                f"what tells the classes apart is {deviations:.1f} deviations above noise alone:"
+                f"what tells the classes apart is {deviations:+.1f} deviations from noise alone:"
                 " take the predictions for a guess, or bring more rows or credits"
             )
 

@@ -71,7 +71,7 @@ class LinearClassifier(ClassLearner):
         if clear < DOUBT[ahead]:
             self._give_up(
                 counts,
-                f"the features' moments with the label are {clear:.1f} deviations above what noise"
+                f"the features' moments with the label are {clear:+.1f} deviations from what noise"
                 f" alone gives ({table.rows:,.0f} rows, {table.unit:.3g} noise on a count)",
             )
         self._doubt_unless(clear)

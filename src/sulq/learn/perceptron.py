@@ -129,7 +129,7 @@ class Perceptron(ClassLearner):
         if clear >= DOUBT:
             return
         why = (
-            f"the sums of labelled rows are {clear:.1f} deviations above noise alone"
+            f"the sums of labelled rows are {clear:+.1f} deviations from noise alone"
             f" ({table.rows:,.0f} rows, {table.unit:.3g} noise on a count)"
         )
         if float(counts.max()) > 1.3 * float(counts.mean()) + noise:

@@ -127,9 +127,10 @@ def note_population(book: Book, wanted: TableHeader) -> None:
 def _check(book: Book, table: Table, wanted: TableHeader) -> None:
     if differences := table.header.differences(wanted):
         since = "amended: it has" if table.amended else "published with"
-        how = "as it was amended" if table.amended else "as it was published, or `sulq amend` it"
+        how = "amended" if table.amended else "published"
         raise Refused(
-            f"table {wanted.name!r} was {since} other {', '.join(differences)}; open it {how}"
+            f"table {wanted.name!r} was {since} other {', '.join(differences)}; open it as it was"
+            f" {how}, or `sulq amend` it"
         )
     _check_closed(book, table)
 

@@ -276,7 +276,8 @@ class RowBinder:
         """A constant in the units of what it is compared with."""
         value = literal.value
         if value is None or isinstance(value, bool | str):
-            raise InvalidQuery(f"{value!r:.80} stands where a number or a date is wanted")
+            said = f"{value!r:.80} stands where a number or a date is wanted"
+            raise InvalidQuery(f"{said}{_day_hint(value)}")
         constant = self._constant(value)
         assert constant.constant is not None  # noqa: S101
         return converted(constant, kind)
