@@ -106,3 +106,14 @@ def test_close_is_for_good(sulq):
     assert "end of study" in sulq("close", "--yes", "--reason", "another").out
     written(LARGER)
     assert "closed for good" in sulq("amend", "--yes").err
+
+
+def test_a_table_of_before_whole_numbers_has_nothing_to_amend(unpublished):
+    """Its promise names no lattice, and neither does the policy."""
+    promise = "promise = {epsilon = 1, delta = 1e-6, queries = 20}"
+    older = POLICY.replace(promise, 'promise = {epsilon = 1, queries = 20, lattice = "fine"}')
+    Path("sulq.toml").write_text(older, "utf-8")
+    assert unpublished("publish", "--yes").code == 0
+    Path("sulq.toml").write_text(older.replace(', lattice = "fine"', ""), "utf-8")
+    done = unpublished("amend", "--json")
+    assert (done.code, done.json["changes"]) == (0, [])

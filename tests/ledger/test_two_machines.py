@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from contextlib import closing
 
@@ -10,6 +11,7 @@ from tests.ledger.publishing import ask, credits, pay, publish
 from tests.ledger.test_backup import Machine, lose, one, second, spend, two  # noqa: F401
 
 from sulq.errors import Refused
+from sulq.ledger.chain import canonical
 from sulq.ledger.inspection import inspect
 from sulq.ledger.recovery import recover
 
@@ -100,3 +102,23 @@ def test_what_the_next_table_of_a_name_paid_is_not_booked_to_the_withdrawn_one(
     journal.close()
     lose(one)
     assert one.restore(file).found.burnt
+
+
+def test_a_receipt_that_somebody_wrote_into_the_journal_proves_nothing(one, two, second, tmp_path):  # noqa: F811
+    """The journal was begun after the backup: nothing of it tells what was spent in between."""
+    spend(one, "a")
+    file = one.back_up(tmp_path / "b")
+    known = json.loads(spend(one, "b", "c", "d", "e")[0])["receipt"]
+    one.receipts = two.receipts = second
+    spend(one, "f")
+    lines = second.read_text().splitlines(keepends=True)
+    start = json.loads(lines[0])["mark"]["seq"]
+    free = {"charges": [], "share": ["0", "0"], "answer_link": "00" * 32}
+    forged = [
+        canonical({"receipt": {**known, **free, "seq": n, "answer": n + 1, "origin": n}}
+                  | {"signature": "00" * 64}) + "\n"
+        for n in range(known["seq"], start, 2)
+    ]  # fmt: skip
+    second.write_text("".join([lines[0], *forged, *lines[1:]]))
+    assert two.restore(file).found.burnt
+    assert 6 + two.spend_all("two") <= 10

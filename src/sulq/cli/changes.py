@@ -75,7 +75,8 @@ def amend(
     before = published(source)
     schema = Schema.from_json(json.loads(before.facts["schema"]))
     promise = Promise.from_json(json.loads(before.facts["promise"]))
-    declared = (schema, source.schema(), promise, source.promise)
+    wanted = source.promise.after(promise)
+    declared = (schema, source.schema(), promise, wanted)
     other = _other_changes(source, before)
     try:
         found = changes(*declared)
@@ -95,12 +96,12 @@ def amend(
     with closing(attach(source.ledger_path, source.name)) as ledger:
         if ledger.recovered:  # said before anything is shown
             raise Refused(LOST)
-    worth, _ = scale(calibrate(promise), calibrate(source.promise))
+    worth, _ = scale(calibrate(promise), calibrate(wanted))
     spent = before.spent.credits_fraction
     report: dict[str, Any] = {
         "table": source.name,
         "changes": [{"what": one.what, "was": one.was, "now": one.now} for one in found],
-        "promise": {"was": promise.to_json(), "now": source.promise.to_json()},
+        "promise": {"was": promise.to_json(), "now": wanted.to_json()},
         "spent": {"was": spent, "now": spent * worth},
         "credits": {"was": promise.credits, "now": source.promise.credits},
     }

@@ -23,7 +23,14 @@ from sulq.ledger.anchor import Mark
 from sulq.ledger.chain import canonical
 from sulq.ledger.history import History
 from sulq.ledger.keys import Key, is_signed
-from sulq.ledger.receipts import Proof, Receipt, read_receipt, receipt_body, sign_receipt
+from sulq.ledger.receipts import (
+    Proof,
+    Receipt,
+    check_signature,
+    read_receipt,
+    receipt_body,
+    sign_receipt,
+)
 from sulq.ledger.state import Hold, identity, sync_directory, write_private
 from sulq.ledger.store import Row, Store
 
@@ -338,7 +345,7 @@ def read_journal(path: Path, ledger: str, publics: Sequence[str]) -> Account:
                 if mark is None:
                     if read is not None:
                         found.unknown = max(found.unknown, read.seq)
-                    receipt = _receipt(line)
+                    receipt = _receipt(line, ledger, publics)
                     bad |= receipt is None
                     waiting += [] if receipt is None else [receipt]
                     continue
@@ -393,9 +400,13 @@ def read_mark(line: bytes, ledger: str, path: Path) -> SignedMark | None:
     return found
 
 
-def _receipt(line: bytes) -> Receipt | None:
+def _receipt(line: bytes, ledger: str, publics: Sequence[str]) -> Receipt | None:
+    """The receipt in a line, if one of `publics` signed it for this ledger: marks do not cover it,
+    so who can write the file could put in one of their own."""
     with suppress(Refused, UnicodeDecodeError):
-        return read_receipt(line.decode("ascii"))
+        receipt = read_receipt(line.decode("ascii"))
+        check_signature(receipt, publics)
+        return receipt if receipt.body["ledger"] == ledger else None
     return None
 
 
