@@ -190,6 +190,26 @@ def test_several_ledgers_in_one_backup(two):
     assert two("restore", "b.backup", "town").code == 0
 
 
+def test_every_table_of_a_ledger_is_told_what_it_loses(sulq):
+    """Two tables in one ledger: a rollback spends both, so both are named before."""
+    policy = Path("sulq.toml")
+    policy.write_text(policy.read_text() + OTHER.replace("town.ledger", "people.ledger"))
+    duckdb.sql("COPY (SELECT age + 1 AS age, smoker FROM 'people.parquet') TO 'town.parquet'")
+    ask(sulq, "smoker")
+    ask(sulq, "smoker", "town")
+    assert sulq("backup", "b.backup").code == 0
+    ask(sulq, "age > 30")
+    Path("people.ledger").unlink()
+    looked = sulq("restore", "b.backup", "--dry-run")
+    assert "people, town: the price of some lost event is unknown" in looked.err
+    [line] = [each for each in looked.out.splitlines() if each.startswith("spent of town")]
+    assert "1 credit before, 20 credits after, of 20 credits" in line
+    asked = sulq("restore", "b.backup")
+    assert "20 credits of 20 credits of town" in asked.err and asked.code == 2
+    [told] = sulq("restore", "b.backup", "--yes", "--json").json["tables"]
+    assert told["tables"]["town"] == {"before": 1, "after": 20, "of": 20}
+
+
 def test_journals_and_ledgers_go_in_pairs(sulq):
     policy = Path("sulq.toml")
     people = policy.read_text().replace("[people]\n", '[people]\nreceipts = "r"\n')

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict, dataclass
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -269,7 +270,7 @@ def recover(
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What was done to one table, or would be."""
+    """What was done to the ledger of a table, or would be: to all tables that live in it."""
 
     table: str
     tried: Tried
@@ -286,7 +287,20 @@ class Outcome:
             "dry_run": dry_run,
             "spent_before": self.tried.before[self.table].spent.credits_fraction,
             "spent_after": self.tried.after[self.table].spent.credits_fraction,
+            "tables": {name: self.spent(name) for name in self.tried.after},
         }
+
+    def spent(self, name: str) -> dict[str, Any]:
+        before, after = (one.get(name) for one in (self.tried.before, self.tried.after))
+        return {
+            "before": before and before.spent.credits_fraction,
+            "after": after and after.spent.credits_fraction,
+            "of": after and after.cap.credits_fraction,
+        }
+
+    def _spent_text(self, name: str) -> str:
+        before, after, cap = (x or Fraction(0) for x in self.spent(name).values())
+        return f"{credits_text(before)} before, {credits_text(after)} after, of {credits_text(cap)}"
 
     def sayings(self) -> list[str]:
         """What happened, in plain words; true of a dry run too."""
@@ -314,19 +328,15 @@ class Outcome:
 
     def lines(self) -> list[tuple[str, str]]:
         found, name = self.found, self.table
-        before, after = self.tried.before[name], self.tried.after[name]
         booked = "none: everything is" if found.burnt else number_text(found.proved)
-        spent = (
-            f"{credits_text(before.spent.credits_fraction)} before,"
-            f" {credits_text(after.spent.credits_fraction)} after,"
-            f" of {credits_text(after.cap.credits_fraction)}"
-        )
+        others = [other for other in self.tried.after if other != name]
         return [
             ("table", name),
             ("ledger", found.ledger),
             ("lost events", number_text(found.lost)),
             ("charges booked", booked),
-            ("spent", spent),
+            ("spent", self._spent_text(name)),
+            *((f"spent of {other}", self._spent_text(other)) for other in others),
             ("everything spent", "yes" if found.burnt else "no"),
             ("new signing key", "yes" if found.new_key else "no"),
         ]
@@ -348,15 +358,15 @@ def _matters(tried: Tried) -> bool:
 
 def _say(outcome: Outcome) -> None:
     for line in outcome.sayings():
-        talk(f"{outcome.table}: {line}")
+        talk(f"{', '.join(outcome.tried.after)}: {line}")
 
 
 def _confirm(what: str, outcomes: list[Outcome]) -> None:
     parts = []
     for one in outcomes:
-        after = one.tried.after[one.table]
-        spent, cap = after.spent.credits_fraction, after.cap.credits_fraction
-        parts.append(f"{credits_text(spent)} of {credits_text(cap)} of {one.table}")
+        for name, after in one.tried.after.items():
+            spent, cap = after.spent.credits_fraction, after.cap.credits_fraction
+            parts.append(f"{credits_text(spent)} of {credits_text(cap)} of {name}")
     told = f"{', '.join(parts)} will count as spent"
     if not sys.stdin.isatty():
         from sulq.errors import InvalidQuery
