@@ -6,6 +6,7 @@ Values only: an owner makes its share in `database.sharing`. Proof: docs/proofs/
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -47,7 +48,7 @@ class Partners:
     colluding: int
 
     def __init__(self, keys: Iterable[str], colluding: int) -> None:
-        listed = [keys] if isinstance(keys, str) else list(keys)
+        listed = list(keys) if isinstance(keys, Iterable) and not isinstance(keys, str) else [keys]
         object.__setattr__(self, "keys", tuple(sorted(check_key(key) for key in listed)))
         object.__setattr__(self, "colluding", colluding)
         if len(set(self.keys)) < len(self.keys):
@@ -147,6 +148,15 @@ def check_joint(joint: object) -> str:
             f" {joint!r:.80}"
         )
     return joint
+
+
+def joint_of(key: str) -> str:
+    """The name that a key stands for: itself, or one made of whatever text it is."""
+    if not isinstance(key, str) or not key:
+        raise InvalidQuery(f"a key is a text, got {key!r:.60}")
+    if _JOINT.fullmatch(key):
+        return key
+    return "key-" + hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def share_law(law: Law, parts: int) -> Law:

@@ -156,6 +156,8 @@ def test_sql_and_learners_see_one_table() -> None:
     secure = split_rows(*opened(Promise(5, 1e-6)), secure=True)
     found = secure.sql("SELECT city, COUNT(*) AS n FROM t GROUP BY city")
     assert sum(cell.value for cell in found.column("n")) == pytest.approx(23_500, abs=300)
+    keyed = [secure.sql("SELECT COUNT(*), AVG(age) FROM t", key="k 1") for _ in range(2)]
+    assert [found.credits > 0 for found in keyed] == [True, False]
     assert PCA(n_components=1).fit(secure, ["age", "income"]).components_.shape == (1, 2)
 
 

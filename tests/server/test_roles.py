@@ -34,6 +34,8 @@ MATRIX: dict[tuple[str, str], tuple[frozenset[Role] | None, object]] = {
     ("GET", f"{TABLE}/receipts/{{number}}"): (EVERYBODY, None),
     ("POST", f"{TABLE}/quote"): (ASKERS, OLD),
     ("POST", f"{TABLE}/ask"): (ASKERS, OLD),
+    ("POST", f"{TABLE}/share/quote"): (ASKERS, OLD),
+    ("POST", f"{TABLE}/share"): (ASKERS, OLD),
     ("POST", f"{TABLE}/sql"): (ASKERS, {"sql": "SELECT COUNT(*) FROM people"}),
     ("POST", f"{TABLE}/plan"): (ASKERS, PLAN),
     ("POST", f"{TABLE}/plan/ask"): (ASKERS, PLAN),

@@ -110,7 +110,7 @@ def database_of(
     publish: bool = False,
 ) -> Database:
     """The table on that ledger, by the policy unless told otherwise; nothing is granted."""
-    return Database.open(
+    found = Database.open(
         table.rows,
         schema or table.schema(),
         promise or table.promise,
@@ -124,6 +124,12 @@ def database_of(
         publish=publish,
         receipts=None if ledger == ":memory:" else table.receipts_path,
     )
+    try:
+        found.set_partners(table.partners)
+    except BaseException:
+        found.close()
+        raise
+    return found
 
 
 def repair(table: TablePolicy, reason: str) -> None:

@@ -26,6 +26,7 @@ from sulq.query.expressions import Expression
 from sulq.query.statistics import count
 from sulq.schema.columns import Schema
 from sulq.schema.promise import Promise
+from sulq.shares import Share, ShareQuote
 from sulq.sql.result import Result
 from sulq.sql.run import SqlQuote, ask_sql, quote_sql
 from sulq.wire.answers import Paper
@@ -166,6 +167,37 @@ class AsyncRemote:
         """A noisy answer, charged."""
         return await self._line.send(
             self._calls.ask(query, within, confidence, credits, rows, key, max_credits)
+        )
+
+    async def share(
+        self,
+        query: object,
+        *,
+        joint: str,
+        within: float | None = None,
+        confidence: float = 0.95,
+        credits: Credits | None = None,
+        rows: int | None = None,
+        max_credits: Credits | None = None,
+    ) -> Share:
+        """This owner's masked share of the joint sum of that name, charged. V.4"""
+        return await self._line.send(
+            self._calls.share(query, joint, within, confidence, credits, rows, max_credits)
+        )
+
+    async def quote_share(
+        self,
+        query: object,
+        *,
+        joint: str | None = None,
+        within: float | None = None,
+        confidence: float = 0.95,
+        credits: Credits | None = None,
+        rows: int | None = None,
+    ) -> ShareQuote:
+        """Price of a share, who takes part, and the bar of the total; free."""
+        return await self._line.send(
+            self._calls.quote_share(query, joint, within, confidence, credits, rows)
         )
 
     async def plan(

@@ -24,6 +24,7 @@ from sulq.query.statistics import as_statistic
 from sulq.schema.binding import BoundQuery
 from sulq.schema.columns import Schema
 from sulq.schema.promise import Promise
+from sulq.shares import Share, ShareQuote, check_joint
 from sulq.wire import (
     AnswerReply,
     AnswersReply,
@@ -49,6 +50,14 @@ from sulq.wire import (
 )
 from sulq.wire.answers import Paper
 from sulq.wire.replies import Reply
+from sulq.wire.sharing import (
+    ShareBody,
+    ShareQuoteBody,
+    ShareQuoteReply,
+    ShareReply,
+    share_of,
+    share_quote_of,
+)
 
 Credits = Fraction | int | float
 T = TypeVar("T")
@@ -156,6 +165,52 @@ class Calls:
             return self._answer(self.same(parsed(AnswerReply, text)), bound)
 
         return Call("POST", self.path("ask"), read, body, key=key_of(key))
+
+    def quote_share(
+        self,
+        question: object,
+        joint: str | None,
+        within: float | None,
+        confidence: float,
+        credits: Credits | None,
+        rows: int | None,
+    ) -> Call[ShareQuote]:
+        bound = self._shared(question)
+        body = checked(
+            ShareQuoteBody, question=question_json(question), joint=joint, within=within,
+            confidence=_level(confidence), credits=_amount(credits), rows=rows,
+            facts_id=self.facts.facts_id,
+        )  # fmt: skip
+
+        def read(text: bytes) -> ShareQuote:
+            reply = self.same(parsed(ShareQuoteReply, text))
+            return share_quote_of(reply, bound, self.facts.size, rows)
+
+        return Call("POST", self.path("share/quote"), read, body)
+
+    def share(
+        self,
+        question: object,
+        joint: str,
+        within: float | None,
+        confidence: float,
+        credits: Credits | None,
+        rows: int | None,
+        max_credits: Credits | None,
+    ) -> Call[Share]:
+        self._shared(question)
+        body = checked(
+            ShareBody, question=question_json(question), within=within,
+            confidence=_level(confidence), credits=_amount(credits), rows=rows,
+            max_credits=_most(max_credits), facts_id=self.facts.facts_id,
+        )  # fmt: skip
+        read = lambda text: share_of(self.same(parsed(ShareReply, text)))  # noqa: E731
+        return Call("POST", self.path("share"), read, body, key=check_joint(joint))
+
+    def _shared(self, question: object) -> BoundQuery:
+        if self.reservation is not None:
+            raise InvalidQuery("a share is not paid from credits set aside; ask outside of them")
+        return self.facts.bind(question)
 
     def same(self, reply: R) -> R:
         """The reply, if it is to be read by the facts that are known here."""

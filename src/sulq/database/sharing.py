@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import secrets
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
@@ -23,7 +22,8 @@ from sulq.engines.engine import check_read, check_source
 from sulq.errors import InvalidQuery, Refused
 from sulq.ledger.budgets import OWNER
 from sulq.ledger.journal import Journal
-from sulq.ledger.state import named, private_directory, read_private, write_private
+from sulq.ledger.keys import secret_at
+from sulq.ledger.state import named, passing_key, private_directory
 from sulq.noise.samplers import added, drawn
 from sulq.oracle import Quote
 from sulq.query.sum_query import FORMAT, digest_of
@@ -52,7 +52,7 @@ class Sharing:
     """One table's part in joint sums: its secret key, and its partners as its owner names them."""
 
     def __init__(self, ledger: Journal) -> None:
-        self._ledger, self._passing = ledger, secrets.token_bytes(WORD)
+        self._ledger, self._passing = ledger, bytes.fromhex(passing_key())
         self._partners: Partners | None = None
 
     @property
@@ -71,13 +71,7 @@ class Sharing:
             own = hashlib.blake2b(about.encode(), key=self._passing, digest_size=WORD)
             return PrivateKey(own.digest())
         place = private_directory("ledgers", book.history.ledger) / f"sharing-{named(about)}"
-        known = read_private(place)
-        if known is None:
-            write_private(place, secrets.token_bytes(WORD), replace=False)
-            known = read_private(place)
-        if known is None or len(known) != WORD:
-            raise Refused(f"the state file {place} is damaged; restore it from a backup")
-        return PrivateKey(known)
+        return PrivateKey(secret_at(place))
 
     @property
     def key(self) -> str:

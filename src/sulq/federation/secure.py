@@ -16,7 +16,7 @@ from sulq.errors import InvalidQuery, Refused, SulqError
 from sulq.federation.rows import Receipts, RowSplit, at_once
 from sulq.oracle import Answer, Oracle, Quote
 from sulq.readings import forecast
-from sulq.shares import Joint, Share, ShareQuote, totals
+from sulq.shares import Joint, Share, ShareQuote, joint_of, totals
 
 
 def split_rows(*owners: Oracle, secure: bool = False) -> RowSplit:
@@ -86,7 +86,7 @@ class SecureRowSplit(RowSplit):
     def _joint(self, query: object, key: str | None, terms: dict[str, Any]) -> str:
         """The name of the sum: by the question and how exactly, so that a repeat is one."""
         if key is not None:
-            return key
+            return joint_of(key)
         matters = {**terms, "rows": terms.get("rows") if terms.get("within") is not None else None}
         said = {name: str(value) for name, value in matters.items() if value is not None}
         text = json.dumps([self._own, self._bound(query).text, said], sort_keys=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import secrets
 from pathlib import Path
 
 from nacl.bindings import crypto_sign
@@ -45,6 +46,17 @@ def new_key(path: Path | None) -> Key:
     if path is not None and not write_private(path, secret, replace=False):
         raise Refused(f"there is a signing key already at {path}")
     return Key(secret)
+
+
+def secret_at(path: Path) -> bytes:
+    """The 32 secret bytes that a file of the state directory holds; made if there is none."""
+    found = read_private(path)
+    if found is None:
+        write_private(path, secrets.token_bytes(32), replace=False)  # whoever is first
+        found = read_private(path)
+    if found is None or len(found) != 32:
+        raise Refused(f"the state file {path} is damaged; restore it from a backup")
+    return found
 
 
 def read_key(path: Path, public: str) -> Key:

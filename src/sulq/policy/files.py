@@ -196,6 +196,9 @@ def policy_text(table: TablePolicy, notes: Mapping[str, str], *, commented: bool
         lines.append("individual = true")
     if table.apart:
         lines.append("apart = true")
+    if table.partners is not None:
+        named = {"keys": table.partners.keys, "colluding": table.partners.colluding}
+        lines.append(f"partners = {_inline(named)}")
     if table.population is not None:
         said = {"name": table.population.name, **_promise(table.population.promise)}
         if table.population.persons:

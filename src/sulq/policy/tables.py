@@ -18,11 +18,12 @@ from sulq.policy.exact import ExactPolicy
 from sulq.schema.columns import DEFAULT_AT_MOST, Schema
 from sulq.schema.population import Population
 from sulq.schema.promise import Promise
+from sulq.shares import Partners
 
 KEYS = (
     "source", "ledger", "promise", "unit", "columns", "at_most", "strata", "grants", "exact",
     "population", "individual", "remote", "most_bytes", "version_budget", "csv", "xlsx",
-    "apart", "receipts",
+    "apart", "receipts", "partners",
 )  # fmt: skip
 
 
@@ -54,6 +55,7 @@ class TablePolicy:
     apart: bool = False
     """The owner says that nobody is in this table and in another one of the policy."""
     receipts: str | None = None  # the ledger's receipts journal
+    partners: Partners | None = None  # owners to add securely with, V.4
     companions: tuple[TablePolicy, ...] = field(default=(), compare=False, repr=False)
     beside: tuple[TablePolicy, ...] = field(default=(), compare=False, repr=False)
     """The other tables of the policy."""
@@ -116,6 +118,7 @@ class TablePolicy:
             _reading(name, facts["source"], facts.get("csv"), facts.get("xlsx")),
             _yes(name, "apart", facts.get("apart", False)),
             _text(name, "receipts", facts["receipts"]) if "receipts" in facts else None,
+            _partners(name, facts["partners"]) if "partners" in facts else None,
         )
 
     @property
@@ -187,6 +190,15 @@ def _text(name: str, key: str, value: object) -> str:
     if not isinstance(value, str) or not value or "\x00" in value:
         raise InvalidQuery(f"[{name}]: {key} must be a path, got {value!r:.40}")
     return value
+
+
+def _partners(name: str, value: object) -> Partners:
+    if not isinstance(value, Mapping) or set(value) != {"keys", "colluding"}:
+        raise InvalidQuery(
+            f'[{name}]: partners must be {{keys = ["...", "..."], colluding = 1}}, with the keys'
+            f" that the other owners gave you, got {value!r:.60}"
+        )
+    return Partners(value["keys"], value["colluding"])
 
 
 def _unit(name: str, value: object) -> tuple[str, int]:

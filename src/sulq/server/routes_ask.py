@@ -24,6 +24,7 @@ from sulq.wire import (
     SqlBody,
     SqlReply,
 )
+from sulq.wire.sharing import ShareBody, ShareQuoteBody, ShareQuoteReply, ShareReply
 
 __all__ = ["Asker", "Key", "in_thread", "router", "service_of"]
 
@@ -56,6 +57,23 @@ async def quote(request: Request, table: str, body: QuoteBody, caller: Asker) ->
 async def ask(request: Request, table: str, body: AskBody, caller: Asker, key: Key) -> Response:
     """A noisy answer, charged."""
     asked = service_of(request).asked
+    return _json(
+        await charged(request, caller, table, key, lambda: asked(caller, table, body, key))
+    )
+
+
+@router.post("/share/quote")
+async def quote_share(
+    request: Request, table: str, body: ShareQuoteBody, caller: Asker
+) -> ShareQuoteReply:
+    """Price of this owner's share of a joint sum, who takes part, the bar of the total; free."""
+    return await in_thread(request, service_of(request).quote_share, caller, table, body)
+
+
+@router.post("/share", response_model=ShareReply)
+async def share(request: Request, table: str, body: ShareBody, caller: Asker, key: Key) -> Response:
+    """This owner's masked share of the joint sum that the key names, charged."""
+    asked = service_of(request).asked_share
     return _json(
         await charged(request, caller, table, key, lambda: asked(caller, table, body, key))
     )

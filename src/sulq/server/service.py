@@ -53,6 +53,14 @@ from sulq.wire import (
     sql_quote_reply,
     sql_reply,
 )
+from sulq.wire.sharing import (
+    ShareBody,
+    ShareQuoteBody,
+    ShareQuoteReply,
+    ShareReply,
+    share_quote_reply,
+    share_reply,
+)
 
 
 class Service:
@@ -149,18 +157,36 @@ class Service:
         oracle = self.oracle(caller, table, body.reservation, body.facts_id)
         question = self.question(body.question)
         bound = self.bound(caller, table, question)
-        terms: dict[str, Any] = {
-            "within": body.within,
-            "confidence": body.confidence,
-            "credits": body.credits,
-            "rows": body.rows,
-        }
+        terms = _terms(body)
 
         def work() -> AnswerReply:
             if body.max_credits is not None:
                 check_price(oracle.quote(question, **terms).credits, body.max_credits)
             answer = oracle.ask(question, key=key, **terms)
             return answer_reply(answer, body.confidence, figures=body.figures)
+
+        return Asked([bound], work)
+
+    def quote_share(self, caller: Caller, table: str, body: ShareQuoteBody) -> ShareQuoteReply:
+        """Price of a share of a joint sum, and the bar of the total; free. V.4"""
+        oracle = self.oracle(caller, table, None, body.facts_id)
+        question = self.question(body.question)
+        self.bound(caller, table, question)
+        found = oracle.quote_share(question, joint=body.joint, **_terms(body))
+        return stamped(share_quote_reply(found, body.confidence), self.database(caller, table))
+
+    def asked_share(self, caller: Caller, table: str, body: ShareBody, key: str) -> Asked:
+        """This owner's share of the joint sum that the key names."""
+        oracle = self.oracle(caller, table, None, body.facts_id)
+        question = self.question(body.question)
+        bound = self.bound(caller, table, question)
+        terms = _terms(body)
+        quote = oracle.quote_share(question, joint=key, **terms).quote
+
+        def work() -> ShareReply:
+            if body.max_credits is not None:
+                check_price(quote.credits, body.max_credits)
+            return share_reply(oracle.share(question, joint=key, **terms))
 
         return Asked([bound], work)
 
@@ -393,3 +419,13 @@ def check_price(price: Fraction, most: Fraction) -> None:
 
 def _plain(value: Any) -> Any:
     return value if value is None or isinstance(value, bool | int | float | str) else str(value)
+
+
+def _terms(body: AskBody | ShareBody) -> dict[str, Any]:
+    """How exactly a question is to be answered."""
+    return {
+        "within": body.within,
+        "confidence": body.confidence,
+        "credits": body.credits,
+        "rows": body.rows,
+    }

@@ -1,0 +1,41 @@
+"""The owner's part in secure addition: the table's own key, and the partners in the policy."""
+
+from __future__ import annotations
+
+import typer
+
+from sulq.cli.options import TableName
+from sulq.cli.screen import POLICY, Json, Policy, facts, guarded, show, show_json, talk
+
+
+def register(app: typer.Typer, role: str) -> None:
+    app.command(rich_help_panel=role)(partners)
+
+
+@guarded
+def partners(name: TableName = None, policy: Policy = POLICY, as_json: Json = False) -> None:
+    """The key that other owners need to add securely with a table, and those you have named."""
+    from sulq.cli.opening import companions, database_of, named
+    from sulq.errors import Refused
+    from sulq.server.presence import serving
+
+    source = named(policy, name)
+    if (server := serving(source.ledger_path)) is not None:
+        raise Refused(f"the server at {server.url} has the ledger of {source.name}: stop it first")
+    with companions(source), database_of(source, source.ledger_path) as database:
+        own = database.share_key
+    known = source.partners
+    keys = [] if known is None else list(known.keys)
+    colluding = None if known is None else known.colluding
+    if as_json:
+        told = {"table": source.name, "key": own, "partners": keys, "colluding": colluding}
+        show_json(told)
+        return
+    lines = [("table", source.name), ("key", own)]
+    lines += [("partner", key) for key in keys]
+    show(facts([*lines, ("colluding", "" if colluding is None else str(colluding))]))
+    if known is None:
+        talk(
+            "give this key to the other owners yourself, not through an analyst; then write theirs"
+            ' into the policy: partners = {keys = ["...", "..."], colluding = 1}'
+        )
