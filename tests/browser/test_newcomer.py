@@ -317,8 +317,12 @@ PAINTED = """(kind) => new Promise((tell) => new PerformanceObserver((seen) => t
   seen.getEntries().at(-1).startTime)).observe({ type: kind, buffered: true }))"""
 
 
+@pytest.mark.slow
 def test_painting_takes_little_more_than_an_empty_page(visit: Visits, site: Site) -> None:
-    """Ratios of medians, taken in turns in one run, so a busy machine slows both."""
+    """Ratios of medians, taken in turns in one run, so a busy machine slows both.
+
+    Slow: a measurement by nature, which a machine that is busy at the wrong moments fails.
+    """
     found = visit()
     page = found.page
     found.enter("epi-team")

@@ -3,10 +3,11 @@
     python service_rounds.py <directory> <rounds> <first number> <honest|hasty>
 
 Each round is a forked child that opens the table and serves it; clients ask from here until it is
-killed, at a named step or at a random moment. What they were told is kept here. Who got no reply
-asks again in a later round, with the same key. When the next child has opened the ledger it tells
-what is in it. The last round of a ledger asks everything once more that was told. `hasty` replies
-with what it has drawn before that is stored: the control, which the comparison must catch.
+killed, at a named step or after a random number of replies. What they were told is kept here. Who
+got no reply asks again in a later round, with the same key. When the next child has opened the
+ledger it tells what is in it. The last round of a ledger asks everything once more that was told.
+`hasty` replies with what it has drawn before that is stored: the control, which the comparison must
+catch.
 """
 
 from __future__ import annotations
@@ -21,12 +22,14 @@ import signal
 import sys
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 from tests.server.conftest import SCHEMA, write_people
+from tests.waiting import LONGEST
 
 from sulq import Database, Promise, col, count
 from sulq.cli.serving import Where, serve_tables
@@ -41,6 +44,8 @@ from sulq.server.tables import Tables
 from sulq.wire import question_json
 
 CLIENTS = 8
+MOST_HEARD = 150
+"""Replies in a round after which a step that has not come is not waited for any more."""
 ROUNDS_PER_LEDGER = 5
 LONG, SHORT = 400, 30
 """Credits of a table; every second one runs out under load."""
@@ -145,7 +150,7 @@ class Life:
         self.told: dict[str, bytes] = {}  # key -> body of the reply
         self.refused: set[str] = set()
         self.wrong: list[str] = []
-        self.retried = self.same = 0
+        self.retried = self.same = self.heard = 0
         self.charged = Fraction(0)
         self.last: list[str] | None = None  # told before the last round: each is asked once more
 
@@ -164,7 +169,7 @@ class Life:
             return again(f"question-{self.asked}")
 
     def client(self, host: str) -> None:
-        line = http.client.HTTPConnection(host, timeout=30)
+        line = http.client.HTTPConnection(host, timeout=LONGEST)
         while (asked := self.next()) is not None:
             key, body = asked
             headers = {"Authorization": f"Bearer {self.token}", "Idempotency-Key": key}
@@ -178,6 +183,7 @@ class Life:
                     self.open.append((key, body))
                 return
             with self.lock:
+                self.heard += 1
                 if status == 200:
                     self.same += self.told.get(key) == reply
                     if self.told.setdefault(key, reply) != reply:
@@ -245,7 +251,10 @@ def run(life: Life, mode: str, step: str, dice: random.Random) -> float:
     if life.last is not None:
         for thread in clients:
             thread.join()
-    if not _died(child, dice.uniform(0.05, 0.6) if step == "any moment" else 1.5):
+    more = dice.randint(5, 80) if step == "any moment" else MOST_HEARD
+    enough = life.heard + (more if life.last is None else 0)
+    if not _died(child, lambda: life.heard >= enough):
+        time.sleep(dice.uniform(0, 0.01))  # between two replies, or within one
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
     for thread in clients:
@@ -253,13 +262,13 @@ def run(life: Life, mode: str, step: str, dice: random.Random) -> float:
     return restart
 
 
-def _died(child: int, seconds: float) -> bool:
-    """True if it ended by itself within that time."""
-    until = time.monotonic() + seconds
-    while time.monotonic() < until:
+def _died(child: int, enough: Callable[[], bool]) -> bool:
+    """True if it ended by itself before so many replies; a slow machine only takes longer."""
+    until = time.monotonic() + LONGEST
+    while not enough() and time.monotonic() < until:
         if os.waitpid(child, os.WNOHANG)[0]:
             return True
-        time.sleep(0.01)
+        time.sleep(0.002)
     return False
 
 

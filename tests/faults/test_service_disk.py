@@ -8,6 +8,7 @@ import time
 
 import pytest
 from tests.faults.serving import CREDITS, Process, published, refused, running, stopped
+from tests.waiting import LONGEST
 
 ROOM = 1 << 40
 
@@ -33,7 +34,7 @@ def outgrown(server: Process, home) -> int:
 
 def until_answered(server: Process, number: int):
     """As a client that sends again: the first reply that is not a refusal."""
-    until = time.monotonic() + 30
+    until = time.monotonic() + LONGEST
     while (reply := server.ask(number)).status_code == 503 and time.monotonic() < until:
         time.sleep(0.2)
     return reply

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from tests.faults.serving import POLICY, environment, published, running, stopped
 from tests.server.conftest import write_people
+from tests.waiting import LONGEST
 
 TOWN = """
 [town]
@@ -40,7 +41,7 @@ def with_journal(home: Path) -> Path:
 
 def answered(ask):
     """As a client that sends again under its key."""
-    until = time.monotonic() + 30
+    until = time.monotonic() + LONGEST
     while (reply := ask()).status_code == 503 and time.monotonic() < until:
         time.sleep(0.2)
     return reply

@@ -28,7 +28,6 @@ def test_released_is_charged_and_a_retry_gets_the_same(tmp_path):
     assert found["told"] > 40
     assert found["retried"] > 8  # who was cut off got the answer of the same key
     assert found["refused"] > 0  # and where the budget ended it ended
-    assert found["slowest"] < 5  # seconds until it listened again
 
 
 def test_the_comparison_catches_a_reply_before_the_store(tmp_path):
@@ -42,6 +41,7 @@ def test_two_hundred_rounds(tmp_path):
     assert set(found["killed"]) == {
         "admitted", "committed", "anchored", "noted", "kept", "any moment",
     }  # fmt: skip
+    assert found["slowest"] < 5  # seconds until it listened again: a measurement
     assert 1_000 < found["told"] <= found["charged"] <= found["budget"]
     assert found["same"] > found["told"] / 2  # each that a last round asked again, and more
     assert found["slowest"] < 10

@@ -16,6 +16,8 @@ import sys
 import threading
 import time
 
+from tests.waiting import LONGEST
+
 from sulq.errors import BudgetSpent, Refused
 from sulq.ledger.journal import Journal
 
@@ -24,7 +26,7 @@ def ask_until_told(journal: Journal, name: str, client: str) -> tuple[int, ...]:
     """As a client does: again under the same key while the server cannot be reached."""
     from tests.ledger.publishing import pay
 
-    until, attempt = time.monotonic() + 60, 0
+    until, attempt = time.monotonic() + LONGEST, 0
     while True:
         try:
             # An attempt that did not end stays open: a new key after the third.
@@ -45,7 +47,7 @@ def main(address: str, state: str, notes: str, name: str, rounds: int, threads: 
 
     os.environ["SULQ_STATE"] = state
     cap = credits(int(sys.argv[7]) if len(sys.argv) > 7 else 10**6)
-    journal = publish(address, cap=cap, wait=10.0)
+    journal = publish(address, cap=cap, wait=LONGEST)
     out = os.open(notes, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
     print("ready", flush=True)
     sys.stdin.readline()

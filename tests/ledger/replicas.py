@@ -11,6 +11,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 from tests.ledger.publishing import credits, publish, spent
+from tests.waiting import LONGEST
 
 from sulq.ledger import book
 from sulq.ledger.inspection import verified_rows
@@ -82,9 +83,14 @@ class Race:
             process.stdin.write(b"\n")
             process.stdin.flush()
 
+    def told(self, number):
+        """How many answers the clients of one have seen so far."""
+        notes = self.notes[number]
+        return notes.read_bytes().count(b"\n") if notes.exists() else 0
+
     def finish(self, *, killed=()):
         for number, process in enumerate(self.processes):
-            _, talk = process.communicate(timeout=120)
+            _, talk = process.communicate(timeout=3 * LONGEST)
             assert number in killed or process.returncode == 0, talk.decode()
 
     def released(self):

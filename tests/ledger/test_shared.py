@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from contextlib import suppress
 
 import pytest
@@ -11,6 +10,7 @@ from tests.ledger.publishing import ONE, ask, credits, pay, publish, spent
 from tests.ledger.replicas import kill
 from tests.ledger.stores import new_place
 from tests.postgres_server import running
+from tests.waiting import LONGEST, come
 
 from sulq.errors import BudgetSpent, Refused
 from sulq.ledger import shared
@@ -130,10 +130,7 @@ def test_what_a_killed_replica_set_aside_comes_back(replicas, monkeypatch):
     ask(aside, "q")
     assert second.remaining("owner") == credits(4)
     kill(first)
-    until = time.monotonic() + 10
-    while second.remaining("owner") != credits(9) and time.monotonic() < until:
-        time.sleep(0.05)  # without anybody asking
-    assert second.remaining("owner") == credits(9)
+    come(lambda: second.remaining("owner") == credits(9))  # without anybody asking
     assert spent(second) == ONE
     second.close()
 
@@ -216,17 +213,26 @@ def test_a_server_that_is_away_charges_nothing(tmp_path, monkeypatch):
         journal.close()
 
 
-def test_a_replica_that_stands_still_in_its_turn_loses_it(replicas, monkeypatch):
-    settings = [s for s in PostgresStore._prepare.__globals__["SETTINGS"] if "idle" not in s]
-    quick = (*settings, "idle_in_transaction_session_timeout = '200ms'")
-    monkeypatch.setattr("sulq.ledger.postgres.SETTINGS", quick)
+def test_a_replica_that_stands_still_in_its_turn_loses_it(replicas):
+    """The server ends its turn: sooner here than usual, and only for this turn of this replica.
+
+    It stands still until the second one has been answered, which waits for the end of the turn.
+    """
     one, two = replicas
     first, second = one.open(), two.open()
-    told = []
+    told, begun, answered = [], threading.Event(), threading.Event()
+
+    def still():
+        line = first._shared._server._connection
+        (usual,) = line.execute("SHOW idle_in_transaction_session_timeout").fetchone()
+        told.append(usual)
+        line.execute("SET idle_in_transaction_session_timeout = '200ms'")
+        begun.set()
+        answered.wait(LONGEST)
 
     def slow():
         with suppress(Refused):
-            first._shared.submit(lambda: (time.sleep(1.0), pending()))
+            first._shared.submit(lambda: (still(), pending()))
 
     def pending():
         body = {"kind": "grant", "table": "people", "analyst": "eve"}
@@ -235,10 +241,11 @@ def test_a_replica_that_stands_still_in_its_turn_loses_it(replicas, monkeypatch)
 
     thread = threading.Thread(target=slow)
     thread.start()
-    time.sleep(0.3)
+    assert begun.wait(LONGEST)
     assert ask(second, "q").answered
+    answered.set()
     thread.join()
-    assert told == ["added"]
+    assert told == ["20s", "added"]
     assert [line.name for line in second.statement().analysts] == [
         line.name for line in first.statement().analysts
     ]

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import signal
-import time
 
 import pytest
 from tests.ledger.replicas import Race, check, homes_of
 from tests.ledger.stores import new_place, sql
 from tests.postgres_server import running
+from tests.waiting import come
 
 
 @pytest.mark.parametrize("number", [2, 4])
@@ -30,7 +30,7 @@ def test_a_replica_killed_under_load_takes_nothing_along(address, tmp_path, monk
     replicas = homes_of(address, tmp_path, 3, cap)
     homes = [replica.home for replica in replicas]
     race = Race(address, homes, tmp_path, rounds=30, threads=4, cap=cap)
-    time.sleep(0.7)
+    come(lambda: race.told(1) >= 10)  # of 120: it is in the middle
     os.kill(race.processes[1].pid, signal.SIGKILL)
     race.finish(killed=[1])
     released = race.released()
@@ -48,13 +48,12 @@ def test_a_server_restarted_under_load_loses_nothing(tmp_path, monkeypatch, how)
         replicas = homes_of(address, tmp_path, 2, cap)
         homes = [replica.home for replica in replicas]
         race = Race(address, homes, tmp_path, rounds=45, threads=4, cap=cap)
-        for _ in range(3):
-            time.sleep(0.4)
+        for number in range(1, 4):  # of 360 replies
+            come(lambda least=50 * number: race.told(0) + race.told(1) >= least)
             if how == "halt":
                 server.restart()
             else:
                 for _ in range(5):
-                    time.sleep(0.05)
                     everybody = (
                         "select pg_terminate_backend(pid) from pg_stat_activity"
                         " where application_name = 'sulq ledger'"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from contextlib import closing
 
 import pytest
@@ -11,6 +10,7 @@ from tests.ledger.publishing import ONE, ask, credits, pay, publish, spent
 from tests.ledger.replicas import Replica, kill
 from tests.ledger.stores import new_place, put_back, save, sql
 from tests.postgres_server import running
+from tests.waiting import come
 
 from sulq.errors import BudgetSpent, Refused
 from sulq.ledger import shared
@@ -52,10 +52,8 @@ def test_a_backup_restored_under_running_replicas_stops_them(replicas, monkeypat
     saved = save(one.address)
     first, second = one.open(), two.open()
     ask(first, "q")
-    until = time.monotonic() + 10
-    while second._shared._durable != first._shared._durable and time.monotonic() < until:
-        time.sleep(0.02)  # nobody asks the second one: it looks by itself
-    assert second._shared._durable == first._shared._durable
+    # nobody asks the second one: it looks by itself
+    come(lambda: second._shared._durable == first._shared._durable)
     put_back(one.address, saved)
     with pytest.raises(Refused, match=r"rolled back|closed"):
         pay(first, "r")

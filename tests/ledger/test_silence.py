@@ -45,14 +45,17 @@ def outcome(work: Callable[[], Any]) -> Any:
 def test_a_silent_ledger_is_given_up_and_the_charge_found_again(
     postgres: PostgresServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mark: bytes
 ) -> None:
-    monkeypatch.setattr(ledger_file, "SILENCE", 1.0)
-    monkeypatch.setattr(ledger_file, "PATIENCE", 1.0)
+    """Impatient only while the network is silent: a busy server is not one that is gone."""
     with silent_proxy(postgres) as proxy:
         place = f"{proxy.url()}&ledger=silent_{mark[:3].decode().lower()}"
         with publish(frame(200), promise=PROMISE, ledger=place, name="people") as db:
             proxy.mute_at(mark, always=True)
             question = count(where=col("smoker"))
-            error = outcome(lambda: db.ask(question, key="k"))
+            with monkeypatch.context() as impatient:
+                impatient.setattr(ledger_file, "SILENCE", 1.0)
+                impatient.setattr(ledger_file, "PATIENCE", 1.0)
+                db.ledger._shared._server._connection.silence = 1.0
+                error = outcome(lambda: db.ask(question, key="k"))
             assert isinstance(error, Refused) and "ask again with the same key" in str(error)
             assert proxy.muted
             proxy.heal()
@@ -77,10 +80,10 @@ def test_a_ledger_that_is_silent_while_it_is_opened(
 def test_a_silent_table_is_given_up(
     postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Before the charge it is refused; after it, the one constant error. Then it works again."""
-    monkeypatch.setattr(postgres_session, "GRACE_SECONDS", 1)
-    monkeypatch.setattr(postgres_session, "LOCK_SECONDS", 1)
-    monkeypatch.setattr(engine_file, "LEAST_SECONDS", 1)
+    """Before the charge it is refused; after it, the one constant error. Then it works again.
+
+    Impatient only while the network is silent.
+    """
     monkeypatch.setattr(engine_file, "FRESH", -1.0)
     schema = Schema(Number("age", 0, 120), Category("city", ["a", "b"]), at_most=1_000)
     rows = [{"age": float(i % 90), "city": "ab"[i % 2]} for i in range(300)]
@@ -88,6 +91,13 @@ def test_a_silent_table_is_given_up(
     with silent_proxy(postgres) as proxy:
         url = proxy.url(table="quiet")
         with Database.open(url, schema, PROMISE, ":memory:", name="quiet") as db:
+            patient = (
+                (postgres_session, "GRACE_SECONDS"),
+                (postgres_session, "LOCK_SECONDS"),
+                (engine_file, "LEAST_SECONDS"),
+            )
+            for owner, name in patient:
+                monkeypatch.setattr(owner, name, 1)
             proxy.mute_at(b"LOCK TABLE", always=True)
             error = outcome(lambda: db.ask(count(where=col("age") > 20), key="k"))
             assert isinstance(error, Refused) and "cannot be reached" in str(error)
@@ -97,6 +107,7 @@ def test_a_silent_table_is_given_up(
             db.engine._proved_at = 10.0**12  # type: ignore[attr-defined]
             error = outcome(lambda: db.ask(count(where=col("age") > 20), key="k"))
             assert isinstance(error, EngineFailed) and db.remaining == 99
+            monkeypatch.undo()
             monkeypatch.setattr(engine_file, "FRESH", -1.0)
             proxy.heal()
             assert outcome(lambda: db.ask(count(where=col("age") > 20), key="k")).values
@@ -107,7 +118,7 @@ def test_only_the_time_between_two_words_counts(
     postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A reply that keeps coming may take long; a second without a word ends a patience of one."""
-    line = connect(postgres.url(), seconds=5, silence=1.0, name="slow", needed_by="this")
+    line = connect(postgres.url(), seconds=60, silence=1.0, name="slow", needed_by="this")
     with pytest.raises(psycopg.OperationalError, match="gone silent"):
         line.execute("SELECT pg_sleep(60)")
     line.close()
