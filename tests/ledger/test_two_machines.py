@@ -14,6 +14,7 @@ from sulq.errors import Refused
 from sulq.ledger.chain import canonical
 from sulq.ledger.inspection import inspect
 from sulq.ledger.recovery import recover
+from sulq.ledger.register import told_of
 
 
 def test_a_new_journal_is_no_way_around_the_one_that_went_on_elsewhere(one, two, second, tmp_path):  # noqa: F811
@@ -83,6 +84,15 @@ def test_the_noted_journal_is_asked_whatever_the_policy_names(one, second, tmp_p
     next(one.state.glob("ledgers/*/anchor")).unlink()
     recover(one.path, journal=tmp_path / "new")
     assert inspect(one.path).statements["people"].spent.credits_fraction >= 3
+
+
+def test_what_is_public_of_data_for_good_is_in_the_backup(one, two, tmp_path):  # noqa: F811
+    with closing(one.open()) as journal:
+        journal.grant("ann", credits(1))
+        journal.withdraw("wrong extract", "row")
+    file = one.back_up(tmp_path / "b")
+    two.restore(file)
+    assert told_of("f") == "row"
 
 
 def test_what_the_next_table_of_a_name_paid_is_not_booked_to_the_withdrawn_one(

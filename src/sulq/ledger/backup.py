@@ -59,6 +59,8 @@ MOST_MANIFEST = 1 << 24
 BLOCK = 1 << 20
 _LEDGER = re.compile(r"[0-9a-f]{32}")
 _KEPT = re.compile(r"(data|rows|closed|population)-[0-9a-f]{64}(-[0-9a-f]{32})?")
+NOTED = ("data", "told")
+"""What the register knows of data, whichever table it is or was of."""
 _CLAIM = re.compile(r"[0-9a-f]{64}")
 
 
@@ -136,21 +138,21 @@ def _parts(place: str | Path) -> Iterator[tuple[BackedUp, dict[str, bytes | Path
             if _KEPT.fullmatch(found.name):
                 content = read_private(found) or b""
                 parts[f"{ledger}/state/{found.name}"] = content
-                if found.name.startswith("data-") and (claim := _claim(content)) is not None:
-                    parts[f"{ledger}/{claim.parent.name}/{claim.name}"] = claim
+                for note in _notes(content) if found.name.startswith("data-") else ():
+                    parts[f"{ledger}/{note.parent.name}/{note.name}"] = note
         if not is_shared(place):
             parts[f"{ledger}/ledger"] = copy
         tables, last = tuple(history.tables), history.mark.seq
         yield BackedUp(ledger, place_name(place), tables, last, is_shared(place)), parts
 
 
-def _claim(content: bytes) -> Path | None:
-    """The register's file that says whose this data is."""
+def _notes(content: bytes) -> list[Path]:
+    """The register's files that say whose this data is, and what is public of it for good."""
     fingerprint = json.loads(content or b"null")
     if not isinstance(fingerprint, str):
-        return None
-    found = private_path("data", named(fingerprint))
-    return found if found.exists() else None
+        return []
+    found = (private_path(kind, named(fingerprint)) for kind in NOTED)
+    return [path for path in found if path.exists()]
 
 
 def _checked_copy(place: str | Path, copy: Path) -> History:
@@ -314,8 +316,8 @@ class Backup:
                 continue
             if kind == "state" and _KEPT.fullmatch(file):
                 yield private_path("ledgers", ledger, file), self._part(name)
-            elif kind == "data" and _CLAIM.fullmatch(file):
-                yield private_path("data", file), self._part(name)
+            elif kind in NOTED and _CLAIM.fullmatch(file):
+                yield private_path(kind, file), self._part(name)
             else:
                 raise self._damaged()
 
@@ -508,7 +510,8 @@ def _check_register(backup: Backup, line: BackedUp) -> None:
 def _install(backup: Backup, line: BackedUp, files: Files, key: Key) -> None:
     """Key and register; what the state directory has of them stays."""
     private_directory("ledgers", line.ledger)
-    private_directory("data")
+    for kind in NOTED:
+        private_directory(kind)
     for path, content in backup.register(line):
         write_private(path, content, replace=False)
     if key_at(files.key) is None:
