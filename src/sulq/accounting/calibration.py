@@ -50,9 +50,15 @@ class Calibration:
     @property
     def unit_standard_deviation(self) -> float:
         """Of a count that costs one credit, as it is told."""
+        return self.count_error(Fraction(1))
+
+    def count_error(self, credits: Fraction) -> float:
+        """The standard deviation of a count that costs so many credits. S4.1, S4.13, S2.6"""
         if self.promise.lattice == "whole":
-            return DiscreteLaplace(self.unit_scale).standard_deviation()  # S2.6
-        return math.sqrt(self.unit_variance)
+            return DiscreteLaplace(self.unit_scale / credits).standard_deviation()
+        if self.promise.noise == "laplace":
+            return math.sqrt(self.unit_variance) / float(credits)
+        return math.sqrt(self.unit_variance / credits)
 
     @property
     def mu_squared(self) -> Fraction | None:

@@ -211,7 +211,5 @@ def sweep(
         share = right / trials
         error = math.sqrt(max(share * (1 - share), 1 / trials) / trials)
         points.append(Point(float(sigma), share, error, optimum(sigma, wanted)))
-    unit = calibrate(target.promise).unit_standard_deviation
-    spread = wanted / target.promise.credits
-    stands = unit * (spread if target.promise.noise == "laplace" else math.sqrt(spread))
+    stands = calibrate(target.promise).count_error(Fraction(target.promise.credits, wanted))
     return Sweep(people, wanted, method, tuple(points), math.sqrt(people), stands)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from fractions import Fraction
 from typing import Any
 
 from sulq.accounting.calibration import calibrate
@@ -25,9 +26,7 @@ QUIET = "#57606A"
 
 def standing(promise: Promise, rows: int = ROWS) -> float:
     """The noise of each answer when all credits are spent as n equal questions. S4.1, S4.13"""
-    share = rows / promise.credits
-    sigma = calibrate(promise).unit_standard_deviation
-    return sigma * (share if promise.noise == "laplace" else math.sqrt(share))
+    return calibrate(promise).count_error(Fraction(promise.credits, rows))
 
 
 def picture(swept: Sweep, promise: Promise, here: Sequence[Finding]) -> Picture:
