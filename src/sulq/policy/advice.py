@@ -292,10 +292,10 @@ class Advice:
     def _too_small(self, sizes: Sizing, fewer: int) -> str:
         whom, counts = self.whom, fewer // self.price
         if counts == 0:
-            fewer = "" if self.policy.max_rows == 1 else ", or take a smaller max_rows"
+            or_else = "" if self.policy.max_rows == 1 else ", or take a smaller max_rows"
             return (
                 f"{sizes.rows:,} {whom} are too few for this promise: even a single count would be"
-                f" off by more than 1 % of all {whom}. Publish more {whom}{fewer}"
+                f" off by more than 1 % of all {whom}. Publish more {whom}{or_else}"
             )
         many = "1 count" if counts == 1 else f"{counts:,} counts"
         each = "" if self.price == 1 else f", which is {many} at {self.price} credits"
