@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from tests.cli.conftest import POLICY
+
+from sulq.ledger import steps
 
 PERSONS = POLICY.replace(
     "columns.age", 'unit = {column = "person_id", max_rows = 2}\ncolumns.age', 1
@@ -75,6 +78,25 @@ def test_a_number_of_rows_that_was_read_does_not_become_private(out, who):
     assert (anew.code, "may have read it" in anew.err) == (3, True)
     rewrite(POLICY.replace("queries = 20", "queries = 40"))
     assert out("publish", "--yes").code == 0
+
+
+@pytest.mark.parametrize("step", ["version noted", "admitted"])
+def test_new_rows_and_a_repair_are_one_step(out, monkeypatch, step):
+    """After a crash the same command does all of it: nothing is left between."""
+    rewrite(POLICY.replace("[0, 1000]", "[0, 90000]"))
+    pd.read_parquet("people.parquet").iloc[:-5].to_parquet("people.parquet")
+
+    def dies(here):
+        if here == step:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(steps, "on_step", dies)
+        assert out("amend", "--yes").code != 0
+    done = out("amend", "--yes", "--json")
+    assert (done.code, done.json["amended"]) == (0, True)
+    assert out(*ASK).code == 0 and out("verify").code == 0
+    assert out("check").code == 0
 
 
 def test_withdraw_frees_the_file(out):

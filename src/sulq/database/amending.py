@@ -22,7 +22,7 @@ from sulq.engines.engine import check_source, open_engine
 from sulq.errors import InvalidQuery, Refused
 from sulq.exact.release import check_assumptions
 from sulq.ledger.changes import Amendment
-from sulq.ledger.growing import attach, grow, reads
+from sulq.ledger.growing import Repair, attach, grow, reads
 from sulq.ledger.header import TableHeader
 from sulq.ledger.statement import INDIVIDUAL
 from sulq.schema.columns import Schema
@@ -137,8 +137,8 @@ def withdraw(database: Database, reason: str = "") -> None:
 def repair_at(
     ledger: str | Path, wanted: TableHeader, fingerprint: str | None, reason: str
 ) -> None:
-    """Give a table that was never used another header, and other rows if they have changed, or how
-    they are read. After a crash between the two the same command goes on."""
+    """Give a table that was never used another header, and in the same step other rows if they
+    have changed, or how they are read."""
     journal = attach(ledger, wanted.name)
     try:
         header = journal.header
@@ -148,13 +148,12 @@ def repair_at(
         def check(shown: bool) -> None:
             check_told(told if shown else None, schema, promise)
 
-        changed = not reads(journal, fingerprint)
-        fixed = journal.repair(replace(wanted, version=header.version), reason, check)
-        try:
-            if changed:
-                grow(fixed, wanted.facts, fingerprint, reason, wanted.budget).close()
-        finally:
-            fixed.close()
+        fixed = replace(wanted, version=header.version)
+        if reads(journal, fingerprint):
+            journal.repair(fixed, reason, check).close()
+        else:
+            repair, named = Repair(fixed, reason, check), (wanted.facts, fingerprint, reason)
+            grow(journal, *named, wanted.budget, repair=repair).close()
     finally:
         journal.close()
 

@@ -7,7 +7,8 @@ data cannot be, and data without its event is nothing. Proof: docs/proofs/ledger
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from sulq.errors import Refused
@@ -15,14 +16,24 @@ from sulq.ledger import changing, steps
 from sulq.ledger.admission import Desk
 from sulq.ledger.book import MEMORY, Book, open_book
 from sulq.ledger.changes import Amendment, check_reason, version_body
+from sulq.ledger.header import TableHeader
 from sulq.ledger.journal import Journal
 from sulq.ledger.limits import TEXT, check_text
 from sulq.ledger.places import is_shared
-from sulq.ledger.publishing import known_table
+from sulq.ledger.publishing import known_table, note_population
 from sulq.ledger.register import is_registered, register_data
 from sulq.ledger.shared import open_shared
 from sulq.ledger.table import Table
 from sulq.ledger.writer import closed
+
+
+@dataclass(frozen=True, slots=True)
+class Repair:
+    """Another header for an unused table, beside its new rows; `check` as in `Journal.repair`."""
+
+    wanted: TableHeader
+    reason: str
+    check: Callable[[bool], None]
 
 
 def attach(path: str | Path, name: str, *, wait: float = 5.0) -> Journal:
@@ -54,10 +65,12 @@ def grow(
     reason: str = "",
     budget: int | None = None,
     amendment: Amendment | None = None,
+    repair: Repair | None = None,
 ) -> Journal:
     """A new version with a new random id; the journal that comes back goes by it, this one ends.
 
-    With an `amendment` to those facts, both events are one transaction: both are durable or none.
+    With an `amendment` to those facts, or a `repair` of an unused table, both events are one
+    transaction: both are durable or none.
 
     What was spent stays spent, on the same accounts; stored answers stay with the version they
     were given on. `budget`: the credits, in steps, that this version may spend of what is left;
@@ -73,7 +86,9 @@ def grow(
         register_data(fingerprint, book.history.ledger, name, version)
     steps.on_step("version noted")
     body = version_body(name, version, facts, stamp, reason, budget)
-    generation = journal._submit(lambda: _grown(book, journal._desk, body, amendment))
+    generation = journal._submit(lambda: _grown(book, journal._desk, body, amendment, repair))
+    if repair is not None:
+        note_population(book, repair.wanted)
     if not book.enter():
         raise closed()
     return Journal(book, name, None, generation)
@@ -85,11 +100,18 @@ def allowed(table: Table) -> int | None:
 
 
 def _grown(
-    book: Book, desk: Desk, body: dict[str, object], amendment: Amendment | None = None
+    book: Book,
+    desk: Desk,
+    body: dict[str, object],
+    amendment: Amendment | None = None,
+    repair: Repair | None = None,
 ) -> int:
-    _check(desk)
+    _check(desk)  # what refuses does so before anything is added
     if amendment is not None:
-        changing.amend(desk, amendment)  # refuses before it adds; nothing is refused after it
+        changing.amend(desk, amendment)
+    if repair is not None:
+        repair.check(desk.table.shown)
+        changing.repair(desk, repair.wanted, repair.reason)
     kept = allowed(desk.table)
     book.add(({} if kept is None else {"budget": str(kept)}) | body)
     return desk.table.generation
