@@ -112,7 +112,7 @@ def server(*more: str) -> Iterator[subprocess.Popen[str]]:
             yield process
         finally:
             process.send_signal(signal.SIGINT)
-            process.communicate(timeout=30)
+            process.communicate(timeout=120)
 
 
 def told() -> list[Path]:

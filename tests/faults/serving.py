@@ -129,4 +129,4 @@ def refused(home: Path, **more: str) -> bool:
 
 def stopped(server: Process) -> None:
     server.process.terminate()
-    assert server.process.wait(30) == 0
+    assert server.process.wait(120) == 0

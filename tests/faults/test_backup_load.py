@@ -6,9 +6,9 @@ import multiprocessing
 import os
 import shutil
 import signal
-import time
 
 from tests.ledger.publishing import ask, credits, publish
+from tests.waiting import come
 
 from sulq.ledger import inspection, sqlite
 from sulq.ledger.backup import Backup, back_up
@@ -16,29 +16,31 @@ from sulq.ledger.backup import Backup, back_up
 OFTEN = (*sqlite.PRAGMAS[:3], "wal_autocheckpoint=4")
 
 
-def write_on(path) -> None:
+def write_on(path, written) -> None:
     sqlite.PRAGMAS = OFTEN
     journal = publish(path, cap=credits(10**6))
     number = 0
     while True:
         ask(journal, f"q{number}", values=tuple(range(2_000)))
         number += 1
+        written.value = number
 
 
 def test_every_backup_is_whole_at_the_first_try(path, tmp_path, monkeypatch):
-    copy = shutil.copyfile
+    """While each file is copied the other process writes ten events more."""
+    copy, written = shutil.copyfile, multiprocessing.Value("q", 0)
 
     def slowly(source, target):  # a large ledger on a slow disk
+        before = written.value
         copy(source, target)
-        time.sleep(0.2)
+        come(lambda: written.value >= before + 10, "the other process stands still")
 
     monkeypatch.setattr(inspection.shutil, "copyfile", slowly)
     monkeypatch.setattr("sulq.ledger.backup.TRIES", 1)
-    writer = multiprocessing.get_context("fork").Process(target=write_on, args=(path,))
+    writer = multiprocessing.get_context("fork").Process(target=write_on, args=(path, written))
     writer.start()
     try:
-        while not path.exists() or path.stat().st_size < 200_000:
-            time.sleep(0.02)
+        come(lambda: path.exists() and path.stat().st_size >= 200_000)
         seen = []
         for number in range(4):
             back_up([path], tmp_path / f"b{number}")

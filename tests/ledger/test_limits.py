@@ -137,5 +137,5 @@ def test_closing_after_the_end_does_not_hang(path, monkeypatch):
     """An exit hook of the caller's may run after the ledger's own."""
     monkeypatch.setenv("PYTHONPATH", ":".join(sys.path))
     command = [sys.executable, "-c", LATE, str(path)]
-    run = subprocess.run(command, capture_output=True, text=True, check=True, timeout=30)
+    run = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
     assert run.stdout == "closed\n"

@@ -8,6 +8,7 @@ import time
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.waiting import calls
 
 from sulq.errors import InvalidQuery
 from sulq.query.expressions import col
@@ -25,9 +26,8 @@ def test_like_is_the_regular_expression_it_stands_for(pattern: str, text: str) -
 
 def test_like_takes_no_exponential_time() -> None:
     """A backtracking matcher needs minutes here; this one some 10^4 steps."""
-    started = time.process_time()
     assert not like("%_" * 40 + "~", "a" * 200)
-    assert time.process_time() - started < 5
+    assert calls(lambda: like("%_" * 40 + "~", "a" * 200)) < 20_000
 
 
 def test_patterns_have_a_length() -> None:
@@ -38,6 +38,7 @@ def test_patterns_have_a_length() -> None:
 
 
 def test_a_long_list_binds_its_subject_once() -> None:
+    """Processor time of this process, which others do not add to: one of the twenty seconds."""
     schema = Schema(*(Number(f"x{i}", 0, 10, step=1) for i in range(40)))
     wide = sum((col(f"x{i}") for i in range(40)), col("x0"))
     started = time.process_time()

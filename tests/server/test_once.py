@@ -218,7 +218,7 @@ def test_killed_between_charge_and_reply_a_retry_is_answered_and_charged_once(
     with running(tmp_path, step) as (process, url):
         with pytest.raises(httpx.TransportError):
             asked(url)
-        assert process.wait(30) == -signal.SIGKILL
+        assert process.wait(120) == -signal.SIGKILL
     with running(tmp_path) as (_, url):
         reply, again = asked(url), asked(url)
     assert reply.status_code == 200, reply.text

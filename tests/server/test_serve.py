@@ -94,9 +94,9 @@ def test_serve_answers_refuses_a_second_one_and_stops_cleanly(home, published):
             "Idempotency-Key": "a-key-of-mine",
         }
         sql = {"sql": "SELECT COUNT(*) FROM people WHERE smoker"}
-        reply = httpx.post(f"{url}/v1/tables/people/sql", json=sql, headers=headers, timeout=30)
+        reply = httpx.post(f"{url}/v1/tables/people/sql", json=sql, headers=headers, timeout=120)
         assert reply.status_code == 200
-        page = httpx.get(f"{url}/v1/tables/people/report", headers=headers, timeout=30)
+        page = httpx.get(f"{url}/v1/tables/people/report", headers=headers, timeout=120)
         assert "Audit report" in page.text
         assert "style-src 'sha256-" in page.headers["content-security-policy"]
 
@@ -112,13 +112,13 @@ def test_serve_answers_refuses_a_second_one_and_stops_cleanly(home, published):
         assert "--port" in busy.stderr
 
         process.send_signal(signal.SIGINT)
-        assert process.wait(30) == 0
+        assert process.wait(120) == 0
     logged = (home / "log").read_text()
     assert "Traceback" not in logged
     assert str(entered["token"]) not in logged and code not in logged
     with running(home) as (process, _):  # the ledger was left tidy
         process.send_signal(signal.SIGTERM)
-        assert process.wait(30) == 0
+        assert process.wait(120) == 0
 
 
 def test_a_file_is_served_by_the_policy_beside_it(home, published, tmp_path):
@@ -127,7 +127,7 @@ def test_a_file_is_served_by_the_policy_beside_it(home, published, tmp_path):
     with running(elsewhere, str(home / "people.parquet")) as (process, told):
         assert told["tables"] == ["people"]
         process.send_signal(signal.SIGINT)
-        assert process.wait(30) == 0
+        assert process.wait(120) == 0
 
 
 def test_what_is_not_published_is_listed_and_not_served(home):
@@ -164,7 +164,7 @@ def entered(told: dict[str, object]) -> httpx.Client:
     """A client with the owner's token."""
     url, code = str(told["address"]), str(told["link"]).partition("#")[2]
     token = httpx.post(f"{url}/v1/enter", json={"code": code}).json()["token"]
-    return httpx.Client(base_url=url, headers={"Authorization": f"Bearer {token}"}, timeout=30)
+    return httpx.Client(base_url=url, headers={"Authorization": f"Bearer {token}"}, timeout=120)
 
 
 @pytest.mark.parametrize(
@@ -193,7 +193,7 @@ def test_other_hosts_without_tls_are_warned_of(home):
     with running(home, "--host", "0.0.0.0") as (process, told):
         assert str(told["address"]).startswith("http://127.0.0.1:")
         process.send_signal(signal.SIGINT)
-        assert process.wait(30) == 0
+        assert process.wait(120) == 0
     assert "without TLS anybody" in (home / "log").read_text()
 
 
