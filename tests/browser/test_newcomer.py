@@ -372,3 +372,16 @@ def test_nothing_is_cut_on_a_narrow_phone(visit: Visits) -> None:
         "(each) => each.scrollWidth <= each.clientWidth + 1"
         " && each.getBoundingClientRect().right <= innerWidth)"
     )
+
+
+def test_a_long_name_stays_whole_beside_its_values(visit: Visits) -> None:
+    """A pair of days beside it used to break the name in the middle."""
+    found = visit(width=1440)
+    found.enter("epi-team", "ask")
+    high = """(name) => {
+      const pick = document.querySelector(".lines .pick");
+      pick.textContent = name;
+      pick.closest("li").lastElementChild.textContent = "2016-01-01 to 2016-12-31";
+      return pick.getBoundingClientRect().height;
+    }"""
+    assert found.page.evaluate(high, "AppointmentDay") == found.page.evaluate(high, "Age")
