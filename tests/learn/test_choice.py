@@ -21,6 +21,7 @@ from sulq.learn.features import Features
 from sulq.learn.public_grid import PublicGrid, axis, draw
 from sulq.learn.tree import DecisionTree
 from sulq.learn.votes import choice_of
+from sulq.noise.distributions import DiscreteLaplace
 from sulq.query.vectors import ones
 
 GAUSSIAN = Promise(epsilon=1, delta="1e-6", neighbours="add-remove")
@@ -213,7 +214,8 @@ def test_a_grid_costs_one_count_and_depends_on_public_facts_alone() -> None:
     one.fit(database, FEATURES, "label")
     two.fit(opened(table(300, seed=9), PURE), FEATURES, "label")
     assert one.splits_ == two.splits_
-    assert one.count_error_ == pytest.approx(np.sqrt(2) / 0.98, rel=1e-3)
+    geometric = DiscreteLaplace(1 / Fraction("0.98"))  # a count of whole rows, S2.6
+    assert one.count_error_ == pytest.approx(geometric.standard_deviation(), rel=1e-3)
     assert one.counts_.shape == (4 * 2**4, 2)
 
 

@@ -223,7 +223,8 @@ def test_wide_bounds_cost_little():
     found = LinearRegression().fit(db, ["a", "b", "c"], "y")
     steps = [row["step"] for row in found.quote(publish(data, schema), ["a", "b"], "y").rows()]
     assert "spread" in steps
-    assert found.score(data[["a", "b", "c"]], data["y"]) > 0.88  # plain: 0.92
+    # plain: 0.92. Noise costs about 0.002 chi-squared with 3 degrees: 0.12 has a chance of 1e-12
+    assert found.score(data[["a", "b", "c"]], data["y"]) > 0.8
 
 
 @pytest.mark.parametrize(("delta", "rows"), [("1e-6", 300), (0, 200)])

@@ -12,7 +12,7 @@ from sulq.errors import InvalidQuery, TooNoisy
 from sulq.learn.checks import number, whole
 from sulq.oracle import Oracle, Quote, decimal_text
 from sulq.query.expressions import Expression, as_expression
-from sulq.query.statistics import count
+from sulq.query.statistics import Statistic, count
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,8 @@ def stat(
     the number of rows is private: state a public lower bound, `rows`; it is counted too.
     """
     questions, half, each = _questions(oracle, predicate, tau, confidence, queries, rows)
-    _affordable(oracle, stat_quote(oracle, predicate, tau, **_terms(confidence, queries, rows)))
+    quotes = stat_quote(oracle, predicate, tau, **_terms(confidence, queries, rows))
+    _affordable(oracle, questions, quotes, half, each)
     answers = [oracle.ask(question, within=half, confidence=each) for question in questions]
     total = float(answers[1]) if len(answers) > 1 else float(oracle.size or 1)
     value = min(max(float(answers[0]) / max(total, 1.0), 0.0), 1.0)
@@ -59,13 +60,25 @@ def _terms(confidence: float, queries: int, rows: int | None) -> dict[str, Any]:
     return {"confidence": confidence, "queries": queries, "rows": rows}
 
 
-def _affordable(oracle: Oracle, quotes: Sequence[Quote]) -> None:
-    """Stop before anything is charged; the price falls with the square of rows or epsilon."""
+def _affordable(
+    oracle: Oracle,
+    questions: Sequence[Statistic],
+    quotes: Sequence[Quote],
+    half: float,
+    confidence: float,
+) -> None:
+    """Raise TooNoisy before anything is charged if these quotes cost more than is left.
+
+    What would do is read off the half-width that the credits left would buy.
+    """
     due, left = sum((quote.credits for quote in quotes), Fraction(0)), oracle.remaining
     if due <= left:
         return
-    power = 2 if oracle.promise.noise == "gaussian" else 1
-    factor = float(due / left) ** (1 / power) if left > 0 else math.inf
+    factor = math.inf
+    if left > 0:
+        each = left / len(questions)
+        bars = (oracle.quote(one, credits=each).interval(confidence) for one in questions)
+        factor = max(float(high) for _, high in bars) / half
     raise TooNoisy(
         f"this tolerance costs {decimal_text(due)} credits, {decimal_text(left)} are left:"
         f" {factor:.3g} times the rows, the epsilon or the tau would do"
