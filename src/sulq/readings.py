@@ -23,6 +23,8 @@ from sulq.bars import z_of as z_of
 from sulq.cumulative import rising
 from sulq.noise.distributions import DiscreteGaussian, Law
 from sulq.noise.ratios import Form, combined, ratio_interval, variance_interval
+from sulq.noise.tails import half_width as sum_half_width
+from sulq.noise.tails import is_fine
 from sulq.schema.binding import BoundQuery
 from sulq.schema.columns import Schema
 from sulq.schema.persons import PersonSums
@@ -270,11 +272,17 @@ def _outer_shares(bound: BoundQuery) -> NDArray[np.float64]:
 
 
 def _outer_half_width(bound: BoundQuery, law: Law, confidence: float) -> NDArray[np.float64]:
-    """Gaussian draws average to a Gaussian; any other mean is at least as close as one draw."""
+    """Gaussian draws average to a Gaussian. The mean of two fine draws is at least as close as one;
+    not so on whole numbers, where it may lie between two of them: there by its own law. S2.6"""
     half = half_width(bound.terms[0], law, confidence)
     if isinstance(law, DiscreteGaussian):
         return half * _outer_shares(bound)
-    return np.full(bound.shape, half)
+    found = np.full(bound.shape, half)
+    if _symmetric(bound) and not is_fine(law):
+        step = float(bound.terms[0].fine_step)
+        mean = sum_half_width(((step / 2, law),) * 2, confidence)
+        found = np.where(np.eye(len(found), dtype=bool), half, mean)
+    return found
 
 
 # --- before asking ------------------------------------------------------------------------------

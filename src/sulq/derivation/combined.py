@@ -10,9 +10,12 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from sulq.bars import Draw, Mixture, around
-from sulq.derivation.estimates import Derivation
+from sulq.bars import Draw as Stored
+from sulq.bars import Mixture, around
+from sulq.derivation.estimates import SAME, Derivation
 from sulq.noise.distributions import Law
+from sulq.noise.ratios import combined, draws_of, ratio_interval, variance_interval
+from sulq.noise.tails import Draw, half_width
 from sulq.readings import (
     Interval,
     Reading,
@@ -50,7 +53,7 @@ def read_apart(
     return replace(own, mixture=Mixture(_draws(found), found.exact, apart=True))
 
 
-def _draws(found: Derivation) -> tuple[tuple[Draw, ...], ...]:
+def _draws(found: Derivation) -> tuple[tuple[Stored, ...], ...]:
     return tuple(
         tuple((s.seq, s.place, s.weight, s.law) for s in sources) for sources in found.estimates
     )
@@ -122,6 +125,12 @@ def _mean(found: Derivation, values: Sequence[int]) -> Reading:
 
     def interval(confidence: float) -> Interval:
         """Fieller: (sum - t count)^2 <= z^2 (var sum - 2 t cov + t^2 var count)."""
+        if counted > 0 and not found.gaussian:
+            forms = found.form(0), found.form(1)
+            ends = ratio_interval(
+                summed, forms[1], counted, forms[0], confidence, low - middle, high - middle
+            )
+            return cut(middle + ends[0]), cut(middle + ends[1])
         z2 = z_of(confidence) ** 2
         a = counted**2 - z2 * v[0, 0]
         b = counted * summed - z2 * v[0, 1]
@@ -153,6 +162,12 @@ def _variance(found: Derivation, values: Sequence[int]) -> Reading:
     error = math.sqrt(max(0.0, float(slope @ v @ slope)))
 
     def interval(confidence: float) -> Interval:
+        if not found.gaussian:
+            shift = float(bound.terms[2].middle)
+            forms = found.form(0), found.form(1), combined(found.form(2), shift, found.form(0))
+            sums = (counted, summed, squared + shift * counted)
+            ends = float(bound.terms[1].low), float(bound.terms[1].high)
+            return variance_interval(sums, forms, confidence, *ends)
         z = z_of(confidence)
         if counted <= z * math.sqrt(v[0, 0]):
             return 0.0, most
@@ -167,6 +182,25 @@ def _errors_of(sums: Floats, covariance: Floats) -> Floats:
     return found
 
 
+def _running(found: Derivation, confidence: float) -> Floats:
+    """Half-widths of the sums of the first 0, 1, ... cells, by the law of all their draws.
+
+    Sums of draws of their own, with five significant bits in their number; those between take the
+    next larger, which has their draws and more.
+    """
+    forms = [found.form(place) for place in range(len(found.estimates))]
+    apart = sum(map(len, forms)) == len(set().union(*forms))
+    halves, below = np.zeros(len(forms) + 1), dict[object, Draw]()
+    for number, form in enumerate(forms, 1):
+        below = combined(below, 1.0, form)
+        spare = max(0, number.bit_length() - 5) if apart else 0
+        if number % (1 << spare) == 0 or number == len(forms):
+            halves[number] = half_width(draws_of(below), confidence) * (1 + SAME)
+    for number in range(len(forms) - 1, 0, -1):
+        halves[number] = halves[number] or halves[number + 1]
+    return halves
+
+
 def _cdf(found: Derivation, values: Sequence[int], size: int | None) -> Reading:
     raw = _below(_estimates(found.bound, values)[:, 0])
     below = np.tri(len(raw), len(raw) - 1, -1)
@@ -175,8 +209,8 @@ def _cdf(found: Derivation, values: Sequence[int], size: int | None) -> Reading:
     rising = np.clip(_rising(raw), 0, most)
 
     def interval(confidence: float) -> Interval:
-        z = z_of(confidence)
-        low, high = _rising(raw - z * errors), _rising(raw + z * errors)
+        half = z_of(confidence) * errors if found.gaussian else _running(found, confidence)
+        low, high = _rising(raw - half), _rising(raw + half)
         return np.clip(np.minimum(low, rising), 0, most), np.clip(np.maximum(high, rising), 0, most)
 
     return Reading(rising, errors, interval, _edges(found.bound))

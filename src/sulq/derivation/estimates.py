@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from sulq.derivation.tails import laplace_half_width
 from sulq.noise.distributions import DiscreteGaussian, DiscreteLaplace, Law, NoNoise
-from sulq.noise.tails import half_width, is_fine
+from sulq.noise.ratios import Form
+from sulq.noise.tails import Draw, Rounding, half_width, is_fine, is_rounded
 from sulq.readings import z_of
 from sulq.schema.binding import BoundQuery
 from sulq.schema.bound import RowSums
@@ -151,18 +152,30 @@ class Derivation:
                 unit = steps[row % len(steps)]
                 spread[row, columns[s.seq, s.place]] = float(s.weight) * deviation * unit
         found: NDArray[np.float64] = spread @ spread.T
+        rounded = [_rounded(sources) for sources in self.estimates]
+        units = np.array([steps[row % len(steps)] for row in range(len(rounded))])
+        return found + np.diag(np.where(rounded, units**2 / 12, 0.0))
+
+    def form(self, place: int) -> Form:
+        """One sum in user units: its draws by receipt and place, and rounding where it counts."""
+        step = float(self._step(place))
+        sources = self.estimates[place]
+        found: dict[object, Draw] = {
+            (s.seq, s.place): (float(s.weight) * step, s.law) for s in sources
+        }
+        if _rounded(sources):
+            found["rounded", place] = (step, Rounding())
         return found
 
     def half_width(self, place: int, confidence: float) -> float:
         """Of one sum, in user units; Gaussian noises add up to a Gaussian, Laplace ones do not."""
-        layout = self.bound.layout
-        step = float(self.bound.terms[layout[place % len(layout)]].fine_step)
+        step = float(self._step(place))
         noisy = [s for s in self.estimates[place] if not isinstance(s.law, NoNoise)]
         if all(isinstance(s.law, DiscreteLaplace) for s in noisy):
-            if not all(is_fine(s.law) for s in noisy):
+            if not all(is_fine(s.law, s.weight) for s in noisy):
+                if any(s.weight.denominator != 1 for s in noisy):
+                    return half_width(tuple(self.form(place).values()), confidence)
                 steps = half_width(tuple((float(s.weight), s.law) for s in noisy), confidence)
-                if _rounded(noisy):
-                    return (steps + 0.5) * step
                 return math.floor(steps * (1 + SAME)) * step  # a whole number of steps, S2.6
             scales = [
                 abs(float(s.weight * s.law.scale))
@@ -171,6 +184,16 @@ class Derivation:
             ]
             return laplace_half_width(tuple(sorted(scales)), confidence) * step
         return z_of(confidence) * math.sqrt(self.variance(place)) * step
+
+    @property
+    def gaussian(self) -> bool:
+        """Whether every draw is Gaussian, so that their sums are."""
+        laws = {id(s.law): s.law for sources in self.estimates for s in sources}
+        return all(isinstance(law, DiscreteGaussian | NoNoise) for law in laws.values())
+
+    def _step(self, place: int) -> Fraction:
+        layout = self.bound.layout
+        return self.bound.terms[layout[place % len(layout)]].fine_step
 
     def laws(self) -> tuple[Law, ...] | None:
         """One law for each term, if the sums are as independent and alike as fresh answers."""
@@ -194,7 +217,7 @@ class Derivation:
         if len(sources) > 1:
             return None
         weight, law = abs(sources[0].weight), sources[0].law
-        if isinstance(law, DiscreteLaplace) and is_fine(law):
+        if isinstance(law, DiscreteLaplace) and is_fine(law, weight):
             return DiscreteLaplace(law.scale * weight)
         return law if weight == 1 else None
 
@@ -206,7 +229,7 @@ class Derivation:
 
 def _rounded(sources: Sequence[Source]) -> bool:
     """Whether rounding to a step of the grid counts: shares of draws on whole numbers."""
-    return any(s.weight.denominator != 1 and not is_fine(s.law) for s in sources)
+    return is_rounded((s.weight, s.law) for s in sources)
 
 
 def _one(laws: Sequence[Law | None]) -> Law | None:

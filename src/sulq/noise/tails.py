@@ -8,6 +8,9 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fractions import Fraction
 from functools import lru_cache
 
 import numpy as np
@@ -22,8 +25,19 @@ from sulq.noise.distributions import (
     NoNoise,
 )
 
-Draw = tuple[float, Law]
+
+@dataclass(frozen=True, slots=True)
+class Rounding:
+    """Rounding to the nearest step: at most half of one, whatever draws it depends on."""
+
+    def variance(self) -> float:
+        """As if any part of a step were as likely."""
+        return 1 / 12
+
+
+Draw = tuple[float, Law | Rounding]
 Draws = tuple[Draw, ...]
+Drawn = tuple[tuple[float, Law], ...]
 
 POINTS, COARSE_POINTS = 1 << 10, 1 << 11
 """How many waves the inversion adds up; those of a coarse law come back at whole turns."""
@@ -34,7 +48,7 @@ FINE = 10_000
 """So many steps wide, a discrete Laplace law is the continuous one for every purpose of a bar."""
 
 
-def spread(draws: Draws) -> float:
+def spread(draws: Draws | Drawn) -> float:
     """The standard deviation of the sum of independent draws."""
     squares: dict[int, float] = {}  # by law: many draws share one
     for scale, law in draws:
@@ -46,7 +60,11 @@ def spread(draws: Draws) -> float:
 @lru_cache(maxsize=4096)
 def half_width(draws: Draws, confidence: float) -> float:
     """An h with P(|sum of draws| <= h) >= confidence; the smallest for one draw."""
-    draws = noisy(draws)
+    drawn, rounding = _drawn(draws)
+    return _half_width(drawn, confidence) + rounding
+
+
+def _half_width(draws: Drawn, confidence: float) -> float:
     if not draws:
         return 0.0
     if len(draws) == 1:
@@ -58,11 +76,11 @@ def half_width(draws: Draws, confidence: float) -> float:
         share = 1 - (1 - confidence) / len(draws)
         return sum(abs(scale) * law.half_width(share) for scale, law in draws)
     low, high = 0.0, spread(draws)
-    while chance_beyond(draws, high) > 1 - confidence:
+    while _chance_beyond(draws, high) > 1 - confidence:
         low, high = high, 2 * high
     for _ in range(HALVINGS):
         middle = (low + high) / 2
-        if chance_beyond(draws, middle) > 1 - confidence:
+        if _chance_beyond(draws, middle) > 1 - confidence:
             low = middle
         else:
             high = middle
@@ -71,7 +89,11 @@ def half_width(draws: Draws, confidence: float) -> float:
 
 def chance_beyond(draws: Draws, distance: float) -> float:
     """P(|sum of draws| >= distance), or a little more."""
-    draws = noisy(draws)
+    drawn, rounding = _drawn(draws)
+    return _chance_beyond(drawn, distance - rounding)
+
+
+def _chance_beyond(draws: Drawn, distance: float) -> float:
     if distance <= 0:
         return 1.0
     if not draws:
@@ -105,26 +127,47 @@ def noisy(draws: Draws) -> Draws:
     return tuple((scale, law) for scale, law in draws if scale and not isinstance(law, NoNoise))
 
 
-def gaussian(draws: Draws) -> bool:
+def _drawn(draws: Draws) -> tuple[Drawn, float]:
+    """The noisy draws, and how far their rounding may reach: P(|S + r| > x) <= P(|S| > x - |r|)."""
+    drawn = [(scale, law) for scale, law in noisy(draws) if not isinstance(law, Rounding)]
+    reach = sum(abs(scale) for scale, law in draws if isinstance(law, Rounding)) / 2
+    return tuple(drawn), reach
+
+
+def gaussian(draws: Draws | Drawn) -> bool:
     """Whether every draw is Gaussian and not coarser than its grid."""
     return all(isinstance(law, DiscreteGaussian) and law.sigma_squared >= 1 for _, law in draws)
 
 
-def is_fine(law: Law) -> bool:
-    """Whether its steps are too fine to tell from a continuous law."""
-    return not isinstance(law, DiscreteLaplace | DividedLaplace) or law.scale >= FINE
+def is_fine(law: Law, weight: Fraction | int = 1) -> bool:
+    """Whether a draw is too wide to tell its steps, and those of a grid in which it has this
+    weight, from a continuous law's."""
+    if not isinstance(law, DiscreteLaplace | DividedLaplace):
+        return True
+    return law.scale * min(abs(weight), 1) >= FINE
 
 
-def grain_of(draws: Draws) -> float:
+def is_rounded(parts: Iterable[tuple[Fraction, Law]]) -> bool:
+    """Whether rounding a weighted sum of draws to a step of the grid counts.
+
+    It does where a weight is not whole and the grid is about as coarse as the noise. S2.6
+    """
+    known = [(weight, law) for weight, law in parts if not isinstance(law, NoNoise)]
+    return any(weight.denominator != 1 for weight, _ in known) and not any(
+        is_fine(law, weight) or abs(weight) >= FINE for weight, law in known
+    )
+
+
+def grain_of(draws: Draws | Drawn) -> float:
     """The coarsest step."""
     return max(abs(scale) for scale, _ in draws)
 
 
-def _smeared_spread(draws: Draws) -> float:
+def _smeared_spread(draws: Drawn) -> float:
     return math.hypot(spread(draws), grain_of(draws) / math.sqrt(12))
 
 
-def _two_laplaces(draws: Draws, distance: float, grain: float) -> float | None:
+def _two_laplaces(draws: Drawn, distance: float, grain: float) -> float | None:
     """(p^2 e^(-x/p) - q^2 e^(-x/q)) / (p^2 - q^2) for scales p >= q; None if not two fine ones."""
     scales = [abs(s) * float(law.scale) for s, law in draws if isinstance(law, DiscreteLaplace)]
     if len(draws) != 2 or len(scales) != 2 or min(scales) < FINE * grain:
@@ -136,7 +179,7 @@ def _two_laplaces(draws: Draws, distance: float, grain: float) -> float | None:
     return min(1.0, math.exp(-distance / p) * (1 + q * q * late / ((p - q) * (p + q))))
 
 
-def _inverted(draws: Draws, distance: float, grain: float) -> float:
+def _inverted(draws: Drawn, distance: float, grain: float) -> float:
     """1 - (2/pi) sum of phi(u) sin(u x) / u at the middles of equal steps of u.
 
     The sum is smeared by a uniform law as wide as `grain`, whose waves are 0 where those of draws

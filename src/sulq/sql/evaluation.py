@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from sulq.accounting.pricing import noise_text
 from sulq.errors import InvalidQuery
 from sulq.noise.distributions import NoNoise
-from sulq.noise.tails import Draw
+from sulq.noise.tails import Draw, Rounding, is_rounded
 from sulq.oracle import Answer
 from sulq.sql.calculating import Value, calculated, order_of, plain
 from sulq.sql.estimates import (
@@ -245,6 +245,8 @@ class Evaluation:
                 ("stored", seq, place): (float(weight) * unit, law)
                 for seq, place, weight, law in answer.reading.mixture.sums[flat]
             }
+            if is_rounded((w, law) for _, _, w, law in answer.reading.mixture.sums[flat]):
+                draws["rounded", self._name(question), *at] = (unit, Rounding())
             if not draws:
                 return Noisy.exact(value)
             return Noisy(value, draws, (low, high))
