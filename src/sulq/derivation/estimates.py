@@ -151,10 +151,11 @@ class Derivation:
                 deviation = math.sqrt(exact_variance(s.law))
                 unit = steps[row % len(steps)]
                 spread[row, columns[s.seq, s.place]] = float(s.weight) * deviation * unit
-        found: NDArray[np.float64] = spread @ spread.T
         rounded = [_rounded(sources) for sources in self.estimates]
         units = np.array([steps[row % len(steps)] for row in range(len(rounded))])
-        return found + np.diag(np.where(rounded, units**2 / 12, 0.0))
+        found: NDArray[np.float64] = spread @ spread.T
+        found += np.diag(np.where(rounded, units**2 / 12, 0.0))
+        return found
 
     def form(self, place: int) -> Form:
         """One sum in user units: its draws by receipt and place, and rounding where it counts."""

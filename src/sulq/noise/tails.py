@@ -139,12 +139,12 @@ def gaussian(draws: Draws | Drawn) -> bool:
     return all(isinstance(law, DiscreteGaussian) and law.sigma_squared >= 1 for _, law in draws)
 
 
-def is_fine(law: Law, weight: Fraction | int = 1) -> bool:
+def is_fine(law: Law, weight: Fraction = Fraction(1)) -> bool:
     """Whether a draw is too wide to tell its steps, and those of a grid in which it has this
     weight, from a continuous law's."""
     if not isinstance(law, DiscreteLaplace | DividedLaplace):
         return True
-    return law.scale * min(abs(weight), 1) >= FINE
+    return law.scale * min(abs(weight), Fraction(1)) >= FINE
 
 
 def is_rounded(parts: Iterable[tuple[Fraction, Law]]) -> bool:

@@ -9,14 +9,14 @@ from dataclasses import dataclass
 
 from sulq.noise.distributions import Law
 from sulq.noise.ratios import Ends, Form, draws_of
-from sulq.noise.tails import half_width
+from sulq.noise.tails import Rounding, half_width
 
 ANYTHING: Ends = (-math.inf, math.inf)
 MOST_CORNERS = 5
 """Sums of more ratios than this have 2^n corners too many, and take the plain bound."""
 
 MOST_HALVES = 4_096
-_HALVES: dict[tuple[int, float, float], tuple[Law, float]] = {}
+_HALVES: dict[tuple[int, float, float], tuple[Law | Rounding, float]] = {}
 """Half-widths by law, step and confidence: what a law is said to hold, known to all."""
 
 
@@ -110,7 +110,7 @@ def straight_ends(parts: Sequence[Quotient], confidence: float) -> Ends:
 def _linear_half(parts: Sequence[Quotient], shrinks: Sequence[float], confidence: float) -> float:
     """The half-width of the sum of w (top - r bottom) / B, at the widest r allows (peakedness)."""
     reach: dict[object, Ends] = {}
-    laws: dict[object, Law] = {}
+    laws: dict[object, Law | Rounding] = {}
     for part, shrink in zip(parts, shrinks, strict=True):
         per = part.weight * shrink / part.bottom
         low, high = part.ratio_ends
