@@ -265,8 +265,9 @@ def held_journal(
     """The journal's file, locked; nothing is read or written yet."""
     if not create and not where.exists():
         raise Refused(
-            f"the receipts journal {where} is missing: is its disk mounted? If it is lost, name a"
-            " new file in the policy (receipts = ...)"
+            f"the receipts journal {where} is missing: is its disk mounted? If it is destroyed,"
+            " and no other machine was restored with it, name a new file in the policy (receipts ="
+            " ...)"
         )
     try:
         hold = Hold(where, str(where), deadline, create=create, note=False)
