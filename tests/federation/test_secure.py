@@ -184,29 +184,33 @@ def test_without_all_shares_there_is_nothing() -> None:
 
 
 def test_masks_of_another_sum_are_other_masks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The name, the question, its noise, who takes part: one of them changed, all is changed."""
+    """The name, the question, its noise, who takes part, how many collude: one of them changed,
+    all is changed; also where another analyst uses the same name."""
     monkeypatch.setattr(sharing, "drawn", lambda laws: [0] * len(laws))
     tables = opened(frames=[frame(5, 1)] * 4)
-    first = tables[0]
+    first, keys = tables[0], [table.share_key for table in tables[1:]]
+    sent: list[int] = []
 
-    def sent(question: Any = ASKED, joint: str = "sum-number-1", **terms: Any) -> int:
-        return first.share(question, joint=joint, **terms).values[0]
+    def ask(question: Any = ASKED, joint: str = "sum-number-1", **terms: Any) -> None:
+        name = f"analyst{len(sent)}"
+        first.grant(name, 3)
+        share = first.as_analyst(name).share(question, joint=joint, **terms)
+        assert share.credits == terms.get("credits", 1) and first.left_for(name) <= 2
+        sent.append(share.values[0])
 
-    base = sent()
-    others = [
-        sent(joint="sum-number-2"),
-        sent(count(where=col("age") >= 66), joint="sum-number-3"),
-        sent(joint="sum-number-4", credits=2),
-    ]
-    keys = [table.share_key for table in tables[1:]]
-    first.set_partners(Partners(keys[:2], 1))
-    others.append(sent(joint="sum-number-5"))
+    ask()
+    ask(joint="sum-number-2")
+    ask(count(where=col("age") >= 66))
+    ask(credits=2)
     first.set_partners(Partners(keys, 2))
-    others.append(sent(joint="sum-number-6"))
-    spread = [base, *others]
-    for place, one in enumerate(spread):  # uniform and independent: near each other never
-        assert all(min((one - two) % MODULUS, (two - one) % MODULUS) > 1 << 200
-                   for two in spread[:place])  # fmt: skip
+    ask()
+    first.set_partners(Partners(keys[:2], 1))
+    ask()
+    for place, one in enumerate(sent):  # uniform and independent: near each other never
+        for two in sent[:place]:
+            assert min((one - two) % MODULUS, (two - one) % MODULUS) > 1 << 200
+    entries = list(first.ledger.entries())
+    assert len({entry.digest for entry in entries}) == len(sent)  # each charged by itself
 
 
 def test_a_sum_is_drawn_once_and_a_retry_gets_the_same_bytes() -> None:
@@ -509,6 +513,21 @@ def test_a_key_lasts_as_long_as_rows_and_facts(tmp_path: Path) -> None:
     memory = Database.open(frame(30, 1), SCHEMA, PURE, ":memory:", name="people")
     before = memory.share_key
     assert memory.grow(frame(40, 1)).share_key != before
+
+
+def test_lost_events_and_replicas(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was told may be among what was lost: another key. Replicas would have one each."""
+    table = opened()[0]
+    key, book = table.share_key, table.ledger._book
+    book.history.gaps.append(range(7, 9))
+    lost = table.share_key
+    book.history.gaps.append(range(12, 20))
+    assert len({key, lost, table.share_key}) == 3
+    monkeypatch.setattr(book, "replica", 1, raising=False)
+    for verb in (table.quote_share, lambda asked: table.share(asked, joint="one-sum-1")):
+        with pytest.raises(Refused, match="a ledger of its own"):
+            verb(ASKED)
+    assert table.remaining == 100
 
 
 def test_the_secret_is_the_owners_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
