@@ -30,6 +30,8 @@ def test_golden_values():
     delay = Delay(Fraction(1), PRINTED, z, Loss.zero())
     assert delay.standard_deviation == near(52.56521769756932)  # t_max sqrt(R)
     assert delay.mean == near(5.612001244174789 * 52.56521769756932)
+    fifth = Delay(Fraction(1, 5), PRINTED, z, Loss.zero())  # where t_max and its square differ
+    assert fifth.standard_deviation == near(52.56521769756932 / 5)
     printed = delay.standard_deviation * math.log(100 / 1e-6)
     assert printed == near(968.2870934432793)  # sufficient, and three times too long
     assert 100 * tail_delta(1, float(z) + 0.5) <= 1e-6 * (1 + 1e-6)  # Q(z)
