@@ -30,6 +30,14 @@ def opened(tmp_path, name, promise=TOWN.promise, *, population=TOWN, **more):
     )
 
 
+def test_a_spent_population_does_not_ask_for_a_cheaper_question(tmp_path):
+    with opened(tmp_path, "a") as one, opened(tmp_path, "bb") as two:
+        one.ask(SMOKERS, credits=100)
+        with pytest.raises(BudgetSpent, match="none is left for all its tables together; repeats"):
+            two.ask(SMOKERS)
+        assert one.ask(SMOKERS, credits=100).credits == 0
+
+
 def test_two_tables_share_one_promise(tmp_path):
     with opened(tmp_path, "a") as one, opened(tmp_path, "bb", Promise(2, "1e-6")) as two:
         one.ask(SMOKERS, credits=60)

@@ -106,9 +106,14 @@ class Pool:
     def admit(self, due: Loss) -> None:
         """Raise `BudgetSpent` unless it fits; what is free always does. G.1.2"""
         if due.credits and self.spent.credits + due.credits > self.cap.credits:
+            costs = f"this costs population {self.name!r} {_text(due, up=True)} of its credits, and"
+            if not self.left.credits:
+                raise BudgetSpent(
+                    f"{costs} none is left for all its tables together; repeats stay free"
+                )
             raise BudgetSpent(
-                f"this costs population {self.name!r} {_text(due, up=True)} of its credits, and"
-                f" {_text(self.left)} are left for all its tables together; ask a cheaper question"
+                f"{costs} {_text(self.left)} are left for all its tables together; ask a cheaper"
+                " question"
             )
         if due.delta and self.spent.delta + due.delta > self.cap.delta:
             raise BudgetSpent(
