@@ -19,7 +19,7 @@ OURS = """
 import sulq
 from sulq import *
 schema = Schema(Number("age", 0, 120, step=1), Number("income", 0, 500000))
-with Database.open("{path}", schema, Promise(1, 1e-6, 100), "{ledger}") as db:
+with Database.open("{path}", schema, Promise(1, 1e-6, 100), "{ledger}", publish=True) as db:
     print(db.ask(count(where=col("age") >= 65)))
 """
 BASE = """

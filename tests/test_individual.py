@@ -321,7 +321,7 @@ from tests.people import SCHEMA
 
 where, moment = sys.argv[1:]
 db = Database.open(frame(300), SCHEMA, Promise(1, "1e-6", 5, neighbours="add-remove"), where,
-                   individual=True)
+                   individual=True, publish=True)
 for least in range(50, 54):
     db.ask(count(where=col("age") >= least))
 charge, settle, read = db.ledger.charge, db.ledger.settle, db.engine._rows.prepare

@@ -255,7 +255,7 @@ import sulq.engines.spark as engine_file
 folder, extra = Path(sys.argv[1]), sys.argv[2]
 path = wide_rows(folder / "w.parquet", 500)
 url = f"spark+local://{path}?{extra}"
-with Database.open(url, WIDE, PROMISE, folder / "ledger") as db:
+with Database.open(url, WIDE, PROMISE, folder / "ledger", publish=True) as db:
     from pyspark import SparkContext
     real, entered = engine_file._asked, threading.Event()
     def slow(question):

@@ -147,7 +147,8 @@ def opened(number, **more):
     from urllib.parse import quote
     given = "".join(f"&{name}={quote(str(value))}" for name, value in more.items())
     address = f"{url}?path={quote(str(path))}&{extra}{given}"
-    return Database.open(address, WIDE, PROMISE, folder / f"ledger{number}", name=f"t{number}")
+    ledger, name = folder / f"ledger{number}", f"t{number}"
+    return Database.open(address, WIDE, PROMISE, ledger, name=name, publish=True)
 
 def check_failed(db, kill, key):
     before = db.statement().spent
