@@ -276,3 +276,13 @@ def test_a_question_of_several_whole_sums_is_one_vector() -> None:
     asked = SumQuery((col("visits"), col("visits") * 3), groups=(group("town"),))
     steps = [term.step * term.lift for term in bind(asked, SCHEMA, grid=grid).terms]
     assert all(step.denominator == 1 for step in steps)
+
+
+def test_noise_too_small_for_a_float_is_averaged_like_none() -> None:
+    """At epsilon 900 the variance of a count underflows: nothing divides by it."""
+    rest = count(where=col("ill") | (col("town") == "Oslo"))
+    with opened(Promise(1000, credits=1000)) as db:
+        for credits in (5, 900):
+            db.ask(count(where=col("ill")), credits=credits)
+        assert db.ask(rest, credits=1).credits <= 1
+        assert db.ask(count(where=col("ill")), credits=2).credits == 0

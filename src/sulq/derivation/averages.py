@@ -70,7 +70,7 @@ class _Averages(Sequence[list[Source]]):
 def precisions(draws: Sequence[Draw], term: int) -> list[Fraction]:
     """The share of each draw of one sum: its precision, of all their precision."""
     laws = [draw.laws[term] for draw in draws]
-    certain = [isinstance(law, NoNoise) for law in laws]
+    certain = [not exact_variance(law) for law in laws]  # none, or too little for a float
     if any(certain):
         first = certain.index(True)
         return [Fraction(int(place == first)) for place in range(len(laws))]
