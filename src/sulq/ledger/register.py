@@ -7,10 +7,13 @@ all rows but one test guesses.
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 from sulq.errors import Refused
 from sulq.ledger.state import named, private_directory, private_path, read_private, write_private
+
+_READ_BY_RULES = re.compile(r"[0-9a-f]{64}/[0-9a-f]{64}")
 
 
 def check_data(fingerprint: str | None, ledger: str | None, table: str) -> None:
@@ -142,8 +145,8 @@ def _cache_file(path: str | Path) -> Path:
 
 
 def _content(fingerprint: str) -> str:
-    """What data is known by, however it is read: `content`, or `content/rules of reading`."""
-    return fingerprint.partition("/")[0]
+    """What data is known by, however it is read: of `content/rules of reading` the first hash."""
+    return fingerprint[:64] if _READ_BY_RULES.fullmatch(fingerprint) else fingerprint
 
 
 def _claim(fingerprint: str) -> Path:
