@@ -58,33 +58,33 @@ def options(
     """A private statistical database: noisy sums, exact prices, one promise for life."""
 
 
-for role, commands in (
-    ("Owner", owner),
-    ("Owner", publish),
-    ("Owner", access),
-    ("Owner", serve),
-    ("Owner", backup),
-    ("Owner", changes),
-    ("Owner", same_people),
-    ("Owner", replicas),
-    ("Owner", balances),
-    ("Owner", partners),
-    ("Owner", derive),
-    ("Owner", beliefs),
-    ("Owner", explain_exact),
-    ("Owner", suggest),
-    ("Owner", attack),
-    ("Analyst", analyst),
-    ("Analyst", plan),
-    ("Analyst", finding),
-    ("Analyst", alert),
-    ("Analyst", learn),
-    ("Analyst", sandbox),
-    ("Owner", audit),
-    ("Auditor", auditor),
-    ("Auditor", verify),
+for role, register in (
+    ("Owner", owner.register),
+    ("Owner", publish.register),
+    ("Owner", access.register),
+    ("Owner", serve.register),
+    ("Owner", backup.register),
+    ("Owner", changes.register),
+    ("Owner", same_people.register),
+    ("Owner", replicas.register),
+    ("Owner", balances.register),
+    ("Owner", partners.register),
+    ("Owner", derive.register),
+    ("Owner", beliefs.register),
+    ("Owner", explain_exact.register),
+    ("Owner", suggest.register),
+    ("Owner", attack.register),
+    ("Analyst", analyst.register),
+    ("Analyst", plan.register),
+    ("Analyst", finding.register),
+    ("Analyst", alert.register),
+    ("Analyst", learn.register),
+    ("Analyst", sandbox.register),
+    ("Owner", audit.register),
+    ("Auditor", auditor.register),
+    ("Auditor", verify.register),
 ):
-    commands.register(app, role)
+    register(app, role)
 
 
 def main() -> None:

@@ -8,8 +8,8 @@ from fractions import Fraction
 import numpy as np
 
 from sulq.derivation.estimates import Derivation, Source
-from sulq.derivation.solving import Weights
-from sulq.derivation.vectors import Grid, Integers
+from sulq.derivation.solving import Integers, Weights
+from sulq.derivation.vectors import Grid
 from sulq.schema.binding import BoundQuery
 from sulq.schema.bound import Always, Chosen, Fixed, Integer, RowSums
 

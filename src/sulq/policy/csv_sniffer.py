@@ -8,12 +8,12 @@ find into the policy, where the owner reviews it; nothing is sniffed when a tabl
 from __future__ import annotations
 
 import codecs
+import datetime
 import gzip
 import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from itertools import islice
 from pathlib import Path
 from typing import Literal
@@ -227,7 +227,7 @@ def _dated(held: Sequence[str], european: bool) -> Column:
 
 def _reads(value: str, form: str) -> bool:
     try:
-        datetime.strptime(value, form)
+        datetime.datetime.strptime(value, form)
     except ValueError:
         return False
     return True

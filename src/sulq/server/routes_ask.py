@@ -26,7 +26,7 @@ from sulq.wire import (
 )
 from sulq.wire.sharing import ShareBody, ShareQuoteBody, ShareQuoteReply, ShareReply
 
-__all__ = ["Asker", "Key", "in_thread", "router", "service_of"]
+__all__ = ["Asker", "Key", "in_thread", "json_reply", "router", "service_of"]
 
 router = APIRouter(prefix="/v1/tables/{table}", tags=["questions"])
 Asker = Annotated[Caller, Depends(require(Role.OWNER, Role.ANALYST))]
@@ -43,7 +43,7 @@ Key = Annotated[
 ]
 
 
-def _json(content: bytes) -> Response:
+def json_reply(content: bytes) -> Response:
     return Response(content, media_type="application/json")
 
 
@@ -57,7 +57,7 @@ async def quote(request: Request, table: str, body: QuoteBody, caller: Asker) ->
 async def ask(request: Request, table: str, body: AskBody, caller: Asker, key: Key) -> Response:
     """A noisy answer, charged."""
     asked = service_of(request).asked
-    return _json(
+    return json_reply(
         await charged(request, caller, table, key, lambda: asked(caller, table, body, key))
     )
 
@@ -74,7 +74,7 @@ async def quote_share(
 async def share(request: Request, table: str, body: ShareBody, caller: Asker, key: Key) -> Response:
     """This owner's masked share of the joint sum that the key names, charged."""
     asked = service_of(request).asked_share
-    return _json(
+    return json_reply(
         await charged(request, caller, table, key, lambda: asked(caller, table, body, key))
     )
 
@@ -83,7 +83,7 @@ async def share(request: Request, table: str, body: ShareBody, caller: Asker, ke
 async def sql(request: Request, table: str, body: SqlBody, caller: Asker, key: Key) -> Response:
     """A SELECT, answered with noise and charged; `dummy`: from made-up rows, free."""
     asked = service_of(request).asked_sql
-    return _json(
+    return json_reply(
         await charged(request, caller, table, key, lambda: asked(caller, table, body, key))
     )
 
@@ -100,7 +100,7 @@ async def ask_plan(
 ) -> Response:
     """All of a plan, charged together or not at all."""
     asked = service_of(request).asked_plan
-    return _json(
+    return json_reply(
         await charged(request, caller, table, key, lambda: asked(caller, table, body, key))
     )
 
@@ -117,7 +117,7 @@ async def quote_exactly(
 async def exact(request: Request, table: str, body: ExactBody, caller: Asker, key: Key) -> Response:
     """A declared batch without noise, under the owner's assumptions."""
     asked = service_of(request).asked_exactly
-    return _json(
+    return json_reply(
         await charged(request, caller, table, key, lambda: asked(caller, table, body, key))
     )
 

@@ -10,7 +10,7 @@ from fastapi.responses import Response
 from sulq.server import finding
 from sulq.server.access import Caller, Role, require
 from sulq.server.asked import Asked
-from sulq.server.routes_ask import Asker, Key
+from sulq.server.routes_ask import Asker, Key, json_reply
 from sulq.server.running import charged, in_thread, service_of
 from sulq.wire.finding import (
     AlertBody,
@@ -33,10 +33,6 @@ Anybody = Annotated[Caller, Depends(require(*Role))]
 Number = Annotated[int, Path(ge=1, le=2**53)]
 
 
-def _json(content: bytes) -> Response:
-    return Response(content, media_type="application/json")
-
-
 @router.post("/keys/quote")
 async def quote_keys(request: Request, table: str, body: KeysBody, caller: Asker) -> KeysQuoteReply:
     """Price and threshold of keys that nobody declared; free, and no row is read."""
@@ -52,7 +48,7 @@ async def keys(request: Request, table: str, body: KeysBody, caller: Asker, key:
     def asked() -> Asked:
         return finding.asked_keys(service, caller, table, body, key)
 
-    return _json(await charged(request, caller, table, key, asked))
+    return json_reply(await charged(request, caller, table, key, asked))
 
 
 @router.post("/top", response_model=TopReply)
@@ -63,7 +59,7 @@ async def top(request: Request, table: str, body: TopBody, caller: Asker, key: K
     def asked() -> Asked:
         return finding.asked_top(service, caller, table, body, key)
 
-    return _json(await charged(request, caller, table, key, asked))
+    return json_reply(await charged(request, caller, table, key, asked))
 
 
 @router.get("/alerts")
@@ -80,7 +76,7 @@ async def arm(request: Request, table: str, body: AlertBody, caller: Asker, key:
     def asked() -> Asked:
         return finding.asked_alert(service, caller, table, body, key)
 
-    return _json(await charged(request, caller, table, key, asked))
+    return json_reply(await charged(request, caller, table, key, asked))
 
 
 @router.post("/alerts/{number}/check", response_model=CheckReply)
@@ -93,7 +89,7 @@ async def check(
     def asked() -> Asked:
         return finding.asked_check(service, caller, table, number, body, key)
 
-    return _json(await charged(request, caller, table, key, asked))
+    return json_reply(await charged(request, caller, table, key, asked))
 
 
 @router.get("/exact/declaration")
@@ -112,4 +108,4 @@ async def declare(
     def asked() -> Asked:
         return finding.asked_declaration(service, caller, table, body, key)
 
-    return _json(await charged(request, caller, table, key, asked))
+    return json_reply(await charged(request, caller, table, key, asked))
