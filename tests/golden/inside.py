@@ -1,0 +1,199 @@
+"""The only module of the golden tests that reaches below the documented names.
+
+When the tree moves, this file moves with it; what it returns must not change.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from tests.server.conftest import serving
+from typer.testing import CliRunner
+
+from sulq import Database, Schema
+from sulq.cli import app as command
+from sulq.database import alerts, choosing, keys  # noqa: F401 - loaded before draws are silenced
+from sulq.engines.duckdb import HELD
+from sulq.engines.keys import key_statements
+from sulq.engines.leaves import Place
+from sulq.engines.person_sums import PERSON, held_sql, held_statement, person_statement
+from sulq.engines.persons import kept_rows_sql
+from sulq.engines.physical import read_typed
+from sulq.engines.postgres import MOST_PRODUCTS as MOST_ON_POSTGRES
+from sulq.engines.postgres_sql import Held, PostgresDialect
+from sulq.engines.postgres_sql import read_held as read_postgres
+from sulq.engines.row_select import row_select
+from sulq.engines.small_outer import small_outer
+from sulq.engines.spark import MOST_PRODUCTS as MOST_ON_SPARK
+from sulq.engines.spark_sql import SparkDialect
+from sulq.engines.spark_sql import read_held as read_spark
+from sulq.engines.statement import TABLE, statement
+from sulq.noise import samplers
+from sulq.schema.bound import RowSums
+from sulq.schema.keys import bind_keys
+from sulq.schema.persons import PersonSums
+from sulq.schema.trees import TreeSums
+from sulq.server.access import Access, Role
+from sulq.server.app import Settings, create_app
+from sulq.server.logs import Log
+from sulq.server.tables import Tables
+
+READ = "read"
+
+# --- draws --------------------------------------------------------------------------------------
+
+
+def _zeros(law: object, count: int) -> list[int]:
+    return [0] * count
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Every draw is 0, by whatever name a module has imported it; all names are put back."""
+    drawing = {"draw": samplers.draw, "draw_one_sided": samplers.draw_one_sided}
+    silent = {name: _silent() for name in drawing}
+    _swap({id(found): silent[name] for name, found in drawing.items()})
+    try:
+        yield
+    finally:
+        _swap({id(found): drawing[name] for name, found in silent.items()})
+
+
+def _silent() -> Any:
+    return lambda law, count: _zeros(law, count)
+
+
+def _swap(instead: Mapping[int, Any]) -> None:
+    for name, module in list(sys.modules.items()):
+        if name == "sulq" or name.startswith("sulq."):
+            for word, held in list(vars(module).items()):
+                if id(held) in instead:
+                    setattr(module, word, instead[id(held)])
+
+
+# --- questions ----------------------------------------------------------------------------------
+
+
+def bound_facts(db: Database, question: object, credits: Any = None) -> dict[str, str]:
+    """Canonical text, digest and noise of a question, priced as on a new table."""
+    bound = db.bind(question)
+    price = db.price(bound, None, 0.95, credits, None)
+    return {"text": bound.text, "digest": bound.digest, "noise": price.noise}
+
+
+def event_bodies(db: Database, after: int = 0) -> list[dict[str, Any]]:
+    """The events of a database's ledger, as they are written."""
+    return [json.loads(row.body) for row in db.ledger._book.rows() if row.seq > after]
+
+
+# --- SQL for the engines ------------------------------------------------------------------------
+
+DIALECTS = ("duckdb", "postgresql", "spark")
+
+
+def places_of(db: Database, dialect: str) -> dict[str, Place]:
+    """Where the columns are found, spelled for an engine that need not run."""
+    spoken = {"postgresql": PostgresDialect, "spark": SparkDialect}.get(dialect)
+    found = db.engine._places
+    if spoken is None:
+        return dict(found)
+    return {name: replace(place, dialect=spoken) for name, place in found.items()}
+
+
+def emitted(db: Database, question: object, dialect: str) -> list[str]:
+    """The statements that read the rows for a question."""
+    return _emitted(db.bind(question).sums, places_of(db, dialect), dialect, db.engine._rows)
+
+
+def _emitted(program: Any, places: Mapping[str, Place], dialect: str, rows: int) -> list[str]:
+    if isinstance(program, TreeSums):
+        return _emitted(program.cells, places, dialect, rows)
+    if isinstance(program, PersonSums) and program.uncut:
+        held = HELD if dialect == "duckdb" else f"({held_sql(READ)}) AS persons_held"
+        return [held_statement(program, places, rows, held).sql]
+    if isinstance(program, PersonSums):
+        return [person_statement(program, places, rows).sql]
+    if isinstance(program, RowSums):
+        return [statement(program, places, rows).sql]
+    most = {"postgresql": MOST_ON_POSTGRES, "spark": MOST_ON_SPARK}.get(dialect, 0)
+    small = small_outer(program, most) if most else None
+    if small is not None:
+        return [statement(small.sums, places, rows).sql]
+    return [row_select(program, places, TABLE)[0]]
+
+
+def emitted_keys(db: Database, column: str, dialect: str, rows: int) -> list[str]:
+    """The statements that read undeclared keys of a table of so many rows."""
+    from sulq.accounting.pricing import noise_grid
+
+    grid = noise_grid(db.calibration)
+    bound = bind_keys(column, None, 1000, db.schema, db.promise.neighbours, grid)
+    return key_statements(bound.program, places_of(db, dialect), rows)
+
+
+def kept_rows(db: Database, schema: Schema, dialect: str) -> str:
+    """Which rows of a person count."""
+    return kept_rows_sql(schema, places_of(db, dialect), PERSON, READ)
+
+
+POSTGRES_TYPES = {"whole": "int8", "real": "numeric", "day": "date", "time": "timestamptz",
+                  "text": "text", "flag": "int2"}  # fmt: skip
+SPARK_TYPES = {"whole": "bigint", "real": "decimal(10,2)", "day": "date", "time": "timestamp",
+               "text": "string", "flag": "int"}  # fmt: skip
+DUCKDB_TYPES = {"whole": "BIGINT", "real": "FLOAT", "day": "DATE", "time": "TIMESTAMP",
+                "text": "VARCHAR", "flag": "TINYINT"}  # fmt: skip
+
+
+def column_readings(schema: Schema, kinds: Mapping[str, str]) -> dict[str, dict[str, str]]:
+    """How each engine reads a declared column of a usual type."""
+    found: dict[str, dict[str, str]] = {}
+    for number, column in enumerate(schema.columns):
+        kind = kinds[column.name]
+        held = Held(column.name, number, POSTGRES_TYPES[kind], -1, False, "")
+        found[column.name] = {
+            "duckdb": " ".join(read_typed(column, f'"{column.name}"', DUCKDB_TYPES[kind])),
+            "postgresql": " ".join(read_postgres(column, held)),
+            "spark": " ".join(read_spark(column, {column.name: SPARK_TYPES[kind]})),
+        }
+    return found
+
+
+# --- the service --------------------------------------------------------------------------------
+
+
+@contextmanager
+def served(databases: Mapping[str, Database]) -> Iterator[tuple[str, dict[str, str]]]:
+    """A server without pacing: its address, and a token for each role and for `rival`."""
+    access = Access.open()
+    tokens = {str(role): access.lend(str(role), role) for role in Role}
+    tokens["rival"] = access.lend("rival", Role.ANALYST)
+    made = create_app(
+        Tables(dict(databases)), access, settings=Settings(pacing=False), log=Log(io.StringIO())
+    )
+    try:
+        with serving(made) as url:
+            yield url, tokens
+    finally:
+        access.close()
+
+
+# --- the command line ---------------------------------------------------------------------------
+
+
+def run(*words: str) -> tuple[int, str, str]:
+    """`sulq ...` in this process: exit code, stdout, stderr."""
+    result = CliRunner().invoke(command, list(words))
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result.exit_code, result.stdout, result.stderr
+
+
+def here() -> Path:
+    return Path(__file__).parent
