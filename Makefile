@@ -4,8 +4,10 @@
 
 BIN := .venv/bin
 JOBS ?= 2
-PYTEST := $(BIN)/python -m pytest -q -n $(JOBS)
+PYTEST := $(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal
 export PYTHON
+# Without compiled files each process that a test starts compiles the package anew.
+unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-all flaky check lint format bench bench-learning lock sbom dev clean

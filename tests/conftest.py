@@ -1,16 +1,35 @@
-"""What every test gets: its own state directory, plain output, settled random examples."""
+"""What every test gets: its own state directory, plain output, settled random examples.
+
+The tests write thousands of small files and wait for the disk at each, so TMPDIR is in memory where
+there is room. Whoever wants them on a disk sets TMPDIR.
+"""
 
 from __future__ import annotations
 
+import os
+import shutil
+import tempfile
 from collections.abc import Iterator
+from functools import cache
+from itertools import count
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+from typer import testing
 
 from sulq.noise import samplers
 
 FAULTS = Path(__file__).parent / "faults"
+MEMORY = Path("/dev/shm")
+ROOM = 4 << 30
+
+if "TMPDIR" not in os.environ and MEMORY.is_dir() and shutil.disk_usage(MEMORY).free > ROOM:
+    os.environ["TMPDIR"] = str(MEMORY)
+    tempfile.tempdir = None  # read the variable again
+
+# The tree of commands is built once, not for each command that a test runs.
+testing._get_command = cache(testing._get_command)  # type: ignore[attr-defined]
 
 # The gate draws the same examples each time: when it turns red, the change did it, not the draw.
 # `make test-all` looks for new ones, and more of them. Machines are shared: no deadlines, and no
@@ -29,12 +48,20 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.faults)
 
 
+@pytest.fixture(scope="session")
+def state_directories(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """One for each test, by a count: `mktemp` reads all that are there each time."""
+    parent = tmp_path_factory.mktemp("states")
+    return (parent / str(number) for number in count())
+
+
 @pytest.fixture(autouse=True)
 def state_directory(
-    tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+    state_directories: Iterator[Path], monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Path]:
     """Keys, anchors and data versions of one test; never those of the person who runs it."""
-    directory = tmp_path_factory.mktemp("state")
+    directory = next(state_directories)
+    directory.mkdir(mode=0o700)
     monkeypatch.setenv("SULQ_STATE", str(directory))
     monkeypatch.setenv("NO_COLOR", "1")
     yield directory
