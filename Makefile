@@ -10,7 +10,7 @@ export PYTHON
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all flaky check lint format bench bench-learning lock sbom dev clean
+.PHONY: help demo test test-slow test-all flaky check lint format bench bench-learning lock sbom dev clean
 
 help:            ## this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## /  make \1	/p' Makefile | expand -t 20
@@ -20,6 +20,9 @@ demo: .venv/.base  ## the tour in the terminal, then the console
 
 test: .venv/.test  ## all tests but the slow ones
 	$(PYTEST) -m "not slow"
+
+test-slow: .venv/.test  ## the slow faults and attacks, after `make test`
+	$(PYTEST) -m slow tests/faults tests/attacks
 
 test-all: .venv/.dev  ## every test, every extra, new random examples
 	$(PYTEST) --hypothesis-profile=explore

@@ -12,6 +12,7 @@ import csv
 import doctest
 import re
 import shlex
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from random import Random
@@ -102,14 +103,22 @@ def run_examples(path: Path) -> doctest.TestResults:
     return runner.summarize(verbose=False)
 
 
+@pytest.fixture(scope="module")
+def people(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    table = tmp_path_factory.mktemp("documents") / "people.csv"
+    write_people(table)
+    return table
+
+
 @pytest.mark.parametrize("path", [p for p in DOCUMENTS if blocks(p)], ids=named)
 def test_examples_run(
     path: Path,
+    people: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    write_people(tmp_path / "people.csv")
+    shutil.copyfile(people, tmp_path / "people.csv")
     monkeypatch.chdir(tmp_path)
     found = run_examples(path)
     assert found.failed == 0, capsys.readouterr().out
