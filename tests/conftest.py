@@ -35,7 +35,9 @@ testing._get_command = cache(testing._get_command)  # type: ignore[attr-defined]
 # `make test-all` looks for new ones, and more of them. Machines are shared: no deadlines, and no
 # verdict about how long the drawing of an example took.
 SLOW = [HealthCheck.too_slow]
-settings.register_profile("gate", derandomize=True, deadline=None, suppress_health_check=SLOW)
+settings.register_profile(
+    "gate", max_examples=40, derandomize=True, deadline=None, suppress_health_check=SLOW
+)
 settings.register_profile(
     "explore", max_examples=500, deadline=None, print_blob=True, suppress_health_check=SLOW
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sulq.accounting.losses import Loss
@@ -145,7 +145,6 @@ def act(budgets, made, kind, analyst, *rest):
     return True
 
 
-@settings(max_examples=300)
 @given(histories)
 def test_every_order_of_acts_agrees_with_the_slow_model_and_keeps_the_cap(history):
     budgets, model, made = Budgets(ACCOUNTS, CAP), Model(), []

@@ -6,7 +6,7 @@ from contextlib import closing
 from fractions import Fraction
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.ledger.catalogues import contents
 from tests.ledger.publishing import (
@@ -337,7 +337,6 @@ def act(journal, held, number, kind, *rest):
     return journal
 
 
-@settings(max_examples=100)
 @given(st.lists(acts, max_size=20))
 def test_every_order_keeps_the_cap_and_reads_back_equal(history):
     journal, held = publish(":memory:"), []

@@ -7,7 +7,7 @@ from contextlib import closing, suppress
 from fractions import Fraction
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.ledger.catalogues import contents
 from tests.ledger.publishing import LARGER, ONE, PROMISE, ask, credits, pay, publish, spent
@@ -291,7 +291,6 @@ acts = st.one_of(
 )
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.lists(acts, max_size=14))
 def test_in_every_order_the_losses_of_all_versions_add_up(history):
     """Against a model that keeps each version's losses apart and adds them for who is in all."""

@@ -7,7 +7,7 @@ from contextlib import closing
 from fractions import Fraction
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.ledger.publishing import ONE, ask, credits, pay, publish, spent
 from tests.ledger.test_changes import CHARGE, raised, replayed
@@ -191,7 +191,6 @@ acts = st.one_of(
 )
 
 
-@settings(max_examples=100)
 @given(st.lists(acts, max_size=16))
 def test_in_every_order_an_answer_fits_the_cap_with_all_that_was_booked(history):
     journal, paid = publish(":memory:", accounts=("N", "S")), {"N": 0, "S": 0}

@@ -7,7 +7,7 @@ from contextlib import closing, suppress
 from fractions import Fraction
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.ledger.publishing import ONE, ask, credits, pay, publish, spent
 from tests.ledger.test_changes import raised, replayed
@@ -226,7 +226,6 @@ acts = st.one_of(
 )
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.lists(acts, max_size=14))
 def test_in_every_order_no_answer_passes_the_joint_cap(tmp_path_factory, history):
     place = tmp_path_factory.mktemp("town") / "ledger"
