@@ -27,7 +27,7 @@ test-slow: .venv/.test  ## the slow faults and attacks, after `make test`
 test-all: .venv/.dev  ## every test, every extra, new random examples
 	$(PYTEST) --hypothesis-profile=explore
 
-flaky: .venv/.dev  ## which tests hang on chance: each that draws noise, 300 times (hours)
+flaky: .venv/.dev  ## which tests hang on chance: stretched noise, then 300 fresh runs of those that come near
 	$(BIN)/python scripts/flaky
 
 check: lint      ## the gate: lint, types, house rules, fast tests

@@ -7,18 +7,20 @@ there is room. Whoever wants them on a disk sets TMPDIR.
 from __future__ import annotations
 
 import os
+import random
 import shutil
 import tempfile
 from collections.abc import Iterator
 from functools import cache
 from itertools import count
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import HealthCheck, settings
 from typer import testing
 
-from sulq.noise import samplers
+from sulq.noise import entropy, samplers
 
 FAULTS = Path(__file__).parent / "faults"
 MEMORY = Path("/dev/shm")
@@ -74,3 +76,13 @@ def quiet(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every draw is 0: for tests that are not about noise, but whose verdict could hang on it."""
     monkeypatch.setattr(samplers, "draw", lambda law, count: [0] * count)
     monkeypatch.setattr(samplers, "draw_one_sided", lambda law, count: [0] * count)
+
+
+@pytest.fixture
+def settled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Draws of their true laws from bits that are the same each time: noise of its true size.
+
+    For tests of one thread whose verdict needs noise, and no luck: what is learned, what drowns.
+    """
+    bits = random.Random(14)
+    monkeypatch.setattr(entropy, "os", SimpleNamespace(urandom=bits.randbytes))

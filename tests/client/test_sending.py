@@ -180,15 +180,18 @@ def test_a_slow_reply_is_asked_for_again(script: Script, answered: Any) -> None:
 
     To fail by chance, a busy machine would have to hold up each of ten replies for half a second.
     """
+    cut: list[bool] = []
 
     def hang(handler: BaseHTTPRequestHandler) -> None:
         come(lambda: len(script.heard) > 1)
+        cut.append(True)
         drop(handler)
 
     script.turns = [hang] + [answered] * 10
     with connect(script.url, token=TOKEN, timeout=0.5, retries=10) as remote:
         assert remote.ask(SMOKERS).credits == 1
     assert len(set(script.keys)) == 1 and len(script.heard) >= 2
+    come(lambda: cut, "the first was never given up")
 
 
 def test_every_ask_has_a_key_of_its_own(script: Script, answered: Any) -> None:

@@ -7,6 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from scipy.stats import binom
 
 from sulq.noise import conformity
 from sulq.noise.conformity import (
@@ -120,7 +121,7 @@ def test_alarms_are_as_rare_as_promised(monkeypatch):
     monkeypatch.setattr(conformity, "PART", 0.01)
     law = DiscreteGaussian(Fraction(50))
     alarms = sum(failed(samples(law, 200), law) for _ in range(300))
-    assert alarms <= 30 + 4.9 * math.sqrt(300 * 0.09)
+    assert alarms <= binom.isf(1e-6, 300, 0.1)
 
 
 HALF = {"half the spread": lambda r: math.floor(r / 2 + 0.5), "none": lambda r: 0}

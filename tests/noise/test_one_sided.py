@@ -7,31 +7,33 @@ from collections import Counter
 from fractions import Fraction
 
 import pytest
-from scipy.stats import chi2
+from scipy.stats import binom
 
 from sulq.errors import InvalidQuery
 from sulq.noise.one_sided import Geometric
 from sulq.noise.samplers import draw_one_sided
 
+FALSE_ALARM = 1e-6
 SCALES = [Fraction(1, 3), Fraction(1), Fraction(7, 3), Fraction(40)]
 
 
 @pytest.mark.parametrize("scale", SCALES, ids=str)
 def test_draws_follow_the_law(scale: Fraction) -> None:
+    """Each cell and each tail by an exact binomial test, 1e-6 in all (M.3)."""
     law, n = Geometric(scale), 50_000
-    seen = Counter(draw_one_sided(law, n))
-    assert min(seen) >= 0
-    cells: list[tuple[int, float]] = []
-    hits, chance, t = 0, 0.0, 0
-    while n * law.at_least(t) >= 100:
-        hits, chance = hits + seen[t], chance + law.pmf(t)
-        if n * chance >= 50:
-            cells.append((hits, chance))
-            hits, chance = 0, 0.0
+    draws = draw_one_sided(law, n)
+    seen = Counter(draws)
+    assert min(draws) >= 0
+    tests: list[tuple[int, float]] = []
+    t, left = 0, n
+    while n * law.at_least(t) >= 5:
+        tests += [(seen[t], law.pmf(t)), (left, law.at_least(t))]
+        left -= seen[t]
         t += 1
-    cells.append((n - sum(hit for hit, _ in cells), 1 - sum(chance for _, chance in cells)))
-    statistic = sum((hit - n * chance) ** 2 / (n * chance) for hit, chance in cells)
-    assert statistic < chi2.isf(1e-6, len(cells) - 1)
+    tests.append((left, law.at_least(t)))
+    for hits, chance in tests:
+        rare = min(binom.cdf(hits, n, chance), binom.sf(hits - 1, n, chance))
+        assert rare > FALSE_ALARM / (2 * len(tests)), (hits, n * chance)
 
 
 @pytest.mark.parametrize("scale", SCALES, ids=str)
