@@ -16,7 +16,9 @@ from itertools import count
 from pathlib import Path
 from types import SimpleNamespace
 
+import httpx
 import pytest
+from httpx._transports import default as transports
 from hypothesis import HealthCheck, settings
 from typer import testing
 
@@ -32,6 +34,12 @@ if "TMPDIR" not in os.environ and MEMORY.is_dir() and shutil.disk_usage(MEMORY).
 
 # The tree of commands is built once, not for each command that a test runs.
 testing._get_command = cache(testing._get_command)  # type: ignore[attr-defined]
+
+# The certificates of the machine are read once, not for each HTTP client of a test.
+_context = cache(lambda _places, **words: httpx.create_ssl_context(**words))
+transports.create_ssl_context = lambda **words: _context(  # type: ignore[attr-defined]
+    (os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR")), **words
+)
 
 # The gate draws the same examples each time: when it turns red, the change did it, not the draw.
 # `make test-all` looks for new ones, and more of them. Machines are shared: no deadlines, and no

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -67,15 +68,23 @@ def publish_all(run, words=()) -> None:
                 run("publish", name, "--yes", "--policy", policy)
 
 
-@pytest.fixture
-def unpublished(tmp_path, monkeypatch):
-    """Run `sulq ...` in a directory with people.parquet and sulq.toml; nothing is published."""
-    monkeypatch.chdir(tmp_path)
+@pytest.fixture(scope="session")
+def people(tmp_path_factory):
+    """20,000 of them in a file."""
+    path = tmp_path_factory.mktemp("people") / "people.parquet"
     duckdb.sql(
         "SELECT i AS person_id, i % 100 AS age, i % 1000 AS income, i % 4 = 0 AS smoker,"
         " CASE WHEN i % 2 = 0 THEN 'Oslo' ELSE 'Paris' END AS city,"
         " DATE '2020-01-01' + CAST(i % 3000 AS INTEGER) AS seen FROM range(20000) AS t(i)"
-    ).write_parquet("people.parquet")
+    ).write_parquet(str(path))
+    return path
+
+
+@pytest.fixture
+def unpublished(people, tmp_path, monkeypatch):
+    """Run `sulq ...` in a directory with people.parquet and sulq.toml; nothing is published."""
+    monkeypatch.chdir(tmp_path)
+    shutil.copyfile(people, "people.parquet")
     Path("sulq.toml").write_text(POLICY, "utf-8")
     runner = CliRunner()
 

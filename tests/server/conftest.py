@@ -8,13 +8,16 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 from typing import Any
 
 import duckdb
 import httpx
 import pytest
 import uvicorn
+from tests.server.serving import PromptServer
 from tests.waiting import LONGEST, come
 
 from sulq import Category, Database, Flag, Number, Promise, Schema
@@ -37,13 +40,20 @@ CANARY = "canary-7f3a91"
 
 
 def write_people(path: Path, rows: int = ROWS) -> Path:
-    duckdb.sql(
-        "SELECT i AS person_id, i * 7 % 90 AS age, i * 13 % 90000 AS income, i % 4 = 0 AS smoker,"
-        " ['North', 'South'][i % 2 + 1] AS region,"
-        " ['none', 'asthma', 'diabetes'][i % 3 + 1] AS illness,"
-        f" '{CANARY}-' || i AS note FROM range({rows}) AS t(i)"
-    ).write_parquet(str(path))
+    path.write_bytes(people(rows))
     return path
+
+
+@cache
+def people(rows: int) -> bytes:
+    with NamedTemporaryFile(suffix=".parquet") as file:
+        duckdb.sql(
+            "SELECT i AS person_id, i * 7 % 90 AS age, i * 13 % 90000 AS income,"
+            " i % 4 = 0 AS smoker, ['North', 'South'][i % 2 + 1] AS region,"
+            " ['none', 'asthma', 'diabetes'][i % 3 + 1] AS illness,"
+            f" '{CANARY}-' || i AS note FROM range({rows}) AS t(i)"
+        ).write_parquet(file.name)
+        return Path(file.name).read_bytes()
 
 
 def new_key() -> str:
@@ -91,7 +101,7 @@ class Served:
 def serving(app: Any) -> Iterator[str]:
     """uvicorn in a thread; the address."""
     config = uvicorn.Config(app, host="127.0.0.1", port=0, log_config=None, server_header=False)
-    running = uvicorn.Server(config)
+    running = PromptServer(config)
     thread = threading.Thread(target=running.run, daemon=True)
     thread.start()
     come(lambda: running.started or not thread.is_alive())
