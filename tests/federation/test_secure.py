@@ -234,6 +234,124 @@ def test_the_same_question_again_is_free() -> None:
     assert secure.quote(ASKED).repeat and secure.quote(ASKED).credits == 0
     again = secure.ask(ASKED)
     assert (again.value, again.credits) == (first.value, 0) and secure.remaining == 99
+    assert secure.ask(ASKED, credits=2).credits == 2  # finer: another sum
+    assert secure.ask(ASKED, credits=2).credits == 0 and secure.remaining == 97
+
+
+@pytest.mark.parametrize("promise", [PURE, GAUSSIAN], ids=["laplace", "gaussian"])
+def test_another_session_gets_the_stored_total_free(tmp_path: Path, promise: Promise) -> None:
+    """Tables closed and opened again, another split of them, the price said or not, in any of its
+    spellings: the same total to the bit, nothing charged, nothing drawn, no row read."""
+    rows = [frame(30, seed) for seed in range(3)]
+
+    def session() -> list[Database]:
+        return met(
+            [
+                Database.open(
+                    each, SCHEMA, promise, tmp_path / f"{place}.ledger", name="p", publish=True
+                )
+                for place, each in enumerate(rows)
+            ]
+        )
+
+    owners = session()
+    first = split_rows(*owners, secure=True).ask(ASKED)
+    entries = [len(list(owner.ledger.entries())) for owner in owners]
+    assert entries == [1, 1, 1] and left(owners) == [99, 99, 99]
+    for owner in owners:
+        owner.close()
+    owners = session()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sharing, "drawn", _never)
+        for owner in owners:
+            patch.setattr(owner, "engine", _Unread(owner.engine))
+        for terms in ({}, {"credits": 1}, {"credits": 1.0}, {"credits": Fraction(1)}):
+            secure = split_rows(*reversed(owners), secure=True)
+            quote = secure.quote(ASKED, **terms)
+            assert quote.repeat and (quote.credits, quote.left_after) == (0, 99)
+            again = secure.ask(ASKED, **terms)
+            assert (again.values, again.credits) == (first.values, 0)
+            assert again.laws == first.laws
+    assert left(owners) == [99, 99, 99]
+    assert [len(list(owner.ledger.entries())) for owner in owners] == entries
+    for owner in owners:
+        owner.close()
+
+
+def _never(*_: Any) -> Any:
+    raise AssertionError("drawn or read for a repeat")
+
+
+class _Unread:
+    """An engine whose rows nobody may read."""
+
+    def __init__(self, engine: Any) -> None:
+        self._engine = engine
+
+    def prepare(self, program: Any) -> Callable[[], list[int]]:
+        self._engine.prepare(program)
+        return _never
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._engine, name)
+
+
+def test_a_repeat_is_answered_when_nothing_is_left() -> None:
+    tables = opened(Promise(1, queries=2))
+    secure = split_rows(*tables, secure=True)
+    first = secure.ask(ASKED, credits=2)
+    assert left(tables) == [0, 0, 0]
+    again = split_rows(*tables, secure=True).ask(ASKED, credits=2)
+    assert (again.values, again.credits) == (first.values, 0)
+    with pytest.raises(BudgetSpent):
+        secure.ask(ASKED)  # with other noise it is another sum
+    assert left(tables) == [0, 0, 0]
+
+
+def test_another_analyst_pays_for_the_same_total() -> None:
+    tables, found = opened(), []
+    for name in ("ann", "bob", "ann"):
+        for table in tables:
+            table.grant(name, 5)
+        asked = split_rows(*(table.as_analyst(name) for table in tables), secure=True)
+        found.append(asked.ask(ASKED))
+    assert len({answer.values for answer in found}) == 1
+    assert [answer.credits for answer in found] == [1, 1, 0]
+    assert [table.left_for("ann") for table in tables] == [4 + 5] * 3
+    assert [table.left_for("bob") for table in tables] == [4] * 3
+
+
+def test_after_growth_the_same_question_is_another_sum() -> None:
+    """Of other rows, with other masks: asked, charged, and not taken for a key used twice."""
+    tables = opened(Promise(1), [frame(30, seed) for seed in range(3)])
+    split_rows(*tables, secure=True).ask(ASKED)
+    grown = met([tables[0].grow(frame(40, 0)), *tables[1:]])
+    again = split_rows(*grown, secure=True)
+    assert not again.quote(ASKED).repeat
+    assert again.ask(ASKED).credits == 1 and again.ask(ASKED).credits == 0
+    assert left(grown[1:]) == [98, 98]
+
+
+def test_who_has_sent_a_share_sends_it_again_after_a_dropout() -> None:
+    """Without a key: the next try is the same sum, and who paid for it does not pay again."""
+    tables = opened()
+
+    class Failing:
+        def __getattr__(self, name: str) -> Any:
+            return getattr(tables[1], name)
+
+        def share(self, *args: Any, **terms: Any) -> Any:
+            for other in (tables[0], tables[2]):  # they have sent theirs
+                other.share(*args, **terms)
+            raise Refused("closed")
+
+    broken: Any = Failing()
+    with pytest.raises(Refused):
+        split_rows(tables[0], broken, tables[2], secure=True).ask(ASKED)
+    sent = [next(iter(table.ledger.entries())).values for table in (tables[0], tables[2])]
+    split_rows(*tables, secure=True).ask(ASKED)
+    assert [next(iter(table.ledger.entries())).values for table in (tables[0], tables[2])] == sent
+    assert left(tables) == [99, 99, 99]
 
 
 def test_two_analysts_of_one_sum_get_the_same_share() -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import secrets
 from collections.abc import Sequence
 from typing import Any
 
@@ -36,21 +35,28 @@ class SecureRowSplit(RowSplit):
         for place, owner in enumerate(owners, 1):
             if not hasattr(owner, "share"):
                 raise InvalidQuery(f"owner {place} cannot give shares: {type(owner).__name__}")
-        self._own = secrets.token_hex(16)
 
     def quote(self, query: object, *, rows: int | None = None, **terms: Any) -> Quote:
         """What each owner charges, and the bar of the total; free."""
-        joint = self._joint(query, None, {"rows": rows, **terms})
-        return self._agreed(query, self._quotes(query, joint, rows=rows, **terms), rows)[0]
+        terms["rows"] = rows
+        _, agreed = self._agreed(query, self._quotes(query, None, **terms), rows)
+        given = self._quotes(query, self._joint(query, agreed), **terms)  # known: paid, or not
+        return self._agreed(query, given, rows)[0]
 
     def ask(self, query: object, *, key: str | None = None, **terms: Any) -> Answer:
         """Ask every owner for its share and add up. Priced and agreed on everywhere first.
 
-        `key` names the joint sum. Unsaid, the same question again is the same sum, for free.
+        `key` names the joint sum. Unsaid, the same question with the same noise and the same owners
+        is the same sum: its stored total, and free for who has paid for it, in any session.
         """
-        joint = self._joint(query, key, terms)
+        joint = None if key is None else joint_of(key)
         given = self._quotes(query, joint, **terms)
         quote, agreed = self._agreed(query, given, terms.get("rows"))
+        if joint is None:
+            joint = self._joint(query, agreed)
+            if not all(each.quote.affordable for each in given):  # unless it is paid
+                given = self._quotes(query, joint, **terms)
+                quote, agreed = self._agreed(query, given, terms.get("rows"))
         shares = self._charged(
             quote,
             [each.quote for each in given],
@@ -83,16 +89,15 @@ class SecureRowSplit(RowSplit):
 
     # --- agreeing -------------------------------------------------------------------------------
 
-    def _joint(self, query: object, key: str | None, terms: dict[str, Any]) -> str:
-        """The name of the sum: by the question and how exactly, so that a repeat is one."""
-        if key is not None:
-            return joint_of(key)
-        matters = {**terms, "rows": terms.get("rows") if terms.get("within") is not None else None}
-        said = {name: str(value) for name, value in matters.items() if value is not None}
-        text = json.dumps([self._own, self._bound(query).text, said], sort_keys=True)
-        return hashlib.sha256(text.encode()).hexdigest()[:32]
+    def _joint(self, query: object, agreed: Joint) -> str:
+        """The name of the sum, by all that the owners must agree on: so that a repeat is one, and
+        after a change of rows or partners it is another."""
+        steps = [[str(step), str(middle)] for step, middle in agreed.steps]
+        noise = [law.to_json() for law in agreed.laws]
+        form = [self._bound(query).text, agreed.owners, agreed.colluding, noise, steps]
+        return hashlib.sha256(json.dumps(form, sort_keys=True).encode()).hexdigest()[:32]
 
-    def _quotes(self, query: object, joint: str, **terms: Any) -> list[ShareQuote]:
+    def _quotes(self, query: object, joint: str | None, **terms: Any) -> list[ShareQuote]:
         owners: Any = self.owners
         return at_once(lambda owner: owner.quote_share(query, joint=joint, **terms), owners)
 
