@@ -106,6 +106,32 @@ def test_the_hint_halves_the_error_and_can_be_asked(service: Service) -> None:
     assert after.price == view.price
 
 
+@pytest.mark.parametrize(
+    ("call", "what", "cap"),
+    [
+        ("AVG(stay_days)", "average of stay_days", "30"),
+        ("SUM(stay_days)", "total of stay_days", "30"),
+    ],
+)
+def test_a_capped_column_is_offered_as_another_question(
+    service: Service, call: str, what: str, cap: str
+) -> None:
+    """Never as something free: it costs the same credits and measures something else."""
+    view = quote_view(service, ANALYST, "admissions", Wish(f"SELECT {call} FROM admissions"))
+    shown = rendered("quote.html", (view, None))
+    note = re.search(r'<div class="note hint">.*?</button></div>', shown, re.DOTALL)
+    assert note is not None and view.hint is not None
+    said = " ".join(re.sub(r"<svg.*?</svg>|<[^>]+>", " ", note[0], flags=re.DOTALL).split())
+    column = what.split()[-1]
+    assert re.fullmatch(
+        rf"Half the error, for another question\. Count {column} over {cap} as {cap}: ± \S+ for the"
+        rf" same {re.escape(view.price)} credits?\. You would then measure the {what}"
+        rf" capped at {cap}\. Cap at {cap}",
+        said,
+    ), said
+    assert "free" not in said.lower()
+
+
 def test_large_dear_and_pointless(service: Service) -> None:
     large = quote_view(
         service,
