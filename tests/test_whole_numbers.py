@@ -16,6 +16,7 @@ from sulq.accounting.calibration import calibrate
 from sulq.accounting.pricing import noise_grid, price, unit_cost
 from sulq.beliefs import Observation, posterior
 from sulq.noise.distributions import DiscreteLaplace
+from sulq.noise.tails import half_width
 from sulq.query.sum_query import SumQuery, group
 from sulq.query.vectors import one_hot
 from sulq.schema.binding import bind
@@ -235,6 +236,38 @@ def test_a_table_keeps_the_lattice_it_was_published_with(tmp_path: Path) -> None
         assert (again.value, again.credits) == (first.value, 0)
         assert db.ask(count(where=col("visits") >= 2)).laws == first.laws
         assert "lattice" not in json.loads(db.ledger.header.facts["promise"])
+
+
+@pytest.mark.parametrize("epsilon, golden", [(1, 1.440954857), (2, 0.747424086), (4, 0.378159358)])
+def test_on_an_old_lattice_the_error_is_that_of_the_number_told(
+    epsilon: int, golden: float
+) -> None:
+    """A count is Laplace on a fine grid there, told rounded: P(|round X| > k) = e^-eps(k + 1/2)."""
+    beyond = [math.exp(-epsilon * (k + 0.5)) for k in range(200)]
+    squares = (k * k * (beyond[k - 1] - beyond[k]) for k in range(1, 200))
+    exact = math.sqrt(math.fsum(squares))
+    assert exact == pytest.approx(golden, rel=1e-8)
+    with opened(Promise(2 * epsilon, queries=2, lattice="fine")) as db:
+        assert db.quote(WHOLE["count"]).standard_error == pytest.approx(exact, rel=1e-9)
+        answer = db.ask(WHOLE["count"])
+        assert isinstance(answer.value, int)
+        assert answer.standard_error == pytest.approx(exact, rel=1e-9)
+        found = db.sql("SELECT COUNT(*) AS n, 2 * COUNT(*) AS twice FROM people WHERE ill")
+        (told,), (twice,) = found.column("n"), found.column("twice")
+        assert told.standard_error == pytest.approx(exact, rel=1e-9)
+        # what is made of a count is not rounded, and neither is a total
+        assert twice.standard_error == pytest.approx(2 * math.sqrt(2) / epsilon, rel=1e-9)
+        assert db.quote(WHOLE["total"]).standard_error == pytest.approx(
+            3 * math.sqrt(2) / epsilon, rel=1e-9
+        )
+
+
+def test_counts_on_an_old_lattice_are_compared_by_what_was_drawn() -> None:
+    with opened(Promise(2, queries=2, lattice="fine")) as db:
+        one, two = db.ask(WHOLE["count"]), db.ask(count(where=col("visits") >= 2))
+    found = one.compare(two, 0.9)
+    half = half_width(tuple((1 / 2**30, law) for law in (*one.laws, *two.laws)), 0.9)
+    assert found.interval == pytest.approx((found.difference - half, found.difference + half))
 
 
 def test_a_new_table_says_which_lattice_it_has(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from sulq.noise.distributions import DiscreteGaussian, Law
 from sulq.noise.tails import half_width as sum_half_width
-from sulq.noise.tails import is_fine
+from sulq.noise.tails import is_fine, told_spread
 from sulq.noise.tails import z_of as z_of
 from sulq.schema.binding import BoundTerm
 
@@ -63,6 +63,11 @@ class Forecast:
 def spread_of(term: BoundTerm, law: Law) -> float:
     """The standard deviation of one noisy sum in user units."""
     return law.standard_deviation() * float(term.fine_step)
+
+
+def count_spread(term: BoundTerm, law: Law) -> float:
+    """The same of a count, which is told as a whole number. S2.6"""
+    return told_spread(((float(term.fine_step), law),))
 
 
 def half_width(term: BoundTerm, law: Law, confidence: float) -> float:

@@ -246,6 +246,8 @@ class Answer:
 
     @property
     def _draw(self) -> tuple[float, Law]:
+        if self.bound is not None:
+            return float(self.bound.terms[0].fine_step), self.laws[0]
         spread = self.laws[0].standard_deviation()
         return (float(self.standard_error) / spread if spread else 0.0), self.laws[0]
 

@@ -18,7 +18,7 @@ from sulq.bars import Forecast as Forecast
 from sulq.bars import Interval as Interval
 from sulq.bars import Reading as Reading
 from sulq.bars import Value as Value
-from sulq.bars import around, half_width, running_half_widths, spread_of
+from sulq.bars import around, count_spread, half_width, running_half_widths, spread_of
 from sulq.bars import z_of as z_of
 from sulq.cumulative import rising
 from sulq.noise.distributions import DiscreteGaussian, Law
@@ -86,7 +86,7 @@ def _count(bound: BoundQuery, value: int, law: Law, size: int | None) -> Reading
         low, high = around(estimate, half, least, most)
         return math.floor(low), math.ceil(high)
 
-    return Reading(_nearest(estimate), spread_of(term, law), interval)
+    return Reading(_nearest(estimate), count_spread(term, law), interval)
 
 
 def _nearest(number: Fraction) -> int:
@@ -301,9 +301,10 @@ def _forecast(
     pairs = list(zip(bound.terms, laws, strict=True))
     spreads = [spread_of(term, law) for term, law in pairs]
     match bound.statistic.kind:
-        case "count" | "total":
+        case "count" | "total" as kind:
             term, law = pairs[0]
-            return Forecast(spreads[0], lambda c: half_width(term, law, c))
+            error = count_spread(term, law) if kind == "count" else spreads[0]
+            return Forecast(error, lambda c: half_width(term, law, c))
         case "mean" | "variance":
             return _ratio_forecast(bound, spreads, rows, size)
         case "histogram":

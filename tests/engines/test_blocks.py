@@ -151,9 +151,18 @@ def test_the_root_is_exact_where_floats_round() -> None:
 
 
 def test_the_clip_of_the_claims() -> None:
-    """G.4 rule 2c: (3, 4, 12) at 10 becomes (2, 3, 9), of squared norm 94."""
-    assert _shrunk(np.array([[3.0], [-4.0], [12.0]]), 10.0)[:, 0].tolist() == [2.0, -3.0, 9.0]
-    assert vector_reference.shrunk([3, -4, 12], 10) == [2, -3, 9]
+    """G.4 rule 2c: (3, 4, 12) at 10 becomes (2, 3, 9), of squared norm 94.
+
+    (7, -7) at 8 is (5.6, -5.6) and becomes (5, -5): to the nearest it would leave the ball.
+    """
+    for vector, bound, clipped in (
+        ([3, -4, 12], 10, [2, -3, 9]),
+        ([7, -7], 8, [5, -5]),
+        ([5, -5, 10], 10, [3, -3, 7]),
+    ):
+        assert _shrunk(np.array(vector, float)[:, None], float(bound))[:, 0].tolist() == clipped
+        assert vector_reference.shrunk(vector, bound) == clipped
+        assert sum(x * x for x in clipped) <= bound**2
 
 
 def test_clipped_vectors_never_leave_the_ball() -> None:

@@ -57,6 +57,21 @@ def spread(draws: Draws | Drawn) -> float:
     return math.sqrt(sum(square * laws[own].variance() for own, square in squares.items()))
 
 
+def told_spread(draws: Draws | Drawn) -> float:
+    """The standard deviation of a count, which is told as a whole number. S2.6
+
+    Of one draw of Laplace noise on a fine grid, rounding included: round(X) has the variance
+    sum over k > 0 of (2k - 1) P(|X| > k - 1/2) = sqrt(q) (1 + q) / (1 - q)^2, q = exp(-1/scale).
+    """
+    if len(draws) == 1:
+        scale, law = draws[0]
+        if isinstance(law, DiscreteLaplace) and is_fine(law):
+            rate = 1 / (abs(scale) * float(law.scale))
+            q = math.exp(-rate)
+            return math.sqrt(math.exp(-rate / 2) * (1 + q)) / -math.expm1(-rate)
+    return spread(draws)
+
+
 @lru_cache(maxsize=4096)
 def half_width(draws: Draws, confidence: float) -> float:
     """An h with P(|sum of draws| <= h) >= confidence; the smallest for one draw."""

@@ -16,7 +16,7 @@ from typing import ClassVar
 from sulq.errors import InvalidQuery
 from sulq.noise.distributions import Law
 from sulq.noise.ratios import Ends, Form, combined, draws_of, inside, ratio_interval
-from sulq.noise.tails import Draw, spread
+from sulq.noise.tails import Draw, spread, told_spread
 from sulq.sql.bounds import ANYTHING, Quotient, cut, looked_up, straight_ends
 
 UNKNOWN = "too few rows match to tell"
@@ -164,7 +164,8 @@ class Noisy(Estimate):
 
     @property
     def standard_error(self) -> float:
-        return spread(draws_of(self.draws))
+        """Of the number that is told: of a count with its rounding."""
+        return (told_spread if self.whole else spread)(draws_of(self.draws))
 
     @property
     def rests_on(self) -> frozenset[Hashable]:
