@@ -75,7 +75,7 @@ def questions() -> tuple[Records, Records]:
             bodies = inside.event_bodies(db, seen)
             seen += len(bodies)
             for body in bodies:
-                _without_chance(body)
+                without_chance(body)
                 if (text := body.pop("question", None)) is not None:
                     told[name]["texts"][body["digest"]] = text
             if bodies:
@@ -84,7 +84,7 @@ def questions() -> tuple[Records, Records]:
     return told, events
 
 
-def _without_chance(body: dict[str, Any]) -> None:
+def without_chance(body: dict[str, Any]) -> None:
     """An alert is told apart from all others by random bits in its text."""
     if "arming" in body.get("question", ""):
         body["question"] = re.sub(r'"arming":"\w+"', '"arming":"*"', body["question"])

@@ -11,13 +11,12 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from tests.server.conftest import serving
 from typer.testing import CliRunner
 
-from sulq import Database, Schema
+from sulq import Database, EngineFailed, Schema
 from sulq.cli import app as command
 from sulq.database import alerts, choosing, keys  # noqa: F401 - loaded before draws are silenced
 from sulq.engines.duckdb import HELD
@@ -91,6 +90,26 @@ def bound_facts(db: Database, question: object, credits: Any = None) -> dict[str
 def event_bodies(db: Database, after: int = 0) -> list[dict[str, Any]]:
     """The events of a database's ledger, as they are written."""
     return [json.loads(row.body) for row in db.ledger._book.rows() if row.seq > after]
+
+
+@contextmanager
+def failing(db: Database) -> Iterator[None]:
+    """The engine breaks down whenever it reads rows: after the charge."""
+    prepare = db.engine.prepare
+
+    def broken(program: Any) -> Any:
+        prepare(program)
+
+        def read() -> list[int]:
+            raise EngineFailed()
+
+        return read
+
+    db.engine.prepare = broken  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        db.engine.prepare = prepare  # type: ignore[method-assign]
 
 
 # --- SQL for the engines ------------------------------------------------------------------------
@@ -193,7 +212,3 @@ def run(*words: str) -> tuple[int, str, str]:
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         raise result.exception
     return result.exit_code, result.stdout, result.stderr
-
-
-def here() -> Path:
-    return Path(__file__).parent

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.golden import asking, commands, inside, refusals, requests
+from tests.golden import asking, changing, commands, inside, refusals, requests
 from tests.golden.records import Records
 
 PARTS: dict[str, Callable[[Path], dict[str, Records]]] = {
@@ -16,6 +16,7 @@ PARTS: dict[str, Callable[[Path], dict[str, Records]]] = {
     "specials": lambda _: {"specials": asking.specials()},
     "statements": lambda _: {"statements": asking.statements()},
     "refusals": lambda _: {"refusals": refusals.refusals()},
+    "changes": lambda place: {"changes": changing.changes(place)},
     "replies": lambda place: {"replies": requests.replies(place)},
     "commands": lambda place: {"commands": commands.outputs(place)},
 }

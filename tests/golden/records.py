@@ -6,6 +6,7 @@ import difflib
 import json
 import math
 from fractions import Fraction
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,8 @@ import numpy as np
 
 HERE = Path(__file__).parent
 DIGITS = 9
+WIDEST, MOST_LINES = 200, 40
+"""Of what is shown of a difference."""
 LONGEST = 24
 """Values of an array that are written out; of longer ones the first, and their sum."""
 
@@ -90,8 +93,19 @@ def _diff(wanted: Any, got: Any) -> str:
         json.dumps(held, sort_keys=True, ensure_ascii=False, indent=1).splitlines()
         for held in (wanted, got)
     )
-    lines = difflib.unified_diff(before, after, "golden", "now", lineterm="", n=1)
-    return "\n".join(f"  {line[:600]}" for line in lines)
+    lines = list(difflib.unified_diff(before, after, "golden", "now", lineterm="", n=1))[2:]
+    for place, (one, two) in enumerate(pairwise([*lines])):
+        if one.startswith("-") and two.startswith("+"):
+            lines[place : place + 2] = _close(one, two)
+    return "\n".join(f"  {line[:WIDEST]}" for line in lines[:MOST_LINES])
+
+
+def _close(one: str, two: str) -> list[str]:
+    """Two long lines where they begin to differ."""
+    letters = enumerate(zip(one[1:], two[1:], strict=False))
+    same = next((place for place, (a, b) in letters if a != b), 0)
+    start = 0 if same < WIDEST // 2 else same - 60
+    return [line[0] + (" ... " if start else "") + line[1 + start :] for line in (one, two)]
 
 
 def masked(value: Any, names: frozenset[str], by: str = "*") -> Any:
