@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
-from tests.server.conftest import serving
+from tests.server.serving import serving
 from typer.testing import CliRunner
 
 from sulq import Database, EngineFailed, Schema
@@ -197,8 +197,8 @@ def served(databases: Mapping[str, Database]) -> Iterator[tuple[str, dict[str, s
         Tables(dict(databases)), access, settings=Settings(pacing=False), log=Log(io.StringIO())
     )
     try:
-        with serving(made) as url:
-            yield url, tokens
+        with serving(made) as port:
+            yield f"http://127.0.0.1:{port}", tokens
     finally:
         access.close()
 
