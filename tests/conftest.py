@@ -25,6 +25,7 @@ from typer import testing
 from sulq.noise import entropy, samplers
 
 FAULTS = Path(__file__).parent / "faults"
+NOISE = Path(__file__).parent / "noise"
 MEMORY = Path("/dev/shm")
 ROOM = 4 << 30
 
@@ -67,6 +68,25 @@ def state_directories(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path
     return (parent / str(number) for number in count())
 
 
+def same_bits() -> SimpleNamespace:
+    """In place of the operating system's: the same bits each time. Never in the package."""
+    return SimpleNamespace(urandom=random.Random(14).randbytes)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Noise of its true law, from the same bits in each test: a verdict hangs on the change alone.
+
+    Fresh bits where laws are tested, in `make test-all`, in programs that tests start or fork, and
+    for scripts/flaky, whose business is to find who needs these.
+    """
+    fresh = NOISE in item.path.parents or not settings().derandomize
+    entropy.os = os if fresh or "FLAKY_FACTOR" in os.environ else same_bits()  # type: ignore[attr-defined]
+
+
+os.register_at_fork(after_in_child=lambda: setattr(entropy, "os", os))  # a copy would repeat them
+
+
 @pytest.fixture(autouse=True)
 def state_directory(
     state_directories: Iterator[Path], monkeypatch: pytest.MonkeyPatch
@@ -92,5 +112,4 @@ def settled(monkeypatch: pytest.MonkeyPatch) -> None:
 
     For tests of one thread whose verdict needs noise, and no luck: what is learned, what drowns.
     """
-    bits = random.Random(14)
-    monkeypatch.setattr(entropy, "os", SimpleNamespace(urandom=bits.randbytes))
+    monkeypatch.setattr(entropy, "os", same_bits())

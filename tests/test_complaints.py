@@ -155,6 +155,7 @@ def test_a_clip_is_the_last_thing_that_happens() -> None:
     assert (grown.terms[0].low, float(grown.terms[0].high)) == (0, pytest.approx(3000, abs=0.1))
 
 
+@pytest.mark.usefixtures("settled")
 def test_vanished_groups_have_a_shown_threshold_and_a_noisy_remainder() -> None:
     rng = np.random.default_rng(3)
     notes = ["flu"] * 3_000 + ["cold"] * 2_000 + [f"rare {i}" for i in range(40)]

@@ -249,6 +249,7 @@ SHAPES = {
 }
 
 
+@pytest.mark.usefixtures("settled")
 @pytest.mark.parametrize("shape", SHAPES)
 def test_bars_hold_as_often_as_they_say(shape: str) -> None:
     """2,000 answers: counts below, quantiles and their ranks (also at small counts), ends, band."""
@@ -284,6 +285,7 @@ def test_bars_hold_as_often_as_they_say(shape: str) -> None:
         assert hits["below 20"] <= times - least_hits(times, 0.05 * 0.7)
 
 
+@pytest.mark.usefixtures("settled")
 def test_the_tree_beats_a_flat_histogram_and_meets_its_forecast() -> None:
     """The standard error that is quoted is the one that is seen, and half a histogram's."""
     cells = [100] * 64
@@ -302,7 +304,7 @@ def test_the_tree_beats_a_flat_histogram_and_meets_its_forecast() -> None:
     fit = Fit.of(tree.sizes, [100 * float(Fraction(u, tree.scale)) ** 2 for u in tree.units])
     variance, with_total = fit.spreads()
     said = np.sqrt(variance - with_total + variance[-1] / 4)
-    # a sample deviation of 1,500 draws is within 5.2/sqrt(3,000) of 1, 65 times, at 1e-5
+    # the same draws each time; fresh ones would miss with 1e-5 (5.2/sqrt(3,000) of 1, 65 times)
     assert (np.abs(seen / said - 1) < 0.1).all()
     assert said.max() < 0.63 * 10 * math.sqrt(64) / 2
 
