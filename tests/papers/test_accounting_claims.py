@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -229,14 +230,19 @@ def test_s26_the_discrete_laplace() -> None:
 
 
 def test_m6_a_fixed_split_adds() -> None:
-    """(e1, 0) with (e2, delta): one Laplace and one Gaussian answer, summed directly."""
-    reach = np.arange(-60, 61)
-    pure, noisy = DiscreteLaplace(Fraction(2)), DiscreteGaussian(Fraction(9))
-    laplace, gaussian = (
-        np.array([[law.pmf(int(t + s)) for t in reach] for s in (0, 1)]) for law in (pure, noisy)
-    )
-    here, there = (np.outer(laplace[s], gaussian[s]) for s in (0, 1))
-    for epsilon in (0.1, 0.5, 1.0):
-        alone = loss_of(noisy).delta(epsilon)
-        both = float(np.maximum(here - math.exp(0.5 + epsilon) * there, 0).sum())
-        assert both <= alone
+    """(e1, 0) and (e2, delta) as the product calibrates them: a Laplace and a Gaussian answer of
+    one table, every pair of outcomes, at e1 + e2. And no noise is there for nothing."""
+    steps = 16  # of a unit: the Gaussian on a fine grid
+    for first, second, delta in ((0.5, 1, "1e-3"), (1, 0.5, "1e-2"), (2, 2, "1e-4")):
+        pure = DiscreteLaplace(calibrate(Promise(first, queries=1)).unit_scale)
+        promise = Promise(second, delta, 1)
+        noisy = DiscreteGaussian(calibrate(promise).unit_variance * steps**2)
+        one = np.array([[pure.pmf(t + s) for t in range(-60, 61)] for s in (0, 1)])
+        reach = 8 * math.isqrt(int(noisy.sigma_squared)) + steps
+        two = np.array([[noisy.pmf(t + s) for t in range(-reach, reach)] for s in (0, steps)])
+        here, there = (np.outer(one[s], two[s]) for s in (0, 1))
+
+        def lost(epsilon: float, here: Any = here, there: Any = there) -> float:
+            return float(np.maximum(here - math.exp(epsilon) * there, 0).sum())
+
+        assert lost(first + second) <= float(promise.delta) < lost(0.9 * (first + second))
