@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 import threading
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -16,6 +15,7 @@ from typing import Any
 
 import numpy as np
 from tests.attacks.sandbox import database
+from tests.waiting import come
 
 from sulq.attacks.target import Bits, Target
 from sulq.database import Database
@@ -122,7 +122,13 @@ class HalfNoise(Textbook):
 
 
 class LateCharge(Textbook):
-    """3: checked first, charged after the answer is made."""
+    """3: checked first, charged after the answer is made.
+
+    Who has a small answer waits with its charge until the answers made overspend what is left, so
+    that the bug shows on whatever machine; a large one is asked for alone and waits for nobody.
+    """
+
+    made: Fraction = Fraction(0)
 
     def ask(self, query: object, *, credits: Any = None, **_: Any) -> Answer:
         bound, due = self.bind(query), Fraction(credits or 1)
@@ -130,7 +136,9 @@ class LateCharge(Textbook):
             raise BudgetSpent("nothing is left")
         with self.lock:
             answer = self.answer(bound, due)
-        time.sleep(0.002)
+            self.made += due
+        if 2 * due < self.remaining:
+            come(lambda: self.made > self.promise.credits, "nobody else asked")
         with self.lock:
             self.spent += due
         return answer
