@@ -11,6 +11,7 @@ import pytest
 from scipy.stats import binom
 
 import sulq.noise
+from sulq.noise import entropy
 from sulq.noise.distributions import DiscreteGaussian
 from sulq.noise.entropy import LazyUniform, OsBits
 from sulq.noise.exponential import exp_bounds
@@ -117,6 +118,11 @@ def test_threads_share_no_draw() -> None:
         groups = pool.map(lambda _: [draw(WIDE, 1)[0] for _ in range(40)], range(8))
     values = [value for group in groups for value in group]
     assert len(set(values)) == 320
+
+
+def test_laws_are_tested_on_the_systems_own_bits() -> None:
+    """Other tests of the gate draw the same bits each time; see tests/conftest.py."""
+    assert entropy.os is os
 
 
 def test_nothing_in_the_package_can_be_seeded() -> None:

@@ -8,6 +8,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from scipy.stats import chi2, norm
 from tests.people import SCHEMA, frame, publish
 from tests.server.dial import Dial
 
@@ -117,14 +118,15 @@ def test_the_operator_chooses():
 
 
 def test_draws_have_the_law_that_was_paid_for():
-    """Mean and variance of 4,000 draws. False alarm 1e-6: 4.9 standard errors."""
+    """Mean and variance of 4,000 draws. False alarm 1e-6 in all, by their laws."""
     with table() as plain:
         delay = delay_for(plain.calibration, Fraction(1, 1000))
     drawn = np.array([draw_delay(delay) for _ in range(4_000)])
     spread = delay.standard_deviation
     assert drawn.min() >= 0
-    assert abs(drawn.mean() - delay.mean) < 4.9 * spread / math.sqrt(len(drawn))
-    assert abs(drawn.var() / spread**2 - 1) < 4.9 * math.sqrt(2 / len(drawn))
+    assert abs(drawn.mean() - delay.mean) < norm.isf(2.5e-7) * spread / math.sqrt(len(drawn))
+    low, high = chi2.ppf(2.5e-7, len(drawn) - 1), chi2.isf(2.5e-7, len(drawn) - 1)
+    assert low < len(drawn) * drawn.var() / spread**2 < high
 
 
 def test_what_failed_after_its_charge_is_not_read_again():
