@@ -14,6 +14,7 @@ from dataclasses import replace
 from typing import Any
 
 from tests.server.serving import serving
+from typer.main import get_command
 from typer.testing import CliRunner
 
 from sulq import Database, EngineFailed, Schema
@@ -212,3 +213,18 @@ def run(*words: str) -> tuple[int, str, str]:
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         raise result.exception
     return result.exit_code, result.stdout, result.stderr
+
+
+def options() -> dict[str, list[str]]:
+    """Every command, also those of groups and hidden ones, with its options."""
+    found: dict[str, list[str]] = {}
+
+    def walk(of: Any, path: tuple[str, ...]) -> None:
+        for name, inner in getattr(of, "commands", {}).items():
+            walk(inner, (*path, name))
+        if path and not getattr(of, "commands", {}):
+            known = [word for param in of.params for word in (*param.opts, *param.secondary_opts)]
+            found[" ".join(path)] = sorted(word for word in known if word.startswith("-"))
+
+    walk(get_command(command), ())
+    return found

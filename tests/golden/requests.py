@@ -130,7 +130,41 @@ def replies(directory: Path) -> Records:
                 where = path if path.startswith("/") else f"/v1/tables/people/{path}"
                 reply = client.request(method, url + where, headers=headers, json=body)
                 told[f"{number:02} {who or 'nobody'} {what}"] = _shown(reply)
+            told |= fields(client.get(f"{url}/openapi.json").json())
     return told
+
+
+def fields(described: dict[str, Any]) -> Records:
+    """Every route with the fields of its body and of its reply, by their paths."""
+    told: Records = {}
+    for path, verbs in described["paths"].items():
+        for verb, facts in verbs.items():
+            body = facts.get("requestBody", {}).get("content", {}).get("application/json", {})
+            replies = {
+                status: _fields(reply["content"]["application/json"]["schema"], described)
+                for status, reply in facts["responses"].items()
+                if status.startswith("2") and "application/json" in reply.get("content", {})
+            }
+            told[f"route {verb.upper()} {path}"] = {
+                "parameters": sorted(given["name"] for given in facts.get("parameters", [])),
+                "body": _fields(body.get("schema", {}), described),
+                "replies": replies,
+            }
+    return told
+
+
+def _fields(schema: Any, described: dict[str, Any], depth: int = 4) -> list[str]:
+    """Dotted names of the fields of a schema; ! marks those that must be there."""
+    while "$ref" in schema:
+        schema = described["components"]["schemas"][schema["$ref"].rsplit("/", 1)[1]]
+    found: set[str] = set()
+    for inner in (*schema.get("anyOf", ()), *schema.get("allOf", ()), schema.get("items", {})):
+        found |= {*_fields(inner, described, depth)} if inner and depth else set()
+    for name, inner in schema.get("properties", {}).items():
+        found.add(name + ("!" if name in schema.get("required", ()) else ""))
+        if depth:
+            found |= {f"{name}.{below}" for below in _fields(inner, described, depth - 1)}
+    return sorted(found)
 
 
 def _shown(reply: httpx.Response) -> dict[str, Any]:

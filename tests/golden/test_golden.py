@@ -7,6 +7,8 @@ reason.
 from __future__ import annotations
 
 import pytest
+from tests.golden import inside
+from tests.golden.inside import choosing, samplers
 from tests.golden.making import PARTS, made
 from tests.golden.records import HERE, differences, read
 
@@ -30,3 +32,18 @@ def test_there_is_enough_of_everything_and_it_stays_small() -> None:
     assert len(read("replies")) >= 40
     assert len(read("commands")) >= 30
     assert sum(path.stat().st_size for path in HERE.glob("*.json")) < 2_000_000
+
+
+def test_every_command_and_option_is_still_taken() -> None:
+    now = inside.options()
+    gone = {
+        name: sorted({*known} - {*now.get(name, ())}) for name, known in read("options").items()
+    }
+    assert {name: lost for name, lost in gone.items() if lost or name not in now} == {}
+
+
+def test_silence_leaves_nothing_behind() -> None:
+    before = (samplers.draw, samplers.draw_one_sided, choosing.draw_one_sided)
+    with inside.quiet():
+        assert choosing.draw_one_sided is samplers.draw_one_sided is not before[1]
+    assert (samplers.draw, samplers.draw_one_sided, choosing.draw_one_sided) == before
