@@ -145,7 +145,7 @@ def test_a_value_under_add_remove_is_two_steps_away():
         worst(Promise(1), 0.4, about="presence")
 
 
-@pytest.mark.parametrize("noise", ["binomial", "huber"])
+@pytest.mark.parametrize("noise", [pytest.param("binomial", marks=pytest.mark.slow), "huber"])
 def test_coarse_laws_keep_the_chance_that_is_asked_for(noise):
     promise = Promise(1, "1e-6", queries=10, noise=noise)
     rare, common = worst(promise), worst(promise, except_for=1e-3)

@@ -75,6 +75,7 @@ def test_fresh_noise_for_nothing_averages_out() -> None:
         assert found.credits == 1
 
 
+@pytest.mark.slow
 def test_a_cache_of_texts_is_passed_by() -> None:
     """Reference 0.520 for repeats, 0.835 reworded past the cache."""
     with sandbox(TENTH, 1000) as target:

@@ -25,7 +25,11 @@ PROMISE = Promise(1, queries=100)
 
 @pytest.mark.parametrize(
     "promise",
-    [PROMISE, Promise(1, "1e-6", queries=5, noise="huber"), Promise(1, "1e-6", queries=2)],
+    [
+        pytest.param(PROMISE, marks=pytest.mark.slow),
+        pytest.param(Promise(1, "1e-6", queries=5, noise="huber"), marks=pytest.mark.slow),
+        Promise(1, "1e-6", queries=2),
+    ],
     ids=str,
 )
 def test_the_database_shows_the_same_on_neighbours(promise: Promise) -> None:

@@ -69,7 +69,7 @@ def test_the_row_of_the_linear_program() -> None:
         assert close(point.recovered, recovered, 600, 300), point
 
 
-@pytest.mark.parametrize("sigma", [1, 4])
+@pytest.mark.parametrize("sigma", [1, pytest.param(4, marks=pytest.mark.slow)])
 def test_little_noise_gives_the_table_away(sigma: int) -> None:
     """Through the seam, with subsets by `hashed`: as in the reference."""
     with sandbox(WHOLE, 1000) as target:
@@ -88,7 +88,7 @@ def test_signs_tell_twice_as_much() -> None:
         assert both.reached <= phi(math.sqrt(500) / 24) + 5 * both.error
 
 
-@pytest.mark.parametrize("method", [SQUARES, LINEAR, MEAN])
+@pytest.mark.parametrize("method", [SQUARES, LINEAR, pytest.param(MEAN, marks=pytest.mark.slow)])
 def test_the_product_holds(method: str) -> None:
     small = 150 if method == LINEAR else 500
     with sandbox(OPEN, small) as target:

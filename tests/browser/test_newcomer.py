@@ -158,6 +158,7 @@ def test_made_up_rows_are_marked_and_free(visit: Visits) -> None:
     assert found.left() == before
 
 
+@pytest.mark.slow
 def test_running_out(visit: Visits) -> None:
     found = visit()
     page = found.page
@@ -184,7 +185,7 @@ def test_running_out(visit: Visits) -> None:
     found.ask()
 
 
-@pytest.mark.parametrize("how", ["reply lost", "reload"])
+@pytest.mark.parametrize("how", ["reply lost", pytest.param("reload", marks=pytest.mark.slow)])
 def test_a_lost_reply_is_fetched_free(visit: Visits, how: str) -> None:
     found = visit()
     page = found.page

@@ -281,6 +281,7 @@ def test_learning_is_priced_told_and_drawn(visit: Visits) -> None:
     assert "learn.PCA(2, credits=3).fit(db" in page.evaluate("navigator.clipboard.readText()")
 
 
+@pytest.mark.slow
 def test_stop_keeps_what_was_bought(visit: Visits) -> None:
     found = visit()
     page = found.page
@@ -372,6 +373,7 @@ def test_from_a_file_to_a_promise(visit: Visits, site: Home) -> None:
     assert "wards" in read_policy(site.home / "sulq.toml")
 
 
+@pytest.mark.slow
 def test_the_adviser_reads_the_rows_for_the_owner(visit: Visits, site: Home) -> None:
     """Ids, decimal commas, ?, several rows for a person: not ready, until the owner says so."""
     lines = [
@@ -442,6 +444,7 @@ def check_published(page: Any) -> None:
     page.wait_for_function("document.querySelectorAll('.steps li.done').length === 6")  # rehearsed
 
 
+@pytest.mark.slow
 def test_a_tick_waits_for_what_its_step_asks(visit: Visits, site: Home) -> None:
     shutil.copy(site.home / "wards.parquet", site.home / "more.parquet")
     found = visit()
@@ -534,6 +537,7 @@ def test_nothing_of_others_and_no_row_reaches_an_analyst(visit: Visits, site: Si
     assert CANARY not in site.log.getvalue() and token not in site.log.getvalue()
 
 
+@pytest.mark.slow
 def test_every_page_is_accessible_and_fits_a_phone(visit: Visits) -> None:
     found = visit()
     page = found.page

@@ -142,6 +142,7 @@ def test_commands_go_through_the_server_that_has_the_ledger(sulq):
     assert sulq("grant", "bob", "1", "--json").json["left_exact"] == "1"
 
 
+@pytest.mark.slow
 def test_a_table_is_closed_through_its_server(sulq):
     sulq("grant", "ann", "1")
     with server():
@@ -186,6 +187,7 @@ def test_what_a_killed_server_left_behind_is_noticed(sulq):
     access.close()
 
 
+@pytest.mark.slow
 def test_a_file_that_tells_nonsense_is_dropped(sulq):
     sulq("grant", "ann", "1")
     with server():

@@ -50,7 +50,7 @@ def opened(how: str, content: list[reference.Row], folder: Path) -> Engine:
 
 
 @pytest.mark.parametrize(
-    "seed", [*range(5), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(5, 10))]
+    "seed", [*range(3), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(3, 10))]
 )
 def test_random_programs_equal_the_reference(
     seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

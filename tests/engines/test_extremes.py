@@ -120,7 +120,7 @@ def spark_sample(folder: Path) -> None:
     """The break, and a few more: what the gate runs, in test_spark.py."""
     pq.write_table(FRAME, folder / "broken.parquet")
     settled(open_engine(spark_url(folder / "broken.parquet"), BREAK), ASKED[:2])
-    on_spark(3, 5, folder)
+    on_spark(3, 3, folder)
 
 
 @pytest.mark.slow

@@ -265,6 +265,7 @@ def attempted(db: Database, question: Statistic, key: str, failed: list[BaseExce
 
 
 @pytest.mark.usefixtures("postgres")  # skips where there is none
+@pytest.mark.slow
 def test_a_server_restarted_mid_question(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The charge stands, the error is the constant, the same question then works.
 

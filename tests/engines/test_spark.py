@@ -30,12 +30,12 @@ from sulq.engines.spark_sql import SparkDialect
 def test_the_same_integers_and_a_change_that_is_noticed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    agree(*test_spark_programs.awkward(tmp_path, 0, 40), 0, 8)
+    agree(*test_spark_programs.awkward(tmp_path, 0, 40), 0, 4)
     content: Any = rows(3, 40)
     folder = test_spark_programs.parts(content, tmp_path / "wide", 2)
     monkeypatch.setattr(engine_file, "MOST_PRODUCTS", 0)  # by blocks, on a worker
     engine = open_engine(spark_url(folder), SCHEMA)
-    for program in vectors.programs(3, 2):
+    for program in vectors.programs(3, 1):
         assert engine.exact_sums(program) == vector_reference.outer_sums(program, content)
     assert engine.unchanged()
     pq.write_table(changes.people(1), folder / "more.parquet")
@@ -46,7 +46,7 @@ def test_the_same_integers_and_a_change_that_is_noticed(
     owner.check(owner.counted(spark_url(tmp_path / "tallied")))
     test_extremes.spark_sample(tmp_path)
     test_proved.spark_sample(monkeypatch, tmp_path)
-    test_typed.walk_spark(tmp_path, 1, 4)
+    test_typed.walk_spark(tmp_path, 1, 2)
 
 
 def test_like_never_goes_back_over_a_text() -> None:

@@ -40,7 +40,8 @@ def until_answered(server: Process, number: int):
     return reply
 
 
-@pytest.mark.parametrize("full", ["ledger", pytest.param("replies", marks=pytest.mark.slow)])
+@pytest.mark.slow  # test_service_books.py has the quick ones
+@pytest.mark.parametrize("full", ["ledger", "replies"])
 def test_a_full_disk_is_one_constant_refusal_and_work_goes_on_after(tmp_path, full):
     home = published(tmp_path / "home")
     with running(home) as server:

@@ -8,6 +8,7 @@ import sys
 import time
 from pathlib import Path
 
+import pytest
 from tests.faults.serving import POLICY, environment, published, running, stopped
 from tests.server.conftest import write_people
 from tests.waiting import LONGEST
@@ -47,6 +48,7 @@ def answered(ask):
     return reply
 
 
+@pytest.mark.slow
 def test_a_journal_that_is_gone_closes_its_table_and_no_other(tmp_path):
     home = tmp_path / "home"
     journal = with_journal(home)

@@ -30,6 +30,7 @@ def test_released_is_charged_and_a_retry_gets_the_same(tmp_path):
     assert found["refused"] > 0  # and where the budget ended it ended
 
 
+@pytest.mark.slow
 def test_the_comparison_catches_a_reply_before_the_store(tmp_path):
     assert rounds(tmp_path, 2, 100, "hasty")["wrong"]
 

@@ -49,6 +49,7 @@ def test_stored_outputs_are_complete_and_say_no_path(book):
     assert len(text) < 1_500_000
 
 
+@pytest.mark.slow
 def test_it_runs_again(book, tmp_path, monkeypatch):
     monkeypatch.setenv("SULQ_STATE", str(tmp_path / "state"))
     monkeypatch.setenv("PYTHONPATH", str(ROOT / "src"))

@@ -31,7 +31,9 @@ def table_of_two():
     return publish(frame, schema), names, "label"
 
 
-@pytest.mark.parametrize("loader", [load_breast_cancer, load_wine])
+@pytest.mark.parametrize(
+    "loader", [pytest.param(load_breast_cancer, marks=pytest.mark.slow), load_wine]
+)
 def test_without_noise_it_separates(loader):
     frame, schema, names = table(loader)
     found = Perceptron().fit(ExactOracle(publish(frame, schema)), names, "label")

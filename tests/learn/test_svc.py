@@ -39,7 +39,7 @@ def objective(x, sides, weights, level, C):
 
 
 @pytest.mark.parametrize("label", ["yes", "kind"])
-@pytest.mark.parametrize("C", [0.05, 1])
+@pytest.mark.parametrize("C", [0.05, pytest.param(1, marks=pytest.mark.slow)])
 def test_without_noise_it_is_scikit_learns_objective(label, C):
     frame = rows()
     found = LinearSVC(C=C).fit(ExactOracle(publish(frame, SCHEMA)), NAMES, label)

@@ -12,7 +12,7 @@ from tests.postgres_server import running
 from tests.waiting import come
 
 
-@pytest.mark.parametrize("number", [2, 4])
+@pytest.mark.parametrize("number", [2, pytest.param(4, marks=pytest.mark.slow)])
 def test_processes_race_for_the_last_credits(address, tmp_path, monkeypatch, number):
     cap = 60
     replicas = homes_of(address, tmp_path, number, cap)
@@ -39,7 +39,7 @@ def test_a_replica_killed_under_load_takes_nothing_along(address, tmp_path, monk
     assert sum(name.startswith(("r0-", "r2-")) for name in released) == 2 * 4 * 20
 
 
-@pytest.mark.parametrize("how", ["halt", "backends"])
+@pytest.mark.parametrize("how", ["halt", pytest.param("backends", marks=pytest.mark.slow)])
 def test_a_server_restarted_under_load_loses_nothing(tmp_path, monkeypatch, how):
     pytest.importorskip("psycopg")
     cap = 10**6

@@ -60,8 +60,9 @@ def sulq(home: Path, *words: str) -> subprocess.CompletedProcess[str]:
 def published(home):
     """The same, with both tables published."""
     for name in ("people", "town"):
-        found = sulq(home, "publish", name, "--yes")
-        assert found.returncode == 0, found.stderr
+        policy = str(home / "sulq.toml")
+        found = CliRunner().invoke(app, ["publish", name, "--yes", "--policy", policy])
+        assert found.exit_code == 0, found.output
     return home
 
 
@@ -121,6 +122,7 @@ def test_serve_answers_refuses_a_second_one_and_stops_cleanly(home, published):
         assert process.wait(120) == 0
 
 
+@pytest.mark.slow
 def test_a_file_is_served_by_the_policy_beside_it(home, published, tmp_path):
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
@@ -197,6 +199,7 @@ def test_other_hosts_without_tls_are_warned_of(home):
     assert "without TLS anybody" in (home / "log").read_text()
 
 
+@pytest.mark.slow
 def test_the_demo_serves_checks_itself_and_ends_in_a_pipe(home):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])

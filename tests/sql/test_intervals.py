@@ -215,7 +215,10 @@ def test_curved_functions_under_laplace(case: Case, noise: str) -> None:
     assert held >= least_hits(DRAWS, 0.95)
 
 
-@pytest.mark.parametrize("confidence", [0.5, 0.8, 0.99])
+@pytest.mark.parametrize(
+    "confidence",
+    [pytest.param(0.5, marks=pytest.mark.slow), 0.8, pytest.param(0.99, marks=pytest.mark.slow)],
+)
 @pytest.mark.parametrize("case", [mean_case(50, 4), variance_case(50, 4, 2), apart_case(50, 4, 2)])
 def test_other_confidences(case: Case, confidence: float) -> None:
     judged(case, "gaussian", confidence)
@@ -260,7 +263,9 @@ def test_counts_below(noise: str) -> None:
     assert held_by(cdf("x", edges=edges), sums, truth, noise) >= least_hits(DRAWS, 0.95)
 
 
-@pytest.mark.parametrize("rows", [0, 40, 60, 200])
+@pytest.mark.parametrize(
+    "rows", [0, 40, *(pytest.param(rows, marks=pytest.mark.slow) for rows in (60, 200))]
+)
 @pytest.mark.parametrize(("low", "high"), [(0, 10), (20, 60)])
 def test_builder_means_and_variances(rows: int, low: int, high: int) -> None:
     """A first-order interval of the variance held 83 % of the time at 60 rows and noise 20."""
