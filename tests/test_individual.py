@@ -45,8 +45,12 @@ from sulq.database.individual import Individual
 from sulq.derivation.estimates import sources_of
 from sulq.exact import Assumptions
 from sulq.noise.distributions import DiscreteGaussian
+from sulq.query.canonical import spelling
+from sulq.query.expressions import Expression
+from sulq.query.statistics import Statistic
 from sulq.query.sum_query import SumQuery
 from sulq.query.vectors import columns, concat, one_hot, ones
+from sulq.server import pacing
 from sulq.server.pacing import Clock, Machine
 
 PROMISE = Promise(1, "1e-6", 5, neighbours="add-remove")
@@ -463,8 +467,19 @@ def test_a_recovered_ledger_stays_closed(silent, monkeypatch):
             db.ask(YOUNG)
 
 
-def test_the_clock_of_a_server_is_measured_on_such_a_table():
+def test_the_clock_of_a_server_is_measured_on_such_a_table(monkeypatch: pytest.MonkeyPatch):
+    matching = []
+
+    def counted(where: Expression) -> Statistic:
+        matching.append(spelling(where))
+        return count(where=where)
+
+    monkeypatch.setattr(pacing, "count", counted)
+    Machine.measured.cache_clear()
     with individual() as db:
         machine = Machine.measured(True)
         assert Clock.of(db).tick == Clock.of(db, machine=machine).tick
-        assert machine.step > Machine.measured(False).step
+    Machine.measured(False)
+    everybody, some = matching  # a row that takes part takes longer: all of them do
+    assert everybody == spelling(col("a") < pacing.CELLS)
+    assert some == spelling(col("a") < 7)
