@@ -16,6 +16,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+from tests.waiting import LONGEST
 
 from sulq.errors import Refused
 from sulq.server.access import Access
@@ -129,7 +130,7 @@ def test_commands_go_through_the_server_that_has_the_ledger(sulq):
         assert found.code == 0, found.err
         assert found.json["granted_exact"] == "3" and "/enter#" in found.json["link"]
         headers = {"Authorization": f"Bearer {found.json['token']}"}
-        with httpx.Client(base_url=process.address, headers=headers) as client:
+        with httpx.Client(base_url=process.address, headers=headers, timeout=LONGEST) as client:
             assert client.get("/v1/me").json()["name"] == "bob"
             assert sulq("revoke", "bob", "--json").json["returned_exact"] == "3"
             assert client.get("/v1/me").status_code == 401

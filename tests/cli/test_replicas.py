@@ -14,6 +14,7 @@ import httpx
 import pytest
 from tests.cli.conftest import POLICY
 from tests.postgres_server import MISSING, NO_DRIVER, programs, running
+from tests.waiting import LONGEST
 
 from sulq import col, count
 from sulq.ledger import book
@@ -87,7 +88,9 @@ def test_any_of_several_servers_may_be_killed(sulq, ledger, tmp_path, monkeypatc
     def ask(address, age, key):
         asked = {"question": question_json(count(where=col("age") > age)), "credits": "1"}
         sent = {**headers, "Idempotency-Key": f"key-number-{key}"}
-        found = httpx.post(f"{address}/v1/tables/people/ask", json=asked, headers=sent)
+        found = httpx.post(
+            f"{address}/v1/tables/people/ask", json=asked, headers=sent, timeout=LONGEST
+        )
         return found.status_code, found.json()
 
     servers = [served(tmp_path / name) for name in ("one", "two")]

@@ -9,6 +9,7 @@ import pytest
 from tests.client.conftest import far
 from tests.federation.test_rows import SCHEMA, frame
 from tests.federation.test_secure import ASKED, PURE, met
+from tests.waiting import LONGEST
 
 from sulq import Database, InvalidQuery, Refused, col, count, histogram
 from sulq.federation import Partners, split_rows
@@ -52,15 +53,24 @@ def test_a_server_takes_no_keys_from_who_asks(owners):
     before = owners.databases["oslo"].remaining
     for more in ({"owners": []}, {"keys": ["00" * 32]}, {"colluding": 0}, {"partners": {}}):
         reply = httpx.post(
-            f"{owners.url}/v1/tables/oslo/share", json={**asked, **more}, headers=sent
+            f"{owners.url}/v1/tables/oslo/share",
+            json={**asked, **more},
+            headers=sent,
+            timeout=LONGEST,
         )
         assert reply.status_code == 422, reply.text
-    told = httpx.post(f"{owners.url}/v1/tables/oslo/share/quote", json=asked, headers=sent).json()
+    told = httpx.post(
+        f"{owners.url}/v1/tables/oslo/share/quote", json=asked, headers=sent, timeout=LONGEST
+    ).json()
     assert told["joint"]["owner"] == owners.databases["oslo"].share_key
     assert len(told["joint"]["owners"]) == 3 and told["credits"] == 1
     assert owners.databases["oslo"].remaining == before
-    reply = httpx.post(f"{owners.url}/v1/tables/oslo/share", json=asked, headers=sent)
-    again = httpx.post(f"{owners.url}/v1/tables/oslo/share", json=asked, headers=sent)
+    reply = httpx.post(
+        f"{owners.url}/v1/tables/oslo/share", json=asked, headers=sent, timeout=LONGEST
+    )
+    again = httpx.post(
+        f"{owners.url}/v1/tables/oslo/share", json=asked, headers=sent, timeout=LONGEST
+    )
     assert reply.content == again.content and reply.json()["credits"] == 1
     assert all(0 <= int(value) < 2**256 for value in reply.json()["values"])
     assert set(json.loads(reply.content)) >= {"values", "joint", "receipt", "credits_exact"}

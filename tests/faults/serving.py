@@ -14,6 +14,7 @@ from typing import Any
 
 import httpx
 from tests.server.conftest import write_people
+from tests.waiting import LONGEST
 
 from sulq import col, count
 from sulq.wire import question_json
@@ -109,7 +110,9 @@ def running(home: Path, *words: str, **more: Any) -> Iterator[Process]:
             assert line, (home / "log").read_text()
             told = json.loads(line)
             code = told["link"].partition("#")[2]
-            entered = httpx.post(f"{told['address']}/v1/enter", json={"code": code})
+            entered = httpx.post(
+                f"{told['address']}/v1/enter", json={"code": code}, timeout=LONGEST
+            )
             yield Process(process, told["address"], entered.json()["token"])
         finally:
             if process.poll() is None:

@@ -10,6 +10,7 @@ import duckdb
 import httpx
 from tests.faults.canaries import BUG, ENGINE, MEMORY, SLOW
 from tests.faults.serving import CREDITS, Process, published, running
+from tests.waiting import LONGEST
 
 PROGRAM = Path(__file__).with_name("canaries.py")
 TEXT, NUMBER, PERSON = "canary-5d1c9e", "7391827", "8826401937"
@@ -63,9 +64,9 @@ def everything(server: Process) -> list[httpx.Response]:
         told.append(server.get(f"/v1/tables/people/{path}"))
     told += [server.get(path) for path in ("/metrics", "/openapi.json", "/docs", "/", "/none")]
     url = f"{server.url}/v1/tables/people/ask"
-    told.append(httpx.post(url, content=b"{" * 2_000_000))
-    told.append(httpx.post(url, content=b"\xff\x00"))
-    told.append(httpx.request("TRACE", url))
+    told.append(httpx.post(url, content=b"{" * 2_000_000, timeout=LONGEST))
+    told.append(httpx.post(url, content=b"\xff\x00", timeout=LONGEST))
+    told.append(httpx.request("TRACE", url, timeout=LONGEST))
     told += [server.ask(10 + number, f"last-one-{number}") for number in range(CREDITS)]
     return told
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import math
 import os
@@ -19,6 +20,7 @@ from sulq.noise import entropy
 from sulq.noise.distributions import DiscreteGaussian, DiscreteLaplace
 from sulq.noise.samplers import draw
 
+TESTS = Path(__file__).parents[1]
 SCRIPT = Path(__file__).parents[2] / "scripts" / "flaky"
 
 
@@ -73,3 +75,23 @@ def test_the_gate_draws_the_same_noise_each_time(settled: None) -> None:
     assert len({value for values in first for value in values}) > 50  # and not one number
     entropy.os.urandom.__self__.seed(14)  # type: ignore[attr-defined]
     assert [draw(law, count) for law in laws for count in (3, 30)] == first
+
+
+SENDS = {"get", "post", "put", "delete", "patch", "request", "stream", "Client", "AsyncClient"}
+
+
+def hasty(text: str) -> list[int]:
+    """Lines that send with the library's own patience: 5 seconds, too few for a busy machine."""
+    return [
+        node.lineno
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.Call)
+        and ast.unparse(node.func) in {f"httpx.{name}" for name in SENDS}
+        and not any(word.arg == "timeout" for word in node.keywords)
+    ]
+
+
+def test_whoever_sends_says_how_long_to_wait() -> None:
+    assert hasty("httpx.get(url)\nhttpx.get(url, timeout=120)\nhttpx.Client()") == [1, 3]
+    found = {path: hasty(path.read_text()) for path in TESTS.rglob("*.py")}
+    assert not {str(path.relative_to(TESTS)): lines for path, lines in found.items() if lines}

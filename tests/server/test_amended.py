@@ -12,6 +12,7 @@ from typing import Any
 import httpx
 import pytest
 from tests.server.conftest import new_key, serving, write_people
+from tests.waiting import LONGEST
 
 from sulq import Database, Flag, Number, Promise, Schema, connect, total
 from sulq.client.calls import Amended
@@ -80,7 +81,9 @@ def test_a_token_of_a_withdrawn_table_reaches_no_later_one_of_its_name(tmp_path,
         with serving(app) as url:
             codes = [
                 httpx.get(
-                    f"{url}/v1/tables/people/schema", headers={"Authorization": f"Bearer {token}"}
+                    f"{url}/v1/tables/people/schema",
+                    headers={"Authorization": f"Bearer {token}"},
+                    timeout=LONGEST,
                 )
                 for token in (first, second)
             ]

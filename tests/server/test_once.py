@@ -16,7 +16,7 @@ from pathlib import Path
 import httpx
 import pytest
 from tests.server.conftest import PROMISE, SCHEMA, new_key, serving, write_people
-from tests.waiting import come
+from tests.waiting import LONGEST, come
 
 from sulq import Database, col, count, mean
 from sulq.engines import duckdb as engine
@@ -82,7 +82,9 @@ def test_tables_of_one_name_in_two_ledgers_share_no_reply(server, tmp_path):
         headers["Idempotency-Key"] = "the-same-key"
         first = server.post("ask", OLD, "owner", key="the-same-key").json()
         with serving(second) as url:
-            reply = httpx.post(f"{url}/v1/tables/people/ask", json=OLD, headers=headers).json()
+            reply = httpx.post(
+                f"{url}/v1/tables/people/ask", json=OLD, headers=headers, timeout=LONGEST
+            ).json()
     assert reply["receipt"]["receipt"]["ledger"] != first["receipt"]["receipt"]["ledger"]
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 import httpx
 import pytest
 from tests.server.conftest import write_people
+from tests.waiting import LONGEST
 from typer.testing import CliRunner
 
 from sulq.cli import app
@@ -88,7 +89,7 @@ def test_serve_answers_refuses_a_second_one_and_stops_cleanly(home, published):
         assert told["tables"] == ["people", "town"]
         assert url.startswith("http://127.0.0.1:")
         code = link.partition("#")[2]
-        entered = httpx.post(f"{url}/v1/enter", json={"code": code}).json()
+        entered = httpx.post(f"{url}/v1/enter", json={"code": code}, timeout=LONGEST).json()
         assert entered["role"] == "owner"
         headers = {
             "Authorization": f"Bearer {entered['token']}",
@@ -165,7 +166,7 @@ def test_without_any_table_the_console_offers_the_wizard(home):
 def entered(told: dict[str, object]) -> httpx.Client:
     """A client with the owner's token."""
     url, code = str(told["address"]), str(told["link"]).partition("#")[2]
-    token = httpx.post(f"{url}/v1/enter", json={"code": code}).json()["token"]
+    token = httpx.post(f"{url}/v1/enter", json={"code": code}, timeout=LONGEST).json()["token"]
     return httpx.Client(base_url=url, headers={"Authorization": f"Bearer {token}"}, timeout=120)
 
 

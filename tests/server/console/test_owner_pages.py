@@ -18,6 +18,7 @@ from fastapi.exceptions import RequestValidationError
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.server.conftest import CANARY, Served, serving
+from tests.waiting import LONGEST
 
 from sulq import Database
 from sulq.engines.csv_files import CsvFile
@@ -123,7 +124,9 @@ def house(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[House]:
         with serving(app) as url:
             clients = [
                 stack.enter_context(
-                    httpx.Client(base_url=url, headers={"Authorization": f"Bearer {token}"})
+                    httpx.Client(
+                        base_url=url, headers={"Authorization": f"Bearer {token}"}, timeout=LONGEST
+                    )
                 )
                 for token in (
                     access.lend("owner", Role.OWNER),
