@@ -114,7 +114,7 @@ def test_checkered_classes_are_given_to_the_tree() -> None:
     assert learner.credits_ == database.promise.credits - database.remaining
 
 
-@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("classes", [2, pytest.param(3, marks=pytest.mark.slow)])
 def test_trials_count_the_hits_of_their_predictions(classes: int) -> None:
     frame = table(3_000, classes)
     oracle = ExactOracle(opened(frame, GAUSSIAN, classes))

@@ -160,7 +160,7 @@ def test_a_released_projection_serves_as_features() -> None:
     [
         {},
         {"neighbours": "replace"},
-        {"epsilon": 10, "delta": 0},
+        pytest.param({"epsilon": 10, "delta": 0}, marks=pytest.mark.slow),
         {"epsilon": 10, "delta": 0, "neighbours": "replace"},
     ],
     ids=["add-remove", "replace", "laplace", "laplace-replace"],

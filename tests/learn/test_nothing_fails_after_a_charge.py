@@ -132,7 +132,14 @@ def ends(learner: Any, table: Database, features: list[str], label: Any = None) 
     return True
 
 
-@pytest.mark.parametrize("learner", CLASSES, ids=repr)
+@pytest.mark.parametrize(
+    "learner",
+    [
+        pytest.param(each, marks=[pytest.mark.slow] * (each is CLASSES[1]))  # a choice of trees
+        for each in CLASSES
+    ],
+    ids=repr,
+)
 def test_whatever_is_predicted(learner, table):
     two = {"zero_one", "one_zero", "one_two", "signs", "large", "digits", "truths", "flag"}
     features = ["class", "public_flag" if isinstance(learner, SQLearner) else "real"]
