@@ -14,6 +14,7 @@ import pytest
 from sulq import Database, Flag, Number, Promise, Schema, col, count, histogram, mean, outer, total
 from sulq.accounting.calibration import calibrate
 from sulq.accounting.pricing import noise_grid, price, unit_cost
+from sulq.accounting.sizing import sizing
 from sulq.beliefs import Observation, posterior
 from sulq.noise.distributions import DiscreteLaplace
 from sulq.noise.tails import half_width
@@ -172,6 +173,31 @@ def test_an_interval_is_the_laws_own(epsilon: Fraction | int) -> None:
         assert half == 0 or inside - 2 * law.pmf(half) < confidence
         near = min(max(answer.value, 0), 4)  # four rows
         assert answer.interval(confidence) == (max(near - half, 0), min(near + half, 4))
+
+
+@pytest.mark.parametrize(
+    "promise",
+    [
+        Promise(1, queries=1),
+        Promise(1, queries=10),
+        Promise(4, queries=3),
+        Promise(1, queries=10, lattice="fine"),
+        Promise(1, "1e-6", queries=10),
+        Promise(1, "1e-6", queries=10, noise="binomial"),
+        Promise(1, "1e-6", queries=10, noise="huber"),
+    ],
+    ids=str,
+)
+def test_the_bar_an_owner_is_told_is_that_of_a_count(promise: Promise) -> None:
+    """1.96 standard deviations of Laplace noise hold 94 % of the time, on whole numbers 93 %."""
+    calibration = calibrate(promise)
+    with opened(promise) as db:
+        quoted = db.quote(WHOLE["count"]).interval(0.95)[1]
+        if calibration.unit_law is None:
+            finer = db.quote(WHOLE["count"], credits=3).interval(0.95)[1]
+            assert calibration.count_bar(Fraction(3)) == pytest.approx(finer, rel=1e-6)
+    assert calibration.unit_bar == pytest.approx(quoted, rel=1e-6)
+    assert sizing(promise, 1000).bar == calibration.unit_bar
 
 
 @pytest.mark.parametrize("within", [0.4, 1, 2.5, 30])

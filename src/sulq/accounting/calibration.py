@@ -15,6 +15,7 @@ from sulq.accounting.gaussian import gaussian_mu, tail_delta
 from sulq.accounting.losses import Loss
 from sulq.accounting.pld import FINENESS, Law, PrivacyLoss, loss_of
 from sulq.noise.distributions import CentredBinomial, DiscreteHuber, DiscreteLaplace
+from sulq.noise.tails import z_of
 from sulq.schema.promise import Promise
 
 SET_ASIDE = Fraction(1, 1000)
@@ -59,6 +60,21 @@ class Calibration:
         if self.promise.noise == "laplace":
             return math.sqrt(self.unit_variance) / float(credits)
         return math.sqrt(self.unit_variance / credits)
+
+    @property
+    def unit_bar(self) -> float:
+        """The half-width that 95 of 100 counts of one credit keep."""
+        return self.count_bar(Fraction(1))
+
+    def count_bar(self, credits: Fraction) -> float:
+        """The same of a count that costs so many credits, by the law that is drawn. S2.6"""
+        if self.unit_law is not None:  # of one size
+            return float(self.unit_law.half_width(0.95))
+        if self.promise.lattice == "whole":
+            return float(DiscreteLaplace(self.unit_scale / credits).half_width(0.95))
+        if self.promise.noise == "laplace":
+            return float(self.unit_scale / credits) * math.log(20)  # P(|N| > h) = e^(-h/b)
+        return z_of(0.95) * math.sqrt(self.unit_variance / credits)
 
     @property
     def mu_squared(self) -> Fraction | None:

@@ -8,9 +8,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from sulq.accounting.calibration import Calibration, calibrate
+from sulq.accounting.calibration import calibrate
 from sulq.errors import InvalidQuery
-from sulq.noise.distributions import DiscreteLaplace
 from sulq.schema.promise import Promise
 
 RARE = 0.01
@@ -52,22 +51,11 @@ def sizing(promise: Promise, rows: int) -> Sizing:
     return Sizing(
         rows,
         error,
-        _bar(calibration),
+        calibration.unit_bar,
         math.sqrt(sampling_variance(rows, 0.5)),
         math.sqrt(sampling_variance(rows, RARE)),
         equal_subset(rows, variance),
     )
-
-
-def _bar(calibration: Calibration) -> float:
-    """The half-width that 95 of 100 counts keep."""
-    if calibration.unit_law is not None:
-        return float(calibration.unit_law.half_width(0.95))
-    if calibration.promise.lattice == "whole":
-        return float(DiscreteLaplace(calibration.unit_scale).half_width(0.95))  # S2.6
-    if calibration.promise.noise == "laplace":
-        return float(calibration.unit_scale) * math.log(20)  # P(|N| > h) = e^(-h/b)
-    return NORMAL_95 * math.sqrt(calibration.unit_variance)
 
 
 def sampling_variance(rows: int, share: float) -> float:

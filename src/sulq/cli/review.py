@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from sulq.accounting.calibration import calibrate
+from sulq.accounting.calibration import Calibration, calibrate
 from sulq.accounting.sizing import NORMAL_95
 from sulq.cli.screen import (
     facts,
@@ -160,8 +160,8 @@ def _prospects(policy: TablePolicy, sizes: tuple[int, ...]) -> Any:
     heads = ["credits", "standard error", "95 % bar", *(f"mean of 0 to 1, n={n:,}" for n in sizes)]
     lines, promise = [], policy.promise
     for queries in _beside(promise):
-        sigma = _sigma(promise, queries)
-        bar = NORMAL_95 * sigma
+        of_a_count = _calibration(promise, queries)
+        sigma, bar = of_a_count.unit_standard_deviation, of_a_count.unit_bar
         mark = " (yours)" if queries == promise.credits else ""
         means = [f"± {bar / n:.2g}" if 2 * bar < n else "no use" for n in sizes]
         lines.append([f"{queries:,}{mark}", number_text(sigma), f"± {number_text(bar)}", *means])
@@ -175,10 +175,11 @@ def _beside(promise: Promise) -> list[int]:
     return sorted({max(1, own // 10), own, own * 10})
 
 
-def _sigma(promise: Promise, queries: int) -> float:
-    """sigma of a plain count at its price; S4.1, S4.13."""
-    other = Promise(promise.epsilon, promise.delta, queries, promise.noise, promise.neighbours)
-    return calibrate(other).unit_standard_deviation
+def _calibration(promise: Promise, queries: int) -> Calibration:
+    """The noise of a plain count at its price, with another number of credits; S4.1, S4.13."""
+    return calibrate(
+        Promise(promise.epsilon, promise.delta, queries, promise.noise, promise.neighbours)
+    )
 
 
 def review(policy: TablePolicy) -> Review:

@@ -19,7 +19,7 @@ from typing import Any, Literal, TypeAlias
 
 from sulq.accounting.calibration import calibrate
 from sulq.accounting.confidence import Worst, worst
-from sulq.accounting.sizing import NORMAL_95, Sizing, sizing
+from sulq.accounting.sizing import Sizing, sizing
 from sulq.engines.tally import SMALL, Cells, Spelling, Tally, tally
 from sulq.errors import Refused
 from sulq.ledger.inspection import is_published
@@ -265,7 +265,8 @@ class Advice:
 
     @property
     def bar(self) -> float:
-        return NORMAL_95 * self.sigma
+        """The half-width that 95 of 100 plain counts keep."""
+        return calibrate(self.policy.promise).unit_bar
 
     @property
     def warnings(self) -> tuple[str, ...]:

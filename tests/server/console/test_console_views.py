@@ -16,6 +16,7 @@ from sulq.server.access import Access, Caller, Role
 from sulq.server.app import Settings, create_app
 from sulq.server.console.ask_page import AskWishBody, answered_view, quoted_view, sql_body
 from sulq.server.console.beliefs_view import becomes
+from sulq.server.console.budget_page import enough
 from sulq.server.console.charts import Bar, error_bars, gauge, tag, ticks
 from sulq.server.console.pages import rendered, static_file, templates
 from sulq.server.console.pricing_view import quote_view
@@ -24,7 +25,7 @@ from sulq.server.console.sentences import result_sentence
 from sulq.server.console.shell import head_view, purse_of
 from sulq.server.console.show import answer_cell
 from sulq.server.console.starters import priced_starters, starters
-from sulq.server.console.table_page import table_view
+from sulq.server.console.table_page import _price, table_view
 from sulq.server.console.wishes import Wish, priced
 from sulq.server.console.words import plural, question_title, shape_of
 from sulq.server.problems import problem_of
@@ -130,6 +131,28 @@ def test_a_capped_column_is_offered_as_another_question(
         said,
     ), said
     assert "free" not in said.lower()
+
+
+@pytest.mark.parametrize(
+    ("promise", "plain", "sharper"),
+    [
+        (Promise(1, queries=10), "30", "7.0"),  # whole numbers: by the exact law, not 28 and 7
+        (Promise(4, queries=4), "3.0", "0"),
+        (Promise(1, "1e-6", queries=10), "27", "6.6"),
+        (Promise(1, "1e-6", queries=10, noise="huber"), "25", None),
+    ],
+    ids=str,
+)
+def test_what_is_left_is_told_with_the_bar_of_a_count(
+    promise: Promise, plain: str, sharper: str | None
+) -> None:
+    rows = pd.DataFrame({"smoker": [True, False] * 20})
+    with Database.open(rows, Schema(Flag("smoker")), promise, ":memory:", name="p") as database:
+        told = [what for _, what in enough(database, "p", Fraction(10_000))]
+        price = _price(database, "p")
+    wanted = [f"counts at ±\u00a0{plain}", "histograms"]
+    assert told == wanted + ([f"counts at ±\u00a0{sharper}"] if sharper else [])
+    assert re.search(rf"comes back ±\W{plain}\.", price), price
 
 
 def test_large_dear_and_pointless(service: Service) -> None:

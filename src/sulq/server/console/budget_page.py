@@ -130,17 +130,19 @@ NOTHING = (("nothing", "more: this table is closed for good"),)
 
 def enough(database: Database, table: str, left: Fraction) -> tuple[tuple[str, str], ...]:
     """What is left, in three currencies: counts, histograms, sharp counts."""
-    unit = 1.96 * database.calibration.unit_standard_deviation
     whom, _ = count_prices(database, table)
     laplace = database.promise.noise == "laplace"
     each = database.schema.max_rows  # groups that one of them may be in
     histogram = each * 2 if database.promise.neighbours == "replace" else each
     sharp = SHARPER if laplace else SHARPER**2  # S4.13, S4.1
-    lines = (
-        (int(left / whom), f"counts at ±\u00a0{bar_text(unit)}"),
+    plain, sharper = (database.calibration.count_bar(Fraction(of)) for of in (1, sharp))
+    lines = [
+        (int(left / whom), f"counts at ±\u00a0{bar_text(plain)}"),
         (int(left / histogram / whom), "histograms"),
-        (int(left / sharp / whom), f"counts at ±\u00a0{bar_text(unit / SHARPER)}"),
-    )
+        (int(left / sharp / whom), f"counts at ±\u00a0{bar_text(sharper)}"),
+    ]
+    if database.calibration.unit_law is not None:  # noise of one size: none is sharper
+        lines = lines[:2]
     told = tuple((left_text(Fraction(many)), what) for many, what in lines if many)
     return told or (("no", "whole question at the plain price"),)
 

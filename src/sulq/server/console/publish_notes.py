@@ -58,14 +58,14 @@ def promise_notes(draft: Draft, home: Path) -> list[Note]:
     notes: list[Note] = []
     try:
         promise = draft.promise
-        bar = 1.96 * calibrate(promise).unit_standard_deviation
+        bar = calibrate(promise).unit_bar
         limit = rebuilding_limit(promise, calibrate(promise).unit_standard_deviation)
     except SulqError as error:
         return [("bad", "This promise cannot be kept.", str(error))]
     if bar > 0.03 * draft.smallest:
         fewer = Promise(draft.epsilon, draft.delta, max(1, draft.queries // 10),
                         neighbours=draft.neighbours)  # fmt: skip
-        sharper = bar_text(1.96 * calibrate(fewer).unit_standard_deviation)
+        sharper = bar_text(calibrate(fewer).unit_bar)
         notes.append((
             "warn", "Small groups will not be answerable.",
             f"Below about {spelled(_two(10 * bar), 0)} a count is more than 10 % off. If you need"
@@ -96,7 +96,7 @@ def _two(value: float) -> float:
 def _gets(draft: Draft) -> tuple[tuple[str, str, bool], ...]:
     """(question, bar, unusable) for a few questions, from bounds alone."""
     try:
-        bar = 1.96 * calibrate(draft.promise).unit_standard_deviation
+        bar = calibrate(draft.promise).unit_bar
     except SulqError:
         return ()
     return (

@@ -297,7 +297,7 @@ def size_kind(bar: float, smallest: int) -> str:
 def _promised(draft: Draft) -> tuple[str, str, str, str]:
     try:
         promise = draft.promise
-        bar = 1.96 * calibrate(promise).unit_standard_deviation
+        bar = calibrate(promise).unit_bar
         after = beliefs(promise, Fraction(0)).after()
     except SulqError:
         return ("", "", "", "")

@@ -163,7 +163,7 @@ def _ended(database: Database, purse: Purse) -> str:
 def _price(database: Database, table: str) -> str:
     """What a count costs and how far it may be off, from its own quote."""
     whom, rows = count_prices(database, table)
-    bar = f"±{NARROW}{bar_text(1.96 * database.calibration.unit_standard_deviation)}"
+    bar = f"±{NARROW}{bar_text(database.calibration.unit_bar)}"
     end = " At 0 the table closes for good."
     if database.schema.unit == "row":
         return f"One count costs {credits_word(whom)} and comes back {bar}.{end}"
