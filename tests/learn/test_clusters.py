@@ -281,6 +281,21 @@ def test_a_cluster_below_the_size_bound_is_an_exception(
         assert before - database.remaining < before / 4
 
 
+def test_the_smaller_of_two_clusters_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where what is left is one cluster, so that the centres say nothing together. S0.9"""
+    monkeypatch.setattr(flow, "drawn", lambda laws: [0] * len(laws))
+    random = np.random.default_rng(0)
+    many, few = random.normal(-1, 0.2, (20_000, 2)), random.normal(2.5, 0.05, (5, 2))
+    frame = pd.DataFrame(np.vstack([many, few]).clip(-3, 3), columns=["x0", "x1"])
+    terms: dict[str, Any] = {"init": np.array([[-1.0, -1.0], [2.5, 2.5]]), "rounds": 2}
+    with pytest.raises(TooNoisy, match=r"^cluster 1 holds fewer rows .* closer together"):
+        KMeans(2, **terms).fit(opened(frame), ["x0", "x1"])
+    model = KMeans(2, on_noise="warn", **terms)
+    with pytest.warns(NoisyResult, match="cluster 1 holds fewer rows") as said:
+        model.fit(opened(frame), ["x0", "x1"])
+    assert not any("on_noise" in str(one.message) for one in said)  # that is what was taken
+
+
 # --- conventions --------------------------------------------------------------------------------
 
 

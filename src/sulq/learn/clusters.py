@@ -301,11 +301,10 @@ class KMeans(Learner):
     def _check_sizes(self, small: NDArray[np.bool_], error: float) -> None:
         """Raise TooNoisy, or warn, if a cluster is below the size bound. Noisy sizes only. S0.9"""
         if small.any():
-            names = ", ".join(str(place) for place in np.flatnonzero(small))
-            self._too_noisy(
-                f"cluster {names} holds fewer rows than its noise shows (+-{error:,.0f}): its"
-                ' centre is a guess; ask for fewer clusters, spend more, or take on_noise="warn"'
-            )
+            remedy = "ask for fewer clusters or spend more"
+            if self.on_noise == "raise":
+                remedy = 'ask for fewer clusters, spend more, or take on_noise="warn"'
+            self._too_noisy(f"{_named(small, error)}: its centre is a guess; {remedy}")
 
     def _hopeless(self, table: Table, plan: Plan) -> None:
         """Public facts alone: clusters that must be smaller than three errors of their rows."""
@@ -323,15 +322,17 @@ class KMeans(Learner):
         """Centres whose noise outweighs their distances say less than one centre at the mean."""
         if self.n_clusters == 1:
             return
-        rows = np.where(found.small(LEAST_ERRORS), 0.0, found.rows)
+        small = found.small(LEAST_ERRORS)
+        rows = np.where(small, 0.0, found.rows)
         mean = rows @ centres / max(float(rows.sum()), 1.0)
         between = float(rows @ np.square(centres - mean).sum(axis=1))
         noise = float(rows @ np.square(found.errors())) * centres.shape[1] + lost * table.rows
         if between < LEAST_SIGNAL * noise:
             short = math.sqrt(LEAST_SIGNAL * noise / between) if between > 0 else 4.0
+            which = f"{_named(small, found.rows_error)}, and " if small.any() else ""
             self._too_noisy(
-                "the centres are closer together than their noise: worse than one centre at the"
-                " mean." + _wanted(table, min(max(short, 1.5), 20.0))
+                f"{which}the centres are closer together than their noise: worse than one centre at"
+                " the mean." + _wanted(table, min(max(short, 1.5), 20.0))
             )
 
     # --- public rows ----------------------------------------------------------------------------
@@ -349,6 +350,12 @@ class KMeans(Learner):
     def score(self, rows: Any, y: Any = None) -> float:
         """Minus the squared distances of public rows from their nearest centres, added up."""
         return -float(np.square(self.transform(rows).min(axis=1)).sum())
+
+
+def _named(small: NDArray[np.bool_], error: float) -> str:
+    """Which clusters are below the size bound. S0.9"""
+    names = ", ".join(str(place) for place in np.flatnonzero(small))
+    return f"cluster {names} holds fewer rows than its noise shows (+-{error:,.0f})"
 
 
 def _wanted(table: Table, times: float) -> str:
