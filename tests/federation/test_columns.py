@@ -149,6 +149,7 @@ def _scaled() -> np.ndarray[Any, Any]:
     return np.column_stack([FRAME.a / 100, FRAME.c / 100, hot, FRAME.d * 1.0])
 
 
+@pytest.mark.usefixtures("settled")
 def test_products_across_owners_lie_within_their_bars() -> None:
     left, right = tables()
     both = split_columns(left, right, row="id")
@@ -186,6 +187,7 @@ def test_without_noise_the_sketches_alone_err() -> None:
     assert abs(found.value[0, 1] - x @ y) < 6 * spread
 
 
+@pytest.mark.usefixtures("settled")
 def test_components_of_a_table_nobody_holds() -> None:
     learned = PCA(n_components=1).fit(joined(), ["a", "c"])
     covariance = np.cov(_scaled()[:, :2].T)
