@@ -51,7 +51,7 @@ def levels_matrix(tree: Tree) -> np.ndarray:
 
 
 @given(st.integers(1, 40), st.integers(0, 10**6))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=24, deadline=None)
 def test_two_passes_are_weighted_least_squares(leaves: int, seed: int) -> None:
     tree = Tree(leaves)
     random = np.random.default_rng(seed)

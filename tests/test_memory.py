@@ -67,6 +67,7 @@ def bytes_each(questions: Sequence[Priced], work: Callable[[Sequence[Priced]], N
         tracemalloc.stop()
 
 
+@pytest.mark.slow
 def test_a_question_leaves_few_bytes_and_a_repeat_none(db: Database) -> None:
     """Measured: 350 bytes (230 in a longer run), and 0. Before: 4,700, and 600."""
     questions = asked(db)

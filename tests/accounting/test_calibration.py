@@ -25,7 +25,7 @@ def test_two_hundred_counts_at_one_and_a_millionth() -> None:
     st.integers(1, 12),
     st.integers(1, 10**6),
 )
-@settings(max_examples=40)
+@settings(max_examples=16)
 def test_gaussian_noise_keeps_delta_with_the_set_aside(
     epsilon: Fraction, digits: int, queries: int
 ) -> None:

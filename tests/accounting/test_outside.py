@@ -41,7 +41,7 @@ releases = st.tuples(
 )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=16, deadline=None)
 @given(st.lists(releases, max_size=4))
 def test_what_is_left_keeps_the_promise_with_everything_taken(found):
     """All remaining credits spent: (eps - e, .999 delta - d) still holds, or nothing is left."""

@@ -70,7 +70,7 @@ def test_one_answer_equals_the_direct_sum_at_grid_points(law: Law, shift: int) -
     st.floats(0, 3),
     st.sampled_from([0.003, 0.02, 0.11, None]),
 )
-@settings(max_examples=60)
+@settings(max_examples=24)
 def test_one_answer_is_never_below_the_direct_sum(
     law: Law, shift: int, epsilon: float, step: float | None
 ) -> None:
@@ -158,7 +158,7 @@ def test_a_coarser_grid_of_losses_never_promises_more() -> None:
 
 
 @given(st.sampled_from(LAWS), st.integers(1, 30), st.floats(1e-9, 0.3))
-@settings(max_examples=25)
+@settings(max_examples=10)
 def test_the_reported_epsilon_keeps_delta(law: Law, times: int, delta: float) -> None:
     loss = loss_of(law, fineness=32)
     epsilon = loss.epsilon(delta, times)

@@ -59,6 +59,7 @@ def test_there_are_seven() -> None:
     assert len(BUGS) == 7
 
 
+@pytest.mark.slow
 def test_the_database_passes() -> None:
     """With 20,000 draws; false alarms: below 1e-6 for the audit, 1e-6 for five standard errors."""
     target = honest(TENTH)

@@ -129,7 +129,7 @@ def exceeded(findings: list[Finding]) -> list[str]:
 @pytest.mark.parametrize(
     "promise",
     [
-        Promise(1, "1e-6", 100),
+        pytest.param(Promise(1, "1e-6", 100), marks=pytest.mark.slow),
         pytest.param(Promise(2, 0, 20), marks=pytest.mark.slow),
         pytest.param(Promise(1, "1e-6", 9, noise="huber"), marks=pytest.mark.slow),
     ],

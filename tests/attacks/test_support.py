@@ -15,6 +15,7 @@ SURE = 5.0
 """Standard errors: an honest oracle at the bound passes this once in three million runs."""
 
 
+@pytest.mark.slow
 def test_numpy_s_floats_give_nine_bits_in_ten_away() -> None:
     """Reference: 0.91 from one answer at epsilon 0.1, where 0.525 is possible."""
     finding = support(broken(FloatNoise, TENTH), rows=40_000)

@@ -54,7 +54,7 @@ def shifted_binomial(n, s, epsilon):
     return float(np.maximum(here - math.exp(epsilon) * there, 0).sum())
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=24, deadline=None)
 @given(n=st.integers(4, 400), s=st.integers(1, 4), epsilon=st.sampled_from([0.3, 1.0, 2.0]))
 def test_one_kind_is_exact_from_above(n, s, epsilon):
     true, ours = shifted_binomial(n, s, epsilon), hockey_stick([(n, s)], epsilon)
@@ -76,7 +76,7 @@ def test_two_kinds_are_exact_from_above(kinds):
     assert true * (1 - 1e-9) <= ours <= true * (1 + 1e-4) + 1e-13
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=16, deadline=None)
 @given(n=st.integers(1, 5_000), p=st.floats(0.01, 0.99), failure=st.sampled_from([1e-3, 1e-8]))
 def test_fewest_coins_is_a_quantile(n, p, failure):
     k = fewest_coins(n, p, failure)
@@ -232,7 +232,7 @@ def test_decisions_do_not_depend_on_rows():
     assert a == b
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=24, deadline=None)
 @given(data=st.data())
 def test_enumeration_never_exceeds_the_certificate(data):
     """Up to 6 heterogeneous rows of 4 cells: the true delta of every target is within ours."""

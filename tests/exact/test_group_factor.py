@@ -92,7 +92,7 @@ def worst_moves(law, change, counted):
     return seen
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(rows=rows_of, change=st.sampled_from([(1, 0), (0, 1), (1, 1)]))
 def test_r_bounds_what_noisy_answers_add(rows, change):
     """Up to 12 rows with merged biases, one or two exact questions."""

@@ -85,7 +85,7 @@ def test_a_mean_is_two_sums_and_a_histogram_is_refused():
 # --- checks -------------------------------------------------------------------------------------
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(data=st.lists(st.lists(st.integers(0, 4), min_size=12, max_size=12), min_size=2, max_size=4))
 def test_theorem_5_is_the_least_squares_residual(data):
     x = np.array(data, dtype=float)
@@ -199,7 +199,7 @@ def test_theorem_6_beyond_a_million_rows_is_its_limit():
 # --- laws ---------------------------------------------------------------------------------------
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=16, deadline=None)
 @given(n=st.integers(1, 40), p=st.floats(0.05, 0.95), epsilon=st.sampled_from([0.2, 1.0]))
 def test_two_ways_to_one_delta(n, p, epsilon):
     law = sum_law([[1 - p, p]] * n)

@@ -375,7 +375,7 @@ ACTS = st.sampled_from(
 )
 
 
-@settings(max_examples=40)
+@settings(max_examples=16)
 @given(acts=st.lists(ACTS, min_size=1, max_size=14))
 def test_in_any_order_no_charge_is_ever_undone(acts, tmp_path_factory):
     """A model of two ledgers and one table's data: what was charged stays, and binds the data."""

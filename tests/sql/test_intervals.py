@@ -171,7 +171,10 @@ def judged(case: Case, noise: str, confidence: float = 0.95) -> None:
         assert width <= 2 * Z * case.ideal * case.widest * WIDEST_LAW.get(noise, 1.0)
 
 
-@pytest.mark.parametrize("noise", [*SMOOTH, *COARSE])
+@pytest.mark.parametrize(
+    "noise",
+    [*SMOOTH, COARSE[0], *(pytest.param(noise, marks=pytest.mark.slow) for noise in COARSE[1:])],
+)
 @pytest.mark.parametrize("case", LINEAR, ids=lambda case: case.name)
 def test_linear_forms(case: Case, noise: str) -> None:
     judged(case, noise)
