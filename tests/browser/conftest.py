@@ -17,6 +17,7 @@ from typing import Any
 import duckdb
 import pytest
 from tests.server.serving import serving
+from tests.waiting import LONGEST
 
 from sulq import Category, Database, Flag, Number, Promise, Schema
 from sulq.server.access import Access, Role
@@ -188,6 +189,7 @@ def visit(chromium: Any, site: Site) -> Iterator[Callable[..., Visit]]:
             viewport={"width": width, "height": 900}, color_scheme=theme, reduced_motion="reduce"
         )
         context.grant_permissions(["clipboard-read", "clipboard-write"])
+        context.set_default_timeout(1_000 * LONGEST)
         page = context.new_page()
         found = Visit(page, site)
         opened.append((context, found))

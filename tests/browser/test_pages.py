@@ -199,7 +199,7 @@ def test_attacks_on_a_made_up_copy(visit: Visits, monkeypatch: pytest.MonkeyPatc
     before = found.left()
     assert "Not tried yet." in page.inner_text("#attacks")
     page.click("#attack")
-    page.wait_for_selector("#attacks tbody tr", timeout=60_000)
+    page.wait_for_selector("#attacks tbody tr")
     assert "1 of 1 within the limit" in page.inner_text("#attacks")
     assert page.locator(".rebuild .own").count() == 2
     assert found.left() == before
@@ -267,7 +267,7 @@ def test_learning_is_priced_told_and_drawn(visit: Visits) -> None:
     page.fill("#credits", "3")
     page.wait_for_selector("#go:enabled:has-text('Learn for 3 credits')")
     page.click("#go")
-    page.wait_for_selector("#found section", timeout=60_000)
+    page.wait_for_selector("#found section")
     assert "Component 1 is mostly" in page.inner_text("#found")
     assert page.locator("#found .wedge").count() == 3
     page.wait_for_selector("#running", state="hidden")
@@ -511,7 +511,7 @@ def test_made_up_rows_are_tried_from_the_tables_page(visit: Visits) -> None:
     page.click("a[href$='#made-up']")
     found.ready("ask")
     page.wait_for_selector("#made-up:disabled:has-text('Making up rows')")
-    page.wait_for_selector("#answer .chip:text-is('made-up rows')", timeout=60_000)
+    page.wait_for_selector("#answer .chip:text-is('made-up rows')")
     page.wait_for_selector("#made-up:enabled:text-is('Try on made-up rows')")
     assert page.input_value("#sql").startswith("SELECT") and "#" not in page.url
     assert page.is_visible("#stripe") and found.left() == left
@@ -554,7 +554,7 @@ def test_every_page_is_accessible_and_fits_a_phone(visit: Visits) -> None:
             page.wait_for_selector("#bar [data-state]")
             page.fill("#credits", "1")
             page.click("#go:enabled:has-text('Learn for 1 credit')")
-            page.wait_for_selector("#found > *", timeout=60_000)
+            page.wait_for_selector("#found > *")
         check(place)
     page.click("tr[data-name=epi-team] [data-get$=revoke]")
     page.wait_for_selector("#revoke")

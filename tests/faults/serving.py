@@ -77,11 +77,11 @@ class Process:
 
     def delete(self, path: str) -> httpx.Response:
         headers = {"Authorization": f"Bearer {self.token}"}
-        return httpx.delete(f"{self.url}/v1/tables/people/{path}", headers=headers, timeout=60)
+        return httpx.delete(f"{self.url}/v1/tables/people/{path}", headers=headers, timeout=LONGEST)
 
     def get(self, path: str) -> httpx.Response:
         headers = {"Authorization": f"Bearer {self.token}"}
-        return httpx.get(f"{self.url}{path}", headers=headers, timeout=60)
+        return httpx.get(f"{self.url}{path}", headers=headers, timeout=LONGEST)
 
     def spent(self) -> float:
         return float(self.get("/v1/tables/people/statement").json()["spent"])

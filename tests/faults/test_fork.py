@@ -59,7 +59,7 @@ def test_a_child_leaves_its_parent_s_ledger_alone(path, ending):
     command = [sys.executable, "-c", PARENT, str(path), ending]
     root = Path(__file__).parents[2]
     run = subprocess.run(
-        command, env=environment, cwd=root, capture_output=True, text=True, check=False, timeout=60
+        command, env=environment, cwd=root, capture_output=True, text=True, check=False, timeout=120
     )
     assert run.returncode == 0, run.stderr
     check = (

@@ -121,7 +121,7 @@ def replies(directory: Path) -> Records:
     with made as db:
         db.grant("analyst", 60)
         db.grant("rival", 10)
-        with inside.served({"people": db}) as (url, tokens), httpx.Client(timeout=60) as client:
+        with inside.served({"people": db}) as (url, tokens), httpx.Client(timeout=120) as client:
             for number, (who, what, body, key) in enumerate(ASKED, 1):
                 method, path = what.split(" ")
                 headers = {} if who is None else {"Authorization": f"Bearer {tokens[who]}"}

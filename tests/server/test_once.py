@@ -215,7 +215,9 @@ def test_killed_between_charge_and_reply_a_retry_is_answered_and_charged_once(
     def asked(url: str) -> httpx.Response:
         token = (tmp_path / "token").read_text()
         headers = {"Authorization": f"Bearer {token}", "Idempotency-Key": key}
-        return httpx.post(f"{url}/v1/tables/people/{path}", json=body, headers=headers, timeout=60)
+        return httpx.post(
+            f"{url}/v1/tables/people/{path}", json=body, headers=headers, timeout=LONGEST
+        )
 
     with running(tmp_path, step) as (process, url):
         with pytest.raises(httpx.TransportError):

@@ -55,7 +55,7 @@ def test_no_request_makes_a_server_error(server, operations, tokens, most):
         known = {"table": "people"}
         if "/drafts/{number}" in operation.path:
             draft = httpx.post(
-                f"{server.url}/v1/drafts", json=SOURCE, headers=callers["owner"], timeout=60
+                f"{server.url}/v1/drafts", json=SOURCE, headers=callers["owner"], timeout=120
             )
             known = {"number": draft.json()["id"]}
         fuzz(operation, most, known, server.url, callers, seen)

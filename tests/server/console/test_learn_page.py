@@ -109,7 +109,7 @@ def test_closing_the_connection_stops_and_keeps(
     monkeypatch.setattr(Paced, "ask", ask)
     body = {"method": "kmeans", "groups": 3, "columns": ["age", "income"], "credits": 30}
     client = server.client("analyst")
-    with client.stream("POST", "/console/people/learn/fit", json=body, timeout=60) as reply:
+    with client.stream("POST", "/console/people/learn/fit", json=body, timeout=120) as reply:
         next(line for line in reply.iter_lines() if line.startswith("data: "))
     come(lambda: not learn_page._running, "it has not stopped")  # its thread has ended
     left = server.database.left_for("analyst")
