@@ -193,6 +193,8 @@ def test_the_bar_an_owner_is_told_is_that_of_a_count(promise: Promise) -> None:
     calibration = calibrate(promise)
     with opened(promise) as db:
         quoted = db.quote(WHOLE["count"]).interval(0.95)[1]
+        error = db.quote(WHOLE["count"]).standard_error
+        assert calibration.unit_standard_deviation == pytest.approx(error, rel=1e-6)
         if calibration.unit_law is None:
             finer = db.quote(WHOLE["count"], credits=3).interval(0.95)[1]
             assert calibration.count_bar(Fraction(3)) == pytest.approx(finer, rel=1e-6)

@@ -15,7 +15,7 @@ from sulq.accounting.gaussian import gaussian_mu, tail_delta
 from sulq.accounting.losses import Loss
 from sulq.accounting.pld import FINENESS, Law, PrivacyLoss, loss_of
 from sulq.noise.distributions import CentredBinomial, DiscreteHuber, DiscreteLaplace
-from sulq.noise.tails import z_of
+from sulq.noise.tails import rounded_spread, z_of
 from sulq.schema.promise import Promise
 
 SET_ASIDE = Fraction(1, 1000)
@@ -58,7 +58,7 @@ class Calibration:
         if self.promise.lattice == "whole":
             return DiscreteLaplace(self.unit_scale / credits).standard_deviation()
         if self.promise.noise == "laplace":
-            return math.sqrt(self.unit_variance) / float(credits)
+            return rounded_spread(float(self.unit_scale / credits))
         return math.sqrt(self.unit_variance / credits)
 
     @property

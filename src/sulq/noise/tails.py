@@ -58,18 +58,23 @@ def spread(draws: Draws | Drawn) -> float:
 
 
 def told_spread(draws: Draws | Drawn) -> float:
-    """The standard deviation of a count, which is told as a whole number. S2.6
-
-    Of one draw of Laplace noise on a fine grid, rounding included: round(X) has the variance
-    sum over k > 0 of (2k - 1) P(|X| > k - 1/2) = sqrt(q) (1 + q) / (1 - q)^2, q = exp(-1/scale).
-    """
+    """The standard deviation of a count, which is told as a whole number: with its rounding where
+    it is one draw of Laplace noise on a fine grid. S2.6"""
     if len(draws) == 1:
         scale, law = draws[0]
         if isinstance(law, DiscreteLaplace) and is_fine(law):
-            rate = 1 / (abs(scale) * float(law.scale))
-            q = math.exp(-rate)
-            return math.sqrt(math.exp(-rate / 2) * (1 + q)) / -math.expm1(-rate)
+            return rounded_spread(abs(scale) * float(law.scale))
     return spread(draws)
+
+
+def rounded_spread(scale: float) -> float:
+    """The standard deviation of round(X), X of a Laplace law. S2.6
+
+    Its variance is the sum over k > 0 of (2k - 1) P(|X| > k - 1/2) = sqrt(q) (1 + q) / (1 - q)^2,
+    q = exp(-1/scale).
+    """
+    q = math.exp(-1 / scale)
+    return math.sqrt(math.exp(-1 / (2 * scale)) * (1 + q)) / -math.expm1(-1 / scale)
 
 
 @lru_cache(maxsize=4096)
