@@ -25,6 +25,7 @@ def incomes(neighbours: str = "replace", queries: int = 20) -> Database:
     return Database.open(frame, schema, promise, ledger=":memory:")
 
 
+@pytest.mark.usefixtures("settled")
 def test_bounds_close_in_on_the_rows_and_say_what_they_cut() -> None:
     with incomes() as db:
         price = price_of(db, plan_of(db.schema, db.size))
