@@ -80,6 +80,7 @@ def test_a_fit_is_told_charged_and_drawn(
     assert server.database.left_for("rival") == 10
 
 
+@pytest.mark.usefixtures("settled")
 def test_the_same_again_is_free(server: Served) -> None:
     body = {"method": "kmeans", "groups": 2, "columns": ["age", "income"], "credits": 20}
     fitted(server, body)
@@ -88,6 +89,7 @@ def test_the_same_again_is_free(server: Served) -> None:
     assert server.database.left_for("analyst") == before
 
 
+@pytest.mark.usefixtures("settled")
 def test_noise_that_hides_all_is_said_with_what_it_cost(server: Served) -> None:
     last = fitted(server, {"columns": COLUMNS, "credits": 0.001})[-1]
     assert last["state"] in ("noisy", "refused") and "spent" in last["html"]
