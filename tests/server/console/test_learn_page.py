@@ -39,6 +39,7 @@ def fitted(server: Served, body: dict[str, Any], who: str = "analyst") -> list[d
         for line in reply.iter_lines():
             if line.startswith("data: "):
                 events.append(json.loads(line[6:]))
+    come(lambda: not learn_page._running, "it has not ended")  # a moment after its last word
     return events
 
 
