@@ -64,6 +64,11 @@ def test_one_answer_equals_the_direct_sum_at_grid_points(law: Law, shift: int) -
         assert loss.delta(epsilon) == pytest.approx(exact, rel=1e-6, abs=1e-10)
 
 
+def test_a_law_whose_only_finite_loss_is_zero() -> None:
+    """Two coins moved by 2 meet in one value of equal mass: delta is the mass of the others."""
+    assert loss_of(CentredBinomial(2), 2).delta(1.0) == pytest.approx(0.75, abs=1e-15)
+
+
 @given(
     st.sampled_from(LAWS),
     st.integers(1, 4),

@@ -114,7 +114,8 @@ def loss_of(
         spread = math.sqrt(float(masses @ (losses - masses @ losses) ** 2))
         wanted = max(spread / fineness, float(np.ptp(losses)) / MOST_POINTS, 1e-9)
         top = float(losses.max())
-        step = top / math.ceil(top / wanted)  # a capped loss (Laplace, Huber) is a grid point
+        points = math.ceil(top / wanted)  # a capped loss (Laplace, Huber) is a grid point
+        step = top / points if points else wanted  # all losses may be zero: two coins, shift 2
     return connect_the_dots(losses + GUARD, masses, infinity, step)
 
 
