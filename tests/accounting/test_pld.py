@@ -66,7 +66,7 @@ def test_one_answer_equals_the_direct_sum_at_grid_points(law: Law, shift: int) -
 
 def test_a_law_whose_only_finite_loss_is_zero() -> None:
     """Two coins moved by 2 meet in one value of equal mass: delta is the mass of the others."""
-    assert loss_of(CentredBinomial(2), 2).delta(1.0) == pytest.approx(0.75, abs=1e-15)
+    assert 0.75 <= loss_of(CentredBinomial(2), 2).delta(1.0) <= 0.75 * (1 + 1e-10)
 
 
 @given(
