@@ -22,14 +22,14 @@ from typing import Any
 import duckdb
 import numpy as np
 
-from sulq.engines import open_engine
-from sulq.engines.arrow import blocks
-from sulq.engines.blocks import OuterSums
-from sulq.query.sum_query import SumQuery, outer
-from sulq.query.vectors import columns, concat, from_nearest, nearest, ones, scaled
-from sulq.schema.binding import bind
-from sulq.schema.columns import Number, Schema
-from sulq.schema.vectors import BlockSums, leaves_of
+from sulq.kernel.engines import open_engine
+from sulq.kernel.engines.blocks import OuterSums
+from sulq.kernel.engines.duckdb.arrow import blocks
+from sulq.kernel.query.sum_query import SumQuery, outer
+from sulq.kernel.query.vectors import columns, concat, from_nearest, nearest, ones, scaled
+from sulq.kernel.schema.bind import bind
+from sulq.kernel.schema.columns import Number, Schema
+from sulq.kernel.schema.vector_program import BlockSums, leaves_of
 
 GRAMS = ((10, 1_000_000), (50, 400_000), (200, 100_000))
 STEP = (10, 20, 1_000_000)

@@ -13,12 +13,12 @@ from typing import Any
 
 import duckdb
 
-from sulq.query.expressions import col, lit
-from sulq.query.statistics import count, histogram, mean, total
-from sulq.query.sum_query import SumQuery, group, outer
-from sulq.query.vectors import columns, concat, ones, scaled
-from sulq.schema.binding import bind
-from sulq.schema.columns import Category, Number, Schema
+from sulq.kernel.query.expressions import col, lit
+from sulq.kernel.query.statistics import count, histogram, mean, total
+from sulq.kernel.query.sum_query import SumQuery, group, outer
+from sulq.kernel.query.vectors import columns, concat, ones, scaled
+from sulq.kernel.schema.bind import bind
+from sulq.kernel.schema.columns import Category, Number, Schema
 
 WIDE = tuple(f"x{i}" for i in range(10))
 SCHEMA = Schema(

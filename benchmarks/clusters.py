@@ -22,10 +22,10 @@ from sklearn.cluster import KMeans as PlainKMeans
 
 from benchmarks.blocks import centres, float_step, loaded, program_of, ratio, schema_of, write
 from sulq import Database, Number, Promise, Schema
-from sulq.engines import open_engine
+from sulq.kernel.engines import open_engine
+from sulq.kernel.query.sum_query import outer
+from sulq.kernel.query.vectors import columns, concat, from_nearest, nearest, ones, scaled
 from sulq.learn import KMeans
-from sulq.query.sum_query import outer
-from sulq.query.vectors import columns, concat, from_nearest, nearest, ones, scaled
 
 ROWS, WIDTH, COUNTS = 1_000_000, 10, (5, 20)
 

@@ -26,7 +26,7 @@ import numpy as np
 
 from benchmarks.blocks import user_cpu, write
 from sulq import Database, Number, Promise, Schema
-from sulq.engines.arrow import blocks
+from sulq.kernel.engines.duckdb.arrow import blocks
 from sulq.learn import PCA
 
 SMALL = (10, 1_000_000)

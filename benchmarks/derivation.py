@@ -14,9 +14,9 @@ import pandas as pd
 
 from sulq import Category, Database, Flag, Number, Promise, Schema, col, count, histogram, mean
 from sulq import total as total_of
-from sulq.accounting.losses import Loss
-from sulq.accounting.pricing import price
-from sulq.ledger.entries import Priced
+from sulq.kernel.accounting.loss import Loss
+from sulq.kernel.accounting.pricing import price
+from sulq.kernel.ledger.events import PricedRequest
 
 UNIT = Fraction(1)
 STORED = 10_000
@@ -80,7 +80,7 @@ def fill(db: Database, answers: int) -> None:
             continue
         known.add(bound.digest)
         noise = price(bound, db.calibration, UNIT).noise
-        priced.append(Priced(bound.text, bound.digest, noise, {}, unit))
+        priced.append(PricedRequest(bound.text, bound.digest, noise, {}, unit))
     for start in range(0, len(priced), 500):
         batch = priced[start : start + 500]
         entries = db.ledger.charge_all(batch, analyst="owner")

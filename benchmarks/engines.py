@@ -16,10 +16,10 @@ import duckdb
 from benchmarks.cases import CASES, GROUPS, SCHEMA, grouped, groups, people
 from benchmarks.timing import least, repeated
 from sulq.database import Database
-from sulq.engines import open_engine
-from sulq.query.expressions import col
-from sulq.query.statistics import count
-from sulq.schema.promise import Promise
+from sulq.kernel.engines import open_engine
+from sulq.kernel.query.expressions import col
+from sulq.kernel.query.statistics import count
+from sulq.kernel.schema.promise import Promise
 
 SIZES = (1_000_000, 10_000_000, 100_000_000)
 THREADS = (1, 2)

@@ -19,13 +19,13 @@ import numpy as np
 
 from benchmarks.blocks import centres, float_step, gram, lloyd, program_of
 from benchmarks.timing import Work, least, repeated
-from sulq.engines import open_engine
-from sulq.engines.blocks import OuterSums
-from sulq.query.expressions import lit
-from sulq.query.sum_query import SumQuery, group
-from sulq.schema.binding import bind
-from sulq.schema.columns import Number, Schema
-from sulq.schema.vectors import leaves_of
+from sulq.kernel.engines import open_engine
+from sulq.kernel.engines.blocks import OuterSums
+from sulq.kernel.query.expressions import lit
+from sulq.kernel.query.sum_query import SumQuery, group
+from sulq.kernel.schema.bind import bind
+from sulq.kernel.schema.columns import Number, Schema
+from sulq.kernel.schema.vector_program import leaves_of
 
 GRAMS = ((10, 2_000_000), (50, 400_000), (200, 100_000))
 STEPS = ((10, 5, 1_000_000), (10, 20, 1_000_000), (50, 20, 200_000))

@@ -16,8 +16,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from queue import Empty, SimpleQueue
 
-from sulq.accounting.losses import Loss
-from sulq.ledger.journal import Journal
+from sulq.kernel.accounting.loss import Loss
+from sulq.kernel.ledger.ledger import Ledger
 
 BATCH = 256
 FILLERS = 128
@@ -91,8 +91,8 @@ def per_second(callers: int, act: Callable[[str], object]) -> float:
 
 
 @contextmanager
-def journal(directory: Path) -> Iterator[Journal]:
-    opened = Journal.open(
+def journal(directory: Path) -> Iterator[Ledger]:
+    opened = Ledger.open(
         directory / "ledger",
         name="people",
         facts={},
@@ -107,7 +107,7 @@ def journal(directory: Path) -> Iterator[Journal]:
         opened.close()
 
 
-def charge(ledger: Journal, name: str) -> object:
+def charge(ledger: Ledger, name: str) -> object:
     return ledger.charge(
         question=QUESTION,
         digest=name,
@@ -118,7 +118,7 @@ def charge(ledger: Journal, name: str) -> object:
     )
 
 
-def ask(ledger: Journal, name: str) -> object:
+def ask(ledger: Ledger, name: str) -> object:
     entry = ledger.charge(
         question=QUESTION,
         digest=name,
@@ -156,11 +156,11 @@ def throughput(directory: Path) -> Iterator[tuple[str, float, str]]:
 def flatness(directory: Path, entries: int = 100_000) -> Iterator[tuple[str, float, str]]:
     """One ask in a new and in a long ledger, in turns: both see the same machine."""
 
-    def fill(ledger: Journal, caller: int) -> None:
+    def fill(ledger: Ledger, caller: int) -> None:
         for number in range((entries - 1000) // FILLERS):
             ask(ledger, f"{caller}-{number}")
 
-    def hundred(ledger: Journal, part: int) -> float:
+    def hundred(ledger: Ledger, part: int) -> float:
         start = time.perf_counter()
         for number in range(100):
             ask(ledger, f"part {part}-{number}")

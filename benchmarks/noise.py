@@ -5,14 +5,14 @@ from __future__ import annotations
 import time
 from fractions import Fraction
 
-from sulq.noise.distributions import (
+from sulq.kernel.noise.laws import (
     CentredBinomial,
     DiscreteGaussian,
     DiscreteHuber,
     DiscreteLaplace,
     Law,
 )
-from sulq.noise.samplers import draw
+from sulq.kernel.noise.sampler import draw
 
 LAWS: dict[str, Law] = {
     "laplace scale 10": DiscreteLaplace(Fraction(10)),

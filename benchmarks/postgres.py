@@ -21,7 +21,7 @@ from tests.postgres_server import programs as postgres_programs
 
 from benchmarks.cases import CASES, GROUPS, SCHEMA, WIDE, gram, grouped
 from benchmarks.timing import Work, least
-from sulq.engines import Engine, open_engine
+from sulq.kernel.engines import Engine, open_engine
 
 SIZES = (1_000_000, 10_000_000)
 MIDDLE = 1_000_000

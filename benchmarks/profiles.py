@@ -21,16 +21,17 @@ import httpx
 
 from benchmarks.cases import SCHEMA, people
 from sulq.database import Database
-from sulq.query.expressions import col, lit
-from sulq.query.statistics import count
-from sulq.query.sum_query import SumQuery, group, outer
-from sulq.query.vectors import columns
-from sulq.schema.promise import Promise
-from sulq.server.access import Access, Role
-from sulq.server.app import Settings, create_app
-from sulq.server.logs import Log
-from sulq.server.running import Pool
-from sulq.server.tables import Tables
+from sulq.kernel.query.expressions import col, lit
+from sulq.kernel.query.statistics import count
+from sulq.kernel.query.sum_query import SumQuery, group, outer
+from sulq.kernel.query.vectors import columns
+from sulq.kernel.schema.promise import Promise
+from sulq.server.app import create_app
+from sulq.server.auth.tokens import Access, Role
+from sulq.server.executor import WorkerPool
+from sulq.server.limits import Settings
+from sulq.server.middleware import Log
+from sulq.server.service.catalog import Tables
 from sulq.wire import question_json
 
 TOP = 12
@@ -105,14 +106,14 @@ def _served(db: Database) -> Line:
         if reply.status_code != 200:
             raise SystemExit(reply.text)
 
-    async def here(self: Pool, work: Callable[..., Any], *given: object) -> Any:
+    async def here(self: WorkerPool, work: Callable[..., Any], *given: object) -> Any:
         return work(*given)
 
-    kept, Pool.thread = Pool.thread, here  # type: ignore[method-assign, assignment]
+    kept, WorkerPool.thread = WorkerPool.thread, here  # type: ignore[method-assign, assignment]
     try:
         return _profiled("a served ask", 50, ask)
     finally:
-        Pool.thread = kept  # type: ignore[method-assign]
+        WorkerPool.thread = kept  # type: ignore[method-assign]
         loop.run_until_complete(client.aclose())
         loop.close()
         access.close()

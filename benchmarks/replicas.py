@@ -27,7 +27,7 @@ from tests.postgres_server import programs as postgres_programs
 
 from benchmarks.ledger import ENDLESS, ask, per_second
 from benchmarks.service import POLICY, questions, serving, write
-from sulq.ledger.journal import Journal
+from sulq.kernel.ledger.ledger import Ledger
 from sulq.wire import question_json
 
 ROWS, ASKS, CLIENTS = 10_000, 2_000, 32
@@ -62,7 +62,7 @@ def _ledger_alone(server: PostgresServer, home: Path) -> Line:
             ("sqlite", home / "ledger"),
             ("postgres", server.url() + "&ledger=bare"),
         ):
-            opened = Journal.open(
+            opened = Ledger.open(
                 place,
                 name="people",
                 facts={},

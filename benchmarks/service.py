@@ -28,11 +28,11 @@ import httpx
 
 from benchmarks.ledger import ask as charge_and_settle
 from benchmarks.ledger import journal
-from sulq.engines import open_engine
-from sulq.query.expressions import col
-from sulq.query.statistics import Statistic, count, mean
-from sulq.schema.binding import bind
-from sulq.schema.columns import Category, Flag, Number, Schema
+from sulq.kernel.engines import open_engine
+from sulq.kernel.query.expressions import col
+from sulq.kernel.query.statistics import Statistic, count, mean
+from sulq.kernel.schema.bind import bind
+from sulq.kernel.schema.columns import Category, Flag, Number, Schema
 from sulq.server.limits import Settings
 from sulq.wire import question_json
 

@@ -18,8 +18,8 @@ from tests.spark_session import why_not
 
 from benchmarks.cases import CASES, GROUPS, SCHEMA, Case, gram, grouped, groups, people
 from benchmarks.timing import least, wall
-from sulq.engines import open_engine
-from sulq.schema.columns import Schema
+from sulq.kernel.engines import open_engine
+from sulq.kernel.schema.columns import Schema
 
 SIZES = (1_000_000, 10_000_000)
 MIDDLE, LARGE = 10_000_000, 100_000_000

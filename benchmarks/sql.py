@@ -12,9 +12,9 @@ from typing import Any
 import duckdb
 
 from sulq import Category, Database, Flag, Number, Promise, Schema, col, count, histogram, mean
-from sulq.oracle import Answer, Quote
-from sulq.sql import kept
-from sulq.sql.run import ask_sql
+from sulq.answers.oracle import Answer, Quote
+from sulq.sql.api import ask_sql
+from sulq.sql.plan import pricing
 
 SCHEMA = Schema(
     Number("age", 0, 120, step=1),
@@ -76,7 +76,7 @@ def _language(database: Database, text: str, rounds: int, anew: bool = True) -> 
 
     def work() -> None:
         if anew:
-            kept._plans.clear()
+            pricing._plans.clear()
         ask_sql(replay, text).records()
 
     return _user(work, rounds)

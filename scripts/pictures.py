@@ -18,10 +18,10 @@ import numpy as np
 import pandas as pd
 
 from sulq import Database, Flag, Promise, Schema, learn
-from sulq.accounting.calibration import calibrate
 from sulq.demo import SCHEMA, make_demo
-from sulq.learn.plot_parts import chart, colours, finished
-from sulq.learn.plots import save
+from sulq.kernel.accounting.calibration import calibrate
+from sulq.learn.plotting.registry import save
+from sulq.learn.plotting.style import chart, colours, finished
 
 PICTURES = Path(__file__).parents[1] / "docs" / "pictures"
 PEOPLE = 40_000

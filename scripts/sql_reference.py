@@ -10,10 +10,9 @@ from pathlib import Path
 
 from sqlglot import exp
 
-from sulq.sql.allowed import AGGREGATES, BUCKETS, CALCULATIONS, STRUCTURE, TESTS
-from sulq.sql.envelope import KNOWN_OPTIONS
-from sulq.sql.rows import READERS
-from sulq.sql.syntax import LONGEST, Node
+from sulq.sql.parse.grammar import AGGREGATES, BUCKETS, CALCULATIONS, STRUCTURE, TESTS
+from sulq.sql.parse.row_expr import READERS
+from sulq.sql.parse.tokens import KNOWN_OPTIONS, LONGEST, Node
 
 PAGE = Path(__file__).parents[1] / "docs" / "reference" / "sql.md"
 HIDDEN = ""

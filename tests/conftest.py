@@ -22,10 +22,10 @@ from httpx._transports import default as transports
 from hypothesis import HealthCheck, settings
 from typer import testing
 
-from sulq.noise import entropy, samplers
+from sulq.kernel.noise import entropy, sampler
 
 FAULTS = Path(__file__).parent / "faults"
-NOISE = Path(__file__).parent / "noise"
+NOISE = Path(__file__).parent / "kernel" / "noise"
 MEMORY = Path("/dev/shm")
 ROOM = 4 << 30
 
@@ -102,8 +102,8 @@ def state_directory(
 @pytest.fixture
 def quiet(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every draw is 0: for tests that are not about noise, but whose verdict could hang on it."""
-    monkeypatch.setattr(samplers, "draw", lambda law, count: [0] * count)
-    monkeypatch.setattr(samplers, "draw_one_sided", lambda law, count: [0] * count)
+    monkeypatch.setattr(sampler, "draw", lambda law, count: [0] * count)
+    monkeypatch.setattr(sampler, "draw_one_sided", lambda law, count: [0] * count)
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from sulq.engines.spark_session import DRIVER, local_settings
+from sulq.kernel.engines.spark.session import DRIVER, local_settings
 
 SMALL = {
     "spark.sql.shuffle.partitions": "2",

@@ -16,13 +16,9 @@ from hypothesis import strategies as st
 from tests.people import publish
 
 from sulq import InvalidQuery, Promise, col, count, histogram
-from sulq.accounting.calibration import calibrate, meaning
-from sulq.accounting.confidence import percent_up
 from sulq.beliefs import (
     Observation,
-    believed,
     change_in,
-    conf,
     conf_bits,
     curve,
     is_safe,
@@ -30,16 +26,14 @@ from sulq.beliefs import (
     most_changed_set,
     most_moved_prior,
     move_of_copies,
-    moved,
     posterior,
     pure_of_semantic,
     safe_for_unions,
     semantic_of_pure,
-    tail,
-    worst,
-    worst_so_far,
 )
-from sulq.noise.distributions import CentredBinomial, DiscreteLaplace
+from sulq.beliefs.confidence import believed, conf, moved, percent_up, tail, worst, worst_so_far
+from sulq.kernel.accounting.calibration import calibrate, meaning
+from sulq.kernel.noise.laws import CentredBinomial, DiscreteLaplace
 
 SHARES = st.floats(1e-6, 1 - 1e-6)
 

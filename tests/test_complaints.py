@@ -27,7 +27,7 @@ from sulq import (
     total,
 )
 from sulq.errors import BudgetSpent, SulqError
-from sulq.sql.run import ask_sql
+from sulq.sql.api import ask_sql
 
 
 def test_how_many_questions_are_left() -> None:

@@ -13,11 +13,11 @@ import duckdb
 import numpy as np
 import pytest
 
-from sulq.cli.tour import _reach_sulq as reach_sulq
-from sulq.cli.tour import tour
+from sulq.cli.demo import _reach_sulq as reach_sulq
+from sulq.cli.demo import tour
 from sulq.demo import MARK, PROMISE, SCHEMA, fictional_people, make_demo, own_state
 from sulq.errors import InvalidQuery
-from sulq.ledger.inspection import inspect
+from sulq.kernel.ledger.inspect import inspect
 from sulq.policy import read_policy
 
 PROMISED = [

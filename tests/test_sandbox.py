@@ -11,7 +11,7 @@ import pytest
 
 from sulq import BudgetSpent, InvalidQuery, Promise, col, count
 from sulq.attacks.target import ROW, SECRET
-from sulq.query.expressions import hashed
+from sulq.kernel.query.expressions import hashed
 from sulq.sandbox import MOST, analysts, sandbox
 
 PROMISE = Promise(1, "1e-6", 6)

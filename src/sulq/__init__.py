@@ -17,8 +17,11 @@ Names are loaded when they are first used, so that `sulq --help` needs no engine
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from sulq.moved import install
+
 if TYPE_CHECKING:
     __version__: str
+    from sulq.answers.oracle import Answer, Oracle, Quote
     from sulq.client import connect
     from sulq.database import Database
     from sulq.errors import (
@@ -29,9 +32,8 @@ if TYPE_CHECKING:
         SulqError,
         UnsafeExactly,
     )
-    from sulq.oracle import Answer, Oracle, Quote
-    from sulq.query.expressions import col, lit, when
-    from sulq.query.statistics import (
+    from sulq.kernel.query.expressions import col, lit, when
+    from sulq.kernel.query.statistics import (
         cdf,
         count,
         distribution,
@@ -41,10 +43,10 @@ if TYPE_CHECKING:
         total,
         variance,
     )
-    from sulq.query.sum_query import SumQuery, outer
-    from sulq.schema.columns import Category, Flag, Number, Schema
-    from sulq.schema.promise import Promise
-    from sulq.sql.parsing import parse_sql
+    from sulq.kernel.query.sum_query import SumQuery, outer
+    from sulq.kernel.schema.columns import Category, Flag, Number, Schema
+    from sulq.kernel.schema.promise import Promise
+    from sulq.sql import parse_sql
 
 _HOME = {
     "client": ["connect"],
@@ -52,16 +54,18 @@ _HOME = {
     "errors": [
         *("SulqError", "InvalidQuery", "Refused", "BudgetSpent", "UnsafeExactly", "EngineFailed")
     ],
-    "oracle": ["Answer", "Oracle", "Quote"],
-    "query.expressions": ["col", "lit", "when"],
-    "query.statistics": [
+    "answers.oracle": ["Answer", "Oracle", "Quote"],
+    "kernel.query.expressions": ["col", "lit", "when"],
+    "kernel.query.statistics": [
         *("cdf", "count", "distribution", "histogram", "mean", "quantiles", "total", "variance")
     ],
-    "query.sum_query": ["SumQuery", "outer"],
-    "schema.columns": ["Category", "Flag", "Number", "Schema"],
-    "schema.promise": ["Promise"],
-    "sql.parsing": ["parse_sql"],
+    "kernel.query.sum_query": ["SumQuery", "outer"],
+    "kernel.schema.columns": ["Category", "Flag", "Number", "Schema"],
+    "kernel.schema.promise": ["Promise"],
+    "sql": ["parse_sql"],
 }
+install()
+
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
 
 __all__ = [

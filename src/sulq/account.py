@@ -6,15 +6,15 @@ import json
 from dataclasses import dataclass
 from fractions import Fraction
 
-from sulq.accounting.calibration import Meaning, calibrate
-from sulq.accounting.confidence import Worst, worst, worst_so_far
-from sulq.accounting.losses import Loss
-from sulq.accounting.outside import Total, total
-from sulq.exact.terms import MAYBE_RELEASED, UNTIL_RELEASED, Terms, promised
-from sulq.ledger.changes import Outside, taken_by
-from sulq.ledger.statement import PopulationLine, Statement
-from sulq.oracle import Credits, decimal_text
-from sulq.schema.promise import Promise
+from sulq.answers.oracle import Credits, decimal_text
+from sulq.beliefs.confidence import Worst, worst, worst_so_far
+from sulq.exact.terms import MAYBE_RELEASED, UNTIL_RELEASED, ExactTerms, promised
+from sulq.kernel.accounting.calibration import Meaning, calibrate
+from sulq.kernel.accounting.loss import Loss
+from sulq.kernel.accounting.outside import OutsideTotal, total
+from sulq.kernel.ledger.header import Outside, taken_by
+from sulq.kernel.ledger.inspect import PopulationLine, Statement
+from sulq.kernel.schema.promise import Promise
 
 BURNT = "events were lost, so everything counts as spent; a larger promise may have been among them"
 JOINTLY_BEYOND = "it was exceeded by releases made elsewhere; with what all its tables answered:"
@@ -43,12 +43,12 @@ class Account:
         return Credits(self.statement.left)
 
     @property
-    def exceeded(self) -> Total | None:
+    def exceeded(self) -> OutsideTotal | None:
         """What holds where releases made elsewhere went beyond the promise; None if it is kept."""
         return exceeded(self.statement, self.promise)
 
     @property
-    def assumed(self) -> Terms | None:
+    def assumed(self) -> ExactTerms | None:
         """On what terms sums were released without their usual noise; None if none were."""
         return released_terms(self.statement)
 
@@ -158,14 +158,14 @@ def joint_lines(line: PopulationLine) -> list[str]:
     return lines if beyond is None else [*lines, f"{JOINTLY_BEYOND} {beyond}"]
 
 
-def exceeded(statement: Statement, promise: Promise) -> Total | None:
+def exceeded(statement: Statement, promise: Promise) -> OutsideTotal | None:
     """As `Account.exceeded`."""
     if not statement.exceeded.credits:
         return None
     return _total(promise, statement.spent, statement.outside)
 
 
-def joint_exceeded(line: PopulationLine) -> Total | None:
+def joint_exceeded(line: PopulationLine) -> OutsideTotal | None:
     """The same for a population; None if its promise is kept."""
     return _total(joint_promise(line), line.spent, line.outside) if line.exceeded.credits else None
 
@@ -175,7 +175,7 @@ def joint_promise(line: PopulationLine) -> Promise:
     return Promise.from_json(json.loads(line.promise)).about("person")
 
 
-def _total(promise: Promise, spent: Loss, outside: tuple[Outside, ...]) -> Total:
+def _total(promise: Promise, spent: Loss, outside: tuple[Outside, ...]) -> OutsideTotal:
     """What was lost is what is spent, less what only stands for a part taken out of the promise."""
     stands = sum(one.stands for one in outside)
     stated = [one for one in outside if one.epsilon and not one.taken.epsilon]
@@ -196,6 +196,6 @@ def may_release(statement: Statement) -> bool:
     return "assumptions" in statement.facts
 
 
-def released_terms(statement: Statement) -> Terms | None:
+def released_terms(statement: Statement) -> ExactTerms | None:
     """On what terms a table released sums without their usual noise; None if it did not."""
-    return Terms.from_text(statement.terms) if statement.terms else None
+    return ExactTerms.from_text(statement.terms) if statement.terms else None

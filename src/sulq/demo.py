@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sulq.errors import InvalidQuery
+from sulq.kernel.schema.columns import Category, Flag, Number, Schema
+from sulq.kernel.schema.promise import Promise
 from sulq.policy import TablePolicy, read_policy, write_policy
-from sulq.schema.columns import Category, Flag, Number, Schema
-from sulq.schema.promise import Promise
 
 REGIONS = ("North", "South", "East", "West", "Islands", "Capital")
 SEXES = ("female", "male")

@@ -17,15 +17,15 @@ from weakref import WeakSet
 import duckdb
 import numpy as np
 
+from sulq.answers.oracle import Oracle
 from sulq.attacks.target import ROW, SECRET, Bits, Target
 from sulq.database import Database
 from sulq.demo import own_state
-from sulq.dummies import dummy_rows
 from sulq.errors import InvalidQuery
-from sulq.oracle import Oracle
+from sulq.kernel.schema.columns import Flag, Number, Schema
+from sulq.kernel.schema.promise import Promise
 from sulq.policy import TablePolicy, write_policy
-from sulq.schema.columns import Flag, Number, Schema
-from sulq.schema.promise import Promise
+from sulq.synthetic import dummy_rows
 
 FEWEST, MOST = 2, 100_000
 EDITION = "edition"

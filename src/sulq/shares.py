@@ -16,15 +16,9 @@ from typing import Any
 from nacl.bindings import crypto_scalarmult
 from nacl.exceptions import CryptoError
 
+from sulq.answers.oracle import Quote
 from sulq.errors import InvalidQuery
-from sulq.noise.distributions import (
-    DiscreteGaussian,
-    DiscreteLaplace,
-    DividedLaplace,
-    Law,
-    NoNoise,
-)
-from sulq.oracle import Quote
+from sulq.kernel.noise.laws import DiscreteGaussian, DiscreteLaplace, DividedLaplace, Law, NoNoise
 
 MODULUS = 1 << 256
 """Shares are added modulo this."""
@@ -102,7 +96,7 @@ class ShareQuote:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Share:
+class SumShare:
     """Masked integers: alone they are uniform, whatever the rows. Charged."""
 
     values: tuple[int, ...]

@@ -17,13 +17,13 @@ from itertools import accumulate, pairwise
 
 import numpy as np
 
-from sulq.cumulative import Distribution, Floats
+from sulq.answers.distribution import Distribution, Floats
+from sulq.answers.oracle import Answer, Oracle
 from sulq.errors import InvalidQuery, Refused
-from sulq.oracle import Answer, Oracle
-from sulq.query.expressions import col
-from sulq.query.statistics import Statistic, distribution, per_person, rows_held, total
-from sulq.schema.columns import Number, Schema
-from sulq.schema.persons import MOST_HELD
+from sulq.kernel.query.expressions import col
+from sulq.kernel.query.statistics import Statistic, distribution, per_person, rows_held, total
+from sulq.kernel.schema.columns import Number, Schema
+from sulq.kernel.schema.persons import MOST_HELD
 
 KEEP = 0.998
 """The share of the rows that proposed bounds leave as they are."""
@@ -94,7 +94,7 @@ class Suggestion:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class BoundsPlan:
     """The questions a suggestion rests on: known before anything is asked."""
 
     columns: tuple[str, ...]
@@ -108,7 +108,7 @@ class Plan:
         return bounds + rows + [per_person(total(x), (a, b)) for x, a, b in self.sums]
 
 
-def plan_of(schema: Schema, size: int | None, columns: Sequence[str] = ()) -> Plan:
+def plan_of(schema: Schema, size: int | None, columns: Sequence[str] = ()) -> BoundsPlan:
     """Which questions to ask: from the schema alone."""
     numbers = [c for c in schema.columns if isinstance(c, Number) and c.kind == "number"]
     known = [column.name for column in numbers]
@@ -120,7 +120,7 @@ def plan_of(schema: Schema, size: int | None, columns: Sequence[str] = ()) -> Pl
         raise InvalidQuery("no plain Number is declared, so there are no bounds to propose")
     names = tuple(column.name for column in wanted)
     if schema.unit == "row" or size is None:
-        return Plan(names, (), ())
+        return BoundsPlan(names, (), ())
     m = schema.max_rows
     sums = tuple(
         (column.name, *band)
@@ -128,7 +128,7 @@ def plan_of(schema: Schema, size: int | None, columns: Sequence[str] = ()) -> Pl
         if column.range[0] >= 0 and m > 1
         for band in _bands(m * float(column.range[1]))
     )
-    return Plan(names, _row_bands(m), sums)
+    return BoundsPlan(names, _row_bands(m), sums)
 
 
 def _row_bands(m: int) -> tuple[tuple[int, int], ...]:
@@ -144,7 +144,7 @@ def _bands(top: float) -> list[tuple[float, float]]:
     return list(pairwise(ends))
 
 
-def stakes(oracle: Oracle, plan: Plan, credits: Credits | None) -> list[Fraction]:
+def stakes(oracle: Oracle, plan: BoundsPlan, credits: Credits | None) -> list[Fraction]:
     """What to spend on each: 2 credits on a distribution, 1 on a band, or in proportion."""
     if oracle.promise.noise in ("binomial", "huber"):
         raise InvalidQuery(
@@ -159,7 +159,7 @@ def stakes(oracle: Oracle, plan: Plan, credits: Credits | None) -> list[Fraction
     return [Fraction(str(credits)) * weight / sum(weights) for weight in weights]
 
 
-def price_of(oracle: Oracle, plan: Plan, credits: Credits | None = None) -> Fraction:
+def price_of(oracle: Oracle, plan: BoundsPlan, credits: Credits | None = None) -> Fraction:
     """What the plan costs, less what was asked before; free to know."""
     pairs = zip(plan.questions, stakes(oracle, plan, credits), strict=True)
     return sum((oracle.quote(asked, credits=own).credits for asked, own in pairs), Fraction(0))
@@ -250,7 +250,7 @@ def _whole(number: float) -> float:
     return float(f"{number:.12g}")
 
 
-def _max_rows(oracle: Oracle, plan: Plan, answers: Sequence[Answer]) -> MaxRows:
+def _max_rows(oracle: Oracle, plan: BoundsPlan, answers: Sequence[Answer]) -> MaxRows:
     persons = oracle.size or 0
     found = [
         max(0.0, float(a) - low * persons) for (low, _), a in zip(plan.rows, answers, strict=True)
@@ -271,7 +271,7 @@ def _max_rows(oracle: Oracle, plan: Plan, answers: Sequence[Answer]) -> MaxRows:
     return MaxRows(m, proposed, shares, now, then, off, edges[-1], beyond, beyond_error)
 
 
-def _clips(oracle: Oracle, plan: Plan, answers: Sequence[Answer]) -> list[Clip]:
+def _clips(oracle: Oracle, plan: BoundsPlan, answers: Sequence[Answer]) -> list[Clip]:
     """For each column the clip whose cut and noise (95 % of it) are least together."""
     persons = oracle.size or 0
     found: list[Clip] = []

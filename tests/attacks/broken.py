@@ -17,15 +17,15 @@ import numpy as np
 from tests.attacks.sandbox import database
 from tests.waiting import come
 
+from sulq.answers.oracle import Answer, Oracle, Quote
+from sulq.answers.readings import forecast, read
 from sulq.attacks.target import Bits, Target
 from sulq.database import Database
 from sulq.errors import BudgetSpent, Refused
-from sulq.noise.distributions import NoNoise
-from sulq.oracle import Answer, Oracle, Quote
-from sulq.readings import forecast, read
-from sulq.schema.binding import BoundQuery
-from sulq.schema.columns import Schema
-from sulq.schema.promise import Promise
+from sulq.kernel.noise.laws import NoNoise
+from sulq.kernel.schema.bind import BoundQuery
+from sulq.kernel.schema.columns import Schema
+from sulq.kernel.schema.promise import Promise
 
 BOUND: dict[tuple[object, int | None], BoundQuery] = {}
 """Binding a hundred thousand cells takes seconds, and reads no data."""

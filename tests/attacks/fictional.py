@@ -14,16 +14,16 @@ from typing import Any
 
 import numpy as np
 
-from sulq.attacks.finding import Finding
+from sulq.answers.oracle import Answer, Quote
+from sulq.attacks.result import AttackResult
 from sulq.attacks.target import Bits, Target
 from sulq.database import Database
-from sulq.noise.distributions import DiscreteGaussian, NoNoise
-from sulq.oracle import Answer, Quote
-from sulq.query.statistics import as_statistic
-from sulq.query.sum_query import text_of
-from sulq.schema.binding import BoundQuery
-from sulq.schema.columns import Schema
-from sulq.schema.promise import Promise
+from sulq.kernel.noise.laws import DiscreteGaussian, NoNoise
+from sulq.kernel.query.statistics import as_statistic
+from sulq.kernel.query.sum_query import text_of
+from sulq.kernel.schema.bind import BoundQuery
+from sulq.kernel.schema.columns import Schema
+from sulq.kernel.schema.promise import Promise
 
 SURE = 5.0
 """Standard errors that chance passes less often than 1e-6, on one side."""
@@ -33,12 +33,12 @@ OPEN = Promise(4, "1e-6", 100)
 """Loose enough that an attack which reaches the bound is seen to reach it."""
 
 
-def within(finding: Finding) -> bool:
+def within(finding: AttackResult) -> bool:
     """Inside the bound but for chance (1e-6)."""
     return finding.trials > 0 and finding.reached <= finding.bound + SURE * finding.error
 
 
-def near(finding: Finding, law: float) -> bool:
+def near(finding: AttackResult, law: float) -> bool:
     """At what the law says, but for chance (1e-6); seeded, so it passes or fails for good."""
     error = math.sqrt(max(law * (1 - law), 1 / finding.trials) / finding.trials)
     return abs(finding.reached - law) <= SURE * error

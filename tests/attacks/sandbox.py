@@ -7,11 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
+from sulq.answers.oracle import Oracle
 from sulq.attacks.target import ROW, SECRET, Bits, Target
 from sulq.database import Database
-from sulq.oracle import Oracle
-from sulq.schema.columns import Flag, Number, Schema
-from sulq.schema.promise import Promise
+from sulq.kernel.schema.columns import Flag, Number, Schema
+from sulq.kernel.schema.promise import Promise
 
 
 def database(secrets: Bits, promise: Promise) -> Database:

@@ -11,7 +11,6 @@ from scipy.stats import beta
 from tests.attacks.broken import HalfNoise, Textbook, broken
 from tests.attacks.sandbox import honest
 
-from sulq.accounting.calibration import calibrate
 from sulq.attacks.audit import (
     Draws,
     audit,
@@ -24,7 +23,8 @@ from sulq.attacks.audit import (
     lowest_bits,
     proved_epsilon,
 )
-from sulq.schema.promise import Promise
+from sulq.kernel.accounting.calibration import calibrate
+from sulq.kernel.schema.promise import Promise
 
 PURE = Promise(1, queries=1)
 GAUSSIAN = Promise(1, "1e-6", queries=1)

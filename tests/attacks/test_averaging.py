@@ -6,10 +6,10 @@ import pytest
 from tests.attacks.fictional import OPEN, TENTH, broken, near, phi, text, within
 
 from sulq.attacks.asking import cells, signed, signs
-from sulq.attacks.averaging import disguises, repeats, rewordings
-from sulq.query.sum_query import SumQuery
+from sulq.attacks.trackers import disguises, repeats, rewordings
+from sulq.kernel.query.sum_query import SumQuery
+from sulq.kernel.schema.promise import Promise
 from sulq.sandbox import sandbox
-from sulq.schema.promise import Promise
 
 PURE = Promise(4, 0, 100)
 COARSE = Promise(4, "1e-6", 100, "huber")

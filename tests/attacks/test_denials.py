@@ -10,15 +10,15 @@ import pytest
 from tests.attacks.broken import Auditor, Textbook, broken
 from tests.attacks.sandbox import honest
 
+from sulq.answers.oracle import Answer
 from sulq.attacks.denials import Question, battery, denials, observed, refused_bits, told_apart
 from sulq.database import Database
 from sulq.errors import EngineFailed
-from sulq.oracle import Answer
-from sulq.query.expressions import Expression, col, when
-from sulq.query.statistics import count, histogram, mean, quantiles, total
-from sulq.schema.binding import BoundQuery
-from sulq.schema.columns import Category, Flag, Number, Schema
-from sulq.schema.promise import Promise
+from sulq.kernel.query.expressions import Expression, col, when
+from sulq.kernel.query.statistics import count, histogram, mean, quantiles, total
+from sulq.kernel.schema.bind import BoundQuery
+from sulq.kernel.schema.columns import Category, Flag, Number, Schema
+from sulq.kernel.schema.promise import Promise
 
 PROMISE = Promise(1, queries=100)
 

@@ -7,9 +7,9 @@ import math
 import pytest
 from tests.attacks.fictional import OPEN, TENTH, broken, near, phi, within
 
-from sulq.attacks.differencing import differencing, everybody_differenced, tracker
+from sulq.attacks.trackers import differencing, everybody_differenced, tracker
+from sulq.kernel.schema.promise import Promise
 from sulq.sandbox import sandbox
-from sulq.schema.promise import Promise
 
 NOISES = [
     OPEN,

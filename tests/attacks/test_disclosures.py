@@ -12,11 +12,11 @@ import pytest
 from tests.attacks.broken import AnsweredTwice, HashShown, Textbook, broken
 from tests.attacks.sandbox import honest
 
+from sulq.answers.oracle import Answer
 from sulq.attacks.disclosures import disclosures, hashes, hidden_cells, replayed, serialised, shown
 from sulq.attacks.target import Bits
-from sulq.oracle import Answer
-from sulq.schema.binding import BoundQuery
-from sulq.schema.promise import Promise
+from sulq.kernel.schema.bind import BoundQuery
+from sulq.kernel.schema.promise import Promise
 
 PROMISE = Promise(1, queries=100)
 

@@ -8,9 +8,9 @@ import pytest
 from tests.attacks.broken import SeededInForks, Textbook, broken
 from tests.attacks.sandbox import honest
 
-from sulq.attacks.forks import forks
+from sulq.attacks.concurrency import forks
 from sulq.errors import Refused
-from sulq.schema.promise import Promise
+from sulq.kernel.schema.promise import Promise
 
 PROMISE = Promise(1, queries=100)
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")

@@ -7,9 +7,9 @@ import math
 import pytest
 from tests.attacks.fictional import broken, near, phi, within
 
-from sulq.attacks.membership import membership
+from sulq.attacks.trackers import membership
+from sulq.kernel.schema.promise import Promise
 from sulq.sandbox import sandbox
-from sulq.schema.promise import Promise
 
 NOISES = [
     Promise(4, "1e-6", 400),

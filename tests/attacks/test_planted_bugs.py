@@ -19,12 +19,11 @@ from tests.attacks.broken import (
 from tests.attacks.sandbox import honest
 
 from sulq.attacks.audit import audit
-from sulq.attacks.finding import Finding
-from sulq.attacks.forks import forks
-from sulq.attacks.races import overspending, repeating
-from sulq.attacks.support import support
+from sulq.attacks.concurrency import forks, overspending, repeating
+from sulq.attacks.result import AttackResult
+from sulq.attacks.side_channels import support
 from sulq.attacks.target import Target
-from sulq.schema.promise import Promise
+from sulq.kernel.schema.promise import Promise
 
 TENTH = Promise("0.1", queries=1)
 ONE = Promise(1, queries=1)
@@ -37,7 +36,7 @@ BUGS: dict[type[Textbook], Sequence[str]] = {
     SometimesExact: ["audit"],
     SeededInForks: ["forks"],
 }
-SUITE: dict[str, Callable[[Target], Finding]] = {
+SUITE: dict[str, Callable[[Target], AttackResult]] = {
     "audit": lambda target: audit(target, rows=100_000, confidence=0.999),
     "support": support,
     "race": lambda target: overspending(target, rounds=2),

@@ -7,10 +7,10 @@ from fractions import Fraction
 import pytest
 from tests.attacks.fictional import OPEN, TENTH, broken, near, phi, within
 
-from sulq.attacks.finding import ALARM, best_guess
 from sulq.attacks.pooling import analysts, databases
+from sulq.attacks.result import ALARM, best_guess
+from sulq.kernel.schema.promise import Promise
 from sulq.sandbox import sandbox
-from sulq.schema.promise import Promise
 
 PURE = Promise(4, 0, 100)
 COARSE = Promise(4, "1e-6", 100, "binomial")

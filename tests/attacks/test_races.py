@@ -6,8 +6,8 @@ import pytest
 from tests.attacks.broken import AnsweredTwice, LateCharge, Textbook, broken
 from tests.attacks.sandbox import honest
 
-from sulq.attacks.races import overspending, races, repeating, together
-from sulq.schema.promise import Promise
+from sulq.attacks.concurrency import overspending, races, repeating, together
+from sulq.kernel.schema.promise import Promise
 
 PROMISE = Promise(1, queries=100)
 

@@ -19,8 +19,8 @@ from sulq.attacks.reconstruction import (
     sweep,
 )
 from sulq.errors import InvalidQuery
+from sulq.kernel.schema.promise import Promise
 from sulq.sandbox import sandbox
-from sulq.schema.promise import Promise
 
 WHOLE = Promise(1, "1e-6", 1000)
 OPEN = Promise(8, "1e-6", 1000)

@@ -8,14 +8,14 @@ import pytest
 
 from sulq import BudgetSpent, InvalidQuery, Promise
 from sulq.attacks import suite
-from sulq.attacks.finding import SHARE, Finding
+from sulq.attacks.result import SHARE, AttackResult
 from sulq.attacks.suite import ATTACKS, REFUSED, Attack, chosen, light, run, worst
 from sulq.errors import EngineFailed
 from sulq.sandbox import sandbox
 
 
-def finding(name: str, reached: float = 0.5, bound: float = 0.6, trials: int = 100) -> Finding:
-    return Finding(name, SHARE, reached, bound, 0.01, trials, Fraction(3))
+def finding(name: str, reached: float = 0.5, bound: float = 0.6, trials: int = 100) -> AttackResult:
+    return AttackResult(name, SHARE, reached, bound, 0.01, trials, Fraction(3))
 
 
 def failing(error: Exception):
@@ -82,7 +82,7 @@ def test_the_worst_light_is_the_light_of_all():
     assert worst([none]) == worst([]) == "none"
 
 
-def twice(*attempts: list[Finding]):
+def twice(*attempts: list[AttackResult]):
     left = [*attempts]
     return lambda target: left.pop(0)
 
@@ -122,7 +122,7 @@ FAR = 5.0
 """Standard errors that chance passes less often than once in a million."""
 
 
-def exceeded(findings: list[Finding]) -> list[str]:
+def exceeded(findings: list[AttackResult]) -> list[str]:
     return [str(one) for one in findings if one.reached > one.bound + FAR * one.error]
 
 

@@ -7,8 +7,8 @@ import pytest
 from tests.attacks.broken import FloatNoise, Textbook, broken
 from tests.attacks.sandbox import honest
 
-from sulq.attacks.support import by_logarithm, support
-from sulq.schema.promise import Promise
+from sulq.attacks.side_channels import by_logarithm, support
+from sulq.kernel.schema.promise import Promise
 
 TENTH = Promise("0.1", queries=1)
 SURE = 5.0

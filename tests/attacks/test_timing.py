@@ -10,8 +10,8 @@ from scipy.stats import spearmanr
 from tests.attacks.broken import WATCH, CountingSampler, Spinning, Textbook, broken
 from tests.attacks.sandbox import honest
 
-from sulq.attacks.timing import rank_correlation, sampling, spinning, timing
-from sulq.schema.promise import Promise
+from sulq.attacks.side_channels import rank_correlation, sampling, spinning, timing
+from sulq.kernel.schema.promise import Promise
 
 PROMISE = Promise(1, queries=100)
 

@@ -20,10 +20,11 @@ from tests.server.serving import serving
 from tests.waiting import LONGEST
 
 from sulq import Category, Database, Flag, Number, Promise, Schema
-from sulq.server.access import Access, Role
-from sulq.server.app import Settings, create_app
-from sulq.server.logs import Log
-from sulq.server.tables import Tables
+from sulq.server.app import create_app
+from sulq.server.auth.tokens import Access, Role
+from sulq.server.limits import Settings
+from sulq.server.middleware import Log
+from sulq.server.service.catalog import Tables
 
 FLAGS = [
     "--disable-background-networking",

@@ -19,16 +19,17 @@ from tests.server.console.test_owner_pages import write_wards
 from tests.server.serving import serving
 
 from sulq import Database, Promise
-from sulq.cli.serving import report_page
+from sulq.cli.server_process import report_page
 from sulq.policy import TablePolicy, read_policy
-from sulq.server.access import Access, Role
-from sulq.server.app import Settings, create_app
-from sulq.server.console import attack_runs
-from sulq.server.console.pages import STATIC, static_file
+from sulq.server.app import create_app
+from sulq.server.auth.tokens import Access, Role
+from sulq.server.console import risk
+from sulq.server.console.framework import STATIC, static_file
 from sulq.server.drafts import Draft, DraftColumn
-from sulq.server.logs import Log
-from sulq.server.routes_drafts import DRAFTS
-from sulq.server.tables import Tables
+from sulq.server.limits import Settings
+from sulq.server.middleware import Log
+from sulq.server.routes.drafts import DRAFTS
+from sulq.server.service.catalog import Tables
 
 Visits = Callable[..., Visit]
 KB = 1000
@@ -190,9 +191,9 @@ def test_a_belief_is_moved_by_keyboard(visit: Visits) -> None:
 
 
 def test_attacks_on_a_made_up_copy(visit: Visits, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(attack_runs, "ROWS", 40)
-    monkeypatch.setattr(attack_runs, "SIGMAS", (1.0, 64.0))
-    monkeypatch.setattr(attack_runs, "WORDS", {"differencing": ("Difference", "subtract")})
+    monkeypatch.setattr(risk, "ROWS", 40)
+    monkeypatch.setattr(risk, "SIGMAS", (1.0, 64.0))
+    monkeypatch.setattr(risk, "WORDS", {"differencing": ("Difference", "subtract")})
     found = visit()
     page = found.page
     found.enter("epi-team", "risk")

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from sulq.cli import app
 from sulq.errors import InvalidQuery
-from sulq.ledger.inspection import is_published
+from sulq.kernel.ledger.inspect import is_published
 from sulq.policy import read_policy
 
 POLICY = """

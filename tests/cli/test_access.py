@@ -19,8 +19,8 @@ import pytest
 from tests.waiting import LONGEST
 
 from sulq.errors import Refused
-from sulq.server.access import Access
-from sulq.server.presence import Serving, serving
+from sulq.server.auth.tokens import Access
+from sulq.server.local_control import RunningServer, serving
 
 SOURCE = Path(__file__).parents[2] / "src"
 
@@ -168,7 +168,7 @@ def test_a_server_with_tls_is_known_by_its_own_certificate(sulq):
         said = json.loads(path.read_text())
         other = "req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=stats.example -keyout l -out d"
         subprocess.run(["openssl", *other.split()], check=True, capture_output=True)
-        found = Serving(**{**said, "certificate": str(Path("d").absolute())})
+        found = RunningServer(**{**said, "certificate": str(Path("d").absolute())})
         with pytest.raises(Refused, match="does not answer"):
             found.request("GET", "/v1/me")
 

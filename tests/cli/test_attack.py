@@ -9,19 +9,19 @@ import duckdb
 import numpy as np
 import pytest
 
-from sulq.accounting.calibration import calibrate
 from sulq.attacks import suite
-from sulq.attacks.finding import SHARE, Finding
+from sulq.attacks.result import SHARE, AttackResult
 from sulq.attacks.suite import Attack
-from sulq.cli.attack_chart import ROWS, SIGMAS, standing
+from sulq.cli.attack import CHART_ROWS, SIGMAS, standing
 from sulq.errors import BudgetSpent
-from sulq.schema.promise import Promise
+from sulq.kernel.accounting.calibration import calibrate
+from sulq.kernel.schema.promise import Promise
 
 
 def attack(name: str, reached: float, bound: float = 0.6, note: str = "") -> Attack:
     def attempt(target):
         faced.append(target)
-        return Finding(name, SHARE, reached, bound, 0.01, 100, Fraction(2), note)
+        return AttackResult(name, SHARE, reached, bound, 0.01, 100, Fraction(2), note)
 
     return Attack(name, f"what {name} tries", attempt, attempt)
 
@@ -192,6 +192,6 @@ def test_the_axis_places_every_promise_by_what_it_hides():
     """T credits spent as n questions: Phi(mu/2) is then the same, whatever T. TB.1, S4.13"""
     few, many = (standing(Promise(1, "1e-6", queries)) for queries in (10, 10_000))
     assert few == pytest.approx(many, rel=1e-3)
-    assert standing(Promise(1, 0, 10)) == pytest.approx(np.sqrt(2) * ROWS)
+    assert standing(Promise(1, 0, 10)) == pytest.approx(np.sqrt(2) * CHART_ROWS)
     mu = float(calibrate(Promise(1, "1e-6", 10)).mu_squared) ** 0.5
-    assert few == pytest.approx(np.sqrt(ROWS) / mu, rel=1e-3)
+    assert few == pytest.approx(np.sqrt(CHART_ROWS) / mu, rel=1e-3)

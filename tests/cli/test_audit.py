@@ -9,10 +9,10 @@ import pytest
 
 from sulq import col, count
 from sulq.cli import audit
-from sulq.cli.opening import named, opened
+from sulq.cli.context import named, opened
+from sulq.database import audit as replaying
 from sulq.database import database as flow
-from sulq.database import replay as replaying
-from sulq.noise.samplers import drawn
+from sulq.kernel.noise.sampler import draw_noise
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ def test_it_prints_one_word_and_nothing_else(sulq, few):
 
 
 def test_a_failure_is_one_word_too(sulq, few, monkeypatch):
-    monkeypatch.setattr(flow, "drawn", lambda laws: [0 * r for r in drawn(laws)])
+    monkeypatch.setattr(flow, "draw_noise", lambda laws: [0 * r for r in draw_noise(laws)])
     ask()
     reply = sulq("audit", "--replay")
     assert (reply.code, reply.out, reply.err) == (3, "fail\n", "")

@@ -9,7 +9,7 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from sulq.ledger.inspection import inspect
+from sulq.kernel.ledger.inspect import inspect
 
 OTHER = """
 [town]

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from sulq import Promise
-from sulq.beliefs import worst
-from sulq.cli.beliefs_chart import NOTHING, PROMISED, SPENT, picture
+from sulq.beliefs.confidence import worst
+from sulq.cli.beliefs import NOTHING, PROMISED, SPENT, picture
 
 
 def test_a_table_of_priors_and_the_most_moved_one(sulq):

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from sulq import count
 from sulq.cli import app
-from sulq.cli.opening import database_of
+from sulq.cli.context import database_of
 from sulq.errors import InvalidQuery
 from sulq.policy import read_policy, write_policy
 from sulq.shares import Partners

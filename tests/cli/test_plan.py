@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from sulq import mean
-from sulq.cli.opening import database_of, named
+from sulq.cli.context import database_of, named
 
 QUESTIONS = ("count where smoker", "mean age", "histogram city where smoker")
 

@@ -14,9 +14,9 @@ import pytest
 from tests.cli.conftest import POLICY
 
 from sulq import Category, Database, Number, Promise, Refused, Schema
-from sulq.cli.opening import named
+from sulq.cli.context import named
 from sulq.errors import NotPublished
-from sulq.ledger.inspection import is_published
+from sulq.kernel.ledger.inspect import is_published
 
 ASK = ("ask", "people", "count", "--where", "smoker")
 

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from tests.cli.conftest import POLICY
 
-from sulq.ledger import steps
+from sulq.kernel.ledger import failpoints
 
 PERSONS = POLICY.replace(
     "columns.age", 'unit = {column = "person_id", max_rows = 2}\ncolumns.age', 1
@@ -91,7 +91,7 @@ def test_new_rows_and_a_repair_are_one_step(out, monkeypatch, step):
             raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(steps, "on_step", dies)
+        patch.setattr(failpoints, "on_step", dies)
         assert out("amend", "--yes").code != 0
     done = out("amend", "--yes", "--json")
     assert (done.code, done.json["amended"]) == (0, True)

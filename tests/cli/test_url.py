@@ -11,11 +11,12 @@ from pathlib import Path
 import pytest
 from tests.server.conftest import serving
 
-from sulq.cli.opening import named, opened
-from sulq.server.access import Access, Role
-from sulq.server.app import Settings, create_app
-from sulq.server.logs import Log
-from sulq.server.tables import Tables
+from sulq.cli.context import named, opened
+from sulq.server.app import create_app
+from sulq.server.auth.tokens import Access, Role
+from sulq.server.limits import Settings
+from sulq.server.middleware import Log
+from sulq.server.service.catalog import Tables
 
 
 @contextmanager
@@ -170,7 +171,7 @@ def test_keys_top_and_alerts(sulq, monkeypatch):
 
 
 def test_nobody_there(sulq, monkeypatch):
-    monkeypatch.setattr("sulq.client.sending.FIRST", 0.001)
+    monkeypatch.setattr("sulq.client.transport.FIRST", 0.001)
     found = sulq("ask", "count", "--url", "http://127.0.0.1:1/people", "--json")
     assert found.code in (1, 2)
     monkeypatch.setenv("SULQ_TOKEN", "sulq_" + "t" * 43)
@@ -181,7 +182,7 @@ def test_nobody_there(sulq, monkeypatch):
 def test_the_authority_of_a_server_and_hints_at_what_is_wrong(far, monkeypatch):
     lost = far("ledger", "--ca", "nowhere.pem")
     assert lost.code == 2 and "SULQ_CA" in lost.err and "nowhere.pem" in lost.err
-    monkeypatch.setattr("sulq.client.sending.FIRST", 0.001)
+    monkeypatch.setattr("sulq.client.transport.FIRST", 0.001)
     address = os.environ["SULQ_URL"]
     secure = far("ledger", "--url", address.replace("http:", "https:"))
     assert "does not speak https: is it http?" in secure.err

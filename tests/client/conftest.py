@@ -14,10 +14,11 @@ from tests.server.conftest import serving
 
 from sulq import Database
 from sulq.client import Remote, connect
-from sulq.server.access import Access, Role
-from sulq.server.app import Settings, create_app
-from sulq.server.logs import Log
-from sulq.server.tables import Tables
+from sulq.server.app import create_app
+from sulq.server.auth.tokens import Access, Role
+from sulq.server.limits import Settings
+from sulq.server.middleware import Log
+from sulq.server.service.catalog import Tables
 
 
 @dataclass

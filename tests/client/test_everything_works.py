@@ -15,12 +15,12 @@ from tests.attacks.sandbox import database
 from tests.client.conftest import Far, far
 
 from sulq import Database, Flag, Number, Promise, Schema, col, count
+from sulq.answers.oracle import Oracle
 from sulq.attacks.denials import denials
-from sulq.attacks.differencing import differencing, tracker
 from sulq.attacks.target import Bits, Target
+from sulq.attacks.trackers import differencing, tracker
 from sulq.beliefs import Observation, posterior
 from sulq.learn import PCA, DecisionTree, KMeans, LogisticRegression
-from sulq.oracle import Oracle
 
 SCHEMA = Schema(Number("x", 0, 10), Number("y", 0, 10), Flag("old"))
 PROMISE = Promise(20, "1e-6", queries=200)

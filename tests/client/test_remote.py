@@ -11,9 +11,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tests.client.conftest import Far, far
+from tests.database.test_exact import people as people_of_exactly
+from tests.database.test_exact import published
 from tests.people import publish
-from tests.test_exactly import people as people_of_exactly
-from tests.test_exactly import published
 
 from sulq import (
     BudgetSpent,
@@ -27,7 +27,7 @@ from sulq import (
     total,
 )
 from sulq.client import AsyncRemote, Remote, connect, connect_async
-from sulq.ledger.receipts import verify_receipt
+from sulq.kernel.ledger.signing import verify_receipt
 
 SMOKERS = count(where=col("smoker"))
 
@@ -287,17 +287,17 @@ def test_a_fit_without_credits_takes_a_tenth_of_a_far_ledger_that_is_kept(
     people: Far, state_directory: Path, tmp_path: Path
 ) -> None:
     """The server says whether what is spent is spent for good; reservations and threads too."""
-    from sulq.client.asynchronous import Bridge
-    from sulq.learn.spending import cap_of
+    from sulq.client.aio import Bridge
+    from sulq.learn.budget import budget_of
 
     assert people.remote().durable is False
-    assert cap_of(people.remote(who="analyst"), None) > 29
+    assert budget_of(people.remote(who="analyst"), None) > 29
     kept = publish(name="kept", ledger=tmp_path / "ledger")
     with far(state_directory, kept=kept) as found:
         assert found.remote("kept").durable is True
-        assert 9 < cap_of(found.remote("kept"), None) <= 10
+        assert 9 < budget_of(found.remote("kept"), None) <= 10
         with found.remote("kept").reserve(20) as reserved:
-            assert 1 < cap_of(reserved, None) <= 2
+            assert 1 < budget_of(reserved, None) <= 2
 
         async def over_a_loop() -> tuple[bool, bool]:
             url, token = f"{found.url}/kept", found.tokens["owner"]

@@ -40,9 +40,9 @@ from sulq import (
     variance,
     when,
 )
-from sulq.query.statistics import count_persons, per_person
-from sulq.query.sum_query import group
-from sulq.query.vectors import columns, concat, ones
+from sulq.kernel.query.statistics import count_persons, per_person
+from sulq.kernel.query.sum_query import group
+from sulq.kernel.query.vectors import columns, concat, ones
 from sulq.wire import (
     AnswerReply,
     QuoteReply,

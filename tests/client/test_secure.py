@@ -13,7 +13,7 @@ from tests.waiting import LONGEST
 
 from sulq import Database, InvalidQuery, Refused, col, count, histogram
 from sulq.federation import Partners, split_rows
-from sulq.server.access import Role
+from sulq.server.auth.tokens import Role
 from sulq.wire import question_json
 
 

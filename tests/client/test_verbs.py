@@ -7,13 +7,13 @@ import inspect
 
 import pytest
 from tests.client.conftest import far
-from tests.test_exactly import ILL
-from tests.test_exactly import people as exact_people
-from tests.test_exactly import published as exact_table
+from tests.database.test_exact import ILL
+from tests.database.test_exact import people as exact_people
+from tests.database.test_exact import published as exact_table
 
 from sulq import InvalidQuery, Refused, col, count
 from sulq.client import AsyncRemote, Remote, connect_async
-from sulq.client.asynchronous import AsyncReserved
+from sulq.client.aio import AsyncReserved
 from sulq.client.remote import RemoteReserved
 
 FACTS = {"table", "schema", "promise", "size", "sample_dummy", "durable"}

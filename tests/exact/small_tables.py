@@ -6,7 +6,7 @@ from itertools import product
 
 import numpy as np
 
-from sulq.exact.rows import adds
+from sulq.exact.domain import adds
 
 COLUMNS = ("ill", "smoker")
 CELLS = [dict(zip(COLUMNS, cell, strict=True)) for cell in product((False, True), repeat=2)]

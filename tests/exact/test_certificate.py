@@ -12,16 +12,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binom
-from tests.engines.reference import exact_sums
 from tests.exact.small_tables import CELLS, MISSING, apart, conditional, moved, sums_of
+from tests.kernel.engines.reference import exact_sums
 
 from sulq import Category, Flag, InvalidQuery, Number, Schema, UnsafeExactly, col, count, total
 from sulq.exact.certificate import certify
-from sulq.exact.coins import fewest_coins, hockey_stick
-from sulq.exact.domain import Assumptions, Domain
-from sulq.exact.rows import adds
-from sulq.noise.distributions import DiscreteGaussian
-from sulq.schema.binding import NoiseGrid, bind
+from sulq.exact.domain import Assumptions, Domain, adds
+from sulq.exact.hiding import fewest_coins, hockey_stick
+from sulq.kernel.noise.laws import DiscreteGaussian
+from sulq.kernel.schema.bind import NoiseGrid, bind
 
 SCHEMA = Schema(
     Flag("ill"),

@@ -9,12 +9,12 @@ from fractions import Fraction
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.engines.reference import exact_sums
+from tests.kernel.engines.reference import exact_sums
 
 from sulq import Category, Flag, Number, Schema, col, count, total
-from sulq.exact.consequences import consequence, evaluate
 from sulq.exact.domain import Domain, everything_in
-from sulq.schema.binding import NoiseGrid, bind
+from sulq.exact.release import consequence, evaluate
+from sulq.kernel.schema.bind import NoiseGrid, bind
 
 SCHEMA = Schema(
     Flag("ill"),

@@ -20,7 +20,7 @@ from sulq import Flag, Schema, col, count
 from sulq.exact.certificate import certify
 from sulq.exact.domain import Assumptions, Domain
 from sulq.exact.topup import top_up
-from sulq.schema.binding import NoiseGrid, bind
+from sulq.kernel.schema.bind import NoiseGrid, bind
 
 RATE = 0.4
 """epsilon of one noisy count, as Laplace noise of scale 1 / RATE; a Gaussian has sigma^2 = 4."""

@@ -11,8 +11,8 @@ from tests.exact.small_tables import apart
 from sulq import Category, Flag, InvalidQuery, Schema, UnsafeExactly, col, count
 from sulq.exact.certificate import certify
 from sulq.exact.domain import Assumptions, Domain
-from sulq.exact.menu import certify_menu
-from sulq.schema.binding import NoiseGrid, bind
+from sulq.exact.release import certify_menu
+from sulq.kernel.schema.bind import NoiseGrid, bind
 
 SCHEMA = Schema(Flag("ill"), Flag("smoker"), Category("city", ["Oslo", "Paris"], public=True))
 LEAST = {"ill": Fraction(1, 20), "smoker": Fraction(1, 20)}

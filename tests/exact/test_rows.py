@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import random
 
-from tests.engines import reference
-from tests.engines.programs import Facts, program
+from tests.kernel.engines import reference
+from tests.kernel.engines.programs import Facts, program
 
-from sulq.exact.rows import adds
+from sulq.exact.domain import adds
 
 FACTS = Facts(
     {"x": (-3.0, 7.5), "y": (0.0, 1.0)},

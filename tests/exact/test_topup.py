@@ -13,14 +13,13 @@ from scipy.stats import binom
 from tests.exact.small_tables import CELLS, MISSING, conditional, moved, sums_of
 
 from sulq import Category, Flag, Number, Schema, UnsafeExactly, col, count, total
-from sulq.accounting.gaussian import gaussian_mu
 from sulq.exact.certificate import certify
-from sulq.exact.coins import Hidden, hidden_delta
-from sulq.exact.domain import Assumptions, Domain
-from sulq.exact.rows import adds
+from sulq.exact.domain import Assumptions, Domain, adds
+from sulq.exact.hiding import Hidden, hidden_delta
 from sulq.exact.topup import top_up
-from sulq.noise.distributions import DiscreteGaussian
-from sulq.schema.binding import NoiseGrid, bind
+from sulq.kernel.accounting.gaussian import gaussian_mu
+from sulq.kernel.noise.laws import DiscreteGaussian
+from sulq.kernel.schema.bind import NoiseGrid, bind
 
 SCHEMA = Schema(
     Flag("ill"),

@@ -16,7 +16,7 @@ import duckdb
 
 from sulq.cli import main
 from sulq.database import database
-from sulq.engines.duckdb import DuckDBEngine
+from sulq.kernel.engines.duckdb.engine import DuckDBEngine
 
 ENGINE, MEMORY, BUG, SLOW = 101, 102, 103, 104
 

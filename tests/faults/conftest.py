@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.ledger.publishing import publish
+from tests.kernel.ledger.publishing import publish
 
-from sulq.ledger.journal import Journal
+from sulq.kernel.ledger.ledger import Ledger
 
 
 @pytest.fixture
@@ -15,7 +15,7 @@ def path(tmp_path: Path) -> Path:
 
 
 @pytest.fixture(params=["file", "memory"])
-def journal(request: pytest.FixtureRequest, path: Path) -> Iterator[Journal]:
+def journal(request: pytest.FixtureRequest, path: Path) -> Iterator[Ledger]:
     """The same rules hold in a file and in memory."""
     opened = publish(path if request.param == "file" else ":memory:")
     yield opened

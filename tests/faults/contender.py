@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import sys
 
-from tests.ledger.publishing import ask, credits, publish
+from tests.kernel.ledger.publishing import ask, credits, publish
 
 from sulq.errors import BudgetSpent
 

@@ -9,7 +9,7 @@ import os
 import signal
 
 from sulq.cli import main
-from sulq.engines.duckdb import DuckDBEngine
+from sulq.kernel.engines.duckdb.engine import DuckDBEngine
 
 
 def hungry() -> None:

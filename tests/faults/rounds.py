@@ -23,13 +23,13 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from sulq.accounting.losses import Loss
 from sulq.errors import BudgetSpent, Refused
-from sulq.ledger import steps
-from sulq.ledger.entries import Priced
-from sulq.ledger.inspection import inspect
-from sulq.ledger.journal import Journal
-from sulq.ledger.reservations import NOTHING
+from sulq.kernel.accounting.loss import Loss
+from sulq.kernel.ledger import failpoints
+from sulq.kernel.ledger.accounts import NOTHING
+from sulq.kernel.ledger.events import PricedRequest
+from sulq.kernel.ledger.inspect import inspect
+from sulq.kernel.ledger.ledger import Ledger
 
 BIRTH = ["anchor made", "ledger made"]
 OPENING = ["published", "registered"]
@@ -45,9 +45,9 @@ def cap_of(path: Path) -> Loss:
     return Loss(3 * questions, questions)
 
 
-def publish(path: Path) -> Journal:
+def publish(path: Path) -> Ledger:
     cap = cap_of(path)
-    return Journal.open(
+    return Ledger.open(
         path,
         name="t",
         facts={},
@@ -63,11 +63,11 @@ def write(notes: int, name: str, values: Sequence[int]) -> None:
     os.write(notes, json.dumps([name, list(values)]).encode() + b"\n")
 
 
-def batches(journal: Journal, notes: int, piecemeal: bool, number: int, me: int) -> None:
+def batches(journal: Ledger, notes: int, piecemeal: bool, number: int, me: int) -> None:
     """Three questions at a time, two times of three from a reservation, sometimes left open."""
     for turn in range(40):
         names = [f"{number}-{me}-{turn}:{part}" for part in range(3)]
-        priced = [Priced(name, name, "n", {"": PRICE}, PRICE) for name in names]
+        priced = [PricedRequest(name, name, "n", {"": PRICE}, PRICE) for name in names]
         try:
             desk = journal.reserve("owner", Loss(12, 4)) if turn % 3 else journal
         except BudgetSpent:
@@ -146,7 +146,7 @@ def run(path: Path, notes_path: Path, mode: str, number: int, dice: random.Rando
     if child == 0:
         code = 1
         try:
-            steps.on_step = die
+            failpoints.on_step = die
             notes = os.open(notes_path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
             work(path, notes, mode, number)
             code = 0

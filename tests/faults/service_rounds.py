@@ -32,15 +32,15 @@ from tests.server.conftest import SCHEMA, write_people
 from tests.waiting import LONGEST
 
 from sulq import Database, Promise, col, count
-from sulq.cli.serving import Where, serve_tables
-from sulq.ledger import steps
-from sulq.ledger.journal import Journal
-from sulq.server.access import Access, Role
-from sulq.server.app import Settings
-from sulq.server.grants import id_of
-from sulq.server.logs import Log
-from sulq.server.replies import Replies
-from sulq.server.tables import Tables
+from sulq.cli.server_process import Where, serve_tables
+from sulq.kernel.ledger import failpoints
+from sulq.kernel.ledger.ledger import Ledger
+from sulq.server.auth.grants import id_of
+from sulq.server.auth.tokens import Access, Role
+from sulq.server.idempotency import Replies
+from sulq.server.limits import Settings
+from sulq.server.middleware import Log
+from sulq.server.service.catalog import Tables
 from sulq.wire import question_json
 
 CLIENTS = 8
@@ -85,8 +85,8 @@ def serve(home: Path, life: int, mode: str, tell: int, die: Any) -> None:
     _hook(Replies, "begin", lambda: die("noted"))
     _hook(Replies, "finish", lambda: die("kept"))
     if mode == "hasty":
-        Journal.settle = _unstored  # type: ignore[method-assign]
-    steps.on_step = die
+        Ledger.settle = _unstored  # type: ignore[method-assign]
+    failpoints.on_step = die
     where = Where(port=0)
     with where.listen() as listening, opened(home, life) as database:
         facts = facts_of(database)
@@ -115,16 +115,16 @@ def _hook(owner: Any, name: str, then: Any) -> None:
     setattr(owner, name, hooked)
 
 
-def _unstored(journal: Journal, entry: Any, values: Any) -> Any:
+def _unstored(journal: Ledger, entry: Any, values: Any) -> Any:
     """Released before it is stored; the store comes later, if at all."""
     sound = settle(journal, entry, [0] * len(values)) if entry.seq % 2 else None
     return replace(sound or entry, answered=True, values=tuple(values), receipt=_any(journal))
 
 
-settle = Journal.settle
+settle = Ledger.settle
 
 
-def _any(journal: Journal) -> Any:
+def _any(journal: Ledger) -> Any:
     """Some receipt: a client that looks only at the answer does not mind."""
     return next((one.receipt for one in journal.entries() if one.receipt), None)
 

@@ -7,11 +7,12 @@ import os
 import shutil
 import signal
 
-from tests.ledger.publishing import ask, credits, publish
+from tests.kernel.ledger.publishing import ask, credits, publish
 from tests.waiting import come
 
-from sulq.ledger import inspection, sqlite
-from sulq.ledger.backup import Backup, back_up
+from sulq.kernel.ledger import inspect
+from sulq.kernel.ledger.backup import Backup, back_up
+from sulq.kernel.ledger.stores import sqlite
 
 OFTEN = (*sqlite.PRAGMAS[:3], "wal_autocheckpoint=4")
 
@@ -35,8 +36,8 @@ def test_every_backup_is_whole_at_the_first_try(path, tmp_path, monkeypatch):
         copy(source, target)
         come(lambda: written.value >= before + 10, "the other process stands still")
 
-    monkeypatch.setattr(inspection.shutil, "copyfile", slowly)
-    monkeypatch.setattr("sulq.ledger.backup.TRIES", 1)
+    monkeypatch.setattr(inspect.shutil, "copyfile", slowly)
+    monkeypatch.setattr("sulq.kernel.ledger.backup.TRIES", 1)
     writer = multiprocessing.get_context("fork").Process(target=write_on, args=(path, written))
     writer.start()
     try:

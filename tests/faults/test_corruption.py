@@ -9,10 +9,10 @@ import shutil
 
 import apsw
 import pytest
-from tests.ledger.publishing import ask, credits, pay, publish
+from tests.kernel.ledger.publishing import ask, credits, pay, publish
 
 from sulq.errors import Refused
-from sulq.ledger.chain import START, canonical, link
+from sulq.kernel.ledger.chain import START, canonical, link
 
 
 def snapshot(journal):

@@ -8,11 +8,11 @@ import shutil
 import apsw
 import pytest
 from tests.faults.disk import Disk
-from tests.ledger.publishing import ask, credits, pay, publish
+from tests.kernel.ledger.publishing import ask, credits, pay, publish
 
 from sulq.errors import Refused
-from sulq.ledger import sqlite
-from sulq.ledger.inspection import inspect
+from sulq.kernel.ledger.inspect import inspect
+from sulq.kernel.ledger.stores import sqlite
 
 ASKS = 5
 CHECKPOINT_OFTEN = "wal_autocheckpoint=4"

@@ -9,12 +9,12 @@ import apsw
 import pytest
 from tests.faults.disk import Disk
 from tests.faults.test_disk import PRAGMAS
-from tests.ledger.publishing import ask, credits, publish, spent
-from tests.ledger.test_batches import batch, settled
+from tests.kernel.ledger.publishing import ask, credits, publish, spent
+from tests.kernel.ledger.test_batches import batch, settled
 
 from sulq.errors import Refused
-from sulq.ledger import sqlite
-from sulq.ledger.reservations import NOTHING
+from sulq.kernel.ledger.accounts import NOTHING
+from sulq.kernel.ledger.stores import sqlite
 
 NAMES = ("a", "b", "c")
 

@@ -12,7 +12,7 @@ import pytest
 PARENT = """
 import os, sys
 from sulq.errors import Refused
-from tests.ledger.publishing import *
+from tests.kernel.ledger.publishing import *
 
 path, ending = sys.argv[1:]
 journal = publish(path)
@@ -63,7 +63,7 @@ def test_a_child_leaves_its_parent_s_ledger_alone(path, ending):
     )
     assert run.returncode == 0, run.stderr
     check = (
-        "import sys; from tests.ledger.publishing import *; journal = publish(sys.argv[1]); "
+        "import sys; from tests.kernel.ledger.publishing import *; journal = publish(sys.argv[1]); "
         "assert journal.statement().answered == 5; journal.close()"
     )
     subprocess.run([sys.executable, "-c", check, str(path)], env=environment, cwd=root, check=True)

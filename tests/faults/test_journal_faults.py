@@ -8,12 +8,12 @@ import os
 import signal
 
 import pytest
-from tests.ledger.publishing import ask, credits, pay, publish, spent
+from tests.kernel.ledger.publishing import ask, credits, pay, publish, spent
 
 from sulq.errors import Refused
-from sulq.ledger import steps
-from sulq.ledger.backup import Backup, back_up, restore
-from sulq.ledger.receipts_journal import read_journal
+from sulq.kernel.ledger import failpoints
+from sulq.kernel.ledger.backup import Backup, back_up, restore
+from sulq.kernel.ledger.receipts_journal import read_journal
 
 WRITE, SYNC = os.pwrite, os.fdatasync
 ASKS = 4
@@ -133,7 +133,7 @@ def rounds(path, second, dice_steps):
                         os.kill(os.getpid(), signal.SIGKILL)
 
             try:
-                steps.on_step = die
+                failpoints.on_step = die
                 notes = os.open(notes_path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
                 journal = publish(path, receipts=second, cap=credits(100))
                 for turn in range(6):

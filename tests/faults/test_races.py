@@ -12,13 +12,13 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from tests.ledger.publishing import ONE, ask, credits, pay, publish, spent
+from tests.kernel.ledger.publishing import ONE, ask, credits, pay, publish, spent
 
-from sulq.accounting.losses import CREDIT, Loss
 from sulq.errors import BudgetSpent, Refused
-from sulq.ledger.budgets import Budgets
-from sulq.ledger.inspection import inspect
-from sulq.ledger.recovery import recover
+from sulq.kernel.accounting.loss import CREDIT, Loss
+from sulq.kernel.ledger.budget import Budgets
+from sulq.kernel.ledger.inspect import inspect
+from sulq.kernel.ledger.recovery import recover
 
 THREADS = 64
 
@@ -177,7 +177,7 @@ def test_8_processes_hold_the_ledger_one_at_a_time(path, tmp_path):
 
 def test_a_second_process_is_refused_and_told_who_holds_it(path):
     holder = (
-        "import sys; from tests.ledger.publishing import *; journal = publish(sys.argv[1]); "
+        "import sys; from tests.kernel.ledger.publishing import *; journal = publish(sys.argv[1]); "
         "print(flush=True); input()"
     )
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([*sys.path, "."])}
@@ -212,7 +212,7 @@ def test_a_copy_of_a_ledger_in_use_is_refused(path, tmp_path):
 
 OTHER = """
 import sys
-from tests.ledger.publishing import ask, publish
+from tests.kernel.ledger.publishing import ask, publish
 from sulq.errors import Refused
 try:
     print("released", ask(publish(sys.argv[1]), "b").seq)

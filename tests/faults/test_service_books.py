@@ -10,9 +10,9 @@ from tests.faults.disk import Disk
 from tests.server.conftest import served
 
 from sulq import col, count
-from sulq.ledger import sqlite
-from sulq.server import order
-from sulq.server.app import Settings
+from sulq.kernel.ledger.stores import sqlite
+from sulq.server.limits import Settings
+from sulq.server.service import catalog
 from sulq.wire import question_json
 
 QUICK = {("full", 1), ("full", 4), ("sync", 2)}
@@ -33,7 +33,7 @@ def asking(number):
 def test_the_books_are_opened_again_when_there_is_room(tmp_path, state, monkeypatch, kind, at):
     disk = Disk(kind, at, sticky=True)
     monkeypatch.setattr(sqlite, "connect", lambda name: apsw.Connection(name, vfs=disk.name))
-    monkeypatch.setattr(order, "PAUSE", 0.0)
+    monkeypatch.setattr(catalog, "PAUSE", 0.0)
     with served(tmp_path, Settings(pacing=False)) as server:
         told = {0: server.post("ask", asking(0), key="question-0")}
         with monkeypatch.context() as patch:

@@ -13,7 +13,7 @@ from tests.server.conftest import Served, new_key, served
 from tests.waiting import LONGEST, come
 
 from sulq import col, count
-from sulq.server.app import Settings
+from sulq.server.limits import Settings
 from sulq.wire import question_json
 
 BODY = json.dumps({"question": question_json(count(where=col("age") > 40))}).encode()

@@ -12,12 +12,12 @@ from tests.server.conftest import CANARY, new_key, served
 from tests.server.dial import Dial
 
 from sulq import col, count
-from sulq.engines import duckdb as engine
-from sulq.server import access
-from sulq.server.access import Role
-from sulq.server.app import Settings
+from sulq.kernel.engines.duckdb import engine
+from sulq.server.auth import tokens
+from sulq.server.auth.tokens import Role
+from sulq.server.limits import Settings
 from sulq.server.pacing import Clock, Machine
-from sulq.server.timetable import Timetable
+from sulq.server.scheduling import Scheduler
 from sulq.wire import question_json
 
 YEARS = 10 * 365 * 86_400
@@ -101,7 +101,7 @@ def test_a_late_answer_leaves_at_a_later_tick_and_only_the_owner_hears_of_it(
         dial, machine = Dial(), Machine(1e-3, 1e-10, 1e-6)
         clock = Clock.of(server.database, tick=TICK, machine=machine, departures=dial)
         server.app.state.service._clocks["people"] = clock
-        server.app.state.workers.timetable = Timetable(dial)
+        server.app.state.workers.timetable = Scheduler(dial)
         client = server.client()
 
         def seconds(number):
@@ -159,8 +159,8 @@ def test_no_step_of_the_clock_brings_a_token_back(server, monkeypatch):
     assert (status("brief"), status("gone"), status("analyst")) == (401, 401, 200)
     monkeypatch.setattr(time, "time", true)
     assert status("brief") == 200  # who was wrong about the year was, and has been set right
-    started, counted = access.STARTED
-    monkeypatch.setattr(access, "STARTED", (started, counted - 3_601))
+    started, counted = tokens.STARTED
+    monkeypatch.setattr(tokens, "STARTED", (started, counted - 3_601))
     assert status("brief") == 401
     monkeypatch.setattr(time, "time", lambda: true() - YEARS)
     assert (status("brief"), status("gone"), status("analyst")) == (401, 401, 200)

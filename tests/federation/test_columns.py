@@ -27,7 +27,6 @@ from sulq import (
     mean,
     outer,
 )
-from sulq.accounting.gaussian import gaussian_mu
 from sulq.federation import ColumnSplit, split_columns
 from sulq.federation.sketches import (
     best_count,
@@ -37,9 +36,10 @@ from sulq.federation.sketches import (
     products,
     sketch_questions,
 )
+from sulq.kernel.accounting.gaussian import gaussian_mu
+from sulq.kernel.query.expressions import hashed
+from sulq.kernel.query.vectors import columns, ones
 from sulq.learn import PCA
-from sulq.query.expressions import hashed
-from sulq.query.vectors import columns, ones
 
 ROWS = 20_000
 PROMISE = Promise(1, 1e-6)

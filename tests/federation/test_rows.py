@@ -192,7 +192,7 @@ def test_a_retry_needs_no_second_share() -> None:
         raise EngineFailed
 
     with pytest.MonkeyPatch.context() as patch, pytest.raises(EngineFailed):
-        patch.setattr(flow, "drawn", fails)
+        patch.setattr(flow, "draw_noise", fails)
         split_rows(*owners).ask(question, credits=10, key="once")
     assert 0 in [db.remaining for db in owners]  # the other one may not have been reached
     again = split_rows(*owners)

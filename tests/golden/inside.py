@@ -19,31 +19,39 @@ from typer.testing import CliRunner
 
 from sulq import Database, EngineFailed, Schema
 from sulq.cli import app as command
-from sulq.database import alerts, choosing, keys  # noqa: F401 - loaded before draws are silenced
-from sulq.engines.duckdb import HELD
-from sulq.engines.keys import key_statements
-from sulq.engines.leaves import Place
-from sulq.engines.person_sums import PERSON, held_sql, held_statement, person_statement
-from sulq.engines.persons import kept_rows_sql
-from sulq.engines.physical import read_typed
-from sulq.engines.postgres import MOST_PRODUCTS as MOST_ON_POSTGRES
-from sulq.engines.postgres_sql import Held, PostgresDialect
-from sulq.engines.postgres_sql import read_held as read_postgres
-from sulq.engines.row_select import row_select
-from sulq.engines.small_outer import small_outer
-from sulq.engines.spark import MOST_PRODUCTS as MOST_ON_SPARK
-from sulq.engines.spark_sql import SparkDialect
-from sulq.engines.spark_sql import read_held as read_spark
-from sulq.engines.statement import TABLE, statement
-from sulq.noise import samplers
-from sulq.schema.bound import RowSums
-from sulq.schema.keys import bind_keys
-from sulq.schema.persons import PersonSums
-from sulq.schema.trees import TreeSums
-from sulq.server.access import Access, Role
-from sulq.server.app import Settings, create_app
-from sulq.server.logs import Log
-from sulq.server.tables import Tables
+from sulq.database import alerts, keys  # noqa: F401 - loaded before draws are silenced
+from sulq.database import top as choosing  # noqa: F401
+from sulq.kernel.engines.duckdb.engine import HELD
+from sulq.kernel.engines.duckdb.physical import read_typed
+from sulq.kernel.engines.postgres.dialect import Held, PostgresDialect
+from sulq.kernel.engines.postgres.dialect import read_held as read_postgres
+from sulq.kernel.engines.postgres.engine import MOST_PRODUCTS as MOST_ON_POSTGRES
+from sulq.kernel.engines.spark.dialect import SparkDialect
+from sulq.kernel.engines.spark.dialect import read_held as read_spark
+from sulq.kernel.engines.spark.engine import MOST_PRODUCTS as MOST_ON_SPARK
+from sulq.kernel.engines.sql.compile import (
+    PERSON,
+    TABLE,
+    held_sql,
+    held_statement,
+    key_statements,
+    person_statement,
+    row_select,
+    small_outer,
+    statement,
+)
+from sulq.kernel.engines.sql.leaves import ColumnSql
+from sulq.kernel.engines.sql.persons import kept_rows_sql
+from sulq.kernel.noise import sampler as samplers
+from sulq.kernel.schema.keys import bind_keys
+from sulq.kernel.schema.persons import PersonSums
+from sulq.kernel.schema.program import RowSums
+from sulq.kernel.schema.trees import TreeSums
+from sulq.server.app import create_app
+from sulq.server.auth.tokens import Access, Role
+from sulq.server.limits import Settings
+from sulq.server.middleware import Log
+from sulq.server.service.catalog import Tables
 
 READ = "read"
 
@@ -118,7 +126,7 @@ def failing(db: Database) -> Iterator[None]:
 DIALECTS = ("duckdb", "postgresql", "spark")
 
 
-def places_of(db: Database, dialect: str) -> dict[str, Place]:
+def places_of(db: Database, dialect: str) -> dict[str, ColumnSql]:
     """Where the columns are found, spelled for an engine that need not run."""
     spoken = {"postgresql": PostgresDialect, "spark": SparkDialect}.get(dialect)
     found = db.engine._places
@@ -132,7 +140,7 @@ def emitted(db: Database, question: object, dialect: str) -> list[str]:
     return _emitted(db.bind(question).sums, places_of(db, dialect), dialect, db.engine._rows)
 
 
-def _emitted(program: Any, places: Mapping[str, Place], dialect: str, rows: int) -> list[str]:
+def _emitted(program: Any, places: Mapping[str, ColumnSql], dialect: str, rows: int) -> list[str]:
     if isinstance(program, TreeSums):
         return _emitted(program.cells, places, dialect, rows)
     if isinstance(program, PersonSums) and program.uncut:
@@ -151,7 +159,7 @@ def _emitted(program: Any, places: Mapping[str, Place], dialect: str, rows: int)
 
 def emitted_keys(db: Database, column: str, dialect: str, rows: int) -> list[str]:
     """The statements that read undeclared keys of a table of so many rows."""
-    from sulq.accounting.pricing import noise_grid
+    from sulq.kernel.accounting.pricing import noise_grid
 
     grid = noise_grid(db.calibration)
     bound = bind_keys(column, None, 1000, db.schema, db.promise.neighbours, grid)

@@ -20,9 +20,9 @@ from sulq import (
     variance,
     when,
 )
-from sulq.query.expressions import hashed
-from sulq.query.statistics import count_persons, per_person, rows_held
-from sulq.query.vectors import (
+from sulq.kernel.query.expressions import hashed
+from sulq.kernel.query.statistics import count_persons, per_person, rows_held
+from sulq.kernel.query.vectors import (
     bins,
     cells,
     clipped,

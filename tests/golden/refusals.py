@@ -18,7 +18,7 @@ from tests.golden.world import LOOKUPS, SCHEMA, table
 
 import sulq
 from sulq import Database, SulqError
-from sulq.query import statistics, vectors
+from sulq.kernel.query import statistics, vectors
 
 SQL = [
     "",

@@ -17,7 +17,7 @@ from tests.golden.records import Records, masked, plain
 from tests.golden.world import SCHEMA, table
 
 from sulq import Database, Promise, col, count, histogram, mean, outer, quantiles, total
-from sulq.query.vectors import columns
+from sulq.kernel.query.vectors import columns
 from sulq.wire import question_json
 
 OLD = question_json(count(where=col("age") >= 65))

@@ -71,7 +71,7 @@ def test_a_parquet_file(parquet: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("promise", ["pure", "person"])
 def test_postgresql(postgres: PostgresServer, promise: str) -> None:
-    from tests.engines.postgres_tables import fill
+    from tests.kernel.engines.postgres_tables import fill
 
     held = rows()
     types = {name: STORED[str(kind)] for name, kind in TYPES.items()}

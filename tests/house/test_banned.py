@@ -93,19 +93,27 @@ class Rule:
 
 
 # Post-processing, or a fictional table: their own randomness costs no privacy and may be seeded.
-MAY_BE_RANDOM = ("demo.py", "dummies.py", "learn/", "attacks/")
+MAY_BE_RANDOM = ("demo.py", "synthetic.py", "learn/", "attacks/")
 # Where a float would decide about privacy.
 EXACT = (
-    "ledger/",
-    "accounting/individual.py",
-    "accounting/pricing.py",
-    "schema/binding.py",
-    "engines/emitter.py",
-    "noise/samplers.py",
-    "noise/entropy.py",
+    "kernel/ledger/",
+    "kernel/accounting/individual.py",
+    "kernel/accounting/pricing.py",
+    "kernel/schema/bind.py",
+    "kernel/engines/sql/emitter.py",
+    "kernel/noise/sampler.py",
+    "kernel/noise/entropy.py",
 )
 # What draws noise or spends: nothing there can be made to repeat itself.
-UNREPEATABLE = ("noise/", "accounting/", "ledger/", "exact/", "oracle.py", "database")
+UNREPEATABLE = (
+    "kernel/noise/",
+    "kernel/accounting/",
+    "kernel/ledger/",
+    "kernel/release/",
+    "exact/",
+    "answers/oracle.py",
+    "database/",
+)
 
 RULES = [
     Rule(
@@ -133,13 +141,13 @@ RULES = [
         "noise bits come from the system, in one file",
         use_of("os.urandom", "os.getrandom"),
         "from os import urandom",
-        except_in=("noise/entropy.py",),
+        except_in=("kernel/noise/entropy.py",),
     ),
     Rule(
         "keys, tokens and random ids are made by the ledger, the server and who asks it",
         use_of("secrets", "nacl.utils.random", "uuid.uuid1", "uuid.uuid4"),
         "import secrets",
-        except_in=("ledger/", "server/", "client/", "federation/"),
+        except_in=("kernel/ledger/", "server/", "client/", "federation/"),
     ),
     Rule(
         "what draws or spends cannot be seeded",
@@ -181,5 +189,5 @@ def test_rule_catches_what_breaks_it(rule):
 
 
 def test_a_method_that_shares_a_banned_name_is_fine():
-    tree = ast.parse("import re\nre.compile('a')\nfrom sulq.query import random_order\n")
+    tree = ast.parse("import re\nre.compile('a')\nfrom sulq.kernel.query import random_order\n")
     assert [rule.name for rule in RULES if rule.find(tree)] == []

@@ -18,10 +18,9 @@ COMES_WITH = {"typer": {"click"}}
 # Which files may import, at their top, the packages of which extra.
 EXTRA_OF = {
     "learn/": "learn",
-    "report.py": "report",
-    "engines/postgres.py": "postgres",
-    "ledger/postgres.py": "postgres",
-    "engines/spark.py": "spark",
+    "kernel/engines/postgres/engine.py": "postgres",
+    "kernel/ledger/stores/postgres.py": "postgres",
+    "kernel/engines/spark/engine.py": "spark",
 }
 
 
@@ -67,7 +66,7 @@ def test_top_imports_are_declared():
 def test_undeclared_import_is_caught():
     tree = ast.parse("try:\n    import pandas\nexcept ImportError:\n    pandas = None\n")
     assert imported_at_the_top(tree) - allowed_in("database.py") == {"pandas"}
-    assert imported_at_the_top(tree) - allowed_in("engines/spark.py") == set()
+    assert imported_at_the_top(tree) - allowed_in("kernel/engines/spark/engine.py") == set()
 
 
 def test_every_dependency_has_a_lower_bound_and_base_ones_an_upper():

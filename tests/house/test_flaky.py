@@ -16,9 +16,9 @@ from types import ModuleType
 
 import pytest
 
-from sulq.noise import entropy
-from sulq.noise.distributions import DiscreteGaussian, DiscreteLaplace
-from sulq.noise.samplers import draw
+from sulq.kernel.noise import entropy
+from sulq.kernel.noise.laws import DiscreteGaussian, DiscreteLaplace
+from sulq.kernel.noise.sampler import draw
 
 TESTS = Path(__file__).parents[1]
 SCRIPT = Path(__file__).parents[2] / "scripts" / "flaky"
@@ -49,8 +49,8 @@ def test_programs_that_a_test_starts_are_stretched_too(flaky: ModuleType, tmp_pa
     code = """
 import json
 from fractions import Fraction
-from sulq.noise.distributions import DiscreteGaussian, DiscreteLaplace
-from sulq.noise.samplers import draw
+from sulq.kernel.noise.laws import DiscreteGaussian, DiscreteLaplace
+from sulq.kernel.noise.sampler import draw
 print(json.dumps([draw(law(Fraction(9)), 1000) for law in (DiscreteGaussian, DiscreteLaplace)]))
 """
     told = os.environ | {

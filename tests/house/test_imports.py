@@ -28,27 +28,36 @@ LAYERS = [
     {"report"},
     {"client", "database", "federation", "learn", "attacks"},
     {"account"},
-    {"beliefs", "exact", "sql", "wire", "policy", "suggest"},
-    {"finds", "shares"},
-    {"oracle", "ledger", "engines", "derivation"},
-    {"explaining"},
-    {"readings", "dummies", "display"},
-    {"tree_readings"},
-    {"bars", "cumulative", "shown"},
+    {"exact", "sql", "wire", "policy", "suggest"},
+    {"shares"},
+    {"answers"},
+    {"beliefs", "synthetic", "formatting"},
+    {"kernel"},
+    {"errors", "moved"},
+]
+KERNEL_LAYERS = [
+    {"release"},
+    {"ledger", "engines", "reuse"},
     {"accounting"},
     {"schema", "noise"},
     {"query", "postgresql"},
-    {"errors"},
 ]
 
 # importer -> what it must not reach, directly or through others
 OUTSIDE_THE_SEAM = ("learn", "attacks", "beliefs", "client", "federation")
-BEHIND_THE_SEAM = ("noise.samplers", "noise.entropy", "ledger", "engines", "exact", "database")
+BEHIND_THE_SEAM = (
+    "kernel.noise.sampler",
+    "kernel.noise.entropy",
+    "kernel.ledger",
+    "kernel.engines",
+    "exact",
+    "database",
+)
 FORBIDDEN = {
     **dict.fromkeys(OUTSIDE_THE_SEAM, BEHIND_THE_SEAM),
-    "engines": ("noise", "accounting", "ledger"),
-    "oracle": ("ledger",),
-    "ledger": ("oracle",),
+    "kernel.engines": ("kernel.noise", "kernel.accounting", "kernel.ledger"),
+    "answers": ("kernel.ledger",),
+    "kernel.ledger": ("answers",),
 }
 
 # The public page imports what it shows, so only the top rows may import from it.
@@ -56,26 +65,35 @@ USERS_OF_THE_PAGE = ("sulq.cli", "sulq.server", "sulq.report", "sulq.demo")
 
 # Imports of our own modules inside a function: only where a missing extra must not stop the rest,
 # or where most processes never need them and would start slower (HTTP, SQL, the parts of `outer`).
-OUTER = ("query/sum_query.py", "schema/binding.py", "engines/duckdb.py", "engines/postgres.py",
-         "engines/spark.py")  # fmt: skip
-SELDOM = ("client/connecting.py", "sql/parsing.py", "database/reading.py")
+OUTER = (
+    "kernel/query/sum_query.py",
+    "kernel/schema/bind.py",
+    "kernel/engines/duckdb/engine.py",
+    "kernel/engines/postgres/engine.py",
+    "kernel/engines/spark/engine.py",
+)
+SELDOM = ("client/__init__.py", "sql/__init__.py", "database/reading.py")
 LATE_IMPORTS = (
     "cli/",
-    "engines/engine.py",
-    "engines/tally.py",
-    "database/selecting.py",
+    "kernel/engines/engine.py",
+    "kernel/engines/tally.py",
+    "database/database.py",
     *SELDOM,
     *OUTER,
 )
-NOISE = ("sulq.noise",)
+NOISE = ("sulq.kernel.noise",)
 
 # The owner's counts of rows: who may take them, and who may show what was advised from them.
-TALLY = "sulq.engines.tally"
-OPENERS_OF_ROWS = ("sulq.engines.duckdb", "sulq.engines.postgres", "sulq.engines.spark")
+TALLY = "sulq.kernel.engines.tally"
+OPENERS_OF_ROWS = (
+    "sulq.kernel.engines.duckdb.engine",
+    "sulq.kernel.engines.postgres.engine",
+    "sulq.kernel.engines.spark.engine",
+)
 ADVICE = "sulq.policy.advice"
 SHOWING_ADVICE = (
-    "sulq.cli", "sulq.server.drafts", "sulq.server.routes_drafts",
-    "sulq.server.console.publish_advice",
+    "sulq.cli", "sulq.server.drafts", "sulq.server.routes.drafts",
+    "sulq.server.console.publish",
 )  # fmt: skip
 
 
@@ -84,10 +102,12 @@ def within(module: str, packages: tuple[str, ...]) -> bool:
 
 
 def layer_faults(graph: grimp.ImportGraph) -> set[str]:
-    layers = [grimp.Layer(*row, independent=True) for row in LAYERS]
     return {
         " -> ".join([min(route.heads), *route.middle, min(route.tails)])
-        for fault in graph.find_illegal_dependencies_for_layers(layers, containers={"sulq"})
+        for container, rows in (("sulq", LAYERS), ("sulq.kernel", KERNEL_LAYERS))
+        for fault in graph.find_illegal_dependencies_for_layers(
+            [grimp.Layer(*row, independent=True) for row in rows], containers={container}
+        )
         for route in fault.routes
     }
 
@@ -104,15 +124,15 @@ def forbidden_faults(graph: grimp.ImportGraph) -> set[str]:
 
 def drawing_faults(graph: grimp.ImportGraph) -> set[str]:
     """Only `database` draws: what draws is samplers, entropy and all in noise that reaches it."""
-    bits = "sulq.noise.entropy"
+    bits = "sulq.kernel.noise.entropy"
     reaching = graph.find_downstream_modules(bits) if bits in graph.modules else set()
-    draws = {bits, "sulq.noise.samplers"} | {name for name in reaching if within(name, NOISE)}
+    draws = {bits, "sulq.kernel.noise.sampler"} | {name for name in reaching if within(name, NOISE)}
     return {
         f"{importer} -> {module}"
         for module in draws & graph.modules
         for importer in graph.find_modules_that_directly_import(module)
         if not within(importer, ("sulq.database",))
-        and (importer == "sulq.noise" or not within(importer, NOISE))
+        and (importer == "sulq.kernel.noise" or not within(importer, NOISE))
     }
 
 
@@ -147,32 +167,36 @@ def test_contract_is_kept(contract, graph):
 
 
 def test_every_module_has_its_row():
-    found = {
-        path.stem
-        for path in SOURCE.iterdir()
-        if path.suffix == ".py" or (path.is_dir() and (path / "__init__.py").exists())
-    }
-    assert found - {"__init__", "__main__"} <= set().union(*LAYERS)
+    for folder, rows in ((SOURCE, LAYERS), (SOURCE / "kernel", KERNEL_LAYERS)):
+        found = {
+            path.stem
+            for path in folder.iterdir()
+            if path.suffix == ".py" or (path.is_dir() and (path / "__init__.py").exists())
+        }
+        assert found - {"__init__", "__main__"} <= set().union(*rows)
 
 
 @pytest.mark.parametrize(
     ("contract", "path"),
     [
-        (layer_faults, ("sulq.query", "sulq.schema")),
-        (layer_faults, ("sulq.errors", "sulq.cli.owner")),
-        (layer_faults, ("sulq.schema.binding", "sulq.noise.distributions")),
+        (layer_faults, ("sulq.kernel.query", "sulq.kernel.schema")),
+        (layer_faults, ("sulq.errors", "sulq.cli.init")),
+        (layer_faults, ("sulq.kernel.schema.bind", "sulq.kernel.noise.laws")),
         (layer_faults, ("sulq.report", "sulq.server.app")),
-        (forbidden_faults, ("sulq.learn.clusters", "sulq.database")),
-        (forbidden_faults, ("sulq.attacks.timing", "sulq.sql", "sulq.engines.duckdb")),
+        (forbidden_faults, ("sulq.learn.cluster.kmeans", "sulq.database")),
+        (
+            forbidden_faults,
+            ("sulq.attacks.side_channels", "sulq.sql", "sulq.kernel.engines.duckdb.engine"),
+        ),
         (forbidden_faults, ("sulq.client", "sulq", "sulq.database")),
-        (forbidden_faults, ("sulq.engines.blocks", "sulq.accounting.losses")),
-        (forbidden_faults, ("sulq.ledger.journal", "sulq.oracle")),
-        (drawing_faults, ("sulq.noise", "sulq.noise.samplers")),
-        (drawing_faults, ("sulq.exact.topup", "sulq.noise.samplers")),
-        (drawing_faults, ("sulq.demo", "sulq.noise.coins", "sulq.noise.entropy")),
-        (page_faults, ("sulq.ledger.journal", "sulq")),
-        (owner_faults, ("sulq.database.opening", "sulq.engines.tally")),
-        (owner_faults, ("sulq.server.service", "sulq.policy.advice")),
+        (forbidden_faults, ("sulq.kernel.engines.blocks", "sulq.kernel.accounting.loss")),
+        (forbidden_faults, ("sulq.kernel.ledger.ledger", "sulq.answers.oracle")),
+        (drawing_faults, ("sulq.kernel.noise", "sulq.kernel.noise.sampler")),
+        (drawing_faults, ("sulq.exact.topup", "sulq.kernel.noise.sampler")),
+        (drawing_faults, ("sulq.demo", "sulq.kernel.noise.sampler", "sulq.kernel.noise.entropy")),
+        (page_faults, ("sulq.kernel.ledger.ledger", "sulq")),
+        (owner_faults, ("sulq.database.publish", "sulq.kernel.engines.tally")),
+        (owner_faults, ("sulq.server.service.service", "sulq.policy.advice")),
         (owner_faults, ("sulq.policy", "sulq.policy.advice")),
     ],
 )
@@ -192,15 +216,15 @@ def test_only_the_tally_opens_rows_as_they_lie_there():
         for path in SOURCE.rglob("*.py")
         if {"raw_duckdb", "raw_postgres", "raw_spark"} & set(re.findall(r"\w+", path.read_text()))
     }
-    opening = {"duckdb", "postgres", "spark", "tally"}
-    assert faults == {f"engines/{name}.py" for name in opening}
+    opening = {"duckdb/engine", "postgres/engine", "spark/engine", "tally"}
+    assert faults == {f"kernel/engines/{name}.py" for name in opening}
 
 
 def test_line_planted_in_a_file_is_caught(tmp_path):
     """From source text to verdict, hidden in a function: the graph must not overlook it."""
     shutil.copytree(SOURCE, tmp_path / "sulq")
-    with (tmp_path / "sulq" / "query" / "__init__.py").open("a") as file:
-        file.write("\n\ndef hidden() -> None:\n    import sulq.ledger\n")
+    with (tmp_path / "sulq" / "kernel" / "query" / "__init__.py").open("a") as file:
+        file.write("\n\ndef hidden() -> None:\n    import sulq.kernel.ledger\n")
     program = (
         "import runpy, grimp; "
         f"house = runpy.run_path({str(Path(__file__))!r}); "
@@ -213,7 +237,7 @@ def test_line_planted_in_a_file_is_caught(tmp_path):
         text=True,
         check=True,
     )
-    assert "sulq.query -> sulq.ledger" in run.stdout
+    assert "sulq.kernel.query -> sulq.kernel.ledger" in run.stdout
 
 
 def late_imports(tree: ast.Module) -> set[str]:
@@ -241,5 +265,5 @@ def test_only_optional_packages_are_imported_late():
 
 
 def test_late_import_is_caught():
-    text = "import os\ndef f():\n    import pandas\n    from sulq.ledger import journal\n"
-    assert late_imports(ast.parse(text)) == {"sulq.ledger"}
+    text = "import os\ndef f():\n    import pandas\n    from sulq.kernel.ledger import journal\n"
+    assert late_imports(ast.parse(text)) == {"sulq.kernel.ledger"}

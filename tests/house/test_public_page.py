@@ -41,7 +41,10 @@ def test_unknown_names_are_unknown() -> None:
     ("line", "heavy"),
     [
         ("import sulq", ["duckdb", "numpy", "fastapi", "uvicorn", "httpx", "sqlglot", "pandas"]),
-        ("from sulq import *", ["httpx", "pydantic", "rich", "sqlglot", "sulq.engines.blocks"]),
+        (
+            "from sulq import *",
+            ["httpx", "pydantic", "rich", "sqlglot", "sulq.kernel.engines.blocks"],
+        ),
     ],
 )
 def test_what_is_heavy_is_loaded_when_it_is_needed(line: str, heavy: list[str]) -> None:

@@ -6,12 +6,12 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
+from sulq.answers.oracle import Answer, Quote
+from sulq.answers.readings import forecast
 from sulq.database import Database
-from sulq.noise.distributions import NoNoise
-from sulq.oracle import Answer, Quote
-from sulq.readings import forecast
-from sulq.schema.columns import Schema
-from sulq.schema.promise import Promise
+from sulq.kernel.noise.laws import NoNoise
+from sulq.kernel.schema.columns import Schema
+from sulq.kernel.schema.promise import Promise
 
 
 @dataclass

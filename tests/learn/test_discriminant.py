@@ -19,15 +19,15 @@ from sklearn.linear_model import RidgeClassifier
 from tests.learn.exact_oracle import ExactOracle
 
 from sulq import Category, Database, Flag, Number, Promise, Schema, outer
+from sulq.kernel.query.vectors import ones
 from sulq.learn.discriminant import (
+    ClassMoments,
     LinearDiscriminant,
-    Moments,
     discriminate,
     inverted,
     settled_counts,
 )
 from sulq.learn.estimator import NoisyResult
-from sulq.query.vectors import ones
 
 GAUSSIAN = Promise(epsilon=1, delta="1e-6", neighbours="add-remove")
 
@@ -254,9 +254,9 @@ def test_parameters_survive_a_clone() -> None:
 
 
 def test_priors_are_believed_as_far_as_they_are_no_noise() -> None:
-    def moments(apart: float, error: float) -> Moments:
+    def moments(apart: float, error: float) -> ClassMoments:
         zeros = np.zeros((2, 1))
-        return Moments(np.array([apart, -apart]), zeros, 1.0, error, np.zeros(1), 1.0, 100.0)
+        return ClassMoments(np.array([apart, -apart]), zeros, 1.0, error, np.zeros(1), 1.0, 100.0)
 
     assert settled_counts(moments(30, 0.0)).tolist() == [80, 20]
     assert settled_counts(moments(30, 40.0)).tolist() == [50, 50]
@@ -276,7 +276,7 @@ def test_noisy_means_are_drawn_together() -> None:
     def rule(error: float) -> float:
         sums = np.array([[10.0, 0.0, 0.0], [-10.0, 0.0, 0.0]])
         counts, total = np.array([0.0, 0.0]), np.zeros(3)
-        found = Moments(counts, sums, error, 1.0, total, error, 100.0)
+        found = ClassMoments(counts, sums, error, 1.0, total, error, 100.0)
         return float(np.abs(discriminate(found, 3, 1.0, 1.0).means).max())
 
     assert rule(0.0) == pytest.approx(0.2)

@@ -275,7 +275,7 @@ def test_one_seed_governs_starts_never_noise():
 def test_disjoint_clusters_are_charged_jointly():
     """V.3: twenty clusters cost what two cost, at the same noise."""
     from sulq import outer
-    from sulq.query.vectors import columns, concat, from_nearest, nearest, ones
+    from sulq.kernel.query.vectors import columns, concat, from_nearest, nearest, ones
 
     db = publish(promise=Promise(1, "1e-6"))
     errors = []

@@ -13,8 +13,17 @@ from hypothesis import strategies as st
 from tests.learn.exact_oracle import ExactOracle
 
 from sulq import Category, Database, Flag, InvalidQuery, Number, Promise, Schema, col, outer
+from sulq.kernel.query.vectors import (
+    cells,
+    clipped,
+    columns,
+    concat,
+    one_hot,
+    ones,
+    project,
+    scaled,
+)
 from sulq.learn.features import Features, published
-from sulq.query.vectors import cells, clipped, columns, concat, one_hot, ones, project, scaled
 
 DAY = datetime.date
 SCHEMA = Schema(

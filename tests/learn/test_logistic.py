@@ -16,7 +16,7 @@ from tests.people import publish
 
 from sulq import Category, Flag, InvalidQuery, Number, Promise, Schema, col
 from sulq.learn import LinearSVC, LogisticRegression, NoisyResult, Perceptron
-from sulq.learn.descent import Metric, Spread, descend, evidence, first_weights
+from sulq.learn.linear.newton import GramEstimate, Preconditioner, evidence, first_weights, lbfgs
 
 NAMES = ["age", "income", "visits", "city"]
 SCHEMA = Schema(
@@ -260,26 +260,26 @@ def quadratic(seed: int = 0, width: int = 5):
 
 
 def spread_of(value):
-    return Spread(value, 0.0, 200.0, np.zeros(len(value) - 1), np.zeros(len(value) - 1))
+    return GramEstimate(value, 0.0, 200.0, np.zeros(len(value) - 1), np.zeros(len(value) - 1))
 
 
 def test_descent_finds_the_lowest_point_from_a_poor_metric():
     bend, goal = quadratic()
-    metric = Metric.of(spread_of(np.eye(5) * bend.trace()), np.ones(1), np.zeros(5), 0.0)
-    found = descend(np.zeros((1, 5)), lambda w: ((w - goal) @ bend, 0.0), metric, 40)
+    metric = Preconditioner.of(spread_of(np.eye(5) * bend.trace()), np.ones(1), np.zeros(5), 0.0)
+    found = lbfgs(np.zeros((1, 5)), lambda w: ((w - goal) @ bend, 0.0), metric, 40)
     assert found == pytest.approx(goal, abs=1e-4)
 
 
 def test_descent_averages_noise_away():
     bend, goal = quadratic()
     random = np.random.default_rng(1)
-    metric = Metric.of(spread_of(bend), np.ones(1), np.zeros(5), 0.0)
+    metric = Preconditioner.of(spread_of(bend), np.ones(1), np.zeros(5), 0.0)
 
     def ask(w):
         return (w - goal) @ bend + random.normal(0, 3, w.shape), 3.0
 
     def off(rounds):
-        found = [descend(goal, ask, metric, rounds) - goal for _ in range(60)]
+        found = [lbfgs(goal, ask, metric, rounds) - goal for _ in range(60)]
         return np.mean([float((f @ bend * f).sum()) for f in found])
 
     alone = 9 * metric.trace

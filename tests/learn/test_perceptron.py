@@ -13,7 +13,7 @@ from tests.people import publish
 
 from sulq import Category, InvalidQuery, Number, Promise, Schema
 from sulq.learn import NoisyResult, Perceptron
-from sulq.learn.perceptron import least_wrong
+from sulq.learn.linear.perceptron import least_wrong
 
 
 def table(loader):

@@ -15,11 +15,10 @@ from sklearn.base import clone
 from tests.learn.exact_oracle import ExactOracle
 
 from sulq import Category, Database, Flag, InvalidQuery, Number, Promise, Schema, col
-from sulq.learn.cells import attributes_of, cells_of, rebinned
+from sulq.learn.binning import attributes_of, cells_of, rebinned
 from sulq.learn.estimator import NoisyResult
 from sulq.learn.features import Features
-from sulq.learn.splits import best_binary, entropy, gini
-from sulq.learn.tree import DecisionTree
+from sulq.learn.tree import DecisionTree, best_binary, entropy, gini
 
 SCHEMA = Schema(
     Number("age", 0, 120, step=1),

@@ -9,18 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sulq.accounting.calibration import calibrate
-from sulq.accounting.gaussian import gaussian_delta, gaussian_mu, tail_delta, tail_mu
-from sulq.accounting.losses import Loss, composed_delta, composed_epsilon, coupling_slack
-from sulq.accounting.pld import Law, loss_of
-from sulq.accounting.zcdp import simple_zcdp_epsilon, zcdp_delta, zcdp_epsilon
-from sulq.noise.distributions import (
-    CentredBinomial,
-    DiscreteGaussian,
-    DiscreteHuber,
-    DiscreteLaplace,
-)
-from sulq.schema.promise import Promise
+from sulq.beliefs.comparison import simple_zcdp_epsilon, zcdp_delta, zcdp_epsilon
+from sulq.kernel.accounting.calibration import calibrate
+from sulq.kernel.accounting.gaussian import gaussian_delta, gaussian_mu, tail_delta, tail_mu
+from sulq.kernel.accounting.loss import Loss, composed_delta, composed_epsilon, coupling_slack
+from sulq.kernel.accounting.pld import Law, loss_of
+from sulq.kernel.noise.laws import CentredBinomial, DiscreteGaussian, DiscreteHuber, DiscreteLaplace
+from sulq.kernel.schema.promise import Promise
 
 MILLIONTH = Fraction(1, 10**6)
 LOG = math.log(10**6)

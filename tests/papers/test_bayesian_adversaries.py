@@ -23,16 +23,10 @@ from scipy.stats import binom
 from tests.people import publish
 
 from sulq import Number, Promise, Schema, col, count
-from sulq.accounting.calibration import calibrate
-from sulq.beliefs import (
-    Observation,
-    conf,
-    most_changed_set,
-    posterior,
-    tail,
-    worst,
-)
-from sulq.noise.distributions import DiscreteGaussian, DiscreteLaplace, Law
+from sulq.beliefs import Observation, most_changed_set, posterior
+from sulq.beliefs.confidence import conf, tail, worst
+from sulq.kernel.accounting.calibration import calibrate
+from sulq.kernel.noise.laws import DiscreteGaussian, DiscreteLaplace, Law
 
 ALARM = 1e-6
 GRID = 4

@@ -13,26 +13,24 @@ from statistics import NormalDist
 import pytest
 
 from sulq import InvalidQuery, Promise
-from sulq.accounting.calibration import calibrate
-from sulq.accounting.comparison import published
-from sulq.accounting.gaussian import gaussian_delta, gaussian_mu, tail_delta
-from sulq.accounting.pld import loss_of
-from sulq.accounting.sizing import sizing
 from sulq.beliefs import (
     Observation,
     change_in,
-    conf,
     is_safe,
     largest_move,
     most_changed_set,
     most_moved_prior,
-    moved,
     posterior,
     safe_for_unions,
-    tail,
 )
-from sulq.learn.shares import repetitions
-from sulq.noise.distributions import CentredBinomial, DiscreteLaplace
+from sulq.beliefs.comparison import published
+from sulq.beliefs.confidence import conf, moved, tail
+from sulq.beliefs.sizing import sizing
+from sulq.kernel.accounting.calibration import calibrate
+from sulq.kernel.accounting.gaussian import gaussian_delta, gaussian_mu, tail_delta
+from sulq.kernel.accounting.pld import loss_of
+from sulq.kernel.noise.laws import CentredBinomial, DiscreteLaplace
+from sulq.learn.statistical_query import repetitions
 
 BIT = math.log(2)
 

@@ -12,17 +12,16 @@ import pytest
 from tests.exact.small_tables import conditional
 
 from sulq.errors import UnsafeExactly
-from sulq.exact.auditor import offline, online
 from sulq.exact.certificate import Certificate, certify
-from sulq.exact.domain import Assumptions, Domain
-from sulq.exact.known_laws import binomial_delta
-from sulq.exact.moments import Moments
-from sulq.exact.rows import adds
-from sulq.noise.distributions import DiscreteGaussian, DiscreteLaplace
-from sulq.query.expressions import col
-from sulq.query.statistics import Statistic, count
-from sulq.schema.binding import NoiseGrid, bind
-from sulq.schema.columns import Category, Flag, Number, Schema
+from sulq.exact.domain import Assumptions, Domain, adds
+from sulq.exact.printed.auditor import offline, online
+from sulq.exact.printed.laws import binomial_delta
+from sulq.exact.printed.moments import Moments
+from sulq.kernel.noise.laws import DiscreteGaussian, DiscreteLaplace
+from sulq.kernel.query.expressions import col
+from sulq.kernel.query.statistics import Statistic, count
+from sulq.kernel.schema.bind import NoiseGrid, bind
+from sulq.kernel.schema.columns import Category, Flag, Number, Schema
 
 Law = Mapping[tuple[int, ...], float]
 ILL, SMOKER = col("ill"), col("smoker")

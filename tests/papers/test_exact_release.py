@@ -16,14 +16,11 @@ import pytest
 from scipy.stats import binom
 
 from sulq import Category, Flag, Promise, Schema, SumQuery, col, count, histogram, when
-from sulq.accounting.calibration import calibrate
-from sulq.accounting.gaussian import gaussian_delta, tail_delta
-from sulq.accounting.pricing import noise_grid, price
 from sulq.beliefs import Observation, posterior, semantic_of_pure
-from sulq.exact import papers
-from sulq.exact.auditor import closeness, online, spread, theorem_6
-from sulq.exact.counterexamples import counterexample
-from sulq.exact.known_laws import (
+from sulq.exact.printed import checks
+from sulq.exact.printed.auditor import closeness, online, spread, theorem_6
+from sulq.exact.printed.counterexamples import counterexample
+from sulq.exact.printed.laws import (
     belief_in_a_head,
     binomial_delta,
     log_binomial,
@@ -32,9 +29,12 @@ from sulq.exact.known_laws import (
     shifted_delta,
     sum_law,
 )
-from sulq.exact.moments import Moments
-from sulq.noise.distributions import DiscreteLaplace
-from sulq.schema.binding import bind
+from sulq.exact.printed.moments import Moments
+from sulq.kernel.accounting.calibration import calibrate
+from sulq.kernel.accounting.gaussian import gaussian_delta, tail_delta
+from sulq.kernel.accounting.pricing import noise_grid, price
+from sulq.kernel.noise.laws import DiscreteLaplace
+from sulq.kernel.schema.bind import bind
 
 Law = Mapping[object, float]
 
@@ -73,22 +73,22 @@ def test_s12_posterior_ratio_needs_the_prior_and_the_response() -> None:
 
 
 def test_s13_lemma_2() -> None:
-    wanted = papers.needed_variance(1, 1e-6)
+    wanted = checks.needed_variance(1, 1e-6)
     assert wanted == near(29.01731547704844)
     sigma = math.sqrt(wanted)
     assert tail_delta(1 / sigma, 1) == near(5.98503318829529e-08)
     assert gaussian_delta(1 / sigma, 1) == near(1.9091790457367764e-09)
-    coins = papers.lemma_2_coins(929, 1, 1e-6)
+    coins = checks.lemma_2_coins(929, 1, 1e-6)
     assert (coins.wanted, coins.corrected_wanted) == (929, 80)
     assert math.log10(binomial_delta(929, 0.5, 1)) == near(-48.45050261271344)
-    laplace = papers.lemma_2_laplace(1, 1)
+    laplace = checks.lemma_2_laplace(1, 1)
     assert (laplace.printed, laplace.corrected) == (1, near(1.4142135623730951))
     # valid for eps <= 2 ln 4 only
-    assert gaussian_delta(1 / math.sqrt(papers.needed_variance(2 * math.log(4), 0.5)), 2.77) < 0.5
+    assert gaussian_delta(1 / math.sqrt(checks.needed_variance(2 * math.log(4), 0.5)), 2.77) < 0.5
 
 
 def test_s14_lemma_3() -> None:
-    check = papers.lemma_3(1000, 20, 1, 1e-6)
+    check = checks.lemma_3(1000, 20, 1, 1e-6)
     assert check.wanted == near(14003.512009662569)
     assert check.corrected_wanted == near(356.95823435847467)
     assert not check.passes
@@ -157,20 +157,20 @@ def test_s15_the_right_gaussian_criterion_lies_between_its_bounds() -> None:
             np.array(v) @ np.linalg.inv(covariance) @ np.array(v)
             for v in product((-1, 0, 1), repeat=3)
         )
-        assert 1 / papers.effective_variance(covariance) == near(worst)
+        assert 1 / checks.effective_variance(covariance) == near(worst)
         assert worst <= np.abs(np.linalg.inv(covariance)).sum() * (1 + 1e-9)
-        assert worst <= 3 / papers.smallest_eigenvalue(covariance) * (1 + 1e-9)
+        assert worst <= 3 / checks.smallest_eigenvalue(covariance) * (1 + 1e-9)
 
 
 def test_s16_convergence() -> None:
-    assert papers.distance_to_gaussian(10**4) == near(0.0039893230696917414)
-    assert papers.BERRY_ESSEEN / math.sqrt(10**4) == near(0.004748)
-    check = papers.berry_esseen(10**4, 1, 1e-6)
+    assert checks.distance_to_gaussian(10**4) == near(0.0039893230696917414)
+    assert checks.BERRY_ESSEEN / math.sqrt(10**4) == near(0.004748)
+    check = checks.berry_esseen(10**4, 1, 1e-6)
     assert check.wanted == near(225435040000.0)
     assert (check.passes, check.corrected_wanted, check.corrected_passes) == (False, 80, True)
     esseen = (math.sqrt(10) + 3) / (6 * math.sqrt(2 * math.pi))
     assert esseen == near(0.4097321837023964)
-    assert papers.distance_to_gaussian(10**4) * 100 < esseen < papers.BERRY_ESSEEN
+    assert checks.distance_to_gaussian(10**4) * 100 < esseen < checks.BERRY_ESSEEN
 
 
 def test_s16_the_gaussian_is_optimistic() -> None:
@@ -266,7 +266,7 @@ def test_s18e_rows_known_after_the_answer() -> None:
 
 def test_s19_joes_row() -> None:
     joe = Moments.of_values([[Fraction(i == 0) for i in range(100)]])
-    check = papers.theorem_4(joe.covariance, 1, 1e-6, 100)
+    check = checks.theorem_4(joe.covariance, 1, 1e-6, 100)
     assert check.printed == near(0.99498743710662)
     assert not check.passes
     assert not check.corrected_passes
@@ -275,14 +275,14 @@ def test_s19_joes_row() -> None:
 def test_s110_distance_to_the_span() -> None:
     x = np.array([[1, -1, 2, -2, 0, 0], [0, 1, -1, 1, -1, 0], [3, 1, -2, 0, -1, -1]], dtype=float)
     gram = x @ x.T
-    check = papers.theorem_5(gram, 1, 1e-6)
+    check = checks.theorem_5(gram, 1, 1e-6)
     assert check.corrected == near(3.0983866769659336)
     assert check.corrected == near(1 / math.sqrt(np.linalg.inv(gram)[2, 2]))
     assert check.printed == near(12.649110640673518)
-    assert math.sqrt(papers.smallest_eigenvalue(gram)) == near(0.8534997382477731)
+    assert math.sqrt(checks.smallest_eigenvalue(gram)) == near(0.8534997382477731)
     assert math.sqrt(gram[2, 2]) == 4.0
     twice = x[[0, 0, 2]]  # dependent questions: the pseudo-inverse still has a distance
-    assert papers.theorem_5(twice @ twice.T, 1, 1e-6).corrected == near(math.sqrt(16 - 0.4))
+    assert checks.theorem_5(twice @ twice.T, 1, 1e-6).corrected == near(math.sqrt(16 - 0.4))
 
 
 def test_s111_the_statistic_does_not_concentrate() -> None:
@@ -297,12 +297,12 @@ def test_s111_the_statistic_does_not_concentrate() -> None:
 
 
 def test_s113_averaging() -> None:
-    check = papers.averaging(np.array([[2, 0.5], [0.5, 1]]))
+    check = checks.averaging(np.array([[2, 0.5], [0.5, 1]]))
     assert check.corrected == near(0.875)
     assert check.printed == near(0.39644660940672627)
-    along = papers.averaging(np.array([[2.0, 1.0], [1.0, 2.0]]), [1, -1])
+    along = checks.averaging(np.array([[2.0, 1.0], [1.0, 2.0]]), [1, -1])
     assert along.corrected == near(along.printed)  # a lies along the smallest eigenvalue
-    across = papers.averaging(np.array([[2.0, 1.0], [1.0, 2.0]]))  # an eigenvector, of the largest
+    across = checks.averaging(np.array([[2.0, 1.0], [1.0, 2.0]]))  # an eigenvector, of the largest
     assert (across.corrected, across.printed) == (near(1.5), near(0.5))
 
 
@@ -311,7 +311,7 @@ def test_s113_averaging() -> None:
 
 def test_s116_the_limit_theorem_is_true_and_bounds_no_ratio() -> None:
     """Distribution functions meet; the ratio of neighbours at the end of the range does not."""
-    far, near_by = papers.distance_to_gaussian(100), papers.distance_to_gaussian(10_000)
+    far, near_by = checks.distance_to_gaussian(100), checks.distance_to_gaussian(10_000)
     assert far / near_by == near(10, 1e-2)  # O(1/sqrt n)
     for coins in (100, 1000):
         logs = log_binomial(coins, 0.5)
@@ -324,8 +324,8 @@ def test_s117_weyls_bound_on_a_new_question() -> None:
     for _ in range(50):
         x = draw.normal(size=(3, 8))
         gram = x @ x.T
-        least = math.sqrt(papers.smallest_eigenvalue(gram))
-        check = papers.theorem_5(gram, 1, 1e-6)
+        least = math.sqrt(checks.smallest_eigenvalue(gram))
+        check = checks.theorem_5(gram, 1, 1e-6)
         assert least <= check.corrected * (1 + 1e-9) <= float(np.linalg.norm(x[2])) * (1 + 1e-9)
 
 
@@ -346,24 +346,24 @@ def test_s119_more_variance_in_every_direction_hides_more() -> None:
     for _ in range(50):
         root = draw.normal(size=(3, 4))
         covariance = root @ root.T
-        least = papers.smallest_eigenvalue(covariance)
-        round_one = papers.effective_variance(least * np.eye(3))
+        least = checks.smallest_eigenvalue(covariance)
+        round_one = checks.effective_variance(least * np.eye(3))
         assert round_one == near(least / 3)
-        assert papers.effective_variance(covariance) >= round_one * (1 - 1e-9)
+        assert checks.effective_variance(covariance) >= round_one * (1 - 1e-9)
 
 
 def test_s121_a_question_without_variation_tells_every_row() -> None:
     """All 0 or all 1: the centred row has length 0; the printed filter denies by reading it."""
     for value in (0, 1):
         flat = Moments.of_values([[Fraction(value)] * 100])
-        check = papers.theorem_4(flat.covariance, 1, 1e-6, 100)
+        check = checks.theorem_4(flat.covariance, 1, 1e-6, 100)
         assert (check.printed, check.passes, check.corrected_passes) == (0, False, False)
     few = Moments.of_values([[Fraction(i < 5) for i in range(1000)]])
-    sparse = papers.theorem_4(few.covariance, 1, 1e-6, 1000)
+    sparse = checks.theorem_4(few.covariance, 1, 1e-6, 1000)
     assert sparse.printed == near(2.230470802)
     assert not sparse.passes  # 5.39 is asked for: thirty of a thousand would do
     enough = Moments.of_values([[Fraction(i < 30) for i in range(1000)]])
-    assert papers.theorem_4(enough.covariance, 1, 1e-6, 1000).passes
+    assert checks.theorem_4(enough.covariance, 1, 1e-6, 1000).passes
 
 
 def test_s122_one_other_row_hides_only_what_its_own_law_hides() -> None:
@@ -373,8 +373,8 @@ def test_s122_one_other_row_hides_only_what_its_own_law_hides() -> None:
     assert shifted_delta(wide, 1, 0.5 + 1e-9) < 1e-12
     assert binomial_delta(1, 0.5, 1.0) == near(0.5)
     assert binomial_delta(1, 0.5, 10.0) == near(0.5)  # at any epsilon
-    assert papers.lemma_2_laplace(2, 0.5).passes
-    assert papers.lemma_2_laplace(2, 0.5).not_safe == "no sum of bounded rows has a Laplace law"
+    assert checks.lemma_2_laplace(2, 0.5).passes
+    assert checks.lemma_2_laplace(2, 0.5).not_safe == "no sum of bounded rows has a Laplace law"
 
 
 def test_s124_no_promise_holds_against_any_knowledge() -> None:

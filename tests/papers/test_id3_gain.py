@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from sulq.learn.splits import entropy
+from sulq.learn.tree import entropy
 
 
 def conditional(table):

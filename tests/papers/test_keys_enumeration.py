@@ -14,8 +14,8 @@ from itertools import combinations_with_replacement
 import numpy as np
 import pytest
 
-from sulq.accounting.keys import beyond
-from sulq.noise.distributions import DiscreteGaussian
+from sulq.kernel.accounting.mechanisms import beyond
+from sulq.kernel.noise.laws import DiscreteGaussian
 
 KEYS = "abc"
 LAW = DiscreteGaussian(Fraction(4))

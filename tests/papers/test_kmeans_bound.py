@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from sulq import Database, Number, Promise, Schema
-from sulq.learn.clusters import PAPER_SMALL, KMeans
+from sulq.learn.cluster.kmeans import PAPER_SMALL, KMeans
 
 
 def bound(width: int, variance: float, rows: float, beta: float, length: float) -> float:

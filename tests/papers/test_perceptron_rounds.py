@@ -16,7 +16,7 @@ from tests.people import publish
 
 from sulq import Category, Number, Schema
 from sulq.learn import Perceptron
-from sulq.learn.perceptron import least_wrong
+from sulq.learn.linear.perceptron import least_wrong
 
 
 def rounds_bound(

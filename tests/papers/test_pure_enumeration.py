@@ -10,9 +10,8 @@ from itertools import product
 import numpy as np
 import pytest
 
-from sulq.accounting.pure import above_threshold, noisy_choice
-from sulq.noise.distributions import DiscreteLaplace
-from sulq.noise.one_sided import Geometric
+from sulq.kernel.accounting.mechanisms import above_threshold, noisy_choice
+from sulq.kernel.noise.laws import DiscreteLaplace, Geometric
 
 REACH = 400
 ROUNDING = 1e-9

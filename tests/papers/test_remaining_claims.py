@@ -15,14 +15,14 @@ import pytest
 from scipy.stats import norm
 
 from sulq import Category, Flag, Number, Promise, Schema, col, count, outer, total
-from sulq.accounting.calibration import calibrate
-from sulq.accounting.gaussian import gaussian_delta
-from sulq.accounting.losses import coupling_slack
-from sulq.accounting.pld import loss_of
-from sulq.accounting.pricing import noise_grid, price
-from sulq.engines.vector_steps import _shrunk
-from sulq.exact.coins import hockey_stick
-from sulq.noise.distributions import (
+from sulq.exact.hiding import hockey_stick
+from sulq.kernel.accounting.calibration import calibrate
+from sulq.kernel.accounting.gaussian import gaussian_delta
+from sulq.kernel.accounting.loss import coupling_slack
+from sulq.kernel.accounting.pld import loss_of
+from sulq.kernel.accounting.pricing import noise_grid, price
+from sulq.kernel.engines.blocks import _shrunk
+from sulq.kernel.noise.laws import (
     CentredBinomial,
     DiscreteGaussian,
     DiscreteHuber,
@@ -30,10 +30,10 @@ from sulq.noise.distributions import (
     Law,
     NoNoise,
 )
-from sulq.query import vectors as q
-from sulq.query.sum_query import SumQuery
-from sulq.schema.binding import bind
-from sulq.schema.strata import accounts
+from sulq.kernel.query import vectors as q
+from sulq.kernel.query.sum_query import SumQuery
+from sulq.kernel.schema.bind import bind
+from sulq.kernel.schema.strata import accounts
 
 MILLIONTH = Fraction(1, 10**6)
 

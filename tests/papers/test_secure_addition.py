@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 import sulq.database.sharing as sharing
-from sulq.accounting.losses import coupling_factor, parts_slack
-from sulq.noise.distributions import DiscreteGaussian, DiscreteLaplace, Law
+from sulq.kernel.accounting.loss import coupling_factor, parts_slack
+from sulq.kernel.noise.laws import DiscreteGaussian, DiscreteLaplace, Law
 from sulq.shares import Joint, share_law, totals
 
 NAMES = ("a", "b", "c")

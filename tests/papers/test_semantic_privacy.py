@@ -11,12 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sulq.accounting.losses import composed_delta, composed_epsilon
-from sulq.accounting.pld import PrivacyLoss, loss_of
-from sulq.accounting.zcdp import zcdp_epsilon
 from sulq.beliefs import (
     Observation,
-    conf,
     largest_move,
     most_moved_prior,
     move_of_copies,
@@ -24,7 +20,11 @@ from sulq.beliefs import (
     pure_of_semantic,
     semantic_of_pure,
 )
-from sulq.noise.distributions import DiscreteLaplace
+from sulq.beliefs.comparison import zcdp_epsilon
+from sulq.beliefs.confidence import conf
+from sulq.kernel.accounting.loss import composed_delta, composed_epsilon
+from sulq.kernel.accounting.pld import PrivacyLoss, loss_of
+from sulq.kernel.noise.laws import DiscreteLaplace
 
 MILLIONTH = Fraction(1, 10**6)
 

@@ -12,7 +12,7 @@ from scipy.stats import binom
 
 from sulq import Database, Number, Promise, Schema
 from sulq.learn import SVD, NoisyResult
-from sulq.learn.spread import corrected
+from sulq.learn.covariance import corrected
 
 
 def bound(width: int, beta: float) -> float:

@@ -13,7 +13,7 @@ from tests.people import frame, publish
 
 from sulq import Promise, col
 from sulq.learn import stat
-from sulq.learn.statistical import least_rows, repetitions, stat_quote
+from sulq.learn.statistical_query import least_rows, repetitions, stat_quote
 
 R = 2763.102
 

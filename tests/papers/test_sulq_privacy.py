@@ -27,24 +27,14 @@ from sulq import (
     col,
     count,
 )
-from sulq.accounting.calibration import calibrate
-from sulq.accounting.comparison import published
-from sulq.accounting.gaussian import gaussian_delta, gaussian_mu, tail_delta, tail_mu
-from sulq.accounting.sizing import equal_subset, sizing, subset_error
-from sulq.accounting.zcdp import simple_zcdp_epsilon, zcdp_epsilon, zcdp_rho
-from sulq.beliefs import (
-    Observation,
-    change_in,
-    conf,
-    conf_bits,
-    moved,
-    posterior,
-    tail,
-    worst,
-    worst_so_far,
-)
-from sulq.noise.distributions import DiscreteGaussian, DiscreteLaplace
-from sulq.query.expressions import hashed
+from sulq.beliefs import Observation, change_in, conf_bits, posterior
+from sulq.beliefs.comparison import published, simple_zcdp_epsilon, zcdp_epsilon, zcdp_rho
+from sulq.beliefs.confidence import conf, moved, tail, worst, worst_so_far
+from sulq.beliefs.sizing import equal_subset, sizing, subset_error
+from sulq.kernel.accounting.calibration import calibrate
+from sulq.kernel.accounting.gaussian import gaussian_delta, gaussian_mu, tail_delta, tail_mu
+from sulq.kernel.noise.laws import DiscreteGaussian, DiscreteLaplace
+from sulq.kernel.query.expressions import hashed
 
 MILLIONTH = Fraction(1, 10**6)
 LOG = math.log(10**6)

@@ -7,14 +7,13 @@ from typing import Any
 
 import duckdb
 import pytest
-from tests.engines.test_workbooks import NEEDS, workbook
+from tests.kernel.engines.test_workbooks import NEEDS, workbook
 
-from sulq.engines.engine import open_engine
 from sulq.errors import InvalidQuery
+from sulq.kernel.engines.engine import open_engine
 from sulq.policy import TablePolicy, read_policy
-from sulq.policy.csv_sniffer import sniff_column
 from sulq.policy.files import add_table
-from sulq.policy.survey import Survey
+from sulq.policy.survey import Survey, sniff_column
 
 
 def surveyed(path: Path, **given: Any) -> tuple[TablePolicy, dict[str, str], dict[str, str]]:

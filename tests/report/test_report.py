@@ -11,8 +11,8 @@ import pytest
 from tests.people import frame, publish
 
 from sulq import Category, Number, Promise, Schema, col, count, histogram, mean, quantiles, total
-from sulq.accounting.losses import Loss
-from sulq.query.kinds import kind_of
+from sulq.kernel.accounting.loss import Loss
+from sulq.kernel.query.statistics import kind_of
 from sulq.report import Asked, asked, audit_report
 from sulq.report.hazards import HAZARDS
 from sulq.report.kinds import by_kind

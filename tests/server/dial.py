@@ -7,10 +7,10 @@ import threading
 
 from tests.waiting import LONGEST
 
-from sulq.server.departures import Departures
+from sulq.server.scheduling import PreciseTimer
 
 
-class Dial(Departures):
+class Dial(PreciseTimer):
     """Who waits is there at once: waiting moves the hand to the moment that was waited for."""
 
     def __init__(self, moment: float = 1_000.0) -> None:

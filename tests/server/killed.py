@@ -13,18 +13,18 @@ from pathlib import Path
 from tests.server.conftest import PROMISE, SCHEMA
 
 from sulq import Database
-from sulq.cli.serving import Where, serve_tables
-from sulq.ledger.journal import Journal
-from sulq.server.access import Access, Role
-from sulq.server.app import Settings
-from sulq.server.grants import id_of
-from sulq.server.logs import Log
-from sulq.server.replies import Replies
-from sulq.server.tables import Tables
+from sulq.cli.server_process import Where, serve_tables
+from sulq.kernel.ledger.ledger import Ledger
+from sulq.server.auth.grants import id_of
+from sulq.server.auth.tokens import Access, Role
+from sulq.server.idempotency import Replies
+from sulq.server.limits import Settings
+from sulq.server.middleware import Log
+from sulq.server.service.catalog import Tables
 
 MOMENTS = {
-    "charged": (Journal, ("charge", "charge_all")),
-    "answered": (Journal, ("settle", "settle_all")),
+    "charged": (Ledger, ("charge", "charge_all")),
+    "answered": (Ledger, ("settle", "settle_all")),
     "kept": (Replies, ("finish",)),
 }
 

@@ -15,13 +15,14 @@ from tests.server.conftest import new_key, serving, write_people
 from tests.waiting import LONGEST
 
 from sulq import Database, Flag, Number, Promise, Schema, connect, total
-from sulq.client.calls import Amended
+from sulq.client.requests import StaleSchema
 from sulq.errors import Refused
-from sulq.server.access import Access, Role
-from sulq.server.app import Settings, create_app
-from sulq.server.grants import Terms, end_tokens, give, id_of, were_given
-from sulq.server.logs import Log
-from sulq.server.tables import Tables
+from sulq.server.app import create_app
+from sulq.server.auth.grants import GrantTerms, end_tokens, give, id_of, were_given
+from sulq.server.auth.tokens import Access, Role
+from sulq.server.limits import Settings
+from sulq.server.middleware import Log
+from sulq.server.service.catalog import Tables
 
 
 def schema(most: int) -> Schema:
@@ -68,13 +69,13 @@ def test_a_kept_reply_is_not_given_after_an_amendment(before):
 def test_a_token_of_a_withdrawn_table_reaches_no_later_one_of_its_name(tmp_path, before):
     """Whoever withdraws it, and wherever the tokens are: another table is another table."""
     with closing(Access.open()) as access:
-        first, _ = give(before, "people", access, "eve", Terms(role=Role.AUDITOR))
+        first, _ = give(before, "people", access, "eve", GrantTerms(role=Role.AUDITOR))
         before.withdraw()
         source, promise = tmp_path / "people.parquet", Promise(1, "1e-6", 50)
         after = Database.open(
             source, schema(90_000), promise, tmp_path / "ledger", name="people", publish=True
         )
-        second, _ = give(after, "people", access, "eve", Terms(role=Role.AUDITOR))
+        second, _ = give(after, "people", access, "eve", GrantTerms(role=Role.AUDITOR))
         held = {access.caller(token).tables for token in (first, second)}
         assert [id_of(after) in tables for tables in held].count(True) == 1
         app = create_app(Tables({"people": after}), access, log=Log(io.StringIO()))
@@ -116,6 +117,6 @@ def test_a_client_that_stays_connected_is_told(before):
         with connect(client._address.base, token=client._line.bearer.token) as again:
             assert again.ask(total("income"), credits=3).credits == 3
             call = again._calls.ask(total("income"), None, 0.95, 3, None, None, None)
-            with pytest.raises(Amended):  # should a reply of the past come nevertheless
+            with pytest.raises(StaleSchema):  # should a reply of the past come nevertheless
                 call.read(json.dumps(body).encode())
         after.close()

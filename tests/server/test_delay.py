@@ -13,15 +13,15 @@ from tests.people import SCHEMA, frame, publish
 from tests.server.dial import Dial
 
 from sulq import Flag, Number, Promise, Schema, col, count, total
-from sulq.accounting.delay import delay_for
-from sulq.accounting.losses import Loss
-from sulq.database.delaying import delayed, draw_delay
+from sulq.database.delay import delayed, draw_delay
 from sulq.errors import BudgetSpent, EngineFailed, InvalidQuery, Refused
 from sulq.exact import Assumptions
+from sulq.kernel.accounting.loss import Loss
+from sulq.kernel.accounting.mechanisms import delay_for
 from sulq.server import pacing
+from sulq.server.errors import out_of_order, problem_of
 from sulq.server.limits import Settings
 from sulq.server.pacing import Clock, Delayed, Unpaced, charging_for_time, pace_of
-from sulq.server.problems import out_of_order, problem_of
 
 PLAIN = Schema(Number("age", 0, 120, step=1), Number("income", 0, 500_000), Flag("smoker"))
 SMOKERS = count(where=col("smoker"))

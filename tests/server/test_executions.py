@@ -8,14 +8,13 @@ import pytest
 from tests.server.dial import Dial
 from tests.waiting import LONGEST
 
-from sulq.server.departures import Departures
-from sulq.server.executions import Executions
 from sulq.server.pacing import LEAD, Clock
+from sulq.server.scheduling import PreciseTimer, SingleFlight
 
 
 def test_the_same_question_is_read_once_at_a_time(monkeypatch):
     """The first ends only when the other has been read, and the second is known to wait."""
-    executions, log = Executions(), list[str]()
+    executions, log = SingleFlight(), list[str]()
     begun, read, waits = threading.Event(), threading.Event(), threading.Event()
     sound = executions._free.wait_for
 
@@ -64,7 +63,7 @@ def test_answers_are_stored_a_fixed_time_before_they_leave():
 
 def test_who_blocks_is_not_let_go_early():
     """The real clock: a machine in use wakes late, never early, and a passed moment is no wait."""
-    departures = Departures()
+    departures = PreciseTimer()
     moment = departures.now() + 0.03
     departures.block(moment)
     assert departures.now() >= moment

@@ -10,8 +10,8 @@ import pytest
 from tests.server.conftest import PROMISE, SCHEMA, new_key, write_people
 
 from sulq import Database, Refused, col, count
-from sulq.server import grants
-from sulq.server.access import Role
+from sulq.server.auth import grants
+from sulq.server.auth.tokens import Role
 from sulq.wire import question_json
 
 OLD = {"question": question_json(count(where=col("age") > 40))}
@@ -179,7 +179,7 @@ def test_a_token_is_for_one_published_table_not_for_its_name(server, tmp_path):
         source, SCHEMA, PROMISE, other / "x.ledger", name="people", publish=True
     ) as database:
         token, _ = grants.give(
-            database, "people", server.access, "dora", grants.Terms(role=Role.OWNER)
+            database, "people", server.access, "dora", grants.GrantTerms(role=Role.OWNER)
         )
         client = as_new(server, token)
         assert client.get("/v1/tables").json()["tables"] == []

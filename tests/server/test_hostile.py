@@ -17,10 +17,11 @@ from tests.waiting import LONGEST, come
 
 from sulq import col, count
 from sulq.errors import InvalidQuery
-from sulq.server import books, impatient, replies
+from sulq.server import idempotency, runner
 from sulq.server.address import public_url
-from sulq.server.app import Settings
-from sulq.server.console.ask_page import python_text
+from sulq.server.console.ask.page import python_text
+from sulq.server.limits import Settings
+from sulq.server.service import books
 from sulq.wire import SqlBody, question_json
 
 SMOKERS = {"question": question_json(count(where=col("smoker")))}
@@ -140,11 +141,11 @@ def test_made_up_answers_are_not_kept(server):
 
 
 def test_kept_replies_of_a_caller_have_a_size(tmp_path, monkeypatch):
-    monkeypatch.setattr(replies, "BYTES_PER_CALLER", 1_000)
-    store = replies.Replies.open(tmp_path / "replies.sqlite")
+    monkeypatch.setattr(idempotency, "BYTES_PER_CALLER", 1_000)
+    store = idempotency.Replies.open(tmp_path / "replies.sqlite")
     for number in range(20):
         for caller in ("ann", "bob") if number == 0 else ("ann",):
-            name = replies.Name("table", caller, f"key-{number:06d}")
+            name = idempotency.ReplyKey("table", caller, f"key-{number:06d}")
             store.begin(name, b"digest", 0)
             store.finish(name, b"x" * 100)
     held = store._connection.execute("SELECT caller, sum(length(body)) FROM replies GROUP BY 1")
@@ -192,7 +193,7 @@ def test_a_silent_connection_is_closed(server, monkeypatch, said):
     """Sooner or later, and one that has asked is not: its time runs out by the test's hand."""
     made = []
 
-    class Noted(impatient.Impatient):
+    class Noted(runner.IdleTimeoutProtocol):
         def connection_made(self, transport):
             super().connection_made(transport)
             made.append(self)
@@ -204,12 +205,12 @@ def test_a_silent_connection_is_closed(server, monkeypatch, said):
     come(lambda: running.started)
     where = running.servers[0].sockets[0].getsockname()
     try:
-        monkeypatch.setattr(impatient, "FIRST", 0.05)
+        monkeypatch.setattr(runner, "FIRST", 0.05)
         with socket.create_connection(where, timeout=LONGEST) as silent:
             with suppress(ConnectionError):  # it may be closed already
                 silent.sendall(said)
             assert silent.recv(1) == b""
-        monkeypatch.setattr(impatient, "FIRST", 10 * LONGEST)
+        monkeypatch.setattr(runner, "FIRST", 10 * LONGEST)
         url, fired = f"http://127.0.0.1:{where[1]}", threading.Event()
         with httpx.Client(base_url=url, timeout=LONGEST) as client:
             assert client.get("/healthz").status_code == 200

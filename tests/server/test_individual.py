@@ -7,14 +7,14 @@ from tests.server.conftest import SCHEMA, new_key, served, write_people
 
 import sulq.database.database as flow
 from sulq import Database, Promise, col, count
-from sulq.server.app import Settings
+from sulq.server.limits import Settings
 from sulq.wire import question_json
 
 PROMISE = Promise(1, "1e-6", 5, neighbours="add-remove")
 
 
 def test_nothing_is_refused_and_no_reply_tells_of_a_balance(tmp_path, state, monkeypatch):
-    monkeypatch.setattr(flow, "drawn", lambda laws: [0] * len(laws))
+    monkeypatch.setattr(flow, "draw_noise", lambda laws: [0] * len(laws))
     source = write_people(tmp_path / "own.parquet", 500)
     with (
         Database.open(

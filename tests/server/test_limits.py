@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from tests.server.conftest import new_key
 
 from sulq import col, count, histogram
+from sulq.server.errors import HttpProblem
 from sulq.server.limits import Settings, check_depth
-from sulq.server.problems import Problem
 from sulq.wire import question_json
 
 OLD = {"question": question_json(count(where=col("age") > 40))}
@@ -93,7 +93,7 @@ def test_depth_is_counted_outside_of_texts(value):
     most = depth(value) + 1
     check_depth(text, Settings(most_depth=most))
     if most > 1:
-        with pytest.raises(Problem):
+        with pytest.raises(HttpProblem):
             check_depth(text, Settings(most_depth=most - 1))
 
 

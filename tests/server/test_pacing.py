@@ -17,10 +17,10 @@ from tests.server.dial import Dial
 from tests.waiting import LONGEST
 
 from sulq import Promise, Schema, col, count, distribution, histogram, outer, total
-from sulq.query.vectors import columns
+from sulq.kernel.query.vectors import columns
 from sulq.server import pacing
-from sulq.server.departures import Departures
 from sulq.server.pacing import GUARD, Clock, Machine, Unpaced, public_rows, rounded
+from sulq.server.scheduling import PreciseTimer
 
 MACHINE = Machine(question=0.002, step=1e-9, coordinate=1e-5)
 
@@ -70,7 +70,7 @@ def test_an_overrun_leaves_at_the_next_tick_and_is_counted():
 
 def test_many_replies_wait_side_by_side():
     """All 500 are waiting before the first may leave: one after the other they could not be."""
-    departures, left = Departures(), list[int]()
+    departures, left = PreciseTimer(), list[int]()
     start = departures.now()
     departures.now = lambda: start  # type: ignore[method-assign]
 
@@ -96,7 +96,7 @@ def test_a_waiter_that_goes_away_disturbs_nobody():
     """Its moment comes all the same, before that of the one who stays, when the hand is moved."""
 
     async def scene() -> None:
-        departures, wrong = Departures(), list[object]()
+        departures, wrong = PreciseTimer(), list[object]()
         start = departures.now()
         departures.now = lambda: start  # type: ignore[method-assign]
         asyncio.get_running_loop().set_exception_handler(lambda _, error: wrong.append(error))
@@ -117,7 +117,7 @@ def test_who_comes_later_and_waits_for_less_is_woken_first():
     """The real thread and clock: a late wake is no failure, one that never comes is."""
 
     async def scene() -> None:
-        departures = Departures()
+        departures = PreciseTimer()
         later = asyncio.create_task(departures.until(departures.now() + 10 * LONGEST))
         while not departures._waiting:
             await asyncio.sleep(0)

@@ -24,13 +24,14 @@ from tests.server.serving import serving
 from tests.waiting import LONGEST
 
 from sulq import Database, Flag, Number, Promise, Schema, col, count
-from sulq.attacks.timing import rank_correlation
-from sulq.server.access import Access, Role
-from sulq.server.app import Settings, create_app
+from sulq.attacks.side_channels import rank_correlation
+from sulq.server.app import create_app
+from sulq.server.auth.tokens import Access, Role
+from sulq.server.limits import Settings
 from sulq.server.pacing import Clock, Machine, Unpaced
-from sulq.server.tables import Tables
-from sulq.server.timetable import Timetable
-from sulq.wire.questions import question_json
+from sulq.server.scheduling import Scheduler
+from sulq.server.service.catalog import Tables
+from sulq.wire.convert import question_json
 
 SLOWER = 0.02
 TICK = 0.25
@@ -81,7 +82,7 @@ def served(
     tables, access = Tables(databases), Access.open()
     token = access.lend("owner", Role.OWNER)
     app = create_app(tables, access, settings=settings or Settings())
-    app.state.workers.timetable = Timetable(dial)
+    app.state.workers.timetable = Scheduler(dial)
     app.state.service._clocks = {
         name: Clock.of(database, tick=TICK, machine=MACHINE, departures=dial)
         if paced

@@ -7,7 +7,7 @@ from fastapi.routing import APIRoute
 from tests.server.conftest import new_key
 
 from sulq import col, count, histogram
-from sulq.server.access import Role
+from sulq.server.auth.tokens import Role
 from sulq.wire import question_json
 
 OLD = {"question": question_json(count(where=col("age") > 40))}

@@ -6,15 +6,15 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 
-from sulq.noise.distributions import (
+from sulq.kernel.noise.laws import (
     CentredBinomial,
     DiscreteGaussian,
     DiscreteHuber,
     DiscreteLaplace,
     Law,
 )
-from sulq.noise.samplers import perturb
-from sulq.sql.estimates import Estimate, Noisy
+from sulq.kernel.noise.sampler import add_fresh_noise
+from sulq.sql.evaluate.linear_forms import Estimate, Noisy
 
 FALSE_ALARM = 1e-6
 FINE = Fraction(1, 1 << 30)
@@ -61,7 +61,7 @@ class Simulation:
     ) -> None:
         self.laws, self.draws = laws, draws
         whole = [round(Fraction(t) / step) for t, (_, step) in zip(truths, laws, strict=True)]
-        self.values = perturb(whole * draws, [law for law, _ in laws] * draws)
+        self.values = add_fresh_noise(whole * draws, [law for law, _ in laws] * draws)
 
     def __iter__(self) -> Iterator[list[Noisy]]:
         width = len(self.laws)

@@ -10,20 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sulq.errors import InvalidQuery
-from sulq.noise.distributions import DiscreteGaussian, DiscreteLaplace, NoNoise
-from sulq.sql.estimates import (
-    Estimate,
-    Mix,
-    Noisy,
-    Ratio,
-    Stated,
-    mean,
-    power,
-    product,
-    ratio,
-    root,
-    variance,
-)
+from sulq.kernel.noise.laws import DiscreteGaussian, DiscreteLaplace, NoNoise
+from sulq.sql.evaluate.estimates import Stated, mean, power, product, root, variance
+from sulq.sql.evaluate.linear_forms import Estimate, Mix, Noisy, Ratio, ratio
 
 STEP = Fraction(1, 1 << 20)
 GAUSS = DiscreteGaussian(Fraction(20 << 20) ** 2)

@@ -11,12 +11,12 @@ from tests.sql.refused import REFUSED
 from tests.sql.small_table import LOOKUPS, SCHEMA
 
 from sulq.errors import InvalidQuery
-from sulq.query.statistics import Statistic
-from sulq.query.sum_query import text_of
-from sulq.schema.binding import bind
-from sulq.sql.planning import plan_of
-from sulq.sql.select import Select, aggregates_of
-from sulq.sql.statements import read_statement
+from sulq.kernel.query.statistics import Statistic
+from sulq.kernel.query.sum_query import text_of
+from sulq.kernel.schema.bind import bind
+from sulq.sql.parse.select import Select, aggregates_of
+from sulq.sql.parse.statement import read_statement
+from sulq.sql.plan.plan import plan_of
 
 COLUMNS = {column.name for column in SCHEMA.columns}
 WORDS = """

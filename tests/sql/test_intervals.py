@@ -15,15 +15,15 @@ import numpy as np
 import pytest
 from tests.sql.simulation import Simulation, Z, law_of, least_hits
 
-from sulq.noise.distributions import DiscreteGaussian, DiscreteLaplace
-from sulq.noise.samplers import perturb
-from sulq.query.expressions import col
-from sulq.query.statistics import Statistic, cdf, histogram, mean, quantiles, variance
-from sulq.readings import read
-from sulq.schema.binding import bind
-from sulq.schema.columns import Category, Flag, Number, Schema
-from sulq.sql import estimates
-from sulq.sql.estimates import Estimate, Noisy, ratio
+from sulq.answers.readings import read
+from sulq.kernel.noise.laws import DiscreteGaussian, DiscreteLaplace
+from sulq.kernel.noise.sampler import add_fresh_noise
+from sulq.kernel.query.expressions import col
+from sulq.kernel.query.statistics import Statistic, cdf, histogram, mean, quantiles, variance
+from sulq.kernel.schema.bind import bind
+from sulq.kernel.schema.columns import Category, Flag, Number, Schema
+from sulq.sql.evaluate import estimates
+from sulq.sql.evaluate.linear_forms import Estimate, Noisy, ratio
 
 DRAWS = 2_000
 SMOOTH = ("gaussian", "laplace")
@@ -244,7 +244,7 @@ def held_by(question: Statistic, sums: list[int], truth: object, noise: str, sd:
     along = laws if bound.tree is None else bound.tree.along(laws)
     lifted = bound.lifted(sums)
     every = [along[place % len(along)] for place in range(len(lifted))]
-    drawn = perturb(lifted * DRAWS, every * DRAWS)
+    drawn = add_fresh_noise(lifted * DRAWS, every * DRAWS)
     held = np.zeros(np.shape(truth))
     for start in range(0, len(drawn), len(lifted)):
         low, high = read(bound, drawn[start : start + len(lifted)], laws, None).interval(0.95)

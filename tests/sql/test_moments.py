@@ -10,7 +10,7 @@ from tests.learn.exact_oracle import ExactOracle
 from tests.sql.small_table import FIRST, SCHEMA, duck, rows
 
 from sulq import Database, InvalidQuery, Number, Promise, Schema
-from sulq.sql.run import ask_sql
+from sulq.sql.api import ask_sql
 
 PROMISE = Promise(epsilon=1, delta=1e-6, queries=1000)
 LAST = datetime.date(2024, 3, 10)

@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from sulq import Category, Database, InvalidQuery, Number, Promise, Schema, count, parse_sql
-from sulq.query.sum_query import text_of
+from sulq.kernel.query.sum_query import text_of
 
 SCHEMA = Schema(Number("age", 0, 120, step=1), Category("city", ["Oslo", "Paris"]))
 

@@ -8,7 +8,7 @@ import pytest
 from tests.learn.exact_oracle import ExactOracle
 
 from sulq import Category, Database, InvalidQuery, Number, Promise, Schema
-from sulq.sql.run import ask_sql
+from sulq.sql.api import ask_sql
 
 SCHEMA = Schema(
     Number("visits", 0, 9, step=1), Category("city", ["Oslo", "Paris"]), unit="person", max_rows=4

@@ -9,7 +9,7 @@ from tests.sql.refused import REFUSED
 from tests.sql.small_table import LOOKUPS, SCHEMA, rows
 
 from sulq import Database, InvalidQuery, Promise
-from sulq.sql.run import quote_sql
+from sulq.sql.api import quote_sql
 
 PROMISE = Promise(epsilon=1, delta=1e-6, queries=1000)
 

@@ -10,11 +10,11 @@ from fractions import Fraction
 
 import pytest
 
-from sulq.display import bar, significant
+from sulq.answers.display import bar, significant
 from sulq.errors import InvalidQuery
-from sulq.noise.distributions import DiscreteGaussian
-from sulq.sql.estimates import Noisy, ratio
-from sulq.sql.result import Column, Result, compare
+from sulq.kernel.noise.laws import DiscreteGaussian
+from sulq.sql.evaluate.linear_forms import Noisy, ratio
+from sulq.sql.evaluate.result import Result, ResultColumn, compare
 
 LAW = DiscreteGaussian(Fraction(20 << 20) ** 2)
 STEP = Fraction(1, 1 << 20)
@@ -27,7 +27,7 @@ def draw(name: str, value: float) -> Noisy:
 ROME, OSLO, BERN = draw("rome", 1_234), draw("oslo", 812), draw("bern", 845)
 UNKNOWN = ratio(draw("top", 5), Noisy.draw("n", -4, LAW, STEP, 0))
 RESULT = Result(
-    (Column("city", True), Column("n"), Column("share", unit="of all")),
+    (ResultColumn("city", True), ResultColumn("n"), ResultColumn("share", unit="of all")),
     (
         ("Rome", ROME, ratio(ROME, ROME + OSLO + BERN, low=0, high=1)),
         ("Oslo", OSLO, ratio(OSLO, ROME + OSLO + BERN, low=0, high=1)),
@@ -67,7 +67,7 @@ def test_records_and_frames() -> None:
         assert frame["n_high"].to_list() == pytest.approx([row["n_high"] for row in records])
         assert frame["city"].to_list()[2] == "<b>Bern</b>"
     assert RESULT.limited(0).to_pandas().empty
-    clash = Result((Column("n"), Column("n_low")), ((ROME, OSLO),))
+    clash = Result((ResultColumn("n"), ResultColumn("n_low")), ((ROME, OSLO),))
     assert set(clash.records()[0]) == {"n", "n_low", "n_low_", "n_high", "n_low_low", "n_low_high"}
 
 
@@ -82,7 +82,7 @@ def test_it_shows_what_is_known() -> None:
     page = RESULT._repr_html_()
     assert "&lt;b&gt;Bern" in page
     assert "<b>Bern" not in page
-    many = Result((Column("n"),), tuple((ROME,) for _ in range(100)))
+    many = Result((ResultColumn("n"),), tuple((ROME,) for _ in range(100)))
     assert "... 40 more rows" in repr(many)
     assert len(many.records()) == 100
 
@@ -118,14 +118,14 @@ def test_comparisons_in_words() -> None:
 
 
 def test_cells_are_found_or_refused() -> None:
-    assert Result((Column("n"),), ((ROME,),)).cell().value == 1_234
+    assert Result((ResultColumn("n"),), ((ROME,),)).cell().value == 1_234
     for call, words in (
         (lambda: RESULT.cell(), "say which column: n, share"),
         (lambda: RESULT.cell("city"), "key"),
         (lambda: RESULT.cell("n", 3), "3 rows"),
         (lambda: RESULT.column("m"), "no column 'm'"),
         (lambda: RESULT.sorted_by("n", descending=(True, False)), "2 entries for 1"),
-        (lambda: Result((Column("n"),), ((1, 2),)), "2 cells"),
+        (lambda: Result((ResultColumn("n"),), ((1, 2),)), "2 cells"),
         (lambda: Result((), (), confidence=1.0), "confidence"),
     ):
         with pytest.raises(InvalidQuery, match=words):
@@ -134,7 +134,7 @@ def test_cells_are_found_or_refused() -> None:
 
 def test_frames_are_loaded_only_when_asked_for() -> None:
     code = (
-        "import sys, sulq.sql.result;"
+        "import sys, sulq.sql.evaluate.result;"
         "sys.exit(bool({'pandas', 'polars', 'pyarrow'} & set(sys.modules)))"
     )
     where = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}

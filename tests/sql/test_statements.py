@@ -14,8 +14,8 @@ from tests.sql.refused import REFUSED
 from tests.sql.small_table import LOOKUPS, SCHEMA, duck, rows
 
 from sulq import Database, InvalidQuery, Promise
-from sulq.sql.estimates import Estimate
-from sulq.sql.run import ask_sql, quote_sql
+from sulq.sql.api import ask_sql, quote_sql
+from sulq.sql.evaluate.linear_forms import Estimate
 
 DAY_ONE = datetime.date(1970, 1, 1)
 

@@ -14,8 +14,8 @@ import pandas as pd
 import pytest
 
 from sulq import Category, Database, Flag, Number, Promise, Schema, col, count, histogram, quantiles
-from sulq.oracle import Answer
-from sulq.sql.run import ask_sql
+from sulq.answers.oracle import Answer
+from sulq.sql.api import ask_sql
 
 ROWS = 20_000
 SCHEMA = Schema(

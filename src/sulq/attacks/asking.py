@@ -12,16 +12,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sulq.accounting.pricing import COARSE
+from sulq.answers.oracle import Answer, Oracle
 from sulq.attacks.target import ROW, SECRET
 from sulq.errors import InvalidQuery
-from sulq.oracle import Answer, Oracle
-from sulq.query.expressions import Expression, col, hashed, lit
-from sulq.query.sum_query import Group, SumQuery, group
-from sulq.schema.binding import bind
-from sulq.schema.bound import PRIME, HashedBit
-from sulq.schema.columns import Number
-from sulq.schema.promise import Promise
+from sulq.kernel.accounting.pricing import COARSE
+from sulq.kernel.query.expressions import Expression, col, hashed, lit
+from sulq.kernel.query.sum_query import Group, SumQuery, group
+from sulq.kernel.schema.bind import bind
+from sulq.kernel.schema.columns import Number
+from sulq.kernel.schema.program import PRIME, HashedBit
+from sulq.kernel.schema.promise import Promise
 
 Floats = NDArray[np.float64]
 ALONE = lit(1)

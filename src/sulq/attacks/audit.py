@@ -18,15 +18,15 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
-from sulq.accounting.calibration import answer_loss, calibrate
-from sulq.accounting.gaussian import gaussian_epsilon
-from sulq.attacks.finding import Finding
+from sulq.answers.oracle import Answer, Oracle
+from sulq.attacks.result import AttackResult
 from sulq.attacks.target import ROW, SECRET, Bits, Target
-from sulq.oracle import Answer, Oracle
-from sulq.query.expressions import col, lit
-from sulq.query.statistics import Statistic, histogram
-from sulq.query.sum_query import SumQuery
-from sulq.schema.promise import Promise
+from sulq.kernel.accounting.calibration import answer_loss, calibrate
+from sulq.kernel.accounting.gaussian import gaussian_epsilon
+from sulq.kernel.query.expressions import col, lit
+from sulq.kernel.query.statistics import Statistic, histogram
+from sulq.kernel.query.sum_query import SumQuery
+from sulq.kernel.schema.promise import Promise
 
 Values = NDArray[np.float64]
 Event = Callable[[Values], NDArray[np.bool_]]
@@ -62,7 +62,7 @@ def audit(
     repeats: int = 2,
     seed: int = 1,
     confidence: float = 0.95,
-) -> Finding:
+) -> AttackResult:
     """The epsilon proved of one vector question asked `repeats` times, beside the one paid for."""
     secrets = target.secrets(seed, rows)
     return judged("audit", target.promise, noisy_bits(target, secrets, repeats), confidence)
@@ -70,7 +70,7 @@ def audit(
 
 def audit_tables(
     target: Target, *, tables: int = 100, seed: int = 2, confidence: float = 0.95
-) -> Finding:
+) -> AttackResult:
     """The same by scalar questions: one for each of many tables that differ in one row."""
     secrets = target.secrets(seed, 2)
     question = SumQuery((lit(1),), (col(ROW) == 1) & col(SECRET))
@@ -111,10 +111,10 @@ def values_of(answer: Answer) -> Values:
     return np.asarray(answer.value, dtype=np.float64).ravel()
 
 
-def judged(attack: str, promise: Promise, draws: Draws, confidence: float) -> Finding:
+def judged(attack: str, promise: Promise, draws: Draws, confidence: float) -> AttackResult:
     """The finding of an audit; `reached` is a lower bound at this confidence."""
     reached, event = lower_bound(promise, draws, confidence)
-    return Finding(
+    return AttackResult(
         attack,
         EPSILON,
         reached,

@@ -12,21 +12,23 @@ from itertools import zip_longest
 
 import numpy as np
 
+from sulq.answers.oracle import Oracle
 from sulq.attacks.audit import all_credits
-from sulq.attacks.finding import Finding, guessed
+from sulq.attacks.result import AttackResult, guessed
 from sulq.attacks.target import ROW, SECRET, Target
 from sulq.errors import SulqError
-from sulq.oracle import Oracle
-from sulq.query.expressions import Expression, col, hashed, lit, when
-from sulq.query.statistics import cdf, count, histogram, mean, quantiles, total, variance
-from sulq.query.sum_query import SumQuery
+from sulq.kernel.query.expressions import Expression, col, hashed, lit, when
+from sulq.kernel.query.statistics import cdf, count, histogram, mean, quantiles, total, variance
+from sulq.kernel.query.sum_query import SumQuery
 
 Question = Callable[[], object]
 """Built when it is asked: building a bad one fails, and that must show nothing either."""
 Terms = dict[str, object]
 
 
-def denials(target: Target, *, rows: int = 64, bits: int = 400, seed: int = 9) -> list[Finding]:
+def denials(
+    target: Target, *, rows: int = 64, bits: int = 400, seed: int = 9
+) -> list[AttackResult]:
     """Everything but the answers, on neighbours; and bits read from who is refused."""
     secrets = target.secrets(seed, rows)
     neighbours = []
@@ -39,7 +41,7 @@ def denials(target: Target, *, rows: int = 64, bits: int = 400, seed: int = 9) -
 
 def told_apart(
     oracles: Sequence[Oracle], questions: Iterable[tuple[Question, Terms]] | None = None
-) -> Finding:
+) -> AttackResult:
     """How many observables of a battery differ between tables with the same public facts."""
     asked = list(battery() if questions is None else questions)
     seen = [observed(oracle, asked) for oracle in oracles]
@@ -54,7 +56,9 @@ def told_apart(
         note += f"; the first that differs: observable {differ[0]}"
     trials = (len(oracles) - 1) * len(seen[0])
     measure = "observables that differ"
-    return Finding("refusals and prices", measure, float(len(differ)), 0.0, 0.0, trials, note=note)
+    return AttackResult(
+        "refusals and prices", measure, float(len(differ)), 0.0, 0.0, trials, note=note
+    )
 
 
 def observed(oracle: Oracle, questions: Iterable[tuple[Question, Terms]]) -> list[str]:
@@ -77,7 +81,7 @@ def observed(oracle: Oracle, questions: Iterable[tuple[Question, Terms]]) -> lis
     return seen
 
 
-def refused_bits(target: Target, *, rows: int = 400, seed: int = 9) -> Finding:
+def refused_bits(target: Target, *, rows: int = 400, seed: int = 9) -> AttackResult:
     """One question for each row; the bit is guessed from whether, and how, it is refused."""
     secrets = target.secrets(seed, rows)
     oracle = target.publish(secrets)

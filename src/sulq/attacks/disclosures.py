@@ -19,14 +19,14 @@ from fractions import Fraction
 
 import numpy as np
 
+from sulq.answers.oracle import Oracle
 from sulq.attacks.audit import all_credits, values_of
-from sulq.attacks.finding import Finding
+from sulq.attacks.result import AttackResult
 from sulq.attacks.target import ROW, SECRET, Bits, Target
 from sulq.errors import Refused, SulqError
-from sulq.oracle import Oracle
-from sulq.query.expressions import col, lit
-from sulq.query.statistics import histogram
-from sulq.query.sum_query import SumQuery
+from sulq.kernel.query.expressions import col, lit
+from sulq.kernel.query.statistics import histogram
+from sulq.kernel.query.sum_query import SumQuery
 
 HASHES = ("md5", "sha1", "sha224", "sha256", "sha384", "sha512", "sha3_256", "blake2b", "blake2s")
 SHORTEST = 16
@@ -37,7 +37,7 @@ Extras = Callable[[Oracle], object]
 
 def disclosures(
     target: Target, *, rows: int = 32, seed: int = 10, extras: Extras | None = None
-) -> list[Finding]:
+) -> list[AttackResult]:
     """Hashes shown, things that follow the last row, what a replay adds, cells that are hidden."""
     secrets = target.secrets(seed, rows)
     return [
@@ -48,19 +48,19 @@ def disclosures(
     ]
 
 
-def hashes_shown(target: Target, secrets: Bits, extras: Extras | None = None) -> Finding:
+def hashes_shown(target: Target, secrets: Bits, extras: Extras | None = None) -> AttackResult:
     """Hashes of the table, as anyone might write it down, that are found in what is shown."""
     text = "\n".join(shown(target.publish(secrets), extras).values()).lower()
     tried = list(hashes(secrets))
     found = [name for name, digits in tried if digits.lower() in text]
     note = f"{len(text):,} characters shown" + (f"; found {found[0]}" if found else "")
     measure = "hashes found"
-    return Finding("hashes shown", measure, float(len(found)), 0.0, 0.0, len(tried), note=note)
+    return AttackResult("hashes shown", measure, float(len(found)), 0.0, 0.0, len(tried), note=note)
 
 
 def following_the_last_row(
     target: Target, secrets: Bits, extras: Extras | None = None, times: int = 4
-) -> Finding:
+) -> AttackResult:
     """Things shown that are the same each time a table is published and differ with its last row.
 
     The questions asked leave the last row out; random ids and noise change each time.
@@ -84,10 +84,10 @@ def following_the_last_row(
     note = f"first: {follow[0]}" if follow else ""
     measure = "facts that follow it"
     trials = len(tables[0][0])
-    return Finding("the last row", measure, float(len(follow)), 0.0, 0.0, trials, note=note)
+    return AttackResult("the last row", measure, float(len(follow)), 0.0, 0.0, trials, note=note)
 
 
-def replayed(target: Target, secrets: Bits, times: int = 5) -> Finding:
+def replayed(target: Target, secrets: Bits, times: int = 5) -> AttackResult:
     """Numbers that asking again, with the same key, adds to the first answer."""
     oracle = target.publish(secrets)
     credits = all_credits(oracle, Fraction(1, 2))
@@ -98,10 +98,10 @@ def replayed(target: Target, secrets: Bits, times: int = 5) -> Finding:
         [values_of(answer).tobytes(), repr(answer.interval())] != first or answer.credits != 0
         for answer in answers[1:]
     )
-    return Finding("replay", "answers that differ", float(new), 0.0, 0.0, times - 1)
+    return AttackResult("replay", "answers that differ", float(new), 0.0, 0.0, times - 1)
 
 
-def hidden_cells(target: Target, secrets: Bits) -> Finding:
+def hidden_cells(target: Target, secrets: Bits) -> AttackResult:
     """Declared cells that are missing from a histogram because no row, or every row, is there."""
     differ, tried = 0, 0
     for table in (np.zeros_like(secrets), np.ones_like(secrets), secrets):
@@ -116,7 +116,7 @@ def hidden_cells(target: Target, secrets: Bits) -> Finding:
                 continue
             differ += np.shape(answer.value) != (cells,) or len(answer.keys) != cells
             tried += 1
-    return Finding("hidden groups", "cells that come and go", float(differ), 0.0, 0.0, tried)
+    return AttackResult("hidden groups", "cells that come and go", float(differ), 0.0, 0.0, tried)
 
 
 # --- everything shown -----------------------------------------------------------------------------

@@ -11,7 +11,6 @@ from fractions import Fraction
 
 import numpy as np
 
-from sulq.accounting.pricing import COARSE
 from sulq.attacks.asking import (
     Floats,
     everybody,
@@ -22,12 +21,15 @@ from sulq.attacks.asking import (
     signs,
     told,
 )
-from sulq.attacks.finding import ALARM, Finding, best_guess, guessed
+from sulq.attacks.result import ALARM, AttackResult, best_guess, guessed
 from sulq.attacks.target import Target
 from sulq.errors import Refused
+from sulq.kernel.accounting.pricing import COARSE
 
 
-def analysts(target: Target, analysts: int = 64, different: bool = False, seed: int = 0) -> Finding:
+def analysts(
+    target: Target, analysts: int = 64, different: bool = False, seed: int = 0
+) -> AttackResult:
     """Everybody's bit by each of so many analysts, for all of their shares; then the mean.
 
     They ask the same, or each the same thing in a disguise of its own.
@@ -56,7 +58,7 @@ def analysts(target: Target, analysts: int = 64, different: bool = False, seed: 
     return guessed(name, right_bits(noisy, secrets), len(noisy), bound, paid, note)
 
 
-def databases(target: Target, databases: int = 4, seed: int = 0) -> Finding:
+def databases(target: Target, databases: int = 4, seed: int = 0) -> AttackResult:
     """The same people in several databases, each asked for all of its own promise.
 
     The bound is that of the losses added up; each database's own is passed, and no database can

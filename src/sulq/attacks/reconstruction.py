@@ -14,14 +14,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sulq.accounting.calibration import calibrate
+from sulq.answers.oracle import Oracle
 from sulq.attacks.asking import Floats, most_parts, part_of, right_bits, signed, signs
-from sulq.attacks.finding import Finding, best_guess, guessed
+from sulq.attacks.result import AttackResult, best_guess, guessed
 from sulq.attacks.target import ROW, SECRET, Target
 from sulq.errors import InvalidQuery, Refused
-from sulq.oracle import Oracle
-from sulq.query.expressions import col, hashed
-from sulq.query.sum_query import MOST_TERMS, SumQuery
+from sulq.kernel.accounting.calibration import calibrate
+from sulq.kernel.query.expressions import col, hashed
+from sulq.kernel.query.sum_query import MOST_TERMS, SumQuery
 
 SQUARES, LINEAR, MEAN = "least squares", "linear program", "posterior mean"
 SIGMAS = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 166.0)
@@ -35,7 +35,7 @@ def reconstruction(
     people: int | None = None,
     both_halves: bool = False,
     seed: int = 0,
-) -> Finding:
+) -> AttackResult:
     """The bits of the first rows from random subsets of them, for the whole promise.
 
     Subsets of about half by `hashed`, as many terms of few questions. `both_halves` adds the other

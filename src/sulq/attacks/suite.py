@@ -9,19 +9,23 @@ from itertools import zip_longest
 from typing import Any
 
 from sulq.attacks.audit import audit, audit_tables
-from sulq.attacks.averaging import disguises, repeats, rewordings
+from sulq.attacks.concurrency import forks, races
 from sulq.attacks.denials import denials
-from sulq.attacks.differencing import differencing, everybody_differenced, tracker
 from sulq.attacks.disclosures import disclosures
-from sulq.attacks.finding import Finding
-from sulq.attacks.forks import forks
-from sulq.attacks.membership import membership
 from sulq.attacks.pooling import analysts, databases
-from sulq.attacks.races import races
 from sulq.attacks.reconstruction import LINEAR, MEAN, SQUARES, reconstruction
-from sulq.attacks.support import support
+from sulq.attacks.result import AttackResult
+from sulq.attacks.side_channels import support, timing
 from sulq.attacks.target import Target
-from sulq.attacks.timing import timing
+from sulq.attacks.trackers import (
+    differencing,
+    disguises,
+    everybody_differenced,
+    membership,
+    repeats,
+    rewordings,
+    tracker,
+)
 from sulq.errors import EngineFailed, InvalidQuery, SulqError
 
 QUICK, FULL = "quick", "full"
@@ -29,7 +33,7 @@ RECONSTRUCTION = "reconstruction"
 REFUSED = "refused"
 """The measure of an attack that the rules or the budget stopped before it learned anything."""
 
-Found = Finding | Sequence[Finding]
+Found = AttackResult | Sequence[AttackResult]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +45,7 @@ class Attack:
     quick: Callable[[Target], Found]
     full: Callable[[Target], Found]
 
-    def findings(self, target: Target, effort: str) -> list[Finding]:
+    def findings(self, target: Target, effort: str) -> list[AttackResult]:
         """What it found; what looks broken is tried again, and counts if it is broken twice.
 
         Once in a thousand attempts chance alone passes a bound by three standard errors.
@@ -53,18 +57,18 @@ class Attack:
         again = self._tried(attempt, target)
         return [_doubly(first, second) for first, second in zip_longest(found, again)]
 
-    def _tried(self, attempt: Callable[[Target], Found], target: Target) -> list[Finding]:
+    def _tried(self, attempt: Callable[[Target], Found], target: Target) -> list[AttackResult]:
         """A refusal is a finding too: it says that this way is closed."""
         try:
             found = attempt(target)
         except EngineFailed:
             raise
         except SulqError as error:
-            return [Finding(self.name, REFUSED, 0.0, 0.0, 0.0, 0, note=str(error))]
-        return [found] if isinstance(found, Finding) else list(found)
+            return [AttackResult(self.name, REFUSED, 0.0, 0.0, 0.0, 0, note=str(error))]
+        return [found] if isinstance(found, AttackResult) else list(found)
 
 
-def _doubly(first: Finding | None, second: Finding | None) -> Finding:
+def _doubly(first: AttackResult | None, second: AttackResult | None) -> AttackResult:
     """The finding that stands after two attempts: broken only if both are."""
     one, other = first or second, second or first
     assert one is not None and other is not None  # noqa: S101
@@ -91,7 +95,7 @@ def _of(attack: Callable[..., Found], **settings: Any) -> Callable[[Target], Fou
 def _fitted(**settings: Any) -> Callable[[Target], Found]:
     """Reconstruction by every method; the linear program on fewer rows, for it takes longest."""
 
-    def attack(target: Target) -> list[Finding]:
+    def attack(target: Target) -> list[AttackResult]:
         return [
             reconstruction(target, SQUARES),
             reconstruction(target, MEAN, both_halves=True),
@@ -212,7 +216,7 @@ ATTACKS: tuple[Attack, ...] = (
     ),
 )
 
-Seen = Callable[[Attack, Sequence[Finding]], None]
+Seen = Callable[[Attack, Sequence[AttackResult]], None]
 
 
 def chosen(names: Iterable[str] | None = None) -> tuple[Attack, ...]:
@@ -233,11 +237,11 @@ def run(
     names: Iterable[str] | None = None,
     effort: str = QUICK,
     seen: Seen | None = None,
-) -> list[Finding]:
+) -> list[AttackResult]:
     """Attack the target; `seen` is called as an attack begins, with nothing, and as it ends."""
     if effort not in (QUICK, FULL):
         raise InvalidQuery(f"effort must be {QUICK!r} or {FULL!r}, got {effort!r:.20}")
-    found: list[Finding] = []
+    found: list[AttackResult] = []
     for attack in chosen(names):
         if seen is not None:
             seen(attack, ())
@@ -248,12 +252,12 @@ def run(
     return found
 
 
-def light(finding: Finding) -> str:
+def light(finding: AttackResult) -> str:
     """red, amber or green; nothing was tried where all was refused."""
     return finding.light if finding.trials else "none"
 
 
-def worst(findings: Iterable[Finding]) -> str:
+def worst(findings: Iterable[AttackResult]) -> str:
     """The light of the whole run."""
     shown = {light(finding) for finding in findings}
     return next((colour for colour in ("red", "amber", "green") if colour in shown), "none")

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from sulq.oracle import Oracle
-from sulq.schema.promise import Promise
+from sulq.answers.oracle import Oracle
+from sulq.kernel.schema.promise import Promise
 
 Bits = NDArray[np.bool_]
 ROW = "row"

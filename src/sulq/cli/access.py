@@ -14,21 +14,21 @@ from urllib.parse import quote
 
 import typer
 
-from sulq.cli.screen import (
+from sulq.cli.output import (
     POLICY,
     Json,
     Policy,
     credits_text,
     guarded,
+    print_note,
     show,
     show_json,
     table,
-    talk,
 )
 
 if TYPE_CHECKING:
     from sulq.policy import TablePolicy
-    from sulq.server.grants import Terms
+    from sulq.server.auth.grants import GrantTerms
 
 DAY = 86_400
 Table = Annotated[str | None, typer.Option("--table", "-t", help="Which table of the policy.")]
@@ -61,11 +61,11 @@ def grant(
     as_json: Json = False,
 ) -> None:
     """Give somebody a share of the lifetime budget and a token. The token is printed once."""
-    from sulq.cli.opening import opened
+    from sulq.cli.context import opened
     from sulq.errors import InvalidQuery
-    from sulq.server.access import Access
-    from sulq.server.grants import give
-    from sulq.server.presence import serving
+    from sulq.server.auth.grants import give
+    from sulq.server.auth.tokens import Access
+    from sulq.server.local_control import serving
 
     source, rest = _chosen(policy, words, named)
     said = rest[1] if len(rest) == 2 else credits
@@ -85,11 +85,11 @@ def grant(
     if as_json:
         show_json({"analyst": found["name"], **found})
         return
-    talk(_told(found))
-    talk("the token, shown this once; only its hash is kept:")
+    print_note(_told(found))
+    print_note("the token, shown this once; only its hash is kept:")
     print(found["token"])
     if found["link"]:
-        talk(f"or a link to the console, good once within 10 minutes: {found['link']}")
+        print_note(f"or a link to the console, good once within 10 minutes: {found['link']}")
 
 
 @guarded
@@ -108,10 +108,10 @@ def revoke(
 ) -> None:
     """End somebody's tokens at once and take back the unspent share. What was spent stays."""
     from sulq.errors import InvalidQuery
-    from sulq.ledger.growing import attach
-    from sulq.server.access import Access
-    from sulq.server.grants import take
-    from sulq.server.presence import serving
+    from sulq.kernel.ledger.growing import attach
+    from sulq.server.auth.grants import take
+    from sulq.server.auth.tokens import Access
+    from sulq.server.local_control import serving
 
     if token is not None:
         if words or reason or named is not None:
@@ -136,13 +136,13 @@ def revoke(
         return
     ended, back = found["tokens_ended"], credits_text(Fraction(found["returned_exact"]))
     many = "1 token" if ended == 1 else f"{ended} tokens"
-    talk(f"{found['name']} on {found['table']}: {many} ended, {back} free to grant again")
+    print_note(f"{found['name']} on {found['table']}: {many} ended, {back} free to grant again")
 
 
 def _end_one(token_id: str, as_json: bool) -> None:
     """One token ends, wherever it is in use: servers read the same file. The share stays."""
     from sulq.errors import Refused
-    from sulq.server.access import Access
+    from sulq.server.auth.tokens import Access
 
     access = Access.open()
     try:
@@ -154,13 +154,13 @@ def _end_one(token_id: str, as_json: bool) -> None:
     if as_json:
         show_json({"token": token_id, "name": name, "tokens_ended": 1})
         return
-    talk(f"token {token_id} of {name} ended; the share and other tokens stay as they are")
+    print_note(f"token {token_id} of {name} ended; the share and other tokens stay as they are")
 
 
 @guarded
 def tokens(as_json: Json = False) -> None:
     """Tokens that were given out on this machine, whom to, and until when. No secrets."""
-    from sulq.server.access import Access
+    from sulq.server.auth.tokens import Access
 
     access = Access.open()
     try:
@@ -187,19 +187,19 @@ def tokens(as_json: Json = False) -> None:
 
 
 def _chosen(policy: Path, words: list[str], named: str | None) -> tuple[TablePolicy, list[str]]:
-    from sulq.cli import opening
+    from sulq.cli import context
 
     if named is not None:
-        return opening.named(policy, named), list(words)
-    return opening.chosen(policy, words)
+        return context.named(policy, named), list(words)
+    return context.chosen(policy, words)
 
 
-def _terms(credits: str | None, role: str, days: float | None, rate: str | None) -> Terms:
-    from sulq.cli.questions import credits_of
+def _terms(credits: str | None, role: str, days: float | None, rate: str | None) -> GrantTerms:
+    from sulq.cli.question_text import credits_of
     from sulq.errors import InvalidQuery
-    from sulq.server.access import Role
-    from sulq.server.grants import Terms
-    from sulq.server.rates import Rate
+    from sulq.server.auth.grants import GrantTerms
+    from sulq.server.auth.rate_limit import Rate
+    from sulq.server.auth.tokens import Role
 
     if role not in list(Role):
         raise InvalidQuery(f"got the role {role!r:.40}, wanted {', '.join(Role)}")
@@ -207,10 +207,10 @@ def _terms(credits: str | None, role: str, days: float | None, rate: str | None)
         raise InvalidQuery(f"got {days:g} days, wanted more than 0 and at most 36,500")
     ends = None if days is None else int(time.time() + DAY * days)
     limit = None if rate is None else Rate.of(rate)
-    return Terms(Role(role), credits_of(credits), ends, limit)
+    return GrantTerms(Role(role), credits_of(credits), ends, limit)
 
 
-def _changes(terms: Terms) -> dict[str, Any]:
+def _changes(terms: GrantTerms) -> dict[str, Any]:
     said = {
         "credits": None if terms.credits is None else str(terms.credits),
         "expires": terms.expires,

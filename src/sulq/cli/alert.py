@@ -6,15 +6,15 @@ from typing import Annotated, Any
 
 import typer
 
-from sulq.cli.options import Ca, Credits, Key, Name, TableName, TokenFile, Url, Where
-from sulq.cli.screen import (
+from sulq.cli.context import Ca, Credits, Key, Name, TableName, TokenFile, Url, Where
+from sulq.cli.output import (
     POLICY,
     Json,
     Policy,
     charging,
     credits_text,
-    facts,
     guarded,
+    key_values,
     number_text,
     show,
     show_json,
@@ -67,8 +67,8 @@ def arm(
 
     It is kept in the state directory of the machine that holds the table.
     """
-    from sulq.cli.far import asker, source_of
-    from sulq.cli.questions import credits_of, hinted, question
+    from sulq.cli.context import asker, source_of
+    from sulq.cli.question_text import credits_of, hinted, question
 
     source, rest = source_of(policy, words, url, token_file, ca)
     asked = question(rest, where, (), None, False, source.schema())
@@ -90,7 +90,7 @@ def arm(
             return
         sure = f"sums {number_text(found.margin())} or more from the level, at 95%"
         show(
-            facts(
+            key_values(
                 [
                     ("alert", str(found.number)),
                     ("fires", f"when it has reached {number_text(float(found.above))}"),
@@ -116,9 +116,8 @@ def check(
     as_json: Json = False,
 ) -> None:
     """Compare: has it reached the level? Free; a question found below is not compared again."""
-    from sulq.cli.far import asker, source_of
-    from sulq.cli.opening import chosen
-    from sulq.cli.questions import hinted, question
+    from sulq.cli.context import asker, chosen, source_of
+    from sulq.cli.question_text import hinted, question
     from sulq.errors import InvalidQuery
 
     source, rest = source_of(policy, words, url, token_file, ca, here=chosen)
@@ -135,7 +134,11 @@ def check(
         show_json({"table": source.name, "fired": fired, **_record(found)})
         return
     again = f"{found.left} of {found.firings} firings left"
-    show(facts([("alert", str(number)), ("verdict", "fires" if fired else "below"), ("", again)]))
+    show(
+        key_values(
+            [("alert", str(number)), ("verdict", "fires" if fired else "below"), ("", again)]
+        )
+    )
 
 
 @alert.command("list")
@@ -150,7 +153,7 @@ def listed(
     as_json: Json = False,
 ) -> None:
     """The alerts that you have armed on a table."""
-    from sulq.cli.far import asker, source_named
+    from sulq.cli.context import asker, source_named
 
     source = source_named(policy, name, url, token_file, ca)
     with asker(source, analyst, prices=True) as oracle:

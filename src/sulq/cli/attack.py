@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sulq.cli.screen import POLICY, Json, Policy, guarded, show, show_json, table, talk
+from sulq.attacks.reconstruction import Sweep, optimum
+from sulq.attacks.result import AttackResult
+from sulq.cli.output import POLICY, Json, Policy, guarded, print_note, show, show_json, table
 from sulq.errors import InvalidQuery, Refused
+from sulq.kernel.accounting.calibration import calibrate
+from sulq.kernel.schema.promise import Promise
+from sulq.learn.plotting.style import BLUE, GREY, INK, ORANGE, Picture, altair, chart, finished
 
 if TYPE_CHECKING:
-    from sulq.attacks.finding import Finding
     from sulq.attacks.suite import Attack
     from sulq.policy import TablePolicy
-    from sulq.schema.promise import Promise
 
 ROWS = 1_000
 """Rows of the fictional tables: reconstruction solves for all of them at once."""
@@ -106,7 +111,7 @@ def attack(
     with _progress(len(attacks) + (plot is not None)) as step:
         with sandboxed(faced.promise, faced.rows) as target:
 
-            def seen(begun: Attack, findings: Sequence[Finding]) -> None:
+            def seen(begun: Attack, findings: Sequence[AttackResult]) -> None:
                 if not findings:
                     step(begun.name)
 
@@ -138,8 +143,8 @@ def _facing(
     delta: str,
     queries: int | None,
 ) -> Facing:
-    from sulq.cli.opening import named
-    from sulq.schema.promise import Promise
+    from sulq.cli.context import named
+    from sulq.kernel.schema.promise import Promise
 
     if rows is not None and rows < 2:
         raise InvalidQuery(f"--rows takes a whole number above 1, got {rows}")
@@ -194,7 +199,7 @@ def _check_picture(path: Path) -> None:
     """Found out before the attacks, not after."""
     if path.suffix.lower() not in PICTURES:
         raise InvalidQuery(f"a picture is one of {', '.join(PICTURES)}, got {path.name!r:.60}")
-    from sulq.learn.plots import ready
+    from sulq.learn.plotting.registry import ready
 
     try:
         ready()
@@ -233,12 +238,10 @@ def _progress(steps: int) -> Iterator[Step]:
 def _draw(path: Path, promise: Promise) -> None:
     """The table is asked as many questions as rows, so that it belongs on the picture's curve."""
     from sulq.attacks.reconstruction import reconstruction, sweep
-    from sulq.cli.attack_chart import ROWS as CHART_ROWS
-    from sulq.cli.attack_chart import SIGMAS, picture
-    from sulq.learn.plots import save
+    from sulq.learn.plotting.registry import save
     from sulq.sandbox import sandbox as sandboxed
 
-    here: list[Finding] = []
+    here: list[AttackResult] = []
     with sandboxed(promise, CHART_ROWS) as target:
         swept = sweep(target, CHART_ROWS, SIGMAS)
         with suppress(Refused, InvalidQuery):  # the picture is then without its diamond
@@ -260,7 +263,7 @@ def _list(attacks: Sequence[Attack], as_json: bool) -> None:
 
 
 def _show(
-    faced: Facing, effort: str, found: Sequence[Finding], plot: Path | None, as_json: bool
+    faced: Facing, effort: str, found: Sequence[AttackResult], plot: Path | None, as_json: bool
 ) -> None:
     from sulq.attacks.suite import light, worst
 
@@ -283,9 +286,9 @@ def _show(
         return
     from rich.text import Text
 
-    talk(f"promise: {faced.promise}")
+    print_note(f"promise: {faced.promise}")
     for note in faced.notes:
-        talk(f"note: {note}")
+        print_note(f"note: {note}")
     heads = ("attack", "measure", "reached", "best possible", "light", "credits")
     drawn = table(heads, [])
     for place in (1, 4):
@@ -297,17 +300,119 @@ def _show(
     show(drawn)
     for one in found:
         if one.note:
-            talk(f"{one.attack}: {one.note}")
+            print_note(f"{one.attack}: {one.note}")
     if plot is not None:
-        talk(f"plot: {plot}")
+        print_note(f"plot: {plot}")
     show(Text(f"light: {over_all}", STYLES[over_all]))
-    talk(MEANING)
+    print_note(MEANING)
 
 
-def _figures(finding: Finding) -> tuple[str, str]:
+def _figures(finding: AttackResult) -> tuple[str, str]:
     """What was reached, with three standard errors where it is an estimate, and the bound."""
     if not finding.trials:
         return "-", "-"
     if finding.error:
         return f"{finding.reached:.3f} ± {3 * finding.error:.3f}", f"{finding.bound:.3f}"
     return f"{finding.reached:,.4g}", f"{finding.bound:,.4g}"
+
+
+# Recovered share against noise: where sqrt(n) lies, and where a table stands.
+#
+# n rows, n questions about random halves of them. T credits spent so are n questions of T/n
+# credits, so a table of any T has its place on the same axis.
+
+
+CHART_ROWS = 256
+SIGMAS = tuple(math.sqrt(CHART_ROWS) * step for step in (1 / 8, 1 / 4, 1 / 2, 1, 2, 4))
+NEAREST, FARTHEST = 1 / 12, 64.0
+"""The ends of the axis in sqrt(n): beyond them nothing is to be seen."""
+QUIET = "#57606A"
+
+
+def standing(promise: Promise, rows: int = CHART_ROWS) -> float:
+    """The noise of each answer when all credits are spent as n equal questions. S4.1, S4.13"""
+    return calibrate(promise).count_error(Fraction(promise.credits, rows))
+
+
+def picture(swept: Sweep, promise: Promise, here: Sequence[AttackResult]) -> Picture:
+    """The curve of the optimum, the dots measured, sqrt(n), and the table that is attacked."""
+    alt = altair()
+    root, rows = swept.threshold, swept.rows
+    left = root * NEAREST
+    mine = min(max(standing(promise, rows), left), root * FARTHEST)
+    right = max(root * 16, mine * 5)
+    ticks = [2.0**power for power in range(1, math.ceil(math.log2(right)) + 1, 2)]
+    x = alt.X(
+        "noise:Q",
+        title=f"noise of one answer (standard deviation), for {rows} rows and {rows} questions",
+        scale=alt.Scale(type="log", domain=[left, right], nice=False),
+        axis=alt.Axis(values=ticks, format="~g", grid=False),
+    )
+    y = alt.Y(
+        "share:Q",
+        title="share of secret bits recovered",
+        scale=alt.Scale(domain=[0.4, 1.0]),
+        axis=alt.Axis(format="%", values=[0.5, 0.6, 0.7, 0.8, 0.9, 1.0]),
+    )
+    reach = [left * (right / left) ** (place / 120) for place in range(121)]
+    curve = (
+        chart([{"noise": s, "share": optimum(s, rows)} for s in reach], width=520, height=300)
+        .mark_line(color=BLUE, strokeWidth=2.2)
+        .encode(x, y)
+    )
+    coin = chart([{"share": 0.5}]).mark_rule(color=GREY, strokeDash=[2, 3]).encode(y=y)
+    dots = [_dot(point.sigma, point.recovered, point.error) for point in swept.points]
+    tables = [one for one in here if one.trials]
+    layers = [coin, _upright(root, QUIET, [5, 4]), _upright(mine, ORANGE, [1, 0]), curve]
+    layers += _marked(dots, "circle", INK, x, y)
+    if tables:
+        share = sum(one.reached for one in tables) / len(tables)
+        error = math.sqrt(sum(one.error**2 for one in tables)) / len(tables)
+        layers += _marked([_dot(mine, share, error)], "diamond", ORANGE, x, y)
+    layers += [
+        _label(root, 0.985, f"√n = {root:g}", QUIET),
+        _label(mine, 0.935, "this table", ORANGE, align="left" if mine >= root else "right"),
+        _label(left * 1.1, 0.513, "a coin", QUIET),
+        _label(right, optimum(right, rows) + 0.035, "best possible", BLUE, align="right"),
+    ]
+    said = [
+        "line: the most that anyone can recover; dots: least squares on fictional rows, with 95 %"
+        " intervals",
+        f"this table: {promise.credits:,} credits spent as {rows} questions about random halves"
+        " of the rows",
+    ]
+    return finished(alt.layer(*layers), "How much noise hides everybody", said)
+
+
+def _dot(noise: float, share: float, error: float) -> dict[str, float]:
+    high = min(1.0, share + 1.96 * error)
+    return {"noise": noise, "share": share, "low": share - 1.96 * error, "high": high}
+
+
+def _marked(dots: Sequence[dict[str, float]], shape: str, colour: str, x: Any, y: Any) -> list[Any]:
+    """Dots with their intervals."""
+    alt, base = altair(), chart(dots)
+    bars = base.mark_rule(color=colour, strokeWidth=1.6)
+    size = 60 if shape == "circle" else 130
+    points = base.mark_point(shape=shape, size=size, filled=True, color=colour, opacity=1)
+    return [bars.encode(x, alt.Y("low:Q"), alt.Y2("high:Q")), points.encode(x, y)]
+
+
+def _upright(noise: float, colour: str, dash: Sequence[int]) -> Picture:
+    ruled = chart([{"noise": noise}]).mark_rule(
+        color=colour, strokeDash=list(dash), strokeWidth=1.6
+    )
+    return ruled.encode(altair().X("noise:Q"))
+
+
+def _label(noise: float, share: float, text: str, colour: str, align: str = "left") -> Picture:
+    alt = altair()
+    word = chart([{"noise": noise, "share": share, "text": text}])
+    return word.mark_text(
+        align=align,
+        dx=6 if align == "left" else -6,
+        baseline="middle",
+        color=colour,
+        fontSize=12,
+        fontWeight=600,
+    ).encode(alt.X("noise:Q"), alt.Y("share:Q"), text="text:N")

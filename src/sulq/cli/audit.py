@@ -16,8 +16,8 @@ from typing import Annotated
 
 import typer
 
-from sulq.cli.options import TableName
-from sulq.cli.screen import POLICY, Json, Policy, guarded, show_json, talk
+from sulq.cli.context import TableName
+from sulq.cli.output import POLICY, Json, Policy, guarded, print_note, show_json
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 PRINTING = 120  # seconds
@@ -40,8 +40,8 @@ def audit(
     Needs the data, the ledger and the state directory, and 200 drawn questions. Nothing else is
     said: any figure would be an exact function of the rows.
     """
-    from sulq.cli.opening import named, opened
-    from sulq.database.replay import replay as run
+    from sulq.cli.context import named, opened
+    from sulq.database.audit import replay as run
     from sulq.errors import InvalidQuery
 
     if not replay:
@@ -98,19 +98,19 @@ def report(
     if as_json:
         show_json({"report": output, "public": public})
     else:
-        talk(f"wrote {output}")
+        print_note(f"wrote {output}")
 
 
 def _page(policy: Path, name: str | None, public: bool) -> str:
     from sulq.account import Account
-    from sulq.accounting.calibration import calibrate, meaning
-    from sulq.cli.opening import named
-    from sulq.database.replay import noted_replay
+    from sulq.cli.context import named
+    from sulq.database.audit import noted_replay
     from sulq.errors import Refused
-    from sulq.ledger.charges import from_json
-    from sulq.ledger.inspection import inspect, verified_rows
+    from sulq.kernel.accounting.calibration import calibrate, meaning
+    from sulq.kernel.ledger.accounts import from_json
+    from sulq.kernel.ledger.inspect import inspect, verified_rows
+    from sulq.kernel.schema.promise import Promise
     from sulq.report import asked, audit_report
-    from sulq.schema.promise import Promise
 
     source = named(policy, name)
     found = inspect(source.ledger_path)

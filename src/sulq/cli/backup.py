@@ -13,24 +13,24 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sulq.cli.options import TableName
-from sulq.cli.screen import (
+from sulq.cli.context import TableName
+from sulq.cli.output import (
     POLICY,
     Json,
     Policy,
     credits_text,
-    facts,
     guarded,
+    key_values,
     many,
     number_text,
+    print_note,
     show,
     show_json,
-    talk,
 )
 
 if TYPE_CHECKING:
-    from sulq.ledger.backup import BackedUp, Backup
-    from sulq.ledger.recovery import Tried
+    from sulq.kernel.ledger.backup import BackedUp, Backup
+    from sulq.kernel.ledger.recovery import Tried
     from sulq.policy import TablePolicy
 
 MEMORY = ":memory:"
@@ -67,7 +67,7 @@ def backup(
     The file holds the signing keys: keep it where only the owner reads. Mode 0600.
     """
     from sulq.errors import Refused
-    from sulq.ledger.backup import back_up
+    from sulq.kernel.ledger.backup import back_up
     from sulq.policy import read_policy
 
     tables = {name: one for name, one in read_policy(policy).items() if one.ledger != MEMORY}
@@ -83,9 +83,9 @@ def backup(
     else:
         print(file)
     for one in listed:
-        talk(f"{', '.join(one.tables)}: {many(one.events, 'event')}")
+        print_note(f"{', '.join(one.tables)}: {many(one.events, 'event')}")
         if one.on_server:
-            talk(_on_server(one, tables))
+            print_note(_on_server(one, tables))
     if problems:
         said = [f"{_names(place, tables)}: {problem}" for place, problem in problems.items()]
         raise Refused(f"left out of the backup: {'; '.join(said)}")
@@ -94,11 +94,11 @@ def backup(
 def _there(one: TablePolicy) -> bool:
     """True if the table was published; of a ledger that cannot be read the backup tells why."""
     from sulq.errors import Refused
-    from sulq.ledger.inspection import is_lost, is_published
+    from sulq.kernel.ledger.inspect import is_lost, is_published
 
     with suppress(Refused):
         if not is_lost(one.ledger_path) and not is_published(one.ledger_path, one.name):
-            talk(f"{one.name} is not published: there is nothing of it to back up")
+            print_note(f"{one.name} is not published: there is nothing of it to back up")
             return False
     return True
 
@@ -109,7 +109,7 @@ def _names(place: Path | str, tables: dict[str, TablePolicy]) -> str:
 
 
 def _on_server(line: BackedUp, tables: dict[str, TablePolicy]) -> str:
-    from sulq.ledger.places import is_shared, read_place
+    from sulq.kernel.ledger.state_dir import is_shared, read_place
 
     places = (read_place(str(one.ledger_path)) for one in tables.values() if is_shared(one.ledger))
     name, shown = next((one.name, one.shown) for one in places if one.shown == line.place)
@@ -141,7 +141,7 @@ def restore(
     """
     from sulq.cli.verify import receipt_lines
     from sulq.errors import Refused
-    from sulq.ledger.backup import Backup
+    from sulq.kernel.ledger.backup import Backup
 
     shown = [] if receipts is None else receipt_lines(receipts)
     with Backup(file) as source:
@@ -156,7 +156,7 @@ def restore(
             done = _each(sound, problems, lambda one: _put(source, one, shown, dry_run=False))
     outcomes = [_outcome(one, found, len(shown)) for one, found in done]
     if dry_run:
-        talk("dry run: nothing was changed; this is what `sulq restore` would do")
+        print_note("dry run: nothing was changed; this is what `sulq restore` would do")
     for outcome in outcomes:
         _say(outcome)
     if as_json:
@@ -165,10 +165,10 @@ def restore(
         show_json({"dry_run": dry_run, "tables": tables, "not_restored": sick})
     else:
         for outcome in outcomes:
-            show(facts(outcome.lines()))
+            show(key_values(outcome.lines()))
     if not dry_run and outcomes:
         _end_tokens({outcome.found.ledger for outcome in outcomes})
-        talk("tokens and armed alerts are not restored: `sulq grant` gives new tokens")
+        print_note("tokens and armed alerts are not restored: `sulq grant` gives new tokens")
     if problems:
         said = [f"{table}: {problem}" for table, problem in problems.items()]
         raise Refused(f"not restored: {'; '.join(said)}")
@@ -176,7 +176,7 @@ def restore(
 
 def _chosen(policy: Path, name: str | None, source: Backup) -> list[TablePolicy]:
     """One table for each ledger of the policy that the backup has."""
-    from sulq.cli.opening import named
+    from sulq.cli.context import named
     from sulq.errors import Refused
     from sulq.policy import read_policy
 
@@ -188,20 +188,20 @@ def _chosen(policy: Path, name: str | None, source: Backup) -> list[TablePolicy]
         if one.name in held:
             found.setdefault(str(one.ledger_path), one)
         else:
-            talk(f"{one.name} is not in the backup: it stays as it is")
+            print_note(f"{one.name} is not in the backup: it stays as it is")
     if not found:
         raise Refused(f"the backup has {sorted(held)}, and {policy} names none of them")
     return list(found.values())
 
 
 def _put(source: Backup, one: TablePolicy, shown: list[str], *, dry_run: bool) -> Tried:
-    from sulq.ledger.backup import restore as put_back
+    from sulq.kernel.ledger.backup import restore as put_back
 
     found = put_back(
         source, one.name, one.ledger_path, shown, journal=one.receipts_path, dry_run=dry_run
     )
     if found.aside is not None:
-        talk(f"{one.name}: the file that was in the place is now {found.aside}")
+        print_note(f"{one.name}: the file that was in the place is now {found.aside}")
     return found
 
 
@@ -237,10 +237,10 @@ def recover(
     By the ledger, its anchor, the receipts journal and receipts. What none of them accounts for
     may cost the whole budget, so it asks first.
     """
-    from sulq.cli.opening import named
+    from sulq.cli.context import named
     from sulq.cli.verify import receipt_lines
-    from sulq.ledger import recovery
-    from sulq.ledger.inspection import inspect
+    from sulq.kernel.ledger import recovery
+    from sulq.kernel.ledger.inspect import inspect
 
     source = named(policy, name)
     path, journal = source.ledger_path, source.receipts_path
@@ -255,12 +255,12 @@ def recover(
         done = recovery.Tried(found, expected.before, after)
         outcome = _outcome(source, done, len(shown))
     else:
-        talk("dry run: nothing was changed; this is what `sulq recover` would do")
+        print_note("dry run: nothing was changed; this is what `sulq recover` would do")
     _say(outcome)
     if as_json:
         show_json(outcome.to_json(dry_run))
     else:
-        show(facts(outcome.lines()))
+        show(key_values(outcome.lines()))
     if not dry_run:
         _end_tokens({outcome.found.ledger})
 
@@ -358,7 +358,7 @@ def _matters(tried: Tried) -> bool:
 
 def _say(outcome: Outcome) -> None:
     for line in outcome.sayings():
-        talk(f"{', '.join(outcome.tried.after)}: {line}")
+        print_note(f"{', '.join(outcome.tried.after)}: {line}")
 
 
 def _confirm(what: str, outcomes: list[Outcome]) -> None:
@@ -381,8 +381,8 @@ def _confirm(what: str, outcomes: list[Outcome]) -> None:
 
 
 def _end_tokens(ledgers: set[str]) -> None:
-    from sulq.server.grants import end_tokens
+    from sulq.server.auth.grants import end_tokens
 
     if ended := sum(end_tokens(ledger) for ledger in ledgers):
         what = "1 token" if ended == 1 else f"{ended} tokens"
-        talk(f"ended: {what} for this ledger's tables; `sulq grant` gives new ones")
+        print_note(f"ended: {what} for this ledger's tables; `sulq grant` gives new ones")

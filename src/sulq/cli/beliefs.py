@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sulq.cli.options import TableName
-from sulq.cli.screen import POLICY, Json, Policy, guarded, show, show_json, table, talk
+from sulq.beliefs import curve
+from sulq.beliefs.confidence import USUAL_PRIOR, Worst, one_in, percent_up, worst
+from sulq.cli.context import TableName
+from sulq.cli.output import POLICY, Json, Policy, guarded, print_note, show, show_json, table
+from sulq.errors import InvalidQuery
+from sulq.kernel.schema.promise import Promise
+from sulq.learn.plotting.registry import KINDS, ready, save
+from sulq.learn.plotting.style import BLUE, GREY, INK, ORANGE, Picture, altair, chart, finished
 
 if TYPE_CHECKING:
     from sulq.policy import TablePolicy
-    from sulq.schema.promise import Promise
 
 PRIORS = (0.01, 0.1, 0.25, 0.4, 0.5, 0.75, 0.9, 0.99)
 
@@ -51,12 +57,12 @@ def beliefs(
     as_json: Json = False,
 ) -> None:
     """How far anyone's belief about one record can move, after all this table will ever say."""
-    from sulq.accounting.confidence import one_in, percent_up
-    from sulq.beliefs import largest_move, most_moved_prior, worst, worst_so_far
-    from sulq.cli.opening import named
+    from sulq.beliefs import largest_move, most_moved_prior
+    from sulq.beliefs.confidence import one_in, percent_up, worst, worst_so_far
+    from sulq.cli.context import named
     from sulq.errors import InvalidQuery
     from sulq.exact.terms import UNTIL_RELEASED
-    from sulq.schema.promise import Promise
+    from sulq.kernel.schema.promise import Promise
 
     if epsilon is None and delta is not None:
         raise InvalidQuery("--delta goes with --epsilon: together they are a promise of your own")
@@ -69,7 +75,7 @@ def beliefs(
         promise, spent = _said(source)
         promise = promise.about(source.unit)
         if source.exact is not None:
-            talk(f"note: {UNTIL_RELEASED}")
+            print_note(f"note: {UNTIL_RELEASED}")
     found = [worst(promise, p, about=about) for p in (PRIORS if prior is None else (prior,))]
     change = found[0].change
     now = (
@@ -78,8 +84,6 @@ def beliefs(
         else [worst_so_far(promise, spent, w.prior, about=about) for w in found]
     )
     if plot is not None:
-        from sulq.cli.beliefs_chart import draw_beliefs
-
         draw_beliefs(plot, promise, about=about, spent=spent)
     if as_json:
         show_json(
@@ -107,19 +111,19 @@ def beliefs(
     drawn.columns[-1].justify = "left"
     show(drawn)
     if prior is not None:
-        talk(str(found[0]))
+        print_note(str(found[0]))
         if now is not None:
-            talk(str(now[0]))
-    talk(f"promise: {promise}")
+            print_note(str(now[0]))
+    print_note(f"promise: {promise}")
     chance = found[0].except_for
     rarely = f", except with a chance below {one_in(chance)}" if chance else ""
-    talk(
+    print_note(
         f"the most any belief moves is {largest_move(change):.1%}, from"
         f" {most_moved_prior(change):.1%} (log-odds rise by {change:.3g} at most{rarely})"
     )
-    talk("records that repeat each other are not hidden by this: see docs/limits.md")
+    print_note("records that repeat each other are not hidden by this: see docs/limits.md")
     if plot is not None:
-        talk(f"drew {plot}")
+        print_note(f"drew {plot}")
 
 
 def _said(source: TablePolicy) -> tuple[Promise, Fraction | None]:
@@ -127,8 +131,8 @@ def _said(source: TablePolicy) -> tuple[Promise, Fraction | None]:
     import json
 
     from sulq.errors import Refused
-    from sulq.ledger.inspection import inspect, is_there
-    from sulq.schema.promise import Promise
+    from sulq.kernel.ledger.inspect import inspect, is_there
+    from sulq.kernel.schema.promise import Promise
 
     if not is_there(source.ledger_path):
         return source.promise, None
@@ -151,3 +155,98 @@ def _record(w: Any) -> dict[str, Any]:
 
 def _bar(p: float) -> str:
     return "█" * round(30 * p)
+
+
+# The picture of a promise: what was believed before against the most believed after.
+
+
+PROMISED = "all this database will ever say"
+SPENT = "said so far (indicative)"
+NOTHING = "nothing said"
+COLOURS = {PROMISED: BLUE, SPENT: ORANGE, NOTHING: GREY}
+SIZE = 380
+
+
+def draw_beliefs(
+    path: Path, promise: Promise, *, about: str | None, spent: Fraction | None
+) -> Path:
+    """Write the picture; `spent` credits add the curve of what was said so far."""
+    if path.suffix.lower() not in KINDS:
+        raise InvalidQuery(f"a picture is one of {', '.join(KINDS)}, got {path.name!r:.60}")
+    try:
+        ready()
+    except ImportError as missing:
+        raise InvalidQuery(f"{missing}, or leave --plot out") from None
+    return save(picture(promise, about=about, spent=spent), path)
+
+
+def picture(
+    promise: Promise, *, about: str | None = None, spent: Fraction | None = None
+) -> Picture:
+    """Prior against worst posterior, with the diagonal where nothing is learned."""
+    alt = altair()
+    lines = {PROMISED: curve(promise, about=about)}
+    if spent is not None:
+        lines[SPENT] = curve(promise, about=about, spent=spent)
+    records = [record for name, points in lines.items() for record in _records(name, points)]
+    records += [{"line": NOTHING, "before": p, "after": p} for p in (0, 1)]
+    names = [name for name in COLOURS if name in lines or name == NOTHING]
+    shown = alt.Scale(domain=names, range=[COLOURS[name] for name in names])
+    dashes = alt.Scale(
+        domain=names, range=[[1, 0] if name == PROMISED else [5, 4] for name in names]
+    )
+    key = alt.Legend(title=None, orient="bottom", columns=1, symbolSize=400, labelLimit=400)
+    drawn = (
+        chart(records, width=SIZE, height=SIZE)
+        .mark_line(strokeWidth=2.5)
+        .encode(
+            x=_axis(alt.X, "before", "believed before"),
+            y=_axis(alt.Y, "after", "believed after, at most"),
+            color=alt.Color("line:N", scale=shown, sort=names, legend=key),
+            strokeDash=alt.StrokeDash("line:N", scale=dashes, sort=names, legend=key),
+        )
+    )
+    example = worst(promise, USUAL_PRIOR, about=about)
+    layers = [drawn, *_example(example)]
+    return finished(
+        alt.layer(*layers), "What anyone may come to believe", _sayings(promise, example)
+    )
+
+
+def _records(name: str, points: Sequence[Worst]) -> list[dict[str, Any]]:
+    inner = [{"line": name, "before": p.prior, "after": p.posterior} for p in points]
+    ends = ({"line": name, "before": p, "after": p} for p in (0, 1))  # what is certain stays so
+    return [next(ends), *inner, next(ends)]
+
+
+def _axis(channel: Any, field: str, title: str) -> Any:
+    alt = altair()
+    return channel(
+        f"{field}:Q",
+        title=title,
+        scale=alt.Scale(domain=[0, 1]),
+        axis=alt.Axis(format=".0%", tickCount=5),
+    )
+
+
+def _example(point: Worst) -> list[Picture]:
+    """The usual belief, its bound, and the step between them."""
+    alt = altair()
+    record = {"before": point.prior, "same": point.prior, "after": point.posterior}
+    base = chart([{**record, "text": f"{point.prior:.0%} → {percent_up(point.posterior)}%"}])
+    x = alt.X("before:Q")
+    step = base.mark_rule(color=INK, strokeWidth=1).encode(x=x, y=alt.Y("same:Q"), y2="after:Q")
+    dot = base.mark_point(color=INK, filled=True, size=55).encode(x=x, y=alt.Y("after:Q"))
+    text = base.mark_text(
+        align="right", dx=-8, dy=-8, color=INK, fontSize=12, fontWeight=600
+    ).encode(x=x, y=alt.Y("after:Q"), text="text:N")
+    return [step, dot, text]
+
+
+def _sayings(promise: Promise, example: Worst) -> list[str]:
+    but = f", except with a chance below {one_in(example.except_for)}" if example.except_for else ""
+    return [
+        f"epsilon {float(promise.epsilon):.4g}, delta {float(promise.delta):.2g}: about"
+        f" {example.subject},",
+        f"by someone who knows everyone else's record{but}",
+    ]

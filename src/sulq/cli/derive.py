@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from sulq.cli.screen import Json, guarded, show_json, talk
+from sulq.cli.output import Json, guarded, print_note, show_json
 
 _NAMED = re.compile(r"\s*([A-Za-z_][A-Za-z0-9_]*)\s*=\s*(.+)", re.DOTALL)
 
@@ -46,8 +46,8 @@ def derive(
     if as_json:
         show_json({"file": output, "columns": [name for name, _ in named], "rows": rows})
         return
-    talk(f"wrote {output}: {', '.join(name for name, _ in named)} added to {rows:,} rows")
-    talk(f"next: sulq init {output}, and declare what everybody may know of the new columns")
+    print_note(f"wrote {output}: {', '.join(name for name, _ in named)} added to {rows:,} rows")
+    print_note(f"next: sulq init {output}, and declare what everybody may know of the new columns")
     print(output)
 
 

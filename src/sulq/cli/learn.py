@@ -10,33 +10,35 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+import numpy as np
 import typer
 
-from sulq.cli.changes import Yes, confirm
-from sulq.cli.options import Ca, Name, Receipts, TokenFile, Url, Where
-from sulq.cli.screen import (
+from sulq.cli.change import Yes, confirm
+from sulq.cli.context import Ca, Name, Receipts, TokenFile, Url, Where
+from sulq.cli.output import (
     POLICY,
     Json,
     Policy,
     Stopped,
     charging,
     credits_text,
-    facts,
     guarded,
+    key_values,
     many,
     number_text,
+    print_note,
     show,
     show_json,
     stored,
     table,
-    talk,
+    typed,
 )
-from sulq.cli.spelling import typed
 from sulq.errors import InvalidQuery, SulqError
+from sulq.learn.plotting.models import arrow, class_shares
 
 if TYPE_CHECKING:
+    from sulq.learn.budget import FitQuote
     from sulq.learn.estimator import Learner
-    from sulq.learn.spending import FitQuote
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,8 +139,8 @@ def learn(
     chosen = _algorithm(algorithm)
     given = {COMPONENTS: components, CLUSTERS: clusters, DEPTH: depth, TOPICS: topics}
     _check(algorithm, chosen, columns, label, given)
-    from sulq.cli.far import asker, source_named
-    from sulq.cli.questions import credits_of, hinted
+    from sulq.cli.context import asker, source_named
+    from sulq.cli.question_text import credits_of, hinted
 
     source = source_named(policy, name, url, token_file, ca)
     schema = source.schema()
@@ -172,7 +174,7 @@ def learn(
         if receipts is not None:
             with receipts.open("a", encoding="utf-8") as file:
                 file.writelines(receipt.to_json() + "\n" for receipt in learner.receipts_)
-            talk(f"{many(len(learner.receipts_), 'receipt')} appended to {receipts}")
+            print_note(f"{many(len(learner.receipts_), 'receipt')} appended to {receipts}")
         drawn = _draw(learner, picture, needed=plot is not None)
         _show(learner, algorithm, source.name, left, drawn, doubts, as_json)
 
@@ -257,7 +259,7 @@ def _counted(learner: Learner, as_json: bool) -> Iterator[list[str]]:
         except SulqError as error:
             raise Stopped(error, getattr(learner, "credits_", Fraction(0))) from None
         except KeyboardInterrupt:
-            talk(f"stopped; {credits_text(getattr(learner, 'credits_', Fraction(0)))} spent")
+            print_note(f"stopped; {credits_text(getattr(learner, 'credits_', Fraction(0)))} spent")
             raise
     doubts += [str(one.message) for one in caught if one.category.__name__ == "NoisyResult"]
 
@@ -268,7 +270,7 @@ def _picture(plot: Path | None, algorithm: str) -> Path:
     if path.suffix.lower() not in PICTURES:
         raise InvalidQuery(f"a picture is one of {', '.join(PICTURES)}, got {path.name!r:.60}")
     if plot is not None:
-        from sulq.learn.plots import ready
+        from sulq.learn.plotting.registry import ready
 
         try:
             ready()
@@ -283,12 +285,12 @@ def _picture(plot: Path | None, algorithm: str) -> Path:
 def _draw(learner: Learner, path: Path | None, *, needed: bool) -> Path | None:
     if path is None:
         return None
-    from sulq.learn.plots import save
+    from sulq.learn.plotting.registry import save
 
     try:
         save(learner.plot(), path)
     except ImportError as missing:
-        talk(f"no picture: {missing}")
+        print_note(f"no picture: {missing}")
         return None
     return path
 
@@ -305,7 +307,6 @@ def _show(
     doubts: list[str],
     as_json: bool,
 ) -> None:
-    from sulq.cli.learned import facts_of, records_of
 
     records = records_of(learner)
     notes = list(dict.fromkeys((*learner.notes_, *doubts)))
@@ -326,7 +327,7 @@ def _show(
         )
         return
     for note in notes:
-        talk(f"note: {typed(note)}")
+        print_note(f"note: {typed(note)}")
     if records:
         heads = list(records[0])
         show(table(heads, [[number_text(record[head]) for head in heads] for record in records]))
@@ -339,7 +340,7 @@ def _show(
     ]
     if picture is not None:
         pairs.append(("plot", str(picture)))
-    show(facts(pairs))
+    show(key_values(pairs))
 
 
 def _told(value: Any) -> str:
@@ -376,4 +377,157 @@ def _show_quote(name: str, algorithm: str, found: FitQuote, as_json: bool) -> No
         ("cost", f"at most {credits_text(found.credits)}"),
         ("left after", f"at least {credits_text(found.left_after)}"),
     ]
-    show(facts([*pairs, *(("note", typed(note)) for note in found.plan.notes)]))
+    show(key_values([*pairs, *(("note", typed(note)) for note in found.plan.notes)]))
+
+
+# What each learner found, as records for a table and as a few facts below it.
+
+
+Records = list[dict[str, Any]]
+
+
+def records_of(learner: Any) -> Records:
+    """One record a line: coordinates, clusters, classes, nodes, rules or items."""
+    if getattr(learner, "majority_", None) is not None:
+        return _shares(learner)
+    match type(learner).__name__:
+        case "PCA" | "SVD" | "FactorAnalysis":
+            return _directions(learner)
+        case "KMeans":
+            return _groups(learner, "cluster", learner.cluster_centers_, learner.shares_)
+        case "GaussianMixture":
+            return _groups(learner, "component", learner.means_, learner.weights_)
+        case "DecisionTree":
+            return _nodes(learner, 0)
+        case "NaiveBayes":
+            return _shares(learner)
+        case "AssociationRules":
+            return _rules(learner)
+        case "LinkAnalysis":
+            return _links(learner)
+        case "LSI":
+            return _word_vectors(learner)
+        case "PLSI":
+            return _topics(learner)
+        case "Classifier":
+            return records_of(learner.estimator_)
+    return _coefficients(learner) if hasattr(learner, "coef_") else _shares(learner)
+
+
+def facts_of(learner: Any) -> dict[str, Any]:
+    """What belongs to no single line."""
+    if getattr(learner, "majority_", None) is not None:
+        return {"predicts": learner.classes_[learner.majority_]}
+    match type(learner).__name__:
+        case "PCA":
+            shares = [float(value) for value in learner.explained_variance_ratio_]
+            return {"explained_variance_ratio": shares, "noise_edge": float(learner.noise_edge_)}
+        case "SVD" | "LSI":
+            return {"singular_values": [float(value) for value in learner.singular_values_]}
+        case "LinearRegression":
+            return {"intercept": float(learner.intercept_)}
+        case "Classifier":
+            return {"chosen": type(learner.estimator_).__name__, **facts_of(learner.estimator_)}
+    return {}
+
+
+def _word_vectors(learner: Any) -> Records:
+    return [
+        {"word": word, **{f"component {i + 1}": float(x) for i, x in enumerate(coordinates)}}
+        for word, coordinates in zip(learner.words_, learner.word_vectors_.T, strict=True)
+    ]
+
+
+def _topics(learner: Any) -> Records:
+    return [
+        {
+            "topic": place + 1,
+            "share": float(learner.topic_shares_[place]),
+            "share error": float(learner.topic_shares_error_[place]),
+            "words": ", ".join(map(str, words)),
+        }
+        for place, words in enumerate(learner.top_words())
+    ]
+
+
+def _directions(learner: Any) -> Records:
+    word = "factor" if type(learner).__name__ == "FactorAnalysis" else "component"
+    names = [f"{word} {place + 1}" for place in range(len(learner.components_))]
+    return [
+        {"coordinate": key, **dict(zip(names, map(float, learner.components_[:, i]), strict=True))}
+        for i, key in enumerate(learner._features.keys)
+    ]
+
+
+def _groups(learner: Any, word: str, centres: Any, shares: Any) -> Records:
+    keys = learner._features.keys
+    return [
+        {word: place, "share": float(share), **dict(zip(keys, map(float, centre), strict=True))}
+        for place, (centre, share) in enumerate(zip(centres, shares, strict=True))
+    ]
+
+
+def _nodes(learner: Any, place: int) -> Records:
+    """A node and all below it, indented."""
+    node = learner.tree_[place]
+    said = "all rows"
+    if node.parent is not None:
+        split = learner.tree_[node.parent].split
+        said = learner.attributes_[split.attribute].text(split.groups[node.child])
+    shares = {str(name): share for name, share in zip(learner.classes_, node.shares, strict=True)}
+    line = {"node": "  " * node.depth + said, "rows": round(sum(node.counts)), **shares}
+    return [line, *(line for child in node.children for line in _nodes(learner, child))]
+
+
+def _coefficients(learner: Any) -> Records:
+    """One line a coordinate: its weight and the noise of that, or its weight for each class."""
+    matrix = np.atleast_2d(learner.coef_)
+    keys = learner._features.keys
+    if len(matrix) > 1:
+        return [
+            {"coordinate": key,
+             **{str(c): float(w) for c, w in zip(learner.classes_, matrix[:, i], strict=True)}}
+            for i, key in enumerate(keys)
+        ]  # fmt: skip
+    errors = getattr(learner, "coef_error_", None)
+    if errors is None:
+        return [{"coordinate": k, "weight": float(w)} for k, w in zip(keys, matrix[0], strict=True)]
+    return [
+        {"coordinate": key, "weight": float(weight), "noise": float(error)}
+        for key, weight, error in zip(keys, matrix[0], np.ravel(errors), strict=True)
+    ]
+
+
+def _shares(learner: Any) -> Records:
+    """The classes and their noisy shares; where class means were learned, those too."""
+    means = getattr(learner, "theta_", None)
+    numbers = getattr(learner, "_gaussian", None)
+    lines: Records = []
+    for place, (name, share) in enumerate(
+        zip(learner.classes_, class_shares(learner), strict=True)
+    ):
+        line: dict[str, Any] = {"class": str(name), "share": float(share)}
+        if means is not None and numbers is not None:
+            line |= {f"mean {k}": float(m) for k, m in zip(numbers.keys, means[place], strict=True)}
+        lines.append(line)
+    return lines
+
+
+def _rules(learner: Any) -> Records:
+    return [
+        {"rule": arrow(rule), "support": rule.support, "confidence": rule.confidence,
+         "lift": rule.lift, "noise": rule.confidence_error}
+        for rule in learner.rules_
+    ]  # fmt: skip
+
+
+def _links(learner: Any) -> Records:
+    order = np.argsort(-learner.scores_, kind="stable")
+    return [
+        {
+            "item": str(learner.items_[place]),
+            "score": float(learner.scores_[place]),
+            "noise": float(learner.scores_error_[place]),
+        }
+        for place in order
+    ]

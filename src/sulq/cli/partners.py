@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import typer
 
-from sulq.cli.options import TableName
-from sulq.cli.screen import POLICY, Json, Policy, facts, guarded, show, show_json, talk
+from sulq.cli.context import TableName
+from sulq.cli.output import POLICY, Json, Policy, guarded, key_values, print_note, show, show_json
 
 
 def register(app: typer.Typer, role: str) -> None:
@@ -15,9 +15,9 @@ def register(app: typer.Typer, role: str) -> None:
 @guarded
 def partners(name: TableName = None, policy: Policy = POLICY, as_json: Json = False) -> None:
     """The key that other owners need to add securely with a table, and those you have named."""
-    from sulq.cli.opening import companions, database_of, named
+    from sulq.cli.context import companions, database_of, named
     from sulq.errors import Refused
-    from sulq.server.presence import serving
+    from sulq.server.local_control import serving
 
     source = named(policy, name)
     if (server := serving(source.ledger_path)) is not None:
@@ -33,9 +33,9 @@ def partners(name: TableName = None, policy: Policy = POLICY, as_json: Json = Fa
         return
     lines = [("table", source.name), ("key", own)]
     lines += [("partner", key) for key in keys]
-    show(facts([*lines, ("colluding", "" if colluding is None else str(colluding))]))
+    show(key_values([*lines, ("colluding", "" if colluding is None else str(colluding))]))
     if known is None:
-        talk(
+        print_note(
             "give this key to the other owners yourself, not through an analyst; then write theirs"
             ' into the policy: partners = {keys = ["...", "..."], colluding = 1}'
         )

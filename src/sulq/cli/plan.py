@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sulq.cli.options import (
+from sulq.cli.context import (
     Ca,
     Confidence,
     Credits,
@@ -19,29 +19,29 @@ from sulq.cli.options import (
     Url,
     Within,
 )
-from sulq.cli.screen import (
+from sulq.cli.output import (
     POLICY,
     Json,
     Policy,
     charging,
     credits_text,
-    facts,
     guarded,
+    key_values,
     many,
     number_text,
     percent,
+    print_note,
     show,
     show_json,
     stored,
     table,
-    talk,
+    typed,
 )
-from sulq.cli.spelling import typed
 
 if TYPE_CHECKING:
+    from sulq.answers.oracle import Answer
     from sulq.client import RemotePlan
-    from sulq.database.plans import Plan
-    from sulq.oracle import Answer
+    from sulq.database.plan import Plan
 
 Words = Annotated[
     list[str],
@@ -83,9 +83,8 @@ def plan(
     """
     from fractions import Fraction
 
-    from sulq.cli.far import Source, asker, far_table
-    from sulq.cli.opening import chosen
-    from sulq.cli.questions import check_terms, credits_of, spelled
+    from sulq.cli.context import Source, asker, chosen, far_table
+    from sulq.cli.question_text import check_terms, credits_of, spelled
     from sulq.errors import InvalidQuery
 
     check_terms(within, confidence, credits, rows)
@@ -121,7 +120,7 @@ def plan(
         if receipts is not None:
             with receipts.open("a", encoding="utf-8") as file:
                 file.writelines(answer.receipt.to_json() + "\n" for answer in answers)
-            talk(f"{many(len(answers), 'receipt')} appended to {receipts}")
+            print_note(f"{many(len(answers), 'receipt')} appended to {receipts}")
         if as_json:
             listed = [
                 _answer_json(text, answer, confidence)
@@ -135,7 +134,7 @@ def plan(
             for line in _answer_lines(text, answer, confidence)
         ]
         show(table(("question", "value", "low", "high", "credits", "receipt"), lines))
-        show(facts([("cost", credits_text(cost)), ("left", credits_text(left))]))
+        show(key_values([("cost", credits_text(cost)), ("left", credits_text(left))]))
 
 
 def _show_plan(found: Plan | RemotePlan, texts: list[str], name: str, as_json: bool) -> None:
@@ -163,12 +162,12 @@ def _show_plan(found: Plan | RemotePlan, texts: list[str], name: str, as_json: b
     ]
     show(table(("question", "credits", f"{percent(found.confidence)} bar"), shown))
     left = credits_text(found.left_after) if found.affordable else "not affordable"
-    show(facts([("together", credits_text(found.credits)), ("left after", left)]))
+    show(key_values([("together", credits_text(found.credits)), ("left after", left)]))
     for text, line in zip(texts, lines, strict=True):
         if line["note"]:
-            talk(f"note: {_short(text)}: {typed(line['note'])}")
+            print_note(f"note: {_short(text)}: {typed(line['note'])}")
     if found.affordable:
-        talk("nothing is charged yet; --yes asks all of it")
+        print_note("nothing is charged yet; --yes asks all of it")
 
 
 def _short(text: str) -> str:

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sulq.cli.options import TableName
-from sulq.cli.screen import POLICY, Json, Policy, guarded, promise_text, show_json, talk
+from sulq.cli.context import TableName
+from sulq.cli.output import POLICY, Json, Policy, guarded, print_note, promise_text, show_json
 
 if TYPE_CHECKING:
     from sulq.database import Database
@@ -35,7 +35,7 @@ def register(app: typer.Typer, role: str) -> None:
 @contextmanager
 def published(table: TablePolicy) -> Iterator[Database]:
     """Publish a table and open it: for the wizard, whose last button has asked the adviser."""
-    from sulq.cli.opening import try_out
+    from sulq.cli.context import try_out
 
     try_out(table)
     with _now_published(table) as database:
@@ -44,12 +44,14 @@ def published(table: TablePolicy) -> Iterator[Database]:
 
 @contextmanager
 def _now_published(table: TablePolicy) -> Iterator[Database]:
-    from sulq.cli.opening import opened
-    from sulq.ledger.places import place_name
+    from sulq.cli.context import opened
+    from sulq.kernel.ledger.state_dir import location_name
 
     with opened(table, publish=True) as database:
         promised = promise_text(table.promise, table.unit)
-        talk(f"published {table.name}: {promised} (ledger {place_name(table.ledger_path)})")
+        print_note(
+            f"published {table.name}: {promised} (ledger {location_name(table.ledger_path)})"
+        )
         yield database
 
 
@@ -62,11 +64,11 @@ def publish(
     as_json: Json = False,
 ) -> None:
     """Publish a table for good. Shows what that means, then asks for the table's name."""
-    from sulq.cli.opening import exact_outlook, named, try_out
-    from sulq.cli.review import review
+    from sulq.cli.check import review
+    from sulq.cli.context import exact_outlook, named, try_out
     from sulq.errors import Refused
-    from sulq.ledger.inspection import is_published
-    from sulq.ledger.places import place_name
+    from sulq.kernel.ledger.inspect import is_published
+    from sulq.kernel.ledger.state_dir import location_name
 
     source = named(policy, name)
     if source.ledger == ":memory:":
@@ -74,11 +76,11 @@ def publish(
             f"[{source.name}] has its ledger in memory, which forgets what was spent; give it a"
             f" file, such as ledger = '{source.name}.ledger'"
         )
-    where = place_name(source.ledger_path)
+    where = location_name(source.ledger_path)
     if is_published(source.ledger_path, source.name):
         if as_json:
             show_json({"table": source.name, "published": True, "new": False})
-        talk(f"{source.name} is published already (ledger {where}); nothing was changed")
+        print_note(f"{source.name} is published already (ledger {where}); nothing was changed")
         return
     looked = review(source)
     problems = looked.advice.faults
@@ -91,13 +93,13 @@ def publish(
     if problems or exact.get("certified") is False:
         if as_json:
             show_json({**said, "published": False})
-        talk(f"{source.name} was not published")
+        print_note(f"{source.name} was not published")
         raise typer.Exit(2)
     try_out(source)  # refused before anything is asked
     if dry_run:
         if as_json:
             show_json({**said, "published": False})
-        talk("dry run: nothing was published; without --dry-run this would have been")
+        print_note("dry run: nothing was published; without --dry-run this would have been")
         return
     _confirm(source.name, yes)
     with _now_published(source) as database:
@@ -105,7 +107,7 @@ def publish(
     if as_json:
         show_json({**said, "published": True, "new": True, "head": head})
         return
-    talk(f"next: `sulq grant {source.name} NAME CREDITS`, `sulq serve`, or `sulq ask`")
+    print_note(f"next: `sulq grant {source.name} NAME CREDITS`, `sulq serve`, or `sulq ask`")
 
 
 def _confirm(name: str, yes: bool) -> None:
@@ -119,6 +121,6 @@ def _confirm(name: str, yes: bool) -> None:
             "publishing wants the table's name, and there is no terminal to ask on: look with"
             " --dry-run, then add --yes; nothing was published"
         )
-    talk(FOR_GOOD)
+    print_note(FOR_GOOD)
     if typer.prompt(f"Type the table's name ({name}) to publish it", err=True).strip() != name:
         raise InvalidQuery(f"that was not {name!r}; nothing was published")

@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from sulq.cli.options import TableName
-from sulq.cli.screen import POLICY, Json, Policy, guarded, show_json, talk
+from sulq.cli.context import TableName
+from sulq.cli.output import POLICY, Json, Policy, guarded, print_note, show_json
 
 
 def register(app: typer.Typer, role: str) -> None:
@@ -30,7 +30,7 @@ def sandbox(
 
     Write and debug questions and notebooks there; then run them once on the real table.
     """
-    from sulq.cli.opening import named
+    from sulq.cli.context import named
     from sulq.errors import InvalidQuery
     from sulq.sandbox import write_dummies
 
@@ -41,6 +41,8 @@ def sandbox(
     if as_json:
         show_json({"policy": made, "rows": rows, "table": table.name})
         return
-    talk(f"{rows:,} made-up rows of {table.name} in {directory}; every row is marked sulq_dummy")
+    print_note(
+        f"{rows:,} made-up rows of {table.name} in {directory}; every row is marked sulq_dummy"
+    )
     print(f"sulq publish {table.name} --yes --policy {made}")
     print(f"sulq ask {table.name} count --policy {made}")

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sulq.cli.screen import POLICY, Json, Policy, guarded, show_json, talk
+from sulq.cli.output import POLICY, Json, Policy, guarded, print_note, show_json
 
 if TYPE_CHECKING:
-    from sulq.cli.serving import Started, Where
+    from sulq.cli.server_process import Started, Where
     from sulq.database import Database
     from sulq.policy import TablePolicy
 
@@ -68,14 +68,14 @@ def serve(
 
     What is not published is listed; the console's Publish page publishes a new table.
     """
-    from sulq.cli.serving import Where
+    from sulq.cli.server_process import Where
 
     where = Where(host, port, tls_cert, tls_key)
     where.check()
     check_pacing(where, pacing)
     tables = chosen_tables(file, policy)
     if not where.local and not where.encrypted:
-        talk(
+        print_note(
             f"warning: {host} may be reached from other machines, and without TLS anybody on the"
             " way reads tokens and answers: give --tls-cert and --tls-key, or listen on 127.0.0.1"
             " behind a proxy that has TLS"
@@ -90,7 +90,7 @@ def serve(
         policy=policy_file(file, policy),
         public=public_url,
     )
-    talk("stopped; every answer that was charged is stored")
+    print_note("stopped; every answer that was charged is stored")
 
 
 def run(
@@ -105,14 +105,14 @@ def run(
     public: str | None = None,
 ) -> None:
     """Listen, open the tables, serve, close the tables."""
-    from sulq.cli.opening import opened
+    from sulq.cli.context import opened
     from sulq.cli.publish import published
-    from sulq.cli.serving import serve_tables
+    from sulq.cli.server_process import serve_tables
     from sulq.server.address import public_url as checked_url
-    from sulq.server.app import Settings
-    from sulq.server.logs import Log
+    from sulq.server.limits import Settings
+    from sulq.server.middleware import Log
     from sulq.server.pacing import charging_for_time
-    from sulq.server.tables import Tables
+    from sulq.server.service.catalog import Tables
 
     settings = Settings(pacing=pacing, delay=delay, public_url=checked_url(public))
     with where.listen() as listening, ExitStack() as stack:
@@ -138,7 +138,9 @@ def run(
                 webbrowser.open(now.link)
 
         if pacing and delay is None:
-            talk("measuring on made-up rows how fast this machine is: some seconds, or a minute")
+            print_note(
+                "measuring on made-up rows how fast this machine is: some seconds, or a minute"
+            )
         serve_tables(
             tables,
             where,
@@ -155,7 +157,7 @@ def _opened_each(
     """The published tables that open, those that are not published, and why others do not open: a
     sick one never stops the others."""
     from sulq.errors import Refused, SulqError
-    from sulq.ledger.inspection import is_lost, is_published
+    from sulq.kernel.ledger.inspect import is_lost, is_published
 
     found, waiting, sick = dict[str, Any](), list[str](), dict[str, str]()
     for table in policies:
@@ -163,14 +165,14 @@ def _opened_each(
         try:
             if not is_lost(table.ledger_path) and not is_published(table.ledger_path, name):
                 waiting.append(name)
-                talk(f"{name} is not published, so not served: `sulq publish {name}`")
+                print_note(f"{name} is not published, so not served: `sulq publish {name}`")
                 continue
-            talk(f"opening {name}")
+            print_note(f"opening {name}")
             found[name] = held(table)
         except (SulqError, OSError) as problem:
             sick[name] = str(problem)
             if len(policies) > 1:
-                talk(f"warning: {name} is not served: {problem}")
+                print_note(f"warning: {name} is not served: {problem}")
     if sick and not found:
         told = "; ".join(f"{name}: {reason}" for name, reason in sick.items())
         raise Refused(f"no table can be served: {told}")
@@ -205,7 +207,9 @@ def chosen_tables(file: Path | None, policy: Path) -> list[TablePolicy]:
     if file is not None and policy == POLICY:
         policy = file.parent / POLICY
     if file is None and policy == POLICY and not policy.exists():
-        talk(f"there is no policy {policy} yet: publish a file of this directory in the console")
+        print_note(
+            f"there is no policy {policy} yet: publish a file of this directory in the console"
+        )
         return []
     if not policy.is_file():
         what = "FILE" if file is None else str(file)

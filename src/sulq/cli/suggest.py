@@ -7,21 +7,21 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sulq.cli.options import Credits, Name
-from sulq.cli.screen import (
+from sulq.cli.context import Credits, Name
+from sulq.cli.output import (
     POLICY,
     Json,
     Policy,
     charging,
     credits_text,
-    facts,
     guarded,
+    key_values,
     number_text,
+    print_note,
     show,
     show_json,
     stored,
     table,
-    talk,
 )
 
 if TYPE_CHECKING:
@@ -55,8 +55,8 @@ def suggest(
 
     The declared ranges should be generous; what is proposed can be used in questions at once.
     """
-    from sulq.cli.opening import chosen, opened, quoting
-    from sulq.cli.questions import credits_of
+    from sulq.cli.context import chosen, opened, quoting
+    from sulq.cli.question_text import credits_of
     from sulq.suggest import plan_of, price_of
     from sulq.suggest import suggest as ask_for
 
@@ -68,7 +68,7 @@ def suggest(
         if as_json:
             show_json({"table": source.name, "credits": price, "questions": len(plan.questions)})
         else:
-            show(facts([("cost", f"{credits_text(price)}, {len(plan.questions)} questions")]))
+            show(key_values([("cost", f"{credits_text(price)}, {len(plan.questions)} questions")]))
         return
     with opened(source) as database:
         oracle = database if analyst is None else database.as_analyst(analyst)
@@ -80,7 +80,7 @@ def suggest(
             show_json({"table": source.name, **_json(found), "left": left})
         else:
             _show(found, source)
-            show(facts([("cost", credits_text(found.credits)), ("left", credits_text(left))]))
+            show(key_values([("cost", credits_text(found.credits)), ("left", credits_text(left))]))
 
 
 def _json(found: Suggestion) -> dict[str, object]:
@@ -112,11 +112,11 @@ def _show(found: Suggestion, source: TablePolicy) -> None:
         low, high = one.proposed
         bounds = [float(f"{end:.12g}") for end in (low, high)]
         kept = {**facts_of[one.column], "number": [int(x) if x == int(x) else x for x in bounds]}
-        talk(f"sulq.toml: {policy_line(one.column, kept)}")
-        talk(f"in a question: col({one.column!r}).clip({low:.12g}, {high:.12g})")
+        print_note(f"sulq.toml: {policy_line(one.column, kept)}")
+        print_note(f"in a question: col({one.column!r}).clip({low:.12g}, {high:.12g})")
     for clip in found.clips:
         cut = f"{number_text(clip.cut)} ± {number_text(1.96 * clip.cut_error)}"
-        talk(
+        print_note(
             f"per person: per_person(total({clip.column!r}), clip=(0, {clip.proposed:.12g})) cuts"
             f" {cut} of about {number_text(clip.total)}"
         )
@@ -125,7 +125,7 @@ def _show(found: Suggestion, source: TablePolicy) -> None:
         for each in sorted({most.declared, most.proposed}):
             now = ", as declared," if each == most.declared else ""
             price = most.price_now if each == most.declared else most.price_then
-            talk(
+            print_note(
                 f"max_rows = {each}{now} keeps {most.kept[each]:.1%} ±"
                 f" {1.96 * most.kept_error[each]:.1%} of the rows; a count of rows costs"
                 f" {credits_text(Fraction(price))}"
@@ -133,7 +133,7 @@ def _show(found: Suggestion, source: TablePolicy) -> None:
         beyond = (
             f"{number_text(round(most.beyond))} ± {number_text(round(1.96 * most.beyond_error))}"
         )
-        talk(f"looked at: {most.ceiling} rows of each person; {beyond} persons have more")
+        print_note(f"looked at: {most.ceiling} rows of each person; {beyond} persons have more")
 
 
 def _range(ends: tuple[float, float]) -> str:

@@ -7,10 +7,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sulq.cli.screen import POLICY, Json, Policy, facts, guarded, show, show_json, table, talk
+from sulq.cli.output import (
+    POLICY,
+    Json,
+    Policy,
+    guarded,
+    key_values,
+    print_note,
+    show,
+    show_json,
+    table,
+)
 
 if TYPE_CHECKING:
-    from sulq.ledger.exported import Chain
+    from sulq.kernel.ledger.export import Chain
     from sulq.policy import TablePolicy
 
 MOST_LISTED = 12
@@ -59,7 +69,7 @@ def verify(
     if what is not None and receipts is None and (what.endswith(".jsonl") or Path(what).is_file()):
         name, receipts = None, Path(what)
     if all(one is None for one in (name, receipts, key, chain, head)):
-        from sulq.cli.opening import several
+        from sulq.cli.context import several
 
         tables = several(policy, None)
         if len({str(one.ledger_path) for one in tables}) > 1:
@@ -84,7 +94,7 @@ def verify(
         _show(report, results, bad)
     if bad:
         first = bad[0]
-        talk(f"error: receipt on line {first['line']}: {first['result']}; {first['remedy']}")
+        print_note(f"error: receipt on line {first['line']}: {first['result']}; {first['remedy']}")
         raise typer.Exit(3)
 
 
@@ -98,7 +108,7 @@ def _chain(
 ) -> tuple[Chain | None, dict[str, Any]]:
     """The chain to judge by, and what is said of it; None: signatures alone count."""
     from sulq.errors import InvalidQuery
-    from sulq.ledger.exported import read_chain
+    from sulq.kernel.ledger.export import read_chain
 
     if file is not None:
         found = read_chain(_lines(file, "chain"), key)
@@ -124,7 +134,7 @@ def _chain(
             f"nothing to check against: there is no {policy}; give --key KEY, or --chain FILE,"
             f" {FROM}"
         )
-    from sulq.cli.opening import named, several
+    from sulq.cli.context import named, several
 
     tables = several(policy, name)
     if len({str(one.ledger_path) for one in tables}) == 1:  # whichever table is meant
@@ -135,7 +145,7 @@ def _chain(
 def _verify_each(tables: list[TablePolicy], as_json: bool) -> None:
     """Verify every ledger of a policy; one that is sick does not stop the others."""
     from sulq.errors import SulqError
-    from sulq.ledger.inspection import is_there
+    from sulq.kernel.ledger.inspect import is_there
 
     found: dict[str, dict[str, Any]] = {}
     for ledger in dict.fromkeys(str(one.ledger_path) for one in tables):
@@ -144,17 +154,17 @@ def _verify_each(tables: list[TablePolicy], as_json: bool) -> None:
         try:
             if not is_there(own[0].ledger_path):
                 found |= {one.name: {"verified": None, "note": "not published"} for one in own}
-                talk(f"{names}: not published, so there is nothing to verify")
+                print_note(f"{names}: not published, so there is nothing to verify")
                 continue
             _, report = _ledger_chain(own[0])
             said = {"verified": True, **report}
         except (SulqError, OSError) as error:
             said = {"verified": False, "error": str(error)}
-            talk(f"error: {names}: {error}")
+            print_note(f"error: {names}: {error}")
         found |= {one.name: said for one in own}
         if not as_json:
             lines = [("tables", names), ("verified", "yes" if said["verified"] else "no")]
-            show(facts([*lines, *((k, str(v)) for k, v in said.items() if k != "verified")]))
+            show(key_values([*lines, *((k, str(v)) for k, v in said.items() if k != "verified")]))
             print()
     whole = all(said["verified"] is not False for said in found.values())
     if as_json:
@@ -165,8 +175,8 @@ def _verify_each(tables: list[TablePolicy], as_json: bool) -> None:
 
 def _ledger_chain(table: TablePolicy) -> tuple[Chain, dict[str, Any]]:
     from sulq.errors import Refused
-    from sulq.ledger.exported import Chain
-    from sulq.ledger.inspection import inspect
+    from sulq.kernel.ledger.export import Chain
+    from sulq.kernel.ledger.inspect import inspect
 
     found = inspect(table.ledger_path)
     if found.anchor is None:
@@ -208,7 +218,7 @@ def _place(chain: Chain, head: str) -> int:
 def _judged(
     number: int, line: str, chain: Chain | None, key: str | None, upto: int | None
 ) -> dict[str, Any]:
-    from sulq.ledger.exported import GENUINE, REMEDIES, judge_signature
+    from sulq.kernel.ledger.export import GENUINE, REMEDIES, judge_signature
 
     said, receipt = judge_signature(line, [key or ""]) if chain is None else chain.judge(line, upto)
     if chain is None and said == GENUINE:
@@ -219,7 +229,11 @@ def _judged(
 
 def _show(report: dict[str, Any], results: list[dict[str, Any]], bad: list[dict[str, Any]]) -> None:
     verified = "yes" if not bad else f"no: {len(bad)} of {len(results)} receipts do not hold"
-    show(facts([("verified", verified), *((name, str(value)) for name, value in report.items())]))
+    show(
+        key_values(
+            [("verified", verified), *((name, str(value)) for name, value in report.items())]
+        )
+    )
     listed = results if len(results) <= MOST_LISTED else bad
     if listed:
         print()
@@ -235,7 +249,7 @@ def receipt_lines(path: Path) -> list[str]:
     """The receipts in a file, one to a line; a receipts journal has marks between them."""
     found = [line for line in _lines(path, "receipts") if not line.startswith('{"mark":')]
     if not found:
-        talk(f"{path} holds no receipts")
+        print_note(f"{path} holds no receipts")
     return found
 
 

@@ -11,24 +11,31 @@ from typing import Any
 
 import httpx
 
-from sulq.client.addresses import Address, address_of, bearer
-from sulq.client.calls import Calls, Credits, facts_call, tables_call
-from sulq.client.finding import Declared, Finding, RemoteAlert, alert_of, numbered
-from sulq.client.plans import RemotePlan
-from sulq.client.sending import Line, Sender, options
-from sulq.client.values import ExactQuote, Granted, Statement
-from sulq.dummies import dummy_rows
+from sulq.answers.oracle import Answer, Quote, credits_text
+from sulq.answers.selections import Keys, KeysQuote, Top
+from sulq.client.requests import (
+    Calls,
+    Credits,
+    Declared,
+    DiscoveryRequests,
+    RemoteAlert,
+    alert_of,
+    facts_call,
+    numbered,
+    tables_call,
+)
+from sulq.client.transport import Sender, ServerAddress, Transport, address_of, bearer, options
+from sulq.client.values import Granted, RemoteExactQuote, RemotePlan, RemoteStatement
 from sulq.errors import InvalidQuery
-from sulq.finds import Keys, KeysQuote, Top
-from sulq.oracle import Answer, Quote, credits_text
-from sulq.query.expressions import Expression
-from sulq.query.statistics import count
-from sulq.schema.columns import Schema
-from sulq.schema.promise import Promise
-from sulq.shares import Share, ShareQuote
-from sulq.sql.result import Result
-from sulq.sql.run import SqlQuote, ask_sql, quote_sql
-from sulq.wire.answers import Paper
+from sulq.kernel.query.expressions import Expression
+from sulq.kernel.query.statistics import count
+from sulq.kernel.schema.columns import Schema
+from sulq.kernel.schema.promise import Promise
+from sulq.shares import ShareQuote, SumShare
+from sulq.sql.api import SqlQuote, ask_sql, quote_sql
+from sulq.sql.evaluate.result import Result
+from sulq.synthetic import dummy_rows
+from sulq.wire.convert import ReceiptDocument
 
 PAGE = 500
 """Events of a ledger that are fetched at once."""
@@ -48,7 +55,7 @@ def connected(
     sender = Sender(address, retries)
     client = httpx.Client(**options(address, timeout, verify, insecure))  # type: ignore[arg-type]
     try:
-        line = Line(client, carried, sender)
+        line = Transport(client, carried, sender)
         table = address.table or only_table(line.send(tables_call()))
         facts = line.send(facts_call(address.path(table, "schema")))
     except BaseException:
@@ -69,8 +76,8 @@ def only_table(names: list[str]) -> str:
 class Remote:
     """A published table behind a server. Has no row, no noise and no ledger."""
 
-    _line: Line
-    _address: Address
+    _line: Transport
+    _address: ServerAddress
     _calls: Calls
 
     # --- what is public -------------------------------------------------------------------------
@@ -150,7 +157,7 @@ class Remote:
         credits: Credits | None = None,
         rows: int | None = None,
         max_credits: Credits | None = None,
-    ) -> Share:
+    ) -> SumShare:
         """This owner's masked share of the joint sum of that name, charged. V.4"""
         return self._line.send(
             self._calls.share(query, joint, within, confidence, credits, rows, max_credits)
@@ -203,7 +210,7 @@ class Remote:
         """Answer a batch without noise, under the owner's assumptions, or refuse."""
         return self._line.send(self._calls.ask_exactly(batch, key))
 
-    def quote_exactly(self, batch: object) -> ExactQuote:
+    def quote_exactly(self, batch: object) -> RemoteExactQuote:
         """What an exact answer would be and do, free; `UnsafeExactly` if it would be refused."""
         return self._line.send(self._calls.quote_exactly(batch))
 
@@ -274,16 +281,16 @@ class Remote:
         return found.fired
 
     @property
-    def _finding(self) -> Finding:
-        return Finding(self._calls)
+    def _finding(self) -> DiscoveryRequests:
+        return DiscoveryRequests(self._calls)
 
     # --- the books ------------------------------------------------------------------------------
 
-    def statement(self) -> Statement:
+    def statement(self) -> RemoteStatement:
         """Spent, left, and what the promise means."""
         return self._line.send(self._calls.statement())
 
-    def receipt(self, number: int) -> Paper:
+    def receipt(self, number: int) -> ReceiptDocument:
         """The signed receipt of an earlier answer."""
         return self._line.send(self._calls.receipt(number))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from sulq.database.analyst import Analyst
-from sulq.database.database import Database
+from sulq.database.database import Analyst, Database
 
 __all__ = ["Analyst", "Database"]

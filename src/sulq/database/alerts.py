@@ -7,35 +7,185 @@ Proof: docs/proofs/alerts.md.
 
 from __future__ import annotations
 
+import fcntl
 import json
 import math
 import os
 import threading
-from contextlib import nullcontext
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext, suppress
+from dataclasses import dataclass
 from fractions import Fraction
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from sulq.accounting.losses import Loss
-from sulq.accounting.pricing import positive
-from sulq.accounting.pure import MOST_FIRINGS, above_threshold, epsilon_for, pure_losses
-from sulq.database.holding import hold
-from sulq.database.keeping import Keeper, keeper_for, kept
-from sulq.engines.engine import check_read, check_source
-from sulq.errors import InvalidQuery, Refused
-from sulq.finds import alert_margin
-from sulq.ledger.budgets import OWNER
-from sulq.noise.distributions import DiscreteLaplace, law_from_json
-from sulq.noise.entropy import OsBits
-from sulq.noise.samplers import perturb
-from sulq.oracle import credits_text
-from sulq.query.spelling import question_text
-from sulq.query.sum_query import FORMAT, SumQuery, digest_of
-from sulq.schema.binding import BoundQuery
-from sulq.schema.columns import as_number
-from sulq.schema.strata import accounts
+from sulq.answers.oracle import credits_text
+from sulq.answers.selections import alert_margin
+from sulq.errors import InvalidQuery, Refused, SulqError
+from sulq.kernel.accounting.loss import Loss
+from sulq.kernel.accounting.mechanisms import (
+    MOST_FIRINGS,
+    above_threshold,
+    epsilon_for,
+    pure_losses,
+)
+from sulq.kernel.accounting.pricing import positive
+from sulq.kernel.engines.engine import check_read, check_source
+from sulq.kernel.ledger.budget import OWNER
+from sulq.kernel.ledger.state_dir import (
+    named,
+    private_directory,
+    private_path,
+    read_private,
+    write_private,
+)
+from sulq.kernel.noise.entropy import OsBits
+from sulq.kernel.noise.laws import DiscreteLaplace, law_from_json
+from sulq.kernel.noise.sampler import add_fresh_noise
+from sulq.kernel.query.sql_text import question_text
+from sulq.kernel.query.sum_query import FORMAT, SumQuery, digest_of
+from sulq.kernel.release.gate import hold
+from sulq.kernel.schema.bind import BoundQuery
+from sulq.kernel.schema.columns import as_number
+from sulq.kernel.schema.strata import accounts
 
 if TYPE_CHECKING:
     from sulq.database.database import Database
+
+WRITTEN = {"analyst", "below", "firings", "key", "level", "noise", "question", "seq", "text"}
+MOST_KEPT = 200
+"""Alerts of one analyst; who arms one more loses those that have fired."""
+
+
+@dataclass(frozen=True, slots=True)
+class AlertFile:
+    """The file of one alert, and the ledger that counts its firings."""
+
+    database: Database
+    path: Path
+
+    @property
+    def form(self) -> dict[str, Any]:
+        found = read_private(self.path)
+        if found is None:
+            raise Refused("there is no such alert here; arm a new one")
+        try:
+            form: dict[str, Any] = json.loads(found)
+        except ValueError:
+            form = {}
+        if not isinstance(form, dict) or not form.keys() >= WRITTEN:
+            raise Refused("the file of this alert is damaged; arm a new one")
+        return form
+
+    @property
+    def owner(self) -> str | None:
+        """Who armed it; nobody, of a damaged file: the others are not to suffer from it."""
+        with suppress(Refused):
+            return str(self.form["analyst"])
+        return None
+
+    def write(self, form: dict[str, Any]) -> None:
+        write_private(self.path, json.dumps(form).encode(), replace=True)
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """One comparison at a time, in whatever process of this machine."""
+        lock = self.path.with_suffix(".lock")
+        lock.touch(0o600)
+        with lock.open("rb") as handle:
+            fcntl.flock(handle, fcntl.LOCK_EX)
+            yield
+
+    @contextmanager
+    def unless_refused(self) -> Iterator[None]:
+        """Around the charge of a new alert: refused, it leaves no file behind."""
+        try:
+            yield
+        except SulqError as error:
+            if self.form["seq"] is None and not vars(error).get("charged_unknown"):
+                self.path.unlink(missing_ok=True)
+            raise
+
+    def fired(self) -> int:
+        """How often it has fired, by the ledger; as often as it may, if the ledger was recovered
+        since it was armed: firings may be among what was lost."""
+        form = self.form
+        if form["seq"] is not None and self.database.ledger.recovered_since(form["seq"]):
+            return int(form["firings"])
+        paid, analyst, noise = self.database.ledger.paid, form["analyst"], form["noise"]
+        times = range(1, form["firings"] + 1)  # written in this order, so without gaps
+        return next(
+            (t - 1 for t in times if not paid(analyst, digest_of(_firing(form, t)), noise)),
+            form["firings"],
+        )
+
+    def fired_under(self, key: str | None) -> bool:
+        """Whether it has fired for this very request, whose verdict may have been lost."""
+        form = self.form
+        known = self.database.ledger.keyed(form["analyst"], key)
+        times = range(1, form["firings"] + 1)
+        return known is not None and known[0] in {digest_of(_firing(form, t)) for t in times}
+
+    def fire(self, time: int, key: str | None) -> None:
+        """Durable before the verdict is told; it costs nothing, the arming has paid."""
+        form = self.form
+        text = _firing(form, time)
+        ledger = self.database.ledger
+        entry = ledger.charge(
+            question=text,
+            digest=digest_of(text),
+            noise=form["noise"],
+            charges={},
+            share=Loss.zero(),
+            analyst=form["analyst"],
+            key=key,
+        )
+        ledger.settle(entry, ())
+
+    def below(self, digest: str) -> None:
+        form = self.form
+        self.write({**form, "below": [*form["below"], digest]})
+
+
+def _firing(form: dict[str, Any], time: int) -> str:
+    """An event's text: the alert's own, and which of its firings it is."""
+    known = {**json.loads(form["text"]), "fired": time}
+    return json.dumps(known, ensure_ascii=False, separators=(",", ":"))
+
+
+def facts_of(database: Database) -> str:
+    """The rows and the facts that an alert was armed on: with others it is over."""
+    return f"{database.ledger.header.version}.{database.ledger._generation}"
+
+
+def keeper_for(database: Database, arming: str, analyst: str) -> AlertFile:
+    """A place for a new alert."""
+    if database.ledger._book.file is None:
+        raise InvalidQuery(
+            "a ledger in memory ends with its process, and its alerts with it; leave keep out"
+        )
+    if len(kept(database, analyst)) >= MOST_KEPT:
+        for spent in [one for one in kept(database, analyst) if one.fired() >= one.form["firings"]]:
+            spent.path.unlink(missing_ok=True)
+        if len(kept(database, analyst)) >= MOST_KEPT:
+            raise Refused(f"{MOST_KEPT} alerts of yours are armed; let some fire first")
+    return AlertFile(database, private_directory("alerts", named(facts_of(database))) / arming)
+
+
+def kept(database: Database, analyst: str) -> list[AlertFile]:
+    """What this analyst has armed on this table here, in order; also what was never paid for."""
+    directory = private_path("alerts", named(facts_of(database)))
+    files = directory.iterdir() if directory.is_dir() else ()
+    found = [AlertFile(database, path) for path in sorted(files) if "." not in path.name]
+    mine = [keeper for keeper in found if keeper.owner == analyst]
+    return sorted(mine, key=lambda keeper: keeper.form["seq"] or 0)
+
+
+# Alerts that outlive their process: the level in the state directory, firings in the ledger. M.2
+#
+# A firing is an event of the ledger before its verdict is told, so that neither a crash nor an old
+# copy of the state directory brings one back. Proof: docs/proofs/alerts.md, section 4.
+
 
 MOST_CHECKS = 100_000
 """Different questions that one alert compares: each is remembered."""
@@ -66,7 +216,7 @@ class Alert:
         receipt: Any,
         credits: Fraction,
         level: int,
-        keeper: Keeper | None = None,
+        keeper: AlertFile | None = None,
     ) -> None:
         self._database, self._asked = database, asked
         self._first, self._fresh = laws
@@ -134,7 +284,7 @@ class Alert:
             total = self._database.engine.prepare(bound.sums)()[0]
             check_read(self._database.engine)
             fine = total * int(bound.terms[0].step / self.step)
-            fired = perturb([fine], [self._fresh])[0] >= self._level
+            fired = add_fresh_noise([fine], [self._fresh])[0] >= self._level
             hold()  # others see the ledger
             if self._keeper is not None and fired:
                 self._keeper.fire(self.firings - self._left + 1, key)
@@ -171,7 +321,7 @@ class Alert:
         raise TypeError("an alert cannot be copied: its firings would be counted twice")
 
 
-def arm(
+def arm_alert(
     database: Database,
     question: object,
     *,
@@ -203,7 +353,9 @@ def arm(
     database.engine.prepare(bound.sums)  # may refuse, free
     names = accounts(database.schema)
     text, noise, keeper = _text(bound, level, firings), _noise_text(*laws), None
-    noisy = perturb([math.ceil(level / bound.terms[0].fine_step)], [laws[0]])[0]  # drawn once
+    noisy = add_fresh_noise([math.ceil(level / bound.terms[0].fine_step)], [laws[0]])[
+        0
+    ]  # drawn once
     if keep:
         keeper, form = _kept_form(database, bound, text, noise, noisy, analyst, key)
         text, noisy = form["text"], int(form["level"])
@@ -236,7 +388,7 @@ def _kept_form(
     level: int,
     analyst: str,
     key: str | None,
-) -> tuple[Keeper, dict[str, Any]]:
+) -> tuple[AlertFile, dict[str, Any]]:
     """The file of an alert before it is paid for: unpaid it compares nothing. Under a known key
     the one there is, if it is for the same."""
     wanted = json.loads(text)
@@ -270,7 +422,7 @@ def kept_alerts(database: Database, analyst: str) -> list[Alert]:
     return [alert for keeper in kept(database, analyst) if (alert := _again(keeper)) is not None]
 
 
-def _again(keeper: Keeper) -> Alert | None:
+def _again(keeper: AlertFile) -> Alert | None:
     form, database = keeper.form, keeper.database
     if form["seq"] is None:
         return None  # a crash came before the charge, or before its number was noted

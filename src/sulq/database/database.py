@@ -3,64 +3,216 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sulq.account import Account
-from sulq.accounting.calibration import Calibration, meaning
-from sulq.accounting.losses import Loss
-from sulq.accounting.pricing import (
-    Price,
-    noise_grid,
-    positive,
-    price,
-    unit_cost,
-)
-from sulq.database.alerts import Alert, arm, kept_alert, kept_alerts
-from sulq.database.amending import amend, close_for_good, revoke, withdraw
-from sulq.database.analyst import Analyst
-from sulq.database.choosing import choose
-from sulq.database.deriving import Asker, charged, derived_answer, paid_by, recalled, topped_up
-from sulq.database.exactly import Exactly, ExactQuote
-from sulq.database.facts import readable_again
-from sulq.database.growing import grow_table
-from sulq.database.holding import hold
-from sulq.database.individual import Individual
+from sulq.answers.oracle import Answer, Oracle, Quote, check_confidence, credits_text
+from sulq.answers.oracle import Credits as Shown
+from sulq.answers.readings import forecast
+from sulq.answers.selections import Keys, KeysQuote, Top
+from sulq.database.alerts import Alert, arm_alert, kept_alert, kept_alerts
+from sulq.database.amend import amend, charge_outside, close_for_good, grow_table, revoke, withdraw
+from sulq.database.exact import ExactQuote, ExactRelease
+from sulq.database.facts import NAMELESS, readable_again
+from sulq.database.individual import IndividualFilter
 from sulq.database.keys import ask_keys, quote_keys
-from sulq.database.opening import Options, open_table
-from sulq.database.outside import charge_outside
-from sulq.database.planning import plan
-from sulq.database.plans import Plan
-from sulq.database.reading import check_readable, noted, pinned, reader, share_of_slack
-from sulq.database.recall import Recall
-from sulq.database.reserving import Reserved, reserve
-from sulq.database.selecting import ask_select, quote_select
+from sulq.database.plan import Plan, plan
+from sulq.database.publish import Options, open_table
+from sulq.database.reading import (
+    check_engine_mode,
+    check_readable,
+    prepare_read,
+    share_of_slack,
+    with_notes,
+)
+from sulq.database.reuse import (
+    AnswerReuse,
+    Asker,
+    charged,
+    derived_answer,
+    intensity_for_half_width,
+    paid_by,
+    recalled,
+    topped_up,
+)
 from sulq.database.sharing import Sharing, ask_share, quote_share
-from sulq.database.wishing import intensity_within
-from sulq.dummies import dummy_rows
-from sulq.engines.engine import Engine, check_read, check_source
+from sulq.database.top import top_k
 from sulq.errors import InvalidQuery
 from sulq.exact.domain import Assumptions
-from sulq.exact.terms import Terms
-from sulq.finds import Keys, KeysQuote, Top
-from sulq.ledger.budgets import OWNER
-from sulq.ledger.entries import Entry
-from sulq.ledger.journal import Journal
-from sulq.ledger.receipts import Receipt
-from sulq.noise.distributions import Law
-from sulq.noise.samplers import added, drawn
-from sulq.oracle import Answer, Quote, check_confidence
-from sulq.oracle import Credits as Shown
-from sulq.readings import forecast
-from sulq.schema.binding import BoundQuery, bind
-from sulq.schema.columns import Schema
-from sulq.schema.population import Population
-from sulq.schema.promise import Promise
-from sulq.schema.strata import accounts
-from sulq.shares import Partners
+from sulq.exact.terms import ExactTerms
+from sulq.kernel.accounting.calibration import Calibration, meaning
+from sulq.kernel.accounting.loss import Loss
+from sulq.kernel.accounting.pricing import Price, noise_grid, positive, price, unit_cost
+from sulq.kernel.engines.engine import Engine, check_read, check_source
+from sulq.kernel.ledger.budget import OWNER
+from sulq.kernel.ledger.events import Charge
+from sulq.kernel.ledger.ledger import Ledger
+from sulq.kernel.ledger.signing import Receipt
+from sulq.kernel.noise.laws import Law
+from sulq.kernel.noise.sampler import add_noise, draw_noise
+from sulq.kernel.release.gate import hold
+from sulq.kernel.schema.bind import BoundQuery, bind
+from sulq.kernel.schema.columns import Schema
+from sulq.kernel.schema.promise import Population, Promise
+from sulq.kernel.schema.strata import accounts
+from sulq.shares import Partners, ShareQuote, SumShare
+from sulq.synthetic import dummy_rows
+
+if TYPE_CHECKING:
+    from sulq.sql.api import SqlQuote
+    from sulq.sql.evaluate.result import Result
+
+
+def ask_select(oracle: Oracle, text: str, **terms: Any) -> Result:
+    """Answer a SELECT with noise: `db.sql("SELECT AVG(age) FROM people")`.
+
+    Terms: `credits`, `confidence`, `rows`, `key`, `lookups`, `table`; docs/reference/sql.md.
+    """
+    from sulq.sql.api import ask_sql
+
+    return ask_sql(oracle, text, **_named(oracle, terms))
+
+
+def quote_select(oracle: Oracle, text: str, **terms: Any) -> SqlQuote:
+    """Price and error bars of a SELECT; free, and no row is read."""
+    from sulq.sql.api import quote_sql
+
+    return quote_sql(oracle, text, **_named(oracle, terms))
+
+
+def _named(oracle: Any, terms: dict[str, Any]) -> dict[str, Any]:
+    """With the name that FROM has to say; a table that nobody named takes any."""
+    name = getattr(oracle, "database", oracle).ledger.header.name
+    return terms if name == NAMELESS else {"table": name, **terms}
+
+
+# An Oracle in one analyst's name.
+
+
+@dataclass(frozen=True, slots=True)
+class Analyst:
+    """What is asked is charged to this analyst's share too."""
+
+    database: Database
+    name: str
+
+    @property
+    def schema(self) -> Schema:
+        return self.database.schema
+
+    @property
+    def promise(self) -> Promise:
+        return self.database.promise
+
+    @property
+    def size(self) -> int | None:
+        return self.database.size
+
+    @property
+    def durable(self) -> bool:
+        return self.database.durable
+
+    @property
+    def remaining(self) -> Fraction:
+        return self.database.left_for(self.name)
+
+    def sample_dummy(self, rows: int = 100) -> dict[str, Any]:
+        return self.database.sample_dummy(rows)
+
+    def quote(self, query: object, **terms: Any) -> Quote:
+        return self.database.quote(query, analyst=self.name, **terms)
+
+    def ask(self, query: object, **terms: Any) -> Answer:
+        return self.database.ask(query, analyst=self.name, **terms)
+
+    def share(self, query: object, **terms: Any) -> SumShare:
+        return self.database.share(query, analyst=self.name, **terms)
+
+    def quote_share(self, query: object, **terms: Any) -> ShareQuote:
+        return self.database.quote_share(query, analyst=self.name, **terms)
+
+    def plan(self, queries: Sequence[object], **terms: Any) -> Plan:
+        return self.database.plan(queries, analyst=self.name, **terms)
+
+    def reserve(self, credits: Fraction | int | float) -> Reserved:
+        return self.database.reserve(credits, analyst=self.name)
+
+    sql = ask_select
+    quote_sql = quote_select
+
+    def ask_exactly(self, batch: object) -> list[Answer]:
+        return self.database.ask_exactly(batch, analyst=self.name)
+
+    def keys(self, column: object, **terms: Any) -> Keys:
+        return self.database.keys(column, analyst=self.name, **terms)
+
+    def quote_keys(self, column: object, **terms: Any) -> KeysQuote:
+        return self.database.quote_keys(column, analyst=self.name, **terms)
+
+    def top(self, of: Any, **terms: Any) -> Top:
+        return self.database.top(of, analyst=self.name, **terms)
+
+    def alert(self, question: object, **terms: Any) -> Alert:
+        return self.database.alert(question, analyst=self.name, **terms)
+
+    def alerts(self) -> list[Alert]:
+        return self.database.alerts(analyst=self.name)
+
+    def kept_alert(self, number: int) -> Alert:
+        return self.database.kept_alert(number, analyst=self.name)
+
+
+# An Oracle that spends from credits set aside for it.
+
+
+@dataclass(frozen=True, slots=True)
+class Reserved(Analyst):
+    """`database` here is the same table on a ledger view that charges the reservation.
+
+    Nobody else can take what is left of it. At the end of `with`, or with `close`, the rest goes
+    back; after a crash it does so when the ledger is next opened.
+    """
+
+    def close(self) -> None:
+        """Give back what is left; asking through this is refused from now on."""
+        self.database.ledger.close()
+
+    def __enter__(self) -> Reserved:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<Reserved {credits_text(self.remaining)} for {self.name}>"
+
+
+def reserve(database: Database, credits: Credits, analyst: str) -> Reserved:
+    """Set credits aside: out of an analyst's share, or for the owner out of what is not granted.
+
+    Half of the slack goes along in proportion, as with a grant.
+    """
+    amount = positive(credits, "credits")
+    slack = database.calibration.slack_cap * amount / (2 * database.calibration.credits)
+    ledger = database.ledger.reserve(analyst, Loss.cap(amount, slack))
+    view = type(database)(
+        database.schema,
+        database.promise,
+        database.engine,
+        ledger,
+        database.calibration,
+        database._exactly.assumptions,
+    )
+    view._recall = database._recall  # one answer store: what is asked here is known there
+    return Reserved(view, analyst)
+
+
+# `db.sql(...)`: a SELECT asked of a database. The parser is loaded when first needed.
+
 
 Credits = Fraction | int | float
 
@@ -73,11 +225,11 @@ class Database:
         schema: Schema,
         promise: Promise,
         engine: Engine,
-        ledger: Journal,
+        ledger: Ledger,
         calibration: Calibration,
         assumptions: Assumptions | None = None,
     ) -> None:
-        pinned(engine, ledger, schema)
+        check_engine_mode(engine, ledger, schema)
         self.schema = schema
         self.promise = promise.about(schema.unit)
         self.engine = engine
@@ -88,8 +240,8 @@ class Database:
         self._accounts = accounts(schema)
         self._size = engine.size() if promise.neighbours == "replace" else None
         self._most = None if self._size is None else self._size * schema.max_rows
-        self._recall = Recall(schema, promise.neighbours, engine, ledger, calibration)
-        self._exactly = Exactly(schema, promise, engine, ledger, calibration, assumptions)
+        self._recall = AnswerReuse(schema, promise.neighbours, engine, ledger, calibration)
+        self._exactly = ExactRelease(schema, promise, engine, ledger, calibration, assumptions)
         self._sharing = Sharing(ledger)
 
     @classmethod
@@ -174,20 +326,20 @@ class Database:
             return derived_answer(self, bound, found.derived, asker, found.share)
         cost = found.cost
         check_source(self.engine)
-        read = reader(self, bound)  # may refuse, free
+        read = prepare_read(self, bound)  # may refuse, free
         entry = charged(self, bound, found, asker)  # durable before any row is touched
         if not entry.answered:
-            noise = drawn(cost.coordinates(bound.cells))  # the only draw, before a row is read
+            noise = draw_noise(cost.coordinates(bound.cells))  # the only draw, before a row is read
             sums = read(entry)  # the only line that reads rows
             check_read(self.engine)
             hold()  # the moment of the next line is public
-            entry = self.ledger.settle(entry, added(bound.lifted(sums), noise))  # write-once
+            entry = self.ledger.settle(entry, add_noise(bound.lifted(sums), noise))  # write-once
         if found.sources is not None:  # the draw adds the precision that was missing, M.7
             return topped_up(self, bound, found.sources, entry, asker)
         return self._answered(bound, entry, cost, within, confidence)
 
     def _answered(
-        self, bound: BoundQuery, entry: Entry, cost: Price, within: float | None, confidence: float
+        self, bound: BoundQuery, entry: Charge, cost: Price, within: float | None, confidence: float
     ) -> Answer:
         """User units, after the store."""
         assert entry.values is not None  # noqa: S101
@@ -230,7 +382,7 @@ class Database:
         """What an exact answer would be and do, free; `UnsafeExactly` if it would be refused."""
         return self._exactly.quote(batch, analyst)
 
-    def declare_exactly(self, *menu: object) -> Terms:
+    def declare_exactly(self, *menu: object) -> ExactTerms:
         """Fix what may be asked exactly: one batch, or several of which one may be asked. S1.14
 
         Before anything is answered: what is released must not be chosen after seeing answers.
@@ -272,11 +424,11 @@ class Database:
 
     def top(self, of: Any, **terms: Any) -> Top:
         """Which cells have the largest count or total, names only: `choose`. M.3"""
-        return choose(self, of, **terms)
+        return top_k(self, of, **terms)
 
     def alert(self, question: object, **terms: Any) -> Alert:
         """Tell when a count or total has reached a level; paid when armed: `arm`. M.2"""
-        return arm(self, question, **terms)
+        return arm_alert(self, question, **terms)
 
     def alerts(self, *, analyst: str = OWNER) -> list[Alert]:
         """The alerts that were armed with `keep=True`, on this machine."""
@@ -310,7 +462,7 @@ class Database:
             grid = replace(grid, whole=False)
         neighbours = self.promise.neighbours
         bound = bind(query, self.schema, neighbours, grid=grid, asked_before=asked_before)
-        return noted(self.engine, bound)
+        return with_notes(self.engine, bound)
 
     def price(
         self,
@@ -334,14 +486,16 @@ class Database:
         if asked is not None:
             intensity = asked / cost
         elif within is not None:
-            intensity = intensity_within(self, bound, within, confidence, rows, told)
+            intensity = intensity_for_half_width(self, bound, within, confidence, rows, told)
         else:
             intensity = Fraction(1)
         return price(bound, self.calibration, intensity)
 
     def _charges(self, cost: Price) -> dict[str, Loss]:
         paid = {self._accounts[number]: loss for loss, numbers in cost.losses for number in numbers}
-        return self.engine.charges(cost, paid) if isinstance(self.engine, Individual) else paid
+        return (
+            self.engine.charges(cost, paid) if isinstance(self.engine, IndividualFilter) else paid
+        )
 
     # --- the table ------------------------------------------------------------------------------
 

@@ -6,12 +6,12 @@ import json
 from pathlib import Path
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from sulq.engines.csv_files import CsvFile
-from sulq.engines.engine import SPARK_SCHEMES, Engine
-from sulq.engines.remote import Remote
-from sulq.engines.workbooks import XlsxFile
-from sulq.schema.columns import Schema
-from sulq.schema.promise import Promise
+from sulq.kernel.engines.duckdb.csv_files import CsvFile
+from sulq.kernel.engines.duckdb.remote import Remote
+from sulq.kernel.engines.duckdb.workbooks import XlsxFile
+from sulq.kernel.engines.engine import SPARK_SCHEMES, Engine
+from sulq.kernel.schema.columns import Schema
+from sulq.kernel.schema.promise import Promise
 
 NAMELESS = "table"
 """What the ledger calls a table that nobody named."""

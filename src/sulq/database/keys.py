@@ -12,18 +12,18 @@ from decimal import ROUND_DOWN, Context, Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from sulq.accounting.keys import KeysPrice, keys_price
-from sulq.accounting.losses import Loss
-from sulq.accounting.pricing import noise_grid, positive
-from sulq.database.holding import hold
-from sulq.engines.engine import check_read, check_source
+from sulq.answers.selections import Keys, KeysQuote
 from sulq.errors import Refused
-from sulq.finds import Keys, KeysQuote
-from sulq.ledger.budgets import OWNER
-from sulq.noise.samplers import perturb
-from sulq.query.expressions import Expression
-from sulq.schema.keys import BoundKeys, bind_keys
-from sulq.schema.strata import accounts
+from sulq.kernel.accounting.loss import Loss
+from sulq.kernel.accounting.mechanisms import KeysPrice, keys_price
+from sulq.kernel.accounting.pricing import noise_grid, positive
+from sulq.kernel.engines.engine import check_read, check_source
+from sulq.kernel.ledger.budget import OWNER
+from sulq.kernel.noise.sampler import add_fresh_noise
+from sulq.kernel.query.expressions import Expression
+from sulq.kernel.release.gate import hold
+from sulq.kernel.schema.keys import BoundKeys, bind_keys
+from sulq.kernel.schema.strata import accounts
 
 if TYPE_CHECKING:
     from sulq.database.database import Database
@@ -162,13 +162,13 @@ def _drawn(
         for batch in batches:
             counts = [count * bound.fine_unit for _, count in batch]
             total += sum(counts)
-            noisy = perturb(counts, [cost.law] * len(counts))
+            noisy = add_fresh_noise(counts, [cost.law] * len(counts))
             for (text, _), value in zip(batch, noisy, strict=True):
                 if value >= cost.threshold:
                     yield -value, text
 
     first = heapq.nsmallest(bound.most, reaching())  # by count, then by key: the engine's order
-    return perturb([total], [cost.law])[0], [(text, -value) for value, text in first]
+    return add_fresh_noise([total], [cost.law])[0], [(text, -value) for value, text in first]
 
 
 def _packed(total: int, shown: list[tuple[str, int]]) -> list[int]:

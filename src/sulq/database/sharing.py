@@ -14,30 +14,22 @@ from typing import TYPE_CHECKING
 
 from nacl.public import Box, PrivateKey, PublicKey
 
-from sulq.accounting.pricing import Price, divided
-from sulq.database.deriving import paid_by
-from sulq.database.holding import hold
-from sulq.database.reading import check_readable, reader, refuse_individual
-from sulq.engines.engine import check_read, check_source
+from sulq.answers.oracle import Quote
+from sulq.answers.readings import forecast
+from sulq.database.reading import check_readable, prepare_read, refuse_individual
+from sulq.database.reuse import paid_by
 from sulq.errors import InvalidQuery, Refused
-from sulq.ledger.budgets import OWNER
-from sulq.ledger.journal import Journal
-from sulq.ledger.keys import secret_at
-from sulq.ledger.state import named, passing_key, private_directory
-from sulq.noise.samplers import added, drawn
-from sulq.oracle import Quote
-from sulq.query.sum_query import FORMAT, digest_of
-from sulq.readings import forecast
-from sulq.schema.binding import BoundQuery
-from sulq.shares import (
-    MODULUS,
-    Joint,
-    Partners,
-    Share,
-    ShareQuote,
-    check_joint,
-    share_law,
-)
+from sulq.kernel.accounting.pricing import Price, divided
+from sulq.kernel.engines.engine import check_read, check_source
+from sulq.kernel.ledger.budget import OWNER
+from sulq.kernel.ledger.ledger import Ledger
+from sulq.kernel.ledger.signing import secret_at
+from sulq.kernel.ledger.state_dir import named, passing_key, private_directory
+from sulq.kernel.noise.sampler import add_noise, draw_noise
+from sulq.kernel.query.sum_query import FORMAT, digest_of
+from sulq.kernel.release.gate import hold
+from sulq.kernel.schema.bind import BoundQuery
+from sulq.shares import MODULUS, Joint, Partners, ShareQuote, SumShare, check_joint, share_law
 
 if TYPE_CHECKING:
     from sulq.database.database import Database
@@ -51,7 +43,7 @@ Credits = Fraction | int | float
 class Sharing:
     """One table's part in joint sums: its secret key, and its partners as its owner names them."""
 
-    def __init__(self, ledger: Journal) -> None:
+    def __init__(self, ledger: Ledger) -> None:
         self._ledger, self._passing = ledger, bytes.fromhex(passing_key())
         self._partners: Partners | None = None
 
@@ -117,7 +109,7 @@ def ask_share(
     credits: Credits | None = None,
     rows: int | None = None,
     analyst: str = OWNER,
-) -> Share:
+) -> SumShare:
     """This owner's masked share of one joint sum; charged as the whole question is.
 
     `joint` names the sum. Asked again under it the same share comes back, free; another question
@@ -127,7 +119,7 @@ def ask_share(
     text, noise = _text(bound, agreed, check_joint(joint)), _noise_text(cost)
     masks = _masks(database._sharing.secret, agreed, text, bound.width)
     check_source(database.engine)
-    read = reader(database, bound)  # may refuse, free
+    read = prepare_read(database, bound)  # may refuse, free
     entry = database.ledger.charge(  # durable before any row is touched
         question=text,
         digest=digest_of(text),
@@ -138,14 +130,14 @@ def ask_share(
         key=joint,
     )
     if not entry.answered:
-        part = drawn(cost.coordinates(bound.cells))  # the only draw, before a row is read
+        part = draw_noise(cost.coordinates(bound.cells))  # the only draw, before a row is read
         sums = read(entry)  # the only line that reads rows
         check_read(database.engine)
-        masked = added(added(bound.lifted(sums), part), masks)
+        masked = add_noise(add_noise(bound.lifted(sums), part), masks)
         hold()  # the moment of the next line is public
         entry = database.ledger.settle(entry, [value % MODULUS for value in masked])  # write-once
     assert entry.values is not None  # noqa: S101
-    return Share(entry.values, agreed, paid_by(entry), entry.receipt)
+    return SumShare(entry.values, agreed, paid_by(entry), entry.receipt)
 
 
 def quote_share(

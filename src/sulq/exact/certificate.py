@@ -17,18 +17,11 @@ from operator import add, mul
 
 import numpy as np
 
-from sulq.accounting.gaussian import gaussian_mu
 from sulq.errors import UnsafeExactly
-from sulq.exact.coins import Hidden, fewest_coins, hidden_delta
-from sulq.exact.combinations import (
-    MOST_KINDS,
-    Changes,
-    Integers,
-    changes_of,
-    designs,
-    shortest,
-)
+from sulq.exact.combinations import MOST_KINDS, Integers, RowChanges, changes_of, designs, shortest
 from sulq.exact.domain import Assumptions, Domain, PublicClass, Vector
+from sulq.exact.hiding import Hidden, fewest_coins, hidden_delta
+from sulq.kernel.accounting.gaussian import gaussian_mu
 
 TAIL_SHARE = Fraction(1, 10)
 """Of delta, for the chance that there are fewer coins than counted on."""
@@ -140,7 +133,7 @@ def _shared(sorts: Sequence[Sequence[PublicClass]]) -> list[PublicClass]:
 
 
 def designs_for(
-    views: Sequence[Sequence[PublicClass]], changes: Changes, assumptions: Assumptions
+    views: Sequence[Sequence[PublicClass]], changes: RowChanges, assumptions: Assumptions
 ) -> list[Design]:
     """Every set of steps worth trying, with its coins and combinations."""
     found = []

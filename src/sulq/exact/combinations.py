@@ -26,7 +26,7 @@ LARGEST_CODE = 2**62
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Changes:
+class RowChanges:
     """Every change one row can make (v or -v), and the steps that all rows of a class offer."""
 
     vectors: Integers
@@ -42,13 +42,13 @@ class Changes:
         """max |v|^2."""
         return max(sum(x * x for x in map(int, v)) for v in self.vectors)
 
-    def longest(self, count: int) -> Changes:
+    def longest(self, count: int) -> RowChanges:
         """The changes of largest sums of absolute entries."""
         order = np.argsort(np.abs(self.vectors).sum(axis=1), kind="stable")
-        return Changes(self.vectors[order[-count:]], self.steps)
+        return RowChanges(self.vectors[order[-count:]], self.steps)
 
 
-def changes_of(classes: Sequence[PublicClass]) -> Changes:
+def changes_of(classes: Sequence[PublicClass]) -> RowChanges:
     """Differences within a class (it is public and stays); steps that its rows surely offer."""
     width = len(next(iter(classes[0].all))) if classes else 0
     spans = [0] * width
@@ -72,7 +72,7 @@ def changes_of(classes: Sequence[PublicClass]) -> Changes:
                 f"one row can change the batch in more than {MOST_CHANGES} ways; ask for less"
             )
     steps = code.read(np.array(sorted(able), dtype=np.int64))
-    return Changes(code.read(found), tuple(tuple(map(int, u)) for u in steps))
+    return RowChanges(code.read(found), tuple(tuple(map(int, u)) for u in steps))
 
 
 class _Code:
@@ -121,7 +121,7 @@ def _differences(code: _Code, cells: frozenset[Vector], seen: dict[bytes, Intege
 # --- which steps to count on --------------------------------------------------------------------
 
 
-def designs(changes: Changes) -> Iterator[tuple[Vector, ...]]:
+def designs(changes: RowChanges) -> Iterator[tuple[Vector, ...]]:
     """A few sets of steps worth trying: the shortest, and with them some long ones."""
     ranked = sorted(changes.steps, key=lambda u: (sum(map(abs, u)), u))
     lattice = _Lattice()
@@ -208,7 +208,7 @@ def _less(vector: Vector, times: int, row: Vector) -> Vector:
 # --- making up changes from steps ---------------------------------------------------------------
 
 
-def shortest(changes: Changes, steps: Sequence[Vector]) -> tuple[Integers, NDArray[np.bool_]]:
+def shortest(changes: RowChanges, steps: Sequence[Vector]) -> tuple[Integers, NDArray[np.bool_]]:
     """For each change the whole combination of fewest steps, and whether one was found."""
     counts, found = _search(changes, steps, 1)
     if not found.all() and all(map(_Lattice(steps).holds, changes.vectors[~found].tolist())):
@@ -217,7 +217,7 @@ def shortest(changes: Changes, steps: Sequence[Vector]) -> tuple[Integers, NDArr
 
 
 def _search(
-    changes: Changes, steps: Sequence[Vector], slack: int
+    changes: RowChanges, steps: Sequence[Vector], slack: int
 ) -> tuple[Integers, NDArray[np.bool_]]:
     """Outward from 0, one step at a time, within `slack` times the widest change."""
     bounds = slack * np.maximum(changes.widths, 1)
@@ -254,7 +254,7 @@ def _search(
 
 
 def _search_sparsely(
-    changes: Changes, steps: Sequence[Vector]
+    changes: RowChanges, steps: Sequence[Vector]
 ) -> tuple[Integers, NDArray[np.bool_]]:
     """The same for many sums of few values each: remember only places that were reached."""
     wanted = [tuple(map(int, v)) for v in changes.vectors]

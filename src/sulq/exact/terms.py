@@ -8,8 +8,8 @@ from fractions import Fraction
 from typing import Any
 
 from sulq.exact.domain import Assumptions
-from sulq.noise.distributions import DiscreteGaussian, Law, NoNoise
-from sulq.schema.promise import Promise
+from sulq.kernel.noise.laws import DiscreteGaussian, Law, NoNoise
+from sulq.kernel.schema.promise import Promise
 
 EXACT = "noiseless, under assumptions"
 TOPPED_UP = "a little noise, under assumptions"
@@ -24,7 +24,7 @@ UNTIL_RELEASED = (
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
+class ExactTerms:
     """What the owner vouches for, and what was certified on it.
 
     `factor` is r of S1.12: what one row may change goes along with so many other rows at most.
@@ -64,7 +64,7 @@ class Terms:
         )
 
     @classmethod
-    def from_text(cls, text: str) -> Terms:
+    def from_text(cls, text: str) -> ExactTerms:
         form = json.loads(text)
         return cls(
             Assumptions(**form["assumptions"]),
@@ -87,7 +87,7 @@ class Terms:
         )
 
 
-def promised(promise: Promise, terms: Terms) -> str:
+def promised(promise: Promise, terms: ExactTerms) -> str:
     """What holds for every row once sums were released on such terms.
 
     The event splits by the batch that the answers led to: noisy answers count once for each.

@@ -15,13 +15,13 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from sulq.accounting.gaussian import gaussian_mu
 from sulq.errors import UnsafeExactly
 from sulq.exact.certificate import MOST_SHIFTS, Combination, Design, designs_for, maximal, views_of
-from sulq.exact.coins import Hidden, hidden_delta
-from sulq.exact.combinations import Changes, Integers, changes_of
+from sulq.exact.combinations import Integers, RowChanges, changes_of
 from sulq.exact.domain import Assumptions, Domain, Vector
-from sulq.noise.distributions import DiscreteGaussian
+from sulq.exact.hiding import Hidden, hidden_delta
+from sulq.kernel.accounting.gaussian import gaussian_mu
+from sulq.kernel.noise.laws import DiscreteGaussian
 
 PER_UNIT = 64
 """sigma^2 is a multiple of 1/64."""
@@ -134,7 +134,7 @@ def _rank(design: Design, k: int) -> tuple[bool, int]:
 
 
 def _splits(
-    plan: _Plan, changes: Changes, sigma_squared: float
+    plan: _Plan, changes: RowChanges, sigma_squared: float
 ) -> tuple[Integers, Integers, float]:
     """For each change the split (c, w) that a Gaussian would hide best, and how well at worst."""
     design = plan.design
@@ -159,7 +159,7 @@ def _splits(
     return counts[at], left, float((cost + (left**2 / variances).sum(axis=1)).max())
 
 
-def _guess(plan: _Plan, changes: Changes, assumptions: Assumptions, limit: Fraction) -> float:
+def _guess(plan: _Plan, changes: RowChanges, assumptions: Assumptions, limit: Fraction) -> float:
     """About the least sigma^2: where the Gaussian distance is allowed. Decides nothing."""
     allowed = float(gaussian_mu(assumptions.epsilon, assumptions.delta)) ** 2
     low, high = 1 / PER_UNIT, float(limit)
@@ -177,7 +177,7 @@ def _guess(plan: _Plan, changes: Changes, assumptions: Assumptions, limit: Fract
 
 
 def _least(
-    plan: _Plan, changes: Changes, assumptions: Assumptions, limit: Fraction, guess: float
+    plan: _Plan, changes: RowChanges, assumptions: Assumptions, limit: Fraction, guess: float
 ) -> TopUp | None:
     """The least sigma^2 below `limit` that passes, to within FINENESS; verified where returned."""
 
@@ -207,7 +207,7 @@ def _least(
 
 
 def _passes(
-    plan: _Plan, changes: Changes, assumptions: Assumptions, sigma_squared: Fraction
+    plan: _Plan, changes: RowChanges, assumptions: Assumptions, sigma_squared: Fraction
 ) -> TopUp | None:
     noise, design = DiscreteGaussian(sigma_squared), plan.design
     epsilon, delta = float(assumptions.epsilon), assumptions.delta

@@ -16,18 +16,18 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from sulq.bars import Draw, Interval, Reading
-from sulq.derivation.combined import read_derived
-from sulq.derivation.estimates import Derivation, Source
+from sulq.answers.combined import read_derived
+from sulq.answers.error_bars import Draw, Interval, Reading
+from sulq.answers.oracle import Answer, Oracle, Quote, credits_text, is_durable
+from sulq.answers.readings import forecast
 from sulq.errors import BudgetSpent, InvalidQuery, Refused, SulqError
-from sulq.noise.distributions import DiscreteGaussian, DiscreteLaplace, Law, NoNoise
-from sulq.oracle import Answer, Oracle, Quote, credits_text, is_durable
-from sulq.readings import forecast
-from sulq.schema.binding import BoundQuery
-from sulq.schema.columns import Schema
-from sulq.schema.promise import Promise
-from sulq.sql.run import ask_sql, quote_sql
-from sulq.wire.answers import bind_public
+from sulq.kernel.noise.laws import DiscreteGaussian, DiscreteLaplace, Law, NoNoise
+from sulq.kernel.reuse.estimate import LinearEstimate, StoredDraws
+from sulq.kernel.schema.bind import BoundQuery
+from sulq.kernel.schema.columns import Schema
+from sulq.kernel.schema.promise import Promise
+from sulq.sql.api import ask_sql, quote_sql
+from sulq.wire.convert import bind_public
 
 Asked = TypeVar("Asked")
 Found = TypeVar("Found")
@@ -226,7 +226,9 @@ def at_once(verb: Callable[[Asked], Found], asked: Sequence[Asked]) -> list[Foun
         return list(pool.map(verb, asked))
 
 
-def _shaped(derived: Derivation, values: Sequence[int], most: int | None, like: Answer) -> Reading:
+def _shaped(
+    derived: LinearEstimate, values: Sequence[int], most: int | None, like: Answer
+) -> Reading:
     """Sums whose noise has no single law, in the shape that each owner's answer has."""
     found = read_derived(derived, values, most)
     if like.kind != "outer":
@@ -243,17 +245,19 @@ def _shaped(derived: Derivation, values: Sequence[int], most: int | None, like: 
 
 def _derivation(
     bound: BoundQuery, answers: Sequence[Answer], scales: Sequence[Sequence[Fraction]]
-) -> Derivation:
+) -> LinearEstimate:
     """What the noise of each sum is made of, over all owners."""
-    estimates: list[list[Source]] = [[] for _ in answers[0].values]
+    estimates: list[list[StoredDraws]] = [[] for _ in answers[0].values]
     for owner, (answer, scale) in enumerate(zip(answers, scales, strict=True)):
         for place, draws in enumerate(_draws(answer)):
             estimates[place] += [
-                Source(len(answers) * seq + owner, at, weight * scale[place % len(scale)], 0, law)
+                StoredDraws(
+                    len(answers) * seq + owner, at, weight * scale[place % len(scale)], 0, law
+                )
                 for seq, at, weight, law in draws
             ]
     none: list[dict[int, Fraction]] = [{} for _ in estimates]
-    return Derivation(bound, estimates, none, None, True)
+    return LinearEstimate(bound, estimates, none, None, True)
 
 
 def _tree_laws(answers: Sequence[Answer], scales: Sequence[Sequence[Fraction]]) -> tuple[Law, ...]:

@@ -11,11 +11,11 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+from sulq.answers.oracle import Answer, Oracle, Quote
+from sulq.answers.readings import forecast
 from sulq.errors import InvalidQuery, Refused, SulqError
 from sulq.federation.rows import Receipts, RowSplit, at_once
-from sulq.oracle import Answer, Oracle, Quote
-from sulq.readings import forecast
-from sulq.shares import Joint, Share, ShareQuote, joint_of, totals
+from sulq.shares import Joint, ShareQuote, SumShare, joint_of, totals
 
 
 def split_rows(*owners: Oracle, secure: bool = False) -> RowSplit:
@@ -139,7 +139,7 @@ class SecureRowSplit(RowSplit):
 
 def _fits(share: object, agreed: Joint, width: int) -> bool:
     return (
-        isinstance(share, Share)
+        isinstance(share, SumShare)
         and share.joint.agreed == agreed.agreed
         and len(share.values) == width
         and all(type(value) is int for value in share.values)

@@ -15,11 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sulq.errors import InvalidQuery
-from sulq.query.expressions import Expression, col, hashed, lit, when
-from sulq.query.sum_query import SumQuery
-from sulq.schema.bound import PRIME
-from sulq.schema.columns import Category, Flag, Number, Schema
-from sulq.schema.rows import coefficients_of
+from sulq.kernel.query.expressions import Expression, col, hashed, lit, when
+from sulq.kernel.query.sum_query import SumQuery
+from sulq.kernel.schema.bind_rows import coefficients_of
+from sulq.kernel.schema.columns import Category, Flag, Number, Schema
+from sulq.kernel.schema.program import PRIME
 
 Array = NDArray[np.float64]
 CHUNK = 240

@@ -19,41 +19,37 @@ from typing import TYPE_CHECKING, Any
 from sulq.errors import TooNoisy
 
 if TYPE_CHECKING:
-    from sulq.learn.bayes import NaiveBayes
-    from sulq.learn.choice import Classifier
-    from sulq.learn.clusters import KMeans
-    from sulq.learn.components import PCA, SVD
+    from sulq.learn.association import AssociationRules
+    from sulq.learn.auto import Classifier
+    from sulq.learn.cluster.kmeans import KMeans
+    from sulq.learn.cluster.mixture import GaussianMixture
+    from sulq.learn.decomposition import PCA, SVD, FactorAnalysis
     from sulq.learn.discriminant import LinearDiscriminant
     from sulq.learn.estimator import Learner, NoisyResult
-    from sulq.learn.factors import FactorAnalysis
     from sulq.learn.latent import LSI, PLSI
-    from sulq.learn.linear import LinearRegression
-    from sulq.learn.links import LinkAnalysis
-    from sulq.learn.logistic import LogisticRegression
-    from sulq.learn.mixture import GaussianMixture
-    from sulq.learn.perceptron import Perceptron
-    from sulq.learn.rules import AssociationRules
-    from sulq.learn.statistical import Conjunction, DecisionList, SQLearner, stat
-    from sulq.learn.svc import LinearSVC
+    from sulq.learn.linear.classifiers import LinearSVC, LogisticRegression
+    from sulq.learn.linear.perceptron import Perceptron
+    from sulq.learn.linear.regression import LinearRegression
+    from sulq.learn.link_analysis import LinkAnalysis
+    from sulq.learn.naive_bayes import NaiveBayes
+    from sulq.learn.statistical_query import Conjunction, DecisionList, SQLearner, stat
     from sulq.learn.tree import DecisionTree
 
 _HOME = {
-    "bayes": ["NaiveBayes"],
-    "choice": ["Classifier"],
-    "clusters": ["KMeans"],
-    "components": ["PCA", "SVD"],
+    "association": ["AssociationRules"],
+    "auto": ["Classifier"],
+    "cluster.kmeans": ["KMeans"],
+    "cluster.mixture": ["GaussianMixture"],
+    "decomposition": ["FactorAnalysis", "PCA", "SVD"],
     "discriminant": ["LinearDiscriminant"],
     "estimator": ["Learner", "NoisyResult"],
-    "factors": ["FactorAnalysis"],
     "latent": ["LSI", "PLSI"],
-    "linear": ["LinearRegression"],
-    "links": ["LinkAnalysis"],
-    "logistic": ["LogisticRegression"],
-    "mixture": ["GaussianMixture"],
-    "perceptron": ["Perceptron"],
-    "rules": ["AssociationRules"],
-    "statistical": ["Conjunction", "DecisionList", "SQLearner", "stat"],
-    "svc": ["LinearSVC"],
+    "linear.classifiers": ["LinearSVC", "LogisticRegression"],
+    "linear.perceptron": ["Perceptron"],
+    "linear.regression": ["LinearRegression"],
+    "link_analysis": ["LinkAnalysis"],
+    "naive_bayes": ["NaiveBayes"],
+    "statistical_query": ["Conjunction", "DecisionList", "SQLearner", "stat"],
     "tree": ["DecisionTree"],
 }
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}

@@ -13,14 +13,23 @@ from typing import Any
 
 import numpy as np
 
-from sulq.learn.classifying import ClassLearner
+from sulq.kernel.query.sum_query import outer
+from sulq.kernel.query.vectors import (
+    Vector,
+    bins,
+    clipped,
+    concat,
+    nearest,
+    norm,
+    ones,
+    project,
+    scaled,
+)
+from sulq.learn.budget import FitBudget, FitPlan, FitStep
+from sulq.learn.covariance import shrink
+from sulq.learn.dataset import FitData
+from sulq.learn.estimator import ClassLearner
 from sulq.learn.features import Array, published
-from sulq.learn.moments import shrink
-from sulq.learn.spending import Plan, Purse, Step
-from sulq.learn.table import Table
-from sulq.query.sum_query import outer
-from sulq.query.vector_values import Vector
-from sulq.query.vectors import bins, clipped, concat, nearest, norm, ones, project, scaled
 
 INNER = 0.05
 """Radius of the ball where only directions count, of the public reach."""
@@ -31,7 +40,7 @@ HALVINGS = 24
 
 
 @dataclass(frozen=True)
-class Moments:
+class ClassMoments:
     """Noisy sums of rows in the ball: how each class differs from the average one, and the total.
 
     `error` is that of one class's sum; `count_error` that of one class's count.
@@ -49,7 +58,7 @@ class Moments:
 
 
 @dataclass(frozen=True)
-class Rule:
+class DiscriminantRule:
     """score = (row - mean) . weights + offsets, the row in coordinates of the ball."""
 
     priors: Array
@@ -84,19 +93,21 @@ class LinearDiscriminant(ClassLearner):
         self.on_noise = on_noise
         self.progress = progress
 
-    def _plan(self, table: Table) -> Plan:
+    def _plan(self, table: FitData) -> FitPlan:
         if self.method == "paper":
             third = table.share / 3
-            return Plan("paper", (Step("counts", third), Step("sums", third), Step("gram", third)))
+            return FitPlan(
+                "paper", (FitStep("counts", third), FitStep("sums", third), FitStep("gram", third))
+            )
         centre = 0.15 if directions(table) >= 1.5 else 0.0
         radius = 0.05 if directions(table) >= 15 else 0.0
         rest = 1.0 - centre - radius
         gram = rest * gram_share(table)
         shares = {"centre": centre, "radius": radius, "sums": rest - gram, "gram": gram}
-        steps = [Step(name, table.share * share) for name, share in shares.items() if share]
-        return Plan("discriminant" if gram else "means", tuple(steps))
+        steps = [FitStep(name, table.share * share) for name, share in shares.items() if share]
+        return FitPlan("discriminant" if gram else "means", tuple(steps))
 
-    def _learn(self, table: Table, purse: Purse) -> None:
+    def _learn(self, table: FitData, purse: FitBudget) -> None:
         assert table.label is not None  # noqa: S101
         planned = {step.name for step in purse.plan.steps}
         features = table.features
@@ -131,7 +142,7 @@ class LinearDiscriminant(ClassLearner):
             )
         self._doubt_unless(rule.evidence)
 
-    def _ask(self, table: Table, purse: Purse, planned: set[str]) -> Moments:
+    def _ask(self, table: FitData, purse: FitBudget, planned: set[str]) -> ClassMoments:
         assert table.label is not None  # noqa: S101
         vector = table.features.as_vector(self.centre_, self.radius_)
         label = table.label.one_hot()
@@ -173,12 +184,12 @@ class LinearDiscriminant(ClassLearner):
 # --- public facts -------------------------------------------------------------------------------
 
 
-def sure_signal(table: Table) -> float:
+def sure_signal(table: FitData) -> float:
     """Rows over the noise of a count, the rows taken one error lower where they are noisy."""
     return max(1.0 - table.rows_error / table.rows, 0.0) * table.signal
 
 
-def directions(table: Table) -> float:
+def directions(table: FitData) -> float:
     """How far a mean direction of rows in the ball stands out: rows over noise, by sqrt(d)."""
     loud = 2.0 if table.replace else 1.0
     if not table.gaussian:
@@ -186,7 +197,7 @@ def directions(table: Table) -> float:
     return sure_signal(table) / loud / math.sqrt(table.width)
 
 
-def gram_share(table: Table) -> float:
+def gram_share(table: FitData) -> float:
     """What the Gram matrix gets: nothing while its noise hides an average eigenvalue."""
     loud = math.sqrt(2.0) if table.replace else 1.0  # V.3
     if not table.gaussian:
@@ -197,19 +208,19 @@ def gram_share(table: Table) -> float:
     return 0.4 if math.isinf(clear) else 0.4 * clear**2 / (clear**2 + 2.0)
 
 
-def ball_share(table: Table) -> float:
+def ball_share(table: FitData) -> float:
     """The share of rows inside the ball: all without noise; the fewer the more coordinates."""
     d = table.width
     few = 4.0 / (4.0 + d)
     return max(few, 1.0 - 1000.0 * math.sqrt(d) / table.signal)
 
 
-def ball_fill(table: Table, planned: set[str]) -> float:
+def ball_fill(table: FitData, planned: set[str]) -> float:
     """The mean square length of rows in a ball of radius 1, guessed."""
     return 1.0 - 0.4 * ball_share(table) if "radius" in planned else 1.0
 
 
-def contrast(table: Table) -> float:
+def contrast(table: FitData) -> float:
     """How much of the average is taken off a label's one-hot: its norm falls, its L1 norm grows."""
     if table.label is None or not table.gaussian or math.isinf(table.signal):
         return 0.0
@@ -219,7 +230,7 @@ def contrast(table: Table) -> float:
 # --- questions ----------------------------------------------------------------------------------
 
 
-def find_middle(table: Table, purse: Purse) -> Array:
+def find_middle(table: FitData, purse: FitBudget) -> Array:
     """The mean of rows drawn towards the public middle, shrunk to it as far as it is noise."""
     features = table.features
     middle = features.middle
@@ -229,7 +240,7 @@ def find_middle(table: Table, purse: Purse) -> Array:
     return np.array(published(np.clip(moved, features.low, features.high)))
 
 
-def find_ball(table: Table, purse: Purse, centre: Array, reach: float) -> float:
+def find_ball(table: FitData, purse: FitBudget, centre: Array, reach: float) -> float:
     """The radius that holds `ball_share` of the rows, from a histogram of halvings."""
     share = ball_share(table)
     edges = reach * 2.0 ** (np.arange(-HALVINGS, 1) / 4.0)
@@ -255,12 +266,12 @@ def contrasted(label: Vector, classes: int, pull: float) -> Vector:
 
 
 def gathered(
-    table: Table, counts: Array, sums: Array, error: float, count_error: float, pull: float
-) -> Moments:
+    table: FitData, counts: Array, sums: Array, error: float, count_error: float, pull: float
+) -> ClassMoments:
     """Answers about (contrasted) labels as differences from the average class, and totals."""
     many = math.sqrt(len(counts)) / (1 - pull)
     rows = mixed_rows(table, float(counts.sum()) / (1 - pull), many * count_error)
-    return Moments(
+    return ClassMoments(
         counts - counts.mean(),
         sums - sums.mean(axis=0),
         error,
@@ -271,7 +282,7 @@ def gathered(
     )
 
 
-def mixed_rows(table: Table, rows: float, error: float) -> float:
+def mixed_rows(table: FitData, rows: float, error: float) -> float:
     """The labelled rows: those counted with the sums, and what was known before if it agrees."""
     known, doubt = table.rows, table.rows_error
     if error <= 0 or abs(rows - known) > 3 * math.hypot(error, doubt):
@@ -291,7 +302,7 @@ def largest(vector: Vector, weights: Array) -> Vector:
 # --- from moments to a rule ---------------------------------------------------------------------
 
 
-def discriminate(found: Moments, width: int, radius: float, fill: float) -> Rule:
+def discriminate(found: ClassMoments, width: int, radius: float, fill: float) -> DiscriminantRule:
     """Class means drawn together by their noise, over a covariance drawn to a sphere by its."""
     classes = len(found.counts)
     counts = settled_counts(found)
@@ -317,10 +328,10 @@ def discriminate(found: Moments, width: int, radius: float, fill: float) -> Rule
         inverse = inverted(within, found.gram_error, rows, radius, blur)
     weights = apart @ inverse
     offsets = np.log(counts / rows) - 0.5 * (weights * apart).sum(axis=1)
-    return Rule(counts / rows, mean, apart, weights, offsets, evidence)
+    return DiscriminantRule(counts / rows, mean, apart, weights, offsets, evidence)
 
 
-def settled_counts(found: Moments) -> Array:
+def settled_counts(found: ClassMoments) -> Array:
     """Class counts, drawn towards equal ones as far as they differ by noise, never 0.
 
     A wrong prior costs more than a missed one, so it takes several times the noise to be believed.

@@ -2,25 +2,52 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
+from numbers import Real
 from typing import Any, Self
 
 import numpy as np
+from sklearn.base import ClassifierMixin
 
+from sulq.answers.oracle import Credits, Oracle
 from sulq.errors import InvalidQuery, TooNoisy
-from sulq.learn import plots
-from sulq.learn.checks import whole
+from sulq.kernel.query.expressions import Expression
+from sulq.kernel.query.statistics import count
+from sulq.kernel.query.vectors import Vector
+from sulq.kernel.schema.columns import Schema
+from sulq.learn.budget import FitBudget, FitPlan, FitQuote, budget_of, default_notes
+from sulq.learn.dataset import COUNT_SHARE, FitData, LabelKind
 from sulq.learn.features import Array
-from sulq.learn.spending import FitQuote, Plan, Purse, cap_of, default_notes
-from sulq.learn.table import COUNT_SHARE, LabelKind, Table
-from sulq.oracle import Credits, Oracle
-from sulq.query.expressions import Expression
-from sulq.query.statistics import count
-from sulq.query.vector_values import Vector
-from sulq.schema.columns import Schema
+from sulq.learn.plotting import registry
+
+
+def whole(name: str, value: object, least: int = 1, most: float = math.inf) -> int:
+    """A whole number from `least` to `most`."""
+    if isinstance(value, int | np.integer) and not isinstance(value, bool):
+        found = int(value)
+        if least <= found <= most:
+            return found
+    upto = "" if most == math.inf else f" to {most:g}"
+    raise InvalidQuery(f"{name} must be a whole number from {least}{upto}, got {value!r:.40}")
+
+
+def number(name: str, value: object, low: float, high: float, *, ends: str = "()") -> float:
+    """A number between `low` and `high`; `ends` tells which of them it may be."""
+    if isinstance(value, Real) and not isinstance(value, bool):
+        found = float(value)
+        above = found >= low if ends[0] == "[" else found > low
+        below = found <= high if ends[1] == "]" else found < high
+        if above and below:
+            return found
+    raise InvalidQuery(f"{name} must lie in {ends[0]}{low:g}, {high:g}{ends[1]}, got {value!r:.40}")
+
+
+# Settings of learners, checked before anything is asked.
+
 
 try:
     from sklearn.base import BaseEstimator
@@ -54,11 +81,11 @@ class Learner(BaseEstimator):  # type: ignore[misc]
 
     # --- what a subclass writes -----------------------------------------------------------------
 
-    def _plan(self, table: Table) -> Plan:
+    def _plan(self, table: FitData) -> FitPlan:
         """The questions and their shares, from public facts (and the noisy row count) only."""
         raise NotImplementedError
 
-    def _learn(self, table: Table, purse: Purse) -> None:
+    def _learn(self, table: FitData, purse: FitBudget) -> None:
         """Ask through the purse, set the learned attributes."""
         raise NotImplementedError
 
@@ -80,9 +107,9 @@ class Learner(BaseEstimator):  # type: ignore[misc]
         self._plan(table.supposing(None))  # wrong settings are refused before the rows are counted
         said = default_notes(oracle, self.credits)
         self._forget()
-        with Purse(oracle, table.cap, type(self).__name__, self.progress) as purse:
+        with FitBudget(oracle, table.cap, type(self).__name__, self.progress) as purse:
             try:
-                purse.follow(Plan("count", ()))
+                purse.follow(FitPlan("count", ()))
                 table = table.counted(purse)
                 purse.follow(self._plan(table))
                 self.method_ = purse.plan.method
@@ -126,7 +153,7 @@ class Learner(BaseEstimator):  # type: ignore[misc]
         features: Sequence[str] | Vector,
         label: object,
         where: Expression | None,
-    ) -> Table:
+    ) -> FitData:
         if not isinstance(getattr(oracle, "schema", None), Schema):
             raise InvalidQuery(
                 'fit takes a published table and the names of its columns, fit(db, ["age", "income"'
@@ -148,8 +175,8 @@ class Learner(BaseEstimator):  # type: ignore[misc]
             raise InvalidQuery(
                 f"random_state must be None or a whole number from 0, got {self.random_state!r:.40}"
             ) from None
-        cap = cap_of(oracle, self.credits)
-        table = Table.of(oracle, features, label, self._label, where, cap)
+        cap = budget_of(oracle, self.credits)
+        table = FitData.of(oracle, features, label, self._label, where, cap)
         for condition in (label, where):
             if isinstance(condition, Expression):  # refused here, or not at all
                 oracle.quote(count(where=condition), credits=cap)
@@ -160,7 +187,7 @@ class Learner(BaseEstimator):  # type: ignore[misc]
         for name in set(vars(self)) - set(self.get_params(deep=False)):
             delattr(self, name)
 
-    def _remember(self, table: Table) -> None:
+    def _remember(self, table: FitData) -> None:
         """Public facts that prediction needs; nothing per row."""
         self.notes_ = ()
         self._features = table.features
@@ -203,17 +230,17 @@ class Learner(BaseEstimator):  # type: ignore[misc]
     def plot(self, *public: Any, title: str | None = None, **options: Any) -> Any:
         """An Altair chart of what was learned; of public rows and labels too, where given.
 
-        `sulq.learn.plots.save(chart, path)` writes it as .svg, .png or .html.
+        `sulq.learn.plotting.registry.save(chart, path)` writes it as .svg, .png or .html.
         """
         self._check_fitted()
-        return plots.plot(self, *public, title=title, **options)
+        return registry.plot(self, *public, title=title, **options)
 
 
-def learned_within(learner: Learner, table: Table, purse: Purse, share: float) -> None:
+def learned_within(learner: Learner, table: FitData, purse: FitBudget, share: float) -> None:
     """Let another learner learn on a share of the credits; what it pays is paid from `purse`."""
     credits = purse.credits(share)
     part = replace(table, cap=credits / Fraction(table.share))
-    with Purse(purse.oracle, credits, type(learner).__name__, False) as own:
+    with FitBudget(purse.oracle, credits, type(learner).__name__, False) as own:
         own.follow(learner._plan(part))
         learner.method_ = own.plan.method
         learner._remember(part)
@@ -223,3 +250,89 @@ def learned_within(learner: Learner, table: Table, purse: Purse, share: float) -
             purse.spent += own.spent
             purse.receipts += own.receipts
             purse.reused += own.reused
+
+
+# What every classifier shares: classes, predictions, and the majority when nothing more is known.
+#
+# A classifier never answers worse than it can justify: where its answers are below their noise it
+# predicts the most frequent class, and says so.
+
+
+CLEAR = 1.65
+"""Deviations above noise below which a classifier doubts itself: 1 in 20 by chance."""
+
+
+def deviations(sums: Array, error: float, freedom: int) -> float:
+    """How far noisy contrasts stand out of noise alone, by their sum of squares."""
+    if error <= 0 or freedom <= 0:
+        return math.inf
+    return (float((sums**2).sum()) / error**2 - freedom) / math.sqrt(2 * freedom)
+
+
+class ClassLearner(ClassifierMixin, Learner):  # type: ignore[misc]
+    """A Learner that predicts a Category, a Flag or a condition."""
+
+    _label: LabelKind = "classes"
+
+    majority_: int | None = None
+    """The place of the class that every row gets; None where more was learned."""
+
+    def _scores(self, rows: Any) -> Array:
+        """Log-odds up to a constant: one row per public row, one column per class."""
+        raise NotImplementedError
+
+    def _give_up(self, counts: Array, why: str) -> None:
+        """Predict the most frequent class from noisy class counts, and say why."""
+        self.majority_ = int(np.argmax(counts))
+        held = np.maximum(counts, 1e-9)
+        self.class_log_prior_ = np.log(held / held.sum())
+        chosen = self.classes_.tolist()[self.majority_]
+        self._doubt(f"{why}; predicting the most frequent class, {chosen!r}")
+
+    def _doubt_unless(self, deviations: float) -> None:
+        """Say so where what tells the classes apart is within its noise."""
+        if self.majority_ is None and deviations < CLEAR:
+            self._doubt(
+                f"what tells the classes apart is {deviations:+.1f} deviations from noise alone:"
+                " take the predictions for a guess, or bring more rows or credits"
+            )
+
+    def decision_function(self, rows: Any) -> Array:
+        """Scores of public rows: of the second class if there are two, else one column each."""
+        self._check_fitted()
+        scores = self._all_scores(rows)
+        if len(self.classes_) == 2:
+            return np.asarray(scores[:, 1] - scores[:, 0])
+        return scores
+
+    def predict_log_proba(self, rows: Any) -> Array:
+        scores = self._all_scores(rows)
+        top = scores.max(axis=1, keepdims=True)
+        return np.asarray(scores - top - np.log(np.exp(scores - top).sum(axis=1, keepdims=True)))
+
+    def predict_proba(self, rows: Any) -> Array:
+        """Class probabilities of public rows."""
+        return np.asarray(np.exp(self.predict_log_proba(rows)))
+
+    def predict(self, rows: Any) -> Any:
+        """The likeliest class of each public row."""
+        places = self._all_scores(rows).argmax(axis=1)
+        return self.classes_[places]
+
+    def _all_scores(self, rows: Any) -> Array:
+        self._check_fitted()
+        if self.majority_ is None:
+            return self._scores(rows)
+        count = len(self._coordinates(rows))
+        scores = np.tile(self.class_log_prior_, (count, 1))
+        scores[:, self.majority_] += 1e-9
+        return scores
+
+    def _codes(self, labels: Any) -> Array:
+        """Public labels as places in `classes_`."""
+        known = {value: place for place, value in enumerate(self.classes_.tolist())}
+        found = np.asarray(labels).tolist()
+        unknown = [value for value in found if value not in known]
+        if unknown:
+            raise InvalidQuery(f"labels must be among {list(known)[:20]}, got {unknown[0]!r:.40}")
+        return np.array([known[value] for value in found])

@@ -12,11 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sulq.errors import InvalidQuery
-from sulq.query import vector_values as values
-from sulq.query.vector_values import Vector
-from sulq.query.vectors import clipped, columns, concat, ones, project
-from sulq.schema.columns import Category, Flag, Number, Schema, as_number
-from sulq.schema.vector_binding import VectorBinder
+from sulq.kernel.query import vectors as values
+from sulq.kernel.query.vectors import Vector, clipped, columns, concat, ones, project
+from sulq.kernel.schema.bind_vectors import VectorBinder
+from sulq.kernel.schema.columns import Category, Flag, Number, Schema, as_number
 
 Array = NDArray[np.float64]
 

@@ -15,13 +15,12 @@ from typing import Any
 import numpy as np
 
 from sulq.errors import InvalidQuery
-from sulq.learn.checks import whole
-from sulq.learn.estimator import Learner
+from sulq.kernel.query.vectors import one_hot
+from sulq.kernel.schema.columns import Category, Flag
+from sulq.learn.budget import FitBudget, FitPlan, FitStep
+from sulq.learn.dataset import FitData
+from sulq.learn.estimator import Learner, whole
 from sulq.learn.features import Array
-from sulq.learn.spending import Plan, Purse, Step
-from sulq.learn.table import Table
-from sulq.query.vectors import one_hot
-from sulq.schema.columns import Category, Flag
 
 DRAWS = 20
 """Simulated draws of the known noise, for the standard errors."""
@@ -40,7 +39,7 @@ class LatentLearner(Learner):
     _many: str
     """The name of the parameter that says how many directions or topics."""
 
-    def _plan(self, table: Table) -> Plan:
+    def _plan(self, table: FitData) -> FitPlan:
         many = getattr(self, self._many)
         whole(self._many, many)
         names = table.features.names
@@ -60,9 +59,9 @@ class LatentLearner(Learner):
             raise InvalidQuery(
                 f"{self._many} is {many}, and the smaller column has {fewest} values; take fewer"
             )
-        return Plan("counts", (Step("counts", table.share),))
+        return FitPlan("counts", (FitStep("counts", table.share),))
 
-    def _counts(self, table: Table, purse: Purse) -> tuple[Array, float]:
+    def _counts(self, table: FitData, purse: FitBudget) -> tuple[Array, float]:
         """The noisy counts, documents x words, and the standard error of each."""
         documents, words = (one_hot(name) for name in table.features.names)
         counts, error = purse.sums("counts", table.outer(documents, words))
@@ -111,7 +110,7 @@ class LSI(LatentLearner):
         self.on_noise = on_noise
         self.progress = progress
 
-    def _learn(self, table: Table, purse: Purse) -> None:
+    def _learn(self, table: FitData, purse: FitBudget) -> None:
         counts, error = self._counts(table, purse)
         left, values, right = np.linalg.svd(counts, full_matrices=False)
         self.noise_edge_ = _edge(counts, error)
@@ -164,12 +163,12 @@ class PLSI(LatentLearner):
         self.on_noise = on_noise
         self.progress = progress
 
-    def _plan(self, table: Table) -> Plan:
+    def _plan(self, table: FitData) -> FitPlan:
         whole("rounds", self.rounds)
         whole("starts", self.starts)
         return super()._plan(table)
 
-    def _learn(self, table: Table, purse: Purse) -> None:
+    def _learn(self, table: FitData, purse: FitBudget) -> None:
         random = np.random.default_rng(self.random_state)
         noisy, error = self._counts(table, purse)
         edge = _edge(noisy, error)
@@ -240,11 +239,11 @@ class PLSI(LatentLearner):
         return np.asarray(shares)
 
 
-def _size(table: Table, name: str) -> int:
+def _size(table: FitData, name: str) -> int:
     return len(_values(table, name))
 
 
-def _values(table: Table, name: str) -> Array:
+def _values(table: FitData, name: str) -> Array:
     column = table.features.schema[name]
     values = (column.values or ()) if isinstance(column, Category) else (False, True)
     return np.array(values, dtype=object)

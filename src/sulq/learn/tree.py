@@ -3,38 +3,466 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from functools import reduce
 from typing import Any
 
 import numpy as np
 
 from sulq.errors import InvalidQuery
-from sulq.learn.bayes import NaiveBayes
-from sulq.learn.cells import (
+from sulq.kernel.query.expressions import Expression
+from sulq.kernel.query.vectors import Vector, cells, concat, crossed, ones, signed
+from sulq.kernel.schema.columns import Category, Number
+from sulq.learn.binning import (
     BINS_SHARE,
+    FINE_BINS,
+    Attribute,
     Places,
+    attributes_of,
     bins_allowed,
     bins_worth_finding,
     cell_noise,
     cells_of,
     find_cells,
+    rebinned,
 )
-from sulq.learn.checks import whole
-from sulq.learn.classifying import ClassLearner, deviations
-from sulq.learn.features import Array
-from sulq.learn.leaves import Node, Tree
-from sulq.learn.sketches import (
-    drawn_halves,
-    leaf_places,
-    leaf_vector,
-    model_rows,
-    model_tree,
-    smoothed,
-    whole_tree,
-)
-from sulq.learn.spending import Plan, Purse, Step
-from sulq.learn.splits import IMPURITIES, Split, best_binary, multiway
-from sulq.learn.table import Table
-from sulq.query.vectors import concat, ones, signed
+from sulq.learn.budget import FitBudget, FitPlan, FitStep
+from sulq.learn.dataset import FitData
+from sulq.learn.estimator import ClassLearner, deviations, whole
+from sulq.learn.features import Array, Features
+from sulq.learn.naive_bayes import NaiveBayes
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """A node's children by cell of one attribute; missing values go to child `missing`."""
+
+    attribute: int
+    groups: tuple[tuple[int, ...], ...]
+    missing: int
+    gain: float
+
+    def route(self, size: int) -> Places:
+        """The child of each cell, the missing one last."""
+        child = np.full(size + 1, self.missing, dtype=np.intp)
+        for place, group in enumerate(self.groups):
+            child[list(group)] = place
+        return child
+
+    def truth(self, attribute: Attribute, child: int) -> Expression:
+        """Whether a row goes to this child."""
+        return attribute.reached(self.groups[child], child == self.missing)
+
+
+Impurity = Callable[[Array], Array]
+
+
+def gini(counts: Array) -> Array:
+    """N - sum n_k^2 / N over the last axis."""
+    total = counts.sum(axis=-1)
+    return np.asarray(total - (counts**2).sum(axis=-1) / np.maximum(total, 1e-300))
+
+
+def entropy(counts: Array) -> Array:
+    """N H = -sum n_k log(n_k / N) over the last axis, in nats."""  # S4.10 (a)
+    held = np.maximum(counts, 0.0)
+    total = held.sum(axis=-1, keepdims=True)
+    share = np.where(held > 0, held, 1.0) / np.maximum(total, 1e-300)
+    return np.asarray(-(held * np.log(np.where(held > 0, share, 1.0))).sum(axis=-1))
+
+
+IMPURITIES: dict[str, Impurity] = {"gini": gini, "entropy": entropy}
+
+
+def best_binary(
+    table: Array,
+    place: int,
+    attribute: Attribute,
+    error: float,
+    impurity: Impurity,
+    among: Collection[int] | None = None,
+) -> Split | None:
+    """The best cut in two of one node by one attribute; None where no cut stands out of the noise.
+
+    `table` is classes x cells, `among` the cells that the node can hold (all). A Number is cut
+    between bins, a Category between values sorted by their noisy class shares. Both sides must
+    exceed 1.5 errors of their own noisy total, and the gain what such noise adds on average.
+    """
+    cells = np.arange(attribute.size) if among is None else np.array(sorted(among))
+    known = table[:, cells]
+    classes, size = known.shape
+    if size < 2:
+        return None
+    order = np.arange(size) if attribute.ordinal else _by_share(known, error)
+    left = np.cumsum(known[:, order], axis=1)[:, :-1].T
+    order = cells[order]
+    whole = known.sum(axis=1)
+    right = whole - left
+    bins_left = np.arange(1, size)
+    bins_right = size - bins_left
+    totals = left.sum(axis=1), right.sum(axis=1)
+    noise = error * np.sqrt(classes * bins_left), error * np.sqrt(classes * bins_right)
+    able = (totals[0] > 1.5 * noise[0]) & (totals[1] > 1.5 * noise[1])
+    able &= (totals[0] > 1e-9) & (totals[1] > 1e-9)
+    if not able.any():
+        return None
+    counts = np.maximum(left, 0.0), np.maximum(right, 0.0)
+    gains = impurity(np.maximum(whole, 0.0)) - impurity(counts[0]) - impurity(counts[1])
+    # under equal shares a side of b bins gains (K-1) b error^2 / N by noise alone
+    spurious = (
+        (classes - 1)
+        * error**2
+        * (bins_left / np.maximum(totals[0], 1e-9) + bins_right / np.maximum(totals[1], 1e-9))
+    )
+    gains = np.where(able, gains - spurious, -np.inf)
+    cut = int(np.argmax(gains))
+    if gains[cut] <= 1e-9 or gains[cut] <= spurious[cut] / math.sqrt(max(classes - 1, 1)):
+        return None
+    groups = tuple(sorted(order[: cut + 1].tolist())), tuple(sorted(order[cut + 1 :].tolist()))
+    return Split(place, groups, int(totals[1][cut] > totals[0][cut]), float(gains[cut]))
+
+
+def _by_share(known: Array, error: float) -> Places:
+    """Values in the order of their share of the class that tells them apart most."""
+    total = np.maximum(known.sum(axis=0), max(error, 1e-9))
+    shares = (known + 1e-12) / total
+    overall = known.sum(axis=1) / max(float(known.sum()), 1e-9)
+    spread = ((shares - overall[:, None]) ** 2 * total).sum(axis=1)
+    return np.argsort(shares[int(np.argmax(spread))], kind="stable")
+
+
+def multiway(table: Array, place: int, attribute: Attribute, least: float) -> Split | None:
+    """One child a cell, by entropy: ID3 as the papers have it; cells under `least` add nothing."""
+    known = table[:, : attribute.size]
+    if known.shape[1] < 2:
+        return None
+    totals = known.sum(axis=0)
+    # S4.10 (e): a noisy count is cut to its cell's total, small cells are left out
+    counts = np.clip(known, 0.0, np.maximum(totals, 0.0)[None, :])
+    kept = totals > least
+    remaining = float(entropy(counts.T[kept]).sum()) if kept.any() else math.inf
+    gain = float(entropy(np.maximum(known.sum(axis=1), 0.0))) - remaining
+    if not math.isfinite(gain):
+        return None
+    groups = tuple((cell,) for cell in range(attribute.size))
+    return Split(place, groups, int(np.argmax(totals)), gain)
+
+
+# A tree of public splits, the question for its leaves, and class shares from noisy leaf counts.
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One node, all of it public: who its parent is, how it splits, what its leaves counted.
+
+    `counts` are noisy rows per class, `shares` the class shares that predictions use.
+    """
+
+    parent: int | None
+    child: int
+    depth: int
+    split: Split | None = None
+    children: tuple[int, ...] = ()
+    counts: tuple[float, ...] = ()
+    shares: tuple[float, ...] = ()
+
+
+@dataclass
+class Tree:
+    """Nodes by number; the root is 0."""
+
+    attributes: tuple[Attribute, ...]
+    nodes: list[Node] = field(default_factory=lambda: [Node(None, 0, 0)])
+
+    @property
+    def leaves(self) -> list[int]:
+        return [place for place, node in enumerate(self.nodes) if node.split is None]
+
+    @property
+    def depth(self) -> int:
+        return max(node.depth for node in self.nodes)
+
+    def grow(self, place: int, split: Split) -> list[int]:
+        """Split a leaf; its children's numbers."""
+        node = self.nodes[place]
+        start = len(self.nodes)
+        for child in range(len(split.groups)):
+            self.nodes.append(Node(place, child, node.depth + 1))
+        children = tuple(range(start, len(self.nodes)))
+        self.nodes[place] = replace(node, split=split, children=children)
+        return list(children)
+
+    def held(self, place: int) -> dict[int, tuple[frozenset[int], bool]]:
+        """Per attribute on the way to a node: the cells it may hold, and whether missing ones."""
+        found: dict[int, tuple[frozenset[int], bool]] = {}
+        node = self.nodes[place]
+        while node.parent is not None:
+            above = self.nodes[node.parent]
+            assert above.split is not None  # noqa: S101
+            group = frozenset(above.split.groups[node.child])
+            known, missing = found.get(above.split.attribute, (group, True))
+            missing = missing and above.split.missing == node.child
+            found[above.split.attribute] = known & group, missing
+            node = above
+        return found
+
+    def truth(self, place: int) -> Expression:
+        """Whether a row reaches a node below the root: one condition per column on the way."""
+        held = self.held(place)
+        parts = [self.attributes[number].reached(*held[number]) for number in sorted(held)]
+        return reduce(lambda a, b: a & b, parts)
+
+    def by_class(self, places: Sequence[int], classes: Vector) -> Vector:
+        """One coordinate per node and class; the nodes exclude each other."""
+        if list(places) == [0]:
+            return classes
+        return crossed(cells(*(self.truth(place) for place in places)), classes)
+
+    def find(self, found: Places) -> Places:
+        """The leaf of each row, from its cells (rows x attributes)."""
+        at = np.zeros(len(found), dtype=np.intp)
+        for place, node in enumerate(self.nodes):  # children come after their parent
+            if node.split is None:
+                continue
+            rows = np.flatnonzero(at == place)
+            attribute = node.split.attribute
+            child = node.split.route(self.attributes[attribute].size)[found[rows, attribute]]
+            at[rows] = np.asarray(node.children)[child]
+        return at
+
+    def settle(self, counts: Array, error: float, towards: Array | None = None) -> None:
+        """Class shares from the leaves' noisy counts (leaves x classes), each drawn to its parent.
+
+        A node's deviation from its parent keeps the part of its square that noise does not explain.
+        `towards` replaces the parents' shares at the leaves.
+        """
+        leaf_number = {leaf: number for number, leaf in enumerate(self.leaves)}
+        held = np.zeros((len(self.nodes), counts.shape[1]))
+        below = np.zeros(len(self.nodes))
+        held[self.leaves] = counts
+        below[self.leaves] = 1.0
+        for place in range(len(self.nodes) - 1, 0, -1):
+            parent = self.nodes[place].parent
+            held[parent] += held[place]
+            below[parent] += below[place]
+        shares = np.zeros_like(held)
+        for place, node in enumerate(self.nodes):
+            noise = error * float(np.sqrt(below[place]))
+            above = np.full(held.shape[1], 1 / held.shape[1])
+            if node.parent is not None:
+                above = shares[node.parent]
+            if towards is not None and place in leaf_number:
+                above = towards[leaf_number[place]]
+            shares[place] = drawn(held[place], noise, above)
+            self.nodes[place] = replace(
+                node, counts=tuple(held[place].tolist()), shares=tuple(shares[place].tolist())
+            )
+
+    def give(self, shares: Array, counts: Array) -> None:
+        """Set the leaves' class shares and counts as they are; inner nodes add up."""
+        held = np.zeros((len(self.nodes), shares.shape[1]))
+        held[self.leaves] = counts
+        for place in range(len(self.nodes) - 1, 0, -1):
+            held[self.nodes[place].parent] += held[place]
+        for number, leaf in enumerate(self.leaves):
+            self.nodes[leaf] = replace(self.nodes[leaf], shares=tuple(shares[number].tolist()))
+        for place, node in enumerate(self.nodes):
+            above = np.maximum(held[place], 1e-9)
+            kept = node.shares or tuple((above / above.sum()).tolist())
+            self.nodes[place] = replace(node, counts=tuple(held[place].tolist()), shares=kept)
+
+
+def drawn(counts: Array, error: float, towards: Array) -> Array:
+    """Noisy counts as shares, drawn to other shares as far as they are noise."""
+    total = max(float(counts.sum()), error * np.sqrt(len(counts)), 1e-9)
+    away = counts / total - towards
+    square = float(away @ away)
+    noise = (len(counts) - 1) * (error / total) ** 2
+    kept = max(0.0, 1.0 - noise / square) if square > 0 else 0.0
+    shares = np.clip(towards + kept * away, 0.0, None)
+    return np.asarray(shares / shares.sum()) if shares.sum() > 0 else towards
+
+
+# Trees whose splits cost little: drawn at random, or grown on rows drawn from a rough model.
+#
+# Where one row in each of A columns is too much to ask at every level, the credits go to the
+# leaves.
+
+
+SCORE_BINS = 4
+MODEL_ROWS = 20_000
+MODEL_DEPTH = 8
+
+
+# --- splits drawn at random ---------------------------------------------------------------------
+
+
+def drawn_halves(
+    features: Features, levels: int, with_mean: bool, random: np.random.Generator
+) -> tuple[tuple[Attribute, ...], tuple[Split, ...]]:
+    """Public splits, one a level: quarters of the Numbers' mean if told, halves of single columns.
+
+    Which columns, and how the values of a Category are halved, is drawn; a Number is cut in the
+    middle of its bounds, and where it comes up again at a quarter.
+    """
+    attributes = list(attributes_of(features, 4))
+    splits: list[Split] = []
+    if with_mean and levels and len(features.numeric) > 1:
+        edges = tuple(Fraction(k, SCORE_BINS) for k in range(SCORE_BINS + 1))
+        name = "mean of the numbers"
+        attributes.append(Attribute(Number(name, 0, 1), edges, over=features.numeric))
+        quarters = tuple((cell,) for cell in range(SCORE_BINS))
+        splits.append(Split(len(attributes) - 1, quarters, 0, 0.0))
+    order = random.permutation(len(features.names)).tolist()
+    for turn in range(levels - len(splits)):
+        place = order[turn % len(order)]
+        size = attributes[place].size
+        if size < 2:
+            continue
+        if attributes[place].ordinal:
+            cut = size // 2 if turn < len(order) else int(random.integers(1, size))
+            values = list(range(size))
+        else:
+            cut = size // 2
+            values = random.permutation(size).tolist()
+        groups = tuple(sorted(values[:cut])), tuple(sorted(values[cut:]))
+        splits.append(Split(place, groups, 0, 0.0))
+    return tuple(attributes), tuple(splits)
+
+
+def whole_tree(attributes: tuple[Attribute, ...], splits: Sequence[Split]) -> Tree:
+    """The tree that splits every node of a level alike; leaves in the order of `leaf_vector`."""
+    tree = Tree(attributes)
+    level = [0]
+    for split in splits:
+        level = [child for place in level for child in tree.grow(place, split)]
+    return tree
+
+
+def leaf_vector(attributes: Sequence[Attribute], splits: Sequence[Split]) -> Vector:
+    """The one-hot of the leaf: one side per split, crossed."""
+    sides = []
+    for split in splits:
+        attribute = attributes[split.attribute]
+        if attribute.over:
+            sides.append(attribute.vector())
+        else:
+            truths = (split.truth(attribute, child) for child in range(len(split.groups)))
+            sides.append(cells(*truths))
+    return reduce(crossed, sides)
+
+
+def leaf_places(attributes: Sequence[Attribute], splits: Sequence[Split]) -> Places:
+    """Where the leaves of the tree are among the coordinates of `leaf_vector`."""
+    # the mean of Numbers is never missing: its cell for missing values holds nobody
+    kept = [len(split.groups) for split in splits]
+    asked = [
+        k + (1 if attributes[s.attribute].over else 0) for k, s in zip(kept, splits, strict=True)
+    ]
+    grid = np.arange(math.prod(asked)).reshape(asked)
+    return grid[tuple(slice(0, k) for k in kept)].ravel()
+
+
+def smoothed(contrasts: Array, error: float, rows: float, splits: Sequence[Split]) -> Array:
+    """Noisy leaf contrasts (leaves x classes, each row adds up to 0), pooled over like leaves.
+
+    Prior: leaves that differ in one split correlate by 0.3, in two by 0.09, and all share a common
+    part; of four neighbouring score cells each step halves twice. With little noise nothing moves.
+    """
+    leaves, classes = contrasts.shape
+    if not error:
+        return contrasts
+    parts = []
+    for split in splits:
+        steps = np.arange(len(split.groups))
+        parts.append(0.3 ** np.abs(steps[:, None] - steps[None, :]))
+    alike = reduce(np.kron, parts)
+    spread = (rows / leaves) ** 2 * (1 - 1 / classes) / classes
+    prior = spread * (16 * alike + 1)
+    return np.asarray(prior @ np.linalg.solve(prior + error**2 * np.eye(leaves), contrasts))
+
+
+# --- splits of a rough model --------------------------------------------------------------------
+
+
+def model_rows(
+    model: NaiveBayes, features: Features, random: np.random.Generator
+) -> tuple[Places, tuple[Attribute, ...], Places]:
+    """Rows drawn from a naive Bayes model: cells, the attributes they are cells of, classes."""
+    prior = np.exp(model.class_log_prior_)
+    classes = random.choice(len(prior), size=MODEL_ROWS, p=prior / prior.sum())
+    attributes, found = [], []
+    held = {a.name: place for place, a in enumerate(model.attributes_)}
+    numbers = list(features.numeric)
+    points = model.draw(classes, random)
+    for name in features.names:
+        column = features.schema[name]
+        if name in held:
+            attribute = model.attributes_[held[name]]
+            shares = np.exp(model.feature_log_prob_[held[name]])
+            bounds = np.cumsum(shares, axis=1)[classes]
+            cell = (random.random(MODEL_ROWS)[:, None] * bounds[:, -1:] > bounds).sum(axis=1)
+            cell = np.minimum(cell, attribute.size - 1)
+        else:
+            fine = next(a for a in attributes_of(Features(features.schema, (name,)), FINE_BINS))
+            values = points[:, [numbers.index(name)]]
+            counts = np.bincount(fine.cells(values), minlength=fine.size + 1).astype(float)
+            attribute = rebinned(fine, counts, 0.0, 32)
+            cell = attribute.cells(values)
+            assert not isinstance(column, Category)  # noqa: S101
+        attributes.append(attribute)
+        found.append(cell)
+    return np.stack(found, axis=1).astype(np.intp), tuple(attributes), classes.astype(np.intp)
+
+
+def model_tree(
+    found: Places, attributes: tuple[Attribute, ...], labels: Places, classes: int, most: int
+) -> tuple[Tree, Array]:
+    """A tree grown on drawn rows, the best split first, and the class shares of its leaves."""
+    tree = Tree(attributes)
+    rows = {0: np.arange(len(found))}
+    options = {0: _best_of(found, attributes, labels, classes)}
+    while len(tree.leaves) < most:
+        ready = [(split.gain, place) for place, split in options.items() if split is not None]
+        if not ready:
+            break
+        place = max(ready)[1]
+        split = options.pop(place)
+        assert split is not None  # noqa: S101
+        children = tree.grow(place, split)
+        inside = rows.pop(place)
+        route = split.route(attributes[split.attribute].size)
+        side = route[found[inside, split.attribute]]
+        for number, child in enumerate(children):
+            rows[child] = inside[side == number]
+            if tree.nodes[child].depth < MODEL_DEPTH:
+                part = found[rows[child]], attributes, labels[rows[child]], classes
+                options[child] = _best_of(*part)
+    shares = [np.bincount(labels[rows[leaf]], minlength=classes) + 1.0 for leaf in tree.leaves]
+    return tree, np.stack([part / part.sum() for part in shares])
+
+
+def _best_of(
+    found: Places, attributes: Sequence[Attribute], labels: Places, classes: int
+) -> Split | None:
+    if len(found) < 100:
+        return None
+    best: Split | None = None
+    for place, attribute in enumerate(attributes):
+        width = attribute.size + 1
+        joint = np.bincount(labels * width + found[:, place], minlength=classes * width)
+        split = best_binary(
+            joint.reshape(classes, width).astype(float), place, attribute, 0.0, gini
+        )
+        if split is not None and (best is None or split.gain > best.gain):
+            best = split
+    return best
+
+
+# The splits of a node that a noisy class-by-cell table speaks for.
+
 
 LEAF_SHARE = 0.3
 DEEPEST = 10
@@ -82,24 +510,24 @@ class DecisionTree(ClassLearner):
 
     # --- the plan -------------------------------------------------------------------------------
 
-    def _plan(self, table: Table) -> Plan:
+    def _plan(self, table: FitData) -> FitPlan:
         self._check(table)
         method = self._chosen(table) if self.method == "auto" else self.method
         if method == "random":
-            return Plan(method, (Step("leaves", table.share),), _better_promise(table))
+            return FitPlan(method, (FitStep("leaves", table.share),), _better_promise(table))
         if method == "model":
             first = _model().planned(table)
-            steps = [Step(s.name, s.share * MODEL_SHARE, s.rounds) for s in first.steps]
-            return Plan(method, (*steps, Step("leaves", (1 - MODEL_SHARE) * table.share)))
+            steps = [FitStep(s.name, s.share * MODEL_SHARE, s.rounds) for s in first.steps]
+            return FitPlan(method, (*steps, FitStep("leaves", (1 - MODEL_SHARE) * table.share)))
         finds = method == "id3" and bins_worth_finding(table)
         first_share = BINS_SHARE * table.share if finds else 0.0
         leaves = LEAF_SHARE * table.share
         levels = table.share - first_share - leaves
-        steps = [Step("bins", first_share)] if finds else []
-        steps += [Step("levels", levels, self._depth(table)), Step("leaves", leaves)]
-        return Plan(method, tuple(steps))
+        steps = [FitStep("bins", first_share)] if finds else []
+        steps += [FitStep("levels", levels, self._depth(table)), FitStep("leaves", leaves)]
+        return FitPlan(method, tuple(steps))
 
-    def _chosen(self, table: Table) -> str:
+    def _chosen(self, table: FitData) -> str:
         """ID3 where a level can be asked for, a rough model where class means can, else chance."""
         assert table.label is not None  # noqa: S101
         levels = (1 - LEAF_SHARE - BINS_SHARE) * table.share
@@ -112,7 +540,7 @@ class DecisionTree(ClassLearner):
         few = self._levels(table) < len(table.features.names) / 2
         return "id3" if enough and few else "random"
 
-    def _check(self, table: Table) -> None:
+    def _check(self, table: FitData) -> None:
         if self.criterion not in IMPURITIES:
             raise InvalidQuery(
                 f"criterion must be one of {list(IMPURITIES)}, got {self.criterion!r}"
@@ -124,7 +552,7 @@ class DecisionTree(ClassLearner):
         if table.features.vector is not None:
             raise InvalidQuery("DecisionTree splits on columns; give their names")
 
-    def _depth(self, table: Table) -> int:
+    def _depth(self, table: FitData) -> int:
         if self.max_depth is not None:
             return int(self.max_depth)
         for depth in range(DEEPEST, 1, -1):
@@ -133,12 +561,12 @@ class DecisionTree(ClassLearner):
                 return depth
         return 1
 
-    def _bins(self, table: Table) -> int:
+    def _bins(self, table: FitData) -> int:
         return bins_allowed(table) if self.bins is None else int(self.bins)
 
     # --- learning -------------------------------------------------------------------------------
 
-    def _learn(self, table: Table, purse: Purse) -> None:
+    def _learn(self, table: FitData, purse: FitBudget) -> None:
         if self.method_ == "random":
             self._learn_random(table, purse)
         elif self.method_ == "model":
@@ -146,7 +574,7 @@ class DecisionTree(ClassLearner):
         else:
             self._learn_levels(table, purse)
 
-    def _learn_levels(self, table: Table, purse: Purse) -> None:
+    def _learn_levels(self, table: FitData, purse: FitBudget) -> None:
         self.attributes_ = find_cells(table, purse, self._bins(table))
         tree = Tree(self.attributes_)
         open_nodes = [0]
@@ -158,7 +586,7 @@ class DecisionTree(ClassLearner):
         self._count_leaves(table, purse, tree)
 
     def _count_leaves(
-        self, table: Table, purse: Purse, tree: Tree, towards: Array | None = None
+        self, table: FitData, purse: FitBudget, tree: Tree, towards: Array | None = None
     ) -> None:
         """All that is left goes to the classes in the leaves."""
         assert table.label is not None  # noqa: S101
@@ -168,7 +596,7 @@ class DecisionTree(ClassLearner):
         tree.settle(counts, error, towards)
         self._finish(tree, counts, error)
 
-    def _learn_model(self, table: Table, purse: Purse) -> None:
+    def _learn_model(self, table: FitData, purse: FitBudget) -> None:
         """A rough model, a tree on rows drawn from it, and the real classes in its leaves."""
         assert table.label is not None  # noqa: S101
         model = _model()
@@ -180,7 +608,7 @@ class DecisionTree(ClassLearner):
         tree, shares = model_tree(found, self.attributes_, labels, classes, most)
         self._count_leaves(table, purse, tree, shares)
 
-    def _learn_random(self, table: Table, purse: Purse) -> None:
+    def _learn_random(self, table: FitData, purse: FitBudget) -> None:
         """Public splits; all credits go to one table of leaves by classes."""
         assert table.label is not None  # noqa: S101
         random = np.random.default_rng(self.random_state)
@@ -215,7 +643,7 @@ class DecisionTree(ClassLearner):
         self._finish(tree, even / classes + contrasts, error)
         self._doubt_unless(told)
 
-    def _levels(self, table: Table) -> int:
+    def _levels(self, table: FitData) -> int:
         """Halvings until a leaf has about as many rows as noise; one more for many classes."""
         assert table.label is not None  # noqa: S101
         if self.max_depth is not None:
@@ -228,14 +656,14 @@ class DecisionTree(ClassLearner):
             halvings += 1
         return min(halvings, MOST_HALVINGS)
 
-    def _affordable(self, table: Table, tree: Tree, places: list[int]) -> list[int]:
+    def _affordable(self, table: FitData, tree: Tree, places: list[int]) -> list[int]:
         """As many nodes as one answer may hold, those with most rows first."""
         assert table.label is not None  # noqa: S101
         each = len(table.label.classes) * sum(a.size + 1 for a in tree.attributes)
         most = max(1, MOST_CELLS // each)
         return places[:most]
 
-    def _level(self, table: Table, purse: Purse, tree: Tree, places: list[int]) -> list[int]:
+    def _level(self, table: FitData, purse: FitBudget, tree: Tree, places: list[int]) -> list[int]:
         """Ask for the open nodes of one level and split them; the new nodes, fullest first."""
         assert table.label is not None  # noqa: S101
         classes = len(table.label.classes)
@@ -327,13 +755,13 @@ def _model() -> NaiveBayes:
     return NaiveBayes()
 
 
-def _leaf_noise(table: Table) -> float:
+def _leaf_noise(table: FitData) -> float:
     """The noise of one leaf's count for the whole cap, in rows."""
     moved = 2 if table.replace else 1
     return table.unit * (math.sqrt(moved) if table.gaussian else moved)
 
 
-def _better_promise(table: Table) -> tuple[str, ...]:
+def _better_promise(table: FitData) -> tuple[str, ...]:
     """What to say where Laplace noise of the same epsilon would be less."""
     moved = 2 if table.replace else 1
     part = float(table.cap / table.oracle.promise.credits)

@@ -17,19 +17,24 @@ from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from typing import Any, Literal, TypeAlias
 
-from sulq.accounting.calibration import calibrate
-from sulq.accounting.confidence import Worst, worst
-from sulq.accounting.sizing import Sizing, sizing
-from sulq.engines.tally import SMALL, Cells, Spelling, Tally, tally
+from sulq.beliefs.confidence import Worst, worst
+from sulq.beliefs.sizing import Sizing, sizing
 from sulq.errors import Refused
-from sulq.ledger.inspection import is_published
-from sulq.ledger.state import named, private_directory, private_path, read_private, write_private
+from sulq.kernel.accounting.calibration import calibrate
+from sulq.kernel.engines.tally import SMALL, CellCounts, OwnerTally, Spelling, tally
+from sulq.kernel.ledger.inspect import is_published
+from sulq.kernel.ledger.state_dir import (
+    named,
+    private_directory,
+    private_path,
+    read_private,
+    write_private,
+)
+from sulq.kernel.schema.columns import Category, Column, Flag, Number, as_number
+from sulq.kernel.schema.promise import Population, Promise
 from sulq.policy.columns import ColumnPolicy
 from sulq.policy.identifiers import MANY, id_named, identifier
 from sulq.policy.tables import TablePolicy
-from sulq.schema.columns import Category, Column, Flag, Number, as_number
-from sulq.schema.population import Population
-from sulq.schema.promise import Promise
 
 WEAK_EPSILON = 5
 USEFUL = 0.01
@@ -103,7 +108,7 @@ class ColumnAdvice:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class RowsKept:
     """A person table: how many persons, and the share of rows that each `max_rows` keeps."""
 
     persons: int
@@ -124,7 +129,7 @@ class Advice:
     """Id-like columns whose values repeat, with the rows for each value: one may be the unit."""
     together: tuple[int, int] | None
     """Cells of all public columns crossed, and those with fewer than SMALL rows."""
-    kept: Kept | None
+    kept: RowsKept | None
     rows: int | None
     """Rows, or persons; None where their number is private (add-remove)."""
     sizes: Sizing | None
@@ -391,7 +396,7 @@ def advise(policy: TablePolicy) -> Advice:
     )
 
 
-def _size(policy: TablePolicy, found: Tally) -> int | None:
+def _size(policy: TablePolicy, found: OwnerTally) -> int | None:
     if policy.promise.neighbours != "replace":
         return None
     return found.rows if found.persons is None else found.persons.persons
@@ -408,7 +413,7 @@ def _fewer(promise: Promise, sizes: Sizing | None) -> int | None:
     return math.floor(promise.credits * (USEFUL * sizes.rows / sizes.bar) ** power)
 
 
-def _repeating(policy: TablePolicy, found: Tally) -> dict[str, float]:
+def _repeating(policy: TablePolicy, found: OwnerTally) -> dict[str, float]:
     """Id-like columns whose values repeat, where nobody is protected as a person yet."""
     if policy.unit != "row":
         return {}
@@ -419,17 +424,17 @@ def _repeating(policy: TablePolicy, found: Tally) -> dict[str, float]:
     }
 
 
-def _kept(found: Tally) -> Kept | None:
+def _kept(found: OwnerTally) -> RowsKept | None:
     persons = found.persons
     if persons is None:
         return None
     rows = max(1, persons.rows)
     shares = {most: number / rows for most, number in persons.kept.items()}
-    return Kept(persons.persons, rows / max(1, persons.persons), persons.nobody, shares)
+    return RowsKept(persons.persons, rows / max(1, persons.persons), persons.nobody, shares)
 
 
 def _advised(
-    policy: ColumnPolicy, column: Column | None, found: Tally, before: Mapping[str, str]
+    policy: ColumnPolicy, column: Column | None, found: OwnerTally, before: Mapping[str, str]
 ) -> ColumnAdvice:
     cells = found.cells.get(policy.name)
     plain = ColumnAdvice(
@@ -469,7 +474,7 @@ def _bound(value: object) -> str:
 
 
 def _faults(
-    policy: ColumnPolicy, column: Column | None, cells: Cells | None, before: Mapping[str, str]
+    policy: ColumnPolicy, column: Column | None, cells: CellCounts | None, before: Mapping[str, str]
 ) -> Iterator[Fault]:
     """Everything that keeps a column from being published."""
     if policy.lacks:
@@ -502,7 +507,7 @@ def _faults(
         yield from _poor(column, cells)
 
 
-def _poor(column: Column, cells: Cells) -> Iterator[Fault]:
+def _poor(column: Column, cells: CellCounts) -> Iterator[Fault]:
     """Less than 90 % of a column's values are readable, or within its declaration."""
     there, readable, fitting = cells.there, cells.readable or 0, cells.fitting or 0
     if band(readable, there) == "below 90 %":
@@ -529,7 +534,7 @@ def _poor(column: Column, cells: Cells) -> Iterator[Fault]:
             yield _misspelt("undeclared", why, cells, there - fitting)
 
 
-def _misspelt(mark: Mark, why: str, cells: Cells, unfit: int) -> Fault:
+def _misspelt(mark: Mark, why: str, cells: CellCounts, unfit: int) -> Fault:
     """With the spelling that at least half of the cells have that do not fit."""
     likely = max(cells.spelled, key=lambda one: cells.spelled[one], default=None)
     if likely is None or 2 * cells.spelled[likely] < unfit:

@@ -11,7 +11,7 @@ from fractions import Fraction
 from typing import Any
 
 from sulq.errors import InvalidQuery
-from sulq.schema.columns import Category, Column, Flag, Number, Scalar
+from sulq.kernel.schema.columns import Category, Column, Flag, Number, Scalar
 
 OPEN = "?"
 """Stands where the owner must write a bound or a value."""

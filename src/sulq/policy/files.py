@@ -13,11 +13,11 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from sulq.engines.csv_files import CsvFile
-from sulq.engines.remote import MOST_BYTES
 from sulq.errors import InvalidQuery
+from sulq.kernel.engines.duckdb.csv_files import CsvFile
+from sulq.kernel.engines.duckdb.remote import MOST_BYTES
+from sulq.kernel.schema.promise import Promise
 from sulq.policy.tables import TablePolicy
-from sulq.schema.promise import Promise
 
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from sulq.errors import InvalidQuery
+from sulq.kernel.schema.promise import Promise
 from sulq.policy.columns import OPEN, ColumnPolicy
 from sulq.policy.survey import SUGGESTED
 from sulq.policy.tables import TablePolicy
-from sulq.schema.promise import Promise
 
 TABLE_FACTS = {
     *("max_ids", "max_contrib", "row_privacy", "rows", "sample_max_ids", "censor_dims"),

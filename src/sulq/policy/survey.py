@@ -6,33 +6,265 @@ owner says that everybody may know it.
 
 from __future__ import annotations
 
+import codecs
 import datetime
+import gzip
 import math
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import duckdb
 
-from sulq.engines.csv_files import CsvFile
-from sulq.engines.dialect import Dialect
-from sulq.engines.physical import INTEGERS, PERSON_TYPES, TIMESTAMPS, read_text
-from sulq.engines.postgres import UNREAD
-from sulq.engines.postgres_session import Address, Sessions, complaint, read_address
-from sulq.engines.postgres_source import look
-from sulq.engines.workbooks import XlsxFile, as_text, sheets
 from sulq.errors import InvalidQuery, SulqError
+from sulq.kernel.engines.duckdb.csv_files import BLOCK, DELIMITERS, CsvFile, split_line
+from sulq.kernel.engines.duckdb.physical import (
+    FALSE,
+    INTEGERS,
+    PERSON_TYPES,
+    TIMESTAMPS,
+    TRUE,
+    read_text,
+)
+from sulq.kernel.engines.duckdb.workbooks import XlsxFile, as_text, sheets
+from sulq.kernel.engines.postgres.engine import UNREAD
+from sulq.kernel.engines.postgres.session import (
+    PostgresAddress,
+    PostgresSessions,
+    complaint,
+    read_address,
+)
+from sulq.kernel.engines.postgres.source import look
+from sulq.kernel.engines.sql.dialect import Dialect
+from sulq.kernel.schema.columns import Flag
+from sulq.kernel.schema.promise import Promise
 from sulq.policy.columns import OPEN, ColumnPolicy
-from sulq.policy.csv_sniffer import MARKS, Column, sniff_column, sniff_lines
 from sulq.policy.files import policy_line
 from sulq.policy.identifiers import Kind, id_named, identifier, tells_people
 from sulq.policy.tables import TablePolicy
-from sulq.schema.columns import Flag
-from sulq.schema.promise import Promise
+
+LINES = 200
+"""Lines that are looked at for the delimiter and the header."""
+MARKS = ("?", "NA", "N/A", "n/a", "#N/A", "-", "--", "NULL", "null", "NaN", "nan", ".", "*")
+"""Fields that stand for "missing" in text as in numbers; words such as None may be values."""
+FORMS = (
+    "%d.%m.%Y", "%m/%d/%Y", "%d/%m/%Y", "%d-%m-%Y", "%m-%d-%Y", "%d.%m.%y", "%m/%d/%y", "%d/%m/%y",
+    "%d %b %Y", "%d-%b-%Y", "%d-%b-%y", "%d %B %Y",
+)  # fmt: skip
+TIMES = ("", " %H:%M", " %H:%M:%S", " %I:%M %p")
+CellKind = Literal["empty", "flag", "whole", "real", "date", "time", "text"]
+
+_INTEGER = re.compile(r"[+-]?\d+")
+_REAL = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?(inf|nan)", re.IGNORECASE)
+_COMMA = re.compile(r"[+-]?\d+(,\d+)?")
+_GROUPED = {
+    ",": re.compile(r"[+-]?\d{1,3}(,\d{3})*(\.\d+)?"),
+    ".": re.compile(r"[+-]?\d{1,3}(\.\d{3})*(,\d+)?"),
+}
+_DAY = re.compile(r"\d{4}[-/]\d{1,2}[-/]\d{1,2}")
+_MOMENT = re.compile(
+    r"\d{4}-\d{1,2}-\d{1,2}[ T]\d{1,2}:\d{2}(:\d{2}(\.\d+)?)?( ?Z|[+-]\d\d:?\d\d)?"
+)
+_DATED = re.compile(r"\d{1,2}[./ -](\d{1,2}|[A-Za-z]{3,9})[./ -](\d{4}|\d{2})\b")
+_TRUE, _FALSE = (set(re.findall(r"'(\w+)'", words)) for words in (TRUE, FALSE))
+
+
+@dataclass(frozen=True, slots=True)
+class SurveyedColumn:
+    """What a column holds, and how its numbers or dates are spelled."""
+
+    kind: CellKind
+    decimal: str = "."
+    thousands: str = ""
+    dates: str = ""
+    doubtful: bool = False
+    """Day and month can be told apart by no value."""
+
+
+def sniff_lines(path: Path, names: Sequence[str] = ()) -> CsvFile:
+    """Encoding, delimiter and header of a CSV file; `names` are given for one without a header."""
+    encoding = _encoding(path)
+    lines = _first_lines(path, encoding)
+    if not lines:
+        raise InvalidQuery(f"{path.name} is empty: a table needs a header line and rows")
+    delimiter, trim = _delimiter(lines)
+    said = [[field.strip() for field in split_line(line, delimiter)] for line in lines]
+    first = said[0]
+    header = not names and _is_header(said)
+    usual = Counter(map(len, said[1:])).most_common(1)
+    width = len(first) if header or not usual else usual[0][0]
+    called = list(names) or (_repaired(first) if header else _numbered(width))
+    plain = header and called == first
+    own = max(DELIMITERS, key=lines[0].count)  # what a file without a declaration is read by
+    ending = path.name.endswith((".csv", ".csv.gz"))
+    return CsvFile(
+        path,
+        None if plain and ending and delimiter == own == "," else delimiter,
+        trim=trim,
+        encoding=encoding,
+        header=header or bool(names and _is_header(said)),
+        names=() if plain else tuple(called),
+    )
+
+
+def _encoding(path: Path) -> str:
+    """UTF-8 if all of it is that; else what Western programs write."""
+    decoder, fits, defined, first = codecs.getincrementaldecoder("utf-8")(), True, True, True
+    trouble = False
+    try:
+        with gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as file:
+            while block := file.read(BLOCK):
+                if first and block.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+                    return "utf-16"
+                first = False
+                if fits:
+                    try:
+                        decoder.decode(block)
+                    except UnicodeDecodeError:
+                        fits = False
+                defined = defined and not re.search(b"[\x81\x8d\x8f\x90\x9d]", block)
+    except (OSError, EOFError):
+        trouble = True
+    if trouble:
+        raise InvalidQuery(f"{path.name} cannot be read to its end; check the file")
+    return "utf-8" if fits else "cp1252" if defined else "latin-1"
+
+
+def _first_lines(path: Path, encoding: str) -> list[str]:
+    codec = "utf-8-sig" if encoding == "utf-8" else encoding
+    opener = gzip.open if path.suffix == ".gz" else open
+    with opener(path, "rt", encoding=codec, errors="replace", newline=None) as file:
+        found = (file.readline(BLOCK).rstrip("\n") for _ in range(LINES))
+        return [line for line in islice(found, LINES) if line.strip()]
+
+
+def _delimiter(lines: Sequence[str]) -> tuple[str, bool]:
+    """The mark that cuts most lines into as many fields as the first, and whether to trim."""
+
+    def score(mark: str) -> tuple[int, int]:
+        width = len(split_line(lines[0], mark))
+        alike = sum(len(split_line(line, mark)) == width for line in lines)
+        return (alike if width > 1 else 0), width
+
+    best = max(DELIMITERS, key=score)
+    if score(best)[0] == 0:
+        return ",", False
+    spaced = f"{best} "
+    fields = [field for line in lines for field in split_line(line, best)]
+    if best != "\t" and score(spaced)[0] >= score(best)[0] and score(spaced)[1] == score(best)[1]:
+        return spaced, False
+    return best, any(field != field.strip() for field in fields)
+
+
+def _is_header(lines: Sequence[Sequence[str]]) -> bool:
+    """Return False if the first line reads as a row: numbers over numbers, or texts that recur."""
+    first, rows = lines[0], [row for row in lines[1:] if len(row) == len(lines[0])]
+    if not rows:
+        return not any(map(_REAL.fullmatch, first))
+    below = [[row[at] for row in rows if row[at] not in ("", *MARKS)] for at in range(len(first))]
+    numeric = [bool(held) and sniff_column(held).kind not in ("text", "flag") for held in below]
+    number = [_REAL.fullmatch(field) or _DAY.match(field) for field in first]
+    if any(over and not its for over, its in zip(numeric, number, strict=True)):
+        return True  # a word over numbers
+    if any(number):
+        return False
+    return not all(field in held for field, held in zip(first, below, strict=True))
+
+
+def _repaired(names: Sequence[str]) -> list[str]:
+    """Names that are all different; an empty one is called by its place."""
+    found: list[str] = []
+    for at, name in enumerate(names, start=1):
+        called, number = name or f"column_{at}", 1
+        while called.casefold() in {other.casefold() for other in found}:
+            number += 1
+            called = f"{name or 'column'}_{number}"
+        found.append(called)
+    return found
+
+
+def _numbered(count: int) -> list[str]:
+    return [f"column_{at}" for at in range(1, count + 1)]
+
+
+def sniff_column(values: Sequence[str], european: bool = False) -> SurveyedColumn:
+    """What at least nine in ten of the values are; missing marks are not counted.
+
+    `european`: day first, where no value tells.
+    """
+    held = [value for value in map(str.strip, values) if value and value not in MARKS]
+    if not held:
+        return SurveyedColumn("empty")
+
+    def most(fits: Sequence[object]) -> bool:
+        return 10 * sum(map(bool, fits)) >= 9 * len(held)
+
+    words = {value.lower() for value in held}
+    if words <= _TRUE | _FALSE and words & _TRUE and words & _FALSE:
+        return SurveyedColumn("flag")
+    if most([_INTEGER.fullmatch(value) for value in held]):
+        return SurveyedColumn("whole")
+    if most([_REAL.fullmatch(value) for value in held]):
+        return SurveyedColumn("real")
+    if most([_DAY.fullmatch(value) for value in held]):
+        return SurveyedColumn("date")
+    if most([_DAY.fullmatch(value) or _MOMENT.fullmatch(value) for value in held]):
+        return SurveyedColumn("time")
+    comma = most([_COMMA.fullmatch(value) for value in held])
+    if comma and (european or any(re.match(r"[+-]?0\d*,", value) for value in held)):
+        return SurveyedColumn("real", decimal=",")
+    for mark, pattern in _GROUPED.items():
+        decimal = "." if mark == "," else ","
+        if most([pattern.fullmatch(value) for value in held]) and (
+            mark == "," or any("," in value and "." in value for value in held)
+        ):
+            broken = any(decimal in value for value in held)
+            return SurveyedColumn("real" if broken else "whole", decimal, mark)
+    if comma:
+        return SurveyedColumn("real", decimal=",")
+    return _dated(held, european)
+
+
+def _dated(held: Sequence[str], european: bool) -> SurveyedColumn:
+    """The form that reads nine in ten; of several the one that reads most."""
+    some = held[:100]
+    found: dict[str, int] = {}
+    if sum(map(bool, map(_DATED.match, some))) * 10 < 9 * len(some):
+        return SurveyedColumn("text")
+    for form in (day + time for day in FORMS for time in TIMES):
+        if sum(_reads(value, form) for value in some) * 10 >= 9 * len(some):
+            found[form] = sum(_reads(value, form) for value in held)
+    if not found:
+        return SurveyedColumn("text")
+    most = max(found.values())
+    best = [form for form, count in found.items() if count == most]
+    chosen = best[0]
+    if european and any(form.startswith("%d") for form in best):
+        chosen = next(form for form in best if form.startswith("%d"))
+    kind: CellKind = "time" if "%M" in chosen else "date"
+    doubtful = len({form[:2] for form in best}) > 1
+    return SurveyedColumn(kind, dates=chosen, doubtful=doubtful)
+
+
+def _reads(value: str, form: str) -> bool:
+    try:
+        datetime.datetime.strptime(value, form)
+    except ValueError:
+        return False
+    return True
+
+
+# Find out once, for its owner, how a CSV file is to be read.
+#
+# `sniff_lines` finds encoding, delimiter and header from the file's first lines; `sniff_column`
+# tells from some of a column's values what it holds and how it is spelled. `sulq init` writes what
+# they find into the policy, where the owner reviews it; nothing is sniffed when a table is opened.
+
 
 SUGGESTED = Promise(1, "1e-6", 1000)
 MOST_PROPOSED = 100
@@ -121,7 +353,7 @@ class Survey:
                 raise InvalidQuery(rules.complaint(place))
         self._columns = [str(row[0]) for row in self._ask("DESCRIBE fields")]
         european = rules.delimiter == ";"
-        sniffed, marks = dict[str, Column](), set[str]()
+        sniffed, marks = dict[str, SurveyedColumn](), set[str]()
         for name in self._columns:
             sniffed[name], seen = self._sniffed(name, european)
             marks |= seen
@@ -140,7 +372,7 @@ class Survey:
         if isinstance(found, CsvFile) and found == CsvFile(found.path):
             self.source = None  # read as every CSV file is
 
-    def _sniffed(self, name: str, european: bool) -> tuple[Column, set[str]]:
+    def _sniffed(self, name: str, european: bool) -> tuple[SurveyedColumn, set[str]]:
         """What a column holds, and the missing marks in it."""
         x = Dialect.name(name)
         self._ask(
@@ -166,7 +398,7 @@ class Survey:
             read = f"sum(n) FILTER (({sql}) IS NOT NULL)"
             good = int(self._ask(f"SELECT {read} FROM found WHERE {missing}")[0][0] or 0)
             if 10 * good < 9 * int(counts[1]):
-                column = Column("text")
+                column = SurveyedColumn("text")
             elif kind == "BIGINT" and self._ask(
                 f"SELECT count(*) FROM found WHERE {missing} AND ({sql}) IS NULL"
                 f" AND ({rules.spelling.number('value')}) IS NOT NULL"
@@ -175,7 +407,7 @@ class Survey:
         return column, marks
 
     def _spelled(
-        self, found: CsvFile | XlsxFile, sniffed: dict[str, Column], marks: set[str]
+        self, found: CsvFile | XlsxFile, sniffed: dict[str, SurveyedColumn], marks: set[str]
     ) -> CsvFile | XlsxFile:
         """The rules that read most columns; columns spelled otherwise become text, with a note."""
         numbers = [c for c in sniffed.values() if c.kind in ("whole", "real")]
@@ -196,7 +428,7 @@ class Survey:
                     f"{name} holds numbers with another decimal mark than the other columns, and"
                     " is read as text"
                 )
-                sniffed[name] = Column("text")
+                sniffed[name] = SurveyedColumn("text")
             if column.doubtful:
                 self._notes[name] = (
                     f"{name}: no date tells whether the day or the month comes first. It is read as"
@@ -206,7 +438,7 @@ class Survey:
         missing = tuple(mark for mark in MARKS if mark in marks)
         return replace(found, decimal=decimal, thousands=thousands, dates=dates, missing=missing)
 
-    def _typed(self, name: str, column: Column, rules: CsvFile) -> tuple[str, str]:
+    def _typed(self, name: str, column: SurveyedColumn, rules: CsvFile) -> tuple[str, str]:
         """The DuckDB type of a column, and the expression that reads it."""
         x, spelling = Dialect.name(name), rules.spelling
         marks = ", ".join(map(Dialect.text, ("", *rules.missing)))
@@ -359,8 +591,8 @@ def server_policy(address: str, name: str | None = None) -> tuple[TablePolicy, d
     return TablePolicy(called, address, f"{called}.ledger", SUGGESTED, columns), notes
 
 
-def _types(place: Address) -> dict[str, str]:
-    sessions = Sessions(place, None)
+def _types(place: PostgresAddress) -> dict[str, str]:
+    sessions = PostgresSessions(place, None)
     unread = ""
     try:
         with sessions.reading(LOOK_SECONDS) as cursor:

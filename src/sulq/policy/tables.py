@@ -9,15 +9,14 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from sulq.engines.csv_files import CsvFile
-from sulq.engines.remote import MOST_BYTES, Remote, is_remote
-from sulq.engines.workbooks import XlsxFile
 from sulq.errors import InvalidQuery
+from sulq.kernel.engines.duckdb.csv_files import CsvFile
+from sulq.kernel.engines.duckdb.remote import MOST_BYTES, Remote, is_remote
+from sulq.kernel.engines.duckdb.workbooks import XlsxFile
+from sulq.kernel.schema.columns import DEFAULT_AT_MOST, Schema
+from sulq.kernel.schema.promise import Population, Promise
 from sulq.policy.columns import ColumnPolicy
 from sulq.policy.exact import ExactPolicy
-from sulq.schema.columns import DEFAULT_AT_MOST, Schema
-from sulq.schema.population import Population
-from sulq.schema.promise import Promise
 from sulq.shares import Partners
 
 KEYS = (

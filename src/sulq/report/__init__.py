@@ -8,15 +8,15 @@ from fractions import Fraction
 from html import escape
 
 from sulq.account import Account
-from sulq.accounting.confidence import percent_up, worst, worst_so_far
-from sulq.ledger.statement import AnalystLine
+from sulq.beliefs.confidence import percent_up, worst, worst_so_far
+from sulq.formatting import left_text, price_text
+from sulq.kernel.ledger.inspect import AnalystLine
+from sulq.kernel.schema.promise import Promise
 from sulq.report.hazards import HAZARDS, NOT_COVERED
-from sulq.report.kinds import Asked, asked, by_kind
+from sulq.report.kinds import AskedKind, asked, by_kind
 from sulq.report.style import LOGO, STYLE
-from sulq.schema.promise import Promise
-from sulq.shown import left_text, price_text
 
-__all__ = ["Asked", "asked", "audit_report"]
+__all__ = ["AskedKind", "asked", "audit_report"]
 
 MOST_ANALYSTS, MOST_KINDS = 6, 6
 LOW = Fraction(1, 10)
@@ -29,7 +29,7 @@ NOISE_TESTS = {
 
 def audit_report(
     account: Account,
-    charges: Iterable[Asked],
+    charges: Iterable[AskedKind],
     *,
     public: bool,
     auditor: bool = False,
@@ -120,7 +120,7 @@ def _budget(account: Account) -> str:
     )
 
 
-def _questions(charges: list[Asked]) -> str:
+def _questions(charges: list[AskedKind]) -> str:
     lines = by_kind(charges)
     if len(lines) > MOST_KINDS:
         rest = lines[MOST_KINDS - 1 :]

@@ -6,24 +6,24 @@ from collections.abc import Iterable
 from fractions import Fraction
 from typing import NamedTuple
 
-from sulq.accounting.losses import Loss
-from sulq.query.kinds import kind_of
+from sulq.kernel.accounting.loss import Loss
+from sulq.kernel.query.statistics import kind_of
 
 
-class Asked(NamedTuple):
+class AskedKind(NamedTuple):
     """One charge: what kind of question, and what the account that paid most paid."""
 
     kind: str
     credits: Fraction
 
 
-def asked(question: str, noise: str, losses: Iterable[Loss]) -> Asked:
+def asked(question: str, noise: str, losses: Iterable[Loss]) -> AskedKind:
     """A charge of the ledger, as the report counts it."""
     most = max((loss.credits_fraction for loss in losses), default=Fraction(0))
-    return Asked(kind_of(question, noise), most)
+    return AskedKind(kind_of(question, noise), most)
 
 
-def by_kind(charges: Iterable[Asked]) -> list[tuple[str, int, Fraction]]:
+def by_kind(charges: Iterable[AskedKind]) -> list[tuple[str, int, Fraction]]:
     """Kind, how many, and credits of the accounts that paid most; the dearest first."""
     found: dict[str, tuple[int, Fraction]] = {}
     for charge in charges:

@@ -8,36 +8,28 @@ from contextlib import asynccontextmanager
 from fastapi import FastAPI
 
 from sulq.database import Database
-from sulq.server import (
-    routes_about,
-    routes_ask,
-    routes_drafts,
-    routes_finding,
-    routes_grants,
-    routes_tables,
-)
-from sulq.server.access import Access
+from sulq.server.auth.tokens import Access
 from sulq.server.console import mount_console
-from sulq.server.edge import Edge
+from sulq.server.errors import handle_problems
+from sulq.server.executor import Workers
+from sulq.server.idempotency import Replies
 from sulq.server.limits import Settings
-from sulq.server.logs import Log
-from sulq.server.metrics import Metrics
+from sulq.server.middleware import Log, Metrics, RequestGuard
 from sulq.server.openapi import describe
-from sulq.server.problems import handle_problems
-from sulq.server.replies import Replies
-from sulq.server.running import Workers
-from sulq.server.service import Service
-from sulq.server.tables import Tables
+from sulq.server.routes import about, drafts, grants, questions
+from sulq.server.routes import tables as routes_tables
+from sulq.server.service.catalog import Tables
+from sulq.server.service.service import Service
 
 __all__ = ["Settings", "create_app"]
 
 ROUTERS = (
-    routes_about.router,
+    about.router,
     routes_tables.router,
-    routes_ask.router,
-    routes_finding.router,
-    routes_grants.router,
-    routes_drafts.router,
+    questions.router,
+    questions.discovery_router,
+    grants.router,
+    drafts.router,
 )
 
 
@@ -72,5 +64,5 @@ def create_app(
         app.include_router(router)
     mount_console(app, service)
     describe(app)
-    app.add_middleware(Edge, settings=settings, log=log or Log(), metrics=counts)
+    app.add_middleware(RequestGuard, settings=settings, log=log or Log(), metrics=counts)
     return app

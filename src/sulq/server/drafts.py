@@ -18,19 +18,24 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from sulq.engines.csv_files import CsvFile
-from sulq.engines.physical import INTEGERS
-from sulq.engines.workbooks import XlsxFile
+from sulq.database import Database
 from sulq.errors import InvalidQuery, Refused, SulqError
-from sulq.ledger.inspection import is_published
-from sulq.ledger.state import private_directory, read_private, write_private
+from sulq.formatting import bar_text, credits_word, show
+from sulq.kernel.engines.duckdb.csv_files import CsvFile
+from sulq.kernel.engines.duckdb.physical import INTEGERS
+from sulq.kernel.engines.duckdb.workbooks import XlsxFile
+from sulq.kernel.ledger.inspect import is_published
+from sulq.kernel.ledger.state_dir import private_directory, read_private, write_private
+from sulq.kernel.schema.columns import Category, Column
+from sulq.kernel.schema.promise import Promise
 from sulq.policy import ColumnPolicy, TablePolicy
 from sulq.policy.advice import Advice, advise
 from sulq.policy.columns import OPEN
 from sulq.policy.files import policy_text, read_policy
 from sulq.policy.survey import ENDINGS, OTHER_ENDINGS, WHEN, Survey
-from sulq.schema.promise import Promise
-from sulq.server.problems import Problem, not_found
+from sulq.server.errors import HttpProblem, not_found
+from sulq.sql.evaluate.linear_forms import Estimate
+from sulq.synthetic import dummy_rows
 
 MOST_DRAFTS = 100
 WEAK = 2
@@ -365,7 +370,7 @@ class Drafts:
         for path in sorted(self._home().glob("*.json"), key=lambda one: one.stat().st_mtime):
             try:
                 found.append((path.stem, self.load(path.stem)))
-            except Problem:
+            except HttpProblem:
                 continue
         return found[::-1]
 
@@ -378,5 +383,59 @@ class Drafts:
         return self._home() / f"{number}.json"
 
 
-def _no_draft() -> Problem:
+def _no_draft() -> HttpProblem:
     return not_found("there is no such draft")
+
+
+# A table to be, tried on made-up rows: same schema, same promise, nothing of the owner's file.
+
+
+ROWS = 5_000
+MOST = 10
+
+
+def rehearsed(policy: TablePolicy) -> list[dict[str, Any]]:
+    """Up to ten questions with price, bar and an answer that means nothing."""
+    schema = policy.schema()
+    rows = dummy_rows(schema, ROWS)
+    lines = []
+    with Database.open(rows, schema, policy.promise, ":memory:", name="rehearsal") as database:
+        for title, sql in questions(schema.columns, schema.who)[:MOST]:
+            try:
+                lines.append(_asked(database, title, sql))
+            except SulqError as error:
+                lines.append({"title": title, "price": "", "bar": "", "said": str(error)})
+    return lines
+
+
+def questions(columns: tuple[Column, ...], who: str) -> list[tuple[str, str]]:
+    """One of each column, after a count of all."""
+    made = [(f"How many {who}", "SELECT COUNT(*) AS n FROM rehearsal")]
+    for column in columns:
+        named = '"' + column.name.replace('"', '""') + '"'
+        if isinstance(column, Category):
+            if column.values is None:
+                continue
+            grouped = f"SELECT {named}, COUNT(*) AS n FROM rehearsal GROUP BY {named}"  # noqa: S608
+            made.append((f"Count by {column.name}", grouped))
+        else:
+            made.append((f"Average {column.name}", f"SELECT AVG({named}) AS n FROM rehearsal"))  # noqa: S608
+    return made
+
+
+def _asked(database: Database, title: str, sql: str) -> dict[str, Any]:
+    quote = database.quote_sql(sql, table="rehearsal")
+    result = database.sql(sql, table="rehearsal")
+    cell = result.rows[0][-1]
+    said = ""
+    if isinstance(cell, Estimate):
+        low, high = cell.interval(result.confidence)
+        said = str(show(cell.value, max(high - cell.value, cell.value - low)))
+    half = next((half for _, half in quote.half_widths), None)
+    bar = "by its size" if half is None else f"± {bar_text(half)}" if half else "exact"
+    return {
+        "title": title,
+        "price": credits_word(quote.credits) if quote.credits else "free",
+        "bar": bar,
+        "said": said,
+    }

@@ -9,8 +9,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from sulq.errors import InvalidQuery
-from sulq.schema.binding import BoundQuery
-from sulq.server.problems import Problem
+from sulq.kernel.schema.bind import BoundQuery
+from sulq.server.errors import HttpProblem
 
 _TEXTS = re.compile(rb'"(?:[^"\\]|\\.)*+"?', re.DOTALL)
 _BRACKETS = re.compile(rb"[\[\]{}]")
@@ -38,7 +38,7 @@ class Settings:
 
 def check_length(length: int, settings: Settings) -> None:
     if length > settings.most_bytes:
-        raise Problem(
+        raise HttpProblem(
             413,
             "too_large",
             f"the request has more than {settings.most_bytes:,} bytes",
@@ -55,7 +55,7 @@ def check_depth(body: bytes, settings: Settings) -> None:
     for bracket in _BRACKETS.finditer(_TEXTS.sub(b"", body)):
         depth += 1 if bracket.group() in b"[{" else -1
         if depth > most:
-            raise Problem(
+            raise HttpProblem(
                 413,
                 "too_large",
                 f"the request is nested deeper than {most}",
@@ -73,7 +73,7 @@ def _once(pairs: list[tuple[str, object]]) -> None:
     seen: set[str] = set()
     for name, _ in pairs:
         if name in seen:
-            raise Problem(
+            raise HttpProblem(
                 400,
                 "bad_request",
                 f"the field {name!r:.60} is given twice in one object of the request",

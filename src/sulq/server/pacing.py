@@ -18,21 +18,20 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from sulq.accounting.delay import Delay, delay_for
 from sulq.database import Database
-from sulq.database.delaying import delayed, draw_delay
+from sulq.database.delay import delayed, draw_delay
 from sulq.database.reading import has_balances
 from sulq.errors import InvalidQuery, Refused
-from sulq.query.expressions import col
-from sulq.query.statistics import count, histogram
-from sulq.schema.binding import BoundQuery
-from sulq.schema.columns import Number, Schema
-from sulq.schema.promise import Promise
-from sulq.schema.vectors import BlockSums
-from sulq.server.departures import Departures
-from sulq.server.executions import Executions
+from sulq.kernel.accounting.mechanisms import Delay, delay_for
+from sulq.kernel.query.expressions import col
+from sulq.kernel.query.statistics import count, histogram
+from sulq.kernel.schema.bind import BoundQuery
+from sulq.kernel.schema.columns import Number, Schema
+from sulq.kernel.schema.promise import Promise
+from sulq.kernel.schema.vector_program import BlockSums
+from sulq.server.errors import HttpProblem
 from sulq.server.limits import Settings
-from sulq.server.problems import Problem
+from sulq.server.scheduling import PreciseTimer, SingleFlight
 
 SHORTEST = 0.1
 """Seconds of the shortest tick: a durable write, a thread's turn and a small table fit in."""
@@ -189,11 +188,11 @@ class Clock:
         tick: float,
         work: Callable[[Paced], float],
         request: float = 0.0,
-        departures: Departures | None = None,
+        departures: PreciseTimer | None = None,
     ) -> None:
         """`work`: ticks that a question needs, from public facts; `request`: what is around it."""
         self.tick, self.overruns, self._work, self._request = tick, 0, work, request
-        self._counting, self._departures = threading.Lock(), departures or Departures()
+        self._counting, self._departures = threading.Lock(), departures or PreciseTimer()
 
     @classmethod
     def of(
@@ -202,7 +201,7 @@ class Clock:
         *,
         tick: float | None = None,
         machine: Machine | None = None,
-        departures: Departures | None = None,
+        departures: PreciseTimer | None = None,
     ) -> Clock:
         """The clock of a table; fixed from here on.
 
@@ -262,11 +261,11 @@ class Delayed:
 
     overruns = 0
 
-    def __init__(self, delay: Delay, departures: Departures | None = None) -> None:
-        self.delay, self._departures = delay, departures or Departures()
+    def __init__(self, delay: Delay, departures: PreciseTimer | None = None) -> None:
+        self.delay, self._departures = delay, departures or PreciseTimer()
         self._drawn: set[float] = set()
         self._failed: set[str] = set()
-        self._executions = Executions()
+        self._executions = SingleFlight()
 
     def ticks(self, *asked: Paced | None) -> int:
         return 1
@@ -289,7 +288,7 @@ class Delayed:
                 )
             try:
                 yield
-            except Problem as problem:
+            except HttpProblem as problem:
                 if problem.status >= 500:
                     self._failed |= digests
                 raise

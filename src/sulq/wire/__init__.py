@@ -3,17 +3,6 @@
 Nothing here asks, charges or reads rows. A client rebuilds the very same `Answer` from a reply.
 """
 
-from sulq.wire.answers import (
-    answer_of,
-    answer_reply,
-    bind_public,
-    exact_quote_reply,
-    plan_reply,
-    quote_of,
-    quote_reply,
-    sql_quote_reply,
-    sql_reply,
-)
 from sulq.wire.bodies import (
     AskBody,
     ExactBody,
@@ -24,8 +13,20 @@ from sulq.wire.bodies import (
     SqlBody,
     fraction_text,
 )
-from sulq.wire.problems import Problem, Unreachable, error_of
-from sulq.wire.questions import question_json, question_of
+from sulq.wire.convert import (
+    answer_of,
+    answer_reply,
+    bind_public,
+    exact_quote_reply,
+    plan_reply,
+    question_json,
+    question_of,
+    quote_of,
+    quote_reply,
+    sql_quote_reply,
+    sql_reply,
+)
+from sulq.wire.errors import Problem, Unreachable, error_of
 from sulq.wire.replies import (
     AnswerReply,
     AnswersReply,

@@ -115,7 +115,7 @@ class QuestionBody(BaseModel):
     shares: Annotated[list[Share], Field(max_length=MOST_SHARES)] = []
 
 
-class Terms(Body):
+class PriceTerms(Body):
     """How exactly to answer, and who pays: of every question."""
 
     confidence: Confidence = 0.95
@@ -124,7 +124,7 @@ class Terms(Body):
     facts_id: FactsId = None
 
 
-class QuoteBody(Terms):
+class QuoteBody(PriceTerms):
     """Price and error bar of a question or of a statement."""
 
     question: QuestionBody | None = None
@@ -140,7 +140,7 @@ class QuoteBody(Terms):
         return self
 
 
-class AskBody(Terms):
+class AskBody(PriceTerms):
     """`figures` false leaves out what can be worked out from `values` and `noise`."""
 
     question: QuestionBody
@@ -150,7 +150,7 @@ class AskBody(Terms):
     figures: bool = True
 
 
-class SqlBody(Terms):
+class SqlBody(PriceTerms):
     sql: Statement
     credits: Amount | None = None
     lookups: Lookups | None = None
@@ -158,7 +158,7 @@ class SqlBody(Terms):
     dummy: Annotated[bool, Field(description="answer from made-up rows, free")] = False
 
 
-class PlanBody(Terms):
+class PlanBody(PriceTerms):
     """Several questions, charged together or not at all; `within` for all or for each."""
 
     questions: Annotated[list[QuestionBody], Field(min_length=1, max_length=MOST_QUESTIONS)]

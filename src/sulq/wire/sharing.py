@@ -9,10 +9,9 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, StringConstraints
 
-from sulq.noise.distributions import law_from_json
-from sulq.schema.binding import BoundQuery
-from sulq.shares import Joint, Share, ShareQuote
-from sulq.wire.answers import quote_of, quote_reply
+from sulq.kernel.noise.laws import law_from_json
+from sulq.kernel.schema.bind import BoundQuery
+from sulq.shares import Joint, ShareQuote, SumShare
 from sulq.wire.bodies import (
     Amount,
     Body,
@@ -23,7 +22,8 @@ from sulq.wire.bodies import (
     Rows,
     Within,
 )
-from sulq.wire.finding import MaxCredits, Paid, paper_of, receipt_json
+from sulq.wire.convert import quote_of, quote_reply
+from sulq.wire.discovery import MaxCredits, Paid, paper_of, receipt_json
 from sulq.wire.replies import LawJson, QuoteReply, ReceiptJson
 
 JointName = Annotated[str, StringConstraints(pattern="^[A-Za-z0-9._~-]{8,128}$")]
@@ -84,7 +84,7 @@ def share_quote_of(
     return ShareQuote(quote_of(reply, bound, size, rows), _joint_of(reply.joint))
 
 
-def share_reply(found: Share) -> ShareReply:
+def share_reply(found: SumShare) -> ShareReply:
     return ShareReply(
         credits=float(found.credits),
         credits_exact=found.credits,
@@ -94,10 +94,10 @@ def share_reply(found: Share) -> ShareReply:
     )
 
 
-def share_of(reply: ShareReply) -> Share:
+def share_of(reply: ShareReply) -> SumShare:
     values = tuple(int(value) for value in reply.values)
     receipt = None if reply.receipt is None else paper_of(reply.receipt)
-    return Share(values, _joint_of(reply.joint), reply.credits_exact, receipt)
+    return SumShare(values, _joint_of(reply.joint), reply.credits_exact, receipt)
 
 
 def _joint_json(joint: Joint) -> JointJson:

@@ -22,7 +22,7 @@ from sulq import (
     variance,
 )
 from sulq.exact import Assumptions
-from sulq.query.statistics import count_persons
+from sulq.kernel.query.statistics import count_persons
 
 SCHEMAS = {
     "people": Schema(

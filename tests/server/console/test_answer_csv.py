@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from sulq.server.console.answer_csv import csv_text
+from sulq.server.console.ask.answer import csv_text
 
 MORE = ["credits", "confidence", "receipt", "note"]
 TOLD = ["2.5", "95 %", "#0007 #0008", ""]

@@ -18,23 +18,19 @@ from tests.server.conftest import CANARY, Served, new_key, served
 from tests.waiting import come
 
 from sulq import Promise, col, count
-from sulq.accounting.confidence import moved, tail
-from sulq.attacks.finding import Finding
-from sulq.cli.serving import report_page
-from sulq.ledger.chain import START, link
-from sulq.ledger.exported import read_chain
-from sulq.ledger.store import Row
+from sulq.attacks.result import AttackResult
+from sulq.beliefs.confidence import moved, tail
+from sulq.cli.server_process import report_page
+from sulq.kernel.ledger.chain import START, link
+from sulq.kernel.ledger.export import read_chain
+from sulq.kernel.ledger.stores.store import Row
 from sulq.report import audit_report
-from sulq.server.access import Caller, Role
-from sulq.server.app import Settings
-from sulq.server.console import attack_runs, risk_page
-from sulq.server.console.ask_page import mine_view
-from sulq.server.console.attack_runs import DONE, Attacks, Line, Run
-from sulq.server.console.beliefs_view import beliefs
-from sulq.server.console.budget_page import budget_view, outlook
-from sulq.server.console.forecast import daily, forecast
+from sulq.server.auth.tokens import Caller, Role
+from sulq.server.console import risk
+from sulq.server.console.ask.page import mine_view
+from sulq.server.console.budget import budget_view, daily, forecast, outlook
 from sulq.server.console.history import Books, history
-from sulq.server.console.ledger_page import (
+from sulq.server.console.ledger import (
     anchor_of,
     chain_state,
     entries_view,
@@ -43,7 +39,17 @@ from sulq.server.console.ledger_page import (
     short,
 )
 from sulq.server.console.plots import Plot
-from sulq.server.console.risk_page import attacks_view, rebuilding_limit, risk_view
+from sulq.server.console.related_releases import beliefs
+from sulq.server.console.risk import (
+    DONE,
+    Attacks,
+    RiskLine,
+    Run,
+    attacks_view,
+    rebuilding_limit,
+    risk_view,
+)
+from sulq.server.limits import Settings
 
 ANALYST = Caller("analyst", Role.ANALYST, None, "t1")
 RIVAL = Caller("rival", Role.ANALYST, None, "t2")
@@ -176,7 +182,7 @@ def test_a_burn_down_is_drawn_after_a_week(fresh: Served, monkeypatch: pytest.Mo
     service = fresh.app.state.service
     early = budget_view(service, OWNER, "people")
     assert "Too early" in early.outlook and "dashed" not in str(early.chart)
-    monkeypatch.setattr("sulq.ledger.book.time", Later(9))
+    monkeypatch.setattr("sulq.kernel.ledger.file.time", Later(9))
     fresh.database.sql("SELECT COUNT(*) FROM people WHERE age < 9", table="people")
     later = budget_view(service, OWNER, "people", time.time() + 10 * DAY)
     assert "dashed" in str(later.chart) and "ends about" in later.outlook
@@ -272,7 +278,7 @@ def test_every_number_of_the_chain_is_on_the_page_once(fresh: Served) -> None:
 
 
 def test_entries_come_in_pages_and_by_kind(asked: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sulq.server.console.ledger_page.PAGE", 3)
+    monkeypatch.setattr("sulq.server.console.ledger.PAGE", 3)
     service = asked.app.state.service
     first = entries_view(service, OWNER, "people")
     assert first.said == "1 to 3 of 8 lines, 11 entries" and not first.newer and not first.paged
@@ -388,8 +394,8 @@ def test_the_risk_page_says_what_the_promise_says(asked: Served) -> None:
 
 def test_attacks_within_and_beyond() -> None:
     def run(reached: float) -> Run:
-        finding = Finding("x", "share of bits guessed", reached, 0.53, 0.01, 100)
-        return Run(DONE, (Line("Difference", "words", finding),), (), 1e9, 1)
+        finding = AttackResult("x", "share of bits guessed", reached, 0.53, 0.01, 100)
+        return Run(DONE, (RiskLine("Difference", "words", finding),), (), 1e9, 1)
 
     good, bad = attacks_view(run(0.559), "t"), attacks_view(run(0.561), "t")
     assert good.chip == "1 of 1 within the limit" and good.lines[0].within
@@ -402,10 +408,10 @@ def test_attacks_within_and_beyond() -> None:
 
 
 def test_attacks_run_on_made_up_rows(server: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(attack_runs, "ROWS", 40)
-    monkeypatch.setattr(attack_runs, "SIGMAS", (1.0, 64.0))
-    monkeypatch.setattr(attack_runs, "WORDS", {"differencing": ("Difference", "subtract")})
-    monkeypatch.setattr(risk_page, "ATTACKS", Attacks())
+    monkeypatch.setattr(risk, "ROWS", 40)
+    monkeypatch.setattr(risk, "SIGMAS", (1.0, 64.0))
+    monkeypatch.setattr(risk, "WORDS", {"differencing": ("Difference", "subtract")})
+    monkeypatch.setattr(risk, "ATTACKS", Attacks())
     before, seq = server.database.remaining, server.database.statement().statement.seq
     client = server.client("analyst")
     assert "Running" in client.post("/console/people/attack").text

@@ -10,14 +10,14 @@ import pytest
 from sulq import Database, Flag, Promise, Schema
 from sulq.errors import Refused
 from sulq.report import audit_report
-from sulq.server.access import Access, Caller, Role
-from sulq.server.app import Settings, create_app
-from sulq.server.console.ask_page import ask_view, quoted_view
-from sulq.server.console.pages import rendered
-from sulq.server.console.shell import head_view
-from sulq.server.console.table_page import table_view
-from sulq.server.console.wishes import Wish
-from sulq.server.tables import Tables
+from sulq.server.app import create_app
+from sulq.server.auth.tokens import Access, Caller, Role
+from sulq.server.console.ask.page import ask_view, quoted_view
+from sulq.server.console.ask.request import AskRequest
+from sulq.server.console.framework import head_view, rendered
+from sulq.server.console.table import table_view
+from sulq.server.limits import Settings
+from sulq.server.service.catalog import Tables
 
 OWNER = Caller("office", Role.OWNER, None, "t")
 
@@ -39,10 +39,10 @@ def test_closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         assert "answers no new question, ever" in rendered(
             "table.html", table_view(service, OWNER, "t")
         )
-        view, card = quoted_view(service, OWNER, "t", Wish("SELECT COUNT(*) FROM t WHERE b"))
+        view, card = quoted_view(service, OWNER, "t", AskRequest("SELECT COUNT(*) FROM t WHERE b"))
         assert (view.state, card) == ("closed", None)
         assert " disabled>Closed</button>" in rendered("quote.html", (view, card))
-        stored, _ = quoted_view(service, OWNER, "t", Wish("SELECT COUNT(*) FROM t WHERE a"))
+        stored, _ = quoted_view(service, OWNER, "t", AskRequest("SELECT COUNT(*) FROM t WHERE a"))
         assert (stored.state, stored.button) == ("free", "Show answer, free")
         service.close()
     access.close()
@@ -65,7 +65,7 @@ def test_closed_by_the_owner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         assert "Ask a question" not in page and "<h2>Start with" not in page
         assert ask_view(service, OWNER, "t").closed
         with pytest.raises(Refused, match="closed for good"):
-            quoted_view(service, OWNER, "t", Wish("SELECT COUNT(*) FROM t WHERE a"))
+            quoted_view(service, OWNER, "t", AskRequest("SELECT COUNT(*) FROM t WHERE a"))
         report = audit_report(database.statement(), [], public=True)
         assert "closed for good; 10 of 10 credits were never spent" in report
         service.close()

@@ -11,26 +11,25 @@ import pandas as pd
 import pytest
 
 from sulq import Category, Database, Flag, InvalidQuery, Number, Promise, Schema
-from sulq.accounting.confidence import one_in, worst
-from sulq.server.access import Access, Caller, Role
-from sulq.server.app import Settings, create_app
-from sulq.server.console.ask_page import AskWishBody, answered_view, quoted_view, sql_body
-from sulq.server.console.beliefs_view import becomes
-from sulq.server.console.budget_page import enough
+from sulq.beliefs.confidence import one_in, worst
+from sulq.server.app import create_app
+from sulq.server.auth.tokens import Access, Caller, Role
+from sulq.server.console.ask.answer import answer_cell, result_sentence
+from sulq.server.console.ask.page import AskWishBody, answered_view, quoted_view, sql_body
+from sulq.server.console.ask.quote import quote_view
+from sulq.server.console.ask.refusal import reason_of, refusal_view
+from sulq.server.console.ask.request import AskRequest, price_statement
+from sulq.server.console.budget import enough
 from sulq.server.console.charts import Bar, error_bars, gauge, tag, ticks
-from sulq.server.console.pages import rendered, static_file, templates
-from sulq.server.console.pricing_view import quote_view
-from sulq.server.console.refusal_view import reason_of, refusal_view
-from sulq.server.console.sentences import result_sentence
-from sulq.server.console.shell import head_view, purse_of
-from sulq.server.console.show import answer_cell
-from sulq.server.console.starters import priced_starters, starters
-from sulq.server.console.table_page import _price, table_view
-from sulq.server.console.wishes import Wish, priced
-from sulq.server.console.words import plural, question_title, shape_of
-from sulq.server.problems import problem_of
-from sulq.server.service import Service
-from sulq.server.tables import Tables
+from sulq.server.console.examples import priced_starters, starters
+from sulq.server.console.framework import balance_of, head_view, rendered, static_file, templates
+from sulq.server.console.labels import plural, question_title, shape_of
+from sulq.server.console.related_releases import becomes
+from sulq.server.console.table import _price, table_view
+from sulq.server.errors import problem_of
+from sulq.server.limits import Settings
+from sulq.server.service.catalog import Tables
+from sulq.server.service.service import Service
 
 SCHEMA = Schema(
     Number("age", 0, 110, step=1),
@@ -79,7 +78,7 @@ def ask(service: Service, sql: str, key: str, **terms: object) -> object:
 
 
 def test_the_button_names_the_price_and_what_is_left_rounds_down(service: Service) -> None:
-    view = quote_view(service, ANALYST, "admissions", Wish(BY_REGION))
+    view = quote_view(service, ANALYST, "admissions", AskRequest(BY_REGION))
     assert view.state == "ready"
     assert view.button == "Ask for 1.25 credits"
     assert (view.own, view.own_whole) == ("38.7", "40")
@@ -98,11 +97,11 @@ def test_the_button_names_the_price_and_what_is_left_rounds_down(service: Servic
 
 
 def test_the_hint_halves_the_error_and_can_be_asked(service: Service) -> None:
-    view = quote_view(service, ANALYST, "admissions", Wish(BY_REGION))
+    view = quote_view(service, ANALYST, "admissions", AskRequest(BY_REGION))
     assert view.hint is not None
     assert view.hint.first == "Half the error, for another question."
     assert "AVG(LEAST(stay_days, 30)) AS stay" in view.hint.sql
-    after = quote_view(service, ANALYST, "admissions", Wish(view.hint.sql))
+    after = quote_view(service, ANALYST, "admissions", AskRequest(view.hint.sql))
     assert float(after.get[2:]) == pytest.approx(float(view.get[2:]) / 2, rel=0.12)
     assert after.price == view.price
 
@@ -118,7 +117,7 @@ def test_a_capped_column_is_offered_as_another_question(
     service: Service, call: str, what: str, cap: str
 ) -> None:
     """Never as something free: it costs the same credits and measures something else."""
-    view = quote_view(service, ANALYST, "admissions", Wish(f"SELECT {call} FROM admissions"))
+    view = quote_view(service, ANALYST, "admissions", AskRequest(f"SELECT {call} FROM admissions"))
     shown = rendered("quote.html", (view, None))
     note = re.search(r'<div class="note hint">.*?</button></div>', shown, re.DOTALL)
     assert note is not None and view.hint is not None
@@ -160,11 +159,11 @@ def test_large_dear_and_pointless(service: Service) -> None:
         service,
         ANALYST,
         "admissions",
-        Wish("SELECT COUNT(*) FROM admissions WHERE smoker", within=40),
+        AskRequest("SELECT COUNT(*) FROM admissions WHERE smoker", within=40),
     )
     assert large.state == "large" and large.confirm is not None
     assert large.confirm[2] == "credits. They do not come back."
-    dear = Wish("SELECT COUNT(*) FROM admissions WHERE smoker WITHIN 5")
+    dear = AskRequest("SELECT COUNT(*) FROM admissions WHERE smoker WITHIN 5")
     view, card = quoted_view(service, ANALYST, "admissions", dear)
     assert view.state == "dear" and card is not None
     assert view.own == "40"  # nothing goes
@@ -172,31 +171,36 @@ def test_large_dear_and_pointless(service: Service) -> None:
     assert card.spent == "0 credits spent" and len(card.cheaper) == 2
     for each in card.cheaper:
         again = quote_view(
-            service, ANALYST, "admissions", Wish(dear.sql, within=float(each.within))
+            service, ANALYST, "admissions", AskRequest(dear.sql, within=float(each.within))
         )
         assert again.state in ("ready", "large")
     few = quote_view(
         service,
         ANALYST,
         "admissions",
-        Wish("SELECT COUNT(*) FROM admissions WHERE age > 98", rows=100),
+        AskRequest("SELECT COUNT(*) FROM admissions WHERE age > 98", rows=100),
     )
     assert few.warning is not None and few.warning[0] == "This will tell you little."
 
 
 def test_the_statement_that_is_asked_is_the_one_that_was_priced(service: Service) -> None:
-    wish = Wish("SELECT COUNT(*) FROM admissions WHERE smoker WITHIN 5 ;", within=50)
+    wish = AskRequest("SELECT COUNT(*) FROM admissions WHERE smoker WITHIN 5 ;", within=50)
     assert wish.text == "SELECT COUNT(*) FROM admissions WHERE smoker\nWITHIN 50"
     body = AskWishBody(sql=BY_REGION, stop="fine")
     sent = sql_body(service, ANALYST, "admissions", body)
     assert sent.credits == 5 and sent.rows == 30_000
-    assert priced(service.oracle(ANALYST, "admissions"), "admissions", body.wish).quote.credits == 5
+    assert (
+        price_statement(
+            service.oracle(ANALYST, "admissions"), "admissions", body.wish
+        ).quote.credits
+        == 5
+    )
 
 
 def test_an_answer_is_shown_with_its_bars_and_reading_it_costs_nothing(service: Service) -> None:
-    before = purse_of(service, ANALYST, "admissions").own_left
+    before = balance_of(service, ANALYST, "admissions").own_left
     found = ask(service, BY_REGION, "key-one-12345678")
-    after = purse_of(service, ANALYST, "admissions").own_left
+    after = balance_of(service, ANALYST, "admissions").own_left
     assert before - after == Fraction(5, 4)
     answer = found.answer  # type: ignore[attr-defined]
     assert answer.sentence.bold == "North is higher than Coast."

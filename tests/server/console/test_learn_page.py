@@ -16,13 +16,21 @@ from tests.server.conftest import CANARY, Served
 from tests.server.dial import Dial
 from tests.waiting import LONGEST, come
 
-from sulq.server.access import Caller, Role
-from sulq.server.console import learn_page
-from sulq.server.console.learn_charts import Arrow, Branch, Centre, centres, directions, tree
-from sulq.server.console.learn_page import LearnBody, Paced, Stopped, learn_view, quote_view
-from sulq.server.console.learn_view import axes, mostly
+from sulq.server.auth.tokens import Caller, Role
+from sulq.server.console.learn import page
+from sulq.server.console.learn.page import FitStopped, LearnBody, Paced, learn_view, quote_view
+from sulq.server.console.learn.view import (
+    Arrow,
+    Branch,
+    CentreRow,
+    axes,
+    centres,
+    directions,
+    mostly,
+    tree,
+)
 from sulq.server.pacing import Clock, Machine, Unpaced
-from sulq.server.timetable import Timetable
+from sulq.server.scheduling import Scheduler
 
 pytest.importorskip("sklearn")
 ANALYST = Caller("analyst", Role.ANALYST, None, "t1")
@@ -39,7 +47,7 @@ def fitted(server: Served, body: dict[str, Any], who: str = "analyst") -> list[d
         for line in reply.iter_lines():
             if line.startswith("data: "):
                 events.append(json.loads(line[6:]))
-    come(lambda: not learn_page._running, "it has not ended")  # a moment after its last word
+    come(lambda: not page._running, "it has not ended")  # a moment after its last word
     return events
 
 
@@ -114,7 +122,7 @@ def test_closing_the_connection_stops_and_keeps(
     client = server.client("analyst")
     with client.stream("POST", "/console/people/learn/fit", json=body, timeout=120) as reply:
         next(line for line in reply.iter_lines() if line.startswith("data: "))
-    come(lambda: not learn_page._running, "it has not stopped")  # its thread has ended
+    come(lambda: not page._running, "it has not stopped")  # its thread has ended
     left = server.database.left_for("analyst")
     assert len(asked) == 2 and left > 10  # the second was not asked any more
     fitted(server, body)
@@ -134,7 +142,7 @@ def test_answers_wait_for_the_clock(server: Served) -> None:
     app, dial = server.app, Dial()
     clock = Clock.of(server.database, tick=0.5, machine=Machine(1e-3, 1e-10, 1e-6), departures=dial)
     app.state.service._clocks["people"] = clock
-    app.state.workers.timetable = Timetable(dial)
+    app.state.workers.timetable = Scheduler(dial)
     events = fitted(server, {"columns": COLUMNS, "credits": 10})
     taken, asked = (dial.moment - 1_000) / clock.tick, len(events) - 1
     assert asked > 0 and taken == pytest.approx(round(taken)) and taken >= asked
@@ -161,7 +169,7 @@ def test_the_seam_between_learner_and_table() -> None:
     paced.ask("one", credits=1)
     assert (left, told) == (["one"], [1])
     stop.set()
-    with pytest.raises(Stopped):
+    with pytest.raises(FitStopped):
         paced.ask("two")
     assert left == ["one"]
 
@@ -170,7 +178,7 @@ def test_missing_learners_are_said(server: Served, monkeypatch: pytest.MonkeyPat
     def absent(name: str) -> Any:
         raise ImportError(name)
 
-    monkeypatch.setattr(learn_page.learners, "__getattr__", absent)
+    monkeypatch.setattr(page.learners, "__getattr__", absent)
     view = learn_view(server.app.state.service, ANALYST, "people")
     assert "pip install 'sulq[learn]'" in view.missing
     assert "note" not in [name for name, _ in view.columns]
@@ -179,7 +187,7 @@ def test_missing_learners_are_said(server: Served, monkeypatch: pytest.MonkeyPat
 def test_pictures() -> None:
     drawn = str(directions([Arrow("age", 1, 0, 0.1), Arrow("<b>", 0, 1, 2.0)], 0.5, ("x", "y")))
     assert drawn.count("wedge") == 2 and "&lt;b&gt;" in drawn and "<b>" not in drawn
-    groups = [Centre("A", 3, 4, 0.1, 0.2, 1, 1), Centre("B", 8, 9, 0.1, 0.2, 1, 1)]
+    groups = [CentreRow("A", 3, 4, 0.1, 0.2, 1, 1), CentreRow("B", 8, 9, 0.1, 0.2, 1, 1)]
     assert str(centres(groups, (0, 10, "x"), (0, 10, "y"))).count("cloud") == 2
     leaf = Branch("Leaf 1", "8 %", "1", 0.08, 0.01, "no")
     root = Branch("All", "9 %", "1", 0.09, 0.01, "", (leaf, leaf, leaf))
@@ -195,6 +203,6 @@ def test_words() -> None:
 
 
 def test_one_run_at_a_time(server: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(learn_page, "_running", {("people", "analyst/analyst")})
+    monkeypatch.setattr(page, "_running", {("people", "analyst/analyst")})
     reply = server.client("analyst").post("/console/people/learn/fit", json={"columns": COLUMNS})
     assert reply.status_code == 429 and isinstance(reply, httpx.Response)

@@ -21,23 +21,22 @@ from tests.server.conftest import CANARY, Served, serving
 from tests.waiting import LONGEST
 
 from sulq import Database
-from sulq.engines.csv_files import CsvFile
-from sulq.engines.engine import open_engine
 from sulq.errors import InvalidQuery, Refused
+from sulq.kernel.engines.duckdb.csv_files import CsvFile
+from sulq.kernel.engines.engine import open_engine
 from sulq.policy import read_policy
 from sulq.policy.files import with_table
-from sulq.server.access import Access, Caller, Role
-from sulq.server.app import Settings, create_app
-from sulq.server.console.access_page import (
-    GrantForm,
-    access_view,
-    grants_view,
-    state_of,
-    sum_of,
+from sulq.server.app import create_app
+from sulq.server.auth.tokens import Access, Caller, Role
+from sulq.server.console.access import GrantForm, access_view, grants_view, state_of, sum_of
+from sulq.server.console.publish import (
+    column_notes,
+    publish_view,
+    redraws,
+    side_view,
+    size_kind,
+    taken,
 )
-from sulq.server.console.publish_form import redraws, taken
-from sulq.server.console.publish_notes import column_notes, side_view
-from sulq.server.console.publish_page import publish_view, size_kind
 from sulq.server.drafts import (
     Draft,
     DraftColumn,
@@ -49,14 +48,15 @@ from sulq.server.drafts import (
     faults,
     new_draft,
     policy_of,
+    rehearsed,
     source_in,
     sources,
 )
 from sulq.server.drafts import state_of as column_state
-from sulq.server.problems import Problem
-from sulq.server.rehearsal import rehearsed
-from sulq.server.routes_drafts import file_of, home_of
-from sulq.server.tables import Tables
+from sulq.server.errors import HttpProblem
+from sulq.server.limits import Settings
+from sulq.server.routes.drafts import file_of, home_of
+from sulq.server.service.catalog import Tables
 
 OWNER = Caller("owner", Role.OWNER, None, "t")
 TICKS = {
@@ -272,7 +272,7 @@ def test_drafts_are_found_again_and_nothing_else(tmp_path: Path) -> None:
     assert drafts.load(number) == ready()
     assert [found for found, _ in drafts.listed()] == [number]
     for name in ("../x", "0" * 16, "x"):
-        with pytest.raises(Problem):
+        with pytest.raises(HttpProblem):
             drafts.load(name)
     drafts.remove(number)
     assert drafts.listed() == []
@@ -296,7 +296,7 @@ def test_from_a_file_to_a_table(house: House) -> None:
     for wrong in ({}, {**TICKS, "promise_is_for_good": False}):
         assert owner.post(f"/v1/drafts/{number}/publish", json=wrong).status_code == 422
     part = Caller("part", Role.OWNER, frozenset({"other"}), "t")
-    with pytest.raises(Problem, match="owner of some"):
+    with pytest.raises(HttpProblem, match="owner of some"):
         home_of(house.tables, part)
     for who, seen in ((part, False), (Caller("all", Role.OWNER, None, "t"), True)):
         page = publish_view(house.service, who, "")
@@ -327,7 +327,7 @@ def test_the_adviser_is_for_the_owner_of_all_and_for_files_not_published(house: 
     assert CANARY not in json.dumps(told)
     assert house.analyst.get(f"/v1/drafts/{number}/advice").status_code == 403
     part = Caller("part", Role.OWNER, frozenset({"other"}), "t")
-    with pytest.raises(Problem, match="owner of some"):
+    with pytest.raises(HttpProblem, match="owner of some"):
         file_of(house.tables, part)
     refused = owner.post(f"/v1/drafts/{number}/publish", json=TICKS)
     assert (refused.status_code, house.tables.names()) == (422, [])

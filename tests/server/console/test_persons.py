@@ -9,16 +9,17 @@ import pandas as pd
 import pytest
 
 from sulq import Category, Database, Flag, Number, Promise, Schema
-from sulq.server.access import Access, Caller, Role
-from sulq.server.app import Settings, create_app
-from sulq.server.console.ask_page import quoted_view
-from sulq.server.console.pricing_view import quote_view
-from sulq.server.console.refusal_view import alternatives_of
-from sulq.server.console.starters import count_prices, priced_starters
-from sulq.server.console.table_page import table_view
-from sulq.server.console.wishes import Wish
-from sulq.server.service import Service
-from sulq.server.tables import Tables
+from sulq.server.app import create_app
+from sulq.server.auth.tokens import Access, Caller, Role
+from sulq.server.console.ask.page import quoted_view
+from sulq.server.console.ask.quote import quote_view
+from sulq.server.console.ask.refusal import alternatives_of
+from sulq.server.console.ask.request import AskRequest
+from sulq.server.console.examples import count_prices, priced_starters
+from sulq.server.console.table import table_view
+from sulq.server.limits import Settings
+from sulq.server.service.catalog import Tables
+from sulq.server.service.service import Service
 
 OWNER = Caller("office", Role.OWNER, None, "t")
 PEOPLE = 3_000
@@ -62,9 +63,9 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
 def test_a_count_of_rows_is_called_so_and_persons_are_counted_for_one_credit(
     service: Service,
 ) -> None:
-    rows = quote_view(service, OWNER, "visits", Wish("SELECT COUNT(*) FROM visits WHERE ill"))
+    rows = quote_view(service, OWNER, "visits", AskRequest("SELECT COUNT(*) FROM visits WHERE ill"))
     assert (rows.price, rows.get_unit) == ("16", "rows")
-    counted = Wish("SELECT COUNT(DISTINCT patient) FROM visits WHERE ill")
+    counted = AskRequest("SELECT COUNT(DISTINCT patient) FROM visits WHERE ill")
     persons = quote_view(service, OWNER, "visits", counted)
     assert (persons.price, persons.get_unit) == ("1", "persons")
     assert persons.get == rows.get  # the same noise, which costs a sixteenth where one moves by 1
@@ -100,6 +101,6 @@ def test_who_changes_is_a_person(service: Service) -> None:
 
 
 def test_an_undeclared_value_is_told_with_the_price(service: Service) -> None:
-    wish = Wish("SELECT AVG(age) FROM visits WHERE Station = 'Kardio'")
+    wish = AskRequest("SELECT AVG(age) FROM visits WHERE Station = 'Kardio'")
     view, _ = quoted_view(service, OWNER, "visits", wish)
     assert "'Kardio' is not a declared value of Station: no row can match" in view.notes

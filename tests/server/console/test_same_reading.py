@@ -9,14 +9,20 @@ from typing import Any
 
 import pytest
 
-from sulq.noise.distributions import DiscreteGaussian, NoNoise
-from sulq.server.console.answer_csv import csv_text
-from sulq.server.console.answer_view import _chart, _row, bars_text
-from sulq.server.console.sentences import result_sentence
-from sulq.server.console.show import answer_cell, estimate_cell
-from sulq.server.console.words import Figure, Shape
-from sulq.sql.estimates import Estimate, Noisy, Stated, mean
-from sulq.sql.result import Column, Result
+from sulq.kernel.noise.laws import DiscreteGaussian, NoNoise
+from sulq.server.console.ask.answer import (
+    _chart,
+    _row,
+    answer_cell,
+    bars_text,
+    csv_text,
+    estimate_cell,
+    result_sentence,
+)
+from sulq.server.console.labels import Figure, Shape
+from sulq.sql.evaluate.estimates import Stated, mean
+from sulq.sql.evaluate.linear_forms import Estimate, Noisy
+from sulq.sql.evaluate.result import Result, ResultColumn
 from sulq.wire import sql_reply
 
 LAW = DiscreteGaussian(Fraction(42) ** 2)
@@ -41,7 +47,7 @@ SHAPE = Shape((FIGURE,), ("education",), 4, True)
 
 @pytest.fixture
 def result() -> Result:
-    columns = (Column("education", is_key=True), Column("hours"))
+    columns = (ResultColumn("education", is_key=True), ResultColumn("hours"))
     return Result(columns, tuple(ROWS), Fraction(5, 2), (), ("a note",))
 
 
@@ -91,7 +97,7 @@ def test_public_comes_from_the_plan_not_from_a_width_of_0() -> None:
     median = Stated(37.0, lambda c: (37.0, 37.0), (0.0, 120.0), frozenset(["draws"]))
     figure = Figure("m", "median", "age", False, False, "age", None, "quantile", "the whole number")
     shape = Shape((figure,), (), 1, False)
-    found = Result((Column("m"),), ((median,),))
+    found = Result((ResultColumn("m"),), ((median,),))
     cell = _row(found, (median,), [], [0], shape).cells[0]
     assert (cell.value, cell.chip) == ("37", "exact to the whole number in 95 of 100")
     assert result_sentence(found, shape).bold == "m is 37, exact to the whole number in 95 of 100."
@@ -99,7 +105,7 @@ def test_public_comes_from_the_plan_not_from_a_width_of_0() -> None:
     assert "37 [37, 37]" in repr(found)
     assert not median.public and sql_reply(found).rows[0][0].public is False
     known = Noisy.exact(37)
-    told = Result((Column("m"),), ((known,),))
+    told = Result((ResultColumn("m"),), ((known,),))
     assert _row(told, (known,), [], [0], shape).cells[0].chip == "public"
     assert bars_text(told, [0], shape) == "none" and sql_reply(told).rows[0][0].public
     assert result_sentence(told, shape).bold == "m is 37."
@@ -117,7 +123,7 @@ def test_a_negative_count_keeps_its_bar() -> None:
 
 def test_days_are_days_everywhere() -> None:
     day = Stated(19_000.4, lambda c: (18_999.6, 19_003.2), (18_000, 20_000), frozenset(["draws"]))
-    found = Result((Column("seen", kind="date"),), ((day,),))
+    found = Result((ResultColumn("seen", kind="date"),), ((day,),))
     (line,) = lines_of(found)
     (record,) = found.records()
     assert line["seen"] == str(record["seen"]) == "2022-01-08"

@@ -12,18 +12,18 @@ import pytest
 from tests.people import SCHEMA, frame
 
 from sulq import Database, Promise, col, count
-from sulq.schema.population import Population
-from sulq.server.access import Access, Caller, Role
-from sulq.server.app import Settings, create_app
-from sulq.server.console.budget_page import budget_view
-from sulq.server.console.ledger_page import entries_view
-from sulq.server.console.pages import rendered
-from sulq.server.console.risk_page import risk_view
-from sulq.server.console.shell import purse_of
-from sulq.server.console.standing_view import joint_view
-from sulq.server.console.table_page import table_view
-from sulq.server.service import Service
-from sulq.server.tables import Tables
+from sulq.kernel.schema.promise import Population
+from sulq.server.app import create_app
+from sulq.server.auth.tokens import Access, Caller, Role
+from sulq.server.console.budget import budget_view
+from sulq.server.console.framework import balance_of, rendered
+from sulq.server.console.ledger import entries_view
+from sulq.server.console.related_releases import joint_view
+from sulq.server.console.risk import risk_view
+from sulq.server.console.table import table_view
+from sulq.server.limits import Settings
+from sulq.server.service.catalog import Tables
+from sulq.server.service.service import Service
 
 OWNER = Caller("office", Role.OWNER, None, "t")
 AUDITOR = Caller("board", Role.AUDITOR, None, "t")
@@ -149,4 +149,4 @@ def test_balances_are_the_owners_alone(service: Service) -> None:
         assert "for your eyes alone" not in budget(service, caller, "own")
         page = rendered("table.html", table_view(service, caller, "own"))
         assert "a balance of their own" in page
-    assert purse_of(service, OWNER, "own").left == 5  # what people have spent is secret
+    assert balance_of(service, OWNER, "own").left == 5  # what people have spent is secret

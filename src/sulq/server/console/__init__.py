@@ -1,37 +1,28 @@
 """The console: pages rendered on the server, in front of the same Service as /v1.
 
-How a page is added: see `sulq.server.console.pages`.
+How a page is added: see `sulq.server.console.framework`.
 """
 
 from __future__ import annotations
 
 from fastapi import FastAPI
 
-from sulq.server.console import (
-    access_page,
-    ask_page,
-    budget_page,
-    learn_page,
-    ledger_page,
-    pages,
-    publish_page,
-    risk_page,
-    shell,
-    table_page,
-)
-from sulq.server.service import Service
+from sulq.server.console import access, budget, framework, ledger, publish, risk, table
+from sulq.server.console.ask import page
+from sulq.server.console.learn import page as learn_page
+from sulq.server.service.service import Service
 
 ROUTERS = (
-    shell.router,
-    table_page.router,
-    ask_page.router,
+    framework.shell_router,
+    table.router,
+    page.router,
     learn_page.router,
-    budget_page.router,
-    ledger_page.router,
-    risk_page.router,
-    access_page.router,
-    publish_page.router,
-    pages.router,
+    budget.router,
+    ledger.router,
+    risk.router,
+    access.router,
+    publish.router,
+    framework.router,
 )
 
 

@@ -13,7 +13,7 @@ from fractions import Fraction
 
 from markupsafe import Markup
 
-from sulq.shown import spelled
+from sulq.formatting import spelled
 
 Place = Callable[[float], str]
 STEP = 36

@@ -11,13 +11,13 @@ from functools import lru_cache
 from weakref import WeakKeyDictionary
 
 from sulq.database import Database
-from sulq.ledger.chain import START, link
-from sulq.ledger.charges import from_json, loss_from_json
-from sulq.ledger.store import Row
-from sulq.query.kinds import kind_of
-from sulq.query.spelling import question_text
-from sulq.server.console.words import question_title
-from sulq.shown import credits_word, ordinal
+from sulq.formatting import credits_word, ordinal
+from sulq.kernel.ledger.accounts import from_json, loss_from_json
+from sulq.kernel.ledger.chain import START, link
+from sulq.kernel.ledger.stores.store import Row
+from sulq.kernel.query.sql_text import question_text
+from sulq.kernel.query.statistics import kind_of
+from sulq.server.console.labels import question_title
 
 PAGE = 1_000
 ASKED = ("charge", "repeat", "release")

@@ -1,0 +1,279 @@
+"""Numbers with error bars on a screen: significant digits only; tables; words."""
+
+from __future__ import annotations
+
+import html
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from sulq.kernel.query.expressions import Column, Expression, Operation
+from sulq.kernel.schema.bind import BoundQuery
+from sulq.kernel.schema.columns import Number, Schema
+
+SURE = (0.5, 0.8, 0.9, 0.95, 0.99, 0.999, 0.9999, 0.999999)
+"""The confidences tried, from below, to say how sure a difference is."""
+MOST_ROWS = 60
+"""Longer tables are cut where they are shown, never where they are kept."""
+
+Ends = tuple[float, float]
+
+
+def significant(value: float, error: float | None = None, *, digits: int = 2) -> str:
+    """`value` to the place of the error's second digit; to six digits where there is none."""
+    if value is None or value != value:
+        return "unknown"
+    if not math.isfinite(value):
+        return "unbounded"
+    if not error or not math.isfinite(error):
+        return _plain(f"{value:,.6g}", value)
+    place = math.floor(math.log10(abs(error))) - (digits - 1)
+    rounded = round(value, -place)
+    return f"{rounded + 0.0:,.{max(0, -place)}f}" if place > -12 else f"{value:,.6g}"
+
+
+def _plain(text: str, value: float) -> str:
+    return f"{value:,.0f}" if "e+" in text and abs(value) < 1e15 else text
+
+
+def bar(value: float, low: float, high: float, *, whole: bool = False) -> str:
+    """ "1,234 [1,210, 1,260]": a value and its interval, with the digits that mean something."""
+    number, interval = bar_parts(value, low, high, whole=whole)
+    return number if low == high == value else f"{number} {interval}"
+
+
+def bar_parts(value: float, low: float, high: float, *, whole: bool = False) -> tuple[str, str]:
+    """The two parts of `bar`; whole numbers keep no digits after the point."""
+    error = max((high - low) / 4, 1.0 if whole else 0.0)
+    if low == high == value:
+        return significant(value), f"[{significant(low)}, {significant(high)}]"
+    return significant(value, error), ends(low, high, error)
+
+
+def ends(low: float, high: float, error: float) -> str:
+    """An interval rounded outwards, so that it holds at least as often."""
+    if not math.isfinite(error) or error <= 0:
+        return f"[{significant(low)}, {significant(high)}]"
+    place = 10.0 ** (math.floor(math.log10(error)) - 1)
+    near = 1e-9  # a number that already has these digits stays
+    lower = math.floor(low / place + near) * place
+    upper = math.ceil(high / place - near) * place
+    return f"[{significant(lower, error)}, {significant(upper, error)}]"
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Whether two numbers differ, as far as their noise lets one tell."""
+
+    difference: float
+    interval: Ends
+    confidence: float
+    sure: float | None
+    first: str = "the first"
+    second: str = "the second"
+
+    @property
+    def distinguishable(self) -> bool:
+        low, high = self.interval
+        return low > 0 or high < 0
+
+    @property
+    def larger(self) -> str | None:
+        """Which one is larger; None where that cannot be told."""
+        if not self.distinguishable:
+            return None
+        return self.first if self.difference > 0 else self.second
+
+    def __str__(self) -> str:
+        low, high = self.interval
+        if low == high == 0:
+            return "the same number: they rest on the same noisy sums"
+        asked = percent(self.confidence)
+        if not self.distinguishable:
+            apart = f"the difference is {bar(self.difference, low, high)}"
+            return f"not distinguishable at {asked}: {apart}, and that includes 0"
+        sign = 1 if self.difference > 0 else -1
+        low, high = sorted((sign * low, sign * high))
+        by = bar(abs(self.difference), low, high)
+        sure = f"; they differ even at {percent(self.sure)}" if self.sure else ""
+        return f"{self.larger} is larger, by {by} at {asked}{sure}"
+
+
+def compared(
+    difference: float,
+    interval: Callable[[float], Ends],
+    confidence: float,
+    first: str = "the first",
+    second: str = "the second",
+) -> Comparison:
+    """Judge a difference by its interval at any confidence."""
+    sure = None
+    for level in SURE:
+        if level > confidence:
+            low, high = interval(level)
+            if low <= 0 <= high:
+                break
+            sure = level
+    return Comparison(difference, interval(confidence), confidence, sure, first, second)
+
+
+def cell_text(key: object) -> str:
+    """A key of a table: NULL, a range, a number or a text."""
+    if key is None:
+        return "NULL"
+    if isinstance(key, float):
+        return significant(key)
+    if isinstance(key, tuple) and len(key) == 2:
+        return f"{key[0]} to {key[1]}"
+    return str(key)
+
+
+def cells_of(
+    records: Sequence[Mapping[str, Any]], head: str
+) -> tuple[list[str], list[list[str]], list[bool]]:
+    """Records with value, low and high as a table: heads, rows, which are numbers."""
+    own = ("value", "low", "high")
+    names = [name for name in records[0] if name not in own] if records else []
+    rows = [
+        [*(cell_text(record[name]) for name in names), bar(*(record[name] for name in own))]
+        for record in records[:MOST_ROWS]
+    ]
+    rows += [[""] * (len(names) + 1)] * (len(records) - len(rows))
+    return [*names, head], rows, [*([False] * len(names)), True]
+
+
+def percent(share: float) -> str:
+    return f"{100 * share:.6g} %"
+
+
+def text_table(heads: Sequence[str], rows: Sequence[Sequence[str]], numeric: Sequence[bool]) -> str:
+    """A table for the terminal; numbers to the right."""
+    shown = [list(row) for row in rows[:MOST_ROWS]]
+    widths = [
+        max(len(head), *(len(row[place]) for row in shown)) if shown else len(head)
+        for place, head in enumerate(heads)
+    ]
+
+    def line(cells: Sequence[str]) -> str:
+        padded = [
+            cell.rjust(width) if right else cell.ljust(width)
+            for cell, width, right in zip(cells, widths, numeric, strict=True)
+        ]
+        return "  ".join(padded).rstrip()
+
+    lines = [line(heads), "  ".join("-" * width for width in widths), *map(line, shown)]
+    if len(rows) > MOST_ROWS:
+        lines.append(f"... {len(rows) - MOST_ROWS:,} more rows")
+    return "\n".join(lines)
+
+
+def html_table(
+    heads: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    numeric: Sequence[bool],
+    notes: Sequence[str] = (),
+) -> str:
+    """The same for a notebook; every cell is escaped."""
+
+    def cells(tag: str, texts: Sequence[str]) -> str:
+        return "".join(
+            f'<{tag} style="text-align:{"right" if right else "left"}">{html.escape(text)}</{tag}>'
+            for text, right in zip(texts, numeric, strict=True)
+        )
+
+    body = "".join(f"<tr>{cells('td', row)}</tr>" for row in rows[:MOST_ROWS])
+    said = list(notes)
+    if len(rows) > MOST_ROWS:
+        said.insert(0, f"... {len(rows) - MOST_ROWS:,} more rows")
+    foot = "".join(f"<div><small>{html.escape(note)}</small></div>" for note in said if note)
+    return f"<table><thead><tr>{cells('th', heads)}</tr></thead><tbody>{body}</tbody></table>{foot}"
+
+
+# What an answer says of itself, in plain words: who is protected, the bar, what was clipped.
+
+
+COUNTS = ("count", "histogram", "cdf", "distribution")
+MOST_NAMED = 6
+"""Columns whose bounds are spelled out."""
+
+
+def held_text(schema: Schema | None) -> str:
+    """What an interval holds: of persons, the value over the rows that count, not over the file."""
+    if schema is None or schema.unit == "row":
+        return "the true value"
+    return "the true value over the rows that count"
+
+
+def bar_text(schema: Schema | None = None, confidence: float = 0.95) -> str:
+    """What an interval says and what it does not."""
+    of = held_text(schema)
+    of = f"{of} for this table" if schema is None or schema.unit == "row" else of
+    return (
+        f"{of} lies inside in {percent(confidence)} of such answers;"
+        " it counts the added noise, not how the rows were chosen"
+    )
+
+
+def negative_text(kind: str, value: object) -> str:
+    """Why a count can be negative; empty where none is."""
+    lowest = float(np.min(np.asarray(value, dtype=np.float64)))
+    if kind not in COUNTS or lowest >= 0:
+        return ""
+    return (
+        "no true count is negative, but noise added to a small one can be; left as it is, sums and"
+        " means of such answers stay right. nonnegative() sets it to 0"
+    )
+
+
+def protected_text(schema: Schema | None, neighbours: str) -> str:
+    """Who is protected, and against what."""
+    unit = "row"
+    if schema is not None and schema.unit != "row":
+        rows = "row" if schema.max_rows == 1 else f"{schema.max_rows} rows"
+        unit = f"person ({schema.unit}, of whom at most {rows} count)"
+    what = "what it says" if neighbours == "replace" else "whether it is there, and what it says"
+    if unit != "row":
+        what = what.replace("it is", "they are").replace("it says", "their rows say")
+    return (
+        f"every {unit}, {what}, against anyone who reads this and every other answer, asks"
+        " together with others, and knows all else in the table"
+    )
+
+
+def clipped_text(bound: BoundQuery) -> str:
+    """The bounds of the number columns a question reads; empty where it reads none."""
+    if bound.schema is None:
+        return ""
+    names = dict.fromkeys(_columns(bound))
+    declared = [column for column in bound.schema.columns if column.name in names]
+    numbers = [column for column in declared if isinstance(column, Number)]
+    if not numbers:
+        return ""
+    listed = ", ".join(f"{c.name} to {c.low} .. {c.high}" for c in numbers[:MOST_NAMED])
+    more = f" and {len(numbers) - MOST_NAMED} more" if len(numbers) > MOST_NAMED else ""
+    return f"{listed}{more}; a value beyond counts as the end it passed"
+
+
+def _columns(bound: BoundQuery) -> Iterator[str]:
+    query = bound.query
+    waiting: list[Expression] = [query.rows, *query.terms, *(group.of for group in query.groups)]
+    while waiting:
+        found = waiting.pop()
+        if isinstance(found, Column):
+            yield found.name
+        elif isinstance(found, Operation):
+            waiting += found.operands
+
+
+def rank_verdict(reached: float, within: float) -> str:
+    """Whether quantiles are as exact in rank as was wished, by the noisy number of rows."""
+    wish = f"ranks within {100 * within:.3g} % of the rows"
+    if reached <= 1.01 * within:
+        return f"{wish}: met"
+    return (
+        f"{wish}: not met, +-{100 * reached:.3g} %; fewer rows match than assumed; state how many"
+        " with rows"
+    )

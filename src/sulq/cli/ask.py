@@ -1,0 +1,630 @@
+"""The analyst's commands: what would it cost, and what is the answer."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from sulq.cli.context import (
+    Ca,
+    Confidence,
+    Credits,
+    FarTable,
+    Key,
+    Name,
+    Receipts,
+    Rows,
+    Source,
+    TokenFile,
+    Url,
+    Where,
+    Within,
+    asker,
+    is_out,
+    not_out,
+)
+from sulq.cli.output import (
+    POLICY,
+    Json,
+    Policy,
+    charging,
+    credits_text,
+    guarded,
+    key_values,
+    many,
+    moment_text,
+    number_text,
+    percent,
+    print_note,
+    show,
+    show_json,
+    stored,
+    table,
+    typed,
+)
+from sulq.cli.question_text import hinted
+from sulq.errors import InvalidQuery
+from sulq.policy import read_policy
+from sulq.sql.api import SqlQuote, ask_sql, quote_sql
+from sulq.sql.evaluate.linear_forms import Estimate
+from sulq.sql.evaluate.result import Result
+from sulq.sql.parse.statement import table_of
+from sulq.sql.parse.tokens import explains
+
+if TYPE_CHECKING:
+    from fractions import Fraction
+
+    from sulq.answers.oracle import Answer, Quote
+    from sulq.client.values import RemoteExactQuote as FarExactQuote
+    from sulq.database.exact import ExactQuote
+    from sulq.kernel.schema.columns import Column
+
+
+@guarded
+def columns(
+    name: Annotated[str | None, typer.Argument(metavar="[TABLE]", show_default=False)] = None,
+    url: Url = None,
+    token_file: TokenFile = None,
+    ca: Ca = None,
+    policy: Policy = POLICY,
+    as_json: Json = False,
+) -> None:
+    """What may be asked about: the columns, their bounds or values, and what is public."""
+    from sulq.cli.context import source_named
+
+    source = source_named(policy, name, url, token_file, ca)
+    found = [_column_facts(column, source.unit) for column in source.schema().columns]
+    if as_json:
+        show_json({"table": source.name, "unit": source.unit, "columns": found})
+        return
+    drawn = table(
+        ("column", "kind", "bounds or values", "public", "otherwise"),
+        [
+            (
+                line["name"],
+                line["kind"],
+                _known(line),
+                "yes" if line["public"] else "no",
+                line["otherwise"],
+            )
+            for line in found
+        ],
+    )
+    for column in drawn.columns:
+        column.justify = "left"
+    show(drawn)
+
+
+def _known(line: dict[str, Any]) -> str:
+    if "low" in line:
+        step = "" if line["step"] is None else f", step {number_text(line['step'])}"
+        return f"{number_text(line['low'])} to {number_text(line['high'])}{step}"
+    return ", ".join(map(str, line["values"] or ()))
+
+
+def _column_facts(column: Column, unit: str) -> dict[str, Any]:
+    """The public facts of a column. Where persons are protected, no column is public."""
+    from sulq.kernel.schema.columns import Category, Number
+
+    common = {"name": column.name, "public": column.public and unit == "row"}
+    if isinstance(column, Number):
+        bounds = {"low": column.low, "high": column.high, "step": column.step}
+        rule = "outside: moved to the bound; missing or NaN: NULL"
+        return {**common, "kind": column.kind, **bounds, "otherwise": rule}
+    if isinstance(column, Category):
+        kind = "text" if column.values is None else "category"
+        rule = "missing: NULL" if kind == "text" else "undeclared: in --other only; missing: NULL"
+        return {**common, "kind": kind, "values": column.values, "otherwise": rule}
+    rule = "neither true nor false: NULL"
+    return {**common, "kind": "flag", "values": [False, True], "otherwise": rule}
+
+
+# `sulq columns`: what may be asked about.
+
+
+Words = Annotated[
+    list[str],
+    typer.Argument(
+        metavar='"SELECT ..." | [TABLE] STATISTIC [VALUE]',
+        help="A SELECT; or count, total, mean, variance, histogram, cdf or quantiles, and what"
+        " of: a column or a row expression in SQL spelling.",
+        show_default=False,
+    ),
+]
+Edges = Annotated[
+    list[str] | None, typer.Option(help="Cell edges: 0,18,65,120 or age=0,18,65,120.")
+]
+Shares = Annotated[str | None, typer.Option(help="Shares for quantiles: 0.25,0.5,0.75.")]
+Other = Annotated[bool, typer.Option("--other", help="A cell for missing and undeclared values.")]
+Exact = Annotated[
+    bool,
+    typer.Option("--exact", help="Without noise, if the owner's assumptions certify it."),
+]
+Lookup = Annotated[
+    list[str] | None, typer.Option(help="A public table to join in SQL: regions=regions.csv.")
+]
+SQL = (["SELECT"], ["WITH"], ["EXPLAIN"])
+
+
+def register(app: typer.Typer, role: str) -> None:
+    app.command(rich_help_panel=role)(columns)
+    app.command(rich_help_panel=role)(quote)
+    app.command(rich_help_panel=role)(ask)
+
+
+@guarded
+def quote(
+    words: Words,
+    where: Where = None,
+    within: Within = None,
+    confidence: Confidence = 0.95,
+    credits: Credits = None,
+    rows: Rows = None,
+    edges: Edges = None,
+    shares: Shares = None,
+    other: Other = False,
+    analyst: Name = None,
+    exact: Exact = False,
+    lookup: Lookup = None,
+    url: Url = None,
+    token_file: TokenFile = None,
+    ca: Ca = None,
+    policy: Policy = POLICY,
+    as_json: Json = False,
+) -> None:
+    """What a question would cost and how exact it would be. Free: no row is read."""
+    from sulq.cli.context import asker, far_table, is_out, not_out, quoted_exactly, source_of
+    from sulq.cli.question_text import check_terms, credits_of, edges_note, hinted, question
+
+    check_terms(within, confidence, credits, rows)
+
+    if _is_sql(words):
+        unused = _unused(where, within, edges, shares, other, exact)
+        asked_at = policy if url is None else far_table(url, token_file, ca)
+        quote_statement(
+            asked_at, words, analyst, as_json, lookup or (), unused,
+            confidence=confidence, credits=credits_of(credits), rows=rows,
+        )  # fmt: skip
+        return
+    source, rest = source_of(policy, words, url, token_file, ca)
+    schema = source.schema()
+    asked = question(rest, where, edges or (), shares, other, schema)
+    slip = edges_note(rest, edges or (), other, schema)
+    if exact:
+        _check_exact(source, (within, credits, rows))
+        with hinted(where, *rest):
+            _show_exact_quote(source.name, quoted_exactly(source, asked), as_json)
+        return
+    with asker(source, analyst, prices=True) as oracle, hinted(where, *rest):
+        found = oracle.quote(
+            asked, within=within, confidence=confidence, credits=credits_of(credits), rows=rows
+        )
+    if as_json:
+        show_json(
+            {
+                **_quote_json(source.name, asked.kind, found, confidence),
+                "note": _both(found, slip),
+                "published": is_out(source),
+            }
+        )
+        return
+    show(key_values([*_quote_lines(found, confidence, _both(found, slip)), *not_out(source)]))
+
+
+def _is_sql(words: list[str]) -> bool:
+    return any(word.upper().split()[:1] in SQL for word in words[:2])
+
+
+def _unused(*given: object) -> dict[str, object]:
+    names = ("--where", "--within", "--edges", "--shares", "--other", "--exact")
+    return dict(zip(names, given, strict=True))
+
+
+def _show_exact_quote(name: str, found: ExactQuote | FarExactQuote, as_json: bool) -> None:
+    from dataclasses import asdict
+
+    if as_json:
+        show_json({"table": name, **asdict(found)})
+        return
+    print(found)
+    if found.terms:
+        print_note(found.terms)
+
+
+def _quote_json(name: str, kind: str, found: Quote, confidence: float) -> dict[str, Any]:
+    return {
+        "table": name,
+        "statistic": kind,
+        "credits": found.credits,
+        "left_after": found.left_after,
+        "affordable": found.affordable,
+        "repeat": found.repeat,
+        "standard_error": found.standard_error,
+        "half_width": found.interval(confidence)[1],
+        "confidence": confidence,
+    }
+
+
+def _both(found: Quote | Answer, slip: str) -> str:
+    return "; ".join(filter(None, (found.note, slip)))
+
+
+def _quote_lines(found: Quote, confidence: float, note: str) -> list[tuple[str, str]]:
+    cost = credits_text(found.credits)
+    if found.repeat:
+        cost += ", because this answer is stored already"
+    lines = [("cost", cost)]
+    half = found.interval(confidence)[1]
+    if half is not None:
+        widest = float(half.max()) if hasattr(half, "max") else float(half)
+        each = " or less, each" if hasattr(half, "max") and half.size > 1 else ""
+        lines.append((f"{percent(confidence)} bar", f"± {number_text(widest)}{each}"))
+    if note:
+        lines.append(("note", typed(note)))
+    left = credits_text(found.left_after) if found.affordable else "not affordable"
+    return [*lines, ("left after", left)]
+
+
+@guarded
+def ask(
+    words: Words,
+    where: Where = None,
+    within: Within = None,
+    confidence: Confidence = 0.95,
+    credits: Credits = None,
+    rows: Rows = None,
+    edges: Edges = None,
+    shares: Shares = None,
+    other: Other = False,
+    analyst: Name = None,
+    key: Key = None,
+    exact: Exact = False,
+    lookup: Lookup = None,
+    receipts: Receipts = None,
+    url: Url = None,
+    token_file: TokenFile = None,
+    ca: Ca = None,
+    policy: Policy = POLICY,
+    as_json: Json = False,
+) -> None:
+    """Ask a question. It is charged before a row is read.
+
+    A repeat costs the table nothing; an analyst's own share pays once for each answer it gets.
+    """
+    from sulq.cli.context import asker, far_table, source_of
+    from sulq.cli.question_text import (
+        check_terms,
+        credits_of,
+        edges_note,
+        hinted,
+        question,
+        unit_of_value,
+    )
+
+    check_terms(within, confidence, credits, rows)
+
+    if _is_sql(words):
+        unused = _unused(where, within, edges, shares, other, exact)
+        asked_at = policy if url is None else far_table(url, token_file, ca)
+        ask_statement(
+            asked_at, words, analyst, as_json, lookup or (), unused, receipts,
+            confidence=confidence, credits=credits_of(credits), rows=rows, key=key,
+        )  # fmt: skip
+        return
+    source, rest = source_of(policy, words, url, token_file, ca)
+    schema = source.schema()
+    asked = question(rest, where, edges or (), shares, other, schema)
+    if exact:
+        _check_exact(source, (within, credits, rows, key))
+    slip = edges_note(rest, edges or (), other, schema)
+    unit = unit_of_value(rest, schema)
+    if receipts is not None:
+        receipts.open("a").close()  # found out before the charge
+    with ExitStack() as told:
+        with asker(source, analyst) as oracle:
+            with charging(), hinted(where, *rest):
+                if exact:
+                    found = oracle.ask_exactly(asked)[0]
+                else:
+                    found = oracle.ask(
+                        asked,
+                        within=within,
+                        confidence=confidence,
+                        credits=credits_of(credits),
+                        rows=rows,
+                        key=key,
+                    )
+            told.enter_context(stored(found.credits))
+            left = oracle.remaining
+        if receipts is not None and found.receipt is not None:
+            with receipts.open("a", encoding="utf-8") as file:
+                file.write(found.receipt.to_json() + "\n")
+            print_note(f"receipt {found.receipt.seq} appended to {receipts}")
+        if as_json:
+            read = _answer_json(source.name, found, confidence)
+            dates = {} if unit == "number" else _dates_json(found, confidence, unit)
+            show_json({**read, **dates, "left": left, "note": _both(found, slip)})
+        else:
+            if _both(found, slip):
+                print_note(f"note: {_both(found, slip)}")
+            _show_answer(found, confidence, left, unit)
+
+
+def _check_exact(source: Source, unused: tuple[object, ...]) -> None:
+    """Refused before anything is published."""
+    from sulq.database.exact import OFF
+    from sulq.errors import InvalidQuery, UnsafeExactly
+
+    if any(option is not None for option in unused):
+        raise InvalidQuery("--exact takes no --within, --credits, --rows or --key: it has no noise")
+    if source.exact is None:
+        raise UnsafeExactly(OFF)
+
+
+def _show_answer(found: Answer, confidence: float, left: Fraction, unit: str) -> None:
+    from sulq.answers.oracle import PRIVATE
+
+    free = " (nothing new)" if found.guarantee == PRIVATE else ""
+    cost = [
+        ("cost", credits_text(found.credits) + ("" if found.credits else free)),
+        ("left", credits_text(left)),
+        ("receipt", "none" if found.receipt is None else str(found.receipt.seq)),
+    ]
+    if found.terms:
+        cost.append(("guarantee", found.terms))
+    if found.keys:
+        show(_cells(found, confidence, unit))
+        show(key_values(cost))
+        return
+    low, high = found.interval(confidence)
+    value = [
+        (found.kind, moment_text(found.value, unit)),
+        (
+            f"{percent(confidence)} interval",
+            f"{moment_text(low, unit)} to {moment_text(high, unit)}",
+        ),
+    ]
+    show(key_values(value + cost))
+
+
+def _answer_json(name: str, found: Answer, confidence: float) -> dict[str, Any]:
+    import json
+
+    low, high = found.interval(confidence)
+    return {
+        "table": name,
+        "statistic": found.kind,
+        "value": found.value,
+        "low": low,
+        "high": high,
+        "confidence": confidence,
+        "standard_error": found.standard_error,
+        "keys": found.keys,
+        "axes": found.axes,
+        "credits": found.credits,
+        "guarantee": found.guarantee,
+        "terms": found.terms,
+        "receipt_number": found.receipt and found.receipt.seq,
+        "receipt": found.receipt and json.loads(found.receipt.to_json()),
+    }
+
+
+def _dates_json(found: Answer, confidence: float, unit: str) -> dict[str, Any]:
+    """The numbers of value, low and high once more, as dates."""
+    rows = found.rows(confidence)
+    dates = {
+        name: [moment_text(row[name], unit) for row in rows] for name in ("value", "low", "high")
+    }
+    return {"date": dates if found.keys else {name: text[0] for name, text in dates.items()}}
+
+
+def _cells(found: Answer, confidence: float, unit: str) -> Any:
+    records = found.rows(confidence)
+    names = list(records[0])
+    heads = {"quantiles": ["share"], "cdf": [f"{names[0]} below"]}.get(found.kind, names[:1])
+    counts = found.kind in ("histogram", "cdf")
+    rows = [
+        [
+            moment_text(record[name], unit)
+            if unit != "number" and name in ("value", "low", "high")
+            else _cell(record[name], counts)
+            for name in names
+        ]
+        for record in records
+    ]
+    return table(heads + names[1:], rows)
+
+
+def _cell(value: object, count: bool) -> str:
+    if isinstance(value, tuple):
+        return " to ".join(number_text(part) for part in value)
+    if count and isinstance(value, float):
+        value = round(value)
+    return "(other)" if value is None else number_text(value)
+
+
+# `sulq ask "SELECT ..."`: a statement asked, quoted or explained, and its table on the screen.
+
+
+_STATEMENT = re.compile(r"\s*(SELECT|WITH|EXPLAIN)\b", re.IGNORECASE)
+
+
+def _source(policy: Path | FarTable, words: Sequence[str]) -> tuple[Source, str]:
+    """The table that FROM names, and the text; behind a server the address names it."""
+    first = 0 if _STATEMENT.match(words[0]) else 1
+    text = " ".join(words[first:])
+    if isinstance(policy, FarTable):
+        return policy, text
+    tables = read_policy(policy)
+    name = words[0] if first else table_of(text)
+    found = [known for known in tables if name is not None and known.casefold() == name.casefold()]
+    if not found:
+        raise InvalidQuery(f"no table {name!r:.60}; the policy has {sorted(tables)}")
+    return tables[found[0]], text
+
+
+def quote_statement(
+    policy: Path | FarTable,
+    words: Sequence[str],
+    analyst: str | None,
+    as_json: bool,
+    lookups: Sequence[str],
+    unused: dict[str, object],
+    **terms: Any,
+) -> None:
+    """Show what a statement would cost."""
+    _check_unused(unused)
+    source, text = _source(policy, words)
+    read = _lookups(lookups)
+    with asker(source, analyst, prices=True) as oracle, hinted(text):
+        found = quote_sql(oracle, text, table=source.name, lookups=read, **terms)
+    if as_json:
+        show_json(_statement_quote_json(source.name, found) | {"published": is_out(source)})
+        return
+    for line in found.explain().split("\n"):
+        if line.startswith("question"):
+            print_note(line)
+    ranks = {name: f"; its rank ± {number_text(rank)} rows" for name, rank in found.ranks}
+    bars = [
+        (name, f"depends on the rows{ranks.get(name, '')}" if half is None
+         else f"± {number_text(half)}")
+        for name, half in found.half_widths
+    ]  # fmt: skip
+    left = credits_text(found.left_after) if found.affordable else "not affordable"
+    notes = [("note", typed(note)) for note in found.notes]
+    level = (f"{percent(found.confidence)} bars", "")
+    cost = ("cost", credits_text(found.credits))
+    last = [("left after", left), *not_out(source)]
+    show(key_values([cost, *([level] if bars else []), *bars, *notes, *last]))
+
+
+def _statement_quote_json(name: str, found: SqlQuote) -> dict[str, Any]:
+    return {
+        "table": name,
+        "credits": found.credits,
+        "left_after": found.left_after,
+        "affordable": found.affordable,
+        "questions": len(found.quotes) + (found.keys is not None),
+        "half_width": dict(found.half_widths),
+        "rank": dict(found.ranks),
+        "confidence": found.confidence,
+        "note": found.note,
+    }
+
+
+def ask_statement(
+    policy: Path | FarTable,
+    words: Sequence[str],
+    analyst: str | None,
+    as_json: bool,
+    lookups: Sequence[str],
+    unused: dict[str, object],
+    receipts: Path | None,
+    **terms: Any,
+) -> None:
+    """Ask a statement and show its table."""
+    _check_unused(unused)
+    source, text = _source(policy, words)
+    read = _lookups(lookups)
+    if receipts is not None:
+        receipts.open("a").close()  # found out before the charge
+    with ExitStack() as told:
+        with asker(source, analyst, prices=explains(text)) as oracle:
+            with charging(), hinted(text):
+                found = ask_sql(oracle, text, table=source.name, lookups=read, **terms)
+            told.enter_context(stored(found.credits))
+            left = oracle.remaining
+        if receipts is not None:
+            with receipts.open("a", encoding="utf-8") as file:
+                file.writelines(f"{receipt.to_json()}\n" for receipt in found.receipts)
+            print_note(f"{many(len(found.receipts), 'receipt')} appended to {receipts}")
+        if as_json:
+            numbers = [receipt.seq for receipt in found.receipts]
+            show_json(
+                {
+                    "table": source.name,
+                    "rows": found.records(),
+                    "confidence": found.confidence,
+                    "credits": found.credits,
+                    "receipt_numbers": numbers,
+                    "left": left,
+                    "notes": found.notes,
+                }
+            )
+            return
+        for note in _notes(found):
+            print_note(f"note: {note}")
+        show(_drawn(found))
+        if any(not column.is_key for column in found.columns):
+            numbers_text = ", ".join(str(receipt.seq) for receipt in found.receipts) or "none"
+            show(
+                key_values(
+                    [
+                        ("cost", credits_text(found.credits)),
+                        ("left", credits_text(left)),
+                        ("receipts" if len(found.receipts) > 1 else "receipt", numbers_text),
+                    ]
+                )
+            )
+
+
+def _notes(found: Result) -> list[str]:
+    cells = (cell for row in found.rows for cell in row if isinstance(cell, Estimate))
+    return list(dict.fromkeys([*found.notes, *(cell.note for cell in cells if cell.note)]))
+
+
+def _drawn(found: Result) -> Any:
+    """Keys, and for each aggregate its value and interval."""
+    heads, rows, right = found._texts()
+    drawn = table(heads, rows)
+    for column, is_number in zip(drawn.columns, right, strict=True):
+        column.justify = "right" if is_number else "left"
+    return drawn
+
+
+def _check_unused(unused: dict[str, object]) -> None:
+    given = [name for name, value in unused.items() if value not in (None, False, [])]
+    if given:
+        raise InvalidQuery(
+            f"a SELECT takes no {', '.join(given)}: write WHERE, GROUP BY, QUANTILE(x, 0.5) or"
+            " WITHIN 50 CONFIDENCE 95 in the statement"
+        )
+
+
+def _lookups(given: Sequence[str]) -> dict[str, dict[str, list[Any]]]:
+    """`regions=regions.csv`: public tables to join."""
+    found: dict[str, dict[str, list[Any]]] = {}
+    for text in given:
+        name, equals, path = text.partition("=")
+        if not equals or not name:
+            raise InvalidQuery(f"--lookup wants NAME=FILE.csv, got {text!r:.60}")
+        try:
+            with Path(path).open(encoding="utf-8", newline="") as file:
+                lines = list(csv.reader(file))
+        except FileNotFoundError:
+            raise InvalidQuery(
+                f"--lookup {name:.60}: there is no file {path!r:.80}; name a CSV file with a head"
+            ) from None
+        except (OSError, UnicodeDecodeError, csv.Error):
+            raise InvalidQuery(f"the lookup {path!r:.80} cannot be read as CSV") from None
+        if not lines or any(len(line) != len(lines[0]) for line in lines):
+            raise InvalidQuery(f"the lookup {path!r:.80} has no head, or lines of unequal length")
+        columns = list(zip(*lines[1:], strict=True)) or [()] * len(lines[0])
+        found[name] = {head: _typed(values) for head, values in zip(lines[0], columns, strict=True)}
+    return found
+
+
+def _typed(values: Sequence[str]) -> list[Any]:
+    """Whole numbers or decimals if all are; else texts. Empty is NULL."""
+    for kind in (int, float):
+        try:
+            return [kind(value) if value else None for value in values]
+        except ValueError:
+            continue
+    return [value or None for value in values]

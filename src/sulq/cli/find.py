@@ -1,0 +1,203 @@
+"""`sulq keys` and `sulq top`: keys that nobody declared, and which cells are largest."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from sulq.cli.context import Ca, Credits, Key, Name, TokenFile, Url, Where
+from sulq.cli.output import (
+    POLICY,
+    Json,
+    Policy,
+    charging,
+    credits_text,
+    guarded,
+    key_values,
+    number_text,
+    print_note,
+    show,
+    show_json,
+    stored,
+    table,
+    typed,
+)
+
+if TYPE_CHECKING:
+    from fractions import Fraction
+
+    from sulq.answers.selections import Keys, KeysQuote
+
+KeyWords = Annotated[
+    list[str],
+    typer.Argument(metavar="[TABLE] COLUMN", help="An open text column.", show_default=False),
+]
+TopWords = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="[TABLE] COLUMN [count | total VALUE]",
+        help="A column with declared values, and what ranks them; count if left out.",
+        show_default=False,
+    ),
+]
+Delta = Annotated[str | None, typer.Option(help="Extra delta to pay for the threshold.")]
+Most = Annotated[int, typer.Option(help="Show so many keys at most.")]
+Quoted = Annotated[bool, typer.Option("--quote", help="Price and threshold only: free.")]
+Places = Annotated[int, typer.Option("-k", help="How many places.")]
+
+
+def register(app: typer.Typer, role: str) -> None:
+    """Add the commands to the command line."""
+    app.command(rich_help_panel=role)(keys)
+    app.command(rich_help_panel=role)(top)
+
+
+@guarded
+def keys(
+    words: KeyWords,
+    where: Where = None,
+    credits: Credits = None,
+    delta: Delta = None,
+    most: Most = 1_000,
+    quoted: Quoted = False,
+    analyst: Name = None,
+    key: Key = None,
+    url: Url = None,
+    token_file: TokenFile = None,
+    ca: Ca = None,
+    policy: Policy = POLICY,
+    as_json: Json = False,
+) -> None:
+    """Counts by the values of an open text column, of those that many rows share.
+
+    What one person alone has stays hidden below a threshold, which costs delta.
+    """
+    from sulq.cli.context import asker, chosen, source_of
+    from sulq.cli.question_text import credits_of, hinted
+    from sulq.errors import InvalidQuery
+    from sulq.sql import parse_condition
+
+    source, rest = source_of(policy, words, url, token_file, ca, here=chosen)
+    if len(rest) != 1:
+        raise InvalidQuery(f"want one open text column, got {rest}")
+    terms: dict[str, Any] = {
+        "where": None if where is None else parse_condition(where),
+        "credits": credits_of(credits),
+        "delta": credits_of(delta, "--delta"),
+        "most": most,
+    }
+    if quoted:
+        with asker(source, analyst, prices=True) as oracle, hinted(where):
+            price = oracle.quote_keys(rest[0], **terms)
+        _show_quote(source.name, rest[0], price, as_json)
+        return
+    with asker(source, analyst) as oracle:
+        with charging(), hinted(where):
+            found = oracle.keys(rest[0], key=key, **terms)
+        left = oracle.remaining
+    with stored(found.credits):
+        _show_keys(source.name, found, left, as_json)
+
+
+def _show_quote(name: str, column: str, found: KeysQuote, as_json: bool) -> None:
+    note = typed(found.note)
+    if as_json:
+        price = {"credits": found.credits, "delta": float(found.delta)}
+        sizes = {"threshold": found.threshold, "standard_error": found.standard_error}
+        left = {"left_after": found.left_after, "affordable": found.affordable}
+        show_json({"table": name, "column": column, **price, **sizes, **left, "note": note})
+        return
+    lines = [_shown_from(found.threshold), _cost(found.credits, found.delta)]
+    lines += [("note", note)] if note else []
+    left_after = credits_text(found.left_after) if found.affordable else "not affordable"
+    show(key_values([*lines, ("left after", left_after)]))
+
+
+def _show_keys(name: str, found: Keys, left: Fraction, as_json: bool) -> None:
+    if as_json:
+        show_json(
+            {
+                "table": name,
+                "column": found.column,
+                "keys": found.rows(),
+                "held_back": found.held_back,
+                "held_back_error": found.held_back_error,
+                "threshold": found.threshold,
+                "credits": found.credits,
+                "delta": float(found.delta),
+                "left": left,
+                "receipt_number": found.receipt.seq,
+            }
+        )
+        return
+    if found.note:
+        print_note(f"note: {found.note}")
+    rows = [
+        [row[found.column], *(number_text(round(row[end])) for end in ("value", "low", "high"))]
+        for row in found.rows()
+    ]
+    show(table([found.column, "value", "low", "high"], rows))
+    around = number_text(round(1.96 * found.held_back_error))
+    said = [
+        ("held back", f"{number_text(round(found.held_back))} ± {around} rows"),
+        _shown_from(found.threshold),
+        _cost(found.credits, found.delta),
+    ]
+    show(key_values([*said, *_rest(left, found.receipt)]))
+
+
+@guarded
+def top(
+    words: TopWords,
+    places: Places = 1,
+    where: Where = None,
+    credits: Credits = None,
+    analyst: Name = None,
+    key: Key = None,
+    url: Url = None,
+    token_file: TokenFile = None,
+    ca: Ca = None,
+    policy: Policy = POLICY,
+    as_json: Json = False,
+) -> None:
+    """Which declared values have the largest count or total: names only, the largest first."""
+    from sulq.cli.context import asker, chosen, source_of
+    from sulq.cli.question_text import credits_of, hinted, question
+    from sulq.errors import InvalidQuery
+
+    source, rest = source_of(policy, words, url, token_file, ca, here=chosen)
+    if not rest:
+        raise InvalidQuery("want a column with declared values, got none")
+    by = question(rest[1:] or ["count"], where, (), None, False, source.schema())
+    terms: dict[str, Any] = {"by": by, "k": places, "credits": credits_of(credits), "key": key}
+    with asker(source, analyst) as oracle:
+        with charging(), hinted(where, *rest):
+            found = oracle.top(rest[0], **terms)
+        left = oracle.remaining
+    with stored(found.credits):
+        if as_json:
+            said = {"table": source.name, "column": found.column, "keys": found.keys}
+            cost = {"credits": found.credits, "left": left, "receipt_number": found.receipt.seq}
+            show_json({**said, "slack": found.slack, "terms": found.terms, **cost})
+            return
+        if found.note:
+            print_note(f"note: {found.note}")
+        rows = [(str(place), str(key)) for place, key in enumerate(found.keys, 1)]
+        show(table(["place", found.column], rows))
+        near = f"none passed over is larger by {number_text(found.slack)} or more, at 95%"
+        cost_line = ("cost", credits_text(found.credits))
+        show(key_values([("sure of", near), cost_line, *_rest(left, found.receipt)]))
+
+
+def _shown_from(threshold: float) -> tuple[str, str]:
+    return "shown from", f"a noisy count of {threshold:,.1f} rows"
+
+
+def _cost(credits: Fraction, delta: Fraction) -> tuple[str, str]:
+    extra = f" and a delta of {float(delta):.3g}" if delta else " (nothing new)"
+    return "cost", credits_text(credits) + extra
+
+
+def _rest(left: Fraction, receipt: Any) -> list[tuple[str, str]]:
+    return [("left", credits_text(left)), ("receipt", str(receipt.seq))]

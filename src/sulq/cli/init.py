@@ -1,0 +1,228 @@
+"""The owner's commands: write a policy, review it, hand out shares, and the tour."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from sulq.cli.context import TableName
+from sulq.cli.output import POLICY, Json, Policy, guarded, print_note, show, show_json, table
+
+if TYPE_CHECKING:
+    from sulq.policy import TablePolicy
+
+
+def register(app: typer.Typer, role: str) -> None:
+    app.command(rich_help_panel="Start here")(demo)
+    app.command(rich_help_panel=role)(init)
+    app.command(rich_help_panel=role)(check)
+    app.command("explain-noise", rich_help_panel=role)(explain_noise)
+
+
+@guarded
+def demo(
+    directory: Annotated[
+        Path, typer.Option("--directory", "-d", help="Where the fictional register is made.")
+    ] = Path(".sulq-demo"),
+    people: Annotated[int, typer.Option(help="How many fictional people.")] = 200_000,
+    serve: Annotated[
+        bool, typer.Option("--serve/--no-serve", help="End with the console in the browser.")
+    ] = True,
+    host: Annotated[str, typer.Option(help="Where the console listens.")] = "127.0.0.1",
+    port: Annotated[
+        int | None,
+        typer.Option(min=0, max=65_535, help="Its port.", show_default="8765, or one that is free"),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """A tour: a fictional health register, published, asked, and served with its console."""
+    from sulq.cli.demo import tour
+
+    steps = tour(directory, people, quiet=as_json)
+    if serve:
+        from sulq.cli.demo import serve_demo
+
+        steps.append(serve_demo(directory, host, port, quiet=as_json))
+    if as_json:
+        show_json(steps)
+
+
+@guarded
+def init(
+    file: Annotated[
+        str,
+        typer.Argument(
+            help="A Parquet, CSV or .xlsx file, or a table: postgresql://host/database/table.",
+            show_default=False,
+        ),
+    ],
+    from_data: Annotated[
+        bool, typer.Option("--from-data", help="Propose bounds and values from the data.")
+    ] = False,
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="The policy to write, or to add the table to.")
+    ] = POLICY,
+    name: Annotated[str | None, typer.Option(help="What to call the table.")] = None,
+    names: Annotated[
+        str | None,
+        typer.Option(help="Names of the columns, with commas: for a CSV file without a header."),
+    ] = None,
+    sheet: Annotated[str | None, typer.Option(help="Which sheet of an .xlsx file.")] = None,
+    smartnoise: Annotated[
+        Path | None,
+        typer.Option(
+            help="Take the facts from SmartNoise SQL metadata (YAML).", show_default=False
+        ),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Write a policy to review. No value of the rows goes into it: bounds are yours to declare."""
+    from sulq.errors import InvalidQuery
+    from sulq.policy.files import add_table, check_room
+    from sulq.policy.smartnoise import read_smartnoise
+    from sulq.policy.survey import Survey, server_policy
+
+    away = "://" in file
+    called = name or re.sub(r"\W+", "_", Path(file).name.split(".")[0]) or "table"
+    source = file if away else os.path.relpath(file, output.parent)
+    ledger = f"{called}.ledger"
+    check_room(output, called)  # before anything is read
+    if smartnoise is not None:
+        if from_data:
+            raise InvalidQuery("give --smartnoise or --from-data, not both")
+        drafted, notes = read_smartnoise(smartnoise, source, ledger, name)
+        called = drafted.name
+    elif away:
+        if from_data:
+            raise InvalidQuery("--from-data reads a file; of a table on a server only types are")
+        drafted, notes = server_policy(file, name)
+        called = drafted.name
+    else:
+        given = [word.strip() for word in names.split(",")] if names else []
+        survey = Survey(file, names=given, sheet=sheet)
+        try:
+            drafted, notes = survey.policy(called, source, ledger, from_data=from_data)
+        finally:
+            survey.close()
+    add_table(output, drafted, notes)
+    if as_json:
+        show_json({
+            "policy": output, "table": called, "not_askable_yet": drafted.unready, "notes": notes,
+        })  # fmt: skip
+        return
+    print_note(f"wrote table {called} to {output}: {len(drafted.columns)} columns to review")
+    for note in notes.values():
+        print_note(f"note: {note.replace(chr(10), ' ')}")
+    if drafted.unit != "row":
+        print_note(
+            f"note: {drafted.unit} repeats. The policy protects all rows of one {drafted.unit};"
+        )
+        print_note(
+            f"of each, at most {drafted.max_rows} rows count: `sulq check` shows what that keeps"
+        )
+    if from_data:
+        print_note(
+            "bounds and values are proposed from the data; each stays closed until you remove"
+        )
+        print_note("proposed = true, which says: everybody may know this")
+    else:
+        print_note('write bounds and values for "?" from what everybody knows, not from the data;')
+        print_note("remove the line of a column to hide it")
+    print_note("then: sulq check")
+    print(output)
+
+
+@guarded
+def check(name: TableName = None, policy: Policy = POLICY, as_json: Json = False) -> None:
+    """Advise the owner: who is protected, what is public, whether columns fit. Publishes nothing.
+
+    Without a table, all tables of the policy. What it prints of rows is for the owner's eyes.
+    """
+    from sulq.cli.context import several
+    from sulq.errors import SulqError
+
+    sources = several(policy, name)
+    if len(sources) == 1:
+        found, fine = _checked(sources[0], quiet=as_json)
+        if as_json:
+            show_json(found)
+    else:
+        tables: dict[str, object] = {}
+        fine = True
+        for source in sources:
+            try:
+                found, ready = _checked(source, quiet=as_json)
+            except (SulqError, OSError) as error:  # one sick table does not stop the others
+                found, ready = {"error": str(error), "kind": type(error).__name__}, False
+                print_note(f"error: {source.name}: {error}")
+            tables[source.name], fine = found, fine and ready
+            if not as_json:
+                print()
+        if as_json:
+            show_json({"ready": fine, "tables": tables})
+    if not fine:
+        raise typer.Exit(2)
+
+
+def _checked(source: TablePolicy, *, quiet: bool) -> tuple[dict[str, object], bool]:
+    """What is found of one table, and whether nothing keeps it from being published or asked."""
+    from sulq.cli.check import PolicyDrift, review, standing
+    from sulq.cli.context import exact_outlook
+
+    found = review(source)
+    ledger = standing(source) if found.askable else PolicyDrift()
+    looked = found.askable and not ledger.refused
+    exact = exact_outlook(source) if looked else {"on": source.exact is not None}
+    if not quiet:
+        found.show()
+        for note in ledger.notes:
+            print(f"note: {note}")
+        if ledger.refused:
+            print(f"WARNING: no question is answered: {ledger.refused}")
+        if "text" in exact:
+            print(f"exact release: {exact['text']}")
+    said = {"notes": ledger.notes, "refused": ledger.refused or None}
+    fine = found.ready and looked and exact.get("certified") is not False
+    return {**found.to_json(), "exact": exact, "ledger": said}, fine
+
+
+@guarded
+def explain_noise(
+    epsilon: Annotated[str, typer.Option(help="Lifetime epsilon.")] = "1",
+    delta: Annotated[str, typer.Option(help="Lifetime delta.")] = "1e-6",
+    queries: Annotated[
+        int, typer.Option("--credits", "--queries", help="For how many credits.")
+    ] = 100,
+    rows: Annotated[int, typer.Option(help="Table size, for Dwork's rule.")] = 1_000_000,
+    as_json: Json = False,
+) -> None:
+    """Every published amount of noise for one promise, side by side."""
+    from sulq.beliefs.comparison import explain_noise as compared
+
+    found = compared(epsilon, delta, queries, rows)
+    if as_json:
+        show_json(
+            [
+                {
+                    "name": row.name,
+                    "variance": row.variance,
+                    "standard_deviation": row.standard_deviation,
+                    "guarantees": row.guarantees,
+                    "verdict": row.verdict,
+                }
+                for row in found
+            ]
+        )
+        return
+    lines = [
+        (row.name, f"{row.variance:,.2f}", f"{row.standard_deviation:,.2f}", row.verdict)
+        for row in found
+    ]
+    drawn = table(("noise", "variance R", "sigma", "verdict"), lines)
+    drawn.columns[3].justify = "left"
+    show(drawn)
+    print_note(f"for {queries:,} credits at epsilon = {epsilon}, delta = {delta} in all")

@@ -1,0 +1,360 @@
+"""Several questions as one: priced together first, charged together or not at all.
+
+Proof: docs/proofs/flow.md, section 5.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from sulq.answers.error_bars import Forecast
+from sulq.answers.oracle import Answer, check_confidence, credits_text, decimal_text
+from sulq.answers.readings import forecast
+from sulq.database.reading import readers
+from sulq.database.reuse import Asker, ReusePlan, derived_answer, topped_up
+from sulq.errors import InvalidQuery, Refused
+from sulq.kernel.accounting.loss import CREDIT, Loss
+from sulq.kernel.accounting.pricing import Price, laws_of, positive, stored_price, unit_cost
+from sulq.kernel.engines.engine import check_read, check_source
+from sulq.kernel.ledger.budget import OWNER
+from sulq.kernel.ledger.events import Charge, PricedRequest
+from sulq.kernel.noise.laws import Law
+from sulq.kernel.noise.sampler import add_noise, draw_noise
+from sulq.kernel.query.sql_text import question_text, told_apart
+from sulq.kernel.release.gate import hold
+from sulq.kernel.reuse.estimate import sources_of
+from sulq.kernel.schema.bind import BoundQuery
+
+if TYPE_CHECKING:
+    from sulq.database.database import Credits, Database
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PlanLine:
+    """One question of a plan: what it costs, and how exact it will be."""
+
+    bound: BoundQuery
+    wanted: Price  # of an answer as exact as this, had nothing been asked before
+    due: Price  # less, where earlier answers are worth something
+    repeat: bool  # it follows from what this analyst has, or from an earlier line
+    forecast: Forecast
+
+    @property
+    def credits(self) -> Fraction:
+        return Fraction(0) if self.repeat else self.due.share.credits_fraction
+
+    @property
+    def question(self) -> str:
+        """In SQL spelling."""
+        return question_text(self.bound.text)
+
+    def half_width(self, confidence: float = 0.95) -> Any:
+        """How far off the answer may be at this confidence; None where it is unknown."""
+        check_confidence(confidence)
+        return self.forecast.half_width(confidence)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Plan:
+    """Questions with their prices. Making one is free and reads no row; `ask` pays for all."""
+
+    database: Database
+    analyst: str
+    lines: tuple[PlanLine, ...]
+    within: tuple[float | None, ...]
+    confidence: float
+
+    @property
+    def credits(self) -> Fraction:
+        """What the whole plan costs: the shares add up; of strata it is the one that pays most."""
+        if self.analyst != OWNER or self.database.ledger.reservation is not None:
+            return sum((line.credits for line in self.lines), Fraction(0))
+        paid = self._charges()
+        return max((loss.credits_fraction for loss in paid.values()), default=Fraction(0))
+
+    @property
+    def left_after(self) -> Fraction:
+        """What will be left for one more such question; below 0: the plan will be refused,
+        unless its strata are unevenly spent."""
+        touched = list(self._charges()) or None
+        left = self.database.ledger.remaining(self.analyst, touched).credits_fraction
+        return left - self.credits
+
+    @property
+    def affordable(self) -> bool:
+        return self.left_after >= 0
+
+    def _charges(self) -> dict[str, Loss]:
+        """What the accounts pay, repeats left out."""
+        paid: dict[str, Loss] = {}
+        for line in self.lines:
+            if not line.repeat:
+                for account, loss in self.database._charges(line.due).items():
+                    paid[account] = paid.get(account, Loss.zero()) + loss
+        return paid
+
+    def rows(self) -> list[dict[str, Any]]:
+        """The plan as plain records, one per question."""
+        return [
+            {
+                "question": line.question,
+                "credits": line.credits,
+                "repeat": line.repeat,
+                "half_width": line.half_width(self.confidence),
+                "note": "; ".join(filter(None, (*line.bound.notes, line.forecast.note))),
+            }
+            for line in self.lines
+        ]
+
+    def __str__(self) -> str:
+        asked = told_apart([line.question for line in self.lines])
+        said = [
+            f"{short}: {_price_text(line, self.confidence)}"
+            for short, line in zip(asked, self.lines, strict=True)
+        ]
+        left = credits_text(self.left_after) if self.affordable else "not affordable"
+        return "\n".join([*said, f"together {credits_text(self.credits)}; left after: {left}"])
+
+    def __repr__(self) -> str:
+        return f"<Plan of {len(self.lines)} questions, {credits_text(self.credits)}>"
+
+    # --- the flow, as in Database.ask -----------------------------------------------------------
+
+    def ask(self, key: str | None = None) -> list[Answer]:
+        """Ask all of it: one transaction charges every question, or none. Answers in order."""
+        db = self.database
+        met = self._met(key)  # noisy answers only
+        check_source(db.engine)
+        fresh = {
+            line.bound.digest: line.bound
+            for line in self.lines
+            if met[line.bound.digest].derived is None
+        }
+        reads = readers(db, fresh.values())  # may refuse, free
+        entries = db.ledger.charge_all(  # durable before any row is touched; repeats come answered
+            [self._priced(line.bound, met[line.bound.digest]) for line in self.lines],
+            analyst=self.analyst,
+            key=key,
+        )
+        paid = {entry.digest: entry for entry in entries}
+        noisy: list[tuple[Charge, list[int]]] = []
+        for together, read in reads:
+            if any(not paid[bound.digest].answered for bound in together):
+                noise = {  # each its own draw, before a row is read
+                    bound.digest: draw_noise(met[bound.digest].cost.coordinates(bound.cells))
+                    for bound in together
+                    if not paid[bound.digest].answered
+                }
+                sums = read(paid)  # the only line that reads rows
+                check_read(db.engine)
+                noisy += [
+                    (paid[bound.digest], add_noise(bound.lifted(mine), noise[bound.digest]))
+                    for bound, mine in zip(together, sums, strict=True)
+                    if bound.digest in noise
+                ]
+        if noisy:
+            hold()  # the moment of the next line is public
+            paid |= {entry.digest: entry for entry in db.ledger.settle_all(noisy)}  # write-once
+        answers = []
+        for place, line in enumerate(self.lines):
+            entry = paid[line.bound.digest]
+            answers.append(self._answer(place, met[line.bound.digest], entry))
+            # asked twice in one plan, paid once
+            paid[line.bound.digest] = replace(entry, charged={}, share_charged=Loss.zero())
+        return answers
+
+    def _answer(self, place: int, met: ReusePlan, entry: Charge) -> Answer:
+        """User units, after the store; with what earlier answers say, where they take part."""
+        db, bound, within = self.database, self.lines[place].bound, self.within[place]
+        asker = Asker(self.analyst, None, within, self.confidence)
+        if met.derived is not None:
+            return derived_answer(db, bound, met.derived, asker, Loss.zero(), entry)
+        if met.sources:
+            return topped_up(db, bound, met.sources, entry, asker)
+        return db._answered(bound, entry, met.cost, within, self.confidence)
+
+    def _met(self, key: str | None) -> dict[str, ReusePlan]:
+        """By digest: what stored answers say, and what is to be drawn. A known key decides."""
+        recall, known = self.database._recall, self.database.ledger.planned(self.analyst, key)
+        if known is None:
+            return {
+                line.bound.digest: recall.find(
+                    line.bound, line.wanted, self.analyst, self.confidence
+                )
+                for line in self.lines
+            }
+        if [digest for digest, _, _ in known] != [line.bound.digest for line in self.lines]:
+            raise _another(key)
+        found = {
+            digest: self._again(line, noise, sources)
+            for line, (digest, noise, sources) in zip(self.lines, known, strict=True)
+        }
+        if any(one is None for one in found.values()):
+            raise _another(key)
+        return {digest: one for digest, one in found.items() if one is not None}
+
+    def _again(self, line: PlanLine, noise: str, sources: tuple[int, ...]) -> ReusePlan | None:
+        """What was charged under a known key, and nothing is due; None if more is wanted now."""
+        db, nothing = self.database, Loss.zero()
+        if sources:  # the draw adds to earlier answers, to the same ones each time
+            return ReusePlan(replace(line.wanted, laws=laws_of(noise)), nothing, sources=sources)
+        if sources_of(noise) is not None:
+            derived = db._recall.named(line.bound, noise)
+            return None if derived is None else ReusePlan(line.wanted, nothing, derived)
+        cost = stored_price(line.bound, db.calibration, line.wanted, noise)
+        return None if cost is None else ReusePlan(cost, nothing)
+
+    def _priced(self, bound: BoundQuery, met: ReusePlan) -> PricedRequest:
+        if met.derived is not None:  # no account pays
+            return PricedRequest(bound.text, bound.digest, met.derived.noise, {}, met.share)
+        charges = self.database._charges(met.cost)
+        named = (bound.text, bound.digest, met.cost.noise)
+        return PricedRequest(*named, charges, met.cost.share, met.sources or ())
+
+
+def _another(key: str | None) -> Refused:
+    return Refused(f"the key {key!r} was used for another plan; use a new key")
+
+
+def _price_text(line: PlanLine, confidence: float) -> str:
+    half = line.half_width(confidence)
+    bar = "" if half is None else f"+-{float(np.max(half)):,.6g}"
+    cost = "free, asked before" if line.repeat else credits_text(line.credits)
+    return f"{cost} {bar}".rstrip()
+
+
+# Making a plan: every question priced, and credits shared out, before anything is charged.
+
+
+MOST_QUESTIONS = 1_000
+SIGNIFICANT = 32
+"""Bits of a question's part of the credits: short prices."""
+
+
+def plan(
+    database: Database,
+    queries: Sequence[object],
+    *,
+    credits: Credits | None = None,
+    within: float | Sequence[float | None] | None = None,
+    weights: Sequence[Credits] | None = None,
+    confidence: float = 0.95,
+    rows: int | None = None,
+    analyst: str = OWNER,
+) -> Plan:
+    """Price everything; may refuse, free. No row is read."""
+    if not isinstance(queries, list | tuple) or not 1 <= len(queries) <= MOST_QUESTIONS:
+        raise InvalidQuery(f"a plan is a list of 1 to {MOST_QUESTIONS} questions")
+    if credits is not None and within is not None:
+        raise InvalidQuery("give within or credits, not both")
+    if weights is not None and credits is None:
+        raise InvalidQuery("weights share out credits: give credits too")
+    check_confidence(confidence)
+    count = len(queries)
+    targets = list(within) if isinstance(within, Sequence) else [within] * count
+    for given, name in ((targets, "within"), (weights, "weights")):
+        if given is not None and (isinstance(given, str) or len(given) != count):
+            raise InvalidQuery(f"{name}: want one number for each of the {count} questions")
+    bounds = [database.bind(query) for query in queries]
+
+    def priced(place: int, part: Fraction | None) -> Price:
+        return database.price(bounds[place], targets[place], confidence, part, rows)
+
+    if credits is None:
+        prices = [priced(place, None) for place in range(count)]
+    else:
+        whole = positive(credits, "credits")
+        prices = _shared(database, bounds, whole, weights, priced, analyst, confidence)
+    lines = _lines(database, bounds, prices, rows, analyst, confidence)
+    return Plan(database, analyst, lines, tuple(targets), confidence)
+
+
+def _shared(
+    database: Database,
+    bounds: Sequence[BoundQuery],
+    credits: Fraction,
+    weights: Sequence[Credits] | None,
+    priced: Callable[[int, Fraction | None], Price],
+    analyst: str,
+    confidence: float,
+) -> list[Price]:
+    """Credits by unit price, so that all have the same noise; what own repeats do not need goes to
+    the others. By weight each has its part, and what repeats do not need is not spent."""
+    units = [unit_cost(bound, database.calibration) for bound in bounds]
+    parts: dict[str, Fraction] = {}  # a question that comes twice counts once, at the larger weight
+    for place, (bound, unit) in enumerate(zip(bounds, units, strict=True)):
+        weight = unit if weights is None else positive(weights[place], "a weight")
+        if unit:  # others are public: exact and free
+            parts[bound.digest] = max(weight, parts.get(bound.digest, weight))
+    first = {bound.digest: place for place, bound in reversed(list(enumerate(bounds)))}
+    prices = {
+        digest: priced(first[digest], part) for digest, part in _divided(credits, parts).items()
+    }
+    due = {
+        digest: weight
+        for digest, weight in parts.items()
+        if not _told(database, bounds[first[digest]], prices[digest], analyst, confidence).repeat
+    }
+    if weights is None and len(due) < len(parts):
+        for digest, part in _divided(credits, due).items():
+            prices[digest] = priced(first[digest], part)
+    return [prices.get(bound.digest) or priced(i, None) for i, bound in enumerate(bounds)]
+
+
+def _divided(credits: Fraction, weights: dict[str, Fraction]) -> dict[str, Fraction]:
+    """By weight, rounded down to steps of the ledger: the sum is never above `credits`."""
+    whole, parts = sum(weights.values(), Fraction(0)), {}
+    for digest, weight in weights.items():
+        steps = credits * weight / whole * CREDIT // 1
+        if steps == 0:
+            raise InvalidQuery(f"{decimal_text(credits)} credits are too few to share out")
+        spare = max(0, steps.bit_length() - SIGNIFICANT)
+        parts[digest] = Fraction(steps >> spare << spare, CREDIT)
+    return parts
+
+
+class Told(NamedTuple):
+    """What this analyst has been told already. A colleague's question is not for others to see."""
+
+    due: Price
+    repeat: bool
+    laws: Sequence[Law]
+
+
+def _told(
+    database: Database, bound: BoundQuery, wanted: Price, analyst: str, confidence: float
+) -> Told:
+    due, own = database._recall.quoted(bound, wanted, analyst, confidence)
+    if own is not None:
+        return Told(due, True, own.laws() or own.worst())
+    told = database._recall.told(bound, wanted, analyst)
+    return Told(due, told is not None, wanted.laws if told is None else told.laws)
+
+
+def _lines(
+    database: Database,
+    bounds: Sequence[BoundQuery],
+    prices: Sequence[Price],
+    rows: int | None,
+    analyst: str,
+    confidence: float,
+) -> tuple[PlanLine, ...]:
+    """A question that comes twice is paid once, at the price of the more exact one."""
+    best: dict[str, Price] = {}
+    for bound, price in zip(bounds, prices, strict=True):
+        known = best.get(bound.digest)
+        if known is None or price.worst.credits > known.worst.credits:
+            best[bound.digest] = price
+    lines, seen = [], set()
+    for bound in bounds:
+        wanted = best[bound.digest]
+        told = _told(database, bound, wanted, analyst, confidence)
+        bar = forecast(bound, told.laws, rows, database.size)
+        lines.append(PlanLine(bound, wanted, told.due, told.repeat or bound.digest in seen, bar))
+        seen.add(bound.digest)
+    return tuple(lines)

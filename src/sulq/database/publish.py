@@ -1,0 +1,155 @@
+"""A table on its ledger: published, or found as it was published."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sulq.database.amend import budget_of, check_told, grow_at, member_of, note_size, repair_at
+from sulq.database.exact import ExactRelease
+from sulq.database.facts import facts_text, most_rows, name_of, table_facts
+from sulq.database.reading import open_engine_for
+from sulq.database.reuse import AnswerReuse
+from sulq.errors import InvalidQuery, Refused
+from sulq.exact.domain import Assumptions
+from sulq.exact.release import check_assumptions
+from sulq.exact.terms import assumptions_json
+from sulq.kernel.accounting.calibration import Calibration, calibrate
+from sulq.kernel.accounting.loss import Loss
+from sulq.kernel.accounting.pricing import check_askable, grid_bits
+from sulq.kernel.engines.engine import Engine
+from sulq.kernel.ledger.header import TableHeader
+from sulq.kernel.ledger.ledger import Ledger
+from sulq.kernel.ledger.register import told_of
+from sulq.kernel.schema.columns import Schema
+from sulq.kernel.schema.promise import Numeric, Population, Promise
+from sulq.kernel.schema.strata import accounts
+
+if TYPE_CHECKING:
+    from sulq.database.database import Database
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What an owner may turn on when a table is published."""
+
+    exactly: Assumptions | None = None
+    individual: bool = False
+    population: Population | None = None
+    grown_from: bool | str = False  # the rows are new ones; text says why
+    version_budget: Numeric | None = None  # credits that this version of the data may spend
+    publish: bool = False  # if the ledger does not have the table
+    receipts: str | Path | None = None  # the ledger's receipts journal
+    repaired: str | None = None  # the reason: an unused table goes by these facts from now on
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """The parts of a table that is open."""
+
+    schema: Schema
+    promise: Promise
+    engine: Engine
+    ledger: Ledger
+    terms: Calibration
+
+
+def open_table(
+    source: Any,
+    schema: Schema,
+    promise: Promise,
+    ledger: str | Path,
+    name: str | None,
+    options: Options,
+) -> Opened:
+    """Open a table on the ledger that has its history; publish it if that is wished."""
+    if not isinstance(schema, Schema) or not isinstance(promise, Promise):
+        raise InvalidQuery("open takes a source, a Schema, a Promise and a ledger")
+    exactly, individual = options.exactly, options.individual
+    more = {}
+    if exactly is not None and individual:
+        raise InvalidQuery("exact release pays from no balance: give exactly or individual")
+    if exactly is not None:
+        given = check_assumptions(exactly, schema, promise)
+        more["assumptions"] = facts_text(assumptions_json(given))
+    terms = calibrate(promise)
+    check_askable(terms)
+    budget = budget_of(options.version_budget)
+    if budget is not None and individual:
+        raise InvalidQuery("people pay from balances of their own here: leave version_budget out")
+    member, shared = member_of(
+        options.population, terms, schema, individual=individual, exactly=exactly is not None
+    )
+    shares = member is not None and member.persons
+    engine, facts = open_engine_for(source, schema, terms, ledger, individual, shares)
+    try:
+        gridded = schema.on_grid(grid_bits(most_rows(schema, promise, engine), terms))
+        said = table_facts(gridded, promise) | more | facts | shared
+        called = name or name_of(source)
+        cap = Loss.cap(terms.credits, terms.slack_cap)
+        if options.publish or options.repaired is not None:
+            check_told(told_of(engine.fingerprint()), gridded, promise)
+        if options.repaired is not None:
+            parts = (said, tuple(accounts(gridded)), cap, member, budget)
+            wanted = TableHeader(called, "", *parts)
+            repair_at(ledger, wanted, engine.fingerprint(), options.repaired)
+        if options.grown_from:
+            reason = options.grown_from if isinstance(options.grown_from, str) else ""
+            grow_at(ledger, called, said, engine.fingerprint(), reason, budget)
+        journal = Ledger.open(
+            ledger,
+            name=called,
+            facts=said,
+            accounts=accounts(gridded),
+            cap=cap,
+            fingerprint=engine.fingerprint(),
+            member=member,
+            budget=budget,
+            publish=options.publish,
+            receipts=options.receipts,
+        )
+        note_size(journal, promise, engine)
+    except BaseException:
+        engine.close()
+        raise
+    kept = Promise.from_json(json.loads(journal.header.facts["promise"]))
+    if kept.lattice != promise.lattice:  # published before there was another, S2.6
+        promise, terms = kept, calibrate(kept)
+    return Opened(gridded, promise, engine, journal, terms)
+
+
+# After a failed write: the ledger again, verified as at the start, without reading a row.
+
+
+def broken(database: Database) -> bool:
+    """True if a write failed: nothing more is answered until the ledger is opened again."""
+    ledger = database.ledger
+    return ledger._forgotten.alive and not ledger._shared.usable
+
+
+def reopen(database: Database) -> None:
+    """Open the ledger again; what is on the disk decides what was charged. `Refused` if it cannot.
+
+    Charge, compute, store, release: who was in between finds the charge in the chain, or pays.
+    """
+    old = database.ledger
+    header, place = old.header, old._shared.place
+    if place is None:
+        raise Refused("a ledger in memory cannot be opened again")
+    schema, promise, engine = database.schema, database.promise, database.engine
+    journal = Ledger.open(
+        place,
+        name=header.name,
+        facts=header.facts,
+        accounts=header.accounts,
+        cap=header.cap,
+        fingerprint=engine.fingerprint(),
+        wait=1.0,
+    )
+    terms, assumed = database.calibration, database._exactly.assumptions
+    database._recall = AnswerReuse(schema, promise.neighbours, engine, journal, terms)
+    database._exactly = ExactRelease(schema, promise, engine, journal, terms, assumed)
+    database.ledger = journal
+    old.close()

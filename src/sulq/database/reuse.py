@@ -1,0 +1,590 @@
+"""What stored answers already say to a question, and what is missing: decided before any charge.
+
+Reads the question, the noise of stored answers and who has them; never data. An analyst's share
+is judged by that analyst's own answers alone. Proof: docs/proofs/derivation.md.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from sulq.answers.combined import read_apart, read_derived
+from sulq.answers.error_bars import Forecast
+from sulq.answers.oracle import Answer
+from sulq.answers.readings import forecast
+from sulq.errors import BudgetSpent, InvalidQuery
+from sulq.kernel.accounting.calibration import Calibration
+from sulq.kernel.accounting.loss import Loss
+from sulq.kernel.accounting.pricing import (
+    COARSE,
+    Price,
+    finer,
+    laws_of,
+    least_intensity,
+    noise_grid,
+    positive,
+    price,
+    stored_price,
+    unit_cost,
+)
+from sulq.kernel.engines.engine import Engine, check_read, check_source
+from sulq.kernel.ledger.budget import OWNER
+from sulq.kernel.ledger.events import Charge, PricedRequest
+from sulq.kernel.ledger.ledger import (
+    ChargeRow,
+    Ledger,
+    charges_between,
+    numbers_of,
+    record_at,
+    record_of,
+    stored_answers,
+)
+from sulq.kernel.ledger.signing import Receipt
+from sulq.kernel.noise.laws import DiscreteGaussian, Law
+from sulq.kernel.query.sum_query import SumQuery
+from sulq.kernel.reuse.containers import IntMap, WeightedLRU
+from sulq.kernel.reuse.estimate import LinearEstimate, exact_variance, sources_of
+from sulq.kernel.reuse.store import AnswerStore, Stored
+from sulq.kernel.schema.bind import BoundQuery, bind
+from sulq.kernel.schema.columns import Schema
+from sulq.kernel.schema.program import RowSums
+
+if TYPE_CHECKING:
+    from sulq.database.database import Database
+
+
+@dataclass(frozen=True, slots=True)
+class StoredAnswers:
+    """One table's."""
+
+    ledger: Ledger
+
+    def read(self, numbers: Sequence[int]) -> list[Stored]:
+        return [
+            Stored(
+                it.record.seq, it.question, it.record.digest, laws_of(it.record.noise), it.values
+            )
+            for it in stored_answers(self.ledger, numbers)
+        ]
+
+    def draws(self, digest: str) -> list[int]:
+        return numbers_of(self.ledger, digest)
+
+
+# Stored answers for derivations, read from the ledger each time they are needed.
+
+
+NOTHING = Loss.zero()
+CLOSE = 1 + Fraction(1, 10**9)
+"""A variance that is larger by less is as good."""
+APART = 1 + Fraction(1, 2**40)
+"""Two draws of one question at one size differ in name by so much."""
+MOST_SIZES = 65_536
+"""Public sums that are remembered."""
+SHORT = 256
+"""Bits of an exact precision; a longer one is rounded down."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ReusePlan:
+    """How a question is met: derived for nothing, or by a draw at `cost`.
+
+    `share` is what the analyst's share pays either way. With `sources` the draw only adds the
+    precision that they lack.
+    """
+
+    cost: Price
+    share: Loss
+    derived: LinearEstimate | None = None
+    sources: tuple[int, ...] | None = None
+
+
+class AnswerReuse:
+    """One table's answer store, kept in step with its ledger."""
+
+    def __init__(
+        self, schema: Schema, neighbours: str, engine: Engine, ledger: Ledger, terms: Calibration
+    ) -> None:
+        self.ledger, self.engine, self.calibration = ledger, engine, terms
+        self._noise = terms.promise.noise
+        sized = neighbours == "replace" and schema.unit == "row"  # G.2.1
+        self._store = AnswerStore(
+            bind=lambda text: bind(
+                SumQuery.from_json(json.loads(text)), schema, neighbours, grid=noise_grid(terms)
+            ),
+            is_public=(lambda name: schema[name].public) if sized else None,
+            shelf=StoredAnswers(ledger),
+        )
+        self._lock = threading.RLock()
+        self._seen = 0
+        self._open: set[int] = set()  # charged and not yet answered
+        self._mine: dict[str, IntMap] = {}  # analyst -> numbers of first charges
+        self._sizes: WeightedLRU[RowSums, list[int]] = WeightedLRU(MOST_SIZES)
+
+    # --- the decision ---------------------------------------------------------------------------
+
+    def find(self, bound: BoundQuery, wanted: Price, analyst: str, confidence: float) -> ReusePlan:
+        """The cheapest way to an answer at least as exact as wanted."""
+        if not wanted.losses or all(not loss.credits for loss, _ in wanted.losses):
+            return ReusePlan(wanted, wanted.share)  # public: exact and free
+        with self._lock, self.ledger._book.at_rest():
+            self._follow()
+            if self.ledger.closed is not None:
+                return self._kept(bound, wanted, analyst, confidence)
+            if (repeated := self._itself(bound, wanted, analyst)) is not None:
+                return repeated
+            own = self._own(bound, wanted, analyst, confidence)
+            if own is not None and self._enough(own, wanted, confidence):
+                return self._free(bound, wanted, own, NOTHING)
+            share = self._due(bound, wanted, own).worst
+            best = own if analyst == OWNER else _sharper(own, self._best(bound))
+            if best is not None and self._enough(best, wanted, confidence):
+                return self._free(bound, wanted, best, share)
+            waiting = self.stored(bound, wanted, analyst)
+            if waiting is not None:  # paid for, and not answered
+                return ReusePlan(replace(waiting, agreed=share), share)
+            if best is None or self._noise != "gaussian":
+                return ReusePlan(wanted, share)
+            cost = self._fresh(bound, self._lacking(bound, wanted, best))
+            return ReusePlan(replace(cost, agreed=share), share, sources=best.sources)
+
+    def quoted(
+        self, bound: BoundQuery, wanted: Price, analyst: str, confidence: float
+    ) -> tuple[Price, LinearEstimate | None]:
+        """What this analyst has to pay, and what is already theirs: nobody else's answers show."""
+        if not wanted.losses:
+            return wanted, None
+        with self._lock, self.ledger._book.at_rest():
+            self._follow()
+            if self.ledger.closed is not None:
+                return wanted, self._kept(bound, wanted, analyst, confidence).derived
+            own = self._own(bound, wanted, analyst, confidence)
+            if own is not None and self._enough(own, wanted, confidence):
+                return wanted, own
+            return self._due(bound, wanted, own), None
+
+    def stored(
+        self, bound: BoundQuery, wanted: Price, analyst: str, key: str | None = None
+    ) -> Price | None:
+        """An earlier answer that is at least as exact, first of all the one the key stands for."""
+        keyed = self.ledger.keyed(analyst, key)
+        noises = self.ledger.stored(bound.digest)
+        if keyed is not None and keyed[0] == bound.digest:
+            noises = (keyed[1], *noises)
+        for noise in noises:
+            if sources_of(noise) is None:
+                found = stored_price(bound, self.calibration, wanted, noise)
+                if found is not None:
+                    return found
+        return None
+
+    def told(self, bound: BoundQuery, wanted: Price, analyst: str) -> Price | None:
+        """An answer that this analyst was given. What is paid for and not yet answered is none:
+        whoever takes it for one and asks has the rows read."""
+        with self._lock:
+            self._follow()
+            found = self.stored(bound, wanted, analyst)
+            if found is None or not self._answered(bound, found.noise):
+                return None
+            return found if self.ledger.paid(analyst, bound.digest, found.noise) else None
+
+    def named(self, bound: BoundQuery, noise: str) -> LinearEstimate | None:
+        """The derivation that a name in the ledger stands for."""
+        sources = sources_of(noise)
+        if sources is None:
+            return None
+        with self._lock:
+            self._follow()
+            return self._store.derive(bound, frozenset(sources), every=True)
+
+    def after(self, bound: BoundQuery, sources: tuple[int, ...], drawn: int) -> LinearEstimate:
+        """The estimate from earlier answers and a new draw."""
+        with self._lock:
+            self._follow()
+            found = self._store.derive(bound, frozenset((*sources, drawn)), every=True)
+        assert found is not None  # noqa: S101  (the draw alone answers it)
+        return found
+
+    def receipt(self, bound: BoundQuery, derived: LinearEstimate, entry: Charge) -> Receipt | None:
+        """Of the draw by which this analyst topped the question up, else of what is derived."""
+        last = max(derived.sources, default=0)
+        if (
+            self._is_own(bound, last)
+            and stored_answers(self.ledger, [last])[0].analyst == entry.analyst
+        ):
+            return self.ledger.receipt(last)
+        return entry.receipt
+
+    def public_sums(self, program: RowSums | None) -> list[int]:
+        """Sums of public columns, the same for ever. G.2.1"""
+        if program is None:
+            return []
+        with self._lock:
+            known = self._sizes.get(program)
+        if known is None:
+            check_source(self.engine)
+            known = self.engine.exact_sums(program)
+            check_read(self.engine)
+            with self._lock:
+                self._sizes.put(program, known, len(known))
+        return known
+
+    def _own(
+        self, bound: BoundQuery, wanted: Price, analyst: str, confidence: float
+    ) -> LinearEstimate | None:
+        """The best that this analyst could work out; of the owner's, everything."""
+        if analyst == OWNER:
+            return self._best(bound)
+        mine = self._mine.get(analyst)
+        if not mine:
+            return None
+        best = self._settled(bound, self._store.derive(bound, mine))
+        for noise in self.ledger.stored(bound.digest):
+            if sources_of(noise) is not None and self.ledger.paid(analyst, bound.digest, noise):
+                best = _sharper(best, self.named(bound, noise))
+        return best
+
+    def _best(self, bound: BoundQuery) -> LinearEstimate | None:
+        """The best of all answers; what was derived once stays, whatever was asked since."""
+        best = self._settled(bound, self._store.derive(bound))
+        for noise in self.ledger.stored(bound.digest):
+            if sources_of(noise) is not None:
+                best = _sharper(best, self.named(bound, noise))
+        return best
+
+    def _settled(self, bound: BoundQuery, found: LinearEstimate | None) -> LinearEstimate | None:
+        """The derivation that its own sources give: a retry, which knows those alone, finds it."""
+        while found is not None:
+            again = self._store.derive(bound, frozenset(found.sources), every=True)
+            if again is None or again.sources == found.sources:
+                return again
+            found = again
+        return None
+
+    def _kept(self, bound: BoundQuery, wanted: Price, analyst: str, confidence: float) -> ReusePlan:
+        """Of a closed table: an answer that this analyst was given, as it was; else `Refused`."""
+        for noise in self.ledger.stored(bound.digest):
+            if not self.ledger.paid(analyst, bound.digest, noise):
+                continue
+            if sources_of(noise) is None:
+                cost = stored_price(bound, self.calibration, wanted, noise)
+                if cost is not None:
+                    return ReusePlan(replace(cost, agreed=NOTHING), NOTHING)
+            elif (named := self.named(bound, noise)) and self._enough(named, wanted, confidence):
+                return ReusePlan(wanted, NOTHING, named)
+        self.ledger.check_asker(analyst)
+        return ReusePlan(wanted, wanted.share)
+
+    def _itself(self, bound: BoundQuery, wanted: Price, analyst: str) -> ReusePlan | None:
+        """A stored answer of several sums stays the answer: what others add is bounded loosely."""
+        if sum(term.unit > 0 for term in bound.terms) < 2 or bound.tree is not None:
+            return None
+        told = self.told(bound, wanted, analyst)
+        return None if told is None else ReusePlan(replace(told, agreed=NOTHING), NOTHING)
+
+    def _free(
+        self, bound: BoundQuery, wanted: Price, found: LinearEstimate, share: Loss
+    ) -> ReusePlan:
+        record = record_at(self.ledger, found.sources[0]) if found.repeat else None
+        if record is not None and self._is_own(bound, record.seq):
+            stored = stored_price(bound, self.calibration, wanted, record.noise)
+            if stored is not None:
+                return ReusePlan(replace(stored, agreed=share), share)
+        return ReusePlan(wanted, share, found)
+
+    def _enough(self, found: LinearEstimate, wanted: Price, confidence: float) -> bool:
+        """Every sum at least as exact as asked; coarse laws only as they are."""
+        if self._noise in COARSE:
+            return found.laws() == wanted.laws
+        for law, own in zip(wanted.laws, found.variances(), strict=True):
+            if max(own) > exact_variance(law) * CLOSE:
+                return False
+        if self._noise == "laplace":
+            return self._narrow(found, wanted, confidence)
+        return found.alike or found.bound.statistic.kind != "cdf" or _rises(found, wanted)
+
+    def _narrow(self, found: LinearEstimate, wanted: Price, confidence: float) -> bool:
+        """Sums of Laplace noises have other tails than one."""
+        asked = zip(found.bound.terms, wanted.laws, found.places(), strict=True)
+        for term, law, places in asked:
+            most = float(law.half_width(confidence) * term.fine_step) * (1 + 1e-6)
+            if any(found.half_width(place, confidence) > most for place in places):
+                return False
+        return True
+
+    def _due(self, bound: BoundQuery, wanted: Price, found: LinearEstimate | None) -> Price:
+        """The price of what is asked, less what these answers are worth."""
+        if found is None or self._noise != "gaussian":
+            return wanted
+        return price(bound, self.calibration, self._lacking(bound, wanted, found))
+
+    def _lacking(self, bound: BoundQuery, wanted: Price, found: LinearEstimate) -> Fraction:
+        """The precision that stored answers lack, in unit prices: 1/R' - 1/V. M.7"""
+        units = [self.calibration.unit_variance * term.fine_unit**2 for term in bound.terms]
+        whole = next(
+            unit / law.sigma_squared
+            for unit, law in zip(units, wanted.laws, strict=True)
+            if isinstance(law, DiscreteGaussian)
+        )
+        known = zip(units, found.variances(), strict=True)
+        held = min((unit / v for unit, own in known for v in own if v), default=Fraction(0))
+        rest = whole - _short(held)
+        return rest if rest > 0 else whole  # each sum is exact enough, but not all together
+
+    def _fresh(self, bound: BoundQuery, intensity: Fraction) -> Price:
+        """A draw of its own: its size, and so its name, differs from that of earlier ones."""
+        cost = price(bound, self.calibration, intensity)
+        while self._answered(bound, cost.noise):
+            intensity *= APART
+            cost = price(bound, self.calibration, intensity)
+        return cost
+
+    # --- keeping in step ------------------------------------------------------------------------
+
+    def _follow(self) -> None:
+        """Take in what the ledger has stored since."""
+        head = self.ledger.head
+        if head == self._seen:
+            return
+        waiting = [
+            one for seq in sorted(self._open) for one in charges_between(self.ledger, seq - 1, seq)
+        ]
+        for one in (*waiting, *charges_between(self.ledger, self._seen, head)):
+            if one.record.answer is None:
+                self._open.add(one.seq)
+            else:
+                self._open.discard(one.seq)
+                self._take(one)
+        self._seen = head
+
+    def _take(self, one: ChargeRow) -> None:
+        record = one.record
+        if one.analyst != OWNER:  # whose all are
+            self._mine.setdefault(one.analyst, IntMap()).put(record.seq)
+        if record.seq in self._store or sources_of(record.noise) is not None:
+            return
+        if not self.ledger.stands(one.seq):
+            return  # lost at a recovery, or it means something else since an amendment
+        try:
+            laws_of(record.noise)
+        except (InvalidQuery, TypeError, ValueError, AttributeError):
+            return  # a release under assumptions
+        self._store.add(record.seq, one.question, record.digest)
+
+    def _answered(self, bound: BoundQuery, noise: str) -> bool:
+        """Whether the answer of this name was taken in."""
+        found = record_of(self.ledger, bound.digest, noise)
+        return found is not None and found.seq in self._store
+
+    def _is_own(self, bound: BoundQuery, number: int) -> bool:
+        """Whether a stored answer is one to this very question."""
+        found = record_at(self.ledger, number)
+        return found is not None and found.digest == bound.digest and number in self._store
+
+
+def _sharper(one: LinearEstimate | None, other: LinearEstimate | None) -> LinearEstimate | None:
+    """Whichever tells more; the first if they tell the same."""
+    if one is None or other is None:
+        return one or other
+    return other if other.spread < one.spread else one
+
+
+def _short(precision: Fraction) -> Fraction:
+    """Rounded down where its spelling is long."""
+    if precision.denominator.bit_length() <= SHORT:
+        return precision
+    scale = Fraction(2) ** (
+        48 - precision.numerator.bit_length() + precision.denominator.bit_length()
+    )
+    return Fraction((precision * scale).__floor__()) / scale
+
+
+def _rises(found: LinearEstimate, wanted: Price) -> bool:
+    """The sums below each edge too, where errors add up."""
+    below = np.tri(len(found.estimates))
+    term, law = found.bound.terms[0], wanted.laws[0]
+    each = (law.standard_deviation() * float(term.fine_step)) ** 2
+    spread = np.einsum("ij,jk,ik->i", below, found.covariance(), below)
+    return bool((spread <= each * np.arange(1, len(below) + 1) * (1 + 1e-9)).all())
+
+
+# How much a wished error bar takes: from the question, the promise and public sizes; no data.
+
+
+def intensity_for_half_width(
+    database: Database,
+    bound: BoundQuery,
+    within: float,
+    confidence: float,
+    rows: int | None,
+    told: Callable[[Price], Sequence[Law]] | None = None,
+) -> Fraction:
+    """How many unit prices bring the half-width down to `within`; of quantiles, the rank's.
+
+    `told`: the noise that is in the number told, where that is not what the price is of. V.4
+    """
+    target = positive(within, "within")
+    if bound.statistic.kind == "quantiles" and target >= 1:
+        raise InvalidQuery(
+            f"within of quantiles is a share of the rows, such as 0.02, got {within!r:.40}: how far"
+            " off the value itself is depends on how dense the rows lie there"
+        )
+
+    def widest(intensity: Fraction) -> Fraction:
+        cost = price(bound, database.calibration, intensity)
+        laws = cost.laws if told is None else told(cost)
+        bar = forecast(bound, laws, rows, database.size)
+        found = _widest(bound, bar, confidence, rows or database.size)
+        if found is None:
+            raise InvalidQuery("no error bar can be promised here; state rows=..., or use credits=")
+        return found
+
+    if noise_grid(database.calibration).whole:
+        return least_intensity(lambda intensity: widest(intensity) <= target)
+    power = 2 if database.promise.noise == "gaussian" else 1
+    intensity = Fraction(1)
+    for _ in range(4):  # the law scales; one step is enough but for rounding
+        found = widest(intensity)
+        if found <= target and intensity != 1:
+            break
+        intensity = finer(intensity * (found / target) ** power)
+    return intensity
+
+
+def bar_left(database: Database, bound: BoundQuery, asker: Asker) -> str | None:
+    """Return the error bar that the credits left would buy, None if it depends on rows."""
+    touched = list(database._charges(price(bound, database.calibration, Fraction(1))))
+    left = database.ledger.remaining(asker.analyst, touched or None).credits_fraction
+    try:
+        spend = price(bound, database.calibration, left / unit_cost(bound, database.calibration))
+        bar = forecast(bound, spend.laws, None, database.size)
+    except InvalidQuery:
+        return None
+    widest = _widest(bound, bar, asker.confidence, database.size)
+    if widest is None or bound.statistic.kind == "quantiles":
+        return None
+    return f"+-{float(widest):,.4g} at {100 * asker.confidence:g} %"
+
+
+def _widest(
+    bound: BoundQuery, bar: Forecast, confidence: float, matching: int | None
+) -> Fraction | None:
+    if bound.statistic.kind == "quantiles" and bar.rank is not None:
+        ranks = [bar.rank(share, confidence) for share in bound.statistic.shares]
+        return Fraction(max(ranks)) / matching if matching else None
+    half = bar.half_width(confidence)
+    return None if half is None else Fraction(float(np.max(half)))
+
+
+# The steps of an answer that follows from stored ones: no row is read, no account pays.
+
+
+class Asker(NamedTuple):
+    """Who asks, under which key, and how exactly."""
+
+    analyst: str
+    key: str | None
+    within: float | None
+    confidence: float
+
+
+def recalled(database: Database, bound: BoundQuery, wanted: Price, asker: Asker) -> ReusePlan:
+    """How stored answers meet a question; a known key stands for the answer it got."""
+    ledger, recall, analyst, key = database.ledger, database._recall, asker.analyst, asker.key
+    keyed, planned = ledger.keyed(analyst, key), ledger.planned(analyst, key)
+    if keyed is None and planned is None:
+        return recall.find(bound, wanted, analyst, asker.confidence)
+    if planned is not None and len(planned) == 1 and planned[0][0] == bound.digest:
+        _, noise, sources = planned[0]
+        if sources:  # the draw adds to earlier answers, to the same ones each time
+            return ReusePlan(replace(wanted, laws=laws_of(noise)), Loss.zero(), sources=sources)
+    cost = recall.stored(bound, wanted, analyst, key) or wanted
+    same = keyed is not None and keyed[0] == bound.digest
+    derived = recall.named(bound, keyed[1]) if keyed is not None and same else None
+    return ReusePlan(cost, cost.share, derived)
+
+
+def charged(database: Database, bound: BoundQuery, found: ReusePlan, asker: Asker) -> Charge:
+    """Pay; a repeat comes answered. A draw that is added to earlier answers is a plan of one,
+    which says to which: a retry goes on from there, and nothing is paid twice."""
+    ledger, cost = database.ledger, found.cost
+    named = (bound.text, bound.digest, cost.noise, database._charges(cost), cost.share)
+    try:
+        if found.sources:
+            whole = [PricedRequest(*named, found.sources)]
+            return ledger.charge_all(whole, analyst=asker.analyst, key=asker.key)[0]
+        return ledger.charge(*named, analyst=asker.analyst, key=asker.key)
+    except BudgetSpent as error:
+        bought = None if asker.within is None else bar_left(database, bound, asker)
+        if bought is None:
+            raise
+        raise BudgetSpent(f"{error}. What is left would buy {bought}") from None
+
+
+def derived_answer(
+    database: Database,
+    bound: BoundQuery,
+    derived: LinearEstimate,
+    asker: Asker,
+    share: Loss,
+    paid: Charge | None = None,
+) -> Answer:
+    """Stored under its own name, made of its sources'; `paid` is the draw that was added."""
+    ledger, recall = database.ledger, database._recall
+    entry = ledger.charge(
+        question=bound.text,
+        digest=bound.digest,
+        noise=derived.noise,
+        charges={},
+        share=share,
+        analyst=asker.analyst,
+        key=asker.key,
+    )
+    if not entry.answered:
+        sizes = recall.public_sums(derived.public)  # G.2.1
+        entry = ledger.settle(entry, derived.values(sizes))  # stored, write-once
+    assert entry.values is not None  # noqa: S101
+    laws, most = derived.laws(), database._most
+    reading = (
+        read_apart(derived, entry.values, laws, most)
+        if laws
+        else read_derived(derived, entry.values, most)
+    )
+    return Answer.of(
+        bound,
+        entry.values,
+        laws or derived.worst(),
+        most=most,
+        credits=paid_by(paid or entry),
+        receipt=recall.receipt(bound, derived, entry),
+        reading=reading,
+        sources=derived.sources,
+        **database._exactly.said(),
+    ).judged(bound, asker.within, asker.confidence)
+
+
+def topped_up(
+    database: Database, bound: BoundQuery, sources: tuple[int, ...], drawn: Charge, asker: Asker
+) -> Answer:
+    """Earlier answers and a new draw together: law, bar and price of one answer. M.7"""
+    assert drawn.receipt is not None  # noqa: S101
+    derived = database._recall.after(bound, sources, int(drawn.receipt.body["origin"]))
+    asker = asker._replace(key=None)  # it stands for the draw and what that was added to
+    return derived_answer(database, bound, derived, asker, Loss.zero(), drawn)
+
+
+def paid_by(entry: Charge) -> Fraction:
+    """What a call charged: to the share of an analyst, for the owner to the worst account.
+
+    Accounts that pay no credits have people who do, each their own (V.2): then the most of them.
+    """
+    worst = max((loss.credits_fraction for loss in entry.charged.values()), default=Fraction(0))
+    people_pay = bool(entry.charged) and not worst
+    return entry.share_charged.credits_fraction if entry.analyst != OWNER or people_pay else worst

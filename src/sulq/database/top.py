@@ -1,0 +1,128 @@
+"""The steps of a noisy choice: which cells have the largest sums. Names only. M.3
+
+Proof: docs/proofs/choosing.md.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from sulq.answers.selections import Top
+from sulq.errors import InvalidQuery
+from sulq.kernel.accounting.loss import Loss
+from sulq.kernel.accounting.mechanisms import epsilon_for, noisy_choice, pure_losses
+from sulq.kernel.accounting.pricing import positive
+from sulq.kernel.engines.engine import check_read, check_source
+from sulq.kernel.ledger.budget import OWNER
+from sulq.kernel.noise.laws import Geometric
+from sulq.kernel.noise.sampler import draw_one_sided
+from sulq.kernel.query.expressions import Expression
+from sulq.kernel.query.statistics import ranked
+from sulq.kernel.query.sum_query import FORMAT, digest_of
+from sulq.kernel.release.gate import hold
+from sulq.kernel.schema.bind import BoundQuery
+from sulq.kernel.schema.strata import accounts
+
+if TYPE_CHECKING:
+    from sulq.database.database import Database
+
+Credits = Fraction | int | float
+
+
+def top_k(
+    database: Database,
+    of: Expression | str,
+    *,
+    by: object = None,
+    k: int = 1,
+    edges: Sequence[object] | None = None,
+    credits: Credits | None = None,
+    analyst: str = OWNER,
+    key: str | None = None,
+) -> Top:
+    """The k cells of `of` with the largest `by` (a count or a total), the largest first.
+
+    `credits` pay for all k choices, a k-th for each; 1 each if not given. Where replies are
+    randomly delayed the reading of rows costs more (S4.5).
+    """
+    by_cell = ranked(of, by, edges)
+    bound = database.bind(by_cell, fine=True)  # may refuse, free
+    if isinstance(k, bool) or not isinstance(k, int) or not 1 <= k <= bound.cells:
+        raise InvalidQuery(f"k must be a whole number from 1 to {bound.cells} cells, got {k!r:.40}")
+    spend = Fraction(k) if credits is None else positive(credits, "credits")
+    rows_each = database.schema.max_rows
+    widths = [(_width(reach.l1, rows_each), numbers) for reach, numbers in bound.reach]
+    if not any(width for width, _ in widths):
+        raise InvalidQuery("these sums are public: ask for them, which is exact and free")
+    losses = pure_losses(widths, spend, k, database.calibration)  # no data
+    timing = database.calibration.timing  # S4.5
+    law = noisy_choice(
+        max(width for width, _ in widths) * bound.terms[0].fine_unit,
+        epsilon_for(spend / k, database.calibration),
+        one_way=_one_way(bound, database.promise.neighbours),
+    )
+    check_source(database.engine)
+    read = database.engine.prepare(bound.sums)  # may refuse, free
+    names = accounts(database.schema)
+    form = {"sulq": FORMAT, "top": k, "of": json.loads(bound.text)}
+    text = json.dumps(form, ensure_ascii=False, separators=(",", ":"))
+    entry = database.ledger.charge(  # durable before any row is touched
+        question=text,
+        digest=digest_of(text),
+        noise=json.dumps([law.to_json()], sort_keys=True, separators=(",", ":")),
+        charges={names[number]: loss + timing for loss, numbers in losses for number in numbers},
+        share=Loss.of(spend) + timing,
+        analyst=analyst,
+        key=key,
+    )
+    if not entry.answered:
+        sums = bound.lifted(read())  # the only line that reads rows
+        check_read(database.engine)
+        chosen = _chosen(sums, k, law)  # before the hold: how long draws take tells of them
+        hold()
+        entry = database.ledger.settle(entry, chosen)  # stored, write-once
+    assert entry.values is not None  # noqa: S101
+    axis = bound.groups[0]
+    return Top(
+        axis.name,
+        tuple(axis.keys[index] for index in entry.values),
+        _slack(law, bound, k),
+        entry.share_charged.credits_fraction,
+        entry.receipt,
+        "; ".join(bound.notes),
+        database._exactly.said().get("terms", ""),
+    )
+
+
+def _width(l1: Fraction, rows_each: int) -> Fraction:
+    """How far one person can move one cell, in units of the term: at most 1 a row."""
+    return min(l1, Fraction(rows_each))
+
+
+def _one_way(bound: BoundQuery, neighbours: str) -> bool:
+    """Whether one person can only move all scores the same way: one of them, or only up. M.3"""
+    if all(reach.coordinates <= 1 for reach, _ in bound.reach):
+        return True
+    term = bound.terms[0]
+    return neighbours == "add-remove" and (term.low >= 0 or term.high <= 0)
+
+
+def _chosen(sums: Sequence[int], k: int, law: Geometric) -> list[int]:
+    """k times: the cell with the largest noisy sum of those left, the first one of equals. M.3"""
+    left = list(range(len(sums)))
+    chosen = []
+    for _ in range(k):
+        noise = draw_one_sided(law, len(left))
+        noisy = [sums[cell] + added for cell, added in zip(left, noise, strict=True)]
+        chosen.append(left.pop(noisy.index(max(noisy))))
+    return chosen
+
+
+def _slack(law: Geometric, bound: BoundQuery, k: int) -> float:
+    """A t that no draw passes, but for 1 in 20: draws P(N >= t) <= 1/20."""
+    scale = float(law.scale * bound.terms[0].fine_step)
+    return scale * math.log(20 * bound.cells * k)

@@ -1,0 +1,1 @@
+"""Duan's printed theorems and checks, for comparison with what is certified."""

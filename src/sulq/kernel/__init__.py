@@ -1,0 +1,1 @@
+"""The trusted base: everything the privacy argument rests on, and nothing else."""

@@ -1,0 +1,1 @@
+"""Exact sums over files and frames, in DuckDB."""

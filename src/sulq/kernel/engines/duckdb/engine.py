@@ -1,0 +1,618 @@
+"""DuckDB, locked down: Parquet scanned in place, CSV and frames held in memory.
+
+After opening it only ever gets a SELECT, reaches no other file, writes none, and its own words
+(which quote rows) never leave this file.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import threading
+import weakref
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import duckdb
+
+from sulq.errors import EngineFailed, InvalidQuery
+from sulq.kernel.engines.duckdb.csv_files import CsvFile
+from sulq.kernel.engines.duckdb.physical import INTEGERS, PERSON_TYPES, Read, read_text, read_typed
+from sulq.kernel.engines.duckdb.remote import Remote, fetch, place_of
+from sulq.kernel.engines.duckdb.workbooks import XlsxFile, as_text
+from sulq.kernel.engines.proved import Guard
+from sulq.kernel.engines.sql.compile import (
+    FETCHED,
+    PERSON,
+    TABLE,
+    counted,
+    held_sql,
+    held_statement,
+    key_statements,
+    person_statement,
+    statement,
+)
+from sulq.kernel.engines.sql.dialect import Dialect
+from sulq.kernel.engines.sql.leaves import ColumnSql
+from sulq.kernel.engines.sql.persons import kept_rows_sql
+from sulq.kernel.engines.tally import UNCOUNTED, Holds, RawTable
+from sulq.kernel.schema.columns import Category, Column, Schema
+from sulq.kernel.schema.keys import KeyCounts
+from sulq.kernel.schema.persons import PersonSums
+from sulq.kernel.schema.program import RowSums
+from sulq.kernel.schema.trees import TreeSums
+
+if TYPE_CHECKING:  # outer products load their part when first asked
+    from sulq.kernel.engines.engine import Program
+
+CLOSED: dict[str, str | bool | int | float | list[str]] = {
+    "autoinstall_known_extensions": "false",
+    "autoload_known_extensions": "false",
+    "allow_community_extensions": "false",
+    "allow_persistent_secrets": "false",
+}
+FAR = ("TIMESTAMP_S", "TIMESTAMP_MS")
+"""Types that hold times which TIMESTAMP, in microseconds, cannot."""
+FAR_TIMES = (
+    "a time lies beyond what the engine can read (about the year 294,000): write that column in"
+    " microseconds, with the impossible times left out"
+)
+SOURCE, READ, FRAME = "source", "read", "frame"
+HELD = "held"
+"""How many rows each person has, before any is cut."""
+SPARE_KEYS = 1_000
+"""Undeclared values a category may hold and still be grouped by as it is."""
+MEMORY_SHARE = 0.6
+
+
+class DuckDBEngine:
+    """Exact sums over one table."""
+
+    def __init__(
+        self,
+        connection: duckdb.DuckDBPyConnection,
+        places: Mapping[str, ColumnSql],
+        rows: int,
+        size: int,
+        fingerprint: str,
+        path: Path | None,
+        stamp: tuple[int, int] | None,
+    ) -> None:
+        self._connection = connection
+        self._places = places
+        self._rows = rows
+        self._size = size
+        self._fingerprint = fingerprint
+        self._path = path
+        self._stamp = stamp
+        self._lock = threading.Lock()
+        self._guard = Guard()
+        self._close = weakref.finalize(self, connection.close)  # an open one is noisy at exit
+        self._copy: weakref.finalize[..., DuckDBEngine] | None = None  # of a file fetched
+
+    def exact_sums(self, program: Program) -> list[int]:
+        """The program's integers, exactly."""
+        return self.prepare(program)()
+
+    def prepare(self, program: Program) -> Callable[[], list[int]]:
+        """What will read the rows, once everything that may be refused was checked."""
+        self._guard.check()
+        work = self._work(program)
+
+        def read() -> list[int]:
+            found: list[int] | None = None
+            try:
+                with self._lock:
+                    cursor = self._connection.cursor()
+                try:
+                    found = work(cursor)
+                finally:
+                    cursor.close()
+            except Exception as error:  # noqa: BLE001 - its own words may quote rows: none are kept
+                self._guard.saw(error)
+                found = None
+            if found is None:
+                raise EngineFailed()
+            return found
+
+        return read
+
+    def _work(self, program: Program) -> Callable[[duckdb.DuckDBPyConnection], list[int]]:
+        if isinstance(program, TreeSums):
+            cells, counts = self._work(program.cells), program.tree.counts
+            return lambda cursor: counts(cells(cursor))
+        if isinstance(program, PersonSums):
+            each = (
+                held_statement(program, self._places, self._rows, HELD)
+                if program.uncut
+                else person_statement(program, self._places, self._rows)
+            )
+            return lambda cursor: each.decode(cursor.execute(each.sql).fetchall())
+        if not isinstance(program, RowSums):
+            from sulq.kernel.engines.blocks import OuterSums
+            from sulq.kernel.engines.duckdb.arrow import blocks
+            from sulq.kernel.engines.sql.compile import row_select
+
+            sql, place = row_select(program, self._places, TABLE)
+            sums = OuterSums(program, place)
+            return lambda cursor: sums.of(blocks(cursor.sql(sql)))
+        question = statement(program, self._places, self._rows)
+        return lambda cursor: question.decode(cursor.execute(question.sql).fetchall())
+
+    def prepare_keys(self, program: KeyCounts) -> Callable[[], Iterator[list[tuple[str, int]]]]:
+        """What will read the keys that occur with their counts, a batch at a time."""
+        self._guard.check()
+        statements = key_statements(program, self._places, self._rows)
+
+        def read() -> Iterator[list[tuple[str, int]]]:
+            failed = False
+            try:
+                with self._lock:
+                    cursor = self._connection.cursor()
+                try:
+                    for sql in statements:
+                        cursor.execute(sql)
+                        while batch := cursor.fetchmany(FETCHED):
+                            yield counted(batch, self._rows)
+                finally:
+                    cursor.close()
+            except Exception as error:  # noqa: BLE001 - as in `prepare`
+                self._guard.saw(error)
+                failed = True
+            if failed:
+                raise EngineFailed()
+
+        return read
+
+    def fingerprint(self) -> str:
+        return self._fingerprint
+
+    def size(self) -> int:
+        return self._size
+
+    def unchanged(self) -> bool:
+        return _stamp(self._path) == self._stamp
+
+    def close(self) -> None:
+        self._close()
+        if self._copy is not None:
+            self._copy()
+
+
+def _stamp(path: Path | None) -> tuple[int, int] | None:
+    """Size and time of the last change; (-1, -1) for a file that is gone."""
+    if path is None:
+        return None
+    try:
+        facts = path.stat()
+    except OSError:
+        return (-1, -1)
+    return (facts.st_size, facts.st_mtime_ns)
+
+
+# --- opening ------------------------------------------------------------------------------------
+
+
+def open_duckdb(
+    source: Any, schema: Schema, *, threads: int | None = None, held: bool = False
+) -> DuckDBEngine:
+    """Open a path or a frame; every complaint names the remedy and quotes no row.
+
+    `held`: in memory, Parquet too, in the order of the source.
+    """
+    path, text = _file_of(source)
+    connection = duckdb.connect(":memory:", config=CLOSED)
+    copy = None
+    try:
+        _settle(connection, threads, held)
+        if isinstance(source, Remote):
+            copy = fetch(source)
+            path = place_of(copy)
+        engine = _load(connection, source, path, text, schema, held)
+    except BaseException:
+        connection.close()
+        if copy is not None:
+            copy.close()
+        raise
+    if copy is not None:
+        engine._copy = weakref.finalize(engine, copy.close)
+    return engine
+
+
+def _file_of(source: Any) -> tuple[Path | None, CsvFile | XlsxFile | None]:
+    """The file of a source, if it is one, and how it is read, if it holds text."""
+    if isinstance(source, CsvFile | XlsxFile):
+        path = _checked_path(source.path, declared=True)
+        return path, replace(source, path=path)
+    if not isinstance(source, str | os.PathLike):
+        return None, None
+    path = _checked_path(source)
+    return path, None if path.suffix == ".parquet" else CsvFile(path)
+
+
+def _run(connection: duckdb.DuckDBPyConnection, sql: str, complaint: object) -> list[Any]:
+    """Run a statement of the opening; the engine's own words are dropped."""
+    found: list[Any] | None = None
+    try:
+        found = connection.execute(sql).fetchall()
+    except Exception:  # noqa: BLE001 - its text may quote rows
+        found = None
+    if found is None:
+        raise InvalidQuery(str(complaint))
+    return found
+
+
+def _settle(connection: duckdb.DuckDBPyConnection, threads: int | None, ordered: bool) -> None:
+    pages = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    count = threads or os.cpu_count() or 2
+    for setting in (
+        "temp_directory = ''",  # first: rows must never spill to disk
+        f"memory_limit = '{int(pages * MEMORY_SHARE) >> 20}MiB'",
+        f"threads = {count}",
+        "enable_logging = false",
+        "TimeZone = 'UTC'",
+        f"preserve_insertion_order = {str(ordered).lower()}",
+        "python_enable_replacements = false",
+        # Parquet's statistics leave NaN out, and this would take x < 9 as proved by them
+        "disabled_optimizers = 'statistics_propagation'",
+    ):
+        _run(connection, f"SET {setting}", "the engine could not be prepared")
+
+
+def _lock_down(connection: duckdb.DuckDBPyConnection, path: Path | None) -> None:
+    allowed = f"[{Dialect.text(str(path))}]" if path else "[]"
+    for setting in (
+        f"allowed_paths = {allowed}",
+        "enable_external_access = false",
+        "lock_configuration = true",
+    ):
+        _run(connection, f"SET {setting}", "the engine could not be locked down")
+
+
+def _load(
+    connection: duckdb.DuckDBPyConnection,
+    source: Any,
+    path: Path | None,
+    text: CsvFile | XlsxFile | None,
+    schema: Schema,
+    in_memory: bool,
+) -> DuckDBEngine:
+    stamp = _stamp(path)  # before the first read: what changes from here on is noticed
+    scanned = path is not None and text is None and schema.unit == "row"
+    with nullcontext(None) if text is None else as_text(text) as lying:
+        declared = {column.name for column in schema.columns}
+        held, copied = _register(connection, source, path, lying, declared)
+        in_place = scanned and not in_memory and not copied
+        places, chosen = _chosen(schema, held, None if lying is None else lying[0])
+        unread = _Unread(lying)
+        made = "VIEW" if in_place else "TABLE"
+        if schema.unit == "row":
+            _run(connection, f"CREATE {made} {TABLE} AS SELECT {chosen} FROM {SOURCE}", unread)
+            size = int(_run(connection, f"SELECT count(*) FROM {TABLE}", unread)[0][0])
+        else:
+            _run(connection, f"CREATE VIEW {READ} AS SELECT {chosen} FROM {SOURCE}", unread)
+            kept = kept_rows_sql(schema, places, PERSON, READ)
+            _run(connection, f"CREATE TABLE {TABLE} AS {kept}", unread)
+            _run(connection, f"CREATE TABLE {HELD} AS {held_sql(READ)}", unread)
+            size = int(_run(connection, f"SELECT count(*) FROM {HELD}", unread)[0][0])
+    rows = int(_run(connection, f"SELECT count(*) FROM {TABLE}", unread)[0][0])
+    if rows == 0:
+        raise InvalidQuery("the table has no rows; publish one that has")
+    places = _surveyed(connection, schema, places, unread)
+    fingerprint = _file_hash(path, text) if path else _frame_hash(connection)
+    if not in_place:
+        _run(connection, f"DROP VIEW IF EXISTS {READ}", unread)
+        _run(connection, f"DROP {'TABLE' if copied else 'VIEW'} {SOURCE}", unread)
+    _lock_down(connection, path if in_place else None)
+    return DuckDBEngine(connection, places, rows, size, fingerprint, path, stamp)
+
+
+class _Unread:
+    """Why a table cannot be read, found out when it is asked for: of a CSV file line and reason."""
+
+    def __init__(self, lying: tuple[CsvFile, Path] | None) -> None:
+        self._lying = lying
+
+    def __str__(self) -> str:
+        if self._lying is None:
+            return "the table cannot be read: text must be UTF-8 and every line complete"
+        rules, place = self._lying
+        return rules.complaint(place)
+
+
+def _register(
+    connection: duckdb.DuckDBPyConnection,
+    source: Any,
+    path: Path | None,
+    lying: tuple[CsvFile, Path] | None,
+    declared: Collection[str] | None,
+) -> tuple[dict[str, str], bool]:
+    """Give the source a name; its columns and their types, and whether it was copied.
+
+    `declared` are the columns that will be read; None: all.
+    """
+    copied, reader = path is None, f"SELECT * FROM {FRAME}"
+    complaint: object
+    if path is None:
+        if not any(_registers(connection, frame) for frame in _readable(source)):
+            raise InvalidQuery(
+                f"cannot read a {type(source).__name__}; give a path to Parquet or CSV, or a"
+                " pandas, polars or Arrow table"
+            )
+        complaint = "the frame cannot be read: each column must hold one kind of value"
+    elif lying is not None:
+        rules, place = lying
+        reader = rules.reader(place)
+        complaint = _Unread(lying)
+    else:
+        quoted = Dialect.text(str(path))
+        reader = f"SELECT * FROM read_parquet({quoted}, hive_partitioning = false)"
+        called = source.name if isinstance(source, Remote) else path.name
+        complaint = f"{called} is not a readable Parquet file"
+        if not _milliseconds_fit(connection, path, reader, declared, complaint):
+            copied = _registers(connection, _naive_times(path))
+            complaint = FAR_TIMES
+    if copied:  # read once: a stream has no second pass, and a frame may change meanwhile
+        _copy(connection, source if path is None else None, complaint)
+        connection.unregister(FRAME)
+    else:
+        _run(connection, f"CREATE VIEW {SOURCE} AS {reader}", complaint)
+    described = _run(connection, f"DESCRIBE {SOURCE}", complaint)
+    return {str(row[0]): str(row[1]) for row in described}, copied
+
+
+def _copy(connection: duckdb.DuckDBPyConnection, frame: Any, complaint: object) -> None:
+    """Read the registered frame into a table; times that the engine cannot hold become infinite.
+
+    It fails on a time with a zone in seconds or milliseconds that is beyond its microseconds; such
+    a frame is read once more without the zone, which is UTC.
+    """
+    made = f"CREATE TABLE {SOURCE} AS SELECT * FROM {FRAME}"
+    try:
+        _run(connection, made, complaint)
+    except InvalidQuery:
+        if frame is None or not _registers(connection, _naive_times(frame)):
+            raise
+        _run(connection, made, complaint)
+    described = _run(connection, f"DESCRIBE {SOURCE}", complaint)
+    coarse = {str(row[0]): str(row[1]) for row in described if row[1] in FAR}
+    for name, kind in coarse.items():
+        x = Dialect.name(name)
+        near = f"TRY_CAST({x} AS TIMESTAMP)"
+        beyond = f"SELECT count(*) FROM {SOURCE} WHERE {x} IS NOT NULL AND {near} IS NULL"
+        if _run(connection, beyond, complaint)[0][0]:  # else its fingerprint stays as it was
+            side = f"CASE WHEN {x} > CAST('1970-01-01' AS {kind}) THEN '' ELSE '-' END"
+            far = f"CAST({side} || 'infinity' AS TIMESTAMP)"
+            read = f"CASE WHEN {x} IS NOT NULL THEN coalesce({near}, {far}) END"
+            _run(
+                connection,
+                f"CREATE OR REPLACE TABLE {SOURCE} AS"
+                f" SELECT * REPLACE ({read} AS {x}) FROM {SOURCE}",
+                complaint,
+            )
+
+
+def _milliseconds_fit(
+    connection: duckdb.DuckDBPyConnection,
+    path: Path,
+    reader: str,
+    declared: Collection[str] | None,
+    complaint: object,
+) -> bool:
+    """Whether the engine can read every declared time that a Parquet file holds in milliseconds."""
+    sql = (
+        f"SELECT DISTINCT name FROM parquet_schema({Dialect.text(str(path))})"
+        " WHERE converted_type = 'TIMESTAMP_MILLIS' OR logical_type LIKE '%MilliSeconds%'"
+    )
+    found = {str(row[0]) for row in _run(connection, sql, complaint)}
+    coarse = sorted(found if declared is None else found.intersection(declared))
+    if coarse:
+        read = ", ".join(f"max({Dialect.name(name)}) IS NULL" for name in coarse)
+        try:
+            _run(connection, f"SELECT {read} FROM ({reader})", complaint)
+        except InvalidQuery:
+            return False
+    return True
+
+
+def _naive_times(source: Any) -> Any:
+    """The frame or Parquet file in Arrow's memory, its coarse times without a zone: so the engine
+    keeps seconds and milliseconds as they are, however far."""
+    try:
+        import pyarrow
+        import pyarrow.parquet
+    except ImportError:
+        raise InvalidQuery(f"{FAR_TIMES}; or install pyarrow, with which it can be read") from None
+    try:
+        path = isinstance(source, Path)
+        found = pyarrow.parquet.read_table(source) if path else pyarrow.table(source)
+        for place, field in enumerate(found.schema):
+            if pyarrow.types.is_timestamp(field.type) and field.type.unit in ("s", "ms"):
+                naive = found.column(place).cast(pyarrow.timestamp(field.type.unit))
+                found = found.set_column(place, field.name, naive)
+    except Exception:  # noqa: BLE001 - its words may quote a cell
+        found = None
+    if found is None:
+        raise InvalidQuery(FAR_TIMES)
+    return found
+
+
+def _readable(source: Any) -> Iterator[Any]:
+    """The frame, and a copy of it: DuckDB cannot read a pandas frame turned upside down."""
+    yield source
+    if hasattr(source, "copy"):
+        yield source.copy()
+
+
+def _registers(connection: duckdb.DuckDBPyConnection, frame: Any) -> bool:
+    try:
+        connection.register(FRAME, frame)
+    except Exception:  # noqa: BLE001 - may quote a cell
+        return False
+    return True
+
+
+def _chosen(
+    schema: Schema, held: Mapping[str, str], rules: CsvFile | None
+) -> tuple[dict[str, ColumnSql], str]:
+    """Where each declared column will be, and the SELECT list that puts it there."""
+    wanted = [column.name for column in schema.columns]
+    person = [schema.unit] if schema.unit != "row" else []
+    missing = [name for name in (*wanted, *person) if name not in held]
+    if missing and rules is not None:  # without a header line the names would be a row
+        hint = ""
+        if missing[0] in {name.strip() for name in held}:
+            hint = '; it is there with blanks around: declare csv = {delimiter = ", "}'
+        raise InvalidQuery(f"no column {missing[0]!r} in the CSV file's header line{hint}")
+    if missing:
+        raise InvalidQuery(f"no column {missing[0]!r} in the table, which has {_listed(held)}")
+    places: dict[str, ColumnSql] = {}
+    chosen: list[str] = []
+    for number, column in enumerate(schema.columns):
+        x = Dialect.name(column.name)
+        if rules is not None:
+            sql, kind = read_text(column, x, rules.spelling)
+        else:
+            sql, kind = read_typed(column, x, held[column.name])
+        places[column.name] = ColumnSql(f"c{number}", kind)
+        chosen.append(f"{sql} AS c{number}")
+    for name in person:
+        if held[name] not in PERSON_TYPES:
+            raise InvalidQuery(f"the person column {name!r} must hold integers or text")
+        chosen.append(f"{Dialect.name(name)} AS {PERSON}")
+    return places, ", ".join(chosen)
+
+
+def _listed(names: Sequence[str] | Mapping[str, str]) -> str:
+    shown = sorted(names)
+    return f"{shown[:50]}{' and more' if len(shown) > 50 else ''}"
+
+
+def _surveyed(
+    connection: duckdb.DuckDBPyConnection,
+    schema: Schema,
+    places: dict[str, ColumnSql],
+    unread: object,
+) -> dict[str, ColumnSql]:
+    """Read what could fail to decode once, now; note which categories hold few values."""
+    domains = {
+        column.name: len(column.values)
+        for column in schema.columns
+        if isinstance(column, Category) and column.values is not None
+    }
+    read = [
+        f"approx_count_distinct({place.sql})" if name in domains else f"max({place.sql}) IS NULL"
+        for name, place in places.items()
+    ]
+    found = _run(connection, f"SELECT {', '.join(read)} FROM {TABLE}", unread)[0]
+    few = {
+        name
+        for name, seen in zip(places, found, strict=True)
+        if name in domains and seen <= domains[name] + SPARE_KEYS
+    }
+    return {name: replace(place, few=name in few) for name, place in places.items()}
+
+
+def _checked_path(source: str | os.PathLike[str], *, declared: bool = False) -> Path:
+    """The file at a path; how it is read is `declared`, or its name must tell."""
+    path = Path(source).expanduser().absolute()
+    if any(mark in str(path) for mark in "*?[]{}\x00"):
+        raise InvalidQuery("a path may not contain * ? [ ] { }; rename the file")
+    if not path.exists():
+        raise InvalidQuery(f"no file {path.name!r} in {path.parent}")
+    if not path.is_file():
+        raise InvalidQuery(f"{path.name!r} is not a file; give one Parquet or CSV file")
+    if not declared and not path.name.endswith((".parquet", ".csv", ".csv.gz")):
+        raise InvalidQuery(
+            f"{path.name!r} should end in .parquet, .csv or .csv.gz, or declare how it is read:"
+            ' csv = {delimiter = ";"} or xlsx = {sheet = "..."} in the policy'
+        )
+    if path.stat().st_size == 0:
+        raise InvalidQuery(f"{path.name!r} is empty: the table has no rows")
+    return path
+
+
+# --- the owner's counts --------------------------------------------------------------------------
+
+
+def raw_duckdb(source: Any) -> RawTable:
+    """A file or a frame as it lies there, for `sulq.kernel.engines.tally` alone."""
+    path, text = _file_of(source)
+    connection = duckdb.connect(":memory:", config=CLOSED)
+    copy, rules = None, None
+    try:
+        _settle(connection, None, False)
+        if isinstance(source, Remote):
+            copy = fetch(source)
+            path = place_of(copy)
+        if text is None:
+            held, _ = _register(connection, source, path, None, None)
+        else:  # read once
+            with as_text(text) as (rules, place):
+                held, _ = _register(connection, source, path, (rules, place), None)
+                sql = f"CREATE TABLE {TABLE} AS SELECT * FROM {SOURCE}"
+                _run(connection, sql, _Unread((rules, place)))
+        _lock_down(connection, path if text is None else None)
+    except BaseException:
+        connection.close()
+        if copy is not None:
+            copy.close()
+        raise
+
+    def read(column: Column) -> Read:
+        x = Dialect.name(column.name)
+        if rules is not None:
+            return read_text(column, x, rules.spelling)
+        return read_typed(column, x, held[column.name])
+
+    def close() -> None:
+        connection.close()
+        if copy is not None:
+            copy.close()
+
+    return RawTable(
+        TABLE if rules is not None else SOURCE,
+        {name: _holds(kind) for name, kind in held.items()},
+        read,
+        lambda sql: tuple(_run(connection, sql, UNCOUNTED)[0]),
+        close,
+        texts=rules is not None,
+    )
+
+
+def _holds(kind: str) -> Holds:
+    if kind in INTEGERS:
+        return "whole"
+    return "text" if kind in ("VARCHAR", "UUID") or kind.startswith("ENUM") else "other"
+
+
+# --- fingerprints -------------------------------------------------------------------------------
+
+
+def _file_hash(path: Path, text: CsvFile | XlsxFile | None) -> str:
+    """SHA-256 of the bytes, then that of the declared rules of reading, which are published too.
+
+    The register knows data by the first part: no rule makes other data of the same bytes.
+    """
+    with path.open("rb") as file:
+        content = hashlib.file_digest(file, "sha256").hexdigest()
+    if text is None or not text.rules:
+        return content
+    rules = json.dumps([type(text).__name__, text.rules], sort_keys=True)
+    return f"{content}/{hashlib.sha256(rules.encode()).hexdigest()}"
+
+
+def _frame_hash(connection: duckdb.DuckDBPyConnection) -> str:
+    """Over names and rows in any order: MD5 of each row's text, added up."""
+    complaint = "the frame cannot be read"
+    sql = (
+        "SELECT count(*), sum(md5_number_lower(row)), sum(md5_number_upper(row))"
+        f" FROM (SELECT CAST({SOURCE} AS VARCHAR) AS row FROM {SOURCE}) AS rows_as_text"
+    )
+    facts = repr(_run(connection, sql, complaint)[0])
+    names = repr(_run(connection, f"DESCRIBE {SOURCE}", complaint))
+    return hashlib.sha256((names + facts).encode()).hexdigest()

@@ -1,0 +1,1 @@
+"""Exact sums over one table of a PostgreSQL server."""

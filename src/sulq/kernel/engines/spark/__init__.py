@@ -1,0 +1,1 @@
+"""Exact sums over one table, added up on Spark's executors."""

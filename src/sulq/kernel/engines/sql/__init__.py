@@ -1,0 +1,1 @@
+"""Compile bound programs to integer SQL, whatever the engine."""

@@ -1,0 +1,571 @@
+"""The ledger of one table: charge, then settle; append-only, chained, anchored. G.3.
+
+Proof that released <= charged <= cap at every crash: docs/proofs/ledger.md.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+import weakref
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+from sulq.errors import Refused
+from sulq.kernel.accounting.loss import Loss
+from sulq.kernel.ledger import chain, events, failpoints, transactions
+from sulq.kernel.ledger.accounts import (
+    NOTHING,
+    TEXT,
+    check_loss,
+    check_text,
+    check_texts,
+    group_charges,
+)
+from sulq.kernel.ledger.budget import ended
+from sulq.kernel.ledger.events import Charge, ChargeRequest, Grant, PricedRequest
+from sulq.kernel.ledger.file import MEMORY, LedgerFile, is_known, open_ledger_file
+from sulq.kernel.ledger.header import (
+    Amendment,
+    Ended,
+    Outside,
+    PopulationMembership,
+    TableHeader,
+    check_reason,
+    gone,
+    outgrown,
+    stale,
+    unfinished,
+)
+from sulq.kernel.ledger.index import Record, index_errors
+from sulq.kernel.ledger.inspect import Statement, is_there, statement
+from sulq.kernel.ledger.register import check_data, register_data
+from sulq.kernel.ledger.shared import open_shared
+from sulq.kernel.ledger.signing import Proof, Receipt, receipt_body, sign_receipt
+from sulq.kernel.ledger.state import Declaration, TableState
+from sulq.kernel.ledger.state_dir import is_shared, ledger_identity, location_name
+from sulq.kernel.ledger.stores.store import Row
+from sulq.kernel.ledger.transactions import (
+    TableTransaction,
+    free_data,
+    not_published,
+    note_if_closed,
+    note_population,
+    published,
+)
+from sulq.kernel.ledger.writer import closed
+
+PAGE = 256
+T = TypeVar("T")
+
+
+class Ledger:
+    """One table's view of an open ledger. Thread-safe. Made by `Journal.open`."""
+
+    def __init__(
+        self, book: LedgerFile, name: str, reservation: int | None = None, generation: int = 0
+    ) -> None:
+        """With a reservation: what is asked here is paid from it. `generation`: by which facts."""
+        self._shared, self._name, self.reservation = book, name, reservation
+        self._desk, self._generation = TableTransaction(book, name), generation
+        self._forgotten = weakref.finalize(self, _forget, book, self._desk, reservation)
+        self._forgotten.atexit = False  # the book sees to that
+
+    @classmethod
+    def open(
+        cls,
+        path: str | Path,
+        *,
+        name: str,
+        facts: Mapping[str, str],
+        accounts: Sequence[str],
+        cap: Loss,
+        fingerprint: str | None,
+        wait: float = 5.0,
+        publish: bool = False,
+        member: PopulationMembership | None = None,
+        budget: int | None = None,
+        receipts: str | Path | None = None,
+    ) -> Ledger:
+        """Reopen a table if ledger, anchor, header and data are unchanged.
+
+        With `publish` a table that the ledger does not have is published, and the ledger made if
+        there is none. Without it nothing is made, and `NotPublished` is raised. A ledger in memory
+        has no table before, so it always publishes. `receipts` is the ledger's receipts journal, a
+        file on another disk.
+        """
+        publish = publish or str(path) == MEMORY
+        version = secrets.token_hex(16)
+        wanted = TableHeader(name, version, dict(facts), tuple(accounts), cap, member, budget)
+        if str(path) == MEMORY or ledger_identity(path) is None:
+            check_data(fingerprint, None, name)
+        if not publish and not is_known(path) and not is_there(path):
+            raise not_published(name, location_name(path))
+        book = (open_shared if is_shared(path) else open_ledger_file)(path, wait, publish, receipts)
+        try:
+            if str(path) != MEMORY:
+                check_data(fingerprint, book.history.ledger, name)
+            stamp = book.stamp(name, fingerprint)
+            generation = book.submit(lambda: published(book, wanted, publish, stamp))
+            failpoints.on_step("published")
+            if str(path) != MEMORY:
+                known = book.read(lambda: book.history.tables[name].data_version)
+                register_data(fingerprint, book.history.ledger, name, known)
+                note_population(book, wanted)
+            failpoints.on_step("registered")
+            return cls(book, name, None, generation)
+        except BaseException:
+            book.leave(wait=True)
+            raise
+
+    @property
+    def _table(self) -> TableState:
+        return self._desk.table
+
+    @property
+    def _book(self) -> LedgerFile:
+        self._check_present()
+        return self._held
+
+    @property
+    def _held(self) -> LedgerFile:
+        if not self._forgotten.alive:
+            raise closed() if self.reservation is None else ended()
+        return self._shared
+
+    def _check_present(self) -> None:
+        """`Refused` if the table goes by other facts or rows than whoever uses this."""
+        table = self._table
+        if table.generation != self._generation:
+            if table.withdrawn is not None:
+                raise gone(table.withdrawn)
+            grown = table.grown and table.grown[-1].seq > max(
+                (a.seq for a in table.amended), default=0
+            )
+            raise outgrown() if grown else stale()
+
+    def _submit(self, work: Callable[[], T], *, charged: bool = False) -> T:
+        """Work that writes, unless the table was amended before its turn came."""
+
+        def checked() -> T:
+            try:
+                self._check_present()
+            except Refused as late:
+                raise unfinished(late) if charged else late from None
+            return work()
+
+        return self._held.submit(checked)
+
+    @property
+    def durable(self) -> bool:
+        """Whether what is spent here outlives the process: not where the ledger is in memory."""
+        return self._shared.file is not None
+
+    @property
+    def header(self) -> TableHeader:
+        return self._table.header
+
+    @property
+    def public_key(self) -> str:
+        return self._shared.history.public
+
+    # -- spending ---------------------------------------------------------------------------------
+
+    def charge(
+        self,
+        question: str,
+        digest: str,
+        noise: str,
+        charges: Mapping[str, Loss],
+        share: Loss,
+        *,
+        analyst: str,
+        key: str | None = None,
+    ) -> Charge:
+        """Pay for a question, all accounts or none; durable when it returns. Never refunded."""
+        ask = self._ask(PricedRequest(question, digest, noise, charges, share), analyst, key)
+        return self._signed(*self._submit(lambda: self._desk.admit(ask)))
+
+    def charge_all(
+        self, questions: Sequence[PricedRequest], *, analyst: str, key: str | None = None
+    ) -> list[Charge]:
+        """Pay for all of these or for none, in one transaction; a key stands for the whole."""
+        check_text("analyst's name", analyst)
+        check_text("key", "" if key is None else key)
+        asks = [self._ask(priced, analyst, None) for priced in questions]
+        found = self._submit(lambda: self._desk.admit_all(asks, analyst, key))
+        return [self._signed(*handed) for handed in found]
+
+    def _ask(self, priced: PricedRequest, analyst: str, key: str | None) -> ChargeRequest:
+        question, digest, noise, charges, share, sources = priced
+        check_texts(question, digest, noise, analyst, key)
+        check_loss("share", share)
+        for loss in set(charges.values()):
+            check_loss("price", loss)
+        parts = group_charges(charges, self._table.numbers)
+        named = (question, digest, noise, parts, share, analyst, key)
+        return ChargeRequest(*named, reservation=self.reservation, sources=sources)
+
+    def release(self, *, question: str, digest: str, noise: str, analyst: str) -> Charge:
+        """Open a declared question for release under assumptions; a repeat comes answered. M.9"""
+        check_texts(question, digest, noise, analyst, None)
+        ask = ChargeRequest(question, digest, noise, (), NOTHING, analyst, None, release=True)
+        return self._signed(*self._submit(lambda: self._desk.admit(ask)))
+
+    def declare(self, menu: Sequence[Sequence[str]], divisor: int, terms: str) -> None:
+        """Fix, before anything is answered, what may be released under assumptions. S1.14"""
+        for text in (terms, *(question for path in menu for question in path)):
+            check_text("declaration", text, TEXT)
+        self._submit(lambda: transactions.declare(self._desk, menu, divisor, terms))
+
+    @property
+    def declaration(self) -> Declaration | None:
+        """What may be released under assumptions; None if nothing was declared."""
+        return self._book.read(lambda: self._table.declaration)
+
+    @property
+    def recovered(self) -> bool:
+        """True if events were lost since the table was published."""
+        return self._book.read(lambda: self._table.recovered)
+
+    def recovered_since(self, seq: int) -> bool:
+        """True if events after that number were lost, or may have been."""
+        return self._book.read(lambda: any(gap.stop > seq for gap in self._shared.history.gaps))
+
+    @property
+    def released(self) -> frozenset[str]:
+        """The questions released under assumptions."""
+        return self._book.read(lambda: frozenset(self._table.released))
+
+    def settle(self, entry: Charge, values: Sequence[int]) -> Charge:
+        """Store the noisy integers, once; whoever comes second gets the first one's values."""
+        noisy = chain.to_text(values)
+        work = partial(self._desk.store, entry, noisy)
+        return self._signed(entry, self._submit(work, charged=True))
+
+    def settle_all(self, answered: Sequence[tuple[Charge, Sequence[int]]]) -> list[Charge]:
+        """As `settle`, for several in one transaction."""
+        noisy = [(entry, chain.to_text(values)) for entry, values in answered]
+
+        def work() -> list[Proof | None]:
+            for entry, _ in noisy:
+                self._desk.open_record(entry)  # refused before anything is stored
+            return [self._desk.store(entry, text) for entry, text in noisy]
+
+        proofs = self._submit(work, charged=True)
+        return [self._signed(entry, proof) for (entry, _), proof in zip(noisy, proofs, strict=True)]
+
+    def _signed(self, entry: Charge, proof: Proof | None) -> Charge:
+        """The entry with its stored answer and receipt, if it has one."""
+        if proof is None:
+            return entry
+        values = chain.from_text(proof.answer.noisy or "")
+        return replace(entry, answered=True, values=values, receipt=self._receipt(proof))
+
+    def _receipt(self, proof: Proof) -> Receipt:
+        header = self._table.header_at(proof.mine.seq)
+        body = receipt_body(self._book.history.ledger, header, proof)
+        return sign_receipt(body, self._book.key)
+
+    def grant(self, analyst: str, credits: Loss) -> Grant:
+        """Add to an analyst's share, out of what is neither spent nor granted."""
+        check_text("analyst's name", analyst)
+        check_loss("grant", credits)
+        return self._submit(lambda: transactions.grant(self._desk, analyst, credits))
+
+    def revoke(self, analyst: str, reason: str = "") -> Grant:
+        """What is unspent of a share goes back; nothing more is for this name until a new grant."""
+        check_text("analyst's name", analyst)
+        check_reason(reason)
+        return self._submit(lambda: transactions.revoke(self._desk, analyst, reason))
+
+    def close_for_good(self, reason: str = "") -> Ended:
+        """The table's last event. What was paid for stays readable by whoever paid."""
+        check_reason(reason)
+        ended = self._submit(lambda: transactions.close(self._desk, reason))
+        note_if_closed(self._shared, self._table)
+        return ended
+
+    def outside(
+        self, price: transactions.Price, joint: transactions.Price | None = None
+    ) -> Outside:
+        """Book a release made elsewhere; `price` is told what others took before."""
+        return self._submit(lambda: transactions.outside(self._desk, price, joint))
+
+    def amend(self, wanted: Amendment) -> Ledger:
+        """Other facts and another cap; the journal that comes back goes by them, this one ends."""
+        book = self._book
+        generation = self._submit(lambda: transactions.amend(self._desk, wanted))
+        if not book.enter():
+            raise closed()
+        return Ledger(book, self._name, None, generation)
+
+    def repair(
+        self,
+        wanted: TableHeader,
+        reason: str = "",
+        check: Callable[[bool], None] = lambda shown: None,
+    ) -> Ledger:
+        """Other facts, accounts, cap and population for a table that was never used; every share
+        ends. The journal that comes back goes by them, this one ends.
+
+        `check` is told, in the same turn, whether somebody beside the owner ever had a share.
+        """
+        check_reason(reason)
+        book = self._book
+
+        def work() -> int:
+            check(self._table.shown)
+            return transactions.repair(self._desk, wanted, reason)
+
+        generation = self._submit(work)
+        if book.file is not None:
+            note_population(book, wanted)
+        failpoints.on_step("repaired")
+        if not book.enter():
+            raise closed()
+        return Ledger(book, self._name, None, generation)
+
+    def withdraw(self, reason: str = "", told: str | None = None, *, shown: bool = False) -> Ended:
+        """Take back a table that was never used: its data may be published anew, elsewhere too.
+
+        Again after a crash it finishes what was begun. `told`: what stays public of the data if
+        somebody was `shown` it, or had a share before the table's last event.
+        """
+        check_reason(reason)
+        book = self._held
+        ended = book.submit(lambda: self._withdraw(reason))
+        failpoints.on_step("withdrawn")
+        # never before the event is durable
+        book.submit(lambda: free_data(book, self._name, told, shown=shown))
+        return ended
+
+    def _withdraw(self, reason: str) -> Ended:
+        if self._table.withdrawn is None:
+            self._check_present()
+        return transactions.withdraw(self._desk, reason)
+
+    def reserve(self, analyst: str, amount: Loss) -> Ledger:
+        """Set credits aside; the journal that comes back spends from them and is closed by whoever
+        is done: what is left then goes back. Of delta there may be less than wanted."""
+        check_text("analyst's name", analyst)
+        check_loss("reservation", amount)
+        if self.reservation is not None:
+            raise Refused("this is spent from a reservation already; reserve outside it")
+
+        def work() -> int:
+            self._desk.check_open()
+            allowed = self._table.budgets.admit_reservation(analyst, amount)
+            return self._book.add(
+                events.reserved(self._name, analyst, allowed, self._shared.replica)
+            ).seq
+
+        book = self._book
+        seq = self._submit(work)
+        if not book.enter():
+            raise closed()  # the next opening ends the reservation
+        return Ledger(book, self._name, seq, self._generation)
+
+    # -- reading ----------------------------------------------------------------------------------
+
+    @property
+    def closed(self) -> Ended | None:
+        """When and why the table was closed for good; None while it is open."""
+        return self._book.read(lambda: self._table.closed)
+
+    def check_asker(self, analyst: str) -> None:
+        """`Refused` if this analyst gets nothing new: the table is closed, or amended since this
+        was opened, or the name is revoked. Holds for what is watched after a reservation too."""
+        self._check_present()
+        self._shared.read(lambda: self._desk.check_asker(analyst))
+
+    @property
+    def unused(self) -> bool:
+        """True if nobody can have been told anything of the rows: ledger.md, section 18."""
+        return self._book.read(lambda: self._table.unused)
+
+    def stands(self, seq: int) -> bool:
+        """True if this entry's answer is what its question gets today."""
+        return self._book.read(lambda: self._table.stands(seq))
+
+    @property
+    def head(self) -> int:
+        """The number of the ledger's last event."""
+        return self._book.read(lambda: self._shared.history.mark.seq)
+
+    def stored(self, digest: str) -> tuple[str, ...]:
+        """The noises at which this question is already paid for."""
+        return self._book.read(
+            lambda: tuple(record.noise for record in self._table.catalogue.of(digest))
+        )
+
+    def keyed(self, analyst: str, key: str | None) -> tuple[str, str] | None:
+        """The digest and noise that a known idempotency key stands for."""
+
+        def work() -> tuple[str, str] | None:
+            found = None if key is None else self._table.catalogue.keyed(analyst, key)
+            return found.record.name if found is not None else None
+
+        return self._book.read(work)
+
+    def planned(
+        self, analyst: str, key: str | None
+    ) -> tuple[tuple[str, str, tuple[int, ...]], ...] | None:
+        """The batch that a known idempotency key stands for: digest, noise, and the earlier answers
+        to which a draw is added."""
+
+        def work() -> tuple[tuple[str, str, tuple[int, ...]], ...] | None:
+            found = None if key is None else self._table.catalogue.planned(analyst, key)
+            return found.questions if found is not None else None
+
+        return self._book.read(work)
+
+    def paid(self, analyst: str, digest: str, noise: str) -> bool:
+        """True if asking again would cost this analyst nothing at all."""
+        return self._book.read(lambda: self._table.paid(analyst, (digest, noise)))
+
+    def remaining(self, analyst: str, accounts: Iterable[str] | None = None) -> Loss:
+        """The most that one question on `accounts` (None: all) may cost this analyst."""
+        known = self._table.numbers
+        numbers = None if accounts is None else [known[name] for name in accounts if name in known]
+
+        def work() -> Loss:
+            if self._table.closed is not None:
+                return NOTHING
+            return self._table.budgets.remaining(analyst, numbers, self.reservation)
+
+        return self._book.read(work)
+
+    def statement(self) -> Statement:
+        return self._book.read(lambda: statement(self._book.history, self._name))
+
+    def receipt(self, seq: int) -> Receipt:
+        """The receipt of an answered entry; the same bytes every time."""
+
+        def work() -> Proof:
+            record = self._table.catalogue.at(seq)
+            proof = self._desk.proof(seq, record) if record is not None else None
+            if proof is None:
+                raise Refused(f"entry {seq} has no answer in this ledger, so no receipt")
+            return proof
+
+        return self._receipt(self._book.read(work))
+
+    def entries(self, analyst: str | None = None, after: int = 0) -> Iterator[Charge]:
+        """Every charge and repeat after that number, oldest first, with its answer and receipt."""
+        while page := self._book.read(partial(self._page, analyst, after)):
+            for seq, entry, proof in page:
+                after = seq
+                if entry is not None:
+                    yield self._signed(entry, proof)
+
+    def _page(
+        self, analyst: str | None, after: int
+    ) -> list[tuple[int, Charge | None, Proof | None]]:
+        rows = self._book.page(after, PAGE)
+        return [(row.seq, *self._desk.recorded(row, analyst)) for row in rows]
+
+    def close(self) -> None:
+        """Let go; the last view of a file closes it. A reservation ends: what is left goes back."""
+        if self._forgotten.detach() is None:
+            return
+        reservation = self.reservation
+        if reservation is not None:
+            try:
+                self._shared.submit(lambda: self._desk.give_back(reservation))
+            except Refused:  # a ledger that failed: the next opening, or batch, ends it
+                self._shared.left_open.append((self._name, reservation))
+        self._shared.leave(wait=True)
+
+
+def _forget(book: LedgerFile, desk: TableTransaction, reservation: int | None) -> None:
+    """As `close`, for a journal that nobody holds any more: it takes no lock and waits for none."""
+    if reservation is not None:
+        book.later(lambda: desk.give_back(reservation))
+        book.left_open.append((desk.name, reservation))  # should that fail
+    book.leave(wait=False)
+
+
+# Stored answers as a derivation reads them: nothing is signed, and nothing is kept.
+
+
+ASKED = ("charge", "release", "repeat")
+
+
+class ChargeRow(NamedTuple):
+    """A charge or repeat: who has which record by it."""
+
+    seq: int
+    analyst: str
+    question: str
+    record: Record
+
+
+class StoredAnswer(NamedTuple):
+    """A stored answer."""
+
+    analyst: str  # who paid first
+    question: str
+    record: Record
+    values: tuple[int, ...]
+
+
+def charges_between(ledger: Ledger, after: int, until: int) -> Iterator[ChargeRow]:
+    """The table's charges and repeats with these numbers, oldest first."""
+
+    def page() -> list[tuple[int, ChargeRow | None]]:
+        rows = ledger._book.page(after, min(PAGE, until - after))
+        return [(row.seq, _handed(ledger, row)) for row in rows if row.seq <= until]
+
+    while after < until and (found := ledger._book.read(page)):
+        yield from (one for _, one in found if one is not None)
+        after = found[-1][0]
+
+
+def _handed(ledger: Ledger, row: Row) -> ChargeRow | None:
+    body = json.loads(row.body)
+    if body["kind"] not in ASKED or body["table"] != ledger.header.name:
+        return None
+    record = ledger._table.at(row.seq)
+    asked = body if record.seq == row.seq else _body(ledger, record.seq)
+    return ChargeRow(row.seq, body["analyst"], asked["question"], record)
+
+
+def stored_answers(ledger: Ledger, numbers: Sequence[int]) -> list[StoredAnswer]:
+    """The answers that were charged first with these numbers."""
+
+    def work() -> list[StoredAnswer]:
+        return [_drawn(ledger, number) for number in numbers]
+
+    return ledger._book.read(work) if numbers else []
+
+
+def _drawn(ledger: Ledger, number: int) -> StoredAnswer:
+    record, body = ledger._table.at(number), _body(ledger, number)
+    noisy = None if record.answer is None else ledger._book.row(record.answer).noisy
+    return StoredAnswer(body["analyst"], body["question"], record, chain.from_text(noisy or ""))
+
+
+def _body(ledger: Ledger, seq: int) -> Any:
+    return json.loads(ledger._book.row(seq).body)
+
+
+def record_of(ledger: Ledger, digest: str, noise: str) -> Record | None:
+    """What a question finds at this noise; it may not be durable yet."""
+    with index_errors():
+        return ledger._table.catalogue.named((digest, noise))
+
+
+def record_at(ledger: Ledger, seq: int) -> Record | None:
+    """As `record_of`, by the number of a charge or repeat."""
+    with index_errors():
+        return ledger._table.catalogue.at(seq)
+
+
+def numbers_of(ledger: Ledger, digest: str) -> list[int]:
+    """Of all charges for a question, oldest first."""
+    with index_errors():
+        return ledger._table.catalogue.numbers(digest)

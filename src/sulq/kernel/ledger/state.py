@@ -1,0 +1,465 @@
+"""What one table's events add up to."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from sulq.errors import InvalidQuery, Refused
+from sulq.kernel.accounting.outside import NONE, Taken
+from sulq.kernel.ledger import chain
+from sulq.kernel.ledger.accounts import NOTHING, from_json, loss_from_json
+from sulq.kernel.ledger.budget import OWNER, AnalystShare, Budgets
+from sulq.kernel.ledger.chain import START, canonical, link
+from sulq.kernel.ledger.header import (
+    Amended,
+    Amendment,
+    Ended,
+    Grown,
+    Outside,
+    PopulationAccount,
+    TableHeader,
+    budget_from,
+    taken_by,
+)
+from sulq.kernel.ledger.index import ChargeIndex, Record, index_errors
+from sulq.kernel.ledger.signing import ChainHead, is_sealed
+from sulq.kernel.ledger.stores.store import FORMAT, Row
+
+_VERSION = re.compile(r"[0-9a-f]{32}")
+ATTEMPTS = 3  # G.3.6
+LOST = "lost"  # of a stamp: with the key it was made by
+ASKING = ("charge", "release", "repeat", "retry", "plan", "reserve")
+"""Events by somebody who may ask."""
+USING = (*ASKING, "answer", "return", "outside", "declare")
+"""Events after which a table is used: somebody may have been told something of its rows. What is
+declared for exact release is certified by how many rows the public classes have, and says so."""
+
+
+@dataclass(frozen=True, slots=True)
+class Declaration:
+    """What may be released under assumptions: one of these sets of questions, and its terms.
+
+    With the first release every cap is divided by `divisor`. M.9
+    """
+
+    menu: tuple[tuple[str, ...], ...]
+    divisor: int
+    terms: str
+
+    def allows(self, questions: set[str]) -> bool:
+        """True if one set of the menu has them all. S1.14"""
+        return any(questions <= set(path) for path in self.menu)
+
+
+@dataclass(slots=True)
+class TableState:
+    """The header and everything since. Changes only by `apply`, live and at replay alike."""
+
+    header: TableHeader
+    pool: PopulationAccount | None = None  # of its population
+    numbers: dict[str, int] = field(init=False)
+    budgets: Budgets = field(init=False)
+    catalogue: ChargeIndex = field(default_factory=ChargeIndex)  # of questions, keys and plans
+    declaration: Declaration | None = None
+    charged: int = 0
+    released: set[str] = field(default_factory=set)  # questions, under assumptions
+    recovered: bool = False  # a release or an amendment may be among what was lost
+    burnt: bool = False  # everything counts as spent, because events were lost
+    answered: int = 0
+    closed: Ended | None = None  # for good
+    amended: list[Amended] = field(default_factory=list)
+    grown: list[Grown] = field(default_factory=list)
+    outside: list[Outside] = field(default_factory=list)  # released elsewhere, oldest first
+    stamp: str | None = None  # of the content, under the ledger's key; where replicas share it
+    used: bool = False  # an event of `USING` came
+    withdrawn: Ended | None = None  # unused, by its owner: the name may be published again
+    earlier: int = 0  # generations of withdrawn tables that had this name
+
+    def __post_init__(self) -> None:
+        self._begin()
+
+    def _begin(self) -> None:
+        self.numbers = {name: number for number, name in enumerate(self.header.accounts)}
+        header = self.header
+        self.budgets = Budgets(header.accounts, header.cap, member=header.member, pool=self.pool)
+        self.budgets.begin(header.budget)
+
+    @property
+    def generation(self) -> int:
+        """Counts amendments, versions and lives: what was opened before goes by other rules."""
+        return self.earlier + len(self.amended) + len(self.grown) + (self.withdrawn is not None)
+
+    @property
+    def data_version(self) -> str | None:
+        """The version whose data is registered; None for the one that was published first."""
+        return self.header.version if self.grown or self.earlier else None
+
+    @property
+    def unused(self) -> bool:
+        """True if nobody can have been told anything of the rows: ledger.md, section 18."""
+        return not (self.used or self.recovered or self.closed or self.withdrawn)
+
+    @property
+    def shown(self) -> bool:
+        """True if somebody beside the owner ever had a share, and could look at public facts."""
+        return len(self.budgets.shares) > 1
+
+    def header_at(self, seq: int) -> TableHeader:
+        """The header with the version that an event's question was about."""
+        later = (before.version for before in self.grown if before.seq > seq)
+        version = next(later, self.header.version)
+        return replace(self.header, version=version)
+
+    @property
+    def taken(self) -> Taken:
+        """What releases made elsewhere took out of the promise."""
+        return taken_by(self.outside)
+
+    def apply(self, seq: int, body: Mapping[str, Any]) -> None:
+        if self.closed is not None or self.withdrawn is not None:
+            raise ValueError("an event after the last one")
+        self.used |= body["kind"] in USING
+        if body["kind"] in ASKING and self.budgets.shares[body["analyst"]].revoked is not None:
+            raise ValueError("asked by somebody who was revoked")
+        match body["kind"]:
+            case "charge":
+                self._charge(seq, body)
+            case "declare":
+                if self.declaration is not None or self.recovered or not self.budgets.untouched:
+                    raise ValueError("declared too late")
+                menu = tuple(tuple(path) for path in body["menu"])
+                self.declaration = Declaration(menu, int(body["divisor"]), body["terms"])
+            case "release":
+                questions = self.released | {body["question"]}
+                declared = self.declaration
+                if declared is None or self.recovered or not declared.allows(questions):
+                    raise ValueError("released what was not declared")
+                self.budgets.divide(declared.divisor)
+                self._charge(seq, body, release=True)
+                self.released = questions
+            case "answer":
+                record = self.at(body["entry"])
+                if record.answer is not None or record.lost:
+                    raise ValueError("answered twice")
+                self.catalogue.answer(record, seq)
+                self.answered += 1
+            case "repeat":
+                record = self.at(body["entry"])
+                self._pay(body)
+                self.catalogue.hand(seq, record.seq, body["analyst"], body["key"])
+            case "retry":
+                self.catalogue.retry(body["analyst"], body["key"])
+            case "grant":
+                self.budgets.grant(body["analyst"], loss_from_json(body["credits"]))
+            case "plan":
+                known = self.catalogue.planned(body["analyst"], body["key"])
+                names = tuple((digest, noise) for digest, noise, _ in body["questions"])
+                if known is not None and known.names != names:
+                    raise ValueError("another batch under the same key")
+                self.catalogue.plan(body["analyst"], body["key"], body["questions"])
+            case "reserve":
+                amount = loss_from_json(body["amount"])
+                self.budgets.reserve(
+                    seq, body["analyst"], amount, body.get("at", 0), body.get("replica")
+                )
+            case "return":
+                self.budgets.give_back(body["reservation"])
+            case "revoke":
+                if body["analyst"] == OWNER:
+                    raise ValueError("the owner was revoked")
+                self.budgets.revoke(body["analyst"], Ended.from_body(body))
+            case "amend":
+                self._amend(seq, body)
+            case "version":
+                self._grow(seq, body)
+            case "outside":
+                found = Outside.from_body(seq, body)
+                self.budgets.spend_outside(found.loss)
+                self.outside.append(found)
+                if self.pool is not None:
+                    self.pool.spend_outside(Outside.from_body(seq, body["joint"]))
+            case "close":
+                self.budgets.void()
+                self.closed = Ended.from_body(body)
+            case kind:
+                raise Refused(f"the ledger has an event {kind!r:.40}; use a newer sulq")
+
+    def repair(
+        self, seq: int, body: Mapping[str, Any], header: TableHeader, pool: PopulationAccount | None
+    ) -> None:
+        """Begin again with another header, on the same rows; every share ends. Only if unused."""
+        before = self.header
+        ended = Ended.from_body(body)
+        shares = {name: AnalystShare(NOTHING, revoked=ended) for name in self.budgets.shares}
+        self.header, self.pool = header, pool
+        self._begin()
+        self.budgets.shares = shares | self.budgets.shares
+        self.amended.append(Amended(seq, ended.at, ended.reason, before.facts, before.cap))
+
+    def _amend(self, seq: int, body: Mapping[str, Any]) -> None:
+        """The accounts stay the same; so does the version, which names the data."""
+        if self.declaration is not None or self.recovered:
+            raise ValueError("amended too late")
+        header, wanted = self.header, Amendment.from_body(body)
+        before = Amended(seq, body.get("at", 0), wanted.reason, header.facts, header.cap)
+        if self.taken != NONE and not wanted.credits == wanted.delta == 1:
+            raise ValueError("what stands for a release is worth something else now")
+        self.budgets.amend(wanted.cap, wanted.credits, wanted.delta)
+        self.grown = [earlier.scaled(wanted.credits) for earlier in self.grown]
+        self.header = replace(header, facts=wanted.facts, cap=wanted.cap)
+        self.amended.append(before)
+        if not wanted.keeps:
+            self.catalogue.put_away()
+
+    def _grow(self, seq: int, body: Mapping[str, Any]) -> None:
+        """Other rows on the same accounts. Of the facts only the grid may follow their number."""
+        header, facts, version = self.header, dict(body["facts"]), body["version"]
+        known = {header.version, *(before.version for before in self.grown)}
+        same = {name: fact for name, fact in facts.items() if name != "schema"}
+        was = {name: fact for name, fact in header.facts.items() if name != "schema"}
+        random = _VERSION.fullmatch(version)  # it names a file
+        if self.declaration is not None or not random or version in known or same != was:
+            raise ValueError("grown too late, or into another table")
+        self.budgets.void()
+        self.budgets.level()
+        ended, budget = Ended.from_body(body), budget_from(body)
+        before = self.budgets.version
+        spent = self.budgets.credits.most - before.start
+        named = (header.version, header.facts, spent, before.allowed, before.outside)
+        self.grown.append(Grown(seq, ended.at, ended.reason, *named))
+        self.budgets.begin(budget)
+        self.header = replace(header, version=version, facts=facts, budget=budget)
+        self.stamp = body.get("stamp")
+        self.catalogue.put_away()
+
+    def _charge(self, seq: int, body: Mapping[str, Any], *, release: bool = False) -> None:
+        name = (body["digest"], body["noise"])
+        if self.catalogue.named(name) is not None:
+            raise ValueError("charged twice")
+        self._pay(body)
+        self.charged += 1
+        self.catalogue.charge(seq, name, release=release)
+        self.catalogue.hand(seq, seq, body["analyst"], body["key"])
+
+    def at(self, seq: int) -> Record:
+        """The record of a charge or repeat; `LookupError` if there is none."""
+        if (record := self.catalogue.at(seq)) is None:
+            raise LookupError(seq)
+        return record
+
+    def _pay(self, body: Mapping[str, Any]) -> None:
+        parts = from_json(body.get("charges", ()))
+        share = loss_from_json(body["share"])
+        self.budgets.spend(body["analyst"], parts, share, body.get("reservation"))
+
+    def forget(self, *, answered: bool) -> None:
+        """After a loss of events an unanswered question may have been answered: a second draw of it
+        must be paid for, so it is no longer this charge's (G.3.5). With `answered` the stored
+        answers go too: somebody else may have written them."""
+        self.catalogue.lose(answered=answered)
+
+    def restore(self, lost: Mapping[str, Any]) -> None:
+        """Book a lost event that a receipt proves; only its price is known, not its answer."""
+        self.used = True
+        self._pay(lost)
+
+    def stands(self, seq: int) -> bool:
+        """True if the record of this event is what its question finds today."""
+        record = self.catalogue.at(seq)
+        return record is not None and record.found
+
+    def paid(self, analyst: str, name: tuple[str, str]) -> bool:
+        """True if this analyst may have it for nothing; of a closed table, what they got."""
+        record = self.catalogue.named(name)
+        if record is None:
+            return False
+        if self.closed is None:
+            return analyst == OWNER or self.catalogue.got(record, analyst) is not None
+        return record.answer is not None and self.catalogue.got(record, analyst) is not None
+
+    @property
+    def open_reservations(self) -> list[int]:
+        return list(self.budgets.reservations)
+
+    def overdrawn(self) -> bool:
+        """True for a chain that no honest writer makes."""
+        over = not self.budgets.held.within(self.budgets.ceiling)
+        return over or any(
+            own.granted is not None
+            and (own.spent.credits > own.granted.credits or own.spent.delta > own.granted.delta)
+            for name, own in self.budgets.shares.items()
+            if name != OWNER
+        )
+
+
+# What a whole chain adds up to, and the only way it grows.
+
+
+_LEDGER = re.compile(r"[0-9a-f]{32}")
+
+
+class ChainState:
+    """Ledger id, public keys and tables after the events so far; numbers start at 1."""
+
+    def __init__(self) -> None:
+        self.mark = ChainHead(0, START)
+        self.ledger = ""
+        self.publics: list[str] = []  # the last one signs
+        self.tables: dict[str, TableState] = {}
+        self.populations: dict[str, PopulationAccount] = {}
+        self.gaps: list[range] = []  # numbers lost and counted at a recovery
+        self.told: dict[int, str] = {}  # what receipts said of such numbers, where not all burnt
+        self.burnt: list[range] = []  # gaps for which everything was counted as spent
+        self.begun = 0  # events that `add` began to apply
+        self.seal: bytes | None = None  # of the last row read
+
+    @property
+    def public(self) -> str:
+        return self.publics[-1]
+
+    def take(self, rows: Iterable[Row]) -> None:
+        """Replay stored rows, checking each; `Refused` at the first that does not verify."""
+        with index_errors():
+            self._take(rows)
+        accounts: list[TableState | PopulationAccount] = [
+            *self.tables.values(),
+            *self.populations.values(),
+        ]
+        if not self.gaps and any(account.overdrawn() for account in accounts):
+            raise unverified(self.mark.seq)
+
+    def _take(self, rows: Iterable[Row]) -> None:
+        for row in rows:
+            try:
+                if row.hash != link(self.mark.hash, row.body):
+                    raise ValueError("broken chain")
+                body = json.loads(row.body)
+                if not self._follows(row.seq, body):
+                    raise ValueError("missing events")
+                self._check_answer(body, row.noisy)
+                self._apply(row.seq, body)
+            except (
+                ArithmeticError,
+                AttributeError,
+                InvalidQuery,
+                LookupError,
+                RecursionError,
+                TypeError,
+                ValueError,
+            ):
+                raise unverified(row.seq) from None
+            self.mark, self.seal = ChainHead(row.seq, row.hash), row.seal
+
+    def sealed_by(self, publics: Sequence[str]) -> bool:
+        """True if one of `publics` signed the last row, and with it the whole chain."""
+        return is_sealed(self.seal, self.ledger, self.mark, publics)
+
+    def add(self, body: Mapping[str, Any], noisy: str | None = None, seq: int | None = None) -> Row:
+        """The next row of the chain, applied; the caller makes it durable."""
+        text = canonical(body)
+        row = Row(seq or self.mark.seq + 1, link(self.mark.hash, text), text, noisy)
+        written = json.loads(text)  # what a reader will see, nothing else
+        self.begun += 1
+        self._apply(row.seq, written)
+        self.mark = ChainHead(row.seq, row.hash)
+        return row
+
+    def _follows(self, seq: int, body: Mapping[str, Any]) -> bool:
+        """Numbers run on, except that a recovery jumps over those that were lost."""
+        return seq == self.mark.seq + 1 or (body["kind"] == "recover" and seq > self.mark.seq)
+
+    @staticmethod
+    def _check_answer(body: Mapping[str, Any], noisy: str | None) -> None:
+        kept = None if noisy is None else chain.fingerprint(noisy)
+        if kept != (body["values"] if body["kind"] == "answer" else None):
+            raise ValueError("an answer that is not the one charged for")
+
+    def _apply(self, seq: int, body: Mapping[str, Any]) -> None:
+        kind = body["kind"]
+        if (kind == "ledger") != (seq == 1):
+            raise ValueError("a ledger starts once")
+        if kind == "ledger":
+            if body["format"] > FORMAT:
+                raise Refused(
+                    f"the ledger has format {body['format']}, this sulq reads {FORMAT}; "
+                    "use a newer sulq"
+                )
+            if not _LEDGER.fullmatch(body["ledger"]):  # it names a directory
+                raise ValueError("not a ledger's id")
+            self.ledger = body["ledger"]
+            self.publics.append(body["public_key"])
+        elif kind == "table":
+            known = self.tables.get(body["table"])
+            if known is not None and (known.withdrawn is None or known.recovered):
+                raise ValueError("published twice")
+            header = TableHeader.from_body(body)
+            earlier = 0 if known is None else known.generation + 1
+            self.tables[header.name] = TableState(
+                header, pool=self._pool(header), stamp=body.get("stamp"), earlier=earlier
+            )
+        elif kind in ("repair", "withdraw"):
+            self._undo(seq, body)
+        elif kind == "recover":
+            self._recover(seq, body)
+        else:
+            self.tables[body["table"]].apply(seq, body)
+
+    def _undo(self, seq: int, body: Mapping[str, Any]) -> None:
+        """Repair or withdraw a table that was never used: ledger.md, section 18."""
+        table = self.tables[body["table"]]
+        if not table.unused:
+            raise ValueError("repaired or withdrawn after it was used")
+        if table.pool is not None:
+            table.pool.tables.remove(table.header.name)  # nothing was charged to it by this table
+        if body["kind"] == "withdraw":
+            table.withdrawn = Ended.from_body(body)
+            return
+        header = TableHeader.from_body({**body, "version": table.header.version})
+        table.repair(seq, body, header, self._pool(header))
+
+    def _pool(self, header: TableHeader) -> PopulationAccount | None:
+        """The account of a table's population; the first table that names one makes it."""
+        if (member := header.member) is None:
+            return None
+        pool = self.populations.get(member.name)
+        if pool is None or pool.vacant:
+            pool = self.populations[member.name] = PopulationAccount.of(member)
+        if not pool.agrees(member):
+            raise ValueError("a population with two promises")
+        pool.tables.append(header.name)
+        return pool
+
+    def _recover(self, seq: int, body: Mapping[str, Any]) -> None:
+        if body["public_key"] != self.public:
+            for table in self.tables.values():
+                table.stamp = LOST  # nobody can compare it any more
+        if not body["genuine"]:
+            self.publics.clear()  # whoever wrote that chain may have named keys of their own
+        self.publics.append(body["public_key"])
+        self.gaps.append(range(self.mark.seq + 1, seq))
+        self.told |= {int(number): claim for number, claim in body["told"].items()}
+        if body["burn"]:
+            self.burnt.append(self.gaps[-1])
+        for table in self.tables.values():
+            table.budgets.void()  # nobody is left to spend from one
+        for lost in body["lost"]:
+            self.tables[lost["table"]].restore(lost)
+        for pool in self.populations.values() if body["burn"] else ():
+            pool.burn()
+        for table in self.tables.values():
+            table.forget(answered=not body["genuine"])
+            table.recovered = True
+            if body["burn"]:
+                table.budgets.burn()
+                table.burnt = True
+
+
+def unverified(seq: int) -> Refused:
+    return Refused(
+        f"the ledger does not verify at event {seq}: it was damaged or changed; restore "
+        "it from a backup, then run `sulq recover`"
+    )

@@ -1,0 +1,1 @@
+"""Where a chain of events is kept: a SQLite file or a PostgreSQL server."""

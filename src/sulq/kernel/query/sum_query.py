@@ -1,0 +1,220 @@
+"""SumQuery: sums over the rows in S, per public cell. The one thing that is ever asked."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from sulq.errors import InvalidQuery
+from sulq.kernel.query import canonical
+from sulq.kernel.query.expressions import Expression, Literal, as_expression, column_or_expression
+
+if TYPE_CHECKING:  # outer products load their part of the language when first asked
+    from sulq.kernel.query.vectors import Vector
+
+MOST_TERMS = 1_000
+MOST_GROUPS = 8
+FORMAT = 1
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Group:
+    """Cells by a column's declared values, by `edges`, or by so many equal `bins` of its range.
+
+    `other` adds one cell for NULL and whatever lies in no other cell. `tree` asks for all sums of
+    neighbouring bins as well, pair by pair up to the halves, for the price of the bins.
+    """
+
+    of: Expression
+    edges: tuple[Literal, ...] | None = None
+    bins: int | None = None
+    other: bool = False
+    tree: bool = False
+
+    def to_json(self) -> dict[str, Any]:
+        edges = None if self.edges is None else [canonical.to_json(edge) for edge in self.edges]
+        form = {
+            "of": canonical.to_json(self.of),
+            "edges": edges,
+            "bins": self.bins,
+            "other": self.other,
+        }
+        return {**form, "tree": True} if self.tree else form
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SumQuery:
+    """Sum `terms` over the rows where `rows` is true, once per cell of `groups`.
+
+    Or `outer`: all products of a coordinate of one vector with one of another. With `clip`, the
+    sum is taken per person (and cell) first, cut to (low, high), and then over the persons.
+    `uncut`: of all rows that a person has, also of those beyond max_rows: their number alone.
+    """
+
+    terms: tuple[Expression, ...]
+    rows: Expression = canonical.TRUE
+    groups: tuple[Group, ...] = ()
+    outer: tuple[Vector, Vector] | None = None
+    clip: tuple[Literal, Literal] | None = None
+    uncut: bool = False
+
+    def __post_init__(self) -> None:
+        if self.uncut and (self.clip is None or self.groups or self.outer is not None):
+            raise InvalidQuery("rows that are not cut are counted per person: clip, and no groups")
+        if self.outer is not None:
+            if self.terms or self.groups or self.clip:
+                raise InvalidQuery("an outer product has neither terms, groups nor a clip")
+            return
+        if self.clip is not None and len(self.terms) != 1:
+            raise InvalidQuery(f"a question per person sums 1 term, got {len(self.terms)}")
+        if not 1 <= len(self.terms) <= MOST_TERMS:
+            raise InvalidQuery(f"a question sums 1 to {MOST_TERMS} terms, got {len(self.terms)}")
+        if len(self.groups) > MOST_GROUPS:
+            raise InvalidQuery(f"at most {MOST_GROUPS} group columns, got {len(self.groups)}")
+
+    def canonical(self) -> SumQuery:
+        """The same question in its one spelling."""
+        if self.outer is not None:
+            from sulq.kernel.query.vectors import canonical_vector
+
+            left, right = (canonical_vector(side) for side in self.outer)
+            return SumQuery((), canonical.truth(self.rows), (), (left, right))
+        groups = tuple(
+            group(canonical.value(by.of), by.edges, by.bins, by.other, by.tree)
+            for by in self.groups
+        )
+        terms = tuple(canonical.value(term) for term in self.terms)
+        clip = None if self.clip is None else clip_of(self.clip)
+        return SumQuery(terms, canonical.truth(self.rows), groups, clip=clip, uncut=self.uncut)
+
+    def to_json(self) -> dict[str, Any]:
+        if self.outer is not None:
+            from sulq.kernel.query.vectors import vector_to_json
+
+            return {
+                "sulq": FORMAT,
+                "rows": canonical.to_json(self.rows),
+                "outer": [vector_to_json(side) for side in self.outer],
+            }
+        form: dict[str, Any] = {
+            "sulq": FORMAT,
+            "rows": canonical.to_json(self.rows),
+            "terms": [canonical.to_json(term) for term in self.terms],
+            "groups": [group.to_json() for group in self.groups],
+        }
+        if self.clip is not None:
+            form["clip"] = [canonical.to_json(end) for end in self.clip]
+        return {**form, "uncut": True} if self.uncut else form
+
+    @classmethod
+    def from_json(cls, form: Mapping[str, Any]) -> SumQuery:
+        """Read `to_json` back; refuses anything else."""
+        if isinstance(form, Mapping) and "outer" in form:
+            return _outer_from_json(form)
+        keys = {"sulq", "rows", "terms", "groups"}
+        known = isinstance(form, Mapping) and set(form) - {"clip", "uncut"} == keys
+        if not known or form["sulq"] != FORMAT or form.get("uncut", True) is not True:
+            raise InvalidQuery(f"a question is an object with {sorted(keys)}, format {FORMAT}")
+        if not isinstance(form["terms"], list) or not isinstance(form["groups"], list):
+            raise InvalidQuery("a question's terms and groups are lists")
+        return cls(
+            tuple(canonical.from_json(term) for term in form["terms"]),
+            canonical.from_json(form["rows"]),
+            tuple(_group_from_json(group) for group in form["groups"]),
+            clip=_clip_from_json(form["clip"]) if "clip" in form else None,
+            uncut="uncut" in form,
+        )
+
+
+def outer(left: Vector, right: Vector, rows: Expression | None = None) -> SumQuery:
+    """The matrix of sums, over the rows in S, of left (x) right.
+
+    `outer(v, v)` is a Gram matrix, `outer(one_hot(a), one_hot(b))` a contingency table,
+    `outer(nearest(v, centres), concat(ones(), v))` a k-means step.
+    """
+    from sulq.kernel.query.vectors import Vector
+
+    for side in (left, right):
+        if not isinstance(side, Vector):
+            raise InvalidQuery(f"outer takes two vectors, got {type(side).__name__}")
+    return SumQuery((), canonical.TRUE if rows is None else as_expression(rows), (), (left, right))
+
+
+def _outer_from_json(form: Mapping[str, Any]) -> SumQuery:
+    from sulq.kernel.query.vectors import vector_from_json
+
+    keys = {"sulq", "rows", "outer"}
+    sides = form["outer"]
+    if set(form) != keys or form["sulq"] != FORMAT or not isinstance(sides, list):
+        raise InvalidQuery(f"an outer product is an object with {sorted(keys)}, format {FORMAT}")
+    if len(sides) != 2:
+        raise InvalidQuery(f"an outer product has two sides, got {len(sides)}")
+    left, right = (vector_from_json(side) for side in sides)
+    return outer(left, right, canonical.from_json(form["rows"]))
+
+
+def clip_of(ends: object) -> tuple[Literal, Literal]:
+    """(low, high) of a clip, checked."""
+    read = [as_expression(end) for end in ends] if isinstance(ends, tuple | list) else []
+    numbers = [canonical._number(end) for end in read]
+    match numbers:
+        case [Fraction() as low, Fraction() as high] if low <= high:
+            return Literal(low), Literal(high)
+    raise InvalidQuery(f"a clip is (low, high), two numbers with low <= high, got {ends!r:.60}")
+
+
+def _clip_from_json(form: object) -> tuple[Literal, Literal]:
+    if not isinstance(form, list):
+        raise InvalidQuery("a question's clip is a list of two numbers")
+    return clip_of([canonical.from_json(end) for end in form])
+
+
+def text_of(query: SumQuery) -> str:
+    """The question as text; of a canonical query, its one spelling."""
+    return json.dumps(query.to_json(), ensure_ascii=False, separators=(",", ":"))
+
+
+def digest_of(text: str) -> str:
+    """The name of a question: SHA-256 of its canonical text."""
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def group(
+    of: Expression | str,
+    edges: Iterable[object] | None = None,
+    bins: int | None = None,
+    other: bool = False,
+    tree: bool = False,
+) -> Group:
+    """A group column, checked as far as it can be without a schema."""
+    if bins is not None and (isinstance(bins, bool) or not isinstance(bins, int) or bins < 1):
+        raise InvalidQuery(f"bins must be a whole number above 0, got {bins!r}")
+    if tree and (bins is None or edges is not None or other):
+        raise InvalidQuery("a tree is over equal bins, without other: say bins=...")
+    if edges is None:
+        return Group(column_or_expression(of), None, bins, bool(other), bool(tree))
+    if isinstance(edges, str) or not isinstance(edges, Iterable):
+        raise InvalidQuery(f"edges must be a list of numbers, got {type(edges).__name__}")
+    read = [as_expression(edge) for edge in edges]
+    literals = tuple(edge for edge in read if isinstance(edge, Literal))
+    if len(literals) != len(read) or len(read) < 2:
+        raise InvalidQuery("edges must be at least two numbers or dates")
+    return Group(column_or_expression(of), literals, None, bool(other))
+
+
+def _group_from_json(form: Any) -> Group:
+    keys = {"of", "edges", "bins", "other"}
+    tree = isinstance(form, Mapping) and form.get("tree") is True
+    if not isinstance(form, Mapping) or set(form) != (keys | {"tree"} if tree else keys):
+        raise InvalidQuery("a group is an object with of, edges, bins and other")
+    edges = form["edges"]
+    if edges is not None:
+        if not isinstance(edges, list):
+            raise InvalidQuery("a group's edges are a list")
+        edges = [canonical.from_json(edge) for edge in edges]
+    of = canonical.from_json(form["of"])
+    return group(of, edges, form["bins"], form["other"] is True, tree)

@@ -1,0 +1,137 @@
+"""Which stored questions may help with one that is asked: few, and soon found.
+
+A question is the set of its features: axes, thresholds, listed values, summands. What it tells
+apart that the asked one does not must cancel, so questions with few foreign features come first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Hashable, Iterable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sulq.kernel.reuse.containers import Integers, IntVector
+from sulq.kernel.reuse.symbolic import Marks
+from sulq.kernel.schema.program import Integer
+
+
+def features_of(marks: Marks, atoms: Iterable[Integer]) -> set[Hashable]:
+    """What a question tells apart, and what it sums."""
+    found: set[Hashable] = {("atom", atom) for atom in atoms}
+    for key, own in marks.items():
+        found.add(key)
+        listed = (value for values in own for value in values) if key[0] == "text" else own
+        found.update((key, mark) for mark in listed)
+    return found
+
+
+class Index:
+    """Features by number, one line per question: runs of numbers, since what is told apart together
+    was numbered together. A search is a few array operations."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[int, int] = {}  # by hash: two that share one only mislead the search
+        self._first, self._after = IntVector(np.int32), IntVector(np.int32)  # of each run
+        self._begin = IntVector()  # of each line: its first run
+        self._sums = IntVector(np.int32)
+
+    def __len__(self) -> int:
+        return len(self._sums)
+
+    def add(self, features: Collection[Hashable], sums: int) -> int:
+        """Take a question in; its line."""
+        hashed = map(_hash, features)
+        numbers = np.sort([self._numbers.setdefault(each, len(self._numbers)) for each in hashed])
+        ends = np.flatnonzero(np.diff(numbers) != 1)
+        self._begin.append(len(self._first))
+        self._first.extend(numbers[np.concatenate([[0], ends + 1])])
+        self._after.extend(numbers[np.concatenate([ends, [len(numbers) - 1]])] + 1)
+        self._sums.append(sums)
+        return len(self) - 1
+
+    def has(self, feature: Hashable, lines: Integers | None) -> bool:
+        """Whether any of these questions (None: of all) has it."""
+        number = self._numbers.get(_hash(feature))
+        if number is None or lines is None:
+            return number is not None
+        told = (self._first.values <= number) & (number < self._after.values)
+        return bool(np.logical_or.reduceat(told, self._begin.values)[lines].any())
+
+    def _known(self, features: Iterable[Hashable]) -> list[int]:
+        hashed = map(_hash, features)
+        return [self._numbers[each] for each in hashed if each in self._numbers]
+
+    def _count(self, numbers: Collection[int]) -> Integers:
+        """How many of these features each question has."""
+        among = np.zeros(len(self._numbers) + 1, dtype=np.int32)
+        among[np.fromiter(numbers, np.int64, len(numbers)) + 1] = 1
+        before = np.cumsum(among, dtype=np.int32)
+        runs = before[self._after.values] - before[self._first.values]
+        return np.add.reduceat(runs, self._begin.values, dtype=np.int64)
+
+    def nearest(
+        self, features: Collection[Hashable], lines: Integers | None, near: int, most: int
+    ) -> list[int]:
+        """Lines (of those given) that share a summand, the fewest foreign features per sum first;
+        among equals the latest. Of so many that are `near`, those that could cancel."""
+        count = len(self)
+        if not count:
+            return []
+        own = self._known(features)
+        able = self._count(self._known(x for x in features if _is_atom(x))) > 0
+        if lines is not None:
+            given = np.zeros(count, dtype=np.bool_)
+            given[lines] = True
+            able &= given
+        size = np.add.reduceat(
+            self._after.values - self._first.values, self._begin.values, dtype=np.int64
+        )
+        score = np.where(able, (size - self._count(own)) / self._sums.values, np.inf)
+        score -= np.arange(count) * (1e-9 / count)  # the latest first
+        at = np.argpartition(score, near)[:near] if count > near else np.arange(count)
+        at = at[np.argsort(score[at])]
+        at = at[able[at]]
+        foreign, sums = self._foreign(at, own), self._sums.values[at].astype(np.float32)
+        kept = _cancelling(foreign, sums)[:most]
+        kept = kept[_cancelling(foreign[kept], sums[kept])]
+        return [int(line) for line in at[kept]]
+
+    def _foreign(self, lines: Integers, own: Collection[int]) -> NDArray[np.float32]:
+        """What these questions tell apart that is not one's `own`: 0 or 1, features in columns."""
+        begin = np.append(self._begin.values, len(self._first))
+        listed = [
+            np.concatenate(
+                [
+                    np.arange(self._first.values[run], self._after.values[run])
+                    for run in range(begin[line], begin[line + 1])
+                ]
+            )
+            for line in lines
+        ]
+        if not listed:
+            return np.zeros((0, 0), dtype=np.float32)
+        names, place = np.unique(np.concatenate(listed), return_inverse=True)
+        told = np.zeros((len(listed), len(names)), dtype=np.float32)
+        told[np.repeat(np.arange(len(listed)), [len(each) for each in listed]), place] = 1
+        return told[:, ~np.isin(names, np.fromiter(own, np.int64, len(own)))]
+
+
+def _hash(feature: Hashable) -> int:
+    return hash((feature, isinstance(feature, tuple) and feature[-1] == -1))  # as -2 without
+
+
+def _is_atom(feature: Hashable) -> bool:
+    return isinstance(feature, tuple) and feature[0] == "atom"
+
+
+def _cancelling(told: NDArray[np.float32], sums: NDArray[np.float32]) -> Integers:
+    """Without single sums that tell apart what no other question does: nothing cancels that."""
+    left = np.arange(len(told))
+    while len(left):
+        times = np.minimum(sums[left], 2) @ told[left]
+        alone = (told[left] @ (times == 1).astype(np.float32)) > 0
+        if not (alone & (sums[left] == 1)).any():
+            break
+        left = left[~(alone & (sums[left] == 1))]
+    return left

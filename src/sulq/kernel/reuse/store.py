@@ -1,0 +1,449 @@
+"""The answer store: stored noisy answers, and what follows from them for nothing.
+
+Every noisy integer is a linear functional of the table plus independent noise of known variance.
+A question that is a combination of stored ones, and of public sizes (G.2.1), gets the best linear
+unbiased estimate. Reads questions, noise and stored values, never data: docs/proofs/derivation.md.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import NamedTuple, Protocol, overload
+
+import numpy as np
+
+from sulq.errors import SulqError
+from sulq.kernel.noise.laws import DiscreteGaussian, Law, NoNoise
+from sulq.kernel.reuse.containers import Integers, IntMap, IntVector, WeightedLRU
+from sulq.kernel.reuse.estimate import LinearEstimate, StoredDraws, exact_variance
+from sulq.kernel.reuse.index import Index, features_of
+from sulq.kernel.reuse.solve import apart, derivation_of, solve, stacked
+from sulq.kernel.reuse.symbolic import (
+    ONE,
+    Grid,
+    Key,
+    Marks,
+    Unfit,
+    axis_of,
+    joined,
+    marks_of,
+    size_of,
+)
+from sulq.kernel.schema.bind import BoundQuery
+from sulq.kernel.schema.program import (
+    Added,
+    Always,
+    BoundChoice,
+    BoundScaled,
+    FirstOf,
+    Fixed,
+    FlagBit,
+    Integer,
+    Quantised,
+    RowSums,
+    cell_count,
+)
+
+
+class Draw(NamedTuple):
+    """A stored noisy answer: its number in the ledger, its laws and its integers."""
+
+    seq: int
+    laws: tuple[Law, ...]
+    values: tuple[int, ...]
+
+
+def averaged(bound: BoundQuery, draws: Sequence[Draw]) -> LinearEstimate | None:
+    """Every sum of a question from its own draws; of a tree every node, level by level.
+
+    Nodes of one level share a law, and least squares over the levels reads them as one answer's.
+    Laplace draws average to no law that it knows: of a tree's the most exact one counts.
+    """
+    draws = [draw for draw in draws if len(draw.values) == bound.width]
+    if not draws:
+        return None
+    if bound.tree is not None and not all(_adds(law) for draw in draws for law in draw.laws):
+        draws = [min(draws, key=lambda draw: exact_variance(draw.laws[-1]))]
+    return LinearEstimate(
+        bound, _Averages(bound, draws), [{}] * bound.width, None, True, alike=True
+    )
+
+
+def _adds(law: Law) -> bool:
+    """Weighted sums of such draws have a law of the same kind."""
+    return isinstance(law, DiscreteGaussian | NoNoise)
+
+
+class _Averages(Sequence[list[StoredDraws]]):
+    """What each sum is made of, told when it is looked at: there may be a million."""
+
+    def __init__(self, bound: BoundQuery, draws: Sequence[Draw]) -> None:
+        self._layout, self._count, self._draws = bound.layout, bound.width, draws
+        self._shares = [precisions(draws, term) for term in range(len(bound.terms))]
+
+    def __len__(self) -> int:
+        return self._count
+
+    @overload
+    def __getitem__(self, place: int) -> list[StoredDraws]: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> list[list[StoredDraws]]: ...
+
+    def __getitem__(self, place: int | slice) -> list[StoredDraws] | list[list[StoredDraws]]:
+        if isinstance(place, slice):
+            return [self[each] for each in range(*place.indices(self._count))]
+        if place >= self._count:
+            raise IndexError(place)
+        term = self._layout[place % len(self._layout)]
+        return [
+            StoredDraws(draw.seq, place, share, draw.values[place], draw.laws[term])
+            for draw, share in zip(self._draws, self._shares[term], strict=True)
+            if share
+        ]
+
+
+def precisions(draws: Sequence[Draw], term: int) -> list[Fraction]:
+    """The share of each draw of one sum: its precision, of all their precision."""
+    laws = [draw.laws[term] for draw in draws]
+    certain = [not exact_variance(law) for law in laws]  # none, or too little for a float
+    if any(certain):
+        first = certain.index(True)
+        return [Fraction(int(place == first)) for place in range(len(laws))]
+    if len(laws) == 1:
+        return [Fraction(1)]
+    each = [1 / exact_variance(law) for law in laws]
+    return [precision / sum(each) for precision in each]
+
+
+# Draws of one question, averaged by precision: as good as one draw that cost what they did. M.7
+
+
+MOST_PIECES = 4096
+"""Pieces that one search may tell apart."""
+MOST_SUMS = 1024
+"""Sums of stored answers that one search may combine."""
+MOST_ASKED = 128
+"""Sums of a question that are combined from others; of a larger one only its own draws count."""
+MOST_QUESTIONS = 24
+"""Stored questions that one search may combine: those nearest to the one asked, of"""
+MOST_NEAR = 192
+"""which are looked at."""
+MOST_FOREIGN = 2
+"""Columns of a stored question that the asked one does not mention."""
+
+MOST_FOUND = 256
+"""Derivations that are remembered until the next answer."""
+MOST_READ = 256
+"""Stored answers that are read at once."""
+MOST_ASKED_LATELY = 64
+"""Questions kept as they were bound: one that is paid for is stored the next moment."""
+MOST_KEPT = 65_536
+"""Marks of bound questions, and stored integers, that are kept in memory; others are read again."""
+
+_COLUMN = re.compile(r'\["col","((?:[^"\\]|\\.)*)"\]')
+ASLEEP, UNFIT = -2, -1
+"""In place of a line in the index: not bound yet, and never to be combined with others."""
+
+
+class Stored(NamedTuple):
+    """A stored answer as the ledger has it."""
+
+    seq: int
+    question: str
+    digest: str
+    laws: tuple[Law, ...]
+    values: tuple[int, ...]
+
+
+class Shelf(Protocol):
+    """Where stored answers are read when a derivation needs them."""
+
+    def read(self, numbers: Sequence[int]) -> list[Stored]:
+        """The answers of these numbers, in this order."""
+
+    def draws(self, digest: str) -> list[int]:
+        """The numbers of a question's answers, oldest first; of some that were never added too."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Known:
+    """A stored question, bound."""
+
+    digest: str
+    program: RowSums
+    lifts: tuple[int, ...]
+    marks: Marks
+
+
+class AnswerStore:
+    """Grows by a few bytes with every answer; one per table."""
+
+    def __init__(
+        self,
+        bind: Callable[[str], BoundQuery],
+        is_public: Callable[[str], bool] | None,
+        shelf: Shelf,
+    ) -> None:
+        """`bind` reads a question's text; `is_public` knows the public columns if sizes are."""
+        self._bind, self._shelf = bind, shelf
+        self._sizes_public = is_public is not None
+        self._is_public = is_public or (lambda name: False)
+        self._lines = IntMap()  # of answers
+        self._by_columns: dict[frozenset[str], IntVector] = {}  # some of these are asleep
+        self._index = Index()
+        self._first = IntVector()  # by line: its question's first answer
+        self._summed: dict[Key, set[Quantised]] = {}  # axis -> columns that were summed
+        self._found: WeightedLRU[str, LinearEstimate | None] = WeightedLRU(
+            MOST_FOUND
+        )  # from all answers so far
+        self._known: WeightedLRU[int, Known] = WeightedLRU(MOST_KEPT)  # by line
+        self._draws: WeightedLRU[int, Draw] = WeightedLRU(MOST_KEPT)  # by number
+        self._lately: WeightedLRU[str, BoundQuery] = WeightedLRU(MOST_ASKED_LATELY)  # by text
+
+    def __contains__(self, seq: int) -> bool:
+        return seq in self._lines
+
+    def add(self, seq: int, question: str, digest: str) -> None:
+        """A stored answer; what follows from it is worked out when a question needs it."""
+        earlier = self._answers(digest)
+        line = self._lines.get(earlier[0]) if earlier else None
+        if line is None:
+            line = UNFIT if '"outer":' in question else ASLEEP
+            if line == ASLEEP:
+                columns = frozenset(_COLUMN.findall(question))
+                self._by_columns.setdefault(columns, IntVector()).append(seq)
+        self._lines.put(seq, line)
+        self._found.clear()
+
+    def _answers(self, digest: str, among: Collection[int] | None = None) -> list[int]:
+        """The numbers of a question's answers, of these (None: all)."""
+        found = [seq for seq in self._shelf.draws(digest) if seq in self._lines]
+        return found if among is None else [seq for seq in found if seq in among]
+
+    def _allowed(self, digest: str, among: Collection[int] | None) -> list[Draw]:
+        """The draws of a question, of these (None: all)."""
+        found = {seq: self._draws.get(seq) for seq in self._answers(digest, among)}
+        for stored in self._shelf.read([seq for seq, draw in found.items() if draw is None]):
+            seq, values = stored.seq, stored.values
+            found[seq] = self._draws.put(seq, Draw(seq, stored.laws, values), 8 + len(values))
+        return [draw for draw in found.values() if draw is not None]
+
+    def derive(
+        self, bound: BoundQuery, among: Collection[int] | None = None, *, every: bool = False
+    ) -> LinearEstimate | None:
+        """The best estimate of every sum asked, from these stored answers (None: all).
+
+        `every`: they are few, and none may be left out.
+        """
+        self._lately.put(bound.text, bound)
+        if every and among is not None:
+            self._take_in(sorted(among))  # whatever else was asked since
+            return self._derive(bound, among, len(among))
+        if among is not None:
+            return self._derive(bound, among, MOST_QUESTIONS)
+        if bound.digest not in self._found:
+            self._found.put(bound.digest, self._derive(bound, None, MOST_QUESTIONS))
+        found = self._found.get(bound.digest)
+        return None if found is None else replace(found, bound=bound)
+
+    def _derive(
+        self, bound: BoundQuery, among: Collection[int] | None, most: int
+    ) -> LinearEstimate | None:
+        found = None
+        if type(bound.sums) is RowSums and _sums(bound.sums) <= MOST_ASKED:
+            with suppress(Unfit), np.errstate(all="ignore"):  # floats propose, integers decide
+                found = self._combined(bound, bound.sums, among, most)
+        return found or averaged(bound, self._allowed(bound.digest, among))
+
+    # --- combinations ---------------------------------------------------------------------------
+
+    def _wake(self, columns: frozenset[str]) -> None:
+        """Bind the stored questions on these columns."""
+        for own in [own for own in self._by_columns if len(own - columns) <= MOST_FOREIGN]:
+            self._take_in(self._by_columns.pop(own).values.tolist())
+
+    def _take_in(self, numbers: Sequence[int]) -> None:
+        asleep = [seq for seq in numbers if self._lines.get(seq) == ASLEEP]
+        for start in range(0, len(asleep), MOST_READ):
+            for stored in self._shelf.read(asleep[start : start + MOST_READ]):
+                if self._lines.get(stored.seq) == ASLEEP:  # not woken with an earlier answer
+                    line = self._line_of(stored)
+                    for seq in self._answers(stored.digest):
+                        self._lines.put(seq, line)
+
+    def _line_of(self, stored: Stored) -> int:
+        """A new line of the index, if the question may be combined with others."""
+        try:
+            bound = self._lately.get(stored.question) or self._bind(stored.question)
+        except SulqError:
+            return UNFIT
+        if type(bound.sums) is not RowSums or _sums(bound.sums) > MOST_SUMS:
+            return UNFIT
+        if (len(stored.values), len(stored.laws)) != (_sums(bound.sums), len(bound.terms)):
+            return UNFIT
+        marks = told = marks_of(bound.sums)
+        if '"choose"' in stored.question and _pieces(marks) <= MOST_PIECES:
+            grid = Grid(marks, self._is_public)
+            with suppress(Unfit):  # labels of one kind may be listed apart
+                told = grid.told(grid.vectors(bound.sums))
+        atoms = _atoms(bound.sums)
+        for atom in atoms:
+            if isinstance(atom, Quantised):
+                self._summed.setdefault(axis_of(atom), set()).add(atom)
+        self._first.append(stored.seq)
+        return self._index.add(features_of(told, atoms), _sums(bound.sums))
+
+    def _questions(self, lines: Sequence[int]) -> list[Known]:
+        """The questions of these lines, bound again where that was long ago."""
+        found = {line: self._known.get(line) for line in lines}
+        lacking = [line for line, known in found.items() if known is None]
+        stored = self._shelf.read([int(self._first.values[line]) for line in lacking])
+        for line, each in zip(lacking, stored, strict=True):
+            bound = self._lately.get(each.question) or self._bind(each.question)
+            assert type(bound.sums) is RowSums  # noqa: S101
+            lifts = tuple(term.lift for term in bound.terms)
+            known = Known(each.digest, bound.sums, lifts, marks_of(bound.sums))
+            weight = 16 + sum(map(len, known.marks.values()))
+            found[line] = self._known.put(line, known, weight)
+        return [known for known in found.values() if known is not None]
+
+    def _lines_of(self, among: Collection[int]) -> Integers:
+        found = self._lines.of(among)
+        return found[found >= 0]
+
+    def _combined(
+        self, bound: BoundQuery, program: RowSums, among: Collection[int] | None, most: int
+    ) -> LinearEstimate | None:
+        marks = marks_of(program)
+        if _pieces(marks) > MOST_PIECES or _sums(program) > MOST_SUMS:
+            return None
+        self._wake(frozenset(_COLUMN.findall(bound.text)))
+        lines = None if among is None else self._lines_of(among)
+        if self._tells_news(program, marks, lines):
+            return None
+        helpers, marks = self._helpers(program, marks, among, lines, most)
+        grid = Grid(marks, self._is_public)
+        asked = grid.vectors(program)
+        table = [(grid.vectors(known.program), known, draws) for known, draws in helpers]
+        atoms = list(dict.fromkeys([*asked, *(atom for rows, _, _ in table for atom in rows)]))
+        if len(atoms) * grid.cells > 4 * MOST_PIECES:
+            return None
+        wanted = stacked(asked, atoms, _sums(program), grid)
+        rows, sources, variances = [], [], []
+        for vectors, known, draws in table:
+            block = stacked(vectors, atoms, len(draws[0].values), grid)
+            for place, row in enumerate(block):
+                noisy = not isinstance(draws[0].laws[place % len(known.lifts)], NoNoise)
+                if noisy and row.any():
+                    rows.append(row)
+                    merged = _merged(draws, place, known.lifts)
+                    sources.append(merged)
+                    variances.append(float(_variance(merged)))
+        matrix = np.array(rows, dtype=np.int64).reshape(len(rows), len(atoms), grid.cells)
+        open_ = [self._sizes_public and grid.is_public(atom) for atom in atoms]
+        solved = solve(apart(matrix, open_, grid), apart(wanted, open_, grid), np.array(variances))
+        if any(each is None for each in solved):
+            return None
+        weights = [each for each in solved if each is not None]
+        return derivation_of(bound, weights, sources, matrix, wanted, atoms, open_, grid)
+
+    def _tells_news(self, program: RowSums, marks: Marks, lines: Integers | None) -> bool:
+        """Whether it tells values apart at a threshold that none of these stored questions has.
+
+        All of them are alike on both sides of it, and so is what they add up to: a sum of the
+        column itself is not, where it is so many times one value.
+        """
+        summed = marks_of(replace(program, rows=Always(), groups=()))
+        grid = None
+        for key, own in marks.items():
+            if key[0] != "number" or key in summed or self._is_public(key[1]):
+                continue
+            if any(self._index.has(("atom", each), lines) for each in self._summed.get(key, ())):
+                continue
+            new = [mark for mark in own if not self._index.has((key, mark), lines)]
+            if new and grid is None:
+                grid = Grid(marks, self._is_public)
+                vectors = grid.vectors(program)
+            if grid is not None and any(grid.differ(vectors, key, mark) for mark in new):
+                return True
+        return False
+
+    def _helpers(
+        self,
+        program: RowSums,
+        marks: Marks,
+        among: Collection[int] | None,
+        lines: Integers | None,
+        most: int,
+    ) -> tuple[list[tuple[Known, list[Draw]]], Marks]:
+        """Stored questions near the one asked, as many as can be told apart together."""
+        features = features_of(marks, _atoms(program))
+        near = self._questions(self._index.nearest(features, lines, max(MOST_NEAR, most), most))
+        # what tells little apart first: one wide question must not crowd the narrow ones out
+        own = marks
+        near.sort(key=lambda it: (it.program != program, _pieces(joined([own, it.marks]))))
+        chosen: list[tuple[Known, list[Draw]]] = []
+        sums = -_sums(program)  # a draw of the question itself always has room
+        for known in near:
+            draws = self._allowed(known.digest, among)
+            wider = joined([marks, known.marks])
+            count = _sums(known.program)
+            if draws and sums + count <= MOST_SUMS and _pieces(wider) <= MOST_PIECES:
+                chosen.append((known, draws))
+                marks, sums = wider, sums + count
+        return chosen, marks
+
+
+def _sums(program: RowSums) -> int:
+    count = len(program.terms)
+    for group in program.groups:
+        count *= cell_count(group)
+    return count
+
+
+def _pieces(marks: Marks) -> int:
+    count = 1
+    for key, own in marks.items():
+        count *= size_of(key, own)
+    return count
+
+
+def _atoms(program: RowSums) -> set[Integer]:
+    """The summands a question may have, before it is cut into pieces."""
+    found: set[Integer] = set()
+    listed: list[Integer] = list(program.terms)
+    while listed:
+        node = listed.pop()
+        match node:
+            case Added(parts):
+                listed += parts
+            case BoundChoice(_, one, two) | FirstOf(one, two):
+                listed += (one, two)
+            case BoundScaled(value):
+                listed.append(value)
+            case Fixed() | FlagBit():
+                found.add(ONE)
+            case Quantised():
+                found |= {ONE, node}
+            case _:
+                found.add(node)
+    return found
+
+
+def _merged(draws: Sequence[Draw], place: int, lifts: tuple[int, ...]) -> list[StoredDraws]:
+    """One sum, from all draws of it, in steps before lifting."""
+    term = place % len(lifts)
+    return [
+        StoredDraws(draw.seq, place, share / lifts[term], draw.values[place], draw.laws[term])
+        for draw, share in zip(draws, precisions(draws, term), strict=True)
+        if share
+    ]
+
+
+def _variance(sources: Sequence[StoredDraws]) -> Fraction:
+    return sum((s.weight**2 * exact_variance(s.law) for s in sources), Fraction(0))

@@ -1,0 +1,166 @@
+"""How much one row, or one person, can move a vector of sums: for both neighbour relations.
+
+Replace (claims V.3, M.8): the private columns of one row change. With d_j the width of term j's
+range and m_j its largest magnitude, in units of the terms, the squared L2 change is the largest of
+
+    sum d_j^2      the row stays in S and in its cell,
+    sum m_j^2      it enters or leaves S (only if private columns decide that),
+    2 sum m_j^2    it moves to another cell (only if private columns decide that).
+
+Add-remove: the row comes or goes: sum m_j^2. L1 is the same without squares. A person of m rows
+moves m times as much (M.5). Proof: docs/proofs/sensitivity.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from sulq.errors import InvalidQuery
+from sulq.kernel.schema.columns import Schema
+from sulq.kernel.schema.program import BinCells, CategoryCells, Cells, FlagCells, RowSums
+from sulq.kernel.schema.ranges import World, mentioned, narrowed_by, range_of, truth_of
+from sulq.kernel.schema.strata import Known, Other, assignments
+
+MOST_WORK = 50_000
+"""Column mentions times public profiles: pricing stays a matter of a second."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sensitivity:
+    """The largest change of the vector, each coordinate measured in its unit."""
+
+    l1: Fraction
+    l2_squared: Fraction
+    coordinates: int  # how many coordinates can change at all
+
+
+@dataclass(frozen=True, slots=True)
+class _Reach:
+    """What one row can do in one public profile, in steps."""
+
+    widths: tuple[int, ...]
+    largest: tuple[int, ...]
+    stays: bool  # the row cannot enter or leave S, nor a cell
+    moves: bool  # it can change its cell
+
+
+def sensitivities(
+    program: RowSums, schema: Schema, neighbours: str
+) -> tuple[tuple[int, ...], list[tuple[Sensitivity, tuple[int, ...]]]]:
+    """The unit of each term in steps, and the sensitivity of each group of accounts.
+
+    A unit is the most a row can move that term by itself; 0 marks a public constant.
+    """
+    listed = list(mentioned(program.rows, *program.terms, *program.groups))
+    by_account = [
+        (_reach(program, schema, given), indexes) for given, indexes in profiles(schema, listed)
+    ]
+    units = [0] * len(program.terms)
+    for reach, _ in by_account:
+        for place in range(len(units)):
+            units[place] = max(units[place], _alone(reach, place, neighbours))
+    return tuple(units), [
+        (_together(reach, units, neighbours, schema.max_rows), indexes)
+        for reach, indexes in by_account
+    ]
+
+
+def profiles(
+    schema: Schema, listed: Sequence[str]
+) -> list[tuple[dict[str, Known], tuple[int, ...]]]:
+    """The public profiles that a question which mentions these columns must be priced for."""
+    found = assignments(schema, listed)
+    if len(found) * len(listed) > MOST_WORK:
+        raise InvalidQuery(
+            f"too much to price: {len(listed)} mentions of columns times {len(found)} public"
+            f" strata, at most {MOST_WORK}; ask in pieces"
+        )
+    return found
+
+
+def _reach(program: RowSums, schema: Schema, given: dict[str, Known]) -> _Reach | None:
+    """None if no row of this profile is ever in S."""
+    if schema.unit == "row":
+        public = frozenset(column.name for column in schema.columns if column.public)
+    else:
+        public = frozenset()  # which rows of a person count depends on all of them
+    world = World(public, given)
+    rows = truth_of(program.rows, world)
+    if rows.verdict == "never":
+        return None
+    inside = narrowed_by(program.rows, world)
+    cells = [_cells(group, inside) for group in program.groups]
+    if any(cell == "outside" for cell in cells):
+        return None
+    widths, largest = [], []
+    for term in program.terms:
+        r = range_of(term, inside)
+        if r.low > r.high:  # always NULL
+            widths.append(0)
+            largest.append(0)
+            continue
+        sure = r.needs is not None and r.needs <= rows.present
+        low, high = (r.low, r.high) if sure else (min(r.low, 0), max(r.high, 0))
+        hidden_gap = not sure and any(world.hides(name) for name in mentioned(term))
+        widths.append(high - low if r.private or hidden_gap else 0)
+        largest.append(max(abs(r.low), abs(r.high)))
+    moves = any(cell == "moves" for cell in cells)
+    stays = not rows.private and not moves and schema.unit == "row"
+    return _Reach(tuple(widths), tuple(largest), stays, moves)
+
+
+def _cells(group: Cells, world: World) -> str:
+    """Whether a row can "move" between cells, has a "fixed" public one, or is "outside" all."""
+    if any(world.hides(name) for name in mentioned(group)):
+        return "moves"
+    if isinstance(group, BinCells):
+        return "fixed"
+    known = world.given.get(group.column)
+    if isinstance(known, Other) and not group.other:
+        return "outside"
+    if isinstance(group, CategoryCells | FlagCells):
+        return "fixed"
+    raise TypeError(type(group).__name__)
+
+
+def _alone(reach: _Reach | None, place: int, neighbours: str) -> int:
+    """The sensitivity of one term asked by itself without groups, in steps."""
+    if reach is None:
+        return 0
+    if neighbours == "add-remove":
+        return reach.largest[place]
+    if reach.stays:
+        return reach.widths[place]
+    return max(reach.widths[place], reach.largest[place])
+
+
+def _together(
+    reach: _Reach | None, units: Sequence[int], neighbours: str, rows: int
+) -> Sensitivity:
+    if reach is None:
+        return Sensitivity(Fraction(0), Fraction(0), 0)
+    widths = _in_units(reach.widths, units)
+    largest = _in_units(reach.largest, units)
+    if neighbours == "add-remove":
+        changes = [(largest, 1)]
+    else:
+        changes = [(widths, 1)]
+        if not reach.stays:
+            changes.append((largest, 1))
+        if reach.moves:
+            changes.append((largest, 2))
+    return Sensitivity(
+        rows * max(times * sum(change, Fraction(0)) for change, times in changes),
+        rows**2
+        * max(times * sum((x * x for x in change), Fraction(0)) for change, times in changes),
+        rows * max(times * sum(x > 0 for x in change) for change, times in changes),
+    )
+
+
+def _in_units(steps: Sequence[int], units: Sequence[int]) -> list[Fraction]:
+    # A unit of 0 marks a term that no single row can move: it is public and carries no noise.
+    return [
+        Fraction(s, unit) if unit else Fraction(0) for s, unit in zip(steps, units, strict=True)
+    ]

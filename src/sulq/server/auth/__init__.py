@@ -1,0 +1,1 @@
+"""Who may ask: tokens, roles, grants, rate limits."""

@@ -1,0 +1,536 @@
+"""An answer as the page shows it: sentence, table, chart, and what the numbers mean."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+
+from markupsafe import Markup
+
+from sulq.answers.display import percent
+from sulq.database import Analyst, Database
+from sulq.formatting import MINUS, bar_text, credits_word, ordinal, outward, show, spelled
+from sulq.kernel.accounting.calibration import calibrate
+from sulq.kernel.schema.columns import Number
+from sulq.kernel.schema.persons import counted_text
+from sulq.server.console.charts import Bar, error_bars
+from sulq.server.console.labels import (
+    OTHER,
+    Shape,
+    capital,
+    group_word,
+    groups_word,
+    key_text,
+    listed,
+    number_word,
+    one,
+    plural,
+)
+from sulq.sql.evaluate.linear_forms import Estimate
+from sulq.sql.evaluate.result import NO_READING, OUTWARDS, Result, compare, told
+from sulq.wire import SqlReply
+
+__all__ = ["Cell", "answer_cell", "chip_cell", "estimate_cell", "half_of", "plain_cell", "show"]
+
+
+ANYTHING = (-math.inf, math.inf)
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """An answer cell: `value ± bar`, a chip, or words instead of a number.
+
+    `raw`, `low` and `high` are the same digits for a program: no thousands, a plain minus sign.
+    """
+
+    value: str = ""
+    bar: str = ""
+    raw: str = ""
+    range: str = ""
+    weak: bool = False
+    tip: str = ""
+    text: str | None = None
+    chip: str = ""
+    chip_kind: str = ""
+    low: str = ""
+    high: str = ""
+
+
+def estimate_cell(
+    cell: Estimate, confidence: float, *, kind: str = "number", count: bool = False, grain: str = ""
+) -> Cell:
+    """An estimate as it is shown, drawn and saved: one reading for page, chart and file."""
+    if cell.unread(confidence):
+        return Cell(text=NO_READING)
+    low, high = cell.interval(confidence)
+    if kind != "number":
+        return _moment_cell(cell, (low, high), kind)
+    return answer_cell(
+        cell.value, low, high, count=count, public=cell.public, possible=cell.possible,
+        exact=f"exact to {grain or 'these digits'} in {percent(confidence)[:-2]} of 100",
+    )  # fmt: skip
+
+
+def answer_cell(
+    value: float,
+    low: float,
+    high: float,
+    *,
+    count: bool = False,
+    public: bool = False,
+    possible: tuple[float, float] = ANYTHING,
+    exact: str = "",
+) -> Cell:
+    """A noisy value with its interval; the bar is the farther end: it holds at least as often.
+
+    Whether it is public is a fact of the plan, not of an interval that noise made narrow.
+    """
+    if not all(map(math.isfinite, (value, low, high))):
+        return Cell(text=NO_READING)
+    shown = show(value, half_of(value, low, high, possible))
+    if not shown.bar:
+        said = _plain(shown.value)
+        chip = "public" if public else exact
+        return Cell(shown.value, raw=said, range=shown.value, chip=chip, low=said, high=said)
+    ends = outward(low, high, shown.places, possible)
+    return Cell(
+        shown.value, shown.bar, f"{shown.number:.{shown.places}f}", " to ".join(ends),
+        low <= 0 <= high, _tip(ends[1]) if count and shown.number < 0 else "",
+        low=_plain(ends[0]), high=_plain(ends[1]),
+    )  # fmt: skip
+
+
+def half_of(
+    value: float, low: float, high: float, possible: tuple[float, float] = ANYTHING
+) -> float:
+    """How far the interval reaches from the value, or from where the value could be."""
+    near = min(max(value, possible[0]), possible[1])
+    return max(high - near, near - low)
+
+
+def _moment_cell(cell: Estimate, ends: tuple[float, float], kind: str) -> Cell:
+    """A day or a time, with its range; no bar in days beside a date."""
+    value = str(told(cell.value, kind))
+    low, high = (str(told(end, kind, way)) for end, way in zip(ends, OUTWARDS, strict=True))
+    chip = "public" if cell.public else ""
+    return Cell(value, "", value, f"{low} to {high}", chip=chip, low=low, high=high)
+
+
+def _tip(top: str) -> str:
+    return f"Noise can push a small count below zero. Read it as 0 to {top.lstrip(MINUS)}."
+
+
+def _plain(text: str) -> str:
+    return text.replace(",", "").replace(MINUS, "-")
+
+
+def plain_cell(text: str) -> Cell:
+    return Cell(text=text)
+
+
+def chip_cell(value: str, chip: str, kind: str = "") -> Cell:
+    """A number that carries a chip instead of a bar: public, or exact under assumptions."""
+    return Cell(value, raw=value.replace(",", ""), chip=chip, chip_kind=kind)
+
+
+# An answer as a file: every row, each value with its range, price, confidence and receipt.
+#
+# Values and ranges have the digits of the page. What has no reading there is empty here, so that
+# no sheet draws it as a finding; the last column says so.
+
+
+RUN_BY_SHEETS = re.compile(r"[-=+@\t\r]")
+"""A text that begins so would be run by a spreadsheet: it gets a quote before it."""
+
+
+def csv_text(result: Result, reply: SqlReply, counted: str = "") -> str:
+    """Keys; value, low and high of each figure; price, confidence and receipts of the answer; and
+    what is to be known of the row. `counted` says which rows count, on a table of persons."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    heads: list[str] = []
+    for column in result.columns:
+        more = ("",) if column.is_key else ("", "_low", "_high")
+        heads += [f"{column.name}{ending}" for ending in more]
+    told = [
+        f"{float(reply.credits):.6g}",
+        percent(float(result.confidence)),
+        " ".join(ordinal(number) for number in reply.receipts),
+    ]
+    writer.writerow([*map(_guarded, heads), "credits", "confidence", "receipt", "note"])
+    for row in result.rows:
+        line: list[str] = []
+        notes = [counted] if counted else []
+        for column, cell in zip(result.columns, row, strict=True):
+            if isinstance(cell, Estimate):
+                shown = estimate_cell(cell, result.confidence, kind=column.kind)
+                line += [shown.raw, shown.low, shown.high]
+                notes += [] if shown.text is None else [f"{column.name}: {shown.text}"]
+            else:
+                line.append(_guarded(key_text(cell)))
+                line += [] if column.is_key else ["", ""]
+        writer.writerow([*line, *told, _guarded("; ".join(notes))])
+    return out.getvalue()
+
+
+def _guarded(text: str) -> str:
+    return f"'{text}" if RUN_BY_SHEETS.match(text) and not _is_number(text) else text
+
+
+def _is_number(text: str) -> bool:
+    return re.fullmatch(r"-?\d+(\.\d+)?(e[+-]?\d+)?", text, re.IGNORECASE) is not None
+
+
+# The sentence that states a result: all pairs compared, "not distinguishable" said outright.
+
+
+MOST_GROUPS = 12
+MOST_CLAUSES = 3
+MOST_LISTED = 10
+"""Pairs that differ; more of them are counted, not named."""
+NOISE = "with this much noise."
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """`bold` stands alone; `rest` is what cannot be told; `pairs` says how many were compared."""
+
+    bold: str
+    rest: str = ""
+    pairs: int = 0
+    example: str = ""
+
+
+def names_of(result: Result) -> list[str]:
+    """A name for each row: its keys."""
+    places = [at for at, column in enumerate(result.columns) if column.is_key]
+    return [", ".join(key_text(row[at]) for at in places) for row in result.rows]
+
+
+def result_sentence(result: Result, shape: Shape) -> Sentence:
+    """What the first figure says, of one row or of all pairs of rows."""
+    places = [at for at, column in enumerate(result.columns) if not column.is_key]
+    if not places or not result.rows:
+        return Sentence("Nothing to compare.")
+    cells = [row[places[0]] for row in result.rows]
+    found = [cell for cell in cells if isinstance(cell, Estimate)]
+    if len(found) != len(cells) or not shape.groups:
+        return _single(result, places, shape)
+    names = names_of(result)
+    known = [
+        (name, cell)
+        for name, cell in zip(names, found, strict=True)
+        if OTHER not in name and not cell.unread(result.confidence)
+    ]
+    if len(known) < 2:
+        return Sentence(f"No two {groups_word(shape.groups)} can be told apart", NOISE)
+    return _pairs(known, shape, 1 - result.confidence)
+
+
+def _single(result: Result, places: Sequence[int], shape: Shape) -> Sentence:
+    said = []
+    for at in places[:MOST_CLAUSES]:
+        cell = result.rows[0][at]
+        if not isinstance(cell, Estimate):
+            continue
+        column = result.columns[at]
+        figure = next((f for f in shape.figures if f.name == column.name), None)
+        unit = f" {figure.unit}" if figure is not None and figure.counts else ""
+        grain = figure.grain if figure is not None else ""
+        shown = estimate_cell(cell, result.confidence, kind=column.kind, grain=grain)
+        if shown.text is not None:
+            said.append(f"{column.name} has {shown.text}.")
+            continue
+        bar = f" ± {shown.bar}" if shown.bar else ""
+        chip = f", {shown.chip}" if shown.chip and shown.chip != "public" else ""
+        said.append(f"{column.name} is {shown.value}{bar}{unit}{chip}.")
+    return Sentence(" ".join(said) or "Answered.")
+
+
+def _pairs(known: Sequence[tuple[str, Estimate]], shape: Shape, misses: float) -> Sentence:
+    groups = groups_word(shape.groups)
+    if len(known) > MOST_GROUPS:
+        return _ends(known, groups, misses)
+    pairs = list(combinations(range(len(known)), 2))
+    level = 1 - misses / len(pairs)  # Bonferroni: all of them hold together
+    above: dict[int, list[int]] = {}
+    example, clearest = "", 0.0
+    for first, second in pairs:
+        judged = compare(known[first][1], known[second][1], level)
+        if judged.distinguishable:
+            high, low = (first, second) if judged.difference > 0 else (second, first)
+            above.setdefault(high, []).append(low)
+            ends = judged.interval
+            half = max(ends[1] - judged.difference, judged.difference - ends[0])
+            if half and abs(judged.difference) / half > clearest:
+                clearest = abs(judged.difference) / half
+                shown = show(abs(judged.difference), half)
+                example = f"{known[high][0]} − {known[low][0]} is {shown}"
+    told = sum(map(len, above.values()))
+    if not told and len(known) == 2:  # the row of other values is no group, and may differ
+        both = " and ".join(name for name, _ in known)
+        return Sentence(f"{both} cannot be told apart {NOISE}", "", len(pairs))
+    if not told:
+        return Sentence(f"No two {groups} can be told apart {NOISE}", "", len(pairs))
+    order = sorted(range(len(known)), key=lambda at: -known[at][1].value)
+    if told == len(pairs) and len(known) > 2:
+        ranked = [known[at][0] for at in order]
+        said = f"All {number_word(told)} pairs differ: {', then '.join(ranked)}."
+        return Sentence(said, "From the highest to the lowest.", len(pairs), example)
+    other = len(pairs) - told
+    if told > MOST_LISTED and order[-1] in above.get(order[0], ()):
+        top, bottom = known[order[0]][0], known[order[-1]][0]
+        rest = f"{told} of {len(pairs)} pairs differ; the other {number_word(other)} are not"
+        rest += f" distinguishable {NOISE}"
+        return Sentence(f"Highest {top}, lowest {bottom}.", rest, len(pairs), example)
+    clauses = [
+        f"{known[at][0]} is higher than"
+        f" {listed([known[low][0] for low in order if low in above[at]])}."
+        for at in order
+        if at in above
+    ]
+    bold = capital(" ".join(clauses[:MOST_CLAUSES]))
+    shown_pairs = sum(len(above[at]) for at in [a for a in order if a in above][:MOST_CLAUSES])
+    if shown_pairs < told:
+        more = told - shown_pairs
+        bold += (
+            f" {capital(number_word(more))} more {'pair differs' if more == 1 else 'pairs differ'}."
+        )
+    rest = ""
+    if other:
+        noun = "pair is" if other == 1 else "pairs are"
+        rest = f"The other {number_word(other)} {noun} not distinguishable {NOISE}"
+        rest = rest.replace("The other one pair", "The other pair")
+    return Sentence(bold, rest, len(pairs), example)
+
+
+def _ends(known: Sequence[tuple[str, Estimate]], groups: str, misses: float) -> Sentence:
+    """Of many groups only the ends, judged as two of all pairs."""
+    order = sorted(known, key=lambda pair: pair[1].value)
+    (low, least), (high, most) = order[0], order[-1]
+    pairs = len(known) * (len(known) - 1) // 2
+    if compare(most, least, 1 - misses / pairs).distinguishable:
+        return Sentence(f"Highest {high}, lowest {low}.", "", pairs)
+    return Sentence(f"No two {groups} can be told apart {NOISE}", "", pairs)
+
+
+# Ready cells for templates: what `sulq.shown` says, with what a reader of the page needs.
+
+
+MOST_BARS = 60
+MOST_SHOWN = 500
+"""Rows on the page; the file has them all."""
+NOISES = {"gaussian": "Gaussian", "laplace": "Laplace", "binomial": "coin-toss", "huber": "Huber"}
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    keys: tuple[str, ...]
+    cells: tuple[Cell, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerView:
+    table: str
+    receipts: tuple[tuple[int, str], ...]
+    paid: str
+    made_up: bool
+    sentence: Sentence
+    heads: tuple[str, ...]
+    figures: tuple[str, ...]
+    ranged: bool
+    rows: tuple[Row, ...]
+    more: str
+    csv: str
+    chart: Markup
+    layout: str
+    meaning: tuple[tuple[str, str], ...]
+    notes: tuple[str, ...]
+    python: str
+    bars: str
+    unit: str
+    say: str
+
+
+def answer_view(
+    oracle: Database | Analyst,
+    table: str,
+    shape: Shape,
+    result: Result,
+    reply: SqlReply,
+    python: str,
+    *,
+    made_up: bool = False,
+) -> AnswerView:
+    """Made of noisy values only; the reply says what was paid."""
+    result = in_order(result, shape)
+    keys = [at for at, column in enumerate(result.columns) if column.is_key]
+    figures = [at for at, column in enumerate(result.columns) if not column.is_key]
+    rows = tuple(_row(result, row, keys, figures, shape) for row in result.rows[:MOST_SHOWN])
+    more = len(result.rows) - len(rows)
+    sentence = result_sentence(result, shape)
+    names = [result.columns[at].name for at in figures]
+    chart = _chart(result, figures, shape)
+    paid = reply.credits_exact
+    return AnswerView(
+        table=table,
+        receipts=tuple((number, ordinal(number)) for number in reply.receipts),
+        paid=credits_word(paid) if paid else "free",
+        made_up=made_up,
+        sentence=sentence,
+        heads=tuple(result.columns[at].name for at in keys),
+        figures=tuple(names),
+        ranged=len(figures) == 1,
+        rows=rows,
+        more=f"{spelled(more, 0)} more rows are in the CSV." if more > 0 else "",
+        csv=csv_text(result, reply, counted_text(oracle.schema)),
+        chart=chart,
+        layout="many" if len(names) > 1 or len(rows) > 14 else "" if chart else "one",
+        meaning=_meaning(oracle, shape, sentence, result),
+        notes=tuple(dict.fromkeys(result.notes)),
+        python=python,
+        bars=bars_text(result, figures, shape),
+        unit=shape.figures[0].unit if shape.figures else "",
+        say=f"{sentence.bold} {sentence.rest}".strip(),
+    )
+
+
+def in_order(result: Result, shape: Shape) -> Result:
+    """As asked, or by value where the groups have no order of their own; the rest comes last."""
+    keys = [at for at, column in enumerate(result.columns) if column.is_key]
+    figures = [at for at, column in enumerate(result.columns) if not column.is_key]
+    if shape.ordered or not figures or len(keys) != 1:
+        return result
+    labels = [row[keys[0]] for row in result.rows]
+    if not all(isinstance(label, str) or label is None for label in labels):
+        return result
+
+    def place(row: tuple[object, ...]) -> tuple[bool, bool, float]:
+        cell = row[figures[0]]
+        known = isinstance(cell, Estimate) and not cell.unread(result.confidence)
+        value = cell.value if isinstance(cell, Estimate) and known else 0.0
+        return row[keys[0]] is None, not known, -value
+
+    return replace(result, rows=tuple(sorted(result.rows, key=place)))
+
+
+def _row(
+    result: Result,
+    row: tuple[object, ...],
+    keys: list[int],
+    figures: list[int],
+    shape: Shape,
+) -> Row:
+    named = {figure.name: figure for figure in shape.figures}
+    cells = []
+    for at in figures:
+        cell = row[at]
+        if not isinstance(cell, Estimate):
+            cells.append(Cell(value=key_text(cell), raw=key_text(cell)))
+        else:
+            column = result.columns[at]
+            figure = named.get(column.name)
+            count, grain = (figure.counts, figure.grain) if figure else (False, "")
+            shown = estimate_cell(
+                cell, result.confidence, kind=column.kind, count=count, grain=grain
+            )
+            cells.append(shown)
+    return Row(tuple(key_text(row[at]) for at in keys), tuple(cells))
+
+
+def _chart(result: Result, figures: list[int], shape: Shape) -> Markup:
+    """Of the first figure, by group; nothing where there is one number, or too many."""
+    if not figures or not shape.groups or not 1 < len(result.rows) <= MOST_BARS:
+        return Markup("")
+    at, bars = figures[0], []
+    for name, row in zip(names_of(result), result.rows, strict=True):
+        cell = row[at]
+        if not isinstance(cell, Estimate) or cell.unread(result.confidence):
+            continue
+        bars.append(Bar(name, cell.value, *cell.interval(result.confidence)))
+    if len(bars) < 2:
+        return Markup("")
+    name = result.columns[at].name
+    label = f"{name} by {' and '.join(shape.groups)}: {len(bars)} bars with their 95 % ranges."
+    return error_bars(bars, f"{name}; whisker = 95 % range", f"{label} The table says the same.")
+
+
+def bars_text(result: Result, figures: list[int], shape: Shape) -> str:
+    """The smallest and the largest bar of the first figure: "± 1.0 to 1.3"."""
+    cells = [row[figures[0]] for row in result.rows] if figures else []
+    known = [
+        cell for cell in cells if isinstance(cell, Estimate) and not cell.unread(result.confidence)
+    ]
+    halves = [half_of(c.value, *c.interval(result.confidence), c.possible) for c in known]
+    if not halves:
+        return "±"
+    if max(halves) == 0:  # nothing was added, or the interval is narrower than what is shown
+        return "none" if all(cell.public for cell in known) else "below one step of"
+    least, most = bar_text(min(halves)), bar_text(max(halves))
+    return f"± {most}" if least == most else f"± {least} to {most}"
+
+
+def _meaning(
+    oracle: Database | Analyst, shape: Shape, sentence: Sentence, result: Result
+) -> tuple[tuple[str, str], ...]:
+    who, percent = one(oracle.schema), f"{100 * result.confidence:.6g}"
+    noun = shape.figures[0].noun if shape.figures else "number"
+    counted = counted_text(oracle.schema)
+    over = f" over the rows that count ({counted})" if counted else ""
+    said = [(
+        "The bar is our noise.",
+        f"We added random noise so that no single {who} shows. In {percent} of 100 such answers"
+        f" the exact {noun}{over} lies inside the range. If your {plural(who)} are a sample of"
+        " something larger, sampling error comes on top.",
+    )]  # fmt: skip
+    if sentence.pairs:
+        example = f": {sentence.example}." if sentence.example else "."
+        every = number_word(sentence.pairs)
+        widened = (
+            f"All {every} pairs were compared, and the bars are widened so that all {every} hold"
+            f" together{example}"
+            if sentence.pairs > 1
+            else f"One pair was compared{example}"
+        )
+        said.append((
+            "“Not distinguishable”",
+            f"means the difference is smaller than its own bar. {widened}",
+        ))  # fmt: skip
+    said.append(("How it was made.", _made(oracle, shape)))
+    said.append((
+        "Asked again, it is free.",
+        "You and everyone else get this same stored answer. What follows from it is free too.",
+    ))  # fmt: skip
+    return tuple(said)
+
+
+def _made(oracle: Database | Analyst, shape: Shape) -> str:
+    promise = oracle.promise
+    per = f" per {group_word(shape.groups)}" if shape.groups else ""
+    kinds = {figure.kind for figure in shape.figures}
+    if kinds <= {"count", "persons"}:
+        what = f"One count{per}"
+    elif kinds == {"avg"}:
+        what = f"A count and a total{per}"
+    elif "quantile" in kinds:
+        what = f"Counts of nested ranges{per}"
+    else:
+        what = f"A few sums{per}"
+    spread = calibrate(promise).unit_standard_deviation
+    text = (
+        f"{what}, each with {NOISES.get(promise.noise, promise.noise)} noise (at the plain price"
+        f" a count has standard deviation {spelled(spread, 1)})"
+    )
+    text += ", then divided." if "avg" in kinds else "."
+    for figure in shape.figures[:3]:
+        if figure.column and figure.column in oracle.schema:
+            column = oracle.schema[figure.column]
+            if isinstance(column, Number) and column.kind == "number":
+                high = spelled(float(column.range[1]), None)
+                text += f" Values of {figure.column} over {high} count as {high}."
+    return text

@@ -1,0 +1,326 @@
+"""The Ask page: a statement, its price while it is typed, its answer. Through the same Service."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Annotated, Literal
+from urllib.parse import quote as quote_path
+
+from fastapi import APIRouter, Path, Request
+from fastapi.responses import HTMLResponse, Response
+from pydantic import Field
+
+from sulq.errors import SulqError
+from sulq.formatting import credits_word, left_text, ordinal
+from sulq.kernel.query.sql_text import question_text
+from sulq.kernel.schema.columns import Schema
+from sulq.server.address import base_of
+from sulq.server.auth.tokens import Caller
+from sulq.server.console.ask.answer import AnswerView, answer_view
+from sulq.server.console.ask.quote import QuoteView, quote_view
+from sulq.server.console.ask.refusal import RefusalView, dear_view, refusal_view
+from sulq.server.console.ask.request import AskRequest, price_statement
+from sulq.server.console.examples import Starter, starters
+from sulq.server.console.framework import Asker, balance_of, fragment, page, problem_card
+from sulq.server.console.history import history
+from sulq.server.console.labels import one, question_title, short_values
+from sulq.server.errors import HttpProblem, problem_of
+from sulq.server.executor import run_charged, run_free, service_of
+from sulq.server.routes.questions import Key
+from sulq.server.service.request import PreparedRequest
+from sulq.server.service.service import Service, closed, ledger_name
+from sulq.wire import SqlBody, SqlReply
+from sulq.wire.bodies import Body, Exact, Rows, Statement, Within
+
+router = APIRouter(include_in_schema=False)
+MOST_QUESTIONS = 5
+UNFINISHED = re.compile("cannot be read")
+
+
+class WishBody(Body):
+    """What the quote bar sends."""
+
+    sql: Statement
+    stop: Literal["coarse", "plain", "fine"] = "plain"
+    within: Within | None = None
+    rows: Rows | None = None
+
+    @property
+    def wish(self) -> AskRequest:
+        return AskRequest(self.sql, self.stop, self.within, self.rows)
+
+
+class AskWishBody(WishBody):
+    """The same with the price that was seen."""
+
+    max_credits: Annotated[Exact | None, Field()] = None
+    dummy: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionLine:
+    text: str
+    price: str
+    number: str
+
+
+@dataclass(frozen=True, slots=True)
+class MineView:
+    lines: tuple[QuestionLine, ...]
+    used: str
+    whole: str
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class AskView:
+    table: str
+    columns: tuple[tuple[str, str, bool], ...]
+    examples: tuple[Starter, ...]
+    mine: MineView
+    closed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class AnsweredView:
+    quote: QuoteView | None
+    answer: AnswerView
+    mine: MineView | None
+
+
+@dataclass(frozen=True, slots=True)
+class ReceiptView:
+    number: str
+    lines: tuple[tuple[str, str], ...]
+    raw: str
+
+
+def ask_view(service: Service, caller: Caller, table: str) -> AskView:
+    schema = service.oracle(caller, table).schema
+    return AskView(
+        table,
+        tuple((c.name, short_values(c), c.public) for c in schema.columns),
+        tuple(starters(schema, table)),
+        mine_view(service, caller, table),
+        closed(service.database(caller, table)),
+    )
+
+
+def mine_view(service: Service, caller: Caller, table: str) -> MineView:
+    """The caller's own questions, the last ones first."""
+    named, events = ledger_name(caller), history(service.database(caller, table))[0]
+    mine = [each for each in events if each.asked and each.analyst == named and each.question]
+    lines = tuple(
+        QuestionLine(
+            event.title,
+            credits_word(event.credits) if event.credits else "free",
+            ordinal(event.seq),
+        )
+        for event in mine[-MOST_QUESTIONS:][::-1]
+    )
+    purse = balance_of(service, caller, table)
+    used = max(purse.own_whole - purse.own_left, Fraction(0))
+    whole = left_text(purse.own_whole)
+    said = f"{left_text(used)} of {whole} credits used." if purse.shared else ""
+    return MineView(lines, said, f"/t/{table}/ledger#mine", len(mine))
+
+
+def asked_of(
+    service: Service, caller: Caller, table: str, body: AskWishBody, key: str
+) -> PreparedRequest:
+    """What is charged: the very statement, credits and sizes that were quoted."""
+    return service.asked_sql(caller, table, sql_body(service, caller, table, body), key)
+
+
+def sql_body(service: Service, caller: Caller, table: str, body: AskWishBody) -> SqlBody:
+    found = price_statement(service.oracle(caller, table), table, body.wish)
+    return SqlBody(
+        sql=body.wish.text,
+        credits=found.credits,
+        rows=found.rows,
+        max_credits=None if body.dummy else body.max_credits,
+        dummy=body.dummy,
+    )
+
+
+def answered_view(
+    service: Service, caller: Caller, table: str, body: AskWishBody, key: str, raw: bytes, base: str
+) -> AnsweredView:
+    """The stored answer with its picture. Nothing is asked anew: what would cost is not read."""
+    reply = SqlReply.model_validate_json(raw)
+    real = service.oracle(caller, table)
+    oracle = service.made_up(table) if body.dummy else real
+    sent = sql_body(service, caller, table, body)
+    found = price_statement(real, table, body.wish)
+    terms = {"table": table, "credits": sent.credits, "rows": sent.rows}
+    if not body.dummy and oracle.quote_sql(sent.sql, **terms).credits:
+        raise HttpProblem(503, "engine_failed", "The stored answer cannot be read just now.",
+                      "Ask again with the same button; it is charged once.")  # fmt: skip
+    again = {} if body.dummy else {"key": key}
+    result = oracle.sql(sent.sql, **terms, **again)
+    shown = answer_view(
+        real, table, found.shape, result, reply, python_text(base, table, sent),
+        made_up=body.dummy,
+    )  # fmt: skip
+    if body.dummy:
+        return AnsweredView(None, shown, None)
+    quote = replace(
+        quote_view(service, caller, table, body.wish),
+        state="asked",
+        price_label="Price to ask again",
+        get_label="Error, 95 %",
+        get=shown.bars,
+        get_unit=shown.unit,
+        left_label="Left",
+        button="Show again, free",
+        stops=(),
+        hint=None,
+        warning=None,
+        see="",
+        see_small="",
+        assumes="",
+        notes=(),
+    )
+    return AnsweredView(quote, shown, mine_view(service, caller, table))
+
+
+def python_text(base: str, table: str, sent: SqlBody) -> str:
+    """The same question from Python; whatever the text holds, it stays a text."""
+    address = f"{base}/{quote_path(table, safe='')}"
+    lines = "\n".join(f"    {line!r}" for line in sent.sql.splitlines(keepends=True))
+    more = f", credits={str(sent.credits)!r}" if sent.credits is not None else ""
+    if sent.credits is not None and sent.credits.denominator == 1:
+        more = f", credits={sent.credits}"
+    return (
+        "import sulq\n\n"
+        f"db = sulq.connect({address!r}, token=...)\n"
+        f"result = db.sql(\n{lines}{more}\n)\nprint(result)\n"
+    )
+
+
+def receipt_view(service: Service, caller: Caller, table: str, number: int) -> ReceiptView:
+    found = service.receipt(caller, table, number)
+    body = found["receipt"]
+    return ReceiptView(
+        ordinal(number),
+        (
+            ("Question", question_title(question_text(str(body["question"])), 400)),
+            ("Account", str(body["analyst"])),
+            (
+                "Neighbours",
+                _neighbours(service.database(caller, table).schema, str(body["neighbours"])),
+            ),
+            ("Data version", str(body["version"])),
+            ("Answer", "not in the receipt, only its fingerprint"),
+            ("Fingerprint", str(body["answer_hash"])),
+            ("Signature", str(found["signature"])),
+        ),
+        json.dumps(found, sort_keys=True, separators=(",", ":")),
+    )
+
+
+def _neighbours(schema: Schema, relation: str) -> str:
+    unit = one(schema)
+    return f"one {unit} replaced" if relation == "replace" else f"one {unit} more or less"
+
+
+def refused(
+    service: Service, caller: Caller, table: str, wish: AskRequest, problem: HttpProblem
+) -> RefusalView:
+    oracle = service.oracle(caller, table)
+    if problem.code == "budget_spent":
+        purse = balance_of(service, caller, table)
+        return dear_view(oracle, table, price_statement(oracle, table, wish), purse)
+    return refusal_view(oracle, table, wish.text, problem)
+
+
+def quoted_view(
+    service: Service, caller: Caller, table: str, wish: AskRequest
+) -> tuple[QuoteView, RefusalView | None]:
+    """The quote, and the card that says why it cannot be asked, if it cannot."""
+    view = quote_view(service, caller, table, wish)
+    if view.state != "dear":
+        return view, None
+    oracle = service.oracle(caller, table)
+    purse = balance_of(service, caller, table)
+    if closed(service.database(caller, table)):
+        return replace(view, state="closed", button="Closed"), None
+    return view, dear_view(oracle, table, price_statement(oracle, table, wish), purse)
+
+
+@router.get("/console/{table}/ask")
+async def ask_page(request: Request, table: str, caller: Asker) -> Response:
+    return await fragment(request, "ask.html", ask_view, caller, table)
+
+
+@router.post("/console/{table}/quote")
+async def quote(request: Request, table: str, body: WishBody, caller: Asker) -> Response:
+    """Price and error bar of what is in the editor; free."""
+    service = service_of(request)
+    try:
+        made = await run_free(request, quoted_view, service, caller, table, body.wish)
+    except SulqError as error:
+        return await refusal(request, caller, table, body.wish, problem_of(error), typing=True)
+    except HttpProblem as problem:
+        return problem_card(problem)
+    return page("quote.html", made)
+
+
+@router.post("/console/{table}/ask")
+async def ask(request: Request, table: str, body: AskWishBody, caller: Asker, key: Key) -> Response:
+    """The answer, charged once per key and on the table's clock; a refusal is free."""
+    service = service_of(request)
+    base = base_of(request)
+    raw = None
+    try:
+        raw = await run_charged(
+            request, caller, table, key, lambda: asked_of(service, caller, table, body, key)
+        )
+        made = await run_free(request, answered_view, service, caller, table, body, key, raw, base)
+    except SulqError as error:
+        spent = SqlReply.model_validate_json(raw).credits_exact if raw else Fraction(0)
+        return await refusal(request, caller, table, body.wish, problem_of(error, spent))
+    except HttpProblem as problem:
+        if problem.code in ("invalid_query", "refused", "budget_spent", "too_large"):
+            return await refusal(request, caller, table, body.wish, problem)
+        return page("failed.html", failure(problem), problem.status, problem.headers)
+    return page("answered.html", made)
+
+
+def failure(problem: HttpProblem) -> tuple[str, str, str]:
+    """(kind, first clause, rest) of a note."""
+    if problem.code == "price_changed":
+        return "warn", "The price has changed; 0 credits spent.", "Look at it again, then ask."
+    if problem.code == "engine_failed":
+        spent = credits_word(problem.credits_spent) if problem.credits_spent else "0 credits"
+        return ("bad", "The answer could not be made.",
+                f"The {spent} stay spent, and the ledger says so. Asking again with this button is"
+                " free if the answer exists.")  # fmt: skip
+    return "warn", problem.detail[:1].upper() + problem.detail[1:] + ".", problem.hint
+
+
+async def refusal(
+    request: Request,
+    caller: Caller,
+    table: str,
+    wish: AskRequest,
+    problem: HttpProblem,
+    *,
+    typing: bool = False,
+) -> HTMLResponse:
+    """The card; while somebody types, a text without a price is no failed request."""
+    service = service_of(request)
+    made = await run_free(request, refused, service, caller, table, wish, problem)
+    if typing and UNFINISHED.search(problem.detail):
+        made = replace(made, state="unfinished")
+    return page("refused.html", made, 200 if typing else problem.status)
+
+
+@router.get("/console/{table}/receipts/{number}")
+async def receipt(
+    request: Request, table: str, number: Annotated[int, Path(ge=0, le=2**62)], caller: Asker
+) -> Response:
+    return await fragment(request, "receipt.html", receipt_view, caller, table, number)

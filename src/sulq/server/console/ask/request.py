@@ -1,0 +1,75 @@
+"""A statement, how exactly it should be answered, and what that costs. No row is read."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from fractions import Fraction
+
+from sulq.database import Analyst, Database
+from sulq.server.console.labels import Shape, shape_of
+from sulq.sql.api import SqlQuote
+from sulq.sql.plan.pricing import unit_prices
+
+TARGET = re.compile(
+    r"\s+WITHIN\s+[\d.]+(\s+PERCENT)?(\s+CONFIDENCE\s+[\d.]+(\s+PERCENT)?)?$", re.IGNORECASE
+)
+"""A bar that the text itself asks for; the field beside Precision replaces it."""
+STOPS = (("coarse", Fraction(1, 4)), ("plain", Fraction(1)), ("fine", Fraction(4)))
+"""Stops of precision, by their price: half, plain and double."""
+
+
+@dataclass(frozen=True, slots=True)
+class AskRequest:
+    """A statement and how exactly it should be answered."""
+
+    sql: str
+    stop: str = "plain"
+    within: float | None = None
+    rows: int | None = None
+
+    @property
+    def text(self) -> str:
+        """The statement that is priced and asked."""
+        plain = self.sql.rstrip().rstrip(";").rstrip()
+        return plain if self.within is None else f"{self.untargeted}\nWITHIN {self.within:g}"
+
+    @property
+    def untargeted(self) -> str:
+        """The statement without a bar of its own."""
+        return TARGET.sub("", self.sql.rstrip().rstrip(";").rstrip())
+
+
+@dataclass(frozen=True, slots=True)
+class PricedStatement:
+    """A wish with its price: `credits` is what to pass on, None for the plain price."""
+
+    wish: AskRequest
+    quote: SqlQuote
+    shape: Shape
+    credits: Fraction | None
+    rows: int | None
+    assumed: bool
+
+
+def price_statement(oracle: Database | Analyst, table: str, wish: AskRequest) -> PricedStatement:
+    """The quote of a wish; free. Bars that depend on sizes assume public ones, and say so."""
+    quote = oracle.quote_sql(wish.text, table=table, rows=wish.rows)
+    shape = shape_of(quote.plan.select, oracle.schema)
+    rows, assumed = wish.rows, False
+    if rows is None and not all(figure.sized for figure in shape.figures):
+        assumed = True
+        if shape.groups and oracle.size is not None:
+            rows = max(1, oracle.size // max(1, shape.cells))
+            quote = oracle.quote_sql(wish.text, table=table, rows=rows)
+    credits = None
+    factor = dict(STOPS).get(wish.stop, Fraction(1))
+    if factor != 1 and wish.within is None and quote.plan.select.target is None and quote.quotes:
+        credits = plain_price(oracle, quote) * factor
+        quote = oracle.quote_sql(wish.text, table=table, rows=rows, credits=credits)
+    return PricedStatement(wish, quote, shape, credits, rows, assumed)
+
+
+def plain_price(oracle: Database | Analyst, quote: SqlQuote) -> Fraction:
+    """What the statement costs at the plain error, also where an answer is stored."""
+    return sum(unit_prices(quote.plan, oracle), Fraction(0))

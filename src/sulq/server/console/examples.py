@@ -1,0 +1,161 @@
+"""Questions to start with, made from the schema: sensible on any table, priced like all others."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from fractions import Fraction
+
+from sulq.database import Analyst, Database
+from sulq.errors import SulqError
+from sulq.formatting import bar_text, credits_word
+from sulq.kernel.schema.columns import Category, Flag, Number, Schema
+from sulq.kernel.schema.columns import Column as Declared
+from sulq.server.console.ask.request import (
+    AskRequest,
+    PricedStatement,
+    plain_price,
+    price_statement,
+)
+from sulq.server.console.labels import bound_text
+
+FEW = 12
+"""Groups that still fit into one picture."""
+
+
+@dataclass(frozen=True, slots=True)
+class Starter:
+    title: str
+    sql: str
+    price: str = ""
+    bar: str = ""
+
+
+def starters(schema: Schema, table: str) -> list[Starter]:
+    """Up to four: a count, an average by group, a histogram, a share."""
+    numbers = [c for c in schema.columns if isinstance(c, Number) and c.kind == "number"]
+    flags = [c for c in schema.columns if isinstance(c, Flag)]
+    groups = [
+        c for c in schema.columns if isinstance(c, Category) and 1 < len(c.values or ()) <= FEW
+    ]
+    groups.sort(key=lambda column: not column.public)
+    named, made, counted = name(table), [], count_of(schema)
+    if numbers:
+        first = numbers[0]
+        middle = _round(sum(first.range, Fraction(0)) / 2, first)
+        made.append(Starter(
+            f"How many {schema.who} have {first.name} of {middle} or more?",
+            f"SELECT {counted} AS {schema.who}\nFROM {named}\nWHERE {name(first.name)} >= {middle}",
+        ))  # fmt: skip
+    elif flags and schema.unit != "row":
+        made.append(Starter(
+            f"How many {schema.who} have {flags[0].name}?",
+            f"SELECT {counted} AS {schema.who}\nFROM {named}\nWHERE {name(flags[0].name)}",
+        ))  # fmt: skip
+    if numbers and groups:
+        measured = numbers[1] if len(numbers) > 1 else numbers[0]
+        by = groups[0]
+        made.append(Starter(
+            f"Average {measured.name} by {by.name}",
+            f"SELECT {name(by.name)}, AVG({name(measured.name)}) AS average\n"
+            f"FROM {named}\nGROUP BY {name(by.name)}",
+        ))  # fmt: skip
+    elif groups:
+        by = groups[0]
+        made.append(Starter(
+            f"{schema.who.capitalize()} by {by.name}",
+            f"SELECT {name(by.name)}, {counted} AS {schema.who}\n"
+            f"FROM {named}\nGROUP BY {name(by.name)}",
+        ))  # fmt: skip
+    if numbers:
+        first = numbers[0]
+        width = _width(first)
+        made.append(Starter(
+            f"{first.name} in bands of {width}",
+            f"SELECT FLOOR({name(first.name)} / {width}) * {width} AS {name(first.name)}_from,"
+            f" {counted} AS {schema.who}\nFROM {named}\nGROUP BY 1",
+        ))  # fmt: skip
+    if flags:
+        share = flags[-1]
+        where = f"\nWHERE {name(flags[0].name)}" if len(flags) > 1 else ""
+        among = f" among {flags[0].name}" if len(flags) > 1 else ""
+        made.append(Starter(
+            f"Share of {share.name}{among}",
+            f"SELECT AVG({name(share.name)}) AS share\nFROM {named}{where}",
+        ))  # fmt: skip
+    return made[:4]
+
+
+def count_of(schema: Schema) -> str:
+    """How whom a table protects is counted: one person moves a count of persons by one."""
+    return "COUNT(*)" if schema.unit == "row" else f"COUNT(DISTINCT {name(schema.unit)})"
+
+
+def count_prices(oracle: Database | Analyst, table: str) -> tuple[Fraction, Fraction]:
+    """Plain prices of one count of whom the table protects and of one of rows; no row is read."""
+    private = [column for column in oracle.schema.columns if not column.public]
+    if not private:
+        return Fraction(1), Fraction(1)
+    some = f"FROM {name(table)} WHERE {name(private[0].name)} IS NOT NULL"
+    texts = (f"SELECT {counted} AS n {some}" for counted in (count_of(oracle.schema), "COUNT(*)"))
+    whom, rows = (plain_price(oracle, oracle.quote_sql(text, table=table)) for text in texts)
+    return whom, rows
+
+
+def priced_starters(oracle: Database | Analyst, table: str) -> list[Starter]:
+    """The same with prices and bars; what cannot be priced is left out."""
+    found = []
+    for starter in starters(oracle.schema, table):
+        try:
+            one = price_statement(oracle, table, AskRequest(starter.sql))
+        except SulqError:
+            continue
+        price = credits_word(one.quote.credits) if one.quote.credits else "free"
+        found.append(Starter(starter.title, starter.sql, price, brief(one, oracle.schema)))
+    return found
+
+
+def brief(one: PricedStatement, schema: Schema) -> str:
+    """The first bar in few letters: "± 262 each", "± 0.45 points"."""
+    halves = dict(one.quote.half_widths)
+    if not one.shape.figures:
+        return ""
+    figure = one.shape.figures[0]
+    half = halves.get(figure.name)
+    if half is None:
+        return "± by its size"
+    if half == 0:
+        return "exact"
+    share = figure.kind == "avg" and figure.column in schema
+    if share and isinstance(schema[figure.column], Flag):
+        return f"± {bar_text(100 * half)} points"
+    unit = "each" if one.shape.groups else figure.unit if len(figure.unit) <= 10 else ""
+    return f"± {bar_text(half)} {unit}".strip()
+
+
+def everyone(oracle: Database | Analyst, table: str, column: Declared) -> tuple[str, str]:
+    """The statement that a column's line in the list of columns is the price of, and its kind."""
+    named = name(column.name)
+    if isinstance(column, Category):
+        counted = f"SELECT {named}, COUNT(*) AS n FROM {name(table)} GROUP BY {named}"  # noqa: S608
+        return counted, "group"
+    return f"SELECT AVG({named}) AS n FROM {name(table)}", "mean"  # noqa: S608 - our own language
+
+
+def name(text: str) -> str:
+    """A name as SQL takes it."""
+    return text if re.fullmatch(r"[a-z_][a-z0-9_]*", text) else '"' + text.replace('"', '""') + '"'
+
+
+def _round(value: Fraction, column: Number) -> str:
+    whole = round(float(value) / 5) * 5 if float(value) >= 20 else round(float(value), 2)
+    return bound_text(column, whole).replace(",", "")
+
+
+def _width(column: Number) -> str:
+    """A round width that gives about ten bands."""
+    low, high = (float(end) for end in column.range)
+    raw = (high - low) / 10
+    power = 10.0 ** len(str(int(raw))) / 10 if raw >= 1 else 0.1
+    best = min((power * k for k in (1, 2, 5, 10)), key=lambda width: abs((high - low) / width - 10))
+    return f"{best:g}"

@@ -1,0 +1,363 @@
+"""The Learn page: models from noisy sums only, run here over the caller's own seam.
+
+Learners ask through an oracle that charges the caller, lets each answer wait for the table's clock,
+tells how far it is, and stops between two answers when its reader goes away: what was bought is
+stored, and free when it is learned again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+import warnings
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Request
+from fastapi.responses import Response, StreamingResponse
+from markupsafe import Markup
+from pydantic import BeforeValidator, Field
+
+from sulq import learn as learners
+from sulq.database import Analyst, Database
+from sulq.errors import InvalidQuery, SulqError, TooNoisy
+from sulq.formatting import credits_word, left_text, price_text
+from sulq.kernel.release.gate import held
+from sulq.kernel.schema.columns import Category, Flag
+from sulq.server.address import base_of
+from sulq.server.auth.tokens import Caller
+from sulq.server.console.charts import gauge
+from sulq.server.console.framework import Asker, Form, balance_of, fragment, rendered
+from sulq.server.console.learn.view import learned_view, python_text, spent_text
+from sulq.server.errors import HttpProblem, problem_of
+from sulq.server.executor import name_of, run_reading, service_of, too_many
+from sulq.server.limits import check_width
+from sulq.server.pacing import Pace
+from sulq.server.scheduling import Scheduler
+from sulq.server.service.service import Service
+from sulq.wire.bodies import Amount
+
+router = APIRouter(include_in_schema=False)
+METHODS = (("pca", "PCA"), ("kmeans", "k-means"), ("tree", "Decision tree"))
+KINDS = {"pca": "PCA", "kmeans": "KMeans", "tree": "DecisionTree"}
+GETS = {
+    "pca": "two directions with their wedges",
+    "kmeans": "centres with their bars",
+    "tree": "as many leaves as the noise allows",
+}
+LARGE = Fraction(1, 10)
+MOST_USUAL = Fraction(4)
+MISSING = "Learning needs scikit-learn: pip install 'sulq[learn]', then start the server again."
+
+
+def _listed(given: object) -> object:
+    """One ticked box of a form is a text, several are a list."""
+    return [given] if isinstance(given, str) else given
+
+
+def _spent(given: object) -> object:
+    """An empty or senseless field is no amount: the usual one is taken, and the button says so."""
+    if not isinstance(given, str):
+        return given or None
+    try:
+        return given if float(given) > 0 else None
+    except ValueError:
+        return None
+
+
+def usual(left: Fraction) -> Fraction:
+    """What is spent unless another amount is typed: 4 credits, at most a tenth of what is left."""
+    return min(MOST_USUAL, LARGE * left) if left > 0 else MOST_USUAL
+
+
+class LearnBody(Form):
+    """What is learned from what, for at most how much."""
+
+    method: Literal["pca", "kmeans", "tree"] = "pca"
+    columns: Annotated[
+        list[Annotated[str, Field(max_length=200)]], Field(max_length=200), BeforeValidator(_listed)
+    ] = Field(default_factory=list)
+    label: Annotated[str, Field(max_length=200)] = ""
+    groups: Annotated[int, Field(ge=2, le=20)] = 3
+    credits: Annotated[Amount | None, BeforeValidator(_spent)] = None
+
+
+@dataclass(frozen=True, slots=True)
+class LearnView:
+    table: str
+    methods: tuple[tuple[str, str], ...]
+    columns: tuple[tuple[str, bool], ...]
+    labels: tuple[str, ...]
+    credits: str
+    missing: str
+    closed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class LearnQuote:
+    state: str
+    price: str
+    get: str
+    more: str
+    own: str
+    own_whole: str
+    shared: bool
+    gauge: Markup | None
+    button: str
+    confirm: str
+    said: str
+
+
+class FitStopped(Exception):
+    """The reader went away, or pressed Stop."""
+
+
+class Paced:
+    """The caller's oracle: charges as ever, answers on the clock, tells, and can be stopped."""
+
+    def __init__(
+        self,
+        oracle: Database | Analyst,
+        bind: Callable[[object], Any],
+        turn: Callable[[Any], float],
+        leave: Callable[[float, Any], None],
+        clock: Pace,
+        tell: Callable[[Fraction], None],
+        stop: threading.Event,
+    ) -> None:
+        self._oracle, self._bind, self._clock = oracle, bind, clock
+        self._turn, self._leave, self._tell, self._stop = turn, leave, tell, stop
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._oracle, name)
+
+    def ask(self, query: object, **terms: Any) -> Any:
+        if self._stop.is_set():
+            raise FitStopped
+        bound, clock = self._bind(query), self._clock
+        begun = clock.start(self._turn(bound))
+
+        def until() -> None:
+            clock.hold(begun, clock.ticks(bound))
+
+        try:
+            with clock.execution(frozenset([bound.digest])), held(until):
+                answer = self._oracle.ask(query, **terms)
+        finally:
+            self._leave(begun, bound)
+        self._tell(answer.credits)
+        return answer
+
+
+def learn_view(service: Service, caller: Caller, table: str) -> LearnView:
+    schema = service.oracle(caller, table).schema
+    purse = balance_of(service, caller, table)
+    askable = [c for c in schema.columns if not isinstance(c, Category) or c.values is not None]
+    picked = [c.name for c in askable if not isinstance(c, Category)][:5]
+    labels = [c.name for c in askable if isinstance(c, Flag | Category)]
+    return LearnView(
+        table, METHODS, tuple((c.name, c.name in picked) for c in askable), tuple(labels),
+        left_text(usual(purse.own_left)).replace("½", "0.5"), missing(), purse.left <= 0,
+    )  # fmt: skip
+
+
+def missing() -> str:
+    """Empty if learners can be loaded; learning is an optional extra."""
+    try:
+        learners.__getattr__("Learner")
+    except ImportError:
+        return MISSING
+    return ""
+
+
+def learner_of(body: LearnBody, credits: Fraction) -> Any:
+    """The learner that was asked for."""
+    if absent := missing():
+        raise InvalidQuery(absent)
+    terms: dict[str, Any] = {"credits": credits, "progress": False, "random_state": 0}
+    if body.method == "pca":
+        return learners.PCA(2, **terms)
+    if body.method == "kmeans":
+        return learners.KMeans(body.groups, **terms)
+    return learners.DecisionTree(**terms)
+
+
+def _asked(body: LearnBody) -> tuple[list[str], str | None]:
+    if body.method != "tree":
+        return body.columns, None
+    if not body.label:
+        raise InvalidQuery("a tree needs a column to predict")
+    return [name for name in body.columns if name != body.label], body.label
+
+
+def quote_view(service: Service, caller: Caller, table: str, body: LearnBody) -> LearnQuote:
+    """Price and plan of a fit; free, and reads no data."""
+    purse = balance_of(service, caller, table)
+    left = purse.own_left
+    own, whole = left_text(left), left_text(purse.own_whole)
+    price = body.credits or usual(left)
+    empty = LearnQuote("empty", "", "", "", own, whole, purse.shared, None, "Learn", "", "")
+    if not body.columns:
+        said = (
+            "Pick columns to see what learning would cost. Nothing is spent until you press Learn."
+        )
+        return _with(empty, said=said)
+    try:
+        columns, label = _asked(body)
+        found = learner_of(body, price).quote(service.oracle(caller, table), columns, label)
+    except SulqError as error:
+        text = str(error)
+        return _with(empty, state="refused", said=text[:1].upper() + text[1:] + ".")
+    rounds = found.plan.rounds
+    confirm = ""
+    if price > LARGE * left:
+        confirm = f"Yes, spend up to {price_text(price)} of my {left_text(left)} credits."
+    return LearnQuote(
+        "large" if confirm else "ready",
+        price_text(price),
+        GETS[body.method],
+        f"{rounds} {'question' if rounds == 1 else 'questions'}",
+        left_text(max(left - price, Fraction(0))),
+        whole,
+        purse.shared,
+        gauge(left, purse.own_whole, f"{own} of {whole} credits left", going=price),
+        f"Learn for {credits_word(price)}",
+        confirm,
+        "",
+    )
+
+
+def _with(quote: LearnQuote, **changes: str) -> LearnQuote:
+    fields = {name: getattr(quote, name) for name in LearnQuote.__slots__}
+    return LearnQuote(**{**fields, **changes})
+
+
+# --- fitting ---
+
+_running: set[tuple[str, str]] = set()
+
+
+class FitRun:
+    """One run: its events are read by the stream, its thread stops between two answers."""
+
+    def __init__(
+        self, service: Service, timetable: Scheduler, caller: Caller, table: str, body: LearnBody
+    ) -> None:
+        self.service, self.caller, self.table, self.body = service, caller, table, body
+        self.timetable = timetable
+        self.loop = asyncio.get_running_loop()
+        self.events: asyncio.Queue[dict[str, Any] | None] = asyncio.Queue()
+        self.stop = threading.Event()
+        self.spent, self.done, self.rounds = Fraction(0), 0, 0
+        self.credits = body.credits or usual(service.left(caller, table))
+
+    def tell(self, event: dict[str, Any] | None) -> None:
+        self.loop.call_soon_threadsafe(self.events.put_nowait, event)
+
+    def work(self, base: str) -> None:
+        """In a thread: learn, draw, tell. Whatever happens, the last event ends the stream."""
+        try:
+            self.tell({"html": self._learned(base), "state": "done"})
+        except FitStopped:
+            kept = f"{spent_text(self.spent)} spent; what was bought is kept, and free next time."
+            self.tell(
+                {"html": rendered("failed.html", ("info", "Stopped.", kept)), "state": "stopped"}
+            )
+        except TooNoisy as error:
+            said = f"{str(error)[:1].upper()}{str(error)[1:]}. {spent_text(self.spent)} spent."
+            note = ("warn", "The noise hides it.", said)
+            self.tell({"html": rendered("failed.html", note), "state": "noisy"})
+        except (SulqError, HttpProblem) as error:
+            found = error if isinstance(error, HttpProblem) else problem_of(error, self.spent)
+            said = f"{found.detail[:1].upper()}{found.detail[1:]}."
+            note = ("warn", said, f"{spent_text(self.spent)} spent.")
+            self.tell({"html": rendered("failed.html", note), "state": "refused"})
+        finally:
+            self.tell(None)
+
+    def _learned(self, base: str) -> str:
+        body, service = self.body, self.service
+        oracle = service.oracle(self.caller, self.table)
+        database = service.database(self.caller, self.table)
+        clock = service.clock(self.table)
+        columns, label = _asked(body)
+        learner = learner_of(body, self.credits)
+        warnings.filterwarnings("ignore", category=learners.NoisyResult)  # its notes say the same
+        self.rounds = learner.quote(oracle, columns, label).plan.rounds
+
+        def bind(query: object) -> Any:
+            bound = database.bind(query)
+            check_width(bound, service.settings)
+            return bound
+
+        turn, leave = self._turn(clock), self._leave(clock)
+        learner.fit(Paced(oracle, bind, turn, leave, clock, self._told, self.stop), columns, label)
+        given = (
+            f"{body.groups}, " if body.method == "kmeans" else "2, " if body.method == "pca" else ""
+        )
+        given += f"credits={float(self.credits):g}"
+        kind = KINDS[body.method]
+        python = python_text(base, self.table, kind, given, columns, label or "")
+        return rendered("learned.html", learned_view(learner, database.schema, label or "", python))
+
+    def _turn(self, clock: Pace) -> Callable[[Any], float]:
+        def turn(bound: Any) -> float:
+            arrived, load = self.timetable.now(), clock.load(bound)
+            waiting = self.timetable.turn(name_of(self.caller), arrived, load)
+            return asyncio.run_coroutine_threadsafe(waiting, self.loop).result()
+
+        return turn
+
+    def _leave(self, clock: Pace) -> Callable[[float, Any], None]:
+        def leave(begun: float, bound: Any) -> None:
+            waiting = clock.leave(begun, clock.ticks(bound))
+            asyncio.run_coroutine_threadsafe(waiting, self.loop).result()
+
+        return leave
+
+    def _told(self, credits: Fraction) -> None:
+        self.spent += credits
+        self.done += 1
+        rounds = max(self.rounds, self.done)
+        said = (
+            f"Question {self.done} of about {rounds}, {price_text(self.spent)} of"
+            f" {price_text(self.credits)} credits"
+        )
+        self.tell({"said": said, "share": self.done / rounds})
+
+
+@router.get("/console/{table}/learn")
+async def page(request: Request, table: str, caller: Asker) -> Response:
+    return await fragment(request, "learn.html", learn_view, caller, table)
+
+
+@router.post("/console/{table}/learn/quote")
+async def quote(request: Request, table: str, body: LearnBody, caller: Asker) -> Response:
+    return await fragment(request, "learn_quote.html", quote_view, caller, table, body)
+
+
+@router.post("/console/{table}/learn/fit")
+async def fit(request: Request, table: str, body: LearnBody, caller: Asker) -> Response:
+    """Server-sent events: progress, then the picture. Closing the connection stops the fit."""
+    service = service_of(request)
+    service.oracle(caller, table)
+    name = (table, f"{caller.role}/{caller.name}")
+    if name in _running:
+        raise too_many(5)
+    run = FitRun(service, request.app.state.workers.timetable, caller, table, body)
+    base = base_of(request)
+
+    async def stream() -> AsyncIterator[bytes]:
+        _running.add(name)
+        work = asyncio.ensure_future(run_reading(request, run.work, base))
+        try:
+            while (event := await run.events.get()) is not None:
+                yield f"data: {json.dumps(event)}\n\n".encode()
+        finally:
+            run.stop.set()
+            work.add_done_callback(lambda _: _running.discard(name))
+
+    return StreamingResponse(stream(), media_type="text/event-stream")

@@ -1,0 +1,232 @@
+"""The Table page: what can be asked and what is promised, in twenty seconds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from urllib.parse import quote as quoted
+from weakref import WeakKeyDictionary
+
+from fastapi import APIRouter, Request
+from fastapi.responses import Response
+from markupsafe import Markup
+
+from sulq.account import Account, told_too
+from sulq.beliefs.confidence import USUAL_PRIOR, belief_up, worst
+from sulq.database import Analyst, Database
+from sulq.errors import SulqError
+from sulq.formatting import bar_text, credits_word, left_text, ordinal, spelled
+from sulq.kernel.schema.columns import Flag, Schema
+from sulq.server.auth.tokens import Caller, Role
+from sulq.server.console.charts import gauge
+from sulq.server.console.examples import Starter, count_prices, everyone, name, priced_starters
+from sulq.server.console.framework import Anybody, Balance, balance_of, fragment
+from sulq.server.console.history import asked_title, when_text
+from sulq.server.console.labels import kind_text, one, values_text
+from sulq.server.console.related_releases import RelatedRelease, broken, standing
+from sulq.server.service.service import Service, closed
+
+router = APIRouter(include_in_schema=False)
+MOST_ANSWERS = 5
+NARROW = "\N{NO-BREAK SPACE}"
+"""Between a number and its sign, where a line must not end."""
+_bars: WeakKeyDictionary[Database, tuple[Schema, dict[str, str]]] = WeakKeyDictionary()
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnLine:
+    name: str
+    kind: str
+    values: str
+    note: str
+    public: bool
+    bar: str
+
+
+@dataclass(frozen=True, slots=True)
+class AnsweredLine:
+    title: str
+    number: str
+
+
+@dataclass(frozen=True, slots=True)
+class TableView:
+    table: str
+    lead: str
+    asks: bool
+    who: str
+    who_more: str
+    promised: str
+    promised_more: str
+    left: str
+    whole: str
+    gauge: Markup
+    left_more: str
+    columns: tuple[ColumnLine, ...]
+    per: str
+    starters: tuple[tuple[Starter, str], ...]
+    answered: tuple[AnsweredLine, ...]
+    python: tuple[str, str]
+    closed: bool
+    standing: RelatedRelease
+
+
+def table_view(service: Service, caller: Caller, table: str) -> TableView:
+    """Public facts, prices and the promise; no row is read."""
+    database = service.database(caller, table)
+    schema, promise = database.schema, database.promise
+    purse = balance_of(service, caller, table)
+    asks = caller.role != Role.AUDITOR
+    unit = one(schema)
+    account = database.statement()
+    promised, promised_more = promised_texts(account, unit)
+    left, ended = left_text(purse.left), closed(database)
+    found = priced_starters(service.oracle(caller, table), table) if asks and not ended else []
+    return TableView(
+        table=table,
+        lead=_lead(database),
+        asks=asks,
+        who=f"One {unit}",
+        who_more=_who(schema, promise.neighbours),
+        promised=promised,
+        promised_more=promised_more,
+        standing=standing(database, caller),
+        left=left,
+        whole=left_text(purse.whole),
+        gauge=gauge(purse.left, purse.whole, f"{left} of {left_text(purse.whole)} credits left"),
+        left_more=_ended(database, purse) if ended else _price(database, table),
+        columns=tuple(column_lines(database, table)),
+        per="Average of everyone, 1 credit" if database.size else "Count, 1 credit",
+        starters=tuple((each, f"/t/{table}/ask#q={quoted(each.sql)}") for each in found),
+        answered=tuple(answered_lines(service, caller, table)),
+        python=_python(table, found),
+        closed=ended,
+    )
+
+
+def promised_texts(account: Account, unit: str) -> tuple[str, str]:
+    """What 40 % can become after everything, in a few words and in full; or what holds instead."""
+    clause, instead = broken(account)
+    if clause:
+        return "No longer as promised", f"{clause} {instead}"
+    found = told_too(worst(account.promise), account.statement)
+    prior = f"{round(100 * USUAL_PRIOR)}{NARROW}%"
+    most = belief_up(found.near[0] if found.near else found.posterior)
+    return f"{prior} can become at most {most}{NARROW}%", (
+        f"Someone who knows everyone else and is {prior} sure of something about a {unit} will,"
+        f" after every answer this table will ever give, be sure of it to at most {found.limits}."
+    )
+
+
+def _lead(database: Database) -> str:
+    if database.size is None:
+        return f"How many {database.schema.who} there are is not public."
+    columns = len(database.schema.columns)
+    return (
+        f"{spelled(database.size, 0)} {database.schema.who}, {columns} columns{_version(database)}."
+    )
+
+
+def _version(database: Database) -> str:
+    """Which version of the data this is, where there were others."""
+    grown = database.statement().statement.grown
+    if not grown:
+        return ""
+    return f"; version {len(grown) + 1} of the data, since {when_text(grown[-1].at, clock=False)}"
+
+
+def _who(schema: Schema, neighbours: str) -> str:
+    public = [column.name for column in schema.columns if column.public]
+    if schema.unit == "row":
+        first = "Each row is protected by itself."
+    else:
+        rows = "row counts" if schema.max_rows == 1 else f"{schema.max_rows} rows count"
+        first = f"A person may have several rows; at most {rows}."
+    if neighbours == "add-remove":
+        return f"{first} Whether a {one(schema)} is there at all is protected too."
+    if public:
+        named = " and ".join(public[:2]) + (" and more" if len(public) > 2 else "")
+        return f"{first} What {named} says, and how many rows there are, is public."
+    return f"{first} How many there are is public."
+
+
+def _ended(database: Database, purse: Balance) -> str:
+    """What is said in place of a price once nothing new can be asked."""
+    found = database.statement().statement.closed
+    if found is None:
+        return "All is spent: the table is closed for good."
+    why = f" Reason: {found.reason}." if found.reason else ""
+    left, whole = left_text(purse.left), left_text(purse.whole)
+    return f"The owner closed it for good; {left} of {whole} credits were never spent.{why}"
+
+
+def _price(database: Database, table: str) -> str:
+    """What a count costs and how far it may be off, from its own quote."""
+    whom, rows = count_prices(database, table)
+    bar = f"±{NARROW}{bar_text(database.calibration.unit_bar)}"
+    end = " At 0 the table closes for good."
+    if database.schema.unit == "row":
+        return f"One count costs {credits_word(whom)} and comes back {bar}.{end}"
+    return (
+        f"One count of persons costs {credits_word(whom)} and comes back {bar}; one of rows costs"
+        f" {credits_word(rows)}.{end}"
+    )
+
+
+def column_lines(database: Database, table: str) -> list[ColumnLine]:
+    held = _bars.get(database)
+    if held is None or held[0] is not database.schema:
+        bars = {c.name: _bar(database, table, c.name) for c in database.schema.columns}
+        held = (database.schema, bars)
+        _bars[database] = held
+    lines = []
+    for column in database.schema.columns:
+        high = getattr(column, "high", None)
+        beyond = isinstance(high, int | float) and not column.public
+        note = f"(more counts as {spelled(float(high), None)})" if beyond and high else ""
+        lines.append(ColumnLine(
+            column.name, kind_text(column), values_text(column), note, column.public,
+            held[1][column.name],
+        ))  # fmt: skip
+    return lines
+
+
+def _bar(database: Database | Analyst, table: str, column: str) -> str:
+    declared = database.schema[column]
+    sql, kind = everyone(database, table, declared)
+    try:
+        quote = database.quote_sql(sql, table=table)
+        if quote.credits:
+            quote = database.quote_sql(sql, table=table, credits=1)
+    except SulqError:
+        return "cannot be averaged"
+    half = next((half for _, half in quote.half_widths), None)
+    if half is None:
+        return "by its size"
+    if half == 0 or declared.public:
+        return "exact, free"
+    if kind == "group":
+        return f"± {bar_text(half)} per group"
+    if isinstance(declared, Flag):
+        return f"± {bar_text(100 * half)} points"
+    return f"± {bar_text(half)}"
+
+
+def answered_lines(service: Service, caller: Caller, table: str) -> list[AnsweredLine]:
+    """The last answers that this caller may read for nothing."""
+    seq = service.statement(caller, table).seq
+    found = service.answers(caller, table, max(0, seq - 200), 100).entries
+    titles = {asked_title(str(each["question_text"])): int(each["seq"]) for each in found}
+    newest = sorted(titles.items(), key=lambda each: -each[1])[:MOST_ANSWERS]
+    return [AnsweredLine(title, ordinal(number)) for title, number in newest]
+
+
+def _python(table: str, found: list[Starter]) -> tuple[str, str]:
+    picked = found[1] if len(found) > 1 else found[0] if found else None
+    sql = " ".join(picked.sql.split()) if picked else f"SELECT COUNT(*) FROM {name(table)}"  # noqa: S608 - for a person to read
+    said = f"   # {picked.price}, {picked.bar}" if picked else ""
+    return sql.replace('"', '\\"'), said
+
+
+@router.get("/console/{table}/table")
+async def table_page(request: Request, table: str, caller: Anybody) -> Response:
+    return await fragment(request, "table.html", table_view, caller, table)

@@ -1,0 +1,1 @@
+"""The verbs of the service, free of HTTP."""

@@ -1,0 +1,158 @@
+"""What a caller may read of a table's books: the own entries in full, of others only the prices."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from fractions import Fraction
+from functools import partial
+from typing import Any
+
+from sulq.database import Database
+from sulq.kernel.accounting.loss import Loss
+from sulq.kernel.ledger.accounts import from_json, loss_from_json
+from sulq.kernel.ledger.events import Charge
+from sulq.kernel.ledger.inspect import AnalystLine
+from sulq.kernel.ledger.stores.store import Row
+from sulq.kernel.query.sql_text import question_text
+from sulq.server.errors import not_found
+from sulq.wire import StatementReply
+
+MOST_SCANNED = 5_000
+"""Events that one request for answers may look through."""
+ANOTHER = "another account"
+PUBLIC = {
+    *("ledger", "table", "declare", "amend", "version", "outside", "close", "repair", "withdraw")
+}
+"""Kinds of events that belong to nobody."""
+
+
+def event_lines(
+    database: Database, analyst: str | None, after: int, most: int
+) -> list[dict[str, Any]]:
+    """Events of the chain after that number; `analyst` None: all of this table in full.
+
+    Of events that are not the reader's, only number, kind, price and hash.
+    """
+    book = database.ledger._book
+    rows: list[Row] = book.read(lambda: book.page(after, most))
+    return [_line(row, database.ledger.header.name, analyst) for row in rows]
+
+
+def _line(row: Row, table: str, analyst: str | None) -> dict[str, Any]:
+    body = json.loads(row.body)
+    line: dict[str, Any] = {"seq": row.seq, "kind": body["kind"], "hash": row.hash.hex()}
+    if body.get("table", table) != table:
+        return {**line, "kind": "another table"}
+    who = body.get("analyst")
+    line["at"] = body.get("at")
+    if analyst is not None and who != analyst and body["kind"] not in PUBLIC:
+        return {**line, **_prices(body), **({} if who is None else {"analyst": ANOTHER})}
+    shown = {**line, **_prices(body), "body": row.body}
+    if who is not None:
+        shown["analyst"] = who
+    if "question" in body:
+        shown["question"] = question_text(body["question"])
+    return shown
+
+
+def _prices(body: Mapping[str, Any]) -> dict[str, Any]:
+    """What an event charged: to the account that paid most, and to a share."""
+    if body["kind"] not in ("charge", "release", "repeat"):
+        return {}
+    parts = from_json(body.get("charges", ()))
+    paid = max((part.loss.credits_fraction for part in parts), default=Fraction(0))
+    share: Loss = loss_from_json(body["share"])
+    return {
+        "credits": float(paid),
+        "credits_exact": str(paid),
+        "share": float(share.credits_fraction),
+        "share_exact": str(share.credits_fraction),
+    }
+
+
+def answer_lines(
+    database: Database, analyst: str | None, after: int, most: int
+) -> tuple[list[dict[str, Any]], int | None]:
+    """Answers that a caller has paid for, and after which number to go on; None at the end.
+
+    Looks through so many events and no more: who has few answers waits no longer than others.
+    """
+    found: list[dict[str, Any]] = []
+    journal, until = database.ledger, after + MOST_SCANNED
+    while after < until:
+        page = journal._book.read(partial(journal._page, analyst, after))
+        if not page:
+            return found, None
+        for seq, entry, proof in page:
+            after = seq
+            whole = None if entry is None else journal._signed(entry, proof)
+            if whole is None or not whole.answered or whole.values is None:
+                continue
+            found.append(_answered(whole))
+            if len(found) == most:
+                return found, after
+    return found, after
+
+
+def _answered(entry: Charge) -> dict[str, Any]:
+    receipt = None if entry.receipt is None else json.loads(entry.receipt.to_json())
+    return {
+        "seq": entry.seq,
+        "analyst": entry.analyst,
+        "question": question_text(entry.question),
+        "question_text": entry.question,
+        "noise": entry.noise,
+        "values": [str(value) for value in entry.values or ()],
+        "receipt": receipt,
+    }
+
+
+def receipt_json(database: Database, number: int, analyst: str | None) -> dict[str, Any]:
+    """A signed receipt; somebody else's is as if there were none."""
+    receipt = database.receipt(number)
+    if analyst not in (None, receipt.body["analyst"]):
+        raise not_found("there is no receipt of this number for this token")
+    found: dict[str, Any] = json.loads(receipt.to_json())
+    return found
+
+
+def statement_reply(
+    database: Database, table: str, mine: Fraction, *, full: bool
+) -> StatementReply:
+    """Spent and left; `full`: with every analyst's share."""
+    found = database.statement()
+    book = found.statement
+    cap = book.cap.credits_fraction
+    return StatementReply(
+        table=table,
+        credits=float(cap),
+        credits_exact=cap,
+        spent=float(found.spent),
+        spent_exact=found.spent,
+        left=float(found.left),
+        left_exact=found.left,
+        mine=float(mine),
+        mine_exact=mine,
+        guarantee=found.guarantee,
+        questions=book.entries,
+        answered=book.answered,
+        ledger=book.ledger,
+        seq=book.seq,
+        head=book.head,
+        public_key=book.public_key,
+        text=str(found) if full else "",
+        analysts=[_analyst_line(line) for line in book.analysts] if full else None,
+    )
+
+
+def _analyst_line(line: AnalystLine) -> dict[str, Any]:
+    granted = None if line.granted is None else line.granted.credits_fraction
+    spent = line.spent.credits_fraction
+    return {
+        "name": line.name,
+        "granted": None if granted is None else float(granted),
+        "granted_exact": None if granted is None else str(granted),
+        "spent": float(spent),
+        "spent_exact": str(spent),
+    }

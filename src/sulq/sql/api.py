@@ -1,0 +1,308 @@
+"""ask_sql, quote_sql, explain_sql: a SELECT over any Oracle. Priced first, all or nothing."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from sulq.answers.display import held_text, percent
+from sulq.answers.oracle import Answer, Oracle, Quote, credits_text
+from sulq.answers.readings import everybody
+from sulq.answers.selections import KeysQuote
+from sulq.errors import BudgetSpent, InvalidQuery
+from sulq.kernel.query.sql_text import question_text
+from sulq.kernel.query.statistics import Statistic
+from sulq.kernel.query.sum_query import text_of
+from sulq.sql.evaluate.evaluation import Evaluation
+from sulq.sql.evaluate.open_keys import (
+    answer_of,
+    finder,
+    forecast_of,
+    found_plan,
+    line_of,
+    notes_of,
+    quote_notes,
+    where_of,
+)
+from sulq.sql.evaluate.result import Result, ResultColumn
+from sulq.sql.parse.select import Item, aggregates_of
+from sulq.sql.parse.types import MOMENTS, kind_of
+from sulq.sql.plan.forecast import Forecasts
+from sulq.sql.plan.nodes import StatementPlan
+from sulq.sql.plan.precision import verdict
+from sulq.sql.plan.pricing import Lookups, PricedPlan, explained, priced_statement
+
+Credits = Fraction | int | float
+BAR_UNITS = {"date": " days", "datetime": " seconds"}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SqlQuote:
+    """What a statement would cost, question by question, and how exact it would be."""
+
+    plan: StatementPlan
+    quotes: tuple[Quote, ...]
+    amounts: tuple[Fraction | None, ...]
+    confidence: float
+    half_widths: tuple[tuple[str, float | None], ...]
+    left_before: Fraction
+    notes: tuple[str, ...] = ()
+    ranks: tuple[tuple[str, float], ...] = ()
+    """How far off the rank of each quantile may be, in rows."""
+    keys: KeysQuote | None = None
+    """Of a statement by an open text column: what looking for its keys costs."""
+
+    @property
+    def credits(self) -> Fraction:
+        looked = Fraction(0) if self.keys is None else self.keys.credits
+        return sum((quote.credits for quote in self.quotes), looked)
+
+    @property
+    def left_after(self) -> Fraction:
+        return self.left_before - self.credits
+
+    @property
+    def repeat(self) -> bool:
+        """Whether all of it is stored already."""
+        known = [quote.repeat for quote in self.quotes]
+        known += [] if self.keys is None else [self.keys.repeat]
+        return bool(known) and all(known)
+
+    @property
+    def affordable(self) -> bool:
+        return self.left_after >= 0 and (self.keys is None or self.keys.affordable)
+
+    @property
+    def note(self) -> str:
+        return "; ".join(self.notes)
+
+    def explain(self) -> str:
+        """In words: the questions behind the statement, their prices, and the error bars."""
+        said = [] if self.keys is None else [line_of(self.plan, self.keys)]
+        for number, (question, quote) in enumerate(
+            zip(self.plan.questions, self.quotes, strict=True), 1
+        ):
+            stored = ", stored already" if quote.repeat else ""
+            sums = question.query if isinstance(question, Statistic) else question
+            asked = question_text(text_of(sums.canonical()))
+            said.append(f"question {number}: {asked[:300]} ({credits_text(quote.credits)}{stored})")
+        ranks = dict(self.ranks)
+        units = {
+            item.name: BAR_UNITS.get(kind_of(item.of, self.plan.select.groups), "")
+            for item in self.plan.select.items
+        }
+        for name, half in self.half_widths:
+            bar = "depends on the rows" if half is None else f"+-{half:,.4g}{units[name]}"
+            if name in ranks:
+                bar += f", its rank +-{ranks[name]:,.4g} rows"
+            said.append(f"{name}: {bar} at {100 * self.confidence:g} %")
+        said.append(f"cost: {credits_text(self.credits)}, asked together or not at all")
+        said += [f"note: {note}" for note in self.notes]
+        return "\n".join(said)
+
+    def __repr__(self) -> str:
+        asked = len(self.quotes) + (self.keys is not None)
+        what = "1 question" if asked == 1 else f"{asked} questions"
+        return f"<SqlQuote {credits_text(self.credits)}, {what}>"
+
+
+def quote_sql(
+    oracle: Oracle,
+    text: str,
+    *,
+    credits: Credits | None = None,
+    confidence: float = 0.95,
+    rows: int | None = None,
+    lookups: Lookups | None = None,
+    table: str | None = None,
+) -> SqlQuote:
+    """Price and error bars of a statement; free, and no row is read."""
+    try:
+        priced = priced_statement(oracle, text, credits, confidence, rows, lookups, table)
+        return _quoted(oracle, priced, rows, credits)
+    except InvalidQuery as error:
+        raise explained(error, oracle, text, rows, lookups, table) from None
+
+
+def explain_sql(oracle: Oracle, text: str, **terms: Any) -> str:
+    """The questions behind a statement, in words; free."""
+    return quote_sql(oracle, text, **terms).explain()
+
+
+def ask_sql(
+    oracle: Oracle,
+    text: str,
+    *,
+    credits: Credits | None = None,
+    confidence: float = 0.95,
+    rows: int | None = None,
+    key: str | None = None,
+    lookups: Lookups | None = None,
+    table: str | None = None,
+) -> Result:
+    """Answer a SELECT with noise.
+
+    `credits` is for the whole statement. `lookups` are public tables to join, by name. `rows` is
+    how many rows you expect to match. EXPLAIN SELECT is free and gives the plan.
+    """
+    try:
+        priced = priced_statement(oracle, text, credits, confidence, rows, lookups, table)
+        return _answered(oracle, priced, rows, key, credits)
+    except InvalidQuery as error:
+        raise explained(error, oracle, text, rows, lookups, table) from None
+
+
+def _answered(
+    oracle: Oracle, priced: PricedPlan, rows: int | None, key: str | None, credits: Credits | None
+) -> Result:
+    if priced.plan.undeclared is not None and not priced.plan.select.explain:
+        return _found(oracle, priced, key, credits)
+    if len(priced.plan.questions) == 1 and not priced.plan.select.explain:
+        return _asked(oracle, priced, rows, key)  # the oracle itself refuses it as a whole
+    quoted = _quoted(oracle, priced, rows, credits)
+    if quoted.plan.select.explain:
+        lines = tuple((line,) for line in quoted.explain().split("\n"))
+        return Result((ResultColumn("plan", is_key=True),), lines, confidence=quoted.confidence)
+    if not quoted.affordable:
+        raise BudgetSpent(
+            f"this statement costs {credits_text(quoted.credits)},"
+            f" {credits_text(quoted.left_before)} are left; nothing was asked;"
+            " ask for less, or ask the owner for a larger grant"
+        )
+    return _asked(oracle, priced, rows, key)
+
+
+def _quoted(
+    oracle: Oracle, priced: PricedPlan, rows: int | None, credits: Credits | None
+) -> SqlQuote:
+    if priced.plan.undeclared is not None:
+        return _quoted_keys(oracle, priced, credits)
+    plan, amounts, confidence = priced.plan, priced.amounts, priced.confidence
+    notes = list(priced.notes)
+    quotes = tuple(
+        oracle.quote(question, credits=amount, confidence=confidence, rows=rows)
+        for question, amount in zip(plan.questions, amounts, strict=True)
+    )
+    for quote in quotes:
+        notes += [note for note in quote.notes if note not in notes]
+    new = [quote for quote in quotes if not quote.repeat]
+    left = min((quote.left_after + quote.credits for quote in new), default=oracle.remaining)
+    matching = rows if rows is not None else (None if plan.select.groups else oracle.size)
+    bars = Forecasts(plan, tuple(quote.forecast for quote in quotes), confidence, matching)
+    items = [item for item in plan.select.items if aggregates_of(item.of)]
+    halves = tuple((item.name, bars.half_width(item.of)) for item in items)
+    if rows is None and matching and any(bars.is_sized(item.of) for item in items):
+        notes.append(everybody(oracle.schema, matching))
+    known = ((item.name, bars.rank(item.of)) for item in items)
+    ranks = tuple((name, rank) for name, rank in known if rank is not None)
+    return SqlQuote(plan, quotes, amounts, confidence, halves, left, tuple(notes), ranks)
+
+
+def _quoted_keys(oracle: Oracle, priced: PricedPlan, credits: Credits | None) -> SqlQuote:
+    """Of a statement by an open text column."""
+    plan, level = priced.plan, priced.confidence
+    where = where_of(plan)
+    quoted = finder(oracle).quote_keys(plan.undeclared, where=where, credits=credits)
+    bars = Forecasts(plan, (forecast_of(quoted),), level, None)
+    counted = [item for item in plan.select.items if aggregates_of(item.of)]
+    halves = tuple((item.name, bars.half_width(item.of)) for item in counted)
+    notes = (*priced.notes, *quote_notes(quoted))
+    left = quoted.left_after + quoted.credits
+    return SqlQuote(plan, (), (), level, halves, left, notes, keys=quoted)
+
+
+def _found(oracle: Oracle, priced: PricedPlan, key: str | None, credits: Credits | None) -> Result:
+    """Keys that nobody declared, with their counts as the statement wants them."""
+    where = where_of(priced.plan)
+    found = finder(oracle).keys(priced.plan.undeclared, where=where, credits=credits, key=key)
+    plan = found_plan(priced.plan, found)
+    most = math.inf if oracle.size is None else oracle.size * oracle.schema.max_rows
+    return Result(
+        tuple(_column(item, plan) for item in plan.select.items),
+        tuple(Evaluation(plan, [answer_of(found)], priced.confidence, most).rows()),
+        found.credits,
+        (found.receipt,),
+        (*priced.notes, *notes_of(found)),
+        priced.confidence,
+        held_text(oracle.schema),
+    )
+
+
+def _asked(oracle: Oracle, priced: PricedPlan, rows: int | None, key: str | None) -> Result:
+    plan = priced.plan
+    answers = _answers(oracle, priced, rows, key)
+    most = math.inf if oracle.size is None else oracle.size * oracle.schema.max_rows
+    persons = math.inf if oracle.size is None else oracle.size
+    reading = Evaluation(plan, answers, priced.confidence, most, persons)
+    found = reading.rows()
+    select = plan.select
+    notes = list(dict.fromkeys([*_told(answers), *priced.notes]))
+    if select.target is not None:
+        said = verdict(select.items, found, select.target, priced.confidence)
+        bars = Forecasts(plan, (), priced.confidence, None)
+        if (
+            rows is None
+            and "met by" in said
+            and any(
+                bars.weights(item.of) is None for item in select.items if aggregates_of(item.of)
+            )
+        ):
+            said += "; where fewer rows match than assumed, state how many with rows=..."
+        notes.append(said)
+    if reading.weak:
+        notes.append(_last(len(reading.weak), priced.confidence))
+    return Result(
+        tuple(_column(item, plan) for item in select.items),
+        tuple(found),
+        sum((answer.credits for answer in answers), Fraction(0)),
+        tuple(answer.receipt for answer in answers),
+        tuple(notes),
+        priced.confidence,
+        held_text(oracle.schema),
+    )
+
+
+def _last(groups: int, confidence: float) -> str:
+    """What ORDER BY did with groups that noise alone may have made."""
+    many = "1 group comes" if groups == 1 else f"{groups:,} groups come"
+    return (
+        f"ORDER BY: {many} last, for what is sorted by cannot be told from 0 at"
+        f" {percent(confidence)}; HAVING leaves such groups out"
+    )
+
+
+def _told(answers: list[Answer]) -> list[str]:
+    """What the answers say, each thing once: of their questions, then of themselves."""
+    found: list[str] = []
+    for answer in answers:
+        own = () if answer.bound is None else answer.bound.notes
+        found += own
+        found.append(answer.note.removeprefix("; ".join(own)).removeprefix("; "))
+    return [note for note in found if note]
+
+
+def _answers(oracle: Oracle, priced: PricedPlan, rows: int | None, key: str | None) -> list[Answer]:
+    """All of them: in one transaction where the oracle has plans, else one after the other."""
+    questions = priced.plan.questions
+    terms: dict[str, Any] = {"confidence": priced.confidence, "rows": rows}
+    batch = getattr(oracle, "plan", None)
+    if batch is not None and len(questions) > 1:
+        paid = [amount for amount in priced.amounts if amount is not None]
+        if paid:  # by weight each question gets its own amount, also next to a repeat
+            weights = [amount or Fraction(1) for amount in priced.amounts]
+            terms |= {"credits": sum(paid, Fraction(0)), "weights": weights}
+        found: list[Answer] = batch(list(questions), **terms).ask(key)
+        return found
+    keys = [key if key is None or not at else f"{key}/{at + 1}" for at in range(len(questions))]
+    return [
+        oracle.ask(question, credits=amount, key=each, **terms)
+        for question, amount, each in zip(questions, priced.amounts, keys, strict=True)
+    ]
+
+
+def _column(item: Item, plan: StatementPlan) -> ResultColumn:
+    kind = kind_of(item.of, plan.select.groups)
+    noisy = bool(aggregates_of(item.of))
+    return ResultColumn(item.name, not noisy, kind=kind if noisy and kind in MOMENTS else "number")

@@ -1,0 +1,1 @@
+"""Compute the cells of a result from released answers."""

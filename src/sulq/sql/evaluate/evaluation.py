@@ -1,0 +1,482 @@
+"""From noisy answers to the rows of a result. Post-processing only."""
+
+from __future__ import annotations
+
+import datetime
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sulq.answers.oracle import Answer
+from sulq.errors import InvalidQuery
+from sulq.kernel.accounting.pricing import noise_text
+from sulq.kernel.noise.intervals import Draw, Rounding, is_rounded
+from sulq.kernel.noise.laws import NoNoise
+from sulq.kernel.schema.columns import EPOCH
+from sulq.sql.evaluate.estimates import Stated, mean, power, root, variance
+from sulq.sql.evaluate.linear_forms import UNKNOWN, Estimate, Made, Noisy, as_estimate
+from sulq.sql.parse.select import (
+    Aggregate,
+    Calculation,
+    ConstantOutput,
+    GroupKey,
+    IntervalEnd,
+    Ordering,
+    Output,
+    OverGroups,
+)
+from sulq.sql.parse.types import MOMENTS, kind_of
+from sulq.sql.plan.nodes import (
+    Mean,
+    PersonsNode,
+    Public,
+    Quantile,
+    Recipe,
+    StatementPlan,
+    TotalNode,
+    VarianceNode,
+)
+
+Value = Any
+"""An Estimate, or a public value: text, number, truth value, date or None."""
+
+
+def plain(value: Value) -> Value:
+    """What HAVING and ORDER BY see: the noisy value."""
+    return value.value if isinstance(value, Estimate) else value
+
+
+def order_of(value: Value) -> tuple[int, Value]:
+    if isinstance(value, bool | int | float | Fraction):
+        return 0, float(value)
+    if isinstance(value, datetime.date):
+        return 1, value.isoformat()
+    return 2, str(value)
+
+
+def calculated(operator: str, parts: list[Value]) -> Value:
+    """An operation on estimates and public values; NULL in, NULL out."""
+    if operator in ("and", "or", "not", "null", "in"):
+        return _logic(operator, parts)
+    if any(part is None for part in parts):
+        return None
+    if operator in ("=", "<>", "<", "<=", ">", ">="):
+        return _compared(operator, *map(plain, parts))
+    if operator in ("date", "datetime"):
+        return moment_number(parts[0], operator)
+    parts = [part.unrounded if isinstance(part, Estimate) else part for part in parts]
+    if not any(isinstance(part, Estimate) for part in parts):
+        return _public(operator, [float(part) for part in parts])
+    match operator, parts:
+        case "+", [a, b]:
+            return a + b
+        case "-", [a, b]:
+            return a - b
+        case "*", [a, b]:
+            return a * b
+        case "/", [a, b]:
+            return as_estimate(a) / as_estimate(b)
+        case "negate", [a]:
+            return -a
+        case "abs", [a]:
+            return Made((a,), abs, _abs_ends)
+        case "sqrt", [a]:
+            return root(a)
+        case "round", [a, digits]:
+            return Made((a,), lambda x: _rounded(x, digits), lambda e: _outwards(e, digits))
+    raise AssertionError(operator)
+
+
+def moment_number(moment: datetime.date, kind: str) -> float:
+    """Days, or seconds, since 1970: how noisy days and times are computed with."""
+    if not isinstance(moment, datetime.datetime):
+        moment = datetime.datetime.combine(moment, datetime.time())
+    seconds = (moment - EPOCH).total_seconds()
+    return seconds / 86_400 if kind == "date" else seconds
+
+
+def _rounded(x: float, digits: int) -> float:
+    return round(x, digits) if math.isfinite(x) else x
+
+
+def _outwards(ends: tuple[float, float], digits: int) -> tuple[float, float]:
+    """To the last digit, away from each other: it holds the value, and the value rounded.
+
+    A half unit at most lies between the two. What has these digits already stays.
+    """
+    low, high = (_rounded(end, digits) for end in ends)
+    unit = 10.0**-digits
+    near = 1e-9 * unit
+    low = _rounded(low - unit, digits) if low > ends[0] + near else low
+    high = _rounded(high + unit, digits) if high < ends[1] - near else high
+    return low, high
+
+
+def _abs_ends(ends: tuple[float, float]) -> tuple[float, float]:
+    low, high = ends
+    return (0.0 if low <= 0 <= high else min(abs(low), abs(high))), max(abs(low), abs(high))
+
+
+def _public(operator: str, parts: list[float]) -> float | None:
+    match operator, parts:
+        case "+", [a, b]:
+            return a + b
+        case "-", [a, b]:
+            return a - b
+        case "*", [a, b]:
+            return a * b
+        case "/", [a, b]:
+            return a / b if b else None
+        case "negate", [a]:
+            return -a
+        case "abs", [a]:
+            return abs(a)
+        case "sqrt", [a]:
+            return math.sqrt(a) if a >= 0 else None
+        case "round", [a, digits]:
+            return round(a, int(digits))
+    raise AssertionError(operator)
+
+
+def _compared(operator: str, a: Value, b: Value) -> bool | None:
+    if a != a or b != b:  # not a number: a ratio of nothing
+        return None
+    if operator in ("=", "<>"):
+        return bool(a == b) is (operator == "=")
+    left, right = order_of(a), order_of(b)
+    if left[0] != right[0]:
+        return None
+    return bool(
+        {
+            "<": left[1] < right[1],
+            "<=": left[1] <= right[1],
+            ">": left[1] > right[1],
+            ">=": left[1] >= right[1],
+        }[operator]
+    )
+
+
+def _logic(operator: str, parts: list[Value]) -> bool | None:
+    """SQL's three values."""
+    if operator == "null":
+        return parts[0] is None
+    if operator == "in":
+        found = [calculated("=", [parts[0], other]) for other in parts[1:]]
+        return _logic("or", found)
+    truths = [None if part is None else bool(plain(part)) for part in parts]
+    if operator == "not":
+        return None if truths[0] is None else not truths[0]
+    decisive = operator == "or"
+    if decisive in truths:
+        return decisive
+    return None if None in truths else not decisive
+
+
+# + - * / of noisy and public values, comparisons of them, and SQL's three truth values.
+
+
+Cell = tuple[int, ...]
+
+
+@dataclass(slots=True)
+class Evaluation:
+    """The answers of a plan, read cell by cell."""
+
+    plan: StatementPlan
+    answers: Sequence[Answer]
+    confidence: float
+    most: float = math.inf  # rows there can be
+    persons: float = math.inf
+    cells: list[Cell] = field(default_factory=list)
+    weak: set[Cell] = field(default_factory=set)
+    """Cells that ORDER BY put last: what they are sorted by cannot be told from 0."""
+    _read: dict[tuple[int, Cell], Estimate] = field(default_factory=dict)
+    _totals: dict[int, Estimate] = field(default_factory=dict)
+    _steps: dict[int, list[float]] = field(default_factory=dict)
+    _values: dict[int, NDArray[Any]] = field(default_factory=dict)
+    _names: dict[int, str] = field(default_factory=dict)
+    _tracing: dict[int, bool] = field(default_factory=dict)
+
+    def rows(self) -> list[tuple[Value, ...]]:
+        """The result: HAVING, then totals over what it left, ORDER BY, OFFSET and LIMIT."""
+        select = self.plan.select
+        self.cells = list(itertools.product(*(grouping.shown for grouping in select.groups)))
+        if select.having is not None:
+            self.cells = [c for c in self.cells if self.value(select.having, c) is True]
+        ordered = self.cells
+        for part in reversed(select.order):
+            ordered = self._sorted(ordered, part)
+        end = None if select.limit is None else select.offset + select.limit
+        return [
+            tuple(self.value(item.of, cell) for item in select.items)
+            for cell in ordered[select.offset : end]
+        ]
+
+    def _sorted(self, cells: list[Cell], part: Ordering) -> list[Cell]:
+        """By value; what noise alone may have made comes after what can be told."""
+        known: list[tuple[Value, Cell]] = []
+        weak: list[tuple[Value, Cell]] = []
+        unknown: list[Cell] = []
+        for cell in cells:
+            found = self.value(part.of, cell)
+            value = plain(found)
+            if value is None or value != value:
+                unknown.append(cell)
+            elif isinstance(found, Estimate) and self._is_weak(found, part):
+                weak.append((value, cell))
+            else:
+                known.append((value, cell))
+        listed: list[Cell] = []
+        for group in (known, weak):
+            group.sort(key=lambda pair: order_of(pair[0]), reverse=part.descending)
+            listed += [cell for _, cell in group]
+        self.weak.update(cell for _, cell in weak)
+        return unknown + listed if part.nulls_first else listed + unknown
+
+    def _is_weak(self, found: Estimate, part: Ordering) -> bool:
+        """Whether it cannot be told from 0, or at all; of days and times only the latter."""
+        if found.public:
+            return False
+        low, high = found.interval(self.confidence)
+        moment = kind_of(part.of, self.plan.select.groups) in MOMENTS
+        return found.unread(self.confidence) or (low <= 0 <= high and not moment)
+
+    # --- outputs --------------------------------------------------------------------------------
+
+    def value(self, output: Output, cell: Cell) -> Value:
+        match output:
+            case ConstantOutput(value=value):
+                return float(value) if isinstance(value, Fraction) else value
+            case GroupKey(place=place):
+                return self.plan.select.groups[place].labels[cell[place]]
+            case Aggregate():
+                return self._aggregate(output, cell)
+            case OverGroups(of=inner):
+                return self._over_groups(inner)
+            case IntervalEnd(of=inner, high=high):
+                found = as_estimate(self.value(inner, cell))
+                return Noisy.exact(found.interval(self.confidence)[high])
+            case Calculation(operator=operator, parts=parts):
+                return calculated(operator, [self.value(part, cell) for part in parts])
+
+    def _over_groups(self, inner: Output) -> Estimate:
+        if id(inner) not in self._totals:
+            waiting = [as_estimate(self.value(inner, cell)).unrounded for cell in self.cells]
+            waiting = waiting or [Noisy.exact(0.0)]
+            while len(waiting) > 1:  # in pairs: a long sum of long forms stays quick
+                pairs = itertools.zip_longest(waiting[::2], waiting[1::2])
+                waiting = [a if b is None else a + b for a, b in pairs]
+            self._totals[id(inner)] = waiting[0]
+        return self._totals[id(inner)]
+
+    # --- aggregates -----------------------------------------------------------------------------
+
+    def _aggregate(self, aggregate: Aggregate, cell: Cell) -> Estimate:
+        key = (id(aggregate), cell)
+        if key not in self._read:
+            found = self._estimate(self.plan.recipes[id(aggregate)], cell)
+            if aggregate.kind in ("count", "persons") and isinstance(found, Noisy | Stated):
+                found = replace(found, whole=True)
+            self._read[key] = found
+        return self._read[key]
+
+    def _estimate(self, recipe: Recipe, cell: Cell) -> Estimate:
+        match recipe:
+            case Public(value=value):
+                return Noisy.exact(value)
+            case TotalNode() | PersonsNode() if self._empty(cell):
+                return Noisy.exact(0.0)  # for all to see
+            case TotalNode(parts=parts, low=low, high=high):
+                limits = self._limits(low, high)
+                if len(parts) == 1:
+                    ((place, weight),) = parts
+                    found: Estimate = self._draw(place, cell, *limits)
+                    return found if weight == 1 else found * weight
+                found = Noisy.exact(0.0)
+                for place, weight in parts:
+                    found = found + self._draw(place, cell) * weight
+                return _cut(found, limits)
+            case PersonsNode(question=question):
+                return self._sum(question, 0, cell, 0.0, self.persons)
+            case Mean():
+                return self._mean(recipe, cell)
+            case VarianceNode():
+                return self._variance(recipe, cell)
+            case Quantile():
+                return self._quantile(recipe, cell)
+
+    def _empty(self, cell: Cell) -> bool:
+        """Whether everybody knows that the cell has no rows: a count without noise is 0."""
+        if self.plan.whole is None:
+            return False
+        question, position = self.plan.places[self.plan.whole]
+        exact = isinstance(self.answers[question].laws[position], NoNoise)
+        return exact and self._draw(self.plan.whole, cell).value == 0
+
+    def _limits(self, low: float, high: float) -> tuple[float, float]:
+        if math.isinf(self.most):
+            return (0.0 if low >= 0 else -math.inf), (0.0 if high <= 0 else math.inf)
+        return self.most * min(low, 0.0), self.most * max(high, 0.0)
+
+    def _mean(self, recipe: Mean, cell: Cell) -> Estimate:
+        counted = self._draw(recipe.counted, cell, 0.0, self.most)
+        summed = self._draw(recipe.centred, cell)
+        if _is_nothing(counted) or self._empty(cell):
+            return _anything(recipe.low, recipe.high)
+        if isinstance(counted, Noisy) and isinstance(summed, Noisy):
+            return mean(counted, summed, recipe.middle, recipe.low, recipe.high)
+        return _cut(summed / counted + recipe.middle, (recipe.low, recipe.high))
+
+    def _variance(self, recipe: VarianceNode, cell: Cell) -> Estimate:
+        of = recipe.mean
+        counted = self._draw(of.counted, cell, 0.0, self.most)
+        summed = self._draw(of.centred, cell)
+        squares = self._draw(recipe.squared, cell) + counted * recipe.square_middle
+        nothing = _is_nothing(counted) or self._empty(cell)
+        if nothing:
+            found = _anything(0.0, ((of.high - of.low) / 2) ** 2)
+        elif (
+            isinstance(counted, Noisy) and isinstance(summed, Noisy) and isinstance(squares, Noisy)
+        ):
+            found = variance(counted, summed, squares, of.low, of.high, of.middle)
+        else:
+            widest = ((of.high - of.low) / 2) ** 2
+            found = _cut(squares / counted - power(summed / counted, 2), (0.0, widest))
+        if (
+            recipe.sample and counted.value > 2 and not nothing
+        ):  # n / (n - 1): next to nothing where n is known
+            factor = counted.value / (counted.value - 1)
+            found = Made((found,), lambda x: x * factor, lambda e: (e[0] * factor, e[1] * factor))
+        return root(found) if recipe.root else found
+
+    def _draw(
+        self, place: int, cell: Cell, low: float = -math.inf, high: float = math.inf
+    ) -> Estimate:
+        """A term of the vector in a cell."""
+        return self._sum(*self.plan.places[place], cell, low, high)
+
+    def _sum(self, question: int, position: int, cell: Cell, low: float, high: float) -> Estimate:
+        """One noisy sum of a question.
+
+        A sum that follows from stored answers is the linear form of their draws. Where another
+        answer of the statement rests on the same ones and does not say how, it only states its own
+        interval, and what is made of several is bounded from theirs.
+        """
+        if question not in self._steps:
+            self._open(question, len(cell))
+        answer, at = self.answers[question], (*cell, position)
+        value = float(self._values[question][at])
+        if answer.sources and not self._traced(question):
+            name = frozenset([(self._name(question), *at)])
+            return Stated(value, lambda c: _ends_at(answer, c, at), (low, high), name)
+        if answer.reading.mixture is not None and answer.bound is not None:
+            flat = int(np.ravel_multi_index(at, self._values[question].shape))
+            unit = float(answer.bound.terms[position].fine_step)
+            draws: dict[object, Draw] = {
+                ("stored", seq, place): (float(weight) * unit, law)
+                for seq, place, weight, law in answer.reading.mixture.sums[flat]
+            }
+            if is_rounded((w, law) for _, _, w, law in answer.reading.mixture.sums[flat]):
+                draws["rounded", self._name(question), *at] = (unit, Rounding())
+            if not draws:
+                return Noisy.exact(value)
+            return Noisy(value, draws, (low, high))
+        step = self._steps[question][position]
+        if not step:
+            return Noisy.exact(value)
+        return Noisy.draw(
+            (self._name(question), *at), value, answer.laws[position], step, low, high
+        )
+
+    def _traced(self, question: int) -> bool:
+        """Whether it is known which draws a derived answer shares with others of the statement:
+        none, or both name them."""
+        if question not in self._tracing:
+            answer = self.answers[question]
+            own = _origins(answer)
+            sharing = [
+                other
+                for at, other in enumerate(self.answers)
+                if at != question and own & _origins(other)
+            ]
+            told = [one.reading.mixture is not None for one in (answer, *sharing)]
+            self._tracing[question] = all(told) or not sharing
+        return self._tracing[question]
+
+    def _open(self, question: int, axes: int) -> None:
+        """The sums of an answer, and the step of each term; 0 where it has no noise."""
+        answer = self.answers[question]
+        errors = np.asarray(answer.standard_error)[(0,) * axes]
+        deviations = [law.standard_deviation() for law in answer.laws]
+        self._values[question] = np.asarray(answer.value)
+        self._steps[question] = [
+            float(error) / deviation if deviation else 0.0
+            for error, deviation in zip(errors, deviations, strict=True)
+        ]
+
+    def _name(self, question: int) -> str:
+        """Equal names, equal draws: the question and its noise."""
+        if question not in self._names:
+            answer = self.answers[question]
+            self._names[question] = answer.question + noise_text(answer.laws)
+        return self._names[question]
+
+    def _quantile(self, recipe: Quantile, cell: Cell) -> Estimate:
+        found = self.answers[recipe.question].distribution
+        if found is None:
+            raise InvalidQuery(
+                "this distribution follows from stored answers, which do not tell its quantiles;"
+                " ask it by itself: MEDIAN(x) without other columns, or with credits="
+            )
+        of = found[cell] if cell else found
+        laws = self.answers[recipe.question].laws
+        noisy = any(not isinstance(law, NoNoise) for law in laws)
+        name = frozenset([(self._name(recipe.question), *cell)])
+        limits = of.possible
+        if of.empty or self._empty(cell):
+            return _anything(*limits)
+        share = recipe.share
+        rank = partial(of.rank_error, share)
+        said = "" if of.cdf()[0][-1] > 0 else UNKNOWN  # perhaps there are no rows at all
+        if share is not None:
+            ends = partial(of.quantile_interval, share)
+            return Stated(of.quantile(share), ends, limits, name, said, rank, exact=not noisy)
+        end = of.maximum if recipe.highest else of.minimum
+        return Stated(end()[0], lambda c: end(c)[1:], limits, name, said, rank, exact=not noisy)
+
+
+def _is_nothing(counted: Estimate) -> bool:
+    """A count that is 0 for all to see."""
+    return not counted.rests_on and counted.value == 0
+
+
+def _anything(low: float, high: float) -> Estimate:
+    """What is said of no rows, as NULL: no value, and all that is possible."""
+    return Stated(math.nan, lambda c: (low, high), (low, high), frozenset(), "no row matches")
+
+
+def _origins(answer: Answer) -> frozenset[int]:
+    """The stored answers whose draws it rests on."""
+    if answer.sources or answer.receipt is None:
+        return frozenset(answer.sources)
+    return frozenset([int(answer.receipt.body.get("origin", answer.receipt.seq))])
+
+
+def _ends_at(answer: Answer, confidence: float, at: Cell) -> tuple[float, float]:
+    low, high = answer.interval(confidence)
+    return float(np.asarray(low)[at]), float(np.asarray(high)[at])
+
+
+def _cut(found: Estimate, limits: tuple[float, float]) -> Estimate:
+    """The same within what is possible."""
+    if isinstance(found, Noisy):
+        return replace(found, limits=limits)
+    value = min(max(found.value, limits[0]), limits[1]) if found.value == found.value else math.nan
+    return Stated(value, found.interval, limits, found.rests_on, found.note)

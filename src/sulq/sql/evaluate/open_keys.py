@@ -1,0 +1,159 @@
+"""GROUP BY an open text column: counts by keys that nobody declared, through `keys`. M.1
+
+Which keys there are is found by asking: those whose noisy count reaches a threshold.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+
+from sulq.answers.error_bars import Forecast, Reading
+from sulq.answers.oracle import Answer, credits_text
+from sulq.answers.selections import Keys, KeysQuote
+from sulq.errors import InvalidQuery
+from sulq.kernel.noise.intervals import z_of
+from sulq.kernel.query import canonical
+from sulq.kernel.query.expressions import Column, Expression
+from sulq.sql.errors import located
+from sulq.sql.parse.select import Aggregate, Output, OverGroups, Select, aggregates_of, parts_of
+from sulq.sql.plan.nodes import StatementPlan, TotalNode
+
+REMEDY = "COUNT(*) by this column alone is shown, of keys that many rows share"
+
+
+@runtime_checkable
+class Finder(Protocol):
+    """An Oracle that can look for keys."""
+
+    def keys(
+        self,
+        column: object,
+        *,
+        where: Expression | None = None,
+        credits: Fraction | int | float | None = None,
+        key: str | None = None,
+    ) -> Keys:
+        """Counts by keys that nobody declared, charged."""
+
+    def quote_keys(
+        self,
+        column: object,
+        *,
+        where: Expression | None = None,
+        credits: Fraction | int | float | None = None,
+    ) -> KeysQuote:
+        """Price and threshold; free."""
+
+
+def keys_plan(select: Select, wanted: list[Aggregate]) -> StatementPlan:
+    """A plan without sums: its one term is the count of a key."""
+    if len(select.groups) > 1:
+        text = next(grouping for grouping in select.groups if grouping.undeclared)
+        alone = InvalidQuery(f"an open text column is grouped by alone; {REMEDY}")
+        raise located(alone, text.span)
+    of = select.groups[0].group.of
+    assert isinstance(of, Column)  # noqa: S101
+    for aggregate in wanted:
+        named = aggregate.of.name if isinstance(aggregate.of, Column) else None
+        counted = aggregate.of is None or named == of.name
+        if aggregate.kind != "count" or not counted or aggregate.where is not None:
+            said = f"{of.name:.60} is open text: its values are not declared; {REMEDY}; for"
+            raise located(
+                InvalidQuery(f"{said} anything else ask the owner to declare them"), aggregate.span
+            )
+    outputs = [item.of for item in select.items] + [part.of for part in select.order]
+    outputs += [] if select.having is None else [select.having]
+    for output in filter(_over_groups, outputs):
+        raise located(
+            InvalidQuery(f"SUM(...) OVER () misses the keys that are held back; {REMEDY}"),
+            aggregates_of(output)[0].span,
+        )
+    if select.target is not None:
+        raise located(
+            InvalidQuery(f"WITHIN is not for keys that nobody declared; {REMEDY}; use credits="),
+            select.spans.get("target"),
+        )
+    if {"epsilon", "delta"} & set(select.options):
+        raise located(
+            InvalidQuery(f"keys that nobody declared take no epsilon or delta; {REMEDY}; use"
+                         " credits="),
+            select.spans.get("options"),
+        )  # fmt: skip
+    recipes = {id(aggregate): TotalNode(((0, 1.0),)) for aggregate in wanted}
+    return StatementPlan(select, (), dict(recipes), ((0, 0),))
+
+
+def _over_groups(output: Output) -> bool:
+    return isinstance(output, OverGroups) or any(map(_over_groups, parts_of(output)))
+
+
+def finder(oracle: object) -> Finder:
+    """The oracle, if it can look for keys."""
+    if not isinstance(oracle, Finder):
+        raise InvalidQuery(
+            f"{type(oracle).__name__} cannot look for keys that nobody declared; group by columns"
+            " with declared values"
+        )
+    return oracle
+
+
+def where_of(plan: StatementPlan) -> Expression | None:
+    return None if plan.select.rows is canonical.TRUE else plan.select.rows
+
+
+def forecast_of(quoted: KeysQuote) -> Forecast:
+    """The bar of each count."""
+    error = np.array([quoted.standard_error])
+    return Forecast(error, lambda confidence: z_of(confidence) * error)
+
+
+def quote_notes(quoted: KeysQuote) -> list[str]:
+    due = f"; the threshold costs an extra delta of {float(quoted.delta):.2g}"
+    said = [_shown(quoted.threshold) + ("" if quoted.repeat else due)]
+    return [*said, *([quoted.note] if quoted.note else [])]
+
+
+def _shown(threshold: float) -> str:
+    return f"keys are shown from a noisy count of {threshold:,.1f} rows on"
+
+
+def found_plan(plan: StatementPlan, found: Keys) -> StatementPlan:
+    """The plan with the keys that were found as its groups."""
+    grouping = replace(plan.select.groups[0], labels=found.keys, shown=tuple(range(len(found))))
+    return replace(plan, select=replace(plan.select, groups=(grouping,)))
+
+
+def answer_of(found: Keys) -> Answer:
+    """Counts by key as sums, to be read cell by cell."""
+    shape = (len(found), 1)
+    value = np.array(found.counts, dtype=np.float64).reshape(shape)
+    half = found.law.half_width
+    reading = Reading(
+        value,
+        np.full(shape, found.standard_error),
+        lambda c: (value - half(c) / found.unit, value + half(c) / found.unit),
+    )
+    return Answer(
+        reading, "sums", (found.column,), found.credits, found.receipt, found.note,
+        f"keys of {found.column}, receipt {found.receipt.seq}", (found.law,),
+    )  # fmt: skip
+
+
+def notes_of(found: Keys) -> list[str]:
+    """The threshold, and what was held back: a noisy number, never how many keys."""
+    rest, around = found.held_back, z_of(0.95) * found.held_back_error
+    said = [
+        f"{_shown(found.threshold)}; near it counts tend to be too high",
+        f"held back: {rest:,.0f} +-{around:,.0f} rows at 95 %; missing texts are no key",
+    ]
+    return [*said, *([found.note] if found.note else [])]
+
+
+def line_of(plan: StatementPlan, quoted: KeysQuote) -> str:
+    """What is asked, in words."""
+    stored = ", stored already" if quoted.repeat else ""
+    return f"question 1: keys of {plan.undeclared} ({credits_text(quoted.credits)}{stored})"

@@ -1,0 +1,1 @@
+"""Read a SELECT statement: tokens, grammar, scopes, outputs."""

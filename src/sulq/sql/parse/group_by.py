@@ -1,0 +1,340 @@
+"""GROUP BY: a column of declared values, or a bucketing of a number, as public cells."""
+
+from __future__ import annotations
+
+import datetime
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import pairwise
+from typing import TypeAlias
+
+from sqlglot import exp
+
+from sulq.errors import InvalidQuery
+from sulq.kernel.query import canonical
+from sulq.kernel.query.expressions import Column, Expression, Operation, col, operation
+from sulq.kernel.query.sum_query import group
+from sulq.kernel.schema.bind_rows import RowBinder
+from sulq.kernel.schema.columns import EPOCH, Category, Number, Schema
+from sulq.kernel.schema.fixed_point import Steps
+from sulq.kernel.schema.program import Condition, Quantised
+from sulq.kernel.schema.ranges import Truth, World, mentioned, narrowed_by, range_of, truth_of
+from sulq.sql.errors import place, span, wrong
+from sulq.sql.parse.case_labels import bare, coded, is_chosen, value_of
+from sulq.sql.parse.grammar import BUCKETS, TESTS, check_options
+from sulq.sql.parse.select import Grouping
+from sulq.sql.parse.tokens import Node
+
+MOST_BUCKETS = 10_000
+RowReader: TypeAlias = Callable[[Node], Expression]
+UNITS = ("year", "quarter", "month", "week", "day")
+WAYS = (
+    "group by a Category or Flag, by a Number with a declared step, or by FLOOR(x / 10) * 10,"
+    " WIDTH_BUCKET(x, low, high, n), CASE WHEN ... THEN 'label' END or DATE_TRUNC('month', day)"
+)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BucketRows:
+    """What WHERE says about the rows, without looking at one."""
+
+    schema: Schema
+    binder: RowBinder
+    truth: Truth
+    condition: Condition
+    inside: World
+    columns: frozenset[str]
+
+    @classmethod
+    def where(cls, rows: Expression, schema: Schema) -> BucketRows:
+        binder = RowBinder(schema)
+        condition = binder.condition(canonical.truth(rows))
+        world = World(frozenset())
+        inside, columns = narrowed_by(condition, world), frozenset(mentioned(condition))
+        return cls(schema, binder, truth_of(condition, world), condition, inside, columns)
+
+    def range(self, value: Steps) -> tuple[Fraction, Fraction, bool]:
+        """The least and the most a value can be, and whether it can be NULL."""
+        found = range_of(value.node, self.inside)
+        nullable = found.needs is None or not found.needs <= self.truth.present
+        low, high = (found.low, found.high) if found.low <= found.high else (value.low, value.high)
+        return low * value.step, high * value.step, nullable
+
+    def kind(self, of: Expression) -> str:
+        """date, datetime or number; only what mentions a moment needs a look."""
+        if not any(
+            name in self.schema and _is_moment(self.schema[name]) for name in columns_of(of)
+        ):
+            return "number"
+        return self.binder.number(canonical.value(of)).kind
+
+    def permits(self, leaf: Quantised, low: int, high: int) -> bool:
+        """Whether a row may have this value from low to high, in steps."""
+        least, most = self.inside.narrowed.get(leaf, (low, high))
+        world = World(frozenset(), {}, {leaf: (max(low, least), min(high, most))})
+        return truth_of(self.condition, world).verdict != "never"
+
+    def allows(self, column: str, value: object) -> bool:
+        if column not in self.columns:
+            return True
+        world = World(frozenset([column]), {column: value})  # type: ignore[dict-item]
+        return truth_of(self.condition, world).verdict != "never"
+
+
+def _is_moment(column: object) -> bool:
+    return isinstance(column, Number) and column.kind != "number"
+
+
+def columns_of(expression: Expression) -> set[str]:
+    """The columns that an expression mentions."""
+    match expression:
+        case Column(name=name):
+            return {name}
+        case Operation(operands=operands):
+            return set().union(*map(columns_of, operands))
+    return set()
+
+
+def read_grouping(node: Node, rows: BucketRows, read: RowReader) -> Grouping:
+    """The cells of one GROUP BY expression; columns in it are declared ones."""
+    node = bare(node)
+    if isinstance(node, exp.Column):
+        return _column(node, rows)
+    if is_chosen(node):
+        labelled = coded(node)
+        if labelled is None:
+            raise wrong(node, f"a CASE to group by gives constants{place(node)}; {WAYS}")
+        return _labelled(*labelled, rows, read)
+    if isinstance(node, exp.WidthBucket):
+        return _width_bucket(node, rows, read)
+    if isinstance(node, exp.DateTrunc | exp.Extract | exp.Year):
+        return _calendar(node, rows, read)
+    floors = list(node.find_all(exp.Floor))
+    if len(floors) == 1:
+        return _floored(node, floors[0], rows, read)
+    if type(node) in TESTS or isinstance(node, exp.Like):
+        return _condition(read(node), rows)
+    raise wrong(node, f"no groups can be told from this{place(node)}; {WAYS}")
+
+
+def _column(node: Node, rows: BucketRows) -> Grouping:
+    name = node.name
+    column = rows.schema[name]
+    if isinstance(column, Number):
+        return _lattice(column, rows)
+    values: tuple[object, ...] = (False, True)
+    if isinstance(column, Category):
+        if column.values is None:
+            return Grouping(group(col(name)), (), (), undeclared=True, span=span(node))
+        values = tuple(column.values)
+    other = name not in rows.truth.present
+    shown = [at for at, value in enumerate(values) if rows.allows(name, value)]
+    labels = (*values, None) if other else values
+    return Grouping(
+        group(col(name), other=other), labels, (*shown, *([len(values)] if other else []))
+    )
+
+
+def _lattice(column: Number, rows: BucketRows) -> Grouping:
+    step = column.lattice
+    if step is None or column.kind == "datetime":
+        raise InvalidQuery(f"{column.name} is a Number without a step; {WAYS}")
+    low, high, _ = rows.range(rows.binder.number(col(column.name)))
+    first, last = math.ceil(low / step), math.floor(high / step)
+    numbers = [step * at for at in _within(first, last + 2)]
+    labels = [_moment(number, column.kind) for number in numbers[:-1]]
+    return _binned(col(column.name), numbers, labels, rows)
+
+
+def _within(first: int, stop: int) -> range:
+    if stop - first > MOST_BUCKETS:
+        raise InvalidQuery(
+            f"{stop - first:,} groups, at most {MOST_BUCKETS:,}; use wider buckets, or narrow"
+            " the range with WHERE or CLAMP"
+        )
+    return range(first, stop)
+
+
+def _moment(number: Fraction, kind: str) -> object:
+    if kind == "date":
+        return EPOCH.date() + datetime.timedelta(days=int(number))
+    return number.numerator if number.denominator == 1 else float(number)
+
+
+def _binned(
+    of: Expression, edges: list[Fraction] | list[object], labels: list[object], rows: BucketRows
+) -> Grouping:
+    """One cell per [edge, next edge), and one for NULL unless WHERE rules it out."""
+    value = rows.binder.number(canonical.value(of))
+    _, _, nullable = rows.range(value)
+    if value.kind == "date":
+        edges = [_moment(e, "date") if isinstance(e, Fraction) else e for e in edges]
+    found = group(of, edges, other=nullable)
+    named = (*labels, None) if nullable else tuple(labels)
+    shown = [at for at in range(len(named)) if at >= len(labels)]
+    if isinstance(value.node, Quantised) and value.node.column in rows.columns:
+        ends = [rows.binder.literal(edge, value.kind) / value.step for edge in found.edges or ()]
+        cells = pairwise(map(math.ceil, ends))
+        left = [at for at, (a, b) in enumerate(cells) if rows.permits(value.node, a, b - 1)]
+    else:
+        left = list(range(len(labels)))
+    return Grouping(found, named, (*left, *shown))
+
+
+def _labelled(
+    codes: Node, labels: tuple[object, ...], nullable: bool, rows: BucketRows, read: RowReader
+) -> Grouping:
+    found = read(codes)
+    if not labels:
+        raise InvalidQuery("GROUP BY a CASE that is always NULL; give it labels")
+    tidy = tuple(float(x) if isinstance(x, Fraction) else x for x in labels)
+    cells = group(found, range(len(labels) + 1), other=nullable)
+    named = (*tidy, None) if nullable else tidy
+    low, high, _ = rows.range(rows.binder.number(canonical.value(found)))
+    shown = [at for at in range(len(labels)) if low <= at <= high]
+    return Grouping(cells, named, (*shown, *([len(labels)] if nullable else [])))
+
+
+def _condition(found: Expression, rows: BucketRows) -> Grouping:
+    """GROUP BY age >= 65: false, true, or NULL."""
+    codes = operation("choose", found, 1, operation("choose", ~found, 0, None))
+    cells = group(codes, [0, 1, 2], other=True)
+    sides = [rows.binder.condition(canonical.truth(side)) for side in (~found, found)]
+    shown = [at for at, side in enumerate(sides) if not _ruled_out(side, rows)]
+    return Grouping(cells, (False, True, None), (*shown, 2))
+
+
+def _ruled_out(side: Condition, rows: BucketRows) -> bool:
+    return truth_of(side, rows.inside).verdict == "never"
+
+
+def _floored(node: Node, floor: Node, rows: BucketRows, read: RowReader) -> Grouping:
+    """a * FLOOR(x) + b: cells between whole numbers of x, called by the whole value."""
+    check_options(floor, BUCKETS)
+    of = read(floor.this)
+    low, high, _ = rows.range(rows.binder.number(canonical.value(of)))
+    whole = _within(math.floor(low), math.floor(high) + 2)
+    labels = [_evaluated(node, floor, Fraction(at)) for at in whole[:-1]]
+    if len(set(labels)) != len(labels):
+        raise wrong(node, f"FLOOR times 0 makes no groups{place(node)}; {WAYS}")
+    return _binned(of, [Fraction(at) for at in whole], [_moment(x, "") for x in labels], rows)
+
+
+def _evaluated(node: Node, floor: Node, whole: Fraction) -> Fraction:
+    node = bare(node)
+    if node is floor:
+        return whole
+    if isinstance(node, exp.Neg):
+        return -_evaluated(node.this, floor, whole)
+    if isinstance(node, exp.Add | exp.Sub | exp.Mul | exp.Div):
+        left, right = (_evaluated(part, floor, whole) for part in (node.this, node.expression))
+        match node:
+            case exp.Add():
+                return left + right
+            case exp.Sub():
+                return left - right
+            case exp.Mul():
+                return left * right
+        if right and next(node.expression.find_all(exp.Floor), None) is None:
+            return left / right
+    elif isinstance(node, exp.Literal) and not node.is_string:
+        value = value_of(node)
+        if isinstance(value, int | Fraction):
+            return Fraction(value)
+    raise wrong(node, f"around FLOOR only constants and + - * /{place(node)}; {WAYS}")
+
+
+def _number(node: object, what: str) -> Fraction:
+    value = value_of(node) if isinstance(node, exp.Expr) else None
+    if isinstance(value, bool) or not isinstance(value, int | Fraction):
+        raise InvalidQuery(f"WIDTH_BUCKET wants a constant {what}: WIDTH_BUCKET(x, 0, 100, 10)")
+    return Fraction(value)
+
+
+def _width_bucket(node: Node, rows: BucketRows, read: RowReader) -> Grouping:
+    """0 below `low`, 1 to n, n + 1 from `high` on."""
+    check_options(node, BUCKETS)
+    of = read(node.this)
+    start, stop, parts = (
+        _number(node.args.get(name), what)
+        for name, what in (("min_value", "low"), ("max_value", "high"), ("num_buckets", "number"))
+    )
+    if not start < stop or parts < 1 or parts.denominator != 1:
+        raise wrong(node, f"WIDTH_BUCKET wants low < high and a whole number{place(node)}")
+    width = (stop - start) / parts
+    inner = [start + width * at for at in _within(0, int(parts) + 1)]
+    low, high, _ = rows.range(rows.binder.number(canonical.value(of)))
+    edges = [min(low, start) - 1, *inner, max(high, stop) + 1]
+    numbered = [
+        (edge, after, at)
+        for at, (edge, after) in enumerate(pairwise(edges))
+        if edge <= high and after > low
+    ]
+    cut = [*(edge for edge, _, _ in numbered), numbered[-1][1]]
+    return _binned(of, cut, [at for _, _, at in numbered], rows)
+
+
+# --- the calendar -------------------------------------------------------------------------------
+
+
+def _calendar(node: Node, rows: BucketRows, read: RowReader) -> Grouping:
+    """DATE_TRUNC(unit, day), EXTRACT(YEAR FROM day), YEAR(day)."""
+    check_options(node, BUCKETS)
+    unit, of, years = "year", node.this, True
+    if isinstance(node, exp.DateTrunc):
+        unit, years = str(node.args["unit"].name).casefold(), False
+    elif isinstance(node, exp.Extract):
+        unit, of = str(node.this.name).casefold(), node.expression
+    if unit not in UNITS or (years and unit != "year"):
+        known = "YEAR" if years else ", ".join(UNITS)
+        raise wrong(node, f"the unit {unit!r:.40} makes no groups{place(node)}; there is {known}")
+    value = rows.binder.number(canonical.value(read(of)))
+    if value.kind == "number":
+        raise wrong(node, f"a day or time is wanted{place(node)}, got a number")
+    second = 86_400 if value.kind == "datetime" else 1
+    low, high, _ = rows.range(value)
+    first, last = (
+        EPOCH.date() + datetime.timedelta(days=math.floor(end / second)) for end in (low, high)
+    )
+    starts = list(_starts(first, last, unit))
+    labels: list[object] = [day.year if years else day for day in starts[:-1]]
+    edges = [_start(day, value.kind) for day in starts]
+    return _binned(read(of), list(edges), labels, rows)
+
+
+def _start(day: datetime.date, kind: str) -> object:
+    return day if kind == "date" else datetime.datetime.combine(day, datetime.time())
+
+
+def _starts(first: datetime.date, last: datetime.date, unit: str) -> Iterator[datetime.date]:
+    """The starts of the units from the one that holds `first` to the one after `last`."""
+    day = _truncated(first, unit)
+    for _ in range(MOST_BUCKETS):
+        yield day
+        if day > last:
+            return
+        day = _after(day, unit)
+    raise InvalidQuery(f"more than {MOST_BUCKETS:,} groups; take a longer unit than {unit}")
+
+
+def _truncated(day: datetime.date, unit: str) -> datetime.date:
+    match unit:
+        case "year":
+            return day.replace(month=1, day=1)
+        case "quarter":
+            return day.replace(month=3 * ((day.month - 1) // 3) + 1, day=1)
+        case "month":
+            return day.replace(day=1)
+        case "week":
+            return day - datetime.timedelta(days=day.weekday())
+    return day
+
+
+def _after(day: datetime.date, unit: str) -> datetime.date:
+    months = {"year": 12, "quarter": 3, "month": 1}.get(unit)
+    if months is None:
+        return day + datetime.timedelta(days=7 if unit == "week" else 1)
+    month = day.month - 1 + months
+    return day.replace(year=day.year + month // 12, month=month % 12 + 1)

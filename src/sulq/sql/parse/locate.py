@@ -1,0 +1,89 @@
+"""Where in the text a refusal points: found after the fact, so that reading stays quick."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from sqlglot import exp
+
+from sulq.errors import InvalidQuery
+from sulq.kernel.query import canonical
+from sulq.kernel.schema.bind_rows import RowBinder
+from sulq.kernel.schema.columns import Schema
+from sulq.sql.errors import located, span
+from sulq.sql.parse.case_labels import bare, plain_row
+from sulq.sql.parse.select import Aggregate, Select, aggregates_of
+from sulq.sql.parse.tokens import Node
+
+
+def outputs_of(select: Select) -> list[Aggregate]:
+    """Every aggregate of a statement."""
+    outputs = [item.of for item in select.items] + [part.of for part in select.order]
+    outputs += [] if select.having is None else [select.having]
+    return [aggregate for output in outputs for aggregate in aggregates_of(output)]
+
+
+def _fails(step: Callable[[], object]) -> bool:
+    try:
+        step()
+    except InvalidQuery:
+        return True
+    return False
+
+
+def blamed_rows(error: InvalidQuery, nodes: Sequence[Node], schema: Schema) -> InvalidQuery:
+    """The smallest part of WHERE that is refused by itself."""
+    binder = RowBinder(schema)
+
+    def fails(node: Node) -> bool:
+        return _fails(lambda: binder.condition(canonical.truth(plain_row(node))))
+
+    for node in nodes:
+        if fails(node):
+            found = bare(node)
+            while inner := [part for part in _conditions(found) if fails(part)]:
+                found = bare(inner[0])
+            return located(error, span(found))
+    return error
+
+
+def _conditions(node: Node) -> list[Node]:
+    if isinstance(node, exp.And | exp.Or):
+        return [node.this, node.expression]
+    return [node.this] if isinstance(node, exp.Not) else []
+
+
+def blamed_aggregates(error: InvalidQuery, select: Select, schema: Schema) -> InvalidQuery:
+    """The first aggregate that is refused by itself."""
+    binder = RowBinder(schema)
+    for aggregate in outputs_of(select):
+        of, where = aggregate.of, aggregate.where
+        if (of is not None and _fails(lambda of=of: binder.number(canonical.value(of)))) or (  # type: ignore[misc]
+            where is not None
+            and _fails(lambda where=where: binder.condition(canonical.truth(where)))  # type: ignore[misc]
+        ):
+            return located(error, aggregate.span)
+    return error
+
+
+def closed(error: InvalidQuery, text: str) -> InvalidQuery:
+    """A span that opens brackets goes on until they close: the parser notes names only."""
+    if error.start is None or error.end is None:
+        return error
+    depth, quote = 0, ""
+    for sign in text[error.start : error.end]:
+        if quote:
+            quote = "" if sign == quote else quote
+        elif sign in "'\"":
+            quote = sign
+        else:
+            depth += (sign == "(") - (sign == ")")
+    end = error.end
+    while depth > 0:
+        rest = text[end:]
+        gap = len(rest) - len(rest.lstrip())
+        if rest[gap : gap + 1] != ")":
+            break
+        end, depth = end + gap + 1, depth - 1
+    error.end = end
+    return error

@@ -1,0 +1,400 @@
+"""SELECT, HAVING and ORDER BY expressions: aggregates, and public arithmetic on noisy answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+
+from sqlglot import exp
+
+from sulq.errors import InvalidQuery
+from sulq.kernel.query.expressions import Expression, operation
+from sulq.kernel.schema.columns import Category
+from sulq.sql.errors import DIFFERENCES, located, place, refused, span, wrong
+from sulq.sql.parse.case_labels import (
+    bare,
+    is_chosen,
+    is_constant,
+    is_there,
+    mapped,
+    plain_row,
+    shape,
+    value_of,
+)
+from sulq.sql.parse.grammar import AGGREGATES, CALCULATIONS, STRUCTURE, TESTS, check_options
+from sulq.sql.parse.group_by import BucketRows
+from sulq.sql.parse.row_expr import is_condition, read_node
+from sulq.sql.parse.scope import Scope, find, resolved
+from sulq.sql.parse.select import (
+    Aggregate,
+    Calculation,
+    ConstantOutput,
+    Grouping,
+    GroupKey,
+    IntervalEnd,
+    Output,
+    OverGroups,
+    aggregates_of,
+)
+from sulq.sql.parse.tokens import Node
+from sulq.sql.parse.types import checked
+
+MEANT = (
+    "the outer SELECT holds aggregates, group columns and arithmetic on them"
+    " (docs: reference/sql.md)"
+)
+KINDS: dict[type[Node], str] = {
+    exp.Sum: "sum",
+    exp.Avg: "avg",
+    exp.Variance: "var_samp",
+    exp.VariancePop: "var_pop",
+    exp.Stddev: "stddev_samp",
+    exp.StddevSamp: "stddev_samp",
+    exp.StddevPop: "stddev_pop",
+    exp.Min: "min",
+    exp.Max: "max",
+}
+SIGNS: dict[type[Node], str] = {
+    exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/", exp.SafeDivide: "/", exp.EQ: "=",
+    exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">=", exp.And: "and",
+    exp.Or: "or",
+}  # fmt: skip
+FUNCTIONS: dict[type[Node], str] = {exp.Neg: "negate", exp.Abs: "abs", exp.Sqrt: "sqrt"}
+NUMERIC_CASTS = {
+    exp.DType.DOUBLE, exp.DType.FLOAT, exp.DType.DECIMAL, exp.DType.INT, exp.DType.BIGINT,
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """Reads expressions of one SELECT."""
+
+    scope: Scope
+    rows: BucketRows
+    keys: Mapping[object, int]  # shape of a group column -> place
+    groups: Sequence[Grouping]
+    aliases: Mapping[str, Output] = field(default_factory=dict)
+
+    # --- rows -----------------------------------------------------------------------------------
+
+    def row(self, node: Node) -> Expression:
+        """A row expression over declared columns."""
+        return plain_row(resolved(node, self.scope))
+
+    def _value(self, node: Node) -> Expression:
+        """As a number; a condition is 1, 0 or NULL."""
+        found = self.row(node)
+        if is_condition(found):
+            found = operation("choose", found, 1, operation("choose", ~found, 0, None))
+        return found
+
+    def _counted(self, node: Node) -> Expression:
+        """COUNT(x) only asks whether x is there, so labels will do."""
+        meant = resolved(node, self.scope)
+        return plain_row(mapped(meant, is_there)) if is_chosen(meant) else self._value(node)
+
+    # --- outputs --------------------------------------------------------------------------------
+
+    def output(self, node: Node, aliases_first: bool = False) -> Output:
+        """An output, or a refusal that says where."""
+        try:
+            return self._output(bare(node), aliases_first)
+        except InvalidQuery as error:
+            raise located(error, span(node)) from None
+
+    def _output(self, node: Node, aliases_first: bool) -> Output:
+        if aliases_first and (named := self._alias(node)) is not None:
+            return named
+        key = self._key(node)
+        if key is not None:
+            return GroupKey(key)
+        if type(node) in AGGREGATES:
+            return self._told(self.aggregate(node), node)
+        if isinstance(node, exp.Column):
+            named = self._alias(node)
+            if named is not None:
+                return named
+            meant = resolved(node, self.scope)  # an unknown name is refused as one
+            if isinstance(meant, exp.Column) and meant.name == self.rows.schema.unit:
+                raise wrong(
+                    node,
+                    f"{node.name!r:.60} is the person column{place(node)}; rows are never shown:"
+                    f" count persons with COUNT(DISTINCT {node.name:.60})",
+                )
+            column = self.rows.schema[meant.name] if isinstance(meant, exp.Column) else None
+            name = "COUNT" if isinstance(column, Category) else "AVG"
+            raise wrong(
+                node,
+                f"{node.name!r:.60} is neither grouped by nor inside an aggregate{place(node)};"
+                f" write GROUP BY {node.name:.60} or, for instance, {name}({node.name:.60})",
+            )
+        return self._calculation(node, aliases_first)
+
+    def _alias(self, node: Node) -> Output | None:
+        if not isinstance(node, exp.Column) or node.table:
+            return None
+        check_options(node, STRUCTURE)
+        return self.aliases.get(node.name.casefold())
+
+    def _key(self, node: Node) -> int | None:
+        if not self.keys or is_constant(node):
+            return None
+        for part in node.walk():
+            if isinstance(part, exp.AggFunc | exp.Window):
+                return None
+            if isinstance(part, exp.Column) and find(part, self.scope) is None:
+                return None
+        return self.keys.get(shape(resolved(node, self.scope)))
+
+    def _calculation(self, node: Node, aliases_first: bool) -> Output:
+        kind = type(node)
+        if kind in TESTS:
+            check_options(node, TESTS)
+            return self._test(node, aliases_first)
+        if kind not in CALCULATIONS:
+            said = refused(node)
+            if kind in DIFFERENCES:
+                raise said
+            raise wrong(node, f"{str(said).partition(';')[0]}; {MEANT}")
+        check_options(node, CALCULATIONS)
+
+        def part(name: str = "this") -> Output:
+            inner = node.args.get(name)
+            if not isinstance(inner, exp.Expr):
+                raise refused(node)
+            return self.output(inner, aliases_first)
+
+        if is_constant(node):
+            return ConstantOutput(value_of(node))  # type: ignore[arg-type]
+        if kind in SIGNS:
+            return self._made(SIGNS[kind], (part(), part("expression")), node)
+        if kind in FUNCTIONS:
+            return self._made(FUNCTIONS[kind], (part(),), node)
+        match node:
+            case exp.Round():
+                return self._made("round", (part(), self._digits(node)), node)
+            case exp.Nullif():
+                return self._nullif(node, part)
+            case exp.Coalesce() if isinstance(node.this, exp.Expr):
+                if all(is_constant(instead) for instead in node.expressions):
+                    return self._noted_coalesce(node, part)
+            case exp.Cast() if node.args["to"].this in NUMERIC_CASTS:
+                if not node.args["to"].expressions:
+                    return part()
+            case exp.Cast() if is_constant(node.this):
+                found = read_node(node)
+                return ConstantOutput(getattr(found, "value", None))
+            case exp.Window():
+                return self._over(node)
+            case exp.Anonymous():
+                return self._interval_end(node)
+        raise wrong(node, f"{str(refused(node)).partition(';')[0]}; {MEANT}")
+
+    def _made(self, operator: str, parts: tuple[Output, ...], node: Node) -> Calculation:
+        return checked(operator, parts, self.groups, node)
+
+    def _digits(self, node: Node) -> ConstantOutput:
+        given = node.args.get("decimals")
+        value = 0 if given is None else value_of(given) if is_constant(given) else None
+        if isinstance(value, bool) or not isinstance(value, int) or abs(value) > 15:
+            raise wrong(node, f"ROUND wants a whole number of digits{place(node)}: ROUND(x, 2)")
+        return ConstantOutput(value)
+
+    def _nullif(self, node: Node, part: Callable[[], Output]) -> Output:
+        """NULLIF(x, 0) under a division: a ratio says by itself when nothing is known."""
+        if not is_constant(node.expression) or value_of(node.expression) != 0:
+            raise wrong(node, f"NULLIF knows only NULLIF(x, 0) here{place(node)}")
+        return part()
+
+    def _noted_coalesce(self, node: Node, part: Callable[[], Output]) -> Output:
+        """Noisy answers are never NULL."""
+        found = part()
+        if not aggregates_of(found):
+            raise wrong(node, f"COALESCE of a group column{place(node)}; group by the COALESCE")
+        return found
+
+    def _over(self, node: Node) -> Output:
+        inner = node.this
+        if type(inner) is not exp.Sum or node.args.get("over") != "OVER":
+            raise wrong(
+                node,
+                f"a window{place(node)}; there is only SUM(...) OVER () of an aggregate,"
+                " the total over all groups",
+            )
+        check_options(inner, AGGREGATES)
+        found = self.output(inner.this)
+        if not aggregates_of(found):
+            raise wrong(node, f"SUM(...) OVER () wants an aggregate inside{place(node)}")
+        return OverGroups(found)
+
+    def _interval_end(self, node: Node) -> Output:
+        name = str(node.this).upper()
+        if name not in ("DP_INTERVAL_LOW", "DP_INTERVAL_HIGH"):
+            raise wrong(node, f"{str(refused(node)).partition(';')[0]}; {MEANT}")
+        if len(node.expressions) != 1:
+            raise wrong(node, f"{name} wants one alias{place(node)}: {name}(n)")
+        inner = node.expressions[0]
+        found = self._alias(inner)
+        if found is None:
+            found = self.output(inner)
+        if not aggregates_of(found):
+            raise wrong(node, f"{name} wants the alias of an aggregate{place(node)}")
+        return IntervalEnd(found, name.endswith("HIGH"))
+
+    # --- tests on noisy values ------------------------------------------------------------------
+
+    def _test(self, node: Node, aliases_first: bool) -> Output:
+        def read(inner: object) -> Output:
+            if not isinstance(inner, exp.Expr):
+                raise refused(node)
+            return self.output(inner, aliases_first)
+
+        match node:
+            case exp.Not():
+                return self._made("not", (read(node.this),), node)
+            case exp.Between():
+                x, low, high = (read(node.args.get(name)) for name in ("this", "low", "high"))
+                above, below = (self._made("<=", pair, node) for pair in ((low, x), (x, high)))
+                return self._made("and", (above, below), node)
+            case exp.In():
+                if not node.expressions:
+                    raise wrong(node, f"IN wants a list of constants{place(node)}")
+                return self._made("in", (read(node.this), *map(read, node.expressions)), node)
+            case exp.Is():
+                if not isinstance(node.expression, exp.Null):
+                    raise wrong(node, f"IS knows only NULL{place(node)}; write x IS NULL")
+                return Calculation("null", (read(node.this),))
+        parts = (read(node.this), read(node.args.get("expression")))
+        return self._made(SIGNS[type(node)], parts, node)
+
+    # --- aggregates -----------------------------------------------------------------------------
+
+    def _told(self, found: Aggregate, node: Node) -> Aggregate:
+        """With its place, and whether it is a day or a time."""
+        kind = "number" if found.of is None else self.rows.kind(found.of)
+        if kind == "number" or found.kind not in ("sum", "avg", "quantile", "min", "max"):
+            return replace(found, span=span(node))
+        if found.kind == "sum":
+            raise wrong(node, f"a sum of days or times{place(node)}; take AVG, MIN, MAX or MEDIAN")
+        return replace(found, span=span(node), moment=kind)
+
+    def aggregate(self, node: Node) -> Aggregate:
+        """An aggregate over rows."""
+        check_options(node, AGGREGATES)
+        match node:
+            case exp.Filter():
+                return self._filtered(node)
+            case exp.Count():
+                return self._count(node)
+            case exp.CountIf():
+                return Aggregate("count", where=self._condition(node.this, node))
+            case exp.WithinGroup():
+                return self._within_group(node)
+            case exp.Median():
+                return Aggregate("quantile", self._inner(node), share=Fraction(1, 2))
+            case exp.Quantile():
+                share = self._share(node.args.get("quantile"), node)
+                return Aggregate("quantile", self._inner(node), share=share)
+            case exp.PercentileCont() if node.args.get("expression") is not None:
+                share = self._share(node.expression, node)
+                return Aggregate("quantile", self._inner(node), share=share)
+            case exp.PercentileCont():
+                raise wrong(
+                    node,
+                    f"PERCENTILE_CONT of what{place(node)}? write PERCENTILE_CONT(0.5)"
+                    " WITHIN GROUP (ORDER BY x)",
+                )
+            case exp.Distinct():
+                raise refused(node)
+        return Aggregate(KINDS[type(node)], self._inner(node))
+
+    def _inner(self, node: Node) -> Expression:
+        inner = node.this
+        if isinstance(inner, exp.Distinct):
+            raise wrong(
+                node, f"DISTINCT in an aggregate{place(node)}; there is only COUNT(DISTINCT person)"
+            )
+        if not isinstance(inner, exp.Expr):
+            raise refused(node)
+        for part in inner.find_all(exp.AggFunc, exp.Window):
+            raise wrong(part, f"an aggregate inside an aggregate{place(part)}; {MEANT}")
+        return self._value(inner)
+
+    def _condition(self, node: object, whole: Node) -> Expression:
+        if not isinstance(node, exp.Expr):
+            raise refused(whole)
+        for part in node.find_all(exp.AggFunc, exp.Window):
+            raise wrong(part, f"an aggregate inside a condition on rows{place(part)}; use HAVING")
+        return self.row(node)
+
+    def _count(self, node: Node) -> Aggregate:
+        inner = node.this
+        if isinstance(inner, exp.Star):
+            check_options(inner)
+            return Aggregate("count")
+        if isinstance(inner, exp.Distinct):
+            return self._persons(node, inner)
+        if inner is None:
+            raise wrong(node, f"COUNT of what{place(node)}? write COUNT(*), which counts rows")
+        if isinstance(inner, exp.Expr) and is_constant(inner):
+            none = value_of(inner) is None
+            return Aggregate("count", where=read_node(exp.Boolean(this=False)) if none else None)
+        if not isinstance(inner, exp.Expr):
+            raise refused(node)
+        for part in inner.find_all(exp.AggFunc, exp.Window):
+            raise wrong(part, f"an aggregate inside an aggregate{place(part)}; {MEANT}")
+        tested = is_condition(self.row(inner)) if not is_chosen(inner) else False
+        return Aggregate("count", self._counted(inner), tested=tested)
+
+    def _persons(self, node: Node, distinct: Node) -> Aggregate:
+        check_options(distinct, AGGREGATES)
+        named = [bare(x) for x in distinct.expressions]
+        one = named[0] if len(named) == 1 else None
+        if self.rows.schema.unit == "row" or not isinstance(one, exp.Column):
+            raise wrong(
+                node,
+                f"COUNT(DISTINCT ...){place(node)} counts persons only, on a table that protects"
+                " persons (its owner declares unit = the person column); count groups from"
+                " the rows of GROUP BY instead",
+            )
+        meant = resolved(one, self.scope)
+        if not isinstance(meant, exp.Column) or meant.name != self.rows.schema.unit:
+            raise wrong(
+                node,
+                f"COUNT(DISTINCT {one.name:.60}){place(node)}; only the person column"
+                f" {self.rows.schema.unit!r:.60} can be counted so",
+            )
+        return Aggregate("persons")
+
+    def _filtered(self, node: Node) -> Aggregate:
+        where = node.expression
+        check_options(where)
+        if type(node.this) not in AGGREGATES:
+            raise refused(node)
+        inner = self.aggregate(node.this)
+        condition = self._condition(where.this, node)
+        if inner.where is not None:
+            condition = operation("and", inner.where, condition)
+        return replace(inner, where=condition)
+
+    def _within_group(self, node: Node) -> Aggregate:
+        share_of, order = node.this, node.args.get("expression")
+        if not isinstance(order, exp.Order):
+            raise refused(node)
+        listed = order.expressions
+        if type(share_of) is not exp.PercentileCont or len(listed) != 1:
+            raise refused(node)
+        check_options(order)
+        check_options(listed[0])
+        check_options(share_of, AGGREGATES)
+        share = self._share(share_of.this, node)
+        if listed[0].args.get("desc"):
+            share = 1 - share
+        return Aggregate("quantile", self._inner(listed[0]), share=share)
+
+    def _share(self, node: object, whole: Node) -> Fraction:
+        value = value_of(node) if isinstance(node, exp.Expr) and is_constant(node) else None
+        if isinstance(value, bool) or not isinstance(value, int | Fraction) or not 0 <= value <= 1:
+            raise wrong(whole, f"a quantile wants a constant share from 0 to 1{place(whole)}")
+        return Fraction(value)

@@ -1,0 +1,321 @@
+"""FROM: the table, CTEs and subqueries that compute rows, and joins to public lookup tables.
+
+Every name ends as an expression over the declared columns; there is no other table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
+from typing import Any, TypeAlias
+
+from sqlglot import exp
+
+from sulq.errors import InvalidQuery
+from sulq.kernel.query.expressions import MOST_NODES
+from sulq.kernel.schema.columns import Category, Flag, Schema
+from sulq.sql.errors import place, refused, wrong
+from sulq.sql.parse.grammar import check_options, outside
+from sulq.sql.parse.lookups import Lookup, keys_in, label_tree, read_lookups
+from sulq.sql.parse.tokens import Node
+
+Definition: TypeAlias = Callable[[], Node]
+ROWS_ONLY = "a subquery or CTE may only filter and compute rows"
+
+
+@dataclass(frozen=True, slots=True)
+class FromItem:
+    """Something with columns that FROM names; a definition builds the column's expression."""
+
+    name: str
+    columns: Mapping[str, Definition]
+    hidden: frozenset[str] = frozenset()  # joined USING: found only with the name in front
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """The sources of one SELECT and the conditions that its rows have met so far."""
+
+    sources: tuple[FromItem, ...]
+    rows: tuple[Node, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class KnownTables:
+    """What FROM may name: the one table, lookups, and CTEs defined so far."""
+
+    schema: Schema
+    table: str | None
+    lookups: Mapping[str, Lookup]
+    ctes: Mapping[str, Scope] = field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls, schema: Schema, table: str | None, lookups: Mapping[str, Any] | None
+    ) -> KnownTables:
+        return cls(schema, table, read_lookups(lookups))
+
+
+def scope_of(select: Node, tables: KnownTables) -> Scope:
+    """What the names in a SELECT stand for."""
+    tables = _with_ctes(select, tables)
+    start = select.args.get("from_")
+    if start is None:
+        said = "a SELECT without FROM asks nothing; write SELECT ... FROM the table"
+        raise wrong(select, said)
+    check_options(start)
+    scope = _source(start.this, tables)
+    for join in select.args.get("joins") or ():
+        scope = _joined(scope, join, tables)
+    where = select.args.get("where")
+    if where is not None:
+        check_options(where)
+        scope = replace(scope, rows=(*scope.rows, resolved(where.this, scope)))
+    return scope
+
+
+def _with_ctes(select: Node, tables: KnownTables) -> KnownTables:
+    given = select.args.get("with_")
+    if given is None:
+        return tables
+    check_options(given)
+    for cte in given.expressions:
+        check_options(cte)
+        inner = _inner(cte.this, _alias(cte), tables)
+        tables = replace(tables, ctes={**tables.ctes, _alias(cte): inner})
+    return tables
+
+
+def _alias(node: Node) -> str:
+    alias = node.args.get("alias")
+    if alias is None:
+        return ""
+    check_options(alias)
+    return str(alias.this.this).casefold() if alias.this is not None else ""
+
+
+def _source(node: Node, tables: KnownTables) -> Scope:
+    if isinstance(node, exp.Subquery):
+        check_options(node)
+        return _inner(node.this, _alias(node), tables)
+    if not isinstance(node, exp.Table):
+        raise outside(node)
+    check_options(node)
+    name = _table_name(node)
+    alias = _alias(node) or name
+    if name in tables.ctes:
+        made = tables.ctes[name]
+        return replace(made, sources=tuple(replace(s, name=alias) for s in made.sources))
+    if name in tables.lookups:
+        raise wrong(node, f"{name} is a public lookup{place(node)}; JOIN it to the table")
+    if tables.table is not None and name != tables.table.casefold():
+        raise wrong(node, f"no table {name!r:.60}{place(node)}; there is {tables.table!r:.60}")
+    columns = {c.name.casefold(): _base(c.name) for c in tables.schema.columns}
+    if tables.schema.unit != "row":  # known by name only: COUNT(DISTINCT person)
+        columns[tables.schema.unit.casefold()] = _base(tables.schema.unit)
+    return Scope((FromItem(alias, columns),))
+
+
+def _base(name: str) -> Definition:
+    return lambda: exp.Column(this=exp.Identifier(this=name, quoted=True))
+
+
+def _table_name(node: Node) -> str:
+    if not isinstance(node.this, exp.Identifier):
+        raise outside(node, "a table function", "name the table")
+    return str(node.this.this).casefold()
+
+
+def _inner(select: Node, alias: str, tables: KnownTables) -> Scope:
+    """A SELECT that computes rows, as a source of its own."""
+    if not isinstance(select, exp.Select):
+        raise outside(select)
+    for name in ("group", "having", "order", "limit", "offset", "distinct"):
+        if select.args.get(name):
+            raise wrong(select, f"{name.upper()} inside{place(select)}: {ROWS_ONLY}")
+    check_options(select)
+    scope = scope_of(select, tables)
+    columns: dict[str, Definition] = {}
+    for item in select.expressions:
+        for name, found in _item(item, scope):
+            if name in columns and not isinstance(item, exp.Star):
+                raise wrong(item, f"two columns called {name!r:.60}{place(item)}; rename one")
+            columns.setdefault(name, found)
+    return Scope((FromItem(alias, columns),), scope.rows)
+
+
+def _item(item: Node, scope: Scope) -> list[tuple[str, Definition]]:
+    if isinstance(item, exp.Star):
+        check_options(item)
+        return [pair for source in scope.sources for pair in source.columns.items()]
+    if isinstance(item, exp.Column) and isinstance(item.this, exp.Star):
+        check_options(item.this)
+        wanted = item.table.casefold()
+        return [p for s in scope.sources if s.name == wanted for p in s.columns.items()]
+    if next(item.find_all(exp.AggFunc, exp.Window), None) is not None:
+        raise wrong(item, f"an aggregate inside{place(item)}: {ROWS_ONLY}; aggregate outside")
+    name, value = item.alias_or_name, item
+    if isinstance(item, exp.Alias):
+        check_options(item)
+        value = item.this
+    if not name:
+        raise wrong(item, f"a computed column needs a name{place(item)}: write ... AS name")
+    found = resolved(value, scope)
+    return [(name.casefold(), lambda: found)]
+
+
+def _joined(scope: Scope, join: Node, tables: KnownTables) -> Scope:
+    check_options(join)
+    table = join.this
+    name = _table_name(table) if isinstance(table, exp.Table) else ""
+    if name not in tables.lookups:
+        raise wrong(
+            join,
+            f"a join{place(join)}; joins go to public lookup tables only:"
+            " pass lookups={'regions': {'key': [...], 'name': [...]}}",
+        )
+    check_options(table)
+    side, kind = str(join.args.get("side") or ""), str(join.args.get("kind") or "")
+    if side not in ("", "LEFT") or kind not in ("", "INNER", "OUTER"):
+        raise wrong(join, f"{side} {kind}".strip() + f" JOIN{place(join)}; use JOIN or LEFT JOIN")
+    lookup, alias = tables.lookups[name], _alias(table) or name
+    key, column, hidden = _join_key(scope, join, lookup, alias)
+    declared = _declared(column, tables.schema, join)
+    pairs = lookup.by(key)
+    kept = {value: at for value, at in pairs.items() if value in declared}
+    columns = {
+        label: _looked_up(
+            column, [(k, lookup.columns[label][at]) for k, at in kept.items()], not side
+        )
+        for label in lookup.columns
+    }
+    rows = scope.rows if side else (*scope.rows, keys_in(column, list(kept)))
+    return Scope((*scope.sources, FromItem(alias, columns, hidden)), rows)
+
+
+def _looked_up(column: Node, pairs: Sequence[tuple[object, object]], total: bool) -> Definition:
+    return lambda: label_tree(column, pairs, total)
+
+
+def _join_key(
+    scope: Scope, join: Node, lookup: Lookup, alias: str
+) -> tuple[str, Node, frozenset[str]]:
+    """The lookup's column, ours, and what USING hides."""
+    using, on = join.args.get("using"), join.args.get("on")
+    if using and len(using) == 1 and isinstance(using[0], exp.Identifier):
+        name = str(using[0].this).casefold()
+        if name in lookup.columns:
+            return name, resolved(exp.Column(this=using[0]), scope), frozenset([name])
+    while isinstance(on, exp.Paren):
+        on = on.this
+    if isinstance(on, exp.EQ):
+        for theirs, ours in ((on.this, on.expression), (on.expression, on.this)):
+            if not isinstance(theirs, exp.Column) or theirs.name.casefold() not in lookup.columns:
+                continue
+            if theirs.table.casefold() == alias or (not theirs.table and not _known(theirs, scope)):
+                return theirs.name.casefold(), resolved(ours, scope), frozenset()
+    raise wrong(
+        join,
+        f"a join on anything but one equality{place(join)}; write JOIN regions ON"
+        " city = regions.key",
+    )
+
+
+def _declared(column: Node, schema: Schema, join: Node) -> frozenset[object]:
+    while isinstance(column, exp.Paren):
+        column = column.this
+    found = schema[column.name] if isinstance(column, exp.Column) else None
+    if isinstance(found, Category) and found.values is not None:
+        return frozenset(found.values)
+    if isinstance(found, Flag):
+        return frozenset([False, True])
+    raise wrong(
+        join, f"a lookup is joined on a Category with declared values, or a Flag{place(join)}"
+    )
+
+
+def _known(column: Node, scope: Scope) -> bool:
+    return any(column.name.casefold() in source.columns for source in scope.sources)
+
+
+def names_of(scope: Scope) -> list[str]:
+    """The columns there are, as they are declared."""
+    made = {n: found() for source in scope.sources for n, found in source.columns.items()}
+    return sorted(node.name if type(node) is exp.Column else name for name, node in made.items())
+
+
+def find(column: exp.Column, scope: Scope) -> Definition | None:
+    """What a column's name stands for; None if nothing is called so."""
+    check_options(column)
+    name, table = column.name.casefold(), column.table.casefold()
+    if not isinstance(column.this, exp.Identifier):
+        raise refused(column)
+    found = [
+        source.columns[name]
+        for source in scope.sources
+        if name in source.columns and (source.name == table if table else name not in source.hidden)
+    ]
+    if len(found) > 1:
+        raise wrong(column, f"{name!r:.60} is in two tables{place(column)}; write table.{name:.60}")
+    return found[0] if found else None
+
+
+def _plain(column: exp.Column, scope: Scope) -> bool:
+    """Whether a column is spelled as it is declared."""
+    found = find(column, scope)
+    meaning = None if found is None or column.table else found()
+    return type(meaning) is exp.Column and meaning.name == column.name
+
+
+def _unquoted(column: Node, names: Sequence[str]) -> str | None:
+    """The declared name with signs, hours-per-week, that was written as a difference of columns."""
+    around = column
+    while around.parent is not None and isinstance(around.parent, exp.Sub | exp.Div | exp.Add):
+        around = around.parent
+    written = "".join(around.sql().casefold().split())
+    return next(
+        (name for name in names if name.casefold() in written and not name.isidentifier()), None
+    )
+
+
+def resolved(node: Node, scope: Scope) -> Node:
+    """The node with every column an expression over declared columns; a copy, unless it is that
+    already and nothing will be changed in it."""
+    parts = list(node.walk())
+    for inner in parts:
+        if isinstance(inner, exp.Query):
+            raise refused(inner)
+    if not any(isinstance(part, exp.Case) for part in parts) and all(
+        _plain(part, scope) for part in parts if isinstance(part, exp.Column)
+    ):
+        return node
+    node = node.copy()
+    size = 0
+    for column in list(node.find_all(exp.Column)):
+        found = find(column, scope)
+        if found is None:
+            shown = f"{column.table}.{column.name}" if column.table else column.name
+            names = names_of(scope)
+            near = get_close_matches(column.name.casefold(), [n.casefold() for n in names], 1)
+            meant = next((n for n in names if n.casefold() in near), None)
+            hint = "" if meant is None else f"did you mean {meant!r:.80}? "
+            if whole := _unquoted(column, names):
+                hint = f'a name with such signs is written in double quotes, "{whole}"; '
+            raise wrong(
+                column,
+                f"no column {shown!r:.80}{place(column)}; {hint}there are {', '.join(names)}",
+            )
+        meaning = found()
+        if type(meaning) is exp.Column:
+            column.this.set("this", meaning.name)
+            column.set("table", None)
+            continue
+        meaning = meaning.copy()
+        size += sum(1 for _ in meaning.walk())
+        if size > MOST_NODES:
+            raise InvalidQuery(f"a statement may have {MOST_NODES} parts once names are filled in")
+        if column is node:
+            return meaning
+        column.replace(exp.Paren(this=meaning))
+    return node

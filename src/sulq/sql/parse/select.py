@@ -1,0 +1,145 @@
+"""A SELECT as our own tree: what is asked of rows, and what is made of the noisy answers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import TypeAlias
+
+from sulq.kernel.query.expressions import Expression, Plain
+from sulq.kernel.query.sum_query import Group
+
+
+@dataclass(frozen=True, slots=True)
+class ConstantOutput:
+    """A public value."""
+
+    value: Plain
+
+
+@dataclass(frozen=True, slots=True)
+class GroupKey:
+    """The public label of a cell along one group column."""
+
+    place: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Aggregate:
+    """A statistic of `of` over the rows of a cell where `where` is true.
+
+    count (rows; with `of`, where it is there), sum, avg, var_pop, var_samp, stddev_pop,
+    stddev_samp, quantile (at `share`), min, max, persons.
+    """
+
+    kind: str
+    of: Expression | None = None
+    where: Expression | None = None
+    share: Fraction | None = None
+    tested: bool = False  # COUNT of a condition, which counts where it is true or false
+    moment: str = ""  # date or datetime, where it is a day or a time
+    span: tuple[int, int] | None = None  # where it stands in the text
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Calculation:
+    """+ - * / negate abs round sqrt of outputs; = <> < <= and or not in null of them.
+
+    date and datetime make a number of a public day or time.
+    """
+
+    operator: str
+    parts: tuple[Output, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OverGroups:
+    """SUM(output) OVER (): added up over all cells."""
+
+    of: Output
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class IntervalEnd:
+    """DP_INTERVAL_LOW/HIGH(alias): an end of the interval of an output."""
+
+    of: Output
+    high: bool
+
+
+Output: TypeAlias = "ConstantOutput | GroupKey | Aggregate | Calculation | OverGroups | IntervalEnd"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Grouping:
+    """A group column: the cells asked, a label for each, and which of them WHERE leaves."""
+
+    group: Group
+    labels: tuple[object, ...]
+    shown: tuple[int, ...]
+    undeclared: bool = False  # open text: its keys are found by asking
+    span: tuple[int, int] | None = None  # where that stands in the text
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Item:
+    """A column of the result."""
+
+    name: str
+    of: Output
+    unit: str = ""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ordering:
+    of: Output
+    descending: bool
+    nulls_first: bool
+
+
+@dataclass(frozen=True, slots=True)
+class PrecisionTarget:
+    """WITHIN amount [PERCENT] CONFIDENCE confidence."""
+
+    amount: Fraction
+    percent: bool
+    confidence: float | None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Select:
+    """One statement. HAVING, ORDER BY and LIMIT see noisy values only."""
+
+    items: tuple[Item, ...]
+    rows: Expression
+    groups: tuple[Grouping, ...] = ()
+    having: Output | None = None
+    order: tuple[Ordering, ...] = ()
+    limit: int | None = None
+    offset: int = 0
+    options: dict[str, Fraction | str] = field(default_factory=dict)
+    target: PrecisionTarget | None = None
+    explain: bool = False
+    spans: dict[str, tuple[int, int]] = field(default_factory=dict)
+
+
+def parts_of(output: Output) -> tuple[Output, ...]:
+    """The outputs that an output is made of."""
+    match output:
+        case Calculation(parts=parts):
+            return parts
+        case OverGroups(of=inner) | IntervalEnd(of=inner):
+            return (inner,)
+    return ()
+
+
+def aggregates_of(output: Output) -> list[Aggregate]:
+    """The aggregates in an output."""
+    found: list[Aggregate] = []
+    waiting = [output]
+    while waiting:
+        here = waiting.pop()
+        if isinstance(here, Aggregate):
+            found.append(here)
+        waiting.extend(parts_of(here))
+    return found

@@ -1,0 +1,290 @@
+"""SQL text to sqlglot's syntax tree: one statement, no comments, bounded in length and depth."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from decimal import Decimal
+from fractions import Fraction
+from typing import TypeAlias, TypeVar
+
+from sqlglot import Token, TokenType, exp
+from sqlglot.dialects.dialect import Dialect
+from sqlglot.errors import SqlglotError
+
+from sulq.errors import InvalidQuery
+from sulq.kernel.query.expressions import DEEPEST
+from sulq.sql.parse.select import PrecisionTarget
+
+LONGEST = 10_000
+
+Node: TypeAlias = exp.Expr
+T = TypeVar("T")
+
+_OPENING = {TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE, TokenType.CASE}
+_CLOSING = {TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE, TokenType.END}
+_PREFIX = {TokenType.NOT, TokenType.DASH, TokenType.PLUS, TokenType.TILDE}
+
+
+def syntax_tree(text: str, into: type[Node] = exp.Condition) -> Node:
+    """sqlglot's tree of one `into`, or `InvalidQuery`; the tree may still hold anything."""
+    return tree_of(tokens_of(text), text, into)
+
+
+def tokens_of(text: str) -> list[Token]:
+    """The words of a text of bearable length."""
+    if not isinstance(text, str):
+        raise InvalidQuery(f"want SQL as a text, got {type(text).__name__}")
+    if len(text) > LONGEST:
+        raise InvalidQuery(f"SQL may have {LONGEST:,} characters, got {len(text):,}: shorten it")
+    if "\x00" in text:
+        nul = text.index("\x00")
+        raise InvalidQuery("SQL must not hold NUL characters", start=nul, end=nul + 1)
+    return _guarded(text, lambda: Dialect.get_or_raise(None).tokenize(text))
+
+
+def tree_of(tokens: list[Token], text: str, into: type[Node]) -> Node:
+    """sqlglot's tree of words that `text` holds."""
+    _check_tokens(tokens)
+    dialect = Dialect.get_or_raise(None)
+    trees = _guarded(text, lambda: dialect.parser().parse_into(into, tokens, text))
+    if len(trees) != 1 or trees[0] is None:
+        raise InvalidQuery("the SQL text is empty; write for instance age >= 65 AND smoker")
+    return trees[0]
+
+
+def _guarded(text: str, step: Callable[[], list[T]]) -> list[T]:
+    """A step of sqlglot's; whatever it makes of odd text, the refusal is ours."""
+    try:
+        return step()
+    except RecursionError:
+        raise too_deep() from None
+    except SqlglotError as error:
+        raise _malformed(error, text) from None
+    except (AttributeError, LookupError, TypeError, ValueError):  # what odd text does to a parser
+        raise InvalidQuery(f"{text!r:.80} cannot be read as SQL") from None
+
+
+def _check_tokens(tokens: list[Token]) -> None:
+    """One statement, no comments, and no deeper than a parser's stack can go."""
+    depth = run = 0
+    for token in tokens:
+        if token.token_type == TokenType.SEMICOLON:
+            raise InvalidQuery(
+                f"a semicolon at character {token.start + 1}: write one statement, without `;`",
+                start=token.start,
+                end=token.end + 1,
+            )
+        if token.comments:
+            raise InvalidQuery(
+                "a comment in the SQL text: leave comments out",
+                start=token.start,
+                end=token.end + 1,
+            )
+        depth += (token.token_type in _OPENING) - (token.token_type in _CLOSING)
+        run = run + 1 if token.token_type in _PREFIX else 0
+        if max(depth, run) > DEEPEST:
+            raise too_deep()
+
+
+def too_deep() -> InvalidQuery:
+    return InvalidQuery(f"the SQL text is nested more than {DEEPEST} levels deep: flatten it")
+
+
+def _malformed(error: SqlglotError, text: str) -> InvalidQuery:
+    found = (getattr(error, "errors", None) or [{}])[0]
+    near = str(found.get("highlight") or "")
+    if not near:
+        quotes = [place for place, sign in enumerate(text) if sign in "'\""]
+        return InvalidQuery(
+            "the SQL text cannot be read: a text, a name or a bracket is not closed",
+            start=quotes[-1] if quotes else None,
+            end=len(text) if quotes else None,
+        )
+    missing = "missing" in str(found.get("description"))
+    line, column = int(found.get("line") or 1), int(found.get("col") or 0)
+    end = sum(len(each) + 1 for each in text.split("\n")[: line - 1]) + column
+    known = text[end - len(near) : end] == near
+    return InvalidQuery(
+        f"the SQL text cannot be read at {near!r:.40} (line {line}, column"
+        f" {column}): {'something is missing' if missing else 'not expected here'}",
+        start=end - len(near) if known else None,
+        end=end if known else None,
+    )
+
+
+# What stands around a SELECT: EXPLAIN, WITH DIFFERENTIAL_PRIVACY OPTIONS(...), WITHIN ..., `;`.
+
+
+KNOWN_OPTIONS = ("epsilon", "delta", "max_groups_contributed", "privacy_unit_column")
+_EXPLAIN = re.compile(r"\s*EXPLAIN(?=\s)", re.IGNORECASE | re.ASCII)
+_DP_OPENING = ("SELECT", "WITH", "DIFFERENTIAL_PRIVACY")
+LIKE_THIS = "write WITHIN 50 CONFIDENCE 95, or WITHIN 2 PERCENT CONFIDENCE 95, at the end"
+OPTIONS_LIKE_THIS = "write SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(epsilon=0.1) COUNT(*) FROM ..."
+
+
+@dataclass(frozen=True, slots=True)
+class Envelope:
+    """A statement taken out of its envelope."""
+
+    tree: Node
+    explain: bool = False
+    options: dict[str, Fraction | str] = field(default_factory=dict)
+    target: PrecisionTarget | None = None
+    nulls: bool = False  # ORDER BY says where NULLs go; unless it does, last
+    spans: dict[str, tuple[int, int]] = field(default_factory=dict)  # of OPTIONS and of WITHIN
+
+
+def explains(text: str) -> bool:
+    """True if a statement asks for its plan and price, not for an answer."""
+    return _EXPLAIN.match(text) is not None
+
+
+def opened(text: str) -> Envelope:
+    """Read the envelope of one statement and parse what is in it."""
+    explain = isinstance(text, str) and _EXPLAIN.match(text)
+    if explain:  # the parser would take all that follows for one word
+        text = " " * explain.end() + text[explain.end() :]
+    tokens = tokens_of(text)
+    if tokens and tokens[-1].token_type == TokenType.SEMICOLON and not tokens[-1].comments:
+        tokens = tokens[:-1]
+    spans: dict[str, tuple[int, int]] = {}
+    tokens, options = _without_options(tokens, spans)
+    tokens, target = _without_target(tokens, spans)
+    if not tokens:
+        raise InvalidQuery("the SQL text is empty; write for instance SELECT COUNT(*) FROM people")
+    nulls = any(_is(token, "NULLS") for token in tokens)
+    tree = tree_of(tokens, text, exp.Select)
+    return Envelope(tree, bool(explain), options, target, nulls, spans)
+
+
+def _is(token: Token, word: str) -> bool:
+    return token.token_type != TokenType.IDENTIFIER and token.text.upper() == word
+
+
+def _at(token: Token) -> str:
+    return f" (near character {token.start + 1})"
+
+
+def _wrong(token: Token, said: str) -> InvalidQuery:
+    return InvalidQuery(said, start=token.start, end=token.end + 1)
+
+
+def _reach(tokens: list[Token]) -> tuple[int, int]:
+    return tokens[0].start, tokens[-1].end + 1
+
+
+def _without_options(
+    tokens: list[Token], spans: dict[str, tuple[int, int]]
+) -> tuple[list[Token], dict[str, Fraction | str]]:
+    for place in range(len(tokens) - 2):
+        words = zip(tokens[place : place + 3], _DP_OPENING, strict=True)
+        if all(_is(token, word) for token, word in words):
+            break
+    else:
+        return tokens, {}
+    if sum((t.token_type == TokenType.L_PAREN) - (t.token_type == TokenType.R_PAREN)
+           for t in tokens[:place]):  # fmt: skip
+        raise _wrong(
+            tokens[place + 1],
+            f"WITH DIFFERENTIAL_PRIVACY inside brackets{_at(tokens[place + 1])};"
+            " it belongs to the outer SELECT",
+        )
+    end = place + 3
+    options: dict[str, Fraction | str] = {}
+    if end < len(tokens) and _is(tokens[end], "OPTIONS"):
+        options, end = _options(tokens, end + 1)
+        spans["options"] = _reach(tokens[place + 1 : end])
+    return tokens[: place + 1] + tokens[end:], options
+
+
+def _options(tokens: list[Token], place: int) -> tuple[dict[str, Fraction | str], int]:
+    """`(name = value, ...)`, and where it ends."""
+    found: dict[str, Fraction | str] = {}
+    separator = TokenType.L_PAREN
+    while place < len(tokens) and tokens[place].token_type == separator:
+        part = tokens[place + 1 : place + 4]
+        if len(part) < 3 or part[1].token_type != TokenType.EQ:
+            break
+        name = part[0].text.casefold()
+        if name not in KNOWN_OPTIONS:
+            raise _wrong(
+                part[0],
+                f"no option {name!r:.40}{_at(part[0])}; there are {', '.join(KNOWN_OPTIONS)}",
+            )
+        if name in found:
+            raise _wrong(part[0], f"the option {name} stands twice{_at(part[0])}; say it once")
+        found[name] = _value(name, part[2])
+        place, separator = place + 4, TokenType.COMMA
+    if place >= len(tokens) or tokens[place].token_type != TokenType.R_PAREN or not found:
+        near = tokens[min(place, len(tokens) - 1)]
+        raise _wrong(near, f"OPTIONS cannot be read{_at(near)}; {OPTIONS_LIKE_THIS}")
+    return found, place + 1
+
+
+def _value(name: str, token: Token) -> Fraction | str:
+    if name == "privacy_unit_column":
+        return token.text
+    return _number(token, name)
+
+
+def _number(token: Token, what: str) -> Fraction:
+    text = token.text
+    if token.token_type != TokenType.NUMBER or len(text) > 40 or not _plain(text):
+        raise _wrong(token, f"{what} wants a number{_at(token)}, got {text!r:.40}")
+    return Fraction(Decimal(text))
+
+
+def _plain(text: str) -> bool:
+    """Digits, a point, and an exponent of at most two digits."""
+    head, mark, tail = text.lower().partition("e")
+    digits = head.replace(".", "", 1)
+    shift = tail.lstrip("+-")
+    return (
+        digits.isascii() and digits.isdigit() and (not mark or (shift.isdigit() and len(shift) < 3))
+    )
+
+
+def _without_target(
+    tokens: list[Token], spans: dict[str, tuple[int, int]]
+) -> tuple[list[Token], PrecisionTarget | None]:
+    depth = 0
+    for place, token in enumerate(tokens):
+        depth += (token.token_type == TokenType.L_PAREN) - (token.token_type == TokenType.R_PAREN)
+        after = tokens[place + 1] if place + 1 < len(tokens) else None
+        if depth == 0 and _is(token, "WITHIN") and not (after and _is(after, "GROUP")):
+            spans["target"] = _reach(tokens[place:])
+            return tokens[:place], _target(tokens[place:])
+    return tokens, None
+
+
+def _target(tokens: list[Token]) -> PrecisionTarget:
+    rest = list(tokens[1:])
+    if not rest:
+        raise _wrong(tokens[0], f"WITHIN what?{_at(tokens[0])} {LIKE_THIS}")
+    amount = _number(rest.pop(0), "WITHIN")
+    percent = bool(rest) and (_is(rest[0], "PERCENT") or rest[0].text == "%")
+    rest = rest[percent:]
+    confidence = None
+    if rest and _is(rest[0], "CONFIDENCE"):
+        if len(rest) < 2:
+            raise _wrong(rest[0], f"CONFIDENCE wants a number{_at(rest[0])}; {LIKE_THIS}")
+        confidence = _confidence(rest[1])
+        rest = rest[2:]
+        if rest and (_is(rest[0], "PERCENT") or rest[0].text == "%"):
+            rest = rest[1:]
+    if rest:
+        raise _wrong(rest[0], f"{rest[0].text!r:.40} after WITHIN{_at(rest[0])}; {LIKE_THIS}")
+    if amount <= 0:
+        raise _wrong(tokens[1], f"WITHIN wants a number above 0{_at(tokens[1])}, got {amount}")
+    return PrecisionTarget(amount, percent, confidence)
+
+
+def _confidence(token: Token) -> float:
+    number = _number(token, "CONFIDENCE")
+    if 0 < number < 1:
+        return float(number)
+    if not 1 < number < 100:
+        raise _wrong(token, f"CONFIDENCE wants a number like 95{_at(token)}, got {token.text}")
+    return float(number / 100)

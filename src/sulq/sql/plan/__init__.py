@@ -1,0 +1,1 @@
+"""Plan a statement: which questions it asks, what they cost, how precise it will be."""

@@ -1,0 +1,360 @@
+"""What each question of a statement gets: its plain price, a part of credits, or what WITHIN takes.
+
+Nothing here reads data: sizes come from what the asker states or has been answered before.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from sulq.answers.oracle import Oracle, check_confidence, credits_text
+from sulq.answers.readings import forecast
+from sulq.errors import InvalidQuery
+from sulq.kernel.accounting.calibration import SET_ASIDE, calibrate
+from sulq.kernel.accounting.gaussian import gaussian_mu
+from sulq.kernel.accounting.loss import CREDIT
+from sulq.kernel.accounting.pricing import (
+    COARSE,
+    finer,
+    least_intensity,
+    noise_grid,
+    positive,
+    price,
+    unit_cost,
+)
+from sulq.kernel.schema.bind import BoundQuery, bind
+from sulq.kernel.schema.columns import Schema
+from sulq.kernel.schema.promise import Promise
+from sulq.sql.errors import located
+from sulq.sql.parse.locate import blamed_aggregates, closed
+from sulq.sql.parse.select import Aggregate, aggregates_of
+from sulq.sql.parse.statement import read_statement
+from sulq.sql.plan.forecast import Forecasts
+from sulq.sql.plan.nodes import Quantile, Question, StatementPlan
+from sulq.sql.plan.plan import plan_of
+from sulq.sql.plan.precision import wished
+from sulq.sql.suggestions import offered
+
+SIGNIFICANT = 32
+
+
+def bound_by(question: Question, oracle: Oracle) -> BoundQuery:
+    """A question as the oracle will bind it."""
+    grid = noise_grid(calibrate(oracle.promise))
+    return bind(question, oracle.schema, oracle.promise.neighbours, grid=grid)
+
+
+def unit_price(question: Question, oracle: Oracle) -> Fraction:
+    """What a question costs at unit noise."""
+    return unit_cost(bound_by(question, oracle), calibrate(oracle.promise))
+
+
+def unit_prices(plan: StatementPlan, oracle: Oracle) -> list[Fraction]:
+    """What each question costs at unit noise."""
+    return [unit_price(question, oracle) for question in plan.questions]
+
+
+def shared_out(credits: Fraction, units: list[Fraction]) -> list[Fraction | None]:
+    """Credits in proportion to unit prices: all noise is scaled alike. None: public and free."""
+    total = sum(units, Fraction(0))
+    return [short(credits * unit / total) if unit else None for unit in units]
+
+
+def short(amount: Fraction, up: bool = False) -> Fraction:
+    """To 32 bits of steps of the ledger: as a plan shares credits out, so that both agree."""
+    steps = math.ceil(amount * CREDIT) if up else math.floor(amount * CREDIT)
+    spare = max(0, steps.bit_length() - SIGNIFICANT)
+    return Fraction((steps + ((1 << spare) - 1 if up else 0)) >> spare << spare, CREDIT)
+
+
+# --- OPTIONS(...) -------------------------------------------------------------------------------
+
+
+def most_credits(
+    options: Mapping[str, Fraction | str], promise: Promise, unit: str, max_rows: int
+) -> Fraction | None:
+    """What OPTIONS(...) allows a statement to spend; refuses what would loosen the promise."""
+    _check_unit(options, unit, max_rows)
+    delta = options.get("delta")
+    if isinstance(delta, Fraction) and delta > promise.delta:
+        raise InvalidQuery(
+            f"delta={float(delta):g} would loosen the promise, whose delta is"
+            f" {float(promise.delta):g}; leave it out or give less"
+        )
+    epsilon = options.get("epsilon")
+    if not isinstance(epsilon, Fraction):
+        return None
+    if not 0 < epsilon <= promise.epsilon:
+        raise InvalidQuery(
+            f"epsilon={float(epsilon):g} must be above 0 and at most the promise's"
+            f" {float(promise.epsilon):g}: options may only tighten"
+        )
+    calibration = calibrate(promise)
+    if promise.noise in COARSE:
+        raise InvalidQuery(f"{promise.noise} noise has one size; leave out epsilon")
+    if promise.noise == "laplace":
+        return epsilon * calibration.credits / promise.epsilon  # S4.13
+    allowed = delta if isinstance(delta, Fraction) else promise.delta
+    if allowed <= 0:
+        raise InvalidQuery("delta must be above 0 under gaussian noise; leave it out")
+    mu = gaussian_mu(epsilon, allowed * (1 - SET_ASIDE))  # TB.1
+    return mu**2 * calibration.unit_variance
+
+
+def _check_unit(options: Mapping[str, Fraction | str], unit: str, max_rows: int) -> None:
+    column = options.get("privacy_unit_column")
+    if isinstance(column, str) and column.casefold() != unit.casefold():
+        protects = "rows" if unit == "row" else f"persons, by {unit!r:.60}"
+        raise InvalidQuery(
+            f"privacy_unit_column={column:.60}: this table protects {protects};"
+            " its owner decides that; leave the option out"
+        )
+    most = options.get("max_groups_contributed")
+    if isinstance(most, Fraction) and (most.denominator != 1 or most < 1):
+        raise InvalidQuery("max_groups_contributed must be a whole number above 0")
+    if isinstance(most, Fraction) and most < max_rows:
+        raise InvalidQuery(
+            f"max_groups_contributed={most}: up to {max_rows} rows of a person count here, as its"
+            f" owner declared, each in a group of its own; leave it out or give {max_rows}"
+        )
+
+
+# --- WITHIN ... ---------------------------------------------------------------------------------
+
+
+def intensity_for(
+    plan: StatementPlan,
+    oracle: Oracle,
+    wanted: Mapping[str, float],
+    confidence: float,
+    rows: int | None,
+) -> list[Fraction | None]:
+    """Credits that bring every named output down to its half-width."""
+    calibration = calibrate(oracle.promise)
+    bound = [bound_by(question, oracle) for question in plan.questions]
+    units = [unit_cost(each, calibration) for each in bound]
+    matching = rows if rows is not None else (None if plan.select.groups else oracle.size)
+    power = 1.0 if oracle.promise.noise == "laplace" else 2.0
+
+    def missed(intensity: Fraction) -> float:
+        bars = tuple(
+            forecast(each, price(each, calibration, intensity).laws, rows, oracle.size)
+            for each in bound
+        )
+        return _missed(Forecasts(plan, bars, confidence, matching), wanted)
+
+    intensity, tried = Fraction(1), (0.0, 0.0)
+    if noise_grid(calibration).whole:
+        intensity = least_intensity(lambda tried: missed(tried) <= 1)
+        return [short(unit * intensity, up=True) if unit else None for unit in units]
+    for _ in range(20):  # bars fall as a power of the intensity; of roots and ratios nearly
+        ratio = missed(intensity)
+        if ratio == 0 or (0.99 <= ratio <= 1 and intensity != 1):
+            break
+        spread = math.log(intensity) - tried[0]
+        fall = (tried[1] - math.log(ratio)) / spread if tried[1] and spread else 0.0
+        power = 1 / fall if 0.05 < fall < 5 else power
+        tried = math.log(intensity), math.log(ratio)
+        intensity = finer(intensity * Fraction(ratio**power * (1 + 1e-9)))
+    return [short(unit * intensity, up=True) if unit else None for unit in units]
+
+
+def _missed(forecasts: Forecasts, wanted: Mapping[str, float]) -> float:
+    """How many times too wide the widest bar is."""
+    ratio = 0.0
+    for item in forecasts.plan.select.items:
+        if item.name not in wanted:
+            continue
+        rank = forecasts.rank(item.of)
+        half = forecasts.half_width(item.of) if rank is None else rank
+        if half is None or not math.isfinite(half):
+            raise InvalidQuery(_unpromised(item.name, forecasts, aggregates_of(item.of)))
+        ratio = max(ratio, half / wanted[item.name])
+    return ratio
+
+
+def _unpromised(name: str, forecasts: Forecasts, inside: list[Aggregate]) -> str:
+    said = f"no error bar can be promised for {name:.60}"
+    if any(isinstance(forecasts.plan.recipes[id(one)], Quantile) for one in inside):
+        return (
+            f"{said}: how far off a quantile is depends on how dense the rows lie there; put WITHIN"
+            " ... PERCENT (of the rows) on a quantile by itself, ask without WITHIN (its interval"
+            " says how exact it is), with credits=, or for AVG"
+        )
+    if forecasts.matching is None:
+        return f"{said}: it depends on how many rows match; state rows=..., or use credits="
+    return (
+        f"{said}; put WITHIN on counts, sums, averages, deviations and ratios to a count of the"
+        " rows, state more rows=..., or use credits="
+    )
+
+
+def over(cap: Fraction, due: Fraction) -> InvalidQuery:
+    return InvalidQuery(
+        f"OPTIONS(epsilon=...) allows {credits_text(cap)}, this costs {credits_text(due)};"
+        " raise epsilon up to the promise's, or ask for less"
+    )
+
+
+# Plans of statements read before: a dashboard's text is read once, then looked up.
+#
+# A plan follows from the text, the schema, the promise and the public size; no row has a part in
+# it, so neither what is kept nor how long a look-up takes says anything about one. Each asker has
+# entries of its own: the time a statement takes tells nobody what a colleague asked.
+
+
+MOST = 128
+LONGEST = 4_000
+"""Longer statements are read anew: what is kept stays small."""
+
+Key = tuple[str, str, str, str | None, int | None]
+_plans: OrderedDict[Key, tuple[Schema, Promise, StatementPlan]] = OrderedDict()
+_lock = threading.Lock()
+
+
+def kept(
+    oracle: Oracle, text: str, table: str | None, make: Callable[[], StatementPlan]
+) -> StatementPlan:
+    """The plan of this text for this asker: as it was made before, if nothing has changed since."""
+    if not isinstance(text, str) or len(text) > LONGEST:
+        return make()
+    asker = str(getattr(oracle, "name", ""))
+    key = (type(oracle).__qualname__, asker, text, table, oracle.size)
+    schema, promise = oracle.schema, oracle.promise
+    with _lock:
+        found = _plans.get(key)
+        if found is not None and found[0] is schema and found[1] == promise:
+            _plans.move_to_end(key)
+            return found[2]
+    plan = make()
+    with _lock:
+        _plans[key] = (schema, promise, plan)
+        while len(_plans) > MOST:
+            _plans.popitem(last=False)
+    return plan
+
+
+# Prices: what a statement's questions get, from credits, OPTIONS(epsilon=...) or WITHIN ...
+#
+# Nothing here reads data: unit prices come from the promise and the schema, error bars from
+# quotes, sizes from what the asker states or has been answered before.
+
+
+Lookups = Mapping[str, Mapping[str, Sequence[Any]]]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PricedPlan:
+    """What to ask, and the credits for each question (None: the plain price)."""
+
+    plan: StatementPlan
+    amounts: tuple[Fraction | None, ...]
+    confidence: float
+    notes: tuple[str, ...]
+
+
+def priced_statement(
+    oracle: Oracle,
+    text: str,
+    credits: Fraction | int | float | None,
+    confidence: float,
+    rows: int | None,
+    lookups: Lookups | None,
+    table: str | None,
+) -> PricedPlan:
+    check_confidence(confidence)
+    schema = oracle.schema
+
+    def made() -> StatementPlan:
+        read = read_statement(text, schema, table, lookups)
+        return plan_of(read, schema, oracle.size, lambda question: unit_price(question, oracle))
+
+    plan = made() if lookups else kept(oracle, text, table, made)
+    select = plan.select
+    try:
+        cap = most_credits(select.options, oracle.promise, schema.unit, schema.max_rows)
+    except InvalidQuery as error:
+        raise located(error, select.spans.get("options")) from None
+    try:
+        return _amounts(oracle, plan, cap, credits, confidence, rows)
+    except InvalidQuery as error:
+        raise located(error, select.spans.get("target")) from None
+
+
+def _amounts(
+    oracle: Oracle,
+    plan: StatementPlan,
+    cap: Fraction | None,
+    credits: Fraction | int | float | None,
+    confidence: float,
+    rows: int | None,
+) -> PricedPlan:
+    notes = list(plan.notes)
+    target = plan.select.target
+    if target is not None and target.confidence is not None:
+        confidence = target.confidence
+    amounts: list[Fraction | None] = [None] * len(plan.questions)
+    if target is not None:
+        if credits is not None:
+            raise InvalidQuery("give WITHIN or credits, not both")
+        wanted = wished(oracle, plan, target, confidence, rows)
+        notes += wanted.notes
+        if not wanted.met:
+            amounts = intensity_for(plan, oracle, wanted.halves, confidence, rows)
+    elif credits is not None and plan.questions:
+        amounts = shared_out(positive(credits, "credits"), unit_prices(plan, oracle))
+    if cap is not None and plan.questions:
+        units = unit_prices(plan, oracle)
+        due = sum((a if a is not None else u for a, u in zip(amounts, units, strict=True)),
+                  Fraction(0))  # fmt: skip
+        if due > cap and (target is not None or credits is not None):
+            raise over(cap, due)
+        if due > cap:
+            amounts = shared_out(cap, units)
+            notes.append(
+                f"epsilon allows {credits_text(cap)} of {credits_text(due)}: more noise than usual"
+            )
+    return PricedPlan(plan, tuple(amounts), confidence, tuple(notes))
+
+
+def explained(
+    error: InvalidQuery,
+    oracle: Oracle,
+    text: str,
+    rows: int | None,
+    lookups: Lookups | None,
+    table: str | None,
+) -> InvalidQuery:
+    """A refusal with its place in the text, and with rewrites that would be answered. Free."""
+    if not isinstance(text, str):
+        return error
+
+    def answered(near: str) -> bool:
+        try:
+            found = priced_statement(oracle, near, None, 0.95, rows, lookups, table)
+            unit_prices(found.plan, oracle)
+        except InvalidQuery:
+            return False
+        return True
+
+    if error.start is None:
+        error = _blamed(error, oracle, text, lookups, table)
+    error = closed(error, text)
+    error.alternatives = error.alternatives or offered(error, text, oracle.schema, answered)
+    return error
+
+
+def _blamed(
+    error: InvalidQuery, oracle: Oracle, text: str, lookups: Lookups | None, table: str | None
+) -> InvalidQuery:
+    try:
+        select = read_statement(text, oracle.schema, table, lookups)
+    except InvalidQuery:
+        return error
+    return blamed_aggregates(error, select, oracle.schema)

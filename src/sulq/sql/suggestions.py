@@ -1,0 +1,205 @@
+"""Statements near a refused one: the slips that have an obvious remedy, spelled out.
+
+From the text and the schema alone. What is offered has been read and priced before (`run`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from difflib import get_close_matches
+from itertools import islice
+
+from sqlglot import exp
+
+from sulq.errors import InvalidQuery
+from sulq.kernel.schema.bind_rows import like
+from sulq.kernel.schema.columns import Category, Number, Schema
+from sulq.sql.errors import span
+from sulq.sql.parse.tokens import Node, opened
+
+MOST = 3
+_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
+_TABLE = re.compile(r"no table .*; there is '([^']+)'")
+_DAY = re.compile(r"(?<!DATE )(?<!TIMESTAMP )'(\d{4}-\d\d-\d\d)'", re.IGNORECASE)
+_ILIKE = re.compile(
+    r"""(?P<name>(?:"[^"]+"|\w+)(?:\.(?:"[^"]+"|\w+))*)\s+(?P<negated>NOT\s+)?ILIKE\s+"""
+    r"""'(?P<pattern>(?:[^']|'')*)'""",
+    re.IGNORECASE,
+)
+_MODE = re.compile(
+    r"""SELECT\s+MODE\((?P<of>\s*(?:"[^"]+"|\w+)\s*)\)\s+FROM\s+(?P<source>"[^"]+"|\w+)"""
+    r"""(?:\s+WHERE\s+(?P<where>(?:(?!\b(?:GROUP|ORDER|HAVING|LIMIT|WITHIN|OFFSET)\b).)+))?""",
+    re.IGNORECASE | re.DOTALL,
+)
+_SPELLED: tuple[tuple[re.Pattern[str], str], ...] = (
+    (re.compile(r"\bPERCENTILE_DISC\b", re.IGNORECASE), "PERCENTILE_CONT"),
+    (re.compile(r"\bPOW(?:ER)?\(\s*(\w+)\s*,\s*2\s*\)", re.IGNORECASE), r"(\1 * \1)"),
+    (re.compile(r"\bCOUNT\(\s*\)", re.IGNORECASE), "COUNT(*)"),
+    (_DAY, r"DATE '\1'"),
+)
+
+
+def offered(
+    error: InvalidQuery, text: str, schema: Schema, answered: Callable[[str], bool]
+) -> tuple[str, ...]:
+    """Up to three rewrites that would be answered."""
+    found = dict.fromkeys(each for each in _candidates(error, text, schema) if each != text)
+    return tuple(islice(filter(answered, found), MOST))
+
+
+def _candidates(error: InvalidQuery, text: str, schema: Schema) -> Iterator[str]:
+    said = str(error)
+    if error.start is not None and error.end is not None:
+        yield from _at_the_place(said, text, error.start, error.end, schema)
+    if (
+        "rows are never shown" in said
+        or "counts persons only" in said
+        or "distinct" in said.casefold()
+    ):
+        yield from _counted(text, schema)
+    yield from _listed(text, schema)
+    yield from _most_frequent(text)
+    for pattern, instead in _SPELLED:
+        if pattern.search(text):
+            yield pattern.sub(instead, text)
+    if "comment" in said and not {"'", '"'} & set(text):
+        yield re.sub(r"--[^\n]*|/\*.*?\*/", " ", text, flags=re.DOTALL).strip()
+
+
+def _at_the_place(said: str, text: str, start: int, end: int, schema: Schema) -> Iterator[str]:
+    before, meant, after = text[:start], text[start:end], text[end:]
+    if said.startswith("no column"):
+        for name in (column.name for column in schema.columns):
+            if not _PLAIN.fullmatch(name) and f'"{name}"' not in text:  # hours-per-week
+                quoted = _quoted(name).replace("\\", r"\\")
+                yield re.sub(re.escape(name), quoted, text, flags=re.IGNORECASE)
+        if meant.startswith('"'):  # a text in the quotes of names
+            yield before + "'" + meant[1:-1].replace("'", "''") + "'" + after
+        for name in _near(meant.split(".")[-1].strip('"'), schema):
+            yield before + name + after
+    elif table := _TABLE.match(said):
+        yield before + _quoted(table[1]) + after
+    elif "neither grouped by" in said:
+        yield from _grouped(text, meant, end)
+        yield from (f"{before}{name}({meant}){after}" for name in ("AVG", "MEDIAN", "COUNT"))
+    elif "without a step" in said and (width := _width(meant, schema)) is not None:
+        yield re.sub(rf"\b{re.escape(meant)}\b", f"FLOOR({meant} / {width}) * {width}", text)
+    elif "its rank can be promised" in said:
+        yield before + re.sub(r"[\d.]+", r"\g<0> PERCENT", meant, count=1) + after
+        yield before.strip()
+    elif (
+        "a semicolon" in said
+        or "error bar can be promised" in said
+        or "never from the rows" in said
+    ):
+        yield before.strip()
+
+
+def _near(name: str, schema: Schema) -> list[str]:
+    known = {column.name.casefold(): column.name for column in schema.columns}
+    return [
+        _quoted(known[each])
+        for each in get_close_matches(name.casefold(), list(known), n=MOST, cutoff=0.6)
+    ]
+
+
+def _quoted(name: str) -> str:
+    return name if _PLAIN.fullmatch(name) else '"' + name.replace('"', '""') + '"'
+
+
+def _width(name: str, schema: Schema) -> int | None:
+    """A round width that makes some ten groups."""
+    column = next((c for c in schema.columns if c.name.casefold() == name.casefold()), None)
+    if not isinstance(column, Number) or column.kind != "number":
+        return None
+    low, high = column.range
+    width = 1
+    while (high - low) / width > 20:
+        width *= 10
+    return width
+
+
+def _tree(text: str) -> Node | None:
+    try:
+        return opened(text).tree
+    except InvalidQuery:
+        return None
+
+
+def _grouped(text: str, meant: str, end: int) -> Iterator[str]:
+    """GROUP BY the column too; where nothing is counted yet, count."""
+    tree = _tree(text)
+    if tree is None:
+        return
+    group = tree.args.get("group")
+    reach = None if group is None else span(group)
+    if reach is not None:
+        yield f"{text[: reach[1]]}, {meant}{text[reach[1] :]}"
+    elif _is_short(tree):
+        counted = next(tree.find_all(exp.AggFunc), None) is None
+        listed = text if not counted else f"{text[:end]}, COUNT(*){text[end:]}"
+        yield f"{listed.rstrip().rstrip(';')} GROUP BY {meant}"
+
+
+def _counted(text: str, schema: Schema) -> Iterator[str]:
+    """A count of the same rows or persons, and of each group where columns are named."""
+    tree = _tree(text)
+    reaches = [] if tree is None else [span(item) for item in tree.expressions]
+    if tree is None or not _is_short(tree) or not reaches or None in reaches:
+        return
+    first = re.match(r"\s*SELECT\b", text, re.IGNORECASE)
+    last = re.search(r"\bFROM\b", text, re.IGNORECASE)
+    if first is None or last is None or tree.args.get("group") is not None:
+        return
+    rest = text[last.start() :].rstrip().rstrip(";")
+    named = [column.name for item in tree.expressions for column in item.find_all(exp.Column)]
+    counted = "COUNT(*)" if schema.unit == "row" else f"COUNT(DISTINCT {_quoted(schema.unit)})"
+    shown = [name for name in named if name not in ("*", schema.unit)]
+    keys = ", ".join(dict.fromkeys(_quoted(name) for name in shown))
+    if keys:
+        yield f"SELECT {keys}, {counted} {rest} GROUP BY {keys}"
+    yield f"SELECT {counted} {rest}"
+
+
+def _listed(text: str, schema: Schema) -> Iterator[str]:
+    """ILIKE as the list of the declared values that match, which is all that it can find."""
+
+    def instead(found: re.Match[str]) -> str:
+        name, negated, pattern = found["name"], found["negated"], found["pattern"]
+        bare = name.rpartition(".")[2].strip('"')
+        column = next((c for c in schema.columns if c.name.casefold() == bare.casefold()), None)
+        if not isinstance(column, Category) or column.values is None:
+            return found[0]
+        wanted = pattern.replace("''", "'").casefold()
+        matching = [_literal(v) for v in column.values if like(wanted, str(v).casefold())]
+        if not matching:
+            return found[0]
+        return f"{name} {'NOT IN' if negated else 'IN'} ({', '.join(matching)})"
+
+    tree = _tree(text)
+    meant = [] if tree is None else list(tree.find_all(exp.ILike))
+    if meant and len(_ILIKE.findall(text)) == len(meant):  # none of them is inside a text
+        yield _ILIKE.sub(instead, text)
+
+
+def _literal(value: object) -> str:
+    if isinstance(value, str):
+        return "'" + value.replace("'", "''") + "'"
+    return str(value)
+
+
+def _most_frequent(text: str) -> Iterator[str]:
+    """MODE(x), alone: the group of x with the most rows."""
+    found = _MODE.fullmatch(text.strip().rstrip(";"))
+    if found is None:
+        return
+    of, source, where = found["of"].strip(), found["source"], found["where"]
+    there = f"({where}) AND {of} IS NOT NULL" if where else f"{of} IS NOT NULL"
+    grouped = f"GROUP BY {of} ORDER BY n DESC LIMIT 1"
+    yield f"SELECT {of}, COUNT(*) AS n FROM {source} WHERE {there} {grouped}"  # noqa: S608
+
+
+def _is_short(tree: Node) -> bool:
+    """Ends after WHERE, so that GROUP BY can be added to the text."""
+    return not any(tree.args.get(name) for name in ("group", "having", "order", "limit", "offset"))

@@ -1,0 +1,114 @@
+"""GROUP BY an open text column: keys that nobody declared, above a threshold, with a noisy rest."""
+
+from __future__ import annotations
+
+import pandas
+import pytest
+
+from sulq import Category, Database, InvalidQuery, Number, Promise, Refused, Schema
+from sulq.answers.selections import Keys
+from sulq.errors import BudgetSpent
+
+SCHEMA = Schema(Number("age", 0, 120, step=1), Category("note"))
+PROMISE = Promise(epsilon=1, delta=1e-6, queries=1000)
+COUNTS = {"flu": 6_000, "cold": 3_000, "only one has it": 1}
+TEXT = "SELECT note, COUNT(*) AS n FROM people GROUP BY note"
+
+
+def rows():
+    notes = [note for note, times in COUNTS.items() for _ in range(times)] + [None] * 99
+    return pandas.DataFrame({"note": notes, "age": [at % 80 for at in range(len(notes))]})
+
+
+@pytest.fixture(scope="module")
+def database(tmp_path_factory):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SULQ_STATE", str(tmp_path_factory.mktemp("keys")))
+        with Database.open(rows(), SCHEMA, PROMISE, ":memory:", name="people") as found:
+            yield found
+
+
+def test_it_is_priced_first_and_says_threshold_and_rest(database):
+    before = database.remaining
+    quote = database.quote_sql(TEXT, credits=100)
+    assert (quote.credits, database.remaining, quote.repeat) == (100, before, False)
+    assert dict(quote.half_widths)["n"] == pytest.approx(37, abs=1)
+    assert "extra delta of 1e-11" in quote.note
+    asked = database.sql(TEXT, credits=100)
+    assert before - database.remaining == asked.credits == 100
+    assert set(asked.column("note")) == {"flu", "cold"}  # misses each time with chance 1e-11
+    shown = dict(zip(asked.column("note"), asked.column("n"), strict=True))
+    for note, cell in shown.items():
+        low, high = cell.interval(1 - 1e-7)
+        assert low <= COUNTS[note] <= high
+    assert any("from a noisy count of 129" in note for note in asked.notes)
+    rest = next(note for note in asked.notes if note.startswith("held back: "))
+    assert "+-64 rows" in rest
+    again = database.sql(TEXT, credits=100)
+    assert (again.credits, again.records()) == (0, asked.records())
+    assert database.quote_sql(TEXT, credits=100).repeat
+
+
+def test_it_is_the_very_answer_of_keys(database):
+    asked = database.sql(TEXT, credits=100)
+    found = database.keys("note", credits=100)
+    assert isinstance(found, Keys)
+    assert found.credits == 0
+    assert [cell.unrounded.value for cell in asked.column("n")] == list(found.counts)
+    assert asked.receipts[0].seq == found.receipt.seq
+
+
+def test_what_follows_from_a_count_follows(database):
+    text = (
+        "SELECT note AS k, 100 * COUNT(note) / 9001 AS part FROM people WHERE age < 200"
+        " GROUP BY note HAVING COUNT(*) > 500 AND note <> 'flu' ORDER BY part DESC LIMIT 5"
+    )
+    ((found),) = database.sql(text, credits=100).records()
+    assert found["k"] == "cold"
+    assert found["part"] == pytest.approx(100 / 3, abs=1.5)
+    assert found["part_low"] < found["part"] < found["part_high"]
+    only = database.sql("SELECT note FROM people GROUP BY note ORDER BY 1", credits=100)
+    assert only.column("note") == ("cold", "flu")
+
+
+def test_the_noise_of_two_statements_does_not_cancel(database):
+    one = database.sql(TEXT, credits=100).cell("n")
+    other = database.sql(TEXT.replace("GROUP", "WHERE age >= 0 GROUP"), credits=100).cell("n")
+    low, high = (one - other).interval()
+    assert high - low > 50
+
+
+def test_explain_is_free(database):
+    before = database.remaining
+    lines = database.sql(f"EXPLAIN {TEXT}").column("plan")
+    assert lines[0] == "question 1: keys of note (2 credits)"
+    assert database.remaining == before
+
+
+def test_an_analyst_pays_from_the_own_share(database):
+    database.grant("ann", credits=60)
+    ann = database.as_analyst("ann")
+    assert ann.quote_sql(TEXT, credits=30).credits == 30
+    assert ann.sql(TEXT, credits=30, key="once").credits == 30
+    assert ann.remaining == 30
+    with pytest.raises(BudgetSpent):
+        ann.sql(TEXT, credits=31)
+    assert not ann.quote_sql(TEXT, credits=31).affordable
+
+
+def test_without_a_delta_to_spare_it_is_refused_with_the_remedy(state_directory):
+    with Database.open(rows(), SCHEMA, Promise(epsilon=1), ":memory:", name="people") as pure:
+        for verb in (pure.sql, pure.quote_sql):
+            with pytest.raises(Refused, match="declare the values"):
+                verb(TEXT)
+        assert pure.remaining == 100
+
+
+def test_an_oracle_without_keys_says_so(database):
+    from sulq.sql.api import quote_sql
+
+    class Plain:
+        schema, promise, size, remaining = SCHEMA, PROMISE, 9_100, 10
+
+    with pytest.raises(InvalidQuery, match="cannot look for keys"):
+        quote_sql(Plain(), TEXT)
