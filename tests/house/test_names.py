@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 SOURCE = Path(__file__).parents[2] / "src" / "sulq"
-NAMELESS = {"utils", "util", "helpers", "helper", "misc", "common", "base", "manager"}
+NAMELESS = {"utils", "util", "helpers", "helper", "misc", "common", "manager"}
 
 
 def test_no_file_or_folder_has_a_name_that_says_nothing():
