@@ -41,7 +41,9 @@ class Reply:
         return json.loads(self.out)
 
 
-ACTS = ("ask", "grant", "suggest", "plan", "keys", "top", "alert", "learn", "outside")
+ACTS = (
+    "ask", "grant", "suggest", "plan", "keys", "top", "alert", "learn", "outside", "access", "find",
+)  # fmt: skip
 """Commands that want a published table."""
 
 

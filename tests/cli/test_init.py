@@ -284,10 +284,7 @@ def test_missing_source_is_named(sulq):
     assert (reply.code, "people.parquet" in reply.err) == (2, True)
 
 
-def test_help_lists_the_commands(sulq):
-    out = sulq("--help").out
-    for name in ("demo", "init", "check", "explain-noise", "quote", "ask", "ledger", "verify"):
-        assert name in out
+def test_unknown_commands_and_options_are_wrong_usage(sulq):
     assert sulq("nonsense").code == 2
     assert sulq("ask", "count", "--nonsense").code == 2
 

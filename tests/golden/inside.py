@@ -224,12 +224,17 @@ def run(*words: str) -> tuple[int, str, str]:
 
 
 def options() -> dict[str, list[str]]:
-    """Every command, also those of groups and hidden ones, with its options."""
+    """Every command, also those of groups and hidden ones, with its options.
+
+    A group takes the options of the command that it stands for where none is named.
+    """
     found: dict[str, list[str]] = {}
 
     def walk(of: Any, path: tuple[str, ...]) -> None:
         for name, inner in getattr(of, "commands", {}).items():
             walk(inner, (*path, name))
+        if (meant := getattr(of, "default", None)) is not None:
+            walk(of.commands[meant], path)
         if path and not getattr(of, "commands", {}):
             known = [word for param in of.params for word in (*param.opts, *param.secondary_opts)]
             found[" ".join(path)] = sorted(word for word in known if word.startswith("-"))

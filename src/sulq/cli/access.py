@@ -34,12 +34,6 @@ DAY = 86_400
 Table = Annotated[str | None, typer.Option("--table", "-t", help="Which table of the policy.")]
 
 
-def register(app: typer.Typer, role: str) -> None:
-    app.command(rich_help_panel=role)(grant)
-    app.command(rich_help_panel=role)(revoke)
-    app.command(rich_help_panel=role)(tokens)
-
-
 @guarded
 def grant(
     words: Annotated[

@@ -22,8 +22,6 @@ from sulq.cli.output import (
     table,
 )
 
-alert = typer.Typer(no_args_is_help=True, help="Tell when a count or total has passed a level.")
-
 Watched = Annotated[
     list[str],
     typer.Argument(
@@ -42,12 +40,6 @@ Above = Annotated[str, typer.Option(help="The level; it fires when the sum has r
 Firings = Annotated[int, typer.Option(help="How often it may fire: all are paid for now.")]
 
 
-def register(app: typer.Typer, role: str) -> None:
-    """Add the commands to the command line."""
-    app.add_typer(alert, name="alert", rich_help_panel=role)
-
-
-@alert.command()
 @guarded
 def arm(
     words: Watched,
@@ -102,7 +94,6 @@ def arm(
         )
 
 
-@alert.command()
 @guarded
 def check(
     words: Checked,
@@ -141,7 +132,6 @@ def check(
     )
 
 
-@alert.command("list")
 @guarded
 def listed(
     name: TableName = None,

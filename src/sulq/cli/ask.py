@@ -152,12 +152,6 @@ Lookup = Annotated[
 SQL = (["SELECT"], ["WITH"], ["EXPLAIN"])
 
 
-def register(app: typer.Typer, role: str) -> None:
-    app.command(rich_help_panel=role)(columns)
-    app.command(rich_help_panel=role)(quote)
-    app.command(rich_help_panel=role)(ask)
-
-
 @guarded
 def quote(
     words: Words,

@@ -41,11 +41,6 @@ TableName = Annotated[str | None, typer.Argument(metavar="[TABLE]", show_default
 Step = Callable[[str], None]
 
 
-def register(app: typer.Typer, role: str) -> None:
-    """Add the command to the command line."""
-    app.command(rich_help_panel=role)(attack)
-
-
 @dataclass(frozen=True, slots=True)
 class Facing:
     """What is attacked: a promise, the table's own number of rows where known, and ours."""

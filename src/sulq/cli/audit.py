@@ -23,11 +23,6 @@ BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stab
 PRINTING = 120  # seconds
 
 
-def register(app: typer.Typer, role: str) -> None:
-    app.command(rich_help_panel=role)(audit)
-    app.command(rich_help_panel=role)(report)
-
-
 @guarded
 def audit(
     name: TableName = None,

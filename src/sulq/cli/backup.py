@@ -44,12 +44,6 @@ Yes = Annotated[
 AGAIN = {"grant": "grants", "revoke": "revocations", "table": "tables that were published"}
 
 
-def register(app: typer.Typer, role: str) -> None:
-    app.command(rich_help_panel=role)(backup)
-    app.command(rich_help_panel=role)(restore)
-    app.command(rich_help_panel=role)(recover)
-
-
 # -- backup ---------------------------------------------------------------------------------------
 
 

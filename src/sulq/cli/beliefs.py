@@ -24,11 +24,6 @@ if TYPE_CHECKING:
 PRIORS = (0.01, 0.1, 0.25, 0.4, 0.5, 0.75, 0.9, 0.99)
 
 
-def register(app: typer.Typer, role: str) -> None:
-    """Add the command to the command line."""
-    app.command(rich_help_panel=role)(beliefs)
-
-
 @guarded
 def beliefs(
     name: TableName = None,

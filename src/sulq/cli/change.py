@@ -38,12 +38,6 @@ Reason = Annotated[str, typer.Option(help="Kept in the ledger, where everybody r
 Yes = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
 
 
-def register(app: typer.Typer, role: str) -> None:
-    app.command(rich_help_panel=role)(amend)
-    app.command(rich_help_panel=role)(withdraw)
-    app.command(rich_help_panel=role)(close)
-
-
 @guarded
 def amend(
     name: TableName = None,
@@ -323,11 +317,6 @@ Budget = Annotated[
         show_default=False,
     ),
 ]
-
-
-def register_populations(app: typer.Typer, role: str) -> None:
-    app.command(rich_help_panel=role)(outside)
-    app.command(rich_help_panel=role)(grow)
 
 
 @guarded

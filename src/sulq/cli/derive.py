@@ -13,11 +13,6 @@ from sulq.cli.output import Json, guarded, print_note, show_json
 _NAMED = re.compile(r"\s*([A-Za-z_][A-Za-z0-9_]*)\s*=\s*(.+)", re.DOTALL)
 
 
-def register(app: typer.Typer, role: str) -> None:
-    """Add the command to the command line."""
-    app.command(rich_help_panel=role)(derive)
-
-
 @guarded
 def derive(
     file: Annotated[Path, typer.Argument(help="A Parquet or CSV file.", show_default=False)],

@@ -45,11 +45,6 @@ Questions = Annotated[
 ]
 
 
-def register(app: typer.Typer, role: str) -> None:
-    """Add the command to the command line."""
-    app.command("explain-exact", rich_help_panel=role)(explain_exact)
-
-
 @guarded
 def explain_exact(
     questions: Questions = None,

@@ -47,12 +47,6 @@ Quoted = Annotated[bool, typer.Option("--quote", help="Price and threshold only:
 Places = Annotated[int, typer.Option("-k", help="How many places.")]
 
 
-def register(app: typer.Typer, role: str) -> None:
-    """Add the commands to the command line."""
-    app.command(rich_help_panel=role)(keys)
-    app.command(rich_help_panel=role)(top)
-
-
 @guarded
 def keys(
     words: KeyWords,

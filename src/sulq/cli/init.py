@@ -16,13 +16,6 @@ if TYPE_CHECKING:
     from sulq.policy import TablePolicy
 
 
-def register(app: typer.Typer, role: str) -> None:
-    app.command(rich_help_panel="Start here")(demo)
-    app.command(rich_help_panel=role)(init)
-    app.command(rich_help_panel=role)(check)
-    app.command("explain-noise", rich_help_panel=role)(explain_noise)
-
-
 @guarded
 def demo(
     directory: Annotated[

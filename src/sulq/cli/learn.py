@@ -79,10 +79,6 @@ PARAMETER = {
 PICTURES = (".svg", ".png", ".html")
 
 
-def register(app: typer.Typer, role: str) -> None:
-    app.command(rich_help_panel=role)(learn)
-
-
 @guarded
 def learn(
     algorithm: Annotated[str, typer.Argument(help=", ".join(ALGORITHMS) + ".", show_default=False)],

@@ -45,26 +45,15 @@ if TYPE_CHECKING:
     from sulq.kernel.schema.promise import Promise
 
 MOST_ACCOUNTS = 12
-Export = Annotated[
-    Path | None, typer.Option(help="Write the chain to this file, for `sulq verify --chain`.")
-]
-Redact = Annotated[bool, typer.Option(help="Leave out noisy values, and who asked what.")]
-For = Annotated[
-    str | None, typer.Option("--for", metavar="ANALYST", help="Redact all but this name's events.")
-]
-
-
-def register(app: typer.Typer, role: str) -> None:
-    app.command(rich_help_panel=role)(ledger)
 
 
 @guarded
 def ledger(
     name: TableName = None,
     last: Annotated[int, typer.Option(min=0, help="How many questions to list.")] = 10,
-    export: Export = None,
-    redact: Redact = False,
-    analyst: For = None,
+    export: Annotated[Path | None, typer.Option(hidden=True)] = None,
+    redact: Annotated[bool, typer.Option(hidden=True)] = False,
+    analyst: Annotated[str | None, typer.Option("--for", hidden=True)] = None,
     url: Url = None,
     token_file: TokenFile = None,
     ca: Ca = None,
@@ -123,6 +112,29 @@ def ledger(
         drawn = table(("entry", "analyst", "credits", "question"), listed)
         drawn.columns[1].justify = drawn.columns[3].justify = "left"
         show(drawn)
+
+
+@guarded
+def export(
+    file: Annotated[
+        Path, typer.Argument(help="A new file, for `sulq ledger verify --chain`.", exists=False)
+    ],
+    name: TableName = None,
+    redact: Annotated[
+        bool, typer.Option("--redact", help="Leave out noisy values, and who asked what.")
+    ] = False,
+    analyst: Annotated[
+        str | None,
+        typer.Option("--for", metavar="ANALYST", help="Redact all but this name's events."),
+    ] = None,
+    policy: Policy = POLICY,
+    as_json: Json = False,
+) -> None:
+    """Write the chain of events to a file that anybody can verify."""
+    from sulq.cli.context import named
+
+    source = named(policy, name)
+    _write_chain(source.ledger_path, source.name, file, redact, analyst, as_json)
 
 
 def _write_chain(
@@ -480,10 +492,6 @@ def _short(text: str) -> str:
 
 
 PRIVATE = "this is an exact function of the rows, with no noise: for the owner's eyes alone"
-
-
-def register_balances(app: typer.Typer, role: str) -> None:
-    app.command(rich_help_panel=role)(balances)
 
 
 @guarded

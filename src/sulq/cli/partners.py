@@ -2,14 +2,8 @@
 
 from __future__ import annotations
 
-import typer
-
 from sulq.cli.context import TableName
 from sulq.cli.output import POLICY, Json, Policy, guarded, key_values, print_note, show, show_json
-
-
-def register(app: typer.Typer, role: str) -> None:
-    app.command(rich_help_panel=role)(partners)
 
 
 @guarded

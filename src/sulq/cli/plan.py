@@ -55,10 +55,6 @@ Yes = Annotated[bool, typer.Option("--yes", help="Ask: charge every question, or
 SHOWN = 60
 
 
-def register(app: typer.Typer, role: str) -> None:
-    app.command(rich_help_panel=role)(plan)
-
-
 @guarded
 def plan(
     words: Words,

@@ -28,10 +28,6 @@ FOR_GOOD = (
 )
 
 
-def register(app: typer.Typer, role: str) -> None:
-    app.command(rich_help_panel=role)(publish)
-
-
 @contextmanager
 def published(table: TablePolicy) -> Iterator[Database]:
     """Publish a table and open it: for the wizard, whose last button has asked the adviser."""

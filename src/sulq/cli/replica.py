@@ -12,11 +12,6 @@ from sulq.cli.output import POLICY, Json, Policy, guarded, print_note, show_json
 Table = Annotated[str | None, typer.Option("--table", "-t", help="Which table of the policy.")]
 
 
-def register(app: typer.Typer, role: str) -> None:
-    app.command("share-key", rich_help_panel=role)(share)
-    app.command("join", rich_help_panel=role)(join)
-
-
 @guarded
 def share(
     file: Annotated[Path, typer.Argument(help="A new file, for the owner's eyes alone.")],

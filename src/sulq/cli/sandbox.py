@@ -11,11 +11,6 @@ from sulq.cli.context import TableName
 from sulq.cli.output import POLICY, Json, Policy, guarded, print_note, show_json
 
 
-def register(app: typer.Typer, role: str) -> None:
-    """Add the command to the command line."""
-    app.command(rich_help_panel=role)(sandbox)
-
-
 @guarded
 def sandbox(
     name: TableName = None,

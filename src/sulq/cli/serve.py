@@ -21,10 +21,6 @@ if TYPE_CHECKING:
 Host = Annotated[str, typer.Option(help="Where to listen; the default is this machine only.")]
 
 
-def register(app: typer.Typer, role: str) -> None:
-    app.command(rich_help_panel=role)(serve)
-
-
 @guarded
 def serve(
     file: Annotated[

@@ -36,11 +36,6 @@ Keep = Annotated[float, typer.Option(help="Share of the rows that bounds leave a
 Quoted = Annotated[bool, typer.Option("--quote", help="The price only: free.")]
 
 
-def register(app: typer.Typer, role: str) -> None:
-    """Add the command to the command line."""
-    app.command(rich_help_panel=role)(suggest)
-
-
 @guarded
 def suggest(
     words: Words = None,

@@ -45,10 +45,6 @@ ChainFile = Annotated[
 Head = Annotated[str | None, typer.Option(help="A head you noted: the chain must contain it.")]
 
 
-def register(app: typer.Typer, role: str) -> None:
-    app.command(rich_help_panel=role)(verify)
-
-
 @guarded
 def verify(
     what: What = None,
