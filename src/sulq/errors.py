@@ -19,6 +19,7 @@ class SulqError(Exception):
     """The root of the tree. `credits_spent`: what was charged before it; None: not known."""
 
     credits_spent: Fraction | None = None
+    charged_unknown: bool = False  # True: the charge may stand, so nobody may say it cost nothing
 
 
 class InvalidQuery(SulqError, ValueError):

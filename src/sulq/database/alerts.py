@@ -102,7 +102,7 @@ class AlertFile:
         try:
             yield
         except SulqError as error:
-            if self.form["seq"] is None and not vars(error).get("charged_unknown"):
+            if self.form["seq"] is None and not error.charged_unknown:
                 self.path.unlink(missing_ok=True)
             raise
 

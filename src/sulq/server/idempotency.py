@@ -207,17 +207,14 @@ def _refusal(
     """The key stands for nothing, unless something was charged under it."""
     if broken(database):
         return out_of_order()  # only the next opening tells whether the charge stands
-    paid, unknown = Fraction(0), isinstance(error, EngineFailed) or _unknown(error)
+    paid, unknown = Fraction(0), isinstance(error, EngineFailed)
+    if isinstance(error, SulqError):
+        unknown |= error.charged_unknown
     if kept.again or unknown or database.ledger.head != kept.head:
         paid = paid_under(database, analyst, name.key, kept.head, questions)
     if not paid and not unknown:
         replies.forget(name)
     return error if isinstance(error, HttpProblem) else problem_of(error, paid)
-
-
-def _unknown(error: Exception) -> bool:
-    """True of a refusal that came after a charge, or may have."""
-    return bool(vars(error).get("charged_unknown"))
 
 
 def paid_under(

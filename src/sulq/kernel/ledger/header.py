@@ -232,7 +232,7 @@ def outgrown() -> Refused:
 def unfinished(why: Refused) -> Refused:
     """A refusal after the charge: nobody may say that it cost nothing."""
     refusal = Refused(f"{why}; what was charged stands, and its answer is not released")
-    vars(refusal)["charged_unknown"] = True
+    refusal.charged_unknown = True
     return refusal
 
 

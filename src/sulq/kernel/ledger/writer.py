@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from concurrent.futures import Future
 from contextlib import AbstractContextManager, suppress
+from dataclasses import dataclass, field
 from functools import partial
 from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
@@ -16,16 +18,19 @@ BATCH = 256
 T = TypeVar("T")
 
 
+@dataclass(frozen=True, slots=True)
 class WriteJob:
-    """Work (None: a user leaves), and a lock that opens when its outcome is known."""
+    """Work for the writer's thread (None: a user leaves), and the future that tells its outcome."""
 
-    __slots__ = ("done", "outcome", "work")
+    work: Callable[[], Any] | None
+    future: Future[Any] = field(default_factory=Future)
 
-    def __init__(self, work: Callable[[], Any] | None) -> None:
-        self.work = work
-        self.outcome: Any = None
-        self.done = threading.Lock()
-        self.done.acquire()
+    def finish(self, outcome: Any) -> None:
+        """Give the caller what the work returned, or raise there what it raised."""
+        if isinstance(outcome, Exception):
+            self.future.set_exception(outcome)
+        else:
+            self.future.set_result(outcome)
 
 
 class Writer:
@@ -66,10 +71,7 @@ class Writer:
             if self._ended:
                 raise closed()
             self._queue.put(job)
-        job.done.acquire()
-        if isinstance(job.outcome, Exception):
-            raise job.outcome
-        outcome: T = job.outcome
+        outcome: T = job.future.result()
         return outcome
 
     def later(self, work: Callable[[], None]) -> None:
@@ -92,7 +94,7 @@ class Writer:
             if self._ended:
                 return  # nobody would answer
             self._queue.put(job)
-        job.done.acquire()
+        job.future.exception()  # wait; a broken writer is left all the same
 
     def stop(self) -> None:
         """Every user leaves."""
@@ -120,43 +122,50 @@ class Writer:
         return found
 
     def _do(self, batch: list[WriteJob]) -> bool:
-        """Run a batch, and what came while it waited to begin; False if the last user left."""
+        """Run a batch and answer its callers; False if the last user left."""
         with self._lock:
-            told: Callable[[], Refused] = closed if self._broken else unknown
-            try:
-                if self._broken:
-                    raise closed()
-                try:
-                    self._begin()
-                except Refused as reason:
-                    told = partial(Refused, *reason.args)
-                    raise
-                finally:
-                    batch += self._waiting(BATCH - len(batch))
-                for job in batch:
-                    before = self._changes()
-                    try:
-                        job.outcome = job.work and job.work()
-                    except SulqError as refusal:
-                        job.outcome = refusal
-                    except Exception as problem:
-                        if self._changes() != before:
-                            raise
-                        job.outcome = problem
-                self._commit()
-            except Interrupted as pause:
-                for job in batch:
-                    job.outcome = Interrupted(charged=pause.charged_unknown)
-            except BaseException:  # noqa: BLE001 - whatever it was, the outcome is unknown
-                if not self._broken:
-                    self._broken = True
-                    self._finish(False)
-                for job in batch:
-                    job.outcome = told()
+            outcomes = self._outcomes(batch)
             going = self._let_go(sum(job.work is None for job in batch))
-        for job in batch:
-            job.done.release()
+        for job, outcome in zip(batch, outcomes, strict=True):
+            job.finish(outcome)
         return going
+
+    def _outcomes(self, batch: list[WriteJob]) -> list[Any]:
+        """Run a batch, and the jobs that came while it waited to begin, which are added to it.
+        Return each job's result or error, once `commit` has returned."""
+        told: Callable[[], Refused] = closed if self._broken else unknown
+        try:
+            if self._broken:
+                raise closed()
+            try:
+                self._begin()
+            except Refused as reason:
+                told = partial(Refused, *reason.args)
+                raise
+            finally:
+                batch += self._waiting(BATCH - len(batch))
+            outcomes = [self._outcome(job) for job in batch]
+            self._commit()
+        except Interrupted as pause:
+            return [Interrupted(charged=pause.charged_unknown) for _ in batch]
+        except BaseException:  # noqa: BLE001 - whatever it was, the outcome is unknown
+            if not self._broken:
+                self._broken = True
+                self._finish(False)
+            return [told() for _ in batch]
+        return outcomes
+
+    def _outcome(self, job: WriteJob) -> Any:
+        """Run one job. Raise only an error that came after the job had changed something."""
+        before = self._changes()
+        try:
+            return job.work and job.work()
+        except SulqError as refusal:
+            return refusal
+        except Exception as problem:
+            if self._changes() != before:
+                raise
+            return problem
 
     def _let_go(self, leaving: int) -> bool:
         with self._entrance:
@@ -164,9 +173,7 @@ class Writer:
             self._ended = self._users <= 0
         if self._ended:
             while not self._queue.empty():
-                late = self._queue.get()
-                late.outcome = closed()
-                late.done.release()
+                self._queue.get().finish(closed())
             if not self._broken:
                 self._finish(True)
         return not self._ended
@@ -185,5 +192,5 @@ def unknown() -> Refused:
         "a write failed and the ledger is closed: the charge may stand; reopen and ask again with "
         "the same key"
     )
-    vars(refusal)["charged_unknown"] = True  # nobody may say that it cost nothing
+    refusal.charged_unknown = True
     return refusal

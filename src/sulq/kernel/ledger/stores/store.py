@@ -30,7 +30,7 @@ class Interrupted(Refused):
             f"the server that holds the ledger cannot be reached; {stands}: ask again with the same"
             " key"
         )
-        self.charged_unknown = charged  # nobody may say that it cost nothing
+        self.charged_unknown = charged
 
 
 class Store(Protocol):
