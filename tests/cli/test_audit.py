@@ -11,8 +11,8 @@ from sulq import col, count
 from sulq.cli import audit
 from sulq.cli.context import named, opened
 from sulq.database import audit as replaying
-from sulq.database import database as flow
 from sulq.kernel.noise.sampler import draw_noise
+from sulq.kernel.release import release as flow
 
 
 @pytest.fixture

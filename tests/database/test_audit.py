@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 from tests.people import SCHEMA, frame, publish
 
@@ -22,11 +24,11 @@ from sulq import (
 )
 from sulq.database import audit
 from sulq.database import audit as replaying
-from sulq.database import database as flow
 from sulq.database.audit import FEWEST, last_replay, noted_replay, replay
 from sulq.errors import EngineFailed, Refused
 from sulq.kernel.noise.sampler import draw_noise
 from sulq.kernel.query import vectors
+from sulq.kernel.release import release as flow
 
 LONG = Promise(epsilon=1, delta="1e-6", queries=5_000)
 
@@ -177,10 +179,16 @@ def test_a_changed_derived_or_public_answer_fails(kind, off, few, monkeypatch):
         db = publish(promise=LONG)
         ask_many(db, few)
         if said == "fail":
-            monkeypatch.setattr(db.ledger, "settle", _off(db.ledger.settle, off))
+            changed = _off(db.ledger.settle, off)
+            monkeypatch.setattr(db.ledger, "settle", changed)
+            monkeypatch.setattr(db.ledger, "settle_all", partial(_each, changed))
         credits = 0.25 if kind == "derived" else None
         assert db.ask(count(where=asked), credits=credits).credits == 0
         assert word(db) == said
+
+
+def _each(settle, noisy):
+    return [settle(entry, values) for entry, values in noisy]
 
 
 def _off(settle, by):

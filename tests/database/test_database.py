@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 from tests.people import frame, publish
 
-import sulq.database.database
+import sulq.kernel.release.release
 from sulq import (
     Flag,
     InvalidQuery,
@@ -228,12 +228,12 @@ def test_the_flow_is_in_one_order(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         db.engine, "prepare", lambda program: _labelled(real(program), steps, "read")
     )
-    spy(sulq.database.database, "draw_noise", "draw")
+    spy(sulq.kernel.release.release, "draw_noise", "draw")
     monkeypatch.setattr(
         type(db.ledger), "charge", _labelled(type(db.ledger).charge, steps, "charge")
     )
     monkeypatch.setattr(
-        type(db.ledger), "settle", _labelled(type(db.ledger).settle, steps, "settle")
+        type(db.ledger), "settle_all", _labelled(type(db.ledger).settle_all, steps, "settle")
     )
     db.ask(count(where=col("smoker")))
     assert steps == ["charge", "draw", "read", "settle"]

@@ -18,8 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.people import frame, publish
 
-import sulq.database.database as flow
-import sulq.database.plan as plans
+import sulq.kernel.release.release as flow
 from sulq import (
     BudgetSpent,
     Category,
@@ -42,7 +41,7 @@ from sulq.database.individual import IndividualFilter
 from sulq.exact import Assumptions
 from sulq.kernel.accounting.calibration import calibrate
 from sulq.kernel.accounting.individual import Balances
-from sulq.kernel.accounting.pricing import laws_of
+from sulq.kernel.accounting.pricing import Price, laws_of
 from sulq.kernel.noise.laws import DiscreteGaussian
 from sulq.kernel.query.canonical import spelling
 from sulq.kernel.query.expressions import Expression
@@ -64,8 +63,7 @@ def individual(data=None, promise=PROMISE, **more):
 @pytest.fixture
 def silent(monkeypatch):
     """Noise of 0: what is stored are the sums themselves."""
-    for module in (flow, plans):
-        monkeypatch.setattr(module, "draw_noise", lambda laws: [0] * len(laws))
+    monkeypatch.setattr(flow, "draw_noise", lambda laws: [0] * len(laws))
 
 
 # --- the promise --------------------------------------------------------------------------------
@@ -105,7 +103,7 @@ def sums_of(rows, asked, schema, promise):
         for entry in db.ledger.entries():
             if sources_of(entry.noise) is None:
                 bound = db.bind(question_of(entry))
-                laws = flow.Price(laws_of(entry.noise), (), tree=bound.tree)
+                laws = Price(laws_of(entry.noise), (), tree=bound.tree)
                 found.append((entry.seq, entry.values, laws.coordinates(bound.cells)))
     return found
 
@@ -320,7 +318,7 @@ SCRIPT = """
 import os, sys
 from tests.people import frame
 from sulq import Database, Promise, col, count
-import sulq.database.database as flow
+import sulq.kernel.release.release as flow
 from tests.people import SCHEMA
 
 where, moment = sys.argv[1:]
@@ -328,7 +326,7 @@ db = Database.open(frame(300), SCHEMA, Promise(1, "1e-6", 5, neighbours="add-rem
                    individual=True, publish=True)
 for least in range(50, 54):
     db.ask(count(where=col("age") >= least))
-charge, settle, read = db.ledger.charge, db.ledger.settle, db.engine._rows.prepare
+charge, settle, read = db.ledger.charge, db.ledger.settle_all, db.engine._rows.prepare
 def after_charge(*named, **terms):
     charge(*named, **terms)
     os._exit(9)
@@ -344,7 +342,7 @@ if moment == "charged":
 elif moment == "reading":
     db.engine._rows.prepare = reading
 else:
-    db.ledger.settle = before_settle
+    db.ledger.settle_all = before_settle
 db.ask(count(where=col("age") >= 40), key="k")
 """
 

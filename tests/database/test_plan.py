@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.people import SCHEMA, frame, publish
 
-import sulq.database.plan
-import sulq.database.reading
+import sulq.kernel.release.reading
+import sulq.kernel.release.release
 from sulq import (
     BudgetSpent,
     Database,
@@ -30,11 +30,13 @@ from sulq import (
     variance,
 )
 from sulq.database.plan import _divided
-from sulq.database.reading import parted, passes, prepared
 from sulq.kernel.accounting.loss import CREDIT
 from sulq.kernel.accounting.pricing import unit_cost
 from sulq.kernel.engines.duckdb.engine import DuckDBEngine
+from sulq.kernel.ledger.events import PricedRequest
 from sulq.kernel.query.vectors import one_hot
+from sulq.kernel.release.mechanisms import NoisySums
+from sulq.kernel.release.reading import parted, together
 
 SMOKERS = count(where=col("smoker"))
 ALL_KINDS = [
@@ -261,16 +263,23 @@ def test_rows_are_read_once_for_the_same_rows_and_cells(data, monkeypatch):
     assert len(read) == 3  # repeats read nothing
 
 
+def noisy_sums(db, question):
+    bound = db.bind(question)
+    cost = db.price(bound, None, 0.95, None, None)
+    named = (bound.text, bound.digest, cost.noise)
+    return NoisySums(bound, cost, PricedRequest(*named, {}, cost.share))
+
+
 def test_merged_sums_are_bit_equal_to_separate_ones(data):
     db = publish(data)
     questions = [*ALL_KINDS, total("income", where=col("age") > 3), count(where=col("age") > 3)]
     questions += [histogram("blood", where=col("age") > 3), histogram("smoker", other=True)]
-    bounds = [db.bind(question) for question in questions]
-    groups = passes(bounds)
-    assert len(groups) < len(bounds)
-    assert sorted(b.digest for g in groups for b in g) == sorted(b.digest for b in bounds)
-    for group in groups:
-        assert prepared(db.engine, group)() == [db.engine.exact_sums(bound.sums) for bound in group]
+    asked = [noisy_sums(db, question) for question in questions]
+    passes = db.reader.passes(asked)
+    assert len(passes) < len(asked)
+    assert {id(one) for several, _ in passes for one in several} == {id(one) for one in asked}
+    for several, read in passes:
+        assert read({}) == [db.engine.exact_sums(one.bound.sums) for one in several]
 
 
 @given(st.lists(st.integers(1, 4), min_size=1, max_size=6), st.integers(1, 5))
@@ -290,23 +299,23 @@ def test_parting_undoes_the_joining(widths, cells):
 
 
 def test_passes_stay_within_what_one_question_may_be(data, monkeypatch):
-    monkeypatch.setattr(sulq.database.reading, "MOST_TERMS", 3)
+    monkeypatch.setattr(sulq.kernel.release.reading, "MOST_TERMS", 3)
     db = publish(data)
-    bounds = [db.bind(total(col("age") * lit(number))) for number in range(2, 9)]
-    assert [len(group) for group in passes(bounds)] == [3, 3, 1]
+    asked = [noisy_sums(db, total(col("age") * lit(number))) for number in range(2, 9)]
+    assert [len(several) for several in together(asked)] == [3, 3, 1]
 
 
 def test_every_question_has_draws_of_its_own(data, monkeypatch):
     """Two questions with the same sums, merged into one program, must not share noise."""
     db = publish(data)
     drawn = []
-    draw = sulq.database.plan.draw_noise
+    draw = sulq.kernel.release.release.draw_noise
 
     def noted(laws):
         drawn.append(draw(laws))
         return drawn[-1]
 
-    monkeypatch.setattr(sulq.database.plan, "draw_noise", noted)
+    monkeypatch.setattr(sulq.kernel.release.release, "draw_noise", noted)
     first, second = db.plan(
         [total("age", where=col("smoker")), total(col("age") * 2, where=col("smoker"))], credits=20
     ).ask()

@@ -14,11 +14,11 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from tests.database.test_individual import loss, question_of
 
-import sulq.database.database as flow
+import sulq.kernel.release.release as flow
 from sulq import Database, Flag, InvalidQuery, Number, Promise, Refused, Schema, col, count, total
 from sulq.database.reading import spent_by_people
 from sulq.kernel.accounting.calibration import calibrate
-from sulq.kernel.accounting.pricing import laws_of
+from sulq.kernel.accounting.pricing import Price, laws_of
 from sulq.kernel.engines.rows import open_numbered
 from sulq.kernel.reuse.estimate import sources_of
 from sulq.kernel.schema.promise import Population
@@ -77,7 +77,7 @@ def sums_of(place, tables, asked):
             for entry in db.ledger.entries():
                 if sources_of(entry.noise) is None:
                     bound = db.bind(question_of(entry))
-                    price = flow.Price(laws_of(entry.noise), (), tree=bound.tree)
+                    price = Price(laws_of(entry.noise), (), tree=bound.tree)
                     found.append((entry.seq, entry.values, price.coordinates(bound.cells)))
     return sorted(found, key=lambda one: one[0])
 

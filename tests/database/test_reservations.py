@@ -8,7 +8,7 @@ import pytest
 from tests.people import frame, publish
 
 import sulq.database.plan
-import sulq.database.reading
+import sulq.kernel.release.release
 from sulq import (
     BudgetSpent,
     EngineFailed,
@@ -93,7 +93,7 @@ def test_a_retry_before_the_draw_draws_what_was_missing(data, monkeypatch):
         raise EngineFailed
 
     with monkeypatch.context() as broken:
-        broken.setattr(sulq.database.plan, "draw_noise", failing)
+        broken.setattr(sulq.kernel.release.release, "draw_noise", failing)
         with pytest.raises(EngineFailed):
             db.plan([SMOKERS, OLDER], credits=40).ask(key="k")
     left = db.remaining

@@ -17,6 +17,7 @@ import duckdb
 from sulq.cli import main
 from sulq.database import database
 from sulq.kernel.engines.duckdb.engine import DuckDBEngine
+from sulq.kernel.release import release
 
 ENGINE, MEMORY, BUG, SLOW = 101, 102, 103, 104
 
@@ -66,6 +67,6 @@ sound, bind = DuckDBEngine._work, database.Database.bind
 
 if __name__ == "__main__":  # a test only reads the numbers above
     DuckDBEngine._work = _work  # type: ignore[method-assign]
-    database.check_read = _check_read  # type: ignore[assignment]
+    release.check_read = _check_read  # type: ignore[assignment]
     database.Database.bind = _bind  # type: ignore[method-assign]
     main()

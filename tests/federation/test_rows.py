@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 from tests.learn.exact_oracle import ExactOracle
 
-import sulq.database.database as flow
+import sulq.kernel.release.release as flow
 from sulq import (
     BudgetSpent,
     Category,

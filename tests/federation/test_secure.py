@@ -17,6 +17,7 @@ from tests.federation.test_rows import FRAMES, QUESTIONS, SCHEMA, frame
 from tests.kernel.noise.conftest import _assert_follows
 
 import sulq.database.sharing as sharing
+import sulq.kernel.release.release as flow
 from sulq import (
     BudgetSpent,
     Database,
@@ -78,7 +79,7 @@ def left(owners: Sequence[Database]) -> list[Fraction]:
 def test_masks_cancel_and_the_total_is_that_of_one_table(
     question: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sharing, "draw_noise", lambda laws: [0] * len(laws))
+    monkeypatch.setattr(flow, "draw_noise", lambda laws: [0] * len(laws))
     found = split_rows(*opened(GAUSSIAN), secure=True).ask(question)
     whole = Database.open(pd.concat(FRAMES), SCHEMA, GAUSSIAN, ":memory:")
     bound = whole.bind(question)
@@ -186,7 +187,7 @@ def test_without_all_shares_there_is_nothing() -> None:
 def test_masks_of_another_sum_are_other_masks(monkeypatch: pytest.MonkeyPatch) -> None:
     """The name, the question, its noise, who takes part, how many collude: one of them changed,
     all is changed; also where another analyst uses the same name."""
-    monkeypatch.setattr(sharing, "draw_noise", lambda laws: [0] * len(laws))
+    monkeypatch.setattr(flow, "draw_noise", lambda laws: [0] * len(laws))
     tables = opened(frames=[frame(5, 1)] * 4)
     first, keys = tables[0], [table.share_key for table in tables[1:]]
     sent: list[int] = []
@@ -262,7 +263,7 @@ def test_another_session_gets_the_stored_total_free(tmp_path: Path, promise: Pro
         owner.close()
     owners = session()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sharing, "draw_noise", _never)
+        patch.setattr(flow, "draw_noise", _never)
         for owner in owners:
             patch.setattr(owner, "engine", _Unread(owner.engine))
         for terms in ({}, {"credits": 1}, {"credits": 1.0}, {"credits": Fraction(1)}):
@@ -452,7 +453,7 @@ def test_a_stop_between_charge_and_store_is_paid_once() -> None:
         raise EngineFailed
 
     with pytest.MonkeyPatch.context() as patch, pytest.raises(EngineFailed):
-        patch.setattr(sharing, "draw_noise", fails)
+        patch.setattr(flow, "draw_noise", fails)
         tables[0].share(ASKED, joint="one-sum-1")
     shares = [table.share(ASKED, joint="one-sum-1").values for table in tables]
     assert totals(shares) is not None and left(tables) == [99, 99, 99]
@@ -460,7 +461,7 @@ def test_a_stop_between_charge_and_store_is_paid_once() -> None:
 
 def test_rows_are_read_after_the_charge_and_the_draw(monkeypatch: pytest.MonkeyPatch) -> None:
     table, seen = opened()[0], []
-    draw, prepare = sharing.draw_noise, table.engine.prepare
+    draw, prepare = flow.draw_noise, table.engine.prepare
 
     def prepared(program: Any) -> Callable[[], list[int]]:
         read = prepare(program)
@@ -476,7 +477,7 @@ def test_rows_are_read_after_the_charge_and_the_draw(monkeypatch: pytest.MonkeyP
         return draw(laws)
 
     monkeypatch.setattr(table.engine, "prepare", prepared)
-    monkeypatch.setattr(sharing, "draw_noise", drawing)
+    monkeypatch.setattr(flow, "draw_noise", drawing)
     table.quote_share(ASKED)
     table.share(ASKED, joint="one-sum-1"), table.share(ASKED, joint="one-sum-1")
     assert seen == [("draw", 99), ("read", 99)]

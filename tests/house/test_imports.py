@@ -123,7 +123,7 @@ def forbidden_faults(graph: grimp.ImportGraph) -> set[str]:
 
 
 def drawing_faults(graph: grimp.ImportGraph) -> set[str]:
-    """Only `database` draws: what draws is samplers, entropy and all in noise that reaches it."""
+    """Only `release` and `database` draw: samplers, entropy and all in noise that reaches it."""
     bits = "sulq.kernel.noise.entropy"
     reaching = graph.find_downstream_modules(bits) if bits in graph.modules else set()
     draws = {bits, "sulq.kernel.noise.sampler"} | {name for name in reaching if within(name, NOISE)}
@@ -131,7 +131,7 @@ def drawing_faults(graph: grimp.ImportGraph) -> set[str]:
         f"{importer} -> {module}"
         for module in draws & graph.modules
         for importer in graph.find_modules_that_directly_import(module)
-        if not within(importer, ("sulq.database",))
+        if not within(importer, ("sulq.database", "sulq.kernel.release"))
         and (importer == "sulq.kernel.noise" or not within(importer, NOISE))
     }
 

@@ -16,7 +16,7 @@ from sklearn.base import clone
 from sklearn.cluster import KMeans as PlainKMeans
 from tests.learn.exact_oracle import ExactOracle
 
-import sulq.database.database as flow
+import sulq.kernel.release.release as flow
 from sulq import Category, Database, Flag, Number, Promise, Schema, col
 from sulq.errors import InvalidQuery, TooNoisy
 from sulq.kernel.query.sum_query import outer

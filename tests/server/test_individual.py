@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from tests.server.conftest import SCHEMA, new_key, served, write_people
 
-import sulq.database.database as flow
+import sulq.kernel.release.release as flow
 from sulq import Database, Promise, col, count
 from sulq.server.limits import Settings
 from sulq.wire import question_json

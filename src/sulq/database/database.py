@@ -1,4 +1,4 @@
-"""The steps of an answer, in order, in one place."""
+"""A published table: what its owner and its analysts may ask and change."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from sulq.database.publish import Options, open_table
 from sulq.database.reading import (
     check_engine_mode,
     check_readable,
-    prepare_read,
+    reader_for,
     share_of_slack,
     with_notes,
 )
@@ -36,6 +36,7 @@ from sulq.database.reuse import (
     derived_answer,
     intensity_for_half_width,
     paid_by,
+    priced,
     recalled,
     topped_up,
 )
@@ -47,14 +48,14 @@ from sulq.exact.terms import ExactTerms
 from sulq.kernel.accounting.calibration import Calibration, meaning
 from sulq.kernel.accounting.loss import Loss
 from sulq.kernel.accounting.pricing import Price, noise_grid, positive, price, unit_cost
-from sulq.kernel.engines.engine import Engine, check_read, check_source
+from sulq.kernel.engines.engine import Engine
 from sulq.kernel.ledger.budget import OWNER
 from sulq.kernel.ledger.events import Charge
 from sulq.kernel.ledger.ledger import Ledger
 from sulq.kernel.ledger.signing import Receipt
 from sulq.kernel.noise.laws import Law
-from sulq.kernel.noise.sampler import add_noise, draw_noise
-from sulq.kernel.release.gate import hold
+from sulq.kernel.release.mechanisms import NoisySums
+from sulq.kernel.release.release import Reader, release
 from sulq.kernel.schema.bind import BoundQuery, bind
 from sulq.kernel.schema.columns import Schema
 from sulq.kernel.schema.promise import Population, Promise
@@ -304,7 +305,7 @@ class Database:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    # --- the flow -------------------------------------------------------------------------------
+    # --- asking ---------------------------------------------------------------------------------
 
     def ask(
         self,
@@ -324,19 +325,12 @@ class Database:
         found = recalled(self, bound, wanted, asker)  # noisy answers only
         if found.derived is not None:  # no row is touched
             return derived_answer(self, bound, found.derived, asker, found.share)
-        cost = found.cost
-        check_source(self.engine)
-        read = prepare_read(self, bound)  # may refuse, free
-        entry = charged(self, bound, found, asker)  # durable before any row is touched
-        if not entry.answered:
-            noise = draw_noise(cost.coordinates(bound.cells))  # the only draw, before a row is read
-            sums = read(entry)  # the only line that reads rows
-            check_read(self.engine)
-            hold()  # the moment of the next line is public
-            entry = self.ledger.settle(entry, add_noise(bound.lifted(sums), noise))  # write-once
+        noisy = NoisySums(bound, found.cost, priced(self, bound, found))
+        charge = partial(charged, self, bound, asker)
+        entry = release([noisy], self.reader, charge, self.ledger.settle_all)[bound.digest]
         if found.sources is not None:  # the draw adds the precision that was missing, M.7
             return topped_up(self, bound, found.sources, entry, asker)
-        return self._answered(bound, entry, cost, within, confidence)
+        return self._answered(bound, entry, found.cost, within, confidence)
 
     def _answered(
         self, bound: BoundQuery, entry: Charge, cost: Price, within: float | None, confidence: float
@@ -490,6 +484,11 @@ class Database:
         else:
             intensity = Fraction(1)
         return price(bound, self.calibration, intensity)
+
+    @property
+    def reader(self) -> Reader:
+        """Who reads the rows for what is asked here."""
+        return reader_for(self)
 
     def _charges(self, cost: Price) -> dict[str, Loss]:
         paid = {self._accounts[number]: loss for loss, numbers in cost.losses for number in numbers}

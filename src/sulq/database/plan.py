@@ -15,18 +15,16 @@ import numpy as np
 from sulq.answers.error_bars import Forecast
 from sulq.answers.oracle import Answer, check_confidence, credits_text, decimal_text
 from sulq.answers.readings import forecast
-from sulq.database.reading import readers
-from sulq.database.reuse import Asker, ReusePlan, derived_answer, topped_up
+from sulq.database.reuse import Asker, ReusePlan, derived_answer, priced, topped_up
 from sulq.errors import InvalidQuery, Refused
 from sulq.kernel.accounting.loss import CREDIT, Loss
 from sulq.kernel.accounting.pricing import Price, laws_of, positive, stored_price, unit_cost
-from sulq.kernel.engines.engine import check_read, check_source
 from sulq.kernel.ledger.budget import OWNER
 from sulq.kernel.ledger.events import Charge, PricedRequest
 from sulq.kernel.noise.laws import Law
-from sulq.kernel.noise.sampler import add_noise, draw_noise
 from sulq.kernel.query.sql_text import question_text, told_apart
-from sulq.kernel.release.gate import hold
+from sulq.kernel.release.mechanisms import NoisySums
+from sulq.kernel.release.release import release
 from sulq.kernel.reuse.estimate import sources_of
 from sulq.kernel.schema.bind import BoundQuery
 
@@ -123,43 +121,24 @@ class Plan:
     def __repr__(self) -> str:
         return f"<Plan of {len(self.lines)} questions, {credits_text(self.credits)}>"
 
-    # --- the flow, as in Database.ask -----------------------------------------------------------
+    # --- asking ---------------------------------------------------------------------------------
 
     def ask(self, key: str | None = None) -> list[Answer]:
         """Ask all of it: one transaction charges every question, or none. Answers in order."""
         db = self.database
         met = self._met(key)  # noisy answers only
-        check_source(db.engine)
         fresh = {
-            line.bound.digest: line.bound
-            for line in self.lines
-            if met[line.bound.digest].derived is None
+            bound.digest: NoisySums(bound, found.cost, priced(db, bound, found))
+            for bound, found in ((line.bound, met[line.bound.digest]) for line in self.lines)
+            if found.derived is None
         }
-        reads = readers(db, fresh.values())  # may refuse, free
-        entries = db.ledger.charge_all(  # durable before any row is touched; repeats come answered
-            [self._priced(line.bound, met[line.bound.digest]) for line in self.lines],
-            analyst=self.analyst,
-            key=key,
-        )
-        paid = {entry.digest: entry for entry in entries}
-        noisy: list[tuple[Charge, list[int]]] = []
-        for together, read in reads:
-            if any(not paid[bound.digest].answered for bound in together):
-                noise = {  # each its own draw, before a row is read
-                    bound.digest: draw_noise(met[bound.digest].cost.coordinates(bound.cells))
-                    for bound in together
-                    if not paid[bound.digest].answered
-                }
-                sums = read(paid)  # the only line that reads rows
-                check_read(db.engine)
-                noisy += [
-                    (paid[bound.digest], add_noise(bound.lifted(mine), noise[bound.digest]))
-                    for bound, mine in zip(together, sums, strict=True)
-                    if bound.digest in noise
-                ]
-        if noisy:
-            hold()  # the moment of the next line is public
-            paid |= {entry.digest: entry for entry in db.ledger.settle_all(noisy)}  # write-once
+
+        def charge(_: Sequence[PricedRequest]) -> list[Charge]:
+            """Every line as it stands, with what comes twice and what is derived."""
+            lines = [priced(db, line.bound, met[line.bound.digest]) for line in self.lines]
+            return db.ledger.charge_all(lines, analyst=self.analyst, key=key)
+
+        paid = release(list(fresh.values()), db.reader, charge, db.ledger.settle_all)
         answers = []
         for place, line in enumerate(self.lines):
             entry = paid[line.bound.digest]
@@ -209,13 +188,6 @@ class Plan:
         cost = stored_price(line.bound, db.calibration, line.wanted, noise)
         return None if cost is None else ReusePlan(cost, nothing)
 
-    def _priced(self, bound: BoundQuery, met: ReusePlan) -> PricedRequest:
-        if met.derived is not None:  # no account pays
-            return PricedRequest(bound.text, bound.digest, met.derived.noise, {}, met.share)
-        charges = self.database._charges(met.cost)
-        named = (bound.text, bound.digest, met.cost.noise)
-        return PricedRequest(*named, charges, met.cost.share, met.sources or ())
-
 
 def _another(key: str | None) -> Refused:
     return Refused(f"the key {key!r} was used for another plan; use a new key")
@@ -262,14 +234,14 @@ def plan(
             raise InvalidQuery(f"{name}: want one number for each of the {count} questions")
     bounds = [database.bind(query) for query in queries]
 
-    def priced(place: int, part: Fraction | None) -> Price:
+    def price_of(place: int, part: Fraction | None) -> Price:
         return database.price(bounds[place], targets[place], confidence, part, rows)
 
     if credits is None:
-        prices = [priced(place, None) for place in range(count)]
+        prices = [price_of(place, None) for place in range(count)]
     else:
         whole = positive(credits, "credits")
-        prices = _shared(database, bounds, whole, weights, priced, analyst, confidence)
+        prices = _shared(database, bounds, whole, weights, price_of, analyst, confidence)
     lines = _lines(database, bounds, prices, rows, analyst, confidence)
     return Plan(database, analyst, lines, tuple(targets), confidence)
 
@@ -279,7 +251,7 @@ def _shared(
     bounds: Sequence[BoundQuery],
     credits: Fraction,
     weights: Sequence[Credits] | None,
-    priced: Callable[[int, Fraction | None], Price],
+    price_of: Callable[[int, Fraction | None], Price],
     analyst: str,
     confidence: float,
 ) -> list[Price]:
@@ -293,7 +265,7 @@ def _shared(
             parts[bound.digest] = max(weight, parts.get(bound.digest, weight))
     first = {bound.digest: place for place, bound in reversed(list(enumerate(bounds)))}
     prices = {
-        digest: priced(first[digest], part) for digest, part in _divided(credits, parts).items()
+        digest: price_of(first[digest], part) for digest, part in _divided(credits, parts).items()
     }
     due = {
         digest: weight
@@ -302,8 +274,8 @@ def _shared(
     }
     if weights is None and len(due) < len(parts):
         for digest, part in _divided(credits, due).items():
-            prices[digest] = priced(first[digest], part)
-    return [prices.get(bound.digest) or priced(i, None) for i, bound in enumerate(bounds)]
+            prices[digest] = price_of(first[digest], part)
+    return [prices.get(bound.digest) or price_of(i, None) for i, bound in enumerate(bounds)]
 
 
 def _divided(credits: Fraction, weights: dict[str, Fraction]) -> dict[str, Fraction]:

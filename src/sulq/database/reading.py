@@ -5,14 +5,14 @@ Everything that differs between the two for the rest of the flow is here. docs/p
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sulq.database.individual import IndividualFilter
+from sulq.database.individual import ONLY_SUMS, IndividualFilter
 from sulq.errors import Refused, SulqError
 from sulq.kernel.accounting.calibration import Calibration
 from sulq.kernel.accounting.individual import check_individual
@@ -21,56 +21,14 @@ from sulq.kernel.ledger.events import Charge
 from sulq.kernel.ledger.inspect import INDIVIDUAL
 from sulq.kernel.ledger.ledger import Ledger
 from sulq.kernel.ledger.state_dir import is_shared
-from sulq.kernel.query.sum_query import MOST_TERMS
-from sulq.kernel.schema.bind import MOST_CELLS, BoundQuery
+from sulq.kernel.release.mechanisms import NoisySums
+from sulq.kernel.release.reading import EngineReader
+from sulq.kernel.release.release import Mechanism, Pass, Reader
+from sulq.kernel.schema.bind import BoundQuery
 from sulq.kernel.schema.columns import Schema
-from sulq.kernel.schema.program import RowSums
 
 if TYPE_CHECKING:
     from sulq.database.database import Database
-
-
-def passes(bounds: Iterable[BoundQuery]) -> list[list[BoundQuery]]:
-    """Questions over the same rows and cells go together, as far as one question could be."""
-    together: dict[object, list[list[BoundQuery]]] = {}
-    for bound in bounds:
-        same: object = bound.digest
-        if isinstance(bound.sums, RowSums):
-            same = (bound.sums.rows, bound.sums.groups)
-        parts = together.setdefault(same, [[]])
-        terms = len(bound.terms) + sum(len(one.terms) for one in parts[-1])
-        if terms > MOST_TERMS or terms * bound.cells > MOST_CELLS:
-            parts.append([])
-        parts[-1].append(bound)
-    return [part for parts in together.values() for part in parts if part]
-
-
-def prepared(engine: Engine, bounds: Sequence[BoundQuery]) -> Callable[[], list[list[int]]]:
-    """What will read the rows once and give each question its own sums; may refuse."""
-    read = engine.prepare(bounds[0].sums if len(bounds) == 1 else merged(bounds))
-    return lambda: parted(read(), bounds)
-
-
-def merged(bounds: Sequence[BoundQuery]) -> RowSums:
-    """One program that sums the terms of all of them."""
-    programs = [bound.sums for bound in bounds if isinstance(bound.sums, RowSums)]
-    return replace(programs[0], terms=tuple(term for sums in programs for term in sums.terms))
-
-
-def parted(sums: list[int], bounds: Sequence[BoundQuery]) -> list[list[int]]:
-    """The sums of `merged`, each question's own."""
-    if len(bounds) == 1:
-        return [sums]
-    widths = [len(bound.terms) for bound in bounds]
-    whole, found, start = sum(widths), [], 0
-    for width in widths:
-        cells = range(start, len(sums), whole)
-        found.append([value for cell in cells for value in sums[cell : cell + width]])
-        start += width
-    return found
-
-
-# Fewer passes over the rows: questions over the same rows and cells become one program.
 
 
 NARROW = 64
@@ -118,12 +76,29 @@ def with_notes(engine: Engine, bound: BoundQuery) -> BoundQuery:
     return replace(bound, notes=(*bound.notes, BIAS)) if individual else bound
 
 
-def prepare_read(database: Database, bound: BoundQuery) -> Callable[[Charge], list[int]]:
-    """What will read the rows for a charged entry; may refuse, and reads none yet."""
+@dataclass(frozen=True, slots=True)
+class IndividualReader:
+    """The filters read, each question on the balances that its own charge finds. V.2"""
+
+    engine: IndividualFilter
+    ledger: Ledger
+
+    def passes(self, mechanisms: Sequence[Mechanism]) -> list[Pass]:
+        return [Pass([one], self._prepared(one)) for one in mechanisms]
+
+    def _prepared(self, one: Mechanism) -> Callable[[Mapping[str, Charge]], list[list[int]]]:
+        if not isinstance(one, NoisySums):
+            one.prepare(self.engine)  # which refuses
+            raise Refused(ONLY_SUMS.format("this"))
+        read = self.engine.reader(one.bound, self.ledger)
+        return lambda paid: [read(paid[one.priced.digest])]
+
+
+def reader_for(database: Database) -> Reader:
+    """The engine, or the filters of a table that has them."""
     if isinstance(database.engine, IndividualFilter):
-        return database.engine.reader(bound, database.ledger)  # V.2
-    read = database.engine.prepare(bound.sums)
-    return lambda entry: read()
+        return IndividualReader(database.engine, database.ledger)
+    return EngineReader(database.engine)
 
 
 def check_readable(database: Database, bound: BoundQuery) -> None:
@@ -132,30 +107,12 @@ def check_readable(database: Database, bound: BoundQuery) -> None:
     A quote leaves on no clock. How the keys of a wide category are written depends on what the
     column holds, and takes time: those are written only for an answer.
     """
-    if all(len(group.keys) <= NARROW for group in bound.groups):
-        prepare_read(database, bound)
-
-
-Read = Callable[[dict[str, Charge]], list[list[int]]]
-"""From the charged entries, by digest, to each question's own sums."""
-
-
-def readers(
-    database: Database, bounds: Iterable[BoundQuery]
-) -> list[tuple[list[BoundQuery], Read]]:
-    """As `reader`, for several: in few passes, or each on the balances its own charge finds."""
-
-    def alone(bound: BoundQuery) -> Read:
-        read = prepare_read(database, bound)
-        return lambda paid: [read(paid[bound.digest])]
-
-    def together(several: list[BoundQuery]) -> Read:
-        read = prepared(database.engine, several)
-        return lambda paid: read()
-
+    if any(len(group.keys) > NARROW for group in bound.groups):
+        return
     if isinstance(database.engine, IndividualFilter):
-        return [([bound], alone(bound)) for bound in bounds]
-    return [(several, together(several)) for several in passes(bounds)]
+        database.engine.reader(bound, database.ledger)
+    else:
+        database.engine.prepare(bound.sums)
 
 
 def has_balances(database: Database) -> bool:

@@ -511,21 +511,37 @@ def recalled(database: Database, bound: BoundQuery, wanted: Price, asker: Asker)
     return ReusePlan(cost, cost.share, derived)
 
 
-def charged(database: Database, bound: BoundQuery, found: ReusePlan, asker: Asker) -> Charge:
+def priced(database: Database, bound: BoundQuery, found: ReusePlan) -> PricedRequest:
+    """What the ledger is asked to charge for the draw, or for what is derived."""
+    if found.derived is not None:  # no account pays
+        return PricedRequest(bound.text, bound.digest, found.derived.noise, {}, found.share)
+    cost = found.cost
+    named = (bound.text, bound.digest, cost.noise)
+    return PricedRequest(*named, database._charges(cost), cost.share, found.sources or ())
+
+
+def charged(
+    database: Database, bound: BoundQuery, asker: Asker, whole: Sequence[PricedRequest]
+) -> list[Charge]:
     """Pay; a repeat comes answered. A draw that is added to earlier answers is a plan of one,
     which says to which: a retry goes on from there, and nothing is paid twice."""
-    ledger, cost = database.ledger, found.cost
-    named = (bound.text, bound.digest, cost.noise, database._charges(cost), cost.share)
     try:
-        if found.sources:
-            whole = [PricedRequest(*named, found.sources)]
-            return ledger.charge_all(whole, analyst=asker.analyst, key=asker.key)[0]
-        return ledger.charge(*named, analyst=asker.analyst, key=asker.key)
+        if any(one.sources for one in whole):
+            return database.ledger.charge_all(whole, analyst=asker.analyst, key=asker.key)
+        return charge_one(database.ledger, asker.analyst, asker.key, whole)
     except BudgetSpent as error:
         bought = None if asker.within is None else bar_left(database, bound, asker)
         if bought is None:
             raise
         raise BudgetSpent(f"{error}. What is left would buy {bought}") from None
+
+
+def charge_one(
+    ledger: Ledger, analyst: str, key: str | None, whole: Sequence[PricedRequest]
+) -> list[Charge]:
+    """Pay for a single question; the key is its own."""
+    (one,) = whole
+    return [ledger.charge(*one[:5], analyst=analyst, key=key)]
 
 
 def derived_answer(

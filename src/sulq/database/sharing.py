@@ -1,4 +1,4 @@
-"""The steps of a share in a joint sum, in order, in one place. V.4
+"""An owner's share in a joint sum. V.4
 
 The masks hang on a secret that two owners have in common, and on everything that they must agree
 on: the question, the noise, the name of the joint sum, who takes part. Whoever asks brings none of
@@ -10,24 +10,25 @@ from __future__ import annotations
 import hashlib
 import json
 from fractions import Fraction
+from functools import partial
 from typing import TYPE_CHECKING
 
 from nacl.public import Box, PrivateKey, PublicKey
 
 from sulq.answers.oracle import Quote
 from sulq.answers.readings import forecast
-from sulq.database.reading import check_readable, prepare_read, refuse_individual
-from sulq.database.reuse import paid_by
+from sulq.database.reading import check_readable, refuse_individual
+from sulq.database.reuse import charge_one, paid_by
 from sulq.errors import InvalidQuery, Refused
 from sulq.kernel.accounting.pricing import Price, divided
-from sulq.kernel.engines.engine import check_read, check_source
 from sulq.kernel.ledger.budget import OWNER
+from sulq.kernel.ledger.events import PricedRequest
 from sulq.kernel.ledger.ledger import Ledger
 from sulq.kernel.ledger.signing import secret_at
 from sulq.kernel.ledger.state_dir import named, passing_key, private_directory
-from sulq.kernel.noise.sampler import add_noise, draw_noise
 from sulq.kernel.query.sum_query import FORMAT, digest_of
-from sulq.kernel.release.gate import hold
+from sulq.kernel.release.mechanisms import MaskedSums
+from sulq.kernel.release.release import release
 from sulq.kernel.schema.bind import BoundQuery
 from sulq.shares import MODULUS, Joint, Partners, ShareQuote, SumShare, check_joint, share_law
 
@@ -118,24 +119,11 @@ def ask_share(
     bound, cost, agreed = _priced(database, query, within, confidence, credits, rows, analyst)
     text, noise = _text(bound, agreed, check_joint(joint)), _noise_text(cost)
     masks = _masks(database._sharing.secret, agreed, text, bound.width)
-    check_source(database.engine)
-    read = prepare_read(database, bound)  # may refuse, free
-    entry = database.ledger.charge(  # durable before any row is touched
-        question=text,
-        digest=digest_of(text),
-        noise=noise,
-        charges=database._charges(cost),
-        share=cost.share,
-        analyst=analyst,
-        key=joint,
-    )
-    if not entry.answered:
-        part = draw_noise(cost.coordinates(bound.cells))  # the only draw, before a row is read
-        sums = read(entry)  # the only line that reads rows
-        check_read(database.engine)
-        masked = add_noise(add_noise(bound.lifted(sums), part), masks)
-        hold()  # the moment of the next line is public
-        entry = database.ledger.settle(entry, [value % MODULUS for value in masked])  # write-once
+    due = PricedRequest(text, digest_of(text), noise, database._charges(cost), cost.share)
+    masked = MaskedSums(bound, cost, due, masks, MODULUS)
+    ledger = database.ledger
+    charge = partial(charge_one, ledger, analyst, joint)
+    entry = release([masked], database.reader, charge, ledger.settle_all)[due.digest]
     assert entry.values is not None  # noqa: S101
     return SumShare(entry.values, agreed, paid_by(entry), entry.receipt)
 

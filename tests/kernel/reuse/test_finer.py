@@ -234,15 +234,19 @@ def test_a_crash_costs_nothing_twice(
     """Between charge and store of the draw, or of the average: asked again, nothing is charged."""
     db, question = opened(rows), QUESTIONS["distributions"]
     db.ask(question, credits=1)
-    settle, calls = type(db.ledger).settle, []
+    calls = []
 
-    def crash(*given: Any) -> Any:
-        calls.append(1)
-        if len(calls) == crash_at:
-            raise KeyboardInterrupt
-        return settle(*given)
+    def crashing(settle: Any) -> Any:
+        def crash(*given: Any) -> Any:
+            calls.append(1)
+            if len(calls) == crash_at:
+                raise KeyboardInterrupt
+            return settle(*given)
 
-    monkeypatch.setattr(type(db.ledger), "settle", crash)
+        return crash
+
+    for name in ("settle_all", "settle"):
+        monkeypatch.setattr(type(db.ledger), name, crashing(getattr(type(db.ledger), name)))
     with pytest.raises(KeyboardInterrupt):
         db.ask(question, credits=4, key="k")
     spent = paid(db)

@@ -362,15 +362,15 @@ def test_a_draw_that_was_charged_and_not_answered_is_not_charged_again(
 ) -> None:
     db = publish()
     db.ask(count(where=OLD))
-    settle = type(db.ledger).settle
+    settle = type(db.ledger).settle_all
 
     def crash(*_: Any) -> Any:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(type(db.ledger), "settle", crash)
+    monkeypatch.setattr(type(db.ledger), "settle_all", crash)
     with pytest.raises(KeyboardInterrupt):
         db.ask(count(where=OLD), credits=3)
-    monkeypatch.setattr(type(db.ledger), "settle", settle)
+    monkeypatch.setattr(type(db.ledger), "settle_all", settle)
     spent = paid(db)
     assert abs(spent - 3) < TINY
     db.ask(count(where=OLD), credits=3)
