@@ -10,7 +10,7 @@ export PYTHON
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow test-all flaky check lint format bench bench-learning lock sbom dev clean
+.PHONY: help demo test test-slow test-all flaky check lint format docs bench bench-learning lock sbom dev clean
 
 help:            ## this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## /  make \1	/p' Makefile | expand -t 20
@@ -38,9 +38,14 @@ lint: .venv/.test  ## ruff and mypy
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-format: .venv/.test  ## rewrite the code in the house format
+format: .venv/.test  ## rewrite the code in the house format, and the list of modules
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+	$(BIN)/python scripts/modules.py
+
+docs: .venv/.docs  ## the documents as a site in build/site, with search
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
+	@echo "open build/site/index.html"
 
 bench: .venv/.dev  ## engines, peers, kernels, replicas; writes docs/benchmarks.md (35 minutes)
 	$(BIN)/python -m benchmarks
@@ -62,5 +67,5 @@ clean:           ## remove .venv, caches and build products
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # A larger set includes the smaller ones, and scripts/venv marks those as built too.
-.venv/.base .venv/.test .venv/.dev: pyproject.toml scripts/venv scripts/uv_settings.py
+.venv/.base .venv/.test .venv/.dev .venv/.docs: pyproject.toml scripts/venv scripts/uv_settings.py
 	@scripts/venv $(patsubst .%,%,$(notdir $@))
