@@ -6,6 +6,7 @@ there is room. Whoever wants them on a disk sets TMPDIR.
 
 from __future__ import annotations
 
+import gc
 import os
 import random
 import shutil
@@ -85,6 +86,8 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 
 os.register_at_fork(after_in_child=lambda: setattr(entropy, "os", os))  # a copy would repeat them
+# A child must not collect what other tests left: its drivers' threads are not there, and they crash.
+os.register_at_fork(before=gc.disable, after_in_parent=gc.enable)
 
 
 @pytest.fixture(autouse=True)

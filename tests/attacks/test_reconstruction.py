@@ -69,7 +69,8 @@ def test_the_row_of_the_linear_program() -> None:
         assert close(point.recovered, recovered, 600, 300), point
 
 
-@pytest.mark.parametrize("sigma", [1, pytest.param(4, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("sigma", [1, 4])
 def test_little_noise_gives_the_table_away(sigma: int) -> None:
     """Through the seam, with subsets by `hashed`: as in the reference."""
     with sandbox(WHOLE, 1000) as target:
@@ -78,6 +79,7 @@ def test_little_noise_gives_the_table_away(sigma: int) -> None:
         assert found.broken and found.credits == 1000
 
 
+@pytest.mark.slow
 def test_signs_tell_twice_as_much() -> None:
     """Sums of + and -: mu = sqrt(T) / sigma, at the price of the subsets."""
     with sandbox(Promise(1, "1e-6", 500), 500) as target:
@@ -88,7 +90,10 @@ def test_signs_tell_twice_as_much() -> None:
         assert both.reached <= phi(math.sqrt(500) / 24) + 5 * both.error
 
 
-@pytest.mark.parametrize("method", [SQUARES, LINEAR, pytest.param(MEAN, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "method",
+    [LINEAR, *(pytest.param(method, marks=pytest.mark.slow) for method in (SQUARES, MEAN))],
+)
 def test_the_product_holds(method: str) -> None:
     small = 150 if method == LINEAR else 500
     with sandbox(OPEN, small) as target:
@@ -99,6 +104,7 @@ def test_the_product_holds(method: str) -> None:
             assert found.credits == pytest.approx(1000)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "promise",
     [Promise(4, 0, 200), Promise(4, "1e-6", 200, "huber")],

@@ -169,6 +169,7 @@ def test_the_list_names_all_and_attacks_nothing(sulq, planted):
     assert faced == []
 
 
+@pytest.mark.slow
 def test_the_picture_shows_the_curve_the_dots_and_the_table(sulq, planted):
     run = sulq("attack", "--sandbox", "--only", "green", "--plot", "picture.svg", "--json")
     assert (run.code, run.json["plot"]) == (0, "picture.svg")

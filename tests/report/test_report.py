@@ -13,9 +13,9 @@ from tests.people import frame, publish
 from sulq import Category, Number, Promise, Schema, col, count, histogram, mean, quantiles, total
 from sulq.kernel.accounting.loss import Loss
 from sulq.kernel.query.statistics import kind_of
-from sulq.report import Asked, asked, audit_report
+from sulq.report import asked, audit_report
 from sulq.report.hazards import HAZARDS
-from sulq.report.kinds import by_kind
+from sulq.report.kinds import AskedKind, by_kind
 from sulq.report.style import SHA256
 
 VOID = {"meta", "br", "circle", "path", "rect"}
@@ -66,7 +66,8 @@ def test_kinds_are_read_off_the_ledger(db):
 
 
 def test_kinds_add_up():
-    found = by_kind([Asked("a", Fraction(1)), Asked("b", Fraction(5)), Asked("a", Fraction(1, 2))])
+    charges = [("a", Fraction(1)), ("b", Fraction(5)), ("a", Fraction(1, 2))]
+    found = by_kind([AskedKind(kind, credits) for kind, credits in charges])
     assert found == [("b", 1, Fraction(5)), ("a", 2, Fraction(3, 2))]
     assert asked('{"alert":{}}', "[]", [Loss.of(Fraction(2)), Loss.of(Fraction(1))]).credits == 2
 

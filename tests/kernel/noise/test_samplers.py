@@ -31,13 +31,13 @@ SINGLE: list[Law] = [
 
 @pytest.mark.parametrize("law", SINGLE, ids=str)
 def test_single_draws_follow_the_law(law: Law, assert_follows: Follows) -> None:
-    assert_follows([draw(law, 1)[0] for _ in range(100_000)], law)
+    assert_follows([draw(law, 1)[0] for _ in range(20_000)], law)
 
 
 @pytest.mark.parametrize("coins", [2, 64, 66, 400])
 def test_tossed_coins_follow_the_law(coins: int, assert_follows: Follows) -> None:
     law = CentredBinomial(coins)
-    assert_follows([draw(law, 1)[0] for _ in range(30_000)], law)
+    assert_follows([draw(law, 1)[0] for _ in range(10_000)], law)
     assert_follows(draw(law, 100_000), law)
 
 
@@ -54,7 +54,7 @@ def test_thinned_gaussian_follows_the_binomial_law(
 ) -> None:
     monkeypatch.setattr(sampler, "MOST_TOSSED_COINS", 0)
     law = CentredBinomial(coins)
-    assert_follows(draw(law, 20_000), law)
+    assert_follows(draw(law, 5_000), law)
 
 
 def test_perturb_adds_one_draw_of_its_law_to_each_sum(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -44,7 +44,11 @@ def test_vector_draws_follow_the_law(law: Law, assert_follows: Follows) -> None:
     assert_follows(draw(law, 100_000), law)
 
 
-@pytest.mark.parametrize("law", [LAWS[1], LAWS[4], LAWS[7]], ids=str)
+@pytest.mark.parametrize(
+    "law",
+    [LAWS[1], *(pytest.param(law, marks=pytest.mark.slow) for law in (LAWS[4], LAWS[7]))],
+    ids=str,
+)
 def test_the_exact_way_alone_gives_the_same_law(
     law: Law, monkeypatch: pytest.MonkeyPatch, assert_follows: Follows
 ) -> None:

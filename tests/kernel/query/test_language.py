@@ -49,7 +49,7 @@ def within_charge(bound: BoundQuery, one: list[int], two: list[int], rows: int) 
 @pytest.mark.parametrize(
     ("part", "number"),
     [
-        (0, QUESTIONS // 16),
+        (0, QUESTIONS // 32),
         *(pytest.param(part, QUESTIONS // 4, marks=pytest.mark.slow) for part in range(4)),
     ],
 )
