@@ -86,7 +86,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 
 os.register_at_fork(after_in_child=lambda: setattr(entropy, "os", os))  # a copy would repeat them
-# A child must not collect what other tests left: its drivers' threads are not there, and they crash.
+# A child collects nothing that other tests left: the threads of its drivers are not there.
 os.register_at_fork(before=gc.disable, after_in_parent=gc.enable)
 
 
