@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from tests.people import SCHEMA, frame, publish
 
-import sulq.database.alerts
+import sulq.kernel.release.release
 from sulq import (
     BudgetSpent,
     Category,
@@ -33,6 +33,7 @@ from sulq import (
     total,
 )
 from sulq.kernel.ledger.recovery import recover
+from sulq.kernel.noise import sampler
 
 LOUD = Promise(epsilon=400, queries=100)
 """Laplace noise far below one row: verdicts are as good as certain."""
@@ -52,11 +53,12 @@ def scripted(monkeypatch: pytest.MonkeyPatch, *noise: int) -> list[Any]:
     asked: list[Any] = []
     left = iter(noise)
 
-    def perturb(sums: list[int], laws: list[Any]) -> list[int]:
+    def draw(laws: list[Any]) -> list[int]:
         asked.extend(laws)
-        return [value + next(left) for value in sums]
+        return [next(left) for _ in laws]
 
-    monkeypatch.setattr(sulq.database.alerts, "add_fresh_noise", perturb)
+    monkeypatch.setattr(sampler, "draw_noise", draw)  # the level, when it is armed
+    monkeypatch.setattr(sulq.kernel.release.release, "draw_noise", draw)  # each check
     return asked
 
 

@@ -101,13 +101,13 @@ def test_keys_pass_and_a_made_up_key_fails(few, monkeypatch):
         shown = db.keys("name", credits=400, most=most, where=col("income") >= 100)
         assert len(shown) == min(3, most)
     assert word(db) == "pass"
-    unpacked = audit._unpacked
+    unpacked = audit.unpacked_keys
 
     def renamed(values):
         said, shown = unpacked(values)
         return said, [("nobody", noisy) for _, noisy in shown[:1]] + shown[1:]
 
-    monkeypatch.setattr(audit, "_unpacked", renamed)
+    monkeypatch.setattr(audit, "unpacked_keys", renamed)
     assert word(db) == "fail"
 
 

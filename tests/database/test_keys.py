@@ -10,8 +10,8 @@ import pandas as pd
 import pytest
 from scipy.stats import binom
 
-import sulq.database.keys
 import sulq.kernel.engines.sql.compile
+import sulq.kernel.release.mechanisms
 from sulq import (
     BudgetSpent,
     Category,
@@ -63,7 +63,9 @@ def publish(data: Any = None, promise: Promise = PROMISE, **more: Any) -> Databa
 
 
 def without_noise(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sulq.database.keys, "add_fresh_noise", lambda sums, laws: list(sums))
+    monkeypatch.setattr(
+        sulq.kernel.release.mechanisms, "add_fresh_noise", lambda sums, laws: list(sums)
+    )
 
 
 def test_common_keys_are_shown_and_rare_ones_held_back() -> None:

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 from tests.people import frame, publish
 
-import sulq.database.top
+import sulq.kernel.release.release
 from sulq import (
     BudgetSpent,
     Category,
@@ -25,9 +25,9 @@ from sulq import (
     mean,
     total,
 )
-from sulq.database.top import _chosen
 from sulq.kernel.noise.laws import Geometric
 from sulq.kernel.query.statistics import count_persons
+from sulq.kernel.release.mechanisms import chosen
 
 LOUD = Promise(epsilon=400, queries=100)
 TOWNS = {"Bergen": 100, "Oslo": 700, "Paris": 400, "Rome": 50}
@@ -113,29 +113,22 @@ def _laws(db: Database, *asked: Any, **terms: Any) -> Geometric:
     """The law a choice was drawn from."""
     seen: list[Geometric] = []
 
-    def draw(law: Geometric, number: int) -> list[int]:
-        seen.append(law)
-        return [0] * number
+    def draw(laws: list[Geometric]) -> list[int]:
+        seen.extend(laws)
+        return [0] * len(laws)
 
-    before = sulq.database.top.draw_one_sided
-    sulq.database.top.draw_one_sided = draw
-    try:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sulq.kernel.release.release, "draw_noise", draw)
         db.top(*asked, **terms)
-    finally:
-        sulq.database.top.draw_one_sided = before
     assert len(set(seen)) == 1
     return seen[0]
 
 
-def test_a_choice_is_the_first_largest_of_noisy_sums(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_choice_is_the_first_largest_of_noisy_sums() -> None:
     """All small sums with all small noises, against the rule that the proof is about."""
-    law = Geometric(Fraction(1))
     for sums in product(range(3), repeat=3):
         for noise in product(range(3), repeat=3):
-            monkeypatch.setattr(
-                sulq.database.top, "draw_one_sided", lambda law, n, noise=noise: noise[:n]
-            )
-            first, second = _chosen(sums, 2, law)
+            first, second = chosen(sums, [*noise, *noise[:2]], 2)
             noisy = [a + b for a, b in zip(sums, noise, strict=True)]
             assert all(
                 noisy[first] > value if place < first else noisy[first] >= value

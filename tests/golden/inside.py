@@ -20,7 +20,6 @@ from typer.testing import CliRunner
 from sulq import Database, EngineFailed, Schema
 from sulq.cli import app as command
 from sulq.database import alerts, keys  # noqa: F401 - loaded before draws are silenced
-from sulq.database import top as choosing  # noqa: F401
 from sulq.kernel.engines.duckdb.engine import HELD
 from sulq.kernel.engines.duckdb.physical import read_typed
 from sulq.kernel.engines.postgres.dialect import Held, PostgresDialect

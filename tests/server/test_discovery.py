@@ -10,10 +10,9 @@ import pytest
 from tests.server.test_pacing import MACHINE
 
 from sulq import Category, Database, InvalidQuery, Number, Promise, Schema, col, count, histogram
-from sulq.database import alerts
-from sulq.database import top as choosing
 from sulq.database.delay import delayed
 from sulq.kernel.accounting.mechanisms import delay_for
+from sulq.kernel.release import release as flow
 from sulq.server.auth.tokens import Access, Caller, Role
 from sulq.server.errors import HttpProblem
 from sulq.server.idempotency import Replies
@@ -116,19 +115,17 @@ def test_a_random_delay_is_paid_for_choices_and_refused_where_nothing_pays(servi
 
 def test_a_choice_is_drawn_before_its_reply_is_held(service, monkeypatch):
     """How long draws take tells of them: what comes after the hold is seen in the books."""
-    order, draw = [], choosing.draw_one_sided
-    monkeypatch.setattr(choosing, "hold", lambda: order.append("hold"))
-    monkeypatch.setattr(
-        choosing, "draw_one_sided", lambda *given: (order.append("draw"), draw(*given))[1]
-    )
+    order, draw = [], flow.draw_noise
+    monkeypatch.setattr(flow, "hold", lambda: order.append("hold"))
+    monkeypatch.setattr(flow, "draw_noise", lambda laws: (order.append("draw"), draw(laws))[1])
     service.tables["one"].top("town", k=2)
-    assert order == ["draw", "draw", "hold"]
+    assert order == ["draw", "hold"]
 
 
 def test_checks_hold_before_the_ledger_shows_that_one_fired(service, monkeypatch):
     """The moment of the event is public: `hold` comes before it, fired or not."""
     order = []
-    monkeypatch.setattr(alerts, "hold", lambda: order.append("hold"))
+    monkeypatch.setattr(flow, "hold", lambda: order.append("hold"))
     database = service.tables["one"]
     armed = asked_alert(
         service, OWNER, "one", AlertBody(question=OLD, above=-(9**9), credits=3), "k" * 8

@@ -12,10 +12,11 @@ import json
 import math
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -30,8 +31,9 @@ from sulq.kernel.accounting.mechanisms import (
     pure_losses,
 )
 from sulq.kernel.accounting.pricing import positive
-from sulq.kernel.engines.engine import check_read, check_source
+from sulq.kernel.engines.engine import check_source
 from sulq.kernel.ledger.budget import OWNER
+from sulq.kernel.ledger.events import Charge, PricedRequest
 from sulq.kernel.ledger.state_dir import (
     named,
     private_directory,
@@ -44,7 +46,8 @@ from sulq.kernel.noise.laws import DiscreteLaplace, law_from_json
 from sulq.kernel.noise.sampler import add_fresh_noise
 from sulq.kernel.query.sql_text import question_text
 from sulq.kernel.query.sum_query import FORMAT, SumQuery, digest_of
-from sulq.kernel.release.gate import hold
+from sulq.kernel.release.mechanisms import AboveThreshold
+from sulq.kernel.release.release import release
 from sulq.kernel.schema.bind import BoundQuery
 from sulq.kernel.schema.columns import as_number
 from sulq.kernel.schema.strata import accounts
@@ -280,21 +283,34 @@ class Alert:
             if len(self._below) >= most:
                 raise Refused(f"this alert compares {most} questions at most; arm a new one")
             self._database.ledger.check_asker(self.receipt.body["analyst"])
-            check_source(self._database.engine)
-            total = self._database.engine.prepare(bound.sums)()[0]
-            check_read(self._database.engine)
-            fine = total * int(bound.terms[0].step / self.step)
-            fired = add_fresh_noise([fine], [self._fresh])[0] >= self._level
-            hold()  # others see the ledger
-            if self._keeper is not None and fired:
-                self._keeper.fire(self.firings - self._left + 1, key)
-            elif self._keeper is not None:
-                self._keeper.below(bound.digest)
-            if fired:
-                self._left -= 1
-            else:
-                self._below.add(bound.digest)
-            return fired
+            paid = self._paid(bound)
+            due = PricedRequest(paid.question, paid.digest, paid.noise, {}, Loss.zero())
+            compared = AboveThreshold(bound, self.step, self._level, self._fresh, due)
+            told = release(
+                [compared], self._database.reader, lambda _: [paid], partial(self._tell, key)
+            )
+            return told[bound.digest].values == (1,)
+
+    def _paid(self, bound: BoundQuery) -> Charge:
+        """The arming has paid for every comparison: nothing is charged."""
+        body = self.receipt.body
+        named = (body["ledger"], self.number, body["table"], body["analyst"], None)
+        noise = _noise_text(*self.laws)
+        return Charge(*named, bound.text, bound.digest, noise, {}, Loss.zero())
+
+    def _tell(self, key: str | None, noisy: Sequence[tuple[Charge, Sequence[int]]]) -> list[Charge]:
+        """Write a verdict down: that it fired into the ledger, if the alert is kept."""
+        ((entry, verdict),) = noisy
+        fired = bool(verdict[0])
+        if self._keeper is not None and fired:
+            self._keeper.fire(self.firings - self._left + 1, key)
+        elif self._keeper is not None:
+            self._keeper.below(entry.digest)
+        if fired:
+            self._left -= 1
+        else:
+            self._below.add(entry.digest)
+        return [replace(entry, answered=True, values=tuple(verdict))]
 
     def _comparable(self, question: object) -> BoundQuery:
         """A question that no row can move further than the one paid for, on the same grid."""

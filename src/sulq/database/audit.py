@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from sulq.database.keys import _unpacked
 from sulq.errors import Refused, SulqError
 from sulq.kernel.accounting.calibration import calibrate
 from sulq.kernel.accounting.pricing import Price, laws_of, noise_grid
@@ -44,6 +43,7 @@ from sulq.kernel.noise.laws import (
 )
 from sulq.kernel.query import canonical
 from sulq.kernel.query.sum_query import SumQuery
+from sulq.kernel.release.mechanisms import unpacked_keys
 from sulq.kernel.reuse.estimate import LinearEstimate, sources_of
 from sulq.kernel.schema.columns import Schema
 from sulq.kernel.schema.keys import BoundKeys, bind_keys
@@ -435,7 +435,7 @@ def _keys(database: Database, entry: Charge, form: Any) -> Check:
     law_form, limit = json.loads(entry.noise)
     law, threshold = law_from_json(law_form), int(limit["threshold"])
     read = database.engine.prepare_keys(bound.program)
-    total, shown = _unpacked(entry.values or (0,))
+    total, shown = unpacked_keys(entry.values or (0,))
 
     def run(found: Conformity) -> None:
         noisy, exact, rows, occur = dict(shown), dict[str, int](), 0, 0

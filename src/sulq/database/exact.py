@@ -1,4 +1,4 @@
-"""The steps of an exact answer, in order, in one place. Duan 2009, as corrected in S1.15."""
+"""Exact release: sums without noise, on assumptions. Duan 2009, as corrected in S1.15."""
 
 from __future__ import annotations
 
@@ -14,15 +14,17 @@ from sulq.exact.domain import Assumptions
 from sulq.exact.release import Derived, Menu, planned, released_digest
 from sulq.exact.terms import MAYBE_RELEASED, UNTIL_RELEASED, ExactTerms, promised
 from sulq.kernel.accounting.calibration import Calibration
-from sulq.kernel.accounting.pricing import unit_cost
-from sulq.kernel.engines.engine import Engine, check_read, check_source
+from sulq.kernel.accounting.loss import Loss
+from sulq.kernel.accounting.pricing import Price, unit_cost
+from sulq.kernel.engines.engine import Engine, check_source
 from sulq.kernel.ledger.budget import OWNER
-from sulq.kernel.ledger.events import Charge
+from sulq.kernel.ledger.events import Charge, PricedRequest
 from sulq.kernel.ledger.ledger import Ledger
 from sulq.kernel.noise.laws import NoNoise
-from sulq.kernel.noise.sampler import add_fresh_noise
 from sulq.kernel.query.sum_query import SumQuery
-from sulq.kernel.release.gate import hold
+from sulq.kernel.release.mechanisms import NoisySums
+from sulq.kernel.release.reading import EngineReader
+from sulq.kernel.release.release import Draw, release
 from sulq.kernel.schema.bind import BoundQuery, NoiseGrid, bind
 from sulq.kernel.schema.columns import Schema
 from sulq.kernel.schema.program import RowSums
@@ -103,20 +105,15 @@ class ExactRelease:
 
     def _release(self, bound: BoundQuery, terms: ExactTerms, analyst: str) -> Charge:
         """One declared question: admitted and durable before a row is read; stored once."""
-        check_source(self.engine)
-        read = self.engine.prepare(bound.sums)  # may refuse, free
-        entry = self.ledger.release(
-            question=bound.text,
-            digest=released_digest(bound.text),
-            noise=terms.noise,
-            analyst=analyst,
-        )
-        if entry.answered:
-            return entry
-        sums = read()
-        check_read(self.engine)
-        hold()
-        return self.ledger.settle(entry, add_fresh_noise(sums, [terms.law] * len(sums)))
+        digest, free = released_digest(bound.text), Price((terms.law,) * len(bound.terms), ())
+        due = PricedRequest(bound.text, digest, terms.noise, {}, Loss.zero())
+
+        def charge(_: Sequence[PricedRequest]) -> list[Charge]:
+            named = {"question": bound.text, "digest": digest, "noise": terms.noise}
+            return [self.ledger.release(**named, analyst=analyst)]
+
+        noisy = NoisySums(bound, free, due, Draw.HELD)
+        return release([noisy], EngineReader(self.engine), charge, self.ledger.settle_all)[digest]
 
     def _derive(
         self, derived: Derived, entries: Mapping[str, Charge], terms: ExactTerms, plainly: Plainly

@@ -1,4 +1,4 @@
-"""The steps of an answer by keys that nobody declared, in order, in one place. M.1
+"""Counts by keys that nobody declared. M.1
 
 Noise is drawn for the keys that occur, and a key is shown if its noisy count reaches a threshold;
 how many were held back is never said. Proof: docs/proofs/keys.md.
@@ -6,22 +6,20 @@ how many were held back is never said. Proof: docs/proofs/keys.md.
 
 from __future__ import annotations
 
-import heapq
-from collections.abc import Iterator
 from decimal import ROUND_DOWN, Context, Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from sulq.answers.selections import Keys, KeysQuote
+from sulq.database.reuse import release_one
 from sulq.errors import Refused
 from sulq.kernel.accounting.loss import Loss
 from sulq.kernel.accounting.mechanisms import KeysPrice, keys_price
 from sulq.kernel.accounting.pricing import noise_grid, positive
-from sulq.kernel.engines.engine import check_read, check_source
 from sulq.kernel.ledger.budget import OWNER
-from sulq.kernel.noise.sampler import add_fresh_noise
+from sulq.kernel.ledger.events import PricedRequest
 from sulq.kernel.query.expressions import Expression
-from sulq.kernel.release.gate import hold
+from sulq.kernel.release.mechanisms import UndeclaredKeys, unpacked_keys
 from sulq.kernel.schema.keys import BoundKeys, bind_keys
 from sulq.kernel.schema.strata import accounts
 
@@ -94,25 +92,17 @@ def ask_keys(
     `most` keys are shown, those with the largest noisy counts.
     """
     bound, cost = _priced(database, column, where, credits, delta, most)  # no data
-    check_source(database.engine)
-    read = database.engine.prepare_keys(bound.program)  # may refuse, free
     names = accounts(database.schema)
-    entry = database.ledger.charge(  # durable before any row is touched
-        question=bound.text,
-        digest=bound.digest,
-        noise=cost.noise,
-        charges={names[number]: cost.loss for number in bound.accounts},
-        share=cost.loss if bound.accounts else Loss.zero(),
-        analyst=analyst,
-        key=key,
+    due = PricedRequest(
+        bound.text,
+        bound.digest,
+        cost.noise,
+        {names[number]: cost.loss for number in bound.accounts},
+        cost.loss if bound.accounts else Loss.zero(),
     )
-    if not entry.answered:
-        total, shown = _drawn(read(), bound, cost)  # reads rows and draws
-        check_read(database.engine)
-        hold()
-        entry = database.ledger.settle(entry, _packed(total, shown))  # stored, write-once
+    entry = release_one(database, UndeclaredKeys(bound, cost, due), analyst, key)
     assert entry.values is not None  # noqa: S101
-    total, shown = _unpacked(entry.values)
+    total, shown = unpacked_keys(entry.values)
     unit = bound.fine_unit
     return Keys(
         bound.program.column,
@@ -149,36 +139,3 @@ def _priced(
     spend = None if credits is None else positive(credits, "credits")
     extra = None if delta is None else positive(delta, "delta")
     return bound, keys_price(calibration, schema.max_rows, bound.fine_unit, spend, extra)
-
-
-def _drawn(
-    batches: Iterator[list[tuple[str, int]]], bound: BoundKeys, cost: KeysPrice
-) -> tuple[int, list[tuple[str, int]]]:
-    """The noisy total, and what is shown; a batch of exact counts is held at a time."""
-    total = 0
-
-    def reaching() -> Iterator[tuple[int, str]]:
-        nonlocal total
-        for batch in batches:
-            counts = [count * bound.fine_unit for _, count in batch]
-            total += sum(counts)
-            noisy = add_fresh_noise(counts, [cost.law] * len(counts))
-            for (text, _), value in zip(batch, noisy, strict=True):
-                if value >= cost.threshold:
-                    yield -value, text
-
-    first = heapq.nsmallest(bound.most, reaching())  # by count, then by key: the engine's order
-    return add_fresh_noise([total], [cost.law])[0], [(text, -value) for value, text in first]
-
-
-def _packed(total: int, shown: list[tuple[str, int]]) -> list[int]:
-    """As the ledger stores it: integers. A key is the number that its UTF-8 bytes spell."""
-    pairs = [(int.from_bytes(b"\x01" + text.encode()), noisy) for text, noisy in shown]
-    return [total, *(number for pair in pairs for number in pair)]
-
-
-def _unpacked(values: tuple[int, ...]) -> tuple[int, list[tuple[str, int]]]:
-    texts = [
-        number.to_bytes((number.bit_length() + 7) // 8)[1:].decode() for number in values[1::2]
-    ]
-    return values[0], list(zip(texts, values[2::2], strict=True))

@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -49,6 +50,7 @@ from sulq.kernel.ledger.ledger import (
 from sulq.kernel.ledger.signing import Receipt
 from sulq.kernel.noise.laws import DiscreteGaussian, Law
 from sulq.kernel.query.sum_query import SumQuery
+from sulq.kernel.release.release import Mechanism, release
 from sulq.kernel.reuse.containers import IntMap, WeightedLRU
 from sulq.kernel.reuse.estimate import LinearEstimate, exact_variance, sources_of
 from sulq.kernel.reuse.store import AnswerStore, Stored
@@ -542,6 +544,13 @@ def charge_one(
     """Pay for a single question; the key is its own."""
     (one,) = whole
     return [ledger.charge(*one[:5], analyst=analyst, key=key)]
+
+
+def release_one(database: Database, mechanism: Mechanism, analyst: str, key: str | None) -> Charge:
+    """Release what is asked alone, under a key of its own."""
+    charge = partial(charge_one, database.ledger, analyst, key)
+    paid = release([mechanism], database.reader, charge, database.ledger.settle_all)
+    return paid[mechanism.priced.digest]
 
 
 def derived_answer(

@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import json
 from fractions import Fraction
-from functools import partial
 from typing import TYPE_CHECKING
 
 from nacl.public import Box, PrivateKey, PublicKey
@@ -18,7 +17,7 @@ from nacl.public import Box, PrivateKey, PublicKey
 from sulq.answers.oracle import Quote
 from sulq.answers.readings import forecast
 from sulq.database.reading import check_readable, refuse_individual
-from sulq.database.reuse import charge_one, paid_by
+from sulq.database.reuse import paid_by, release_one
 from sulq.errors import InvalidQuery, Refused
 from sulq.kernel.accounting.pricing import Price, divided
 from sulq.kernel.ledger.budget import OWNER
@@ -28,7 +27,6 @@ from sulq.kernel.ledger.signing import secret_at
 from sulq.kernel.ledger.state_dir import named, passing_key, private_directory
 from sulq.kernel.query.sum_query import FORMAT, digest_of
 from sulq.kernel.release.mechanisms import MaskedSums
-from sulq.kernel.release.release import release
 from sulq.kernel.schema.bind import BoundQuery
 from sulq.shares import MODULUS, Joint, Partners, ShareQuote, SumShare, check_joint, share_law
 
@@ -120,10 +118,8 @@ def ask_share(
     text, noise = _text(bound, agreed, check_joint(joint)), _noise_text(cost)
     masks = _masks(database._sharing.secret, agreed, text, bound.width)
     due = PricedRequest(text, digest_of(text), noise, database._charges(cost), cost.share)
-    masked = MaskedSums(bound, cost, due, masks, MODULUS)
-    ledger = database.ledger
-    charge = partial(charge_one, ledger, analyst, joint)
-    entry = release([masked], database.reader, charge, ledger.settle_all)[due.digest]
+    masked = MaskedSums(bound, cost, due, masks=masks, modulus=MODULUS)
+    entry = release_one(database, masked, analyst, joint)
     assert entry.values is not None  # noqa: S101
     return SumShare(entry.values, agreed, paid_by(entry), entry.receipt)
 

@@ -1,4 +1,4 @@
-"""The steps of a noisy choice: which cells have the largest sums. Names only. M.3
+"""A noisy choice: which cells have the largest sums. Names only. M.3
 
 Proof: docs/proofs/choosing.md.
 """
@@ -12,18 +12,18 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from sulq.answers.selections import Top
+from sulq.database.reuse import release_one
 from sulq.errors import InvalidQuery
 from sulq.kernel.accounting.loss import Loss
 from sulq.kernel.accounting.mechanisms import epsilon_for, noisy_choice, pure_losses
 from sulq.kernel.accounting.pricing import positive
-from sulq.kernel.engines.engine import check_read, check_source
 from sulq.kernel.ledger.budget import OWNER
+from sulq.kernel.ledger.events import PricedRequest
 from sulq.kernel.noise.laws import Geometric
-from sulq.kernel.noise.sampler import draw_one_sided
 from sulq.kernel.query.expressions import Expression
 from sulq.kernel.query.statistics import ranked
 from sulq.kernel.query.sum_query import FORMAT, digest_of
-from sulq.kernel.release.gate import hold
+from sulq.kernel.release.mechanisms import TopK
 from sulq.kernel.schema.bind import BoundQuery
 from sulq.kernel.schema.strata import accounts
 
@@ -65,26 +65,17 @@ def top_k(
         epsilon_for(spend / k, database.calibration),
         one_way=_one_way(bound, database.promise.neighbours),
     )
-    check_source(database.engine)
-    read = database.engine.prepare(bound.sums)  # may refuse, free
     names = accounts(database.schema)
     form = {"sulq": FORMAT, "top": k, "of": json.loads(bound.text)}
     text = json.dumps(form, ensure_ascii=False, separators=(",", ":"))
-    entry = database.ledger.charge(  # durable before any row is touched
-        question=text,
-        digest=digest_of(text),
-        noise=json.dumps([law.to_json()], sort_keys=True, separators=(",", ":")),
-        charges={names[number]: loss + timing for loss, numbers in losses for number in numbers},
-        share=Loss.of(spend) + timing,
-        analyst=analyst,
-        key=key,
+    due = PricedRequest(
+        text,
+        digest_of(text),
+        json.dumps([law.to_json()], sort_keys=True, separators=(",", ":")),
+        {names[number]: loss + timing for loss, numbers in losses for number in numbers},
+        Loss.of(spend) + timing,
     )
-    if not entry.answered:
-        sums = bound.lifted(read())  # the only line that reads rows
-        check_read(database.engine)
-        chosen = _chosen(sums, k, law)  # before the hold: how long draws take tells of them
-        hold()
-        entry = database.ledger.settle(entry, chosen)  # stored, write-once
+    entry = release_one(database, TopK(bound, k, law, due), analyst, key)
     assert entry.values is not None  # noqa: S101
     axis = bound.groups[0]
     return Top(
@@ -109,17 +100,6 @@ def _one_way(bound: BoundQuery, neighbours: str) -> bool:
         return True
     term = bound.terms[0]
     return neighbours == "add-remove" and (term.low >= 0 or term.high <= 0)
-
-
-def _chosen(sums: Sequence[int], k: int, law: Geometric) -> list[int]:
-    """k times: the cell with the largest noisy sum of those left, the first one of equals. M.3"""
-    left = list(range(len(sums)))
-    chosen = []
-    for _ in range(k):
-        noise = draw_one_sided(law, len(left))
-        noisy = [sums[cell] + added for cell, added in zip(left, noise, strict=True)]
-        chosen.append(left.pop(noisy.index(max(noisy))))
-    return chosen
 
 
 def _slack(law: Geometric, bound: BoundQuery, k: int) -> float:

@@ -110,9 +110,9 @@ def add_noise(sums: Sequence[int], noise: Sequence[int]) -> list[int]:
     return [value + extra for value, extra in zip(sums, noise, strict=True)]
 
 
-def draw_noise(laws: Sequence[Law]) -> list[int]:
+def draw_noise(laws: Sequence[Law | Geometric]) -> list[int]:
     """One independent draw of each law: before rows are read, it cannot wait for them."""
-    places: dict[Law, list[int]] = {}
+    places: dict[Law | Geometric, list[int]] = {}
     known: dict[int, list[int]] = {}  # by identity: hashing long fractions is slow
     for place, law in enumerate(laws):
         group = known.get(id(law))
@@ -126,8 +126,10 @@ def draw_noise(laws: Sequence[Law]) -> list[int]:
     return noise
 
 
-def draw(law: Law, count: int) -> list[int]:
+def draw(law: Law | Geometric, count: int) -> list[int]:
     """`count` independent draws of `law`."""
+    if isinstance(law, Geometric):
+        return draw_one_sided(law, count)
     if isinstance(law, NoNoise):
         return [0] * count
     if isinstance(law, CentredBinomial):
