@@ -2,6 +2,8 @@
 
 The examples of one document share a session, in a directory of their own with `people.csv`: Python
 is run and its output compared, `$ sulq` commands must end as they say, a policy is written down.
+`sulq serve &` serves in a process of its own, at a free port in place of 8765, until the document
+ends or says `kill %1`.
 Answers are noisy, so numbers may differ from what is printed, except those before "credits"; but
 in docs/papers.md nothing is noisy, and every digit counts.
 """
@@ -10,10 +12,14 @@ from __future__ import annotations
 
 import csv
 import doctest
+import json
 import re
 import shlex
 import shutil
+import subprocess
+import sys
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from random import Random
 
@@ -22,6 +28,7 @@ from typer.testing import CliRunner
 
 import sulq
 from sulq.cli import app
+from sulq.client.remote import Remote
 
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "sulq"
@@ -29,7 +36,8 @@ DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("
 EXACT = ROOT / "docs" / "papers.md"
 FENCE = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
-COMMAND = re.compile(r"^\$ sulq (.*?)(?: +# exit (\d))?$", re.MULTILINE)
+COMMAND = re.compile(r"^\$ (?:sulq )?(.*?)(?: > (\w+\.\w+))?(?: +# exit (\d))?$", re.MULTILINE)
+ADDRESS = "http://127.0.0.1:8765"
 NUMBER = re.compile(r"-?\d++(?:,\d{3})*+(?:\.\d*+)?+(?:e[+-]?\d++)?+(?! credits)")
 
 
@@ -74,32 +82,66 @@ class Noisy(doctest.OutputChecker):
         return super().check_output(NUMBER.sub("#", want), NUMBER.sub("#", got), optionflags)
 
 
-def run_commands(text: str) -> None:
-    for words, code in COMMAND.findall(text):
-        if words != "demo":
-            ended = CliRunner().invoke(app, shlex.split(words))
-            assert ended.exit_code == int(code or 0), f"sulq {words}: {ended.output}"
+class Session:
+    """What the examples of one document share: names, and the server that they started."""
+
+    def __init__(self) -> None:
+        self.names: dict[str, object] = {"__name__": "__main__"}
+        self.server: subprocess.Popen[str] | None = None
+        self.address = ADDRESS
+
+    def serve(self) -> None:
+        """`sulq serve`, but without the clock of its replies, which takes long to set."""
+        command = ["-m", "sulq", "serve", "--port", "0", "--json", "--no-open", "--no-pacing"]
+        self.server = subprocess.Popen(
+            [sys.executable, *command], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        )
+        assert self.server.stdout is not None
+        self.address = json.loads(self.server.stdout.readline())["address"]
+
+    def stop(self) -> None:
+        if self.server is not None:
+            self.server.terminate()
+            self.server.communicate(timeout=60)
+            self.server = None
+
+    def run_commands(self, text: str) -> None:
+        for words, file, code in COMMAND.findall(text):
+            if words == "serve &":
+                self.serve()
+            elif words == "kill %1":
+                self.stop()
+            elif words != "demo":
+                ended = CliRunner().invoke(app, shlex.split(words))
+                assert ended.exit_code == int(code or 0), f"sulq {words}: {ended.output}"
+                if file:
+                    Path(file).write_text(ended.stdout, "utf-8")
+
+    def close(self) -> None:
+        self.stop()
+        for value in self.names.values():
+            if isinstance(value, sulq.Database | Remote):
+                value.close()
 
 
 def run_examples(path: Path) -> doctest.TestResults:
     flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
     checker = doctest.OutputChecker() if path == EXACT else Noisy()
     runner = doctest.DocTestRunner(checker, verbose=False, optionflags=flags)
-    names: dict[str, object] = {"__name__": "__main__"}
-    for language, line, code in blocks(path):
-        if language == "console":
-            run_commands(code)
-        elif language == "toml":
-            Path("sulq.toml").write_text(code, "utf-8")
-        elif ">>>" not in code:
-            exec(compile(code, f"{named(path)}:{line}", "exec"), names)
-        else:
-            test = doctest.DocTestParser().get_doctest(code, names, named(path), str(path), line)
-            runner.run(test, clear_globs=False)
-            names = test.globs
-    for value in names.values():
-        if isinstance(value, sulq.Database):
-            value.close()
+    with closing(Session()) as session:
+        for language, line, text in blocks(path):
+            code = text.replace(ADDRESS, session.address)
+            if language == "console":
+                session.run_commands(code)
+            elif language == "toml":
+                Path("sulq.toml").write_text(code, "utf-8")
+            elif ">>>" not in code:
+                exec(compile(code, f"{named(path)}:{line}", "exec"), session.names)
+            else:
+                examples = doctest.DocTestParser()
+                test = examples.get_doctest(code, session.names, named(path), str(path), line)
+                runner.run(test, clear_globs=False)
+                session.names = test.globs
     return runner.summarize(verbose=False)
 
 
