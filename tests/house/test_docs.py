@@ -218,15 +218,11 @@ def modules() -> list[Path]:
     return sorted(path for path in SOURCE.rglob("*.py") if path.stat().st_size)
 
 
-def test_the_architecture_names_no_file_that_is_not_there() -> None:
-    told = text_of(ROOT / "ARCHITECTURE.md")
-    names = set(re.findall(r"`([\w./-]+/?[\w-]+\.(?:py|md|toml))`", told))
-    wrong = [
-        name
-        for name in names
-        if not any((home / name).exists() for home in (ROOT, SOURCE)) and name != "sulq.toml"
-    ]
-    assert wrong == []
+@pytest.mark.parametrize("page", ["ARCHITECTURE.md", "CONTRIBUTING.md"])
+def test_the_page_names_no_file_that_is_not_there(page: str) -> None:
+    names = set(re.findall(r"`([\w./-]+/?[\w-]+\.(?:py|md|toml|sql))`", text_of(ROOT / page)))
+    homes = (ROOT, SOURCE, ROOT / "tests" / "house")
+    assert [name for name in names if not any((home / name).exists() for home in homes)] == []
 
 
 def test_every_invariant_names_its_guard() -> None:
