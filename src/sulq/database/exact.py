@@ -24,7 +24,7 @@ from sulq.kernel.noise.laws import NoNoise
 from sulq.kernel.query.sum_query import SumQuery
 from sulq.kernel.release.mechanisms import NoisySums
 from sulq.kernel.release.reading import EngineReader
-from sulq.kernel.release.release import Draw, release
+from sulq.kernel.release.release import release
 from sulq.kernel.schema.bind import BoundQuery, NoiseGrid, bind
 from sulq.kernel.schema.columns import Schema
 from sulq.kernel.schema.program import RowSums
@@ -112,7 +112,7 @@ class ExactRelease:
             named = {"question": bound.text, "digest": digest, "noise": terms.noise}
             return [self.ledger.release(**named, analyst=analyst)]
 
-        noisy = NoisySums(bound, free, due, Draw.HELD)
+        noisy = NoisySums(bound, free, due)
         return release([noisy], EngineReader(self.engine), charge, self.ledger.settle_all)[digest]
 
     def _derive(

@@ -118,7 +118,7 @@ def ask_share(
     text, noise = _text(bound, agreed, check_joint(joint)), _noise_text(cost)
     masks = _masks(database._sharing.secret, agreed, text, bound.width)
     due = PricedRequest(text, digest_of(text), noise, database._charges(cost), cost.share)
-    masked = MaskedSums(bound, cost, due, masks=masks, modulus=MODULUS)
+    masked = MaskedSums(bound, cost, due, masks, MODULUS)
     entry = release_one(database, masked, analyst, joint)
     assert entry.values is not None  # noqa: S101
     return SumShare(entry.values, agreed, paid_by(entry), entry.receipt)

@@ -30,6 +30,8 @@ from sulq.kernel.schema.strata import accounts
 if TYPE_CHECKING:
     from sulq.database.database import Database
 
+MOST_DRAWS = 4_000_000
+"""Of one choice: they are drawn before a row is read, so all are held at once."""
 Credits = Fraction | int | float
 
 
@@ -53,6 +55,11 @@ def top_k(
     bound = database.bind(by_cell, fine=True)  # may refuse, free
     if isinstance(k, bool) or not isinstance(k, int) or not 1 <= k <= bound.cells:
         raise InvalidQuery(f"k must be a whole number from 1 to {bound.cells} cells, got {k!r:.40}")
+    if k * bound.cells > MOST_DRAWS:
+        raise InvalidQuery(
+            f"{k} choices among {bound.cells} cells are drawn at once, and at most {MOST_DRAWS:,}"
+            " numbers are; choose fewer, or among fewer cells"
+        )
     spend = Fraction(k) if credits is None else positive(credits, "credits")
     rows_each = database.schema.max_rows
     widths = [(_width(reach.l1, rows_each), numbers) for reach, numbers in bound.reach]

@@ -13,7 +13,6 @@ from sulq.kernel.engines.engine import Engine
 from sulq.kernel.ledger.events import PricedRequest
 from sulq.kernel.noise.laws import DiscreteLaplace, Geometric, Law
 from sulq.kernel.noise.sampler import add_fresh_noise, add_noise
-from sulq.kernel.release.release import Draw
 from sulq.kernel.schema.bind import BoundQuery
 from sulq.kernel.schema.keys import BoundKeys
 
@@ -25,7 +24,6 @@ class NoisySums:
     bound: BoundQuery
     cost: Price
     priced: PricedRequest
-    when: Draw = Draw.FIRST
 
     @property
     def laws(self) -> Sequence[Law]:
@@ -42,8 +40,8 @@ class NoisySums:
 class MaskedSums(NoisySums):
     """One owner's share of a joint sum: noisy sums under masks that cancel over all owners. V.4"""
 
-    masks: Sequence[int] = ()
-    modulus: int = 1
+    masks: Sequence[int]
+    modulus: int
 
     def finish(self, sums: list[int], noise: Sequence[int]) -> list[int]:
         masked = add_noise(add_noise(self.bound.lifted(sums), noise), self.masks)
@@ -58,7 +56,6 @@ class TopK:
     k: int
     law: Geometric
     priced: PricedRequest
-    when: Draw = Draw.READ
 
     @property
     def laws(self) -> Sequence[Geometric]:
@@ -93,7 +90,6 @@ class AboveThreshold:
     level: int
     law: DiscreteLaplace
     priced: PricedRequest
-    when: Draw = Draw.READ
 
     @property
     def laws(self) -> Sequence[DiscreteLaplace]:
@@ -118,7 +114,6 @@ class UndeclaredKeys:
     bound: BoundKeys
     cost: KeysPrice
     priced: PricedRequest
-    when: Draw = Draw.FIRST
 
     @property
     def laws(self) -> Sequence[Law]:

@@ -7,7 +7,6 @@ does none of that itself. Proof: docs/proofs/flow.md.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from enum import Enum
 from typing import Any, NamedTuple, Protocol
 
 from sulq.kernel.engines.engine import Engine, check_read, check_source
@@ -17,24 +16,12 @@ from sulq.kernel.noise.sampler import draw_noise
 from sulq.kernel.release.gate import hold
 
 
-class Draw(Enum):
-    """When noise is drawn."""
-
-    FIRST = "before a row is read"
-    READ = "when rows have been read"
-    HELD = "after the gate"
-
-
 class Mechanism(Protocol):
     """A randomised function of the rows, with its price. The field also says: a measurement."""
 
     @property
     def priced(self) -> PricedRequest:
         """What is charged: the question, the name of its noise, and who pays."""
-
-    @property
-    def when(self) -> Draw:
-        """When its noise is drawn."""
 
     @property
     def laws(self) -> Sequence[Law | Geometric]:
@@ -75,31 +62,20 @@ def release(
     passes = reader.passes(mechanisms)  # prepare: may refuse, free; no row is read
     entries = charge([one.priced for one in mechanisms])  # charge: durable, or refused
     paid = {entry.digest: entry for entry in entries}
-    ready: list[tuple[Charge, Mechanism, Any, list[int] | None]] = []
+    due = [one for one in mechanisms if not paid[one.priced.digest].answered]
+    if not due:
+        return paid
+    noise = {one.priced.digest: draw_noise(one.laws) for one in due}  # draw: before a row is read
+    noisy: list[tuple[Charge, Sequence[int]]] = []
     for several, read in passes:
-        due = [one for one in several if not paid[one.priced.digest].answered]
-        if not due:
+        if noise.keys().isdisjoint(one.priced.digest for one in several):
             continue
-        noise = {  # draw: before a row is read, but for mechanisms that wait
-            one.priced.digest: draw_noise(one.laws) for one in due if one.when is Draw.FIRST
-        }
         sums = read(paid)  # read: the only line that reads rows
         check_read(reader.engine)  # check: of rows that have changed meanwhile nothing leaves
-        noise |= {one.priced.digest: draw_noise(one.laws) for one in due if one.when is Draw.READ}
-        ready += [
-            (paid[one.priced.digest], one, own, noise.get(one.priced.digest))
+        noisy += [  # finish: what is stored, from sums and noise
+            (paid[one.priced.digest], one.finish(own, noise[one.priced.digest]))
             for one, own in zip(several, sums, strict=True)
-            if one in due
+            if one.priced.digest in noise
         ]
-    noisy = [  # finish: what is stored, from sums and noise
-        (entry, one.finish(own, drawn)) for entry, one, own, drawn in ready if drawn is not None
-    ]
-    if ready:
-        hold()  # gate: the moment of the next line is public
-        noisy += [
-            (entry, one.finish(own, draw_noise(one.laws)))
-            for entry, one, own, drawn in ready
-            if drawn is None
-        ]
-        paid |= {entry.digest: entry for entry in settle(noisy)}  # settle: stored, write-once
-    return paid
+    hold()  # gate: the moment of the next line is public
+    return paid | {entry.digest: entry for entry in settle(noisy)}  # settle: stored, write-once
