@@ -67,7 +67,7 @@ def peers(part: dict[str, Any] | None) -> str:
             " mechanism that is its best there. Cold: a new process from import to first answer, with its peak memory. Warm: a middle one of"
             f" the {QUESTIONS} counts. {QUESTIONS} counts share one total guarantee evenly; where not all were asked in time (~), the rest is"
             f" reckoned at the warm time, and each still has a {QUESTIONS}th. Errors are root mean squares with their standard errors."
-            " Best in a column, or not to be told from it, is **bold**.\n",
+            f" Best in a column, or not to be told from it, is **bold**.{_later(lines)}\n",
             table(("", *(name for name, _, _ in COLUMNS)), [_row(line, lines) for line in lines]),
             "How each was asked, and how often:\n",
             table(
@@ -78,6 +78,15 @@ def peers(part: dict[str, Any] | None) -> str:
             _lead(lines),
         ]
     )
+
+
+def _later(lines: list[Line]) -> str:
+    """Errors that were measured again, when a law had changed; they do not depend on the machine."""
+    again = [line["peer"] for line in lines if "errors_date" in line]
+    if not again:
+        return ""
+    date = max(line["errors_date"] for line in lines if "errors_date" in line)
+    return f" The errors of {' and '.join(again)} were measured together on {date}, in a later run."
 
 
 def _at(line: Line, path: tuple[str, ...]) -> tuple[float, float] | None:
