@@ -62,7 +62,7 @@ VERBS: dict[str, Commands] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class CommandGroup:
     """Commands about one thing, and what the thing is."""
 
     help: str
@@ -72,15 +72,15 @@ class Group:
 
 
 GROUPS = {
-    "find": Group("Find values", {"keys": find.keys, "top": find.top}),
-    "alert": Group(
+    "find": CommandGroup("Find values", {"keys": find.keys, "top": find.top}),
+    "alert": CommandGroup(
         "Tell when a sum passes a level",
         {"arm": alert.arm, "check": alert.check, "list": alert.listed},
     ),
-    "access": Group(
+    "access": CommandGroup(
         "Who may ask", {"grant": access.grant, "revoke": access.revoke, "list": access.tokens}
     ),
-    "table": Group(
+    "table": CommandGroup(
         "Change a table",
         {
             "amend": change.amend,
@@ -96,7 +96,7 @@ GROUPS = {
             "sandbox": sandbox.sandbox,
         },
     ),
-    "ledger": Group(
+    "ledger": CommandGroup(
         "What was spent",
         {
             "show": ledger.ledger,
@@ -109,7 +109,7 @@ GROUPS = {
         },
         default="show",
     ),
-    "privacy": Group(
+    "privacy": CommandGroup(
         "What the promise means",
         {
             "beliefs": beliefs.beliefs,
@@ -118,7 +118,7 @@ GROUPS = {
             "attack": attack.attack,
         },
     ),
-    "replica": Group(
+    "replica": CommandGroup(
         "Serve one ledger from two machines", {"share-key": replica.share, "join": replica.join}
     ),
 }

@@ -55,7 +55,7 @@ from sulq.kernel.ledger.ledger import Ledger
 from sulq.kernel.ledger.signing import Receipt
 from sulq.kernel.noise.laws import Law
 from sulq.kernel.release.mechanisms import NoisySums
-from sulq.kernel.release.release import Reader, release
+from sulq.kernel.release.release import RowReader, release
 from sulq.kernel.schema.bind import BoundQuery, bind
 from sulq.kernel.schema.columns import Schema
 from sulq.kernel.schema.promise import Population, Promise
@@ -486,7 +486,7 @@ class Database:
         return price(bound, self.calibration, intensity)
 
     @property
-    def reader(self) -> Reader:
+    def reader(self) -> RowReader:
         """Who reads the rows for what is asked here."""
         return reader_for(self)
 

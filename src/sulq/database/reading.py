@@ -23,7 +23,7 @@ from sulq.kernel.ledger.ledger import Ledger
 from sulq.kernel.ledger.state_dir import is_shared
 from sulq.kernel.release.mechanisms import NoisySums
 from sulq.kernel.release.reading import EngineReader
-from sulq.kernel.release.release import Mechanism, Pass, Reader
+from sulq.kernel.release.release import Mechanism, Pass, RowReader
 from sulq.kernel.schema.bind import BoundQuery
 from sulq.kernel.schema.columns import Schema
 
@@ -94,7 +94,7 @@ class IndividualReader:
         return lambda paid: [read(paid[one.priced.digest])]
 
 
-def reader_for(database: Database) -> Reader:
+def reader_for(database: Database) -> RowReader:
     """The engine, or the filters of a table that has them."""
     if isinstance(database.engine, IndividualFilter):
         return IndividualReader(database.engine, database.ledger)

@@ -41,7 +41,7 @@ class Pass(NamedTuple):
     read: Callable[[Mapping[str, Charge]], Sequence[Any]]  # from the charges, by digest
 
 
-class Reader(Protocol):
+class RowReader(Protocol):
     """Who reads the rows: the engine, or the filters of a table whose people have balances."""
 
     @property
@@ -53,7 +53,7 @@ class Reader(Protocol):
 
 def release(
     mechanisms: Sequence[Mechanism],
-    reader: Reader,
+    reader: RowReader,
     charge: Callable[[Sequence[PricedRequest]], Sequence[Charge]],
     settle: Callable[[Sequence[tuple[Charge, Sequence[int]]]], Sequence[Charge]],
 ) -> dict[str, Charge]:

@@ -49,7 +49,7 @@ from sulq.kernel.schema.program import (
 )
 
 
-class Draw(NamedTuple):
+class StoredDraw(NamedTuple):
     """A stored noisy answer: its number in the ledger, its laws and its integers."""
 
     seq: int
@@ -57,7 +57,7 @@ class Draw(NamedTuple):
     values: tuple[int, ...]
 
 
-def averaged(bound: BoundQuery, draws: Sequence[Draw]) -> LinearEstimate | None:
+def averaged(bound: BoundQuery, draws: Sequence[StoredDraw]) -> LinearEstimate | None:
     """Every sum of a question from its own draws; of a tree every node, level by level.
 
     Nodes of one level share a law, and least squares over the levels reads them as one answer's.
@@ -81,7 +81,7 @@ def _adds(law: Law) -> bool:
 class _Averages(Sequence[list[StoredDraws]]):
     """What each sum is made of, told when it is looked at: there may be a million."""
 
-    def __init__(self, bound: BoundQuery, draws: Sequence[Draw]) -> None:
+    def __init__(self, bound: BoundQuery, draws: Sequence[StoredDraw]) -> None:
         self._layout, self._count, self._draws = bound.layout, bound.width, draws
         self._shares = [precisions(draws, term) for term in range(len(bound.terms))]
 
@@ -107,7 +107,7 @@ class _Averages(Sequence[list[StoredDraws]]):
         ]
 
 
-def precisions(draws: Sequence[Draw], term: int) -> list[Fraction]:
+def precisions(draws: Sequence[StoredDraw], term: int) -> list[Fraction]:
     """The share of each draw of one sum: its precision, of all their precision."""
     laws = [draw.laws[term] for draw in draws]
     certain = [not exact_variance(law) for law in laws]  # none, or too little for a float
@@ -202,7 +202,7 @@ class AnswerStore:
             MOST_FOUND
         )  # from all answers so far
         self._known: WeightedLRU[int, Known] = WeightedLRU(MOST_KEPT)  # by line
-        self._draws: WeightedLRU[int, Draw] = WeightedLRU(MOST_KEPT)  # by number
+        self._draws: WeightedLRU[int, StoredDraw] = WeightedLRU(MOST_KEPT)  # by number
         self._lately: WeightedLRU[str, BoundQuery] = WeightedLRU(MOST_ASKED_LATELY)  # by text
 
     def __contains__(self, seq: int) -> bool:
@@ -225,12 +225,12 @@ class AnswerStore:
         found = [seq for seq in self._shelf.draws(digest) if seq in self._lines]
         return found if among is None else [seq for seq in found if seq in among]
 
-    def _allowed(self, digest: str, among: Collection[int] | None) -> list[Draw]:
+    def _allowed(self, digest: str, among: Collection[int] | None) -> list[StoredDraw]:
         """The draws of a question, of these (None: all)."""
         found = {seq: self._draws.get(seq) for seq in self._answers(digest, among)}
         for stored in self._shelf.read([seq for seq, draw in found.items() if draw is None]):
             seq, values = stored.seq, stored.values
-            found[seq] = self._draws.put(seq, Draw(seq, stored.laws, values), 8 + len(values))
+            found[seq] = self._draws.put(seq, StoredDraw(seq, stored.laws, values), 8 + len(values))
         return [draw for draw in found.values() if draw is not None]
 
     def derive(
@@ -380,14 +380,14 @@ class AnswerStore:
         among: Collection[int] | None,
         lines: Integers | None,
         most: int,
-    ) -> tuple[list[tuple[Known, list[Draw]]], Marks]:
+    ) -> tuple[list[tuple[Known, list[StoredDraw]]], Marks]:
         """Stored questions near the one asked, as many as can be told apart together."""
         features = features_of(marks, _atoms(program))
         near = self._questions(self._index.nearest(features, lines, max(MOST_NEAR, most), most))
         # what tells little apart first: one wide question must not crowd the narrow ones out
         own = marks
         near.sort(key=lambda it: (it.program != program, _pieces(joined([own, it.marks]))))
-        chosen: list[tuple[Known, list[Draw]]] = []
+        chosen: list[tuple[Known, list[StoredDraw]]] = []
         sums = -_sums(program)  # a draw of the question itself always has room
         for known in near:
             draws = self._allowed(known.digest, among)
@@ -435,7 +435,7 @@ def _atoms(program: RowSums) -> set[Integer]:
     return found
 
 
-def _merged(draws: Sequence[Draw], place: int, lifts: tuple[int, ...]) -> list[StoredDraws]:
+def _merged(draws: Sequence[StoredDraw], place: int, lifts: tuple[int, ...]) -> list[StoredDraws]:
     """One sum, from all draws of it, in steps before lifting."""
     term = place % len(lifts)
     return [
