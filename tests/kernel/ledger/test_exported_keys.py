@@ -38,8 +38,8 @@ def _forged(lines, receipt):
         line["seal"] = sign_head(ledger, mine, ChainHead(*at)).hex()
         out.append(canonical(line if noisy is None else {**line, "noisy": noisy}))
 
-    add(events.recovered(mine.public, burn=False, genuine=True, lost=[], told={}))
-    add(events.granted("people", "eve", _nothing()))
+    add(events.RecoverEvent(mine.public, False, True, (), {}).to_body())
+    add(events.GrantEvent("people", "eve", _nothing()).to_body())
     body = {**receipt.body, "answer": at[0], "answer_link": at[1].hex()}
     return out, sign_receipt({**body, "answer_hash": fingerprint("9")}, mine).to_json(), mine.public
 

@@ -16,7 +16,7 @@ from tests.kernel.ledger.publishing import ONE, ask, credits, pay, publish, spen
 from sulq.errors import BudgetSpent, Refused
 from sulq.kernel.ledger import recovery
 from sulq.kernel.ledger.chain import START, canonical, link
-from sulq.kernel.ledger.events import ledger_made, recovered
+from sulq.kernel.ledger.events import LedgerEvent, RecoverEvent
 from sulq.kernel.ledger.inspect import inspect
 from sulq.kernel.ledger.recovery import recover
 from sulq.kernel.ledger.signing import ChainHead, new_key, sign_head, sign_receipt
@@ -41,7 +41,7 @@ def forge(path, body, *, keep=None, jump=1, key=None):
 
 
 def forged_recovery(public_key):
-    return recovered(public_key, burn=False, genuine=True, lost=[], told={})
+    return RecoverEvent(public_key, burn=False, genuine=True, lost=(), told={}).to_body()
 
 
 def free_charge(question):
@@ -256,7 +256,7 @@ def test_a_ledger_cannot_name_a_place_for_its_files(path, tmp_path):
     victim = tmp_path / "victim"
     victim.mkdir()
     (victim / "key").write_text("precious")
-    text = canonical(ledger_made(str(victim), "00" * 32))
+    text = canonical(LedgerEvent(str(victim), "00" * 32).to_body())
     connection = apsw.Connection(str(path))
     connection.execute("delete from events")
     row = (link(START, text), text)

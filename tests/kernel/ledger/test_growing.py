@@ -18,8 +18,8 @@ from tests.kernel.ledger.test_population import member
 from sulq.errors import BudgetSpent, InvalidQuery, Refused
 from sulq.kernel.accounting.loss import CREDIT, Loss
 from sulq.kernel.ledger import failpoints
+from sulq.kernel.ledger.events import VersionEvent
 from sulq.kernel.ledger.growing import attach, grow, reads
-from sulq.kernel.ledger.header import version_body
 from sulq.kernel.ledger.inspect import inspect, statement
 from sulq.kernel.ledger.recovery import recover
 from sulq.kernel.ledger.signing import verify_receipt
@@ -265,16 +265,16 @@ ID = "0" * 32
 @pytest.mark.parametrize(
     "forged",
     [
-        [version_body("people", "../../key", FACTS, None, "")],
-        [version_body("people", ID, FACTS, None, "")] * 2,
-        [version_body("people", ID, {"schema": "{}", "promise": "{}"}, None, "")],
-        [version_body("people", ID, {"schema": "{}"}, None, "")],
-        [version_body("people", ID, FACTS, None, "") | {"facts": 3}],
-        [{"kind": "close", "reason": ""}, version_body("people", ID, FACTS, None, "")],
+        [VersionEvent("people", "../../key", FACTS, None, "").to_body()],
+        [VersionEvent("people", ID, FACTS, None, "").to_body()] * 2,
+        [VersionEvent("people", ID, {"schema": "{}", "promise": "{}"}, None, "").to_body()],
+        [VersionEvent("people", ID, {"schema": "{}"}, None, "").to_body()],
+        [VersionEvent("people", ID, FACTS, None, "").to_body() | {"facts": 3}],
+        [{"kind": "close", "reason": ""}, VersionEvent("people", ID, FACTS, None, "").to_body()],
     ],
 )
 def test_a_chain_that_breaks_the_rules_is_refused(journal, forged):
-    replayed(journal, version_body("people", ID, FINER, None, ""))
+    replayed(journal, VersionEvent("people", ID, FINER, None, "").to_body())
     with pytest.raises(Refused, match="does not verify"):
         replayed(journal, *forged)
 

@@ -13,6 +13,7 @@ from sulq.errors import InvalidQuery, Refused
 from sulq.kernel.accounting.loss import Loss
 from sulq.kernel.ledger import failpoints
 from sulq.kernel.ledger.accounts import AMOUNT, NAME
+from sulq.kernel.ledger.events import GrantEvent
 
 NOT_TEXT = [("a",), ["a"], b"x", float("nan"), 10**5000, {}, True, "\ud800", "x" * (NAME + 1)]
 HUGE = Loss(10**4400, 0)
@@ -78,8 +79,12 @@ def test_an_error_before_any_change_is_its_callers_alone(journal):
 def test_an_error_after_a_change_closes_the_ledger(place, monkeypatch):
     journal = publish(place)
 
+    class Malformed(GrantEvent):
+        def to_body(self):
+            return super().to_body() | {"credits": 1}
+
     def fails():
-        journal._book.add({"kind": "grant", "table": "people", "analyst": "a", "credits": 1})
+        journal._book.add(Malformed("people", "a", credits(1)))
 
     with pytest.raises(Refused, match="the charge may stand"):
         journal._book.submit(fails)

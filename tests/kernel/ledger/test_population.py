@@ -16,6 +16,7 @@ from tests.kernel.ledger.test_outside import release
 from sulq.errors import BudgetSpent, InvalidQuery, Refused
 from sulq.kernel.accounting.loss import CREDIT, Loss
 from sulq.kernel.ledger import failpoints
+from sulq.kernel.ledger.events import event_from
 from sulq.kernel.ledger.header import PopulationMembership
 from sulq.kernel.ledger.inspect import statement
 from sulq.kernel.ledger.recovery import recover
@@ -213,7 +214,7 @@ def test_a_chain_that_breaks_the_rules_is_refused(path):
     ):
         history = replayed(one)
         with pytest.raises((InvalidQuery, ValueError)):
-            history._apply(history.mark.seq + 1, wrong)
+            history._apply(history.mark.seq + 1, event_from(wrong))
 
 
 amounts = st.integers(0, 4 * CREDIT)

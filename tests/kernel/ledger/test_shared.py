@@ -13,7 +13,9 @@ from tests.postgres_server import running
 from tests.waiting import LONGEST, come
 
 from sulq.errors import BudgetSpent, Refused
+from sulq.kernel.accounting.loss import Loss
 from sulq.kernel.ledger import shared
+from sulq.kernel.ledger.events import GrantEvent
 from sulq.kernel.ledger.state_dir import read_place
 from sulq.kernel.ledger.stores.postgres import PostgresStore
 from sulq.kernel.ledger.stores.store import Interrupted
@@ -235,8 +237,7 @@ def test_a_replica_that_stands_still_in_its_turn_loses_it(replicas):
             first._shared.submit(lambda: (still(), pending()))
 
     def pending():
-        body = {"kind": "grant", "table": "people", "analyst": "eve"}
-        first._shared.add(body | {"credits": ["5", "0"]})
+        first._shared.add(GrantEvent("people", "eve", Loss(5, 0)))
         told.append("added")
 
     thread = threading.Thread(target=slow)

@@ -275,7 +275,7 @@ def test_a_crash_leaves_a_table_as_it_was_or_repaired(place, monkeypatch, step):
 def test_a_chain_that_undoes_a_use_does_not_verify(journal):
     ask(journal, "a")
     for forged in (
-        events.withdrawn("people", "r"),
+        events.WithdrawEvent("people", "r").to_body(),
         other(journal).to_body() | {"kind": "repair", "reason": "r"},
     ):
         with pytest.raises(Refused, match="does not verify"):
@@ -285,10 +285,10 @@ def test_a_chain_that_undoes_a_use_does_not_verify(journal):
 @pytest.mark.parametrize(
     "forged",
     [
-        events.closed("people", ""),
-        events.withdrawn("people", "r"),
-        events.granted("people", "ann", ONE),
-        events.reserved("people", "owner", ONE),
+        events.CloseEvent("people", "").to_body(),
+        events.WithdrawEvent("people", "r").to_body(),
+        events.GrantEvent("people", "ann", ONE).to_body(),
+        events.ReserveEvent("people", "owner", ONE).to_body(),
     ],
 )
 def test_a_chain_that_goes_on_after_a_withdrawal_does_not_verify(journal, forged):

@@ -403,7 +403,7 @@ def restore(
             ) as evidence:
                 step = assess(store, history, evidence, replicas=False)
                 signs = _signs(step, evidence, files, dry_run)
-                if step.body is not None:
+                if step.event is not None:
                     book_recovery(store, history, step, signs)
                 found = Restored(step.told, before, statements(history))
                 if dry_run:
@@ -411,7 +411,7 @@ def restore(
                 _install(backup, line, files, signs)
                 note_gone(line.ledger, step.gone)
                 failpoints.on_step("state restored")
-                if step.body is not None:
+                if step.event is not None:
                     evidence.take_over(store, history, signs, files)
                 failpoints.on_step("journal taken over")
                 copy.close()
@@ -549,7 +549,7 @@ def _restore_on_server(
             before, key = statements(history), backup.key(line)
             with Evidence.held(history, files, receipts, None, 0, key=key, strict=True) as evidence:
                 step = assess(store, history, evidence, replicas=True)
-                if step.body is not None:
+                if step.event is not None:
                     book_recovery(store, history, step, _signs(step, evidence, files, True))
             found = Restored(step.told, before, statements(history))
     if dry_run:

@@ -1,18 +1,28 @@
-"""The events of a chain, as JSON objects. Integers are decimal text; `table` names the table.
+"""What a caller of the ledger hands in and gets back, and the events of its chain.
 
-Besides these: `table` (header.py) publishes one, `repair` gives an unused table another header,
-`amend` (changes.py) changes what is promised, and `outside` (changes.py) books what was released
-elsewhere.
+Each event is one frozen class. `to_body` gives the JSON object that is stored, `from_body` reads it
+back; integers are decimal text, and `table` names the table. What a kind and its fields mean must
+not change: older chains are read by the same classes. The ledger adds `at`, the time of writing,
+which is for display only, and `salt`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Self
 
+from sulq.errors import InvalidQuery, Refused
 from sulq.kernel.accounting.loss import Loss
-from sulq.kernel.ledger.accounts import AccountCharge, loss_to_json, to_json
+from sulq.kernel.ledger.accounts import (
+    AccountCharge,
+    from_json,
+    loss_from_json,
+    loss_to_json,
+    to_json,
+)
+from sulq.kernel.ledger.header import Amendment, Outside, TableHeader, budget_from
 from sulq.kernel.ledger.signing import Receipt
 from sulq.kernel.ledger.stores.store import FORMAT
 
@@ -37,7 +47,7 @@ class ChargeRequest(NamedTuple):
 
 
 class PricedRequest(NamedTuple):
-    """One question of a batch, and what it costs: as `Journal.charge` takes it."""
+    """One question of a batch, and what it costs: as `Ledger.charge` takes it."""
 
     question: str
     digest: str
@@ -76,119 +86,590 @@ class Grant:
     spent: Loss
 
 
-# What a caller of the ledger hands in and gets back.
-
+# The events of a chain.
 
 Body = dict[str, Any]
 
 
-def ledger_made(ledger: str, public_key: str) -> Body:
-    """The first event."""
-    return {"kind": "ledger", "format": FORMAT, "ledger": ledger, "public_key": public_key}
+@dataclass(frozen=True, slots=True)
+class LedgerEvent:
+    """The first event: a new ledger."""
+
+    kind: ClassVar[str] = "ledger"
+    table: ClassVar[None] = None
+    ledger: str
+    public_key: str
+
+    def to_body(self) -> Body:
+        return {
+            "kind": self.kind,
+            "format": FORMAT,
+            "ledger": self.ledger,
+            "public_key": self.public_key,
+        }
+
+    @classmethod
+    def from_body(cls, body: Mapping[str, Any]) -> Self:
+        if body["format"] > FORMAT:
+            raise Refused(
+                f"the ledger has format {body['format']}, this sulq reads {FORMAT}; "
+                "use a newer sulq"
+            )
+        return cls(body["ledger"], body["public_key"])
 
 
-def charged(table: str, ask: ChargeRequest) -> Body:
-    """Paid for, and executing from here on; a release pays by what later answers may cost."""
-    return {
-        "kind": "release" if ask.release else "charge",
-        "table": table,
-        "analyst": ask.analyst,
-        "key": ask.key,
-        "question": ask.question,
-        "digest": ask.digest,
-        "noise": ask.noise,
-        "charges": to_json(ask.parts),
-        "share": loss_to_json(ask.share),
-        **_paid_from(ask),
-    }
+@dataclass(frozen=True, slots=True)
+class PublishEvent:
+    """A table is published. `stamp`: what replicas compare of its content."""
+
+    kind: ClassVar[str] = "table"
+    header: TableHeader
+    stamp: str | None = None
+
+    @property
+    def table(self) -> str:
+        return self.header.name
+
+    def to_body(self) -> Body:
+        return self.header.to_body() | _unless_none(stamp=self.stamp)
+
+    @classmethod
+    def from_body(cls, body: Mapping[str, Any]) -> Self:
+        return cls(TableHeader.from_body(body), body.get("stamp"))
 
 
-def _paid_from(ask: ChargeRequest) -> Body:
-    """Named only where there is one: what older versions wrote stays as it is."""
-    return {} if ask.reservation is None else {"reservation": ask.reservation}
+@dataclass(frozen=True, slots=True)
+class RepairEvent:
+    """A table that was never used gets another header, on the same rows."""
+
+    kind: ClassVar[str] = "repair"
+    header: TableHeader
+    reason: str
+    at: int = 0
+
+    @property
+    def table(self) -> str:
+        return self.header.name
+
+    def to_body(self) -> Body:
+        return self.header.to_body() | {"kind": self.kind, "reason": self.reason}
+
+    @classmethod
+    def from_body(cls, body: Mapping[str, Any]) -> Self:
+        return cls(TableHeader.from_body(body), body["reason"], body.get("at", 0))
 
 
-def declared(table: str, menu: Sequence[Sequence[str]], divisor: int, terms: str) -> Body:
-    """What may be released under assumptions, fixed before anything was answered. S1.14"""
-    return {
-        "kind": "declare",
-        "table": table,
-        "menu": [list(path) for path in menu],
-        "divisor": str(divisor),
-        "terms": terms,
-    }
-
-
-def answered(table: str, entry: int, values: str) -> Body:
-    """`values` is the hash of the noisy integers, which are stored beside."""
-    return {"kind": "answer", "table": table, "entry": entry, "values": values}
-
-
-def repeated(table: str, entry: int, ask: ChargeRequest, share: Loss) -> Body:
-    """An analyst got what was charged before; only the analyst's own share pays."""
-    paid = loss_to_json(share)
-    who: Body = {"analyst": ask.analyst, "key": ask.key, **_paid_from(ask)}
-    return {"kind": "repeat", "table": table, "entry": entry, "share": paid, **who}
-
-
-def retried(table: str, entry: int, ask: ChargeRequest) -> Body:
-    """Another attempt at a charge that was never answered."""
-    who: Body = {"analyst": ask.analyst, "key": ask.key}
-    return {"kind": "retry", "table": table, "entry": entry, **who}
-
-
-def planned(table: str, analyst: str, key: str, asks: Sequence[ChargeRequest]) -> Body:
-    """An attempt at a whole batch under one key; its charges follow, or stand already."""
-    named = [[ask.digest, ask.noise, list(ask.sources)] for ask in asks]
-    return {"kind": "plan", "table": table, "analyst": analyst, "key": key, "questions": named}
-
-
-def reserved(table: str, analyst: str, amount: Loss, replica: int | None = None) -> Body:
-    """Set aside until a `return` names this event; `replica`: by which of several."""
-    paid = loss_to_json(amount)
-    whose: Body = {} if replica is None else {"replica": replica}
-    return {"kind": "reserve", "table": table, "analyst": analyst, "amount": paid, **whose}
-
-
-def returned(table: str, reservation: int, *, void: bool) -> Body:
-    """A reservation has ended; `void`: it was found open when the ledger was opened."""
-    return {"kind": "return", "table": table, "reservation": reservation, "void": void}
-
-
-def granted(table: str, analyst: str, credits: Loss) -> Body:
-    return {"kind": "grant", "table": table, "analyst": analyst, "credits": loss_to_json(credits)}
-
-
-def revoked(table: str, analyst: str, reason: str) -> Body:
-    """What is unspent of an analyst's grants goes back; the next one ends this."""
-    return {"kind": "revoke", "table": table, "analyst": analyst, "reason": reason}
-
-
-def closed(table: str, reason: str) -> Body:
-    """The last event of a table."""
-    return {"kind": "close", "table": table, "reason": reason}
-
-
-def withdrawn(table: str, reason: str) -> Body:
+@dataclass(frozen=True, slots=True)
+class WithdrawEvent:
     """The last event of a table that was never used; its name and data are free again."""
-    return {"kind": "withdraw", "table": table, "reason": reason}
+
+    kind: ClassVar[str] = "withdraw"
+    table: str
+    reason: str
+    at: int = 0
+
+    def to_body(self) -> Body:
+        return {"kind": self.kind, "table": self.table, "reason": self.reason}
+
+    @classmethod
+    def from_body(cls, body: Mapping[str, Any]) -> Self:
+        return cls(body["table"], body["reason"], body.get("at", 0))
 
 
-def recovered(
-    public_key: str,
-    *,
-    burn: bool,
-    genuine: bool,
-    lost: Sequence[Mapping[str, Any]],
-    told: Mapping[int, str],
-) -> Body:
-    """`lost` are proved prices of events that are gone, `told` what receipts say of their numbers;
-    `burn` counts everything as spent; not `genuine`: its key did not seal the chain before."""
-    return {
-        "kind": "recover",
-        "public_key": public_key,
-        "burn": burn,
-        "genuine": genuine,
-        "lost": list(lost),
-        "told": {str(number): claim for number, claim in told.items()},
-    }
+@dataclass(frozen=True, slots=True)
+class ChargeEvent:
+    """A question is paid for, and executing from here on."""
+
+    kind: ClassVar[str] = "charge"
+    table: str
+    analyst: str
+    key: str | None
+    question: str
+    digest: str
+    noise: str
+    parts: tuple[AccountCharge, ...]
+    share: Loss
+    reservation: int | None = None
+
+    @classmethod
+    def of(cls, table: str, ask: ChargeRequest) -> Self:
+        named = (ask.question, ask.digest, ask.noise, ask.parts, ask.share)
+        return cls(table, ask.analyst, ask.key, *named, ask.reservation)
+
+    def to_body(self) -> Body:
+        return {
+            "kind": self.kind,
+            "table": self.table,
+            "analyst": self.analyst,
+            "key": self.key,
+            "question": self.question,
+            "digest": self.digest,
+            "noise": self.noise,
+            "charges": to_json(self.parts),
+            "share": loss_to_json(self.share),
+            **_unless_none(reservation=self.reservation),
+        }
+
+    @classmethod
+    def from_body(cls, body: Mapping[str, Any]) -> Self:
+        return cls(
+            body["table"],
+            body["analyst"],
+            body["key"],
+            body["question"],
+            body["digest"],
+            body["noise"],
+            from_json(body["charges"]),
+            loss_from_json(body["share"]),
+            body.get("reservation"),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseEvent(ChargeEvent):
+    """A charge for a release under assumptions, which pays by what later answers may cost. M.9"""
+
+    kind: ClassVar[str] = "release"
+
+
+@dataclass(frozen=True, slots=True)
+class DeclareEvent:
+    """What may be released under assumptions, fixed before anything was answered. S1.14"""
+
+    kind: ClassVar[str] = "declare"
+    table: str
+    menu: tuple[tuple[str, ...], ...]
+    divisor: int
+    terms: str
+
+    def to_body(self) -> Body:
+        return {
+            "kind": self.kind,
+            "table": self.table,
+            "menu": [list(path) for path in self.menu],
+            "divisor": str(self.divisor),
+            "terms": self.terms,
+        }
+
+    @classmethod
+    def from_body(cls, body: Mapping[str, Any]) -> Self:
+        menu = tuple(tuple(path) for path in body["menu"])
+        return cls(body["table"], menu, int(body["divisor"]), body["terms"])
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerEvent:
+    """The answer of a charge; `values` is the hash of the noisy integers, stored beside."""
+
+    kind: ClassVar[str] = "answer"
+    table: str
+    entry: int
+    values: str
+
+    def to_body(self) -> Body:
+        return {
+            "kind": self.kind,
+            "table": self.table,
+            "entry": self.entry,
+            "values": self.values,
+        }
+
+    @classmethod
+    def from_body(cls, body: Mapping[str, Any]) -> Self:
+        return cls(body["table"], body["entry"], body["values"])
+
+
+@dataclass(frozen=True, slots=True)
+class RepeatEvent:
+    """An analyst got what was charged before; only the analyst's own share pays."""
+
+    kind: ClassVar[str] = "repeat"
+    table: str
+    entry: int
+    analyst: str
+    key: str | None
+    share: Loss
+    reservation: int | None = None
+
+    def to_body(self) -> Body:
+        return {
+            "kind": self.kind,
+            "table": self.table,
+            "entry": self.entry,
+            "analyst": self.analyst,
+            "key": self.key,
+            "share": loss_to_json(self.share),
+            **_unless_none(reservation=self.reservation),
+        }
+
+    @classmethod
+    def from_body(cls, body: Mapping[str, Any]) -> Self:
+        named = (body["table"], body["entry"], body["analyst"], body["key"])
+        return cls(*named, loss_from_json(body["share"]), body.get("reservation"))
+
+
+@dataclass(frozen=True, slots=True)
+class RetryEvent:
+    """Another attempt, under a known key, at a charge that was never answered."""
+
+    kind: ClassVar[str] = "retry"
+    table: str
+    entry: int
+    analyst: str
+    key: str
+
+    def to_body(self) -> Body:
+        return {
+            "kind": self.kind,
+            "table": self.table,
+            "entry": self.entry,
+            "analyst": self.analyst,
+            "key": self.key,
+        }
+
+    @classmethod
+    def from_body(cls, body: Mapping[str, Any]) -> Self:
+        return cls(body["table"], body["entry"], body["analyst"], body["key"])
+
+
+@dataclass(frozen=True, slots=True)
+class PlanEvent:
+    """An attempt at a whole batch under one key; its charges follow, or stand already."""
+
+    kind: ClassVar[str] = "plan"
+    table: str
+    analyst: str
+    key: str
+    questions: tuple[tuple[str, str, tuple[int, ...]], ...]  # digest, noise, what it is added to
+
+    @property
+    def names(self) -> tuple[tuple[str, str], ...]:
+        return tuple((digest, noise) for digest, noise, _ in self.questions)
+
+    def to_body(self) -> Body:
+        return {
+            "kind": self.kind,
+            "table": self.table,
+            "analyst": self.analyst,
+            "key": self.key,
+            "questions": [[digest, noise, list(added)] for digest, noise, added in self.questions],
+        }
+
+    @classmethod
+    def from_body(cls, body: Mapping[str, Any]) -> Self:
+        questions = tuple(
+            (digest, noise, tuple(added)) for digest, noise, added in body["questions"]
+        )
+        return cls(body["table"], body["analyst"], body["key"], questions)
+
+
+@dataclass(frozen=True, slots=True)
+class ReserveEvent:
+    """Credits are set aside until a `return` names this event; `replica`: by which of several."""
+
+    kind: ClassVar[str] = "reserve"
+    table: str
+    analyst: str
+    amount: Loss
+    replica: int | None = None
+    at: int = 0
+
+    def to_body(self) -> Body:
+        return {
+            "kind": self.kind,
+            "table": self.table,
+            "analyst": self.analyst,
+            "amount": loss_to_json(self.amount),
+            **_unless_none(replica=self.replica),
+        }
+
+    @classmethod
+    def from_body(cls, body: Mapping[str, Any]) -> Self:
+        named = (body["table"], body["analyst"], loss_from_json(body["amount"]))
+        return cls(*named, body.get("replica"), body.get("at", 0))
+
+
+@dataclass(frozen=True, slots=True)
+class ReturnEvent:
+    """A reservation has ended; `void`: it was found open when the ledger was opened."""
+
+    kind: ClassVar[str] = "return"
+    table: str
+    reservation: int
+    void: bool = False
+
+    def to_body(self) -> Body:
+        return {
+            "kind": self.kind,
+            "table": self.table,
+            "reservation": self.reservation,
+            "void": self.void,
+        }
+
+    @classmethod
+    def from_body(cls, body: Mapping[str, Any]) -> Self:
+        return cls(body["table"], body["reservation"], bool(body.get("void", False)))
+
+
+@dataclass(frozen=True, slots=True)
+class GrantEvent:
+    """An analyst's share grows."""
+
+    kind: ClassVar[str] = "grant"
+    table: str
+    analyst: str
+    credits: Loss
+
+    def to_body(self) -> Body:
+        return {
+            "kind": self.kind,
+            "table": self.table,
+            "analyst": self.analyst,
+            "credits": loss_to_json(self.credits),
+        }
+
+    @classmethod
+    def from_body(cls, body: Mapping[str, Any]) -> Self:
+        return cls(body["table"], body["analyst"], loss_from_json(body["credits"]))
+
+
+@dataclass(frozen=True, slots=True)
+class RevokeEvent:
+    """What is unspent of an analyst's grants goes back; the next grant ends this."""
+
+    kind: ClassVar[str] = "revoke"
+    table: str
+    analyst: str
+    reason: str
+    at: int = 0
+
+    def to_body(self) -> Body:
+        return {
+            "kind": self.kind,
+            "table": self.table,
+            "analyst": self.analyst,
+            "reason": self.reason,
+        }
+
+    @classmethod
+    def from_body(cls, body: Mapping[str, Any]) -> Self:
+        return cls(body["table"], body["analyst"], body["reason"], body.get("at", 0))
+
+
+@dataclass(frozen=True, slots=True)
+class AmendEvent:
+    """The table's facts and cap change."""
+
+    kind: ClassVar[str] = "amend"
+    table: str
+    amendment: Amendment
+    at: int = 0
+
+    def to_body(self) -> Body:
+        return self.amendment.to_body(self.table)
+
+    @classmethod
+    def from_body(cls, body: Mapping[str, Any]) -> Self:
+        return cls(body["table"], Amendment.from_body(body), body.get("at", 0))
+
+
+@dataclass(frozen=True, slots=True)
+class VersionEvent:
+    """New rows under a new random id; `stamp`: what replicas compare of them."""
+
+    kind: ClassVar[str] = "version"
+    table: str
+    version: str
+    facts: Mapping[str, str]
+    stamp: str | None
+    reason: str
+    budget: int | None = None  # credits in steps that this version may spend
+    at: int = 0
+
+    def to_body(self) -> Body:
+        return {
+            "kind": self.kind,
+            "table": self.table,
+            "version": self.version,
+            "facts": dict(self.facts),
+            "reason": self.reason,
+            **_unless_none(budget=None if self.budget is None else str(self.budget)),
+            **_unless_none(stamp=self.stamp),
+        }
+
+    @classmethod
+    def from_body(cls, body: Mapping[str, Any]) -> Self:
+        named = (body["table"], body["version"], dict(body["facts"]))
+        return cls(*named, body.get("stamp"), body["reason"], budget_from(body), body.get("at", 0))
+
+
+@dataclass(frozen=True, slots=True)
+class OutsideEvent:
+    """A release made elsewhere is booked; `joint` says what it cost the table's population."""
+
+    kind: ClassVar[str] = "outside"
+    table: str
+    outside: Outside
+    joint: Outside | None = None
+
+    def to_body(self) -> Body:
+        joint = None if self.joint is None else self.joint.to_body(self.table)
+        return self.outside.to_body(self.table) | _unless_none(joint=joint)
+
+    @classmethod
+    def from_body(cls, body: Mapping[str, Any]) -> Self:
+        joint = Outside.from_body(body["joint"]) if "joint" in body else None
+        return cls(body["table"], Outside.from_body(body), joint)
+
+
+@dataclass(frozen=True, slots=True)
+class CloseEvent:
+    """The last event of a table."""
+
+    kind: ClassVar[str] = "close"
+    table: str
+    reason: str
+    at: int = 0
+
+    def to_body(self) -> Body:
+        return {"kind": self.kind, "table": self.table, "reason": self.reason}
+
+    @classmethod
+    def from_body(cls, body: Mapping[str, Any]) -> Self:
+        return cls(body["table"], body["reason"], body.get("at", 0))
+
+
+@dataclass(frozen=True, slots=True)
+class LostCharge:
+    """The proved price of a charge or repeat whose event is gone."""
+
+    table: str
+    analyst: str
+    parts: tuple[AccountCharge, ...]
+    share: Loss
+
+    def to_body(self) -> Body:
+        return {
+            "table": self.table,
+            "analyst": self.analyst,
+            "charges": to_json(self.parts),
+            "share": loss_to_json(self.share),
+        }
+
+    @classmethod
+    def from_body(cls, body: Mapping[str, Any]) -> Self:
+        parts, share = from_json(body["charges"]), loss_from_json(body["share"])
+        return cls(body["table"], body["analyst"], parts, share)
+
+
+@dataclass(frozen=True, slots=True)
+class RecoverEvent:
+    """The ledger was recovered after a loss of events.
+
+    `lost` are proved prices of events that are gone, `told` what receipts say of their numbers.
+    `burn` counts everything as spent. Not `genuine`: its key did not seal the chain before.
+    """
+
+    kind: ClassVar[str] = "recover"
+    table: ClassVar[None] = None
+    public_key: str
+    burn: bool
+    genuine: bool
+    lost: tuple[LostCharge, ...]
+    told: Mapping[int, str]
+
+    def to_body(self) -> Body:
+        return {
+            "kind": self.kind,
+            "public_key": self.public_key,
+            "burn": self.burn,
+            "genuine": self.genuine,
+            "lost": [lost.to_body() for lost in self.lost],
+            "told": {str(number): claim for number, claim in self.told.items()},
+        }
+
+    @classmethod
+    def from_body(cls, body: Mapping[str, Any]) -> Self:
+        lost = tuple(LostCharge.from_body(found) for found in body["lost"])
+        told = {int(number): claim for number, claim in body["told"].items()}
+        return cls(body["public_key"], bool(body["burn"]), bool(body["genuine"]), lost, told)
+
+
+@dataclass(frozen=True, slots=True)
+class UnknownEvent:
+    """An event of a kind that only a newer version writes."""
+
+    kind: str
+    table: str
+
+    def to_body(self) -> Body:
+        raise TypeError("an event of an unknown kind is never written")
+
+
+Event = (
+    LedgerEvent
+    | PublishEvent
+    | RepairEvent
+    | WithdrawEvent
+    | ChargeEvent
+    | DeclareEvent
+    | AnswerEvent
+    | RepeatEvent
+    | RetryEvent
+    | PlanEvent
+    | ReserveEvent
+    | ReturnEvent
+    | GrantEvent
+    | RevokeEvent
+    | AmendEvent
+    | VersionEvent
+    | OutsideEvent
+    | CloseEvent
+    | RecoverEvent
+    | UnknownEvent
+)
+_KINDS = {
+    event.kind: event
+    for event in (
+        *(LedgerEvent, PublishEvent, RepairEvent, WithdrawEvent, ChargeEvent, ReleaseEvent),
+        *(DeclareEvent, AnswerEvent, RepeatEvent, RetryEvent, PlanEvent, ReserveEvent),
+        *(ReturnEvent, GrantEvent, RevokeEvent, AmendEvent, VersionEvent, OutsideEvent),
+        *(CloseEvent, RecoverEvent),
+    )
+}
+MALFORMED = (
+    ArithmeticError,
+    AttributeError,
+    InvalidQuery,
+    LookupError,
+    RecursionError,
+    TypeError,
+    ValueError,
+)
+"""What `event_from`, or the state that an event is applied to, raises for a malformed body."""
+
+
+def event_from(body: Mapping[str, Any]) -> Event:
+    """Return the event of a stored body; raise one of `MALFORMED` where there is none."""
+    made = _KINDS.get(body["kind"])
+    if made is None:
+        return UnknownEvent(body["kind"], body.get("table", ""))
+    return made.from_body(body)
+
+
+def read_event(text: str) -> Event:
+    """Return the event of a stored body, as the text that is hashed."""
+    return event_from(json.loads(text))
+
+
+def read_charge(text: str) -> ChargeEvent:
+    """Return the charge that a stored body is; `TypeError` for another event."""
+    event = read_event(text)
+    if not isinstance(event, ChargeEvent):
+        raise TypeError(f"a charge is wanted, not {event.kind!r}")
+    return event
+
+
+def _unless_none(**fields: Any) -> Body:
+    """Fields that are named only where they say something: older bodies stay as they are."""
+    return {name: value for name, value in fields.items() if value is not None}

@@ -13,15 +13,40 @@ from typing import Any
 
 from sulq.errors import Refused
 from sulq.kernel.ledger.chain import START, canonical, link
+from sulq.kernel.ledger.events import (
+    MALFORMED,
+    AmendEvent,
+    AnswerEvent,
+    ChargeEvent,
+    CloseEvent,
+    DeclareEvent,
+    Event,
+    GrantEvent,
+    LedgerEvent,
+    OutsideEvent,
+    PlanEvent,
+    PublishEvent,
+    RecoverEvent,
+    RepairEvent,
+    RepeatEvent,
+    ReserveEvent,
+    RetryEvent,
+    ReturnEvent,
+    RevokeEvent,
+    VersionEvent,
+    WithdrawEvent,
+    event_from,
+    read_event,
+)
 from sulq.kernel.ledger.signing import ChainHead, Receipt, check_signature, is_sealed, read_receipt
 from sulq.kernel.ledger.state import ChainState, unverified
 from sulq.kernel.ledger.stores.store import Row
 
 FORMAT = "sulq chain 1"
-OPEN = {
-    *("ledger", "table", "declare", "return", "amend", "version", "outside", "close", "recover"),
-    *("repair", "withdraw"),
-}
+OPEN = (
+    *(LedgerEvent, PublishEvent, DeclareEvent, ReturnEvent, AmendEvent, VersionEvent),
+    *(OutsideEvent, CloseEvent, RecoverEvent, RepairEvent, WithdrawEvent),
+)
 """Events that name no question that was asked; a recovery names the keys that signed since."""
 
 GENUINE = "genuine"
@@ -51,14 +76,15 @@ def export(
 ) -> Iterator[str]:
     """The lines of a file; `analyst` sees the own events even if others' are left out, and an
     auditor `everybody`'s of the table, without noisy values."""
-    bodies = [json.loads(row.body) for row in rows]
-    mine = _mine(rows, bodies, table, analyst, everybody)
-    head = {"format": FORMAT, "ledger": bodies[0]["ledger"], "redacted": redact}
-    yield canonical(head)
-    for row, body in zip(rows, bodies, strict=True):
+    events = [read_event(row.body) for row in rows]
+    mine = _mine(rows, events, table, analyst, everybody)
+    first = events[0]
+    assert isinstance(first, LedgerEvent)  # noqa: S101
+    yield canonical({"format": FORMAT, "ledger": first.ledger, "redacted": redact})
+    for row, event in zip(rows, events, strict=True):
         line: dict[str, Any] = {"seq": row.seq, "hash": row.hash.hex()}
-        own = body.get("table", table) == table
-        shown = own and (body["kind"] in OPEN or row.seq in mine)
+        own = event.table in (None, table)
+        shown = own and (isinstance(event, OPEN) or row.seq in mine)
         if shown or not redact:
             line["body"] = row.body
         if row.noisy is not None and not redact:
@@ -70,7 +96,7 @@ def export(
 
 def _mine(
     rows: Sequence[Row],
-    bodies: Sequence[dict[str, Any]],
+    events: Sequence[Event],
     table: str,
     analyst: str | None,
     everybody: bool,
@@ -79,19 +105,30 @@ def _mine(
     if analyst is None and not everybody:
         return set()
     named = [
-        (row.seq, body)
-        for row, body in zip(rows, bodies, strict=True)
-        if (everybody or body.get("analyst") == analyst) and body.get("table") == table
+        (row.seq, event)
+        for row, event in zip(rows, events, strict=True)
+        if (everybody or _analyst(event) == analyst) and event.table == table
     ]
     entries = {seq for seq, _ in named} | {
-        body["entry"] for _, body in named if body["kind"] == "repeat"
+        event.entry for _, event in named if isinstance(event, RepeatEvent)
     }
     answers = {
         row.seq
-        for row, body in zip(rows, bodies, strict=True)
-        if body["kind"] == "answer" and body["entry"] in entries
+        for row, event in zip(rows, events, strict=True)
+        if isinstance(event, AnswerEvent) and event.entry in entries
     }
     return {seq for seq, _ in named} | answers
+
+
+def _analyst(event: Event) -> str | None:
+    """Return whose event it is; None for one of the table or of the ledger."""
+    match event:
+        case ChargeEvent() | RepeatEvent() | RetryEvent() | PlanEvent():
+            return event.analyst
+        case ReserveEvent() | GrantEvent() | RevokeEvent():
+            return event.analyst
+        case _:
+            return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,19 +178,22 @@ def judge_signature(line: str, public_keys: Sequence[str]) -> tuple[str, Receipt
 def read_chain(lines: Iterable[str], public_key: str | None = None) -> Chain:
     """Check every link that can be checked, every seal, and who signed the last one."""
     rows, bodies = _parsed(lines)
+    events = [None if body is None else _event(seq, body) for seq, body in bodies]
     ledger, keys, hashes, previous, linked_from = "", list[str](), {}, START, 0
-    for place, (row, body) in enumerate(zip(rows, bodies, strict=True)):
+    for place, (row, event) in enumerate(zip(rows, events, strict=True)):
         follows = row.seq - (rows[place - 1].seq if place else 0)
-        if follows < 1 or (follows > 1 and not (body and body["kind"] == "recover")):
+        if follows < 1 or (follows > 1 and not isinstance(event, RecoverEvent)):
             raise unverified(row.seq)
-        if body is None:
+        if event is None:
             linked_from = row.seq
         elif row.hash != link(previous, row.body):
             raise unverified(row.seq)
-        if body is not None and body["kind"] in ("ledger", "recover"):
-            ledger = ledger or body["ledger"]
-            keys = keys if body.get("genuine", True) else []
-            keys.append(body["public_key"])
+        match event:
+            case LedgerEvent():
+                ledger = ledger or event.ledger
+                keys.append(event.public_key)
+            case RecoverEvent():
+                keys = [*(keys if event.genuine else ()), event.public_key]
         if row.seal is not None and keys and not _sealed(row, ledger, keys):
             raise unverified(row.seq)
         hashes[row.seq] = previous = row.hash
@@ -167,31 +207,31 @@ def read_chain(lines: Iterable[str], public_key: str | None = None) -> Chain:
                 " another ledger's, somebody added to it, or the key was replaced at a recovery;"
                 " ask the owner"
             )
-    closed = sum(body is None for body in bodies)
-    if not closed and not any(_stripped(row, body) for row, body in zip(rows, bodies, strict=True)):
+    closed = sum(event is None for event in events)
+    if not closed and not any(_stripped(*found) for found in zip(rows, events, strict=True)):
         ChainState().take(rows)  # prices and caps too: nothing was overspent
     return Chain(ledger, tuple(keys), hashes, closed, linked_from)
 
 
-def _parsed(lines: Iterable[str]) -> tuple[list[Row], list[dict[str, Any] | None]]:
+def _parsed(lines: Iterable[str]) -> tuple[list[Row], list[tuple[int, dict[str, Any] | None]]]:
     rows, bodies = [], []
     try:
-        head, *events = (json.loads(line) for line in lines if line.strip())
-        if head["format"] != FORMAT or not events:
+        head, *found = (json.loads(line) for line in lines if line.strip())
+        if head["format"] != FORMAT or not found:
             raise ValueError("another format")
-        for event in events:
-            body, seal = event.get("body"), event.get("seal")
-            if not isinstance(event["seq"], int):
+        for line in found:
+            body, seal = line.get("body"), line.get("seal")
+            if not isinstance(line["seq"], int):
                 raise TypeError("no number")
             row = Row(
-                event["seq"],
-                bytes.fromhex(event["hash"]),
+                line["seq"],
+                bytes.fromhex(line["hash"]),
                 body or "",
-                event.get("noisy"),
+                line.get("noisy"),
                 None if seal is None else bytes.fromhex(seal),
             )
             rows.append(row)
-            bodies.append(None if body is None else dict(json.loads(body)))
+            bodies.append((row.seq, None if body is None else dict(json.loads(body))))
     except (AttributeError, LookupError, RecursionError, TypeError, ValueError):
         raise Refused(
             f"this is not a chain of format {FORMAT!r}; `sulq ledger --export FILE` makes one"
@@ -199,9 +239,16 @@ def _parsed(lines: Iterable[str]) -> tuple[list[Row], list[dict[str, Any] | None
     return rows, bodies
 
 
+def _event(seq: int, body: dict[str, Any]) -> Event:
+    try:
+        return event_from(body)
+    except MALFORMED:
+        raise unverified(seq) from None
+
+
 def _sealed(row: Row, ledger: str, keys: Sequence[str]) -> bool:
     return is_sealed(row.seal, ledger, ChainHead(row.seq, row.hash), keys)
 
 
-def _stripped(row: Row, body: dict[str, Any] | None) -> bool:
-    return body is not None and body["kind"] == "answer" and row.noisy is None
+def _stripped(row: Row, event: Event | None) -> bool:
+    return isinstance(event, AnswerEvent) and row.noisy is None

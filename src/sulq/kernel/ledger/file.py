@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from sulq.errors import Refused
 from sulq.kernel.ledger import failpoints
-from sulq.kernel.ledger.events import ledger_made
+from sulq.kernel.ledger.events import Event, LedgerEvent
 from sulq.kernel.ledger.index import index_errors
 from sulq.kernel.ledger.receipts_journal import ReceiptsJournal, file_identity, opened_journal
 from sulq.kernel.ledger.signing import (
@@ -107,11 +107,11 @@ class LedgerFile:
         with self._lock:
             yield
 
-    def add(self, body: dict[str, Any], noisy: str | None = None) -> Row:
+    def add(self, event: Event, noisy: str | None = None) -> Row:
         """Append an event; only for work on the writer's thread."""
-        body["at"] = int(time.time())  # for display only
-        body["salt"] = secrets.token_hex(16)  # who sees the hash alone cannot try out bodies
-        row = self.history.add(body, noisy)
+        at = int(time.time())  # for display only
+        salt = secrets.token_hex(16)  # who sees the hash alone cannot try out bodies
+        row = self.history.add(event.to_body() | {"at": at, "salt": salt}, noisy)
         self._pending[row.seq] = row
         return row
 
@@ -393,7 +393,7 @@ def begun(
         holds.append(Hold(files.holder, "", time.monotonic()))
         new_anchor(files.anchor, ledger, key, history.mark, replace=False)
     failpoints.on_step("anchor made")
-    first = history.add(ledger_made(ledger, key.public))
+    first = history.add(LedgerEvent(ledger, key.public).to_body())
     store.append([first._replace(seal=sign_head(ledger, key, history.mark))])
     failpoints.on_step("ledger made")
     anchor, more = None, dict[str, Any]()

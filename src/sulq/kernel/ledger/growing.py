@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from sulq.errors import Refused
 from sulq.kernel.ledger import failpoints, transactions
 from sulq.kernel.ledger.accounts import TEXT, check_text
+from sulq.kernel.ledger.events import VersionEvent
 from sulq.kernel.ledger.file import MEMORY, LedgerFile, open_ledger_file
-from sulq.kernel.ledger.header import Amendment, TableHeader, check_reason, version_body
+from sulq.kernel.ledger.header import Amendment, TableHeader, check_reason
 from sulq.kernel.ledger.ledger import Ledger
 from sulq.kernel.ledger.register import is_registered, register_data
 from sulq.kernel.ledger.shared import open_shared
@@ -83,8 +84,8 @@ def grow(
     if book.file is not None:
         register_data(fingerprint, book.history.ledger, name, version)
     failpoints.on_step("version noted")
-    body = version_body(name, version, facts, stamp, reason, budget)
-    generation = journal._submit(lambda: _grown(book, journal._desk, body, amendment, repair))
+    event = VersionEvent(name, version, facts, stamp, reason, budget)
+    generation = journal._submit(lambda: _grown(book, journal._desk, event, amendment, repair))
     if repair is not None:
         note_population(book, repair.wanted)
     if not book.enter():
@@ -100,7 +101,7 @@ def allowed(table: TableState) -> int | None:
 def _grown(
     book: LedgerFile,
     desk: TableTransaction,
-    body: dict[str, object],
+    event: VersionEvent,
     amendment: Amendment | None = None,
     repair: Repair | None = None,
 ) -> int:
@@ -110,8 +111,9 @@ def _grown(
     if repair is not None:
         repair.check(desk.table.shown)
         transactions.repair(desk, repair.wanted, repair.reason)
-    kept = allowed(desk.table)
-    book.add(({} if kept is None else {"budget": str(kept)}) | body)
+    if event.budget is None:
+        event = replace(event, budget=allowed(desk.table))
+    book.add(event)
     return desk.table.generation
 
 

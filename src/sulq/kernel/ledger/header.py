@@ -40,10 +40,6 @@ class Ended:
         said = f"{datetime.fromtimestamp(self.at, UTC):%Y-%m-%d %H:%M} UTC"
         return f"{said}: {self.reason}" if self.reason else said
 
-    @classmethod
-    def from_body(cls, body: Mapping[str, Any]) -> Ended:
-        return cls(body.get("at", 0), body["reason"])
-
 
 @dataclass(frozen=True, slots=True)
 class Amendment:
@@ -117,20 +113,6 @@ class Grown:
         return replace(self, spent=spent, budget=budget, outside=outside)
 
 
-def version_body(
-    table: str,
-    version: str,
-    facts: Mapping[str, str],
-    stamp: str | None,
-    reason: str,
-    budget: int | None = None,
-) -> dict[str, Any]:
-    """New rows under a new random id; `stamp` is what replicas compare of them."""
-    body = {"kind": "version", "table": table, "version": version, "facts": dict(facts)}
-    more = {} if budget is None else {"budget": str(budget)}
-    return body | {"reason": reason} | more | ({} if stamp is None else {"stamp": stamp})
-
-
 @dataclass(frozen=True, slots=True)
 class Outside:
     """A release made elsewhere about the same people, as it is booked here.
@@ -172,7 +154,7 @@ class Outside:
         }
 
     @classmethod
-    def from_body(cls, seq: int, body: Mapping[str, Any]) -> Outside:
+    def from_body(cls, body: Mapping[str, Any]) -> Outside:
         epsilon = None if body["epsilon"] is None else Fraction(body["epsilon"])
         return cls(
             epsilon,
@@ -181,8 +163,7 @@ class Outside:
             int(body["stands"]),
             Taken(*(Fraction(part) for part in body["taken"])),
             body["reason"],
-            seq,
-            body.get("at", 0),
+            at=body.get("at", 0),
         )
 
 

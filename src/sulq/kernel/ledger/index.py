@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -185,7 +185,7 @@ class ChargeIndex:
         if self._one(query, analyst, key) is None:
             raise LookupError(key)
 
-    def plan(self, analyst: str, key: str, questions: list[Any]) -> None:
+    def plan(self, analyst: str, key: str, questions: Sequence[Any]) -> None:
         """Another attempt at a batch, or the first one."""
         self._do(
             "insert into plans (analyst, key, questions, attempts) values (?, ?, ?, 1)"

@@ -5,18 +5,17 @@ Proof that released <= charged <= cap at every crash: docs/proofs/ledger.md.
 
 from __future__ import annotations
 
-import json
 import secrets
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 from sulq.errors import Refused
 from sulq.kernel.accounting.loss import Loss
-from sulq.kernel.ledger import chain, events, failpoints, transactions
+from sulq.kernel.ledger import chain, failpoints, transactions
 from sulq.kernel.ledger.accounts import (
     NOTHING,
     TEXT,
@@ -26,7 +25,17 @@ from sulq.kernel.ledger.accounts import (
     group_charges,
 )
 from sulq.kernel.ledger.budget import ended
-from sulq.kernel.ledger.events import Charge, ChargeRequest, Grant, PricedRequest
+from sulq.kernel.ledger.events import (
+    Charge,
+    ChargeEvent,
+    ChargeRequest,
+    Grant,
+    PricedRequest,
+    RepeatEvent,
+    ReserveEvent,
+    read_charge,
+    read_event,
+)
 from sulq.kernel.ledger.file import MEMORY, LedgerFile, is_known, open_ledger_file
 from sulq.kernel.ledger.header import (
     Amendment,
@@ -359,9 +368,8 @@ class Ledger:
         def work() -> int:
             self._desk.check_open()
             allowed = self._table.budgets.admit_reservation(analyst, amount)
-            return self._book.add(
-                events.reserved(self._name, analyst, allowed, self._shared.replica)
-            ).seq
+            event = ReserveEvent(self._name, analyst, allowed, self._shared.replica)
+            return self._book.add(event).seq
 
         book = self._book
         seq = self._submit(work)
@@ -492,9 +500,6 @@ def _forget(book: LedgerFile, desk: TableTransaction, reservation: int | None) -
 # Stored answers as a derivation reads them: nothing is signed, and nothing is kept.
 
 
-ASKED = ("charge", "release", "repeat")
-
-
 class ChargeRow(NamedTuple):
     """A charge or repeat: who has which record by it."""
 
@@ -526,12 +531,12 @@ def charges_between(ledger: Ledger, after: int, until: int) -> Iterator[ChargeRo
 
 
 def _handed(ledger: Ledger, row: Row) -> ChargeRow | None:
-    body = json.loads(row.body)
-    if body["kind"] not in ASKED or body["table"] != ledger.header.name:
+    event = read_event(row.body)
+    if not isinstance(event, ChargeEvent | RepeatEvent) or event.table != ledger.header.name:
         return None
     record = ledger._table.at(row.seq)
-    asked = body if record.seq == row.seq else _body(ledger, record.seq)
-    return ChargeRow(row.seq, body["analyst"], asked["question"], record)
+    asked = event if isinstance(event, ChargeEvent) else _charge(ledger, record.seq)
+    return ChargeRow(row.seq, event.analyst, asked.question, record)
 
 
 def stored_answers(ledger: Ledger, numbers: Sequence[int]) -> list[StoredAnswer]:
@@ -544,13 +549,13 @@ def stored_answers(ledger: Ledger, numbers: Sequence[int]) -> list[StoredAnswer]
 
 
 def _drawn(ledger: Ledger, number: int) -> StoredAnswer:
-    record, body = ledger._table.at(number), _body(ledger, number)
+    record, charge = ledger._table.at(number), _charge(ledger, number)
     noisy = None if record.answer is None else ledger._book.row(record.answer).noisy
-    return StoredAnswer(body["analyst"], body["question"], record, chain.from_text(noisy or ""))
+    return StoredAnswer(charge.analyst, charge.question, record, chain.from_text(noisy or ""))
 
 
-def _body(ledger: Ledger, seq: int) -> Any:
-    return json.loads(ledger._book.row(seq).body)
+def _charge(ledger: Ledger, seq: int) -> ChargeEvent:
+    return read_charge(ledger._book.row(seq).body)
 
 
 def record_of(ledger: Ledger, digest: str, noise: str) -> Record | None:

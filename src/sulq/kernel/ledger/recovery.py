@@ -10,22 +10,22 @@ import tempfile
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from sulq.errors import Refused
-from sulq.kernel.ledger.accounts import NOTHING, loss_from_json, minus_clamped
+from sulq.kernel.accounting.loss import Loss
+from sulq.kernel.ledger.accounts import NOTHING, minus_clamped
 from sulq.kernel.ledger.budget import OWNER
 from sulq.kernel.ledger.chain import canonical
-from sulq.kernel.ledger.events import recovered
+from sulq.kernel.ledger.events import LostCharge, RecoverEvent
 from sulq.kernel.ledger.file import Files, behind, is_own, note_born, opened, path_home, remember
 from sulq.kernel.ledger.inspect import Statement, copy_ledger, statement
 from sulq.kernel.ledger.receipts_journal import (
     MARK,
     PAID,
     PLAIN,
-    PRICED,
     JournalAccount,
     ReceiptsJournal,
     claim_of,
@@ -117,7 +117,7 @@ def recover(
         where = None if journal is None else Path(location_name(journal))
         with Evidence.held(history, files, receipts, where, wait, strict=strict) as evidence:
             step = assess(store, history, evidence, replicas=replicas)
-            if step.body is None:
+            if step.event is None:
                 return step.told
             key = evidence.present if step.keeps_key else replace_key(files.key)
             assert key is not None  # noqa: S101
@@ -158,7 +158,7 @@ def tried(
             files, before = Files(history.ledger), statements(history)
             with Evidence.held(history, files, receipts, where, None) as evidence:
                 step = assess(store, history, evidence, replicas=is_shared(path))
-            if step.body is not None:
+            if step.event is not None:
                 key = evidence.present if step.keeps_key else None
                 book_recovery(store, history, step, key or passing_signer())
             return Tried(step.told, before, statements(history))
@@ -244,10 +244,10 @@ def _journal(given: Path | None, known: Path | None) -> Path | None:
 
 @dataclass(frozen=True, slots=True)
 class RecoveryStep:
-    """What a recovery would write; `body` None: nothing is lost and nothing is to be done."""
+    """What a recovery would write; `event` None: nothing is lost and nothing is to be done."""
 
     told: Recovery
-    body: dict[str, Any] | None
+    event: RecoverEvent | None
     seq: int
     keeps_key: bool
     gone: tuple[str, ...] = ()  # tables that were asked, and of which the chain has nothing
@@ -283,9 +283,9 @@ def assess(
         return RecoveryStep(
             Recovery(ledger, 0, 0, burnt=False, new_key=False), None, 0, keeps_key=True
         )
-    lost, told = ([], {}) if burn else (found.lost, found.told)
+    lost, told = ((), {}) if burn else (tuple(found.lost), found.told)
     public = key.public if key is not None else ""
-    body = recovered(public, burn=burn, genuine=genuine, lost=lost, told=told)
+    event = RecoverEvent(public, burn, genuine, lost, told)
     said = Recovery(
         ledger,
         missing,
@@ -297,14 +297,14 @@ def assess(
         tuple(found.kinds),
         found.gone,
     )
-    dated = body | {"at": int(time.time())}
-    return RecoveryStep(said, dated, found.last + 1, keeps_key=key is not None, gone=found.gone)
+    return RecoveryStep(said, event, found.last + 1, keeps_key=key is not None, gone=found.gone)
 
 
 def book_recovery(store: Store, history: ChainState, step: RecoveryStep, key: LedgerKey) -> None:
     """Add the event to the chain, durable when this returns."""
-    assert step.body is not None  # noqa: S101
-    row = history.add(step.body | {"public_key": key.public}, seq=step.seq)
+    assert step.event is not None  # noqa: S101
+    event = replace(step.event, public_key=key.public)
+    row = history.add(event.to_body() | {"at": int(time.time())}, seq=step.seq)
     store.append([row._replace(seal=sign_head(history.ledger, key, history.mark))])
 
 
@@ -397,7 +397,7 @@ def _verified(text: str, ledger: str, publics: list[str]) -> Receipt:
 class RecoveredState:
     """What is told beyond the chain."""
 
-    lost: list[dict[str, Any]]  # prices of events that are gone
+    lost: list[LostCharge]  # prices of events that are gone
     told: dict[int, str]  # and what is said of their numbers
     last: int  # the last number ever used
     why: dict[str, bool] = field(default_factory=dict)  # an event may be gone whose price is not
@@ -441,7 +441,7 @@ def _found(
                 gone.add(paid["table"])
             unpriced |= table is None or table.withdrawn is not None  # another of that name paid
             unpriced |= "under assumptions" in paid["noise"]  # it divided every cap
-            lost.append({name: paid[name] for name in PRICED})
+            lost.append(LostCharge.from_body(paid))
     found = RecoveredState(_payers(history, lost) if not unpriced else [], told, known)
     found.gone = tuple(sorted(gone))
     # How far the chain had come: by the anchor, unless it may be an old one; by the journal itself.
@@ -483,21 +483,20 @@ def _found(
     return found
 
 
-def _payers(history: ChainState, lost: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _payers(history: ChainState, lost: list[LostCharge]) -> list[LostCharge]:
     """Lost payments by somebody whose grant was lost as well are booked as the owner's: every
     account pays all the same."""
-    left: dict[tuple[str, str], Any] = {}
+    left: dict[tuple[str, str], Loss] = {}
     booked = []
     for paid in lost:
-        who = (paid["table"], paid["analyst"])
-        share = history.tables[paid["table"]].budgets.shares.get(paid["analyst"])
+        who = (paid.table, paid.analyst)
+        share = history.tables[paid.table].budgets.shares.get(paid.analyst)
         known = share is not None and share.revoked is None
-        if paid["analyst"] != OWNER:
-            due = loss_from_json(paid["share"])
+        if paid.analyst != OWNER:
             free = left.setdefault(who, share.left if share is not None and known else NOTHING)
-            known = known and due.within(free)
-            left[who] = minus_clamped(free, due) if known else free
-        booked.append(paid if known else {**paid, "analyst": OWNER})
+            known = known and paid.share.within(free)
+            left[who] = minus_clamped(free, paid.share) if known else free
+        booked.append(paid if known else replace(paid, analyst=OWNER))
     return booked
 
 

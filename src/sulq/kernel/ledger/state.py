@@ -2,39 +2,62 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from sulq.errors import InvalidQuery, Refused
+from sulq.errors import Refused
 from sulq.kernel.accounting.outside import NONE, Taken
 from sulq.kernel.ledger import chain
-from sulq.kernel.ledger.accounts import NOTHING, from_json, loss_from_json
+from sulq.kernel.ledger.accounts import NOTHING
 from sulq.kernel.ledger.budget import OWNER, AnalystShare, Budgets
 from sulq.kernel.ledger.chain import START, canonical, link
+from sulq.kernel.ledger.events import (
+    MALFORMED,
+    AmendEvent,
+    AnswerEvent,
+    ChargeEvent,
+    CloseEvent,
+    DeclareEvent,
+    Event,
+    GrantEvent,
+    LedgerEvent,
+    LostCharge,
+    OutsideEvent,
+    PlanEvent,
+    PublishEvent,
+    RecoverEvent,
+    ReleaseEvent,
+    RepairEvent,
+    RepeatEvent,
+    ReserveEvent,
+    RetryEvent,
+    ReturnEvent,
+    RevokeEvent,
+    VersionEvent,
+    WithdrawEvent,
+    read_event,
+)
 from sulq.kernel.ledger.header import (
     Amended,
-    Amendment,
     Ended,
     Grown,
     Outside,
     PopulationAccount,
     TableHeader,
-    budget_from,
     taken_by,
 )
 from sulq.kernel.ledger.index import ChargeIndex, Record, index_errors
 from sulq.kernel.ledger.signing import ChainHead, is_sealed
-from sulq.kernel.ledger.stores.store import FORMAT, Row
+from sulq.kernel.ledger.stores.store import Row
 
 _VERSION = re.compile(r"[0-9a-f]{32}")
 ATTEMPTS = 3  # G.3.6
 LOST = "lost"  # of a stamp: with the key it was made by
-ASKING = ("charge", "release", "repeat", "retry", "plan", "reserve")
+ASKING = (ChargeEvent, RepeatEvent, RetryEvent, PlanEvent, ReserveEvent)
 """Events by somebody who may ask."""
-USING = (*ASKING, "answer", "return", "outside", "declare")
+USING = (*ASKING, AnswerEvent, ReturnEvent, OutsideEvent, DeclareEvent)
 """Events after which a table is used: somebody may have been told something of its rows. What is
 declared for exact release is certified by how many rows the public classes have, and says so."""
 
@@ -119,93 +142,106 @@ class TableState:
         """What releases made elsewhere took out of the promise."""
         return taken_by(self.outside)
 
-    def apply(self, seq: int, body: Mapping[str, Any]) -> None:
+    def apply(self, seq: int, event: Event) -> None:
+        """Add one event. Raise `ValueError` or `LookupError` for one that no honest writer adds."""
         if self.closed is not None or self.withdrawn is not None:
             raise ValueError("an event after the last one")
-        self.used |= body["kind"] in USING
-        if body["kind"] in ASKING and self.budgets.shares[body["analyst"]].revoked is not None:
+        self.used |= isinstance(event, USING)
+        if isinstance(event, ASKING) and self.budgets.shares[event.analyst].revoked is not None:
             raise ValueError("asked by somebody who was revoked")
-        match body["kind"]:
-            case "charge":
-                self._charge(seq, body)
-            case "declare":
-                if self.declaration is not None or self.recovered or not self.budgets.untouched:
-                    raise ValueError("declared too late")
-                menu = tuple(tuple(path) for path in body["menu"])
-                self.declaration = Declaration(menu, int(body["divisor"]), body["terms"])
-            case "release":
-                questions = self.released | {body["question"]}
-                declared = self.declaration
-                if declared is None or self.recovered or not declared.allows(questions):
-                    raise ValueError("released what was not declared")
-                self.budgets.divide(declared.divisor)
-                self._charge(seq, body, release=True)
-                self.released = questions
-            case "answer":
-                record = self.at(body["entry"])
-                if record.answer is not None or record.lost:
-                    raise ValueError("answered twice")
-                self.catalogue.answer(record, seq)
-                self.answered += 1
-            case "repeat":
-                record = self.at(body["entry"])
-                self._pay(body)
-                self.catalogue.hand(seq, record.seq, body["analyst"], body["key"])
-            case "retry":
-                self.catalogue.retry(body["analyst"], body["key"])
-            case "grant":
-                self.budgets.grant(body["analyst"], loss_from_json(body["credits"]))
-            case "plan":
-                known = self.catalogue.planned(body["analyst"], body["key"])
-                names = tuple((digest, noise) for digest, noise, _ in body["questions"])
-                if known is not None and known.names != names:
-                    raise ValueError("another batch under the same key")
-                self.catalogue.plan(body["analyst"], body["key"], body["questions"])
-            case "reserve":
-                amount = loss_from_json(body["amount"])
-                self.budgets.reserve(
-                    seq, body["analyst"], amount, body.get("at", 0), body.get("replica")
-                )
-            case "return":
-                self.budgets.give_back(body["reservation"])
-            case "revoke":
-                if body["analyst"] == OWNER:
+        match event:
+            case ReleaseEvent():
+                self._release(seq, event)
+            case ChargeEvent():
+                self._charge(seq, event)
+            case DeclareEvent():
+                self._declare(event)
+            case AnswerEvent():
+                self._answer(seq, event)
+            case RepeatEvent(entry=entry, analyst=analyst, key=key):
+                record = self.at(entry)
+                self.budgets.spend(analyst, (), event.share, event.reservation)
+                self.catalogue.hand(seq, record.seq, analyst, key)
+            case RetryEvent(analyst=analyst, key=key):
+                self.catalogue.retry(analyst, key)
+            case GrantEvent(analyst=analyst, credits=credits):
+                self.budgets.grant(analyst, credits)
+            case PlanEvent():
+                self._plan(event)
+            case ReserveEvent(analyst=analyst, amount=amount):
+                self.budgets.reserve(seq, analyst, amount, event.at, event.replica)
+            case ReturnEvent(reservation=reservation):
+                self.budgets.give_back(reservation)
+            case RevokeEvent(analyst=analyst):
+                if analyst == OWNER:
                     raise ValueError("the owner was revoked")
-                self.budgets.revoke(body["analyst"], Ended.from_body(body))
-            case "amend":
-                self._amend(seq, body)
-            case "version":
-                self._grow(seq, body)
-            case "outside":
-                found = Outside.from_body(seq, body)
-                self.budgets.spend_outside(found.loss)
-                self.outside.append(found)
-                if self.pool is not None:
-                    self.pool.spend_outside(Outside.from_body(seq, body["joint"]))
-            case "close":
+                self.budgets.revoke(analyst, Ended(event.at, event.reason))
+            case AmendEvent():
+                self._amend(seq, event)
+            case VersionEvent():
+                self._grow(seq, event)
+            case OutsideEvent():
+                self._book_outside(seq, event)
+            case CloseEvent():
                 self.budgets.void()
-                self.closed = Ended.from_body(body)
-            case kind:
-                raise Refused(f"the ledger has an event {kind!r:.40}; use a newer sulq")
+                self.closed = Ended(event.at, event.reason)
+            case _:
+                raise Refused(f"the ledger has an event {event.kind!r:.40}; use a newer sulq")
+
+    def _declare(self, event: DeclareEvent) -> None:
+        if self.declaration is not None or self.recovered or not self.budgets.untouched:
+            raise ValueError("declared too late")
+        self.declaration = Declaration(event.menu, event.divisor, event.terms)
+
+    def _release(self, seq: int, event: ReleaseEvent) -> None:
+        questions = self.released | {event.question}
+        declared = self.declaration
+        if declared is None or self.recovered or not declared.allows(questions):
+            raise ValueError("released what was not declared")
+        self.budgets.divide(declared.divisor)
+        self._charge(seq, event)
+        self.released = questions
+
+    def _answer(self, seq: int, event: AnswerEvent) -> None:
+        record = self.at(event.entry)
+        if record.answer is not None or record.lost:
+            raise ValueError("answered twice")
+        self.catalogue.answer(record, seq)
+        self.answered += 1
+
+    def _plan(self, event: PlanEvent) -> None:
+        known = self.catalogue.planned(event.analyst, event.key)
+        if known is not None and known.names != event.names:
+            raise ValueError("another batch under the same key")
+        self.catalogue.plan(event.analyst, event.key, event.questions)
+
+    def _book_outside(self, seq: int, event: OutsideEvent) -> None:
+        found = replace(event.outside, seq=seq)
+        self.budgets.spend_outside(found.loss)
+        self.outside.append(found)
+        if self.pool is not None:
+            if event.joint is None:
+                raise ValueError("nothing is said of the population")
+            self.pool.spend_outside(replace(event.joint, seq=seq))
 
     def repair(
-        self, seq: int, body: Mapping[str, Any], header: TableHeader, pool: PopulationAccount | None
+        self, seq: int, event: RepairEvent, header: TableHeader, pool: PopulationAccount | None
     ) -> None:
         """Begin again with another header, on the same rows; every share ends. Only if unused."""
         before = self.header
-        ended = Ended.from_body(body)
+        ended = Ended(event.at, event.reason)
         shares = {name: AnalystShare(NOTHING, revoked=ended) for name in self.budgets.shares}
         self.header, self.pool = header, pool
         self._begin()
         self.budgets.shares = shares | self.budgets.shares
         self.amended.append(Amended(seq, ended.at, ended.reason, before.facts, before.cap))
 
-    def _amend(self, seq: int, body: Mapping[str, Any]) -> None:
+    def _amend(self, seq: int, event: AmendEvent) -> None:
         """The accounts stay the same; so does the version, which names the data."""
         if self.declaration is not None or self.recovered:
             raise ValueError("amended too late")
-        header, wanted = self.header, Amendment.from_body(body)
-        before = Amended(seq, body.get("at", 0), wanted.reason, header.facts, header.cap)
+        header, wanted = self.header, event.amendment
+        before = Amended(seq, event.at, wanted.reason, header.facts, header.cap)
         if self.taken != NONE and not wanted.credits == wanted.delta == 1:
             raise ValueError("what stands for a release is worth something else now")
         self.budgets.amend(wanted.cap, wanted.credits, wanted.delta)
@@ -215,9 +251,9 @@ class TableState:
         if not wanted.keeps:
             self.catalogue.put_away()
 
-    def _grow(self, seq: int, body: Mapping[str, Any]) -> None:
+    def _grow(self, seq: int, event: VersionEvent) -> None:
         """Other rows on the same accounts. Of the facts only the grid may follow their number."""
-        header, facts, version = self.header, dict(body["facts"]), body["version"]
+        header, facts, version = self.header, event.facts, event.version
         known = {header.version, *(before.version for before in self.grown)}
         same = {name: fact for name, fact in facts.items() if name != "schema"}
         was = {name: fact for name, fact in header.facts.items() if name != "schema"}
@@ -226,24 +262,23 @@ class TableState:
             raise ValueError("grown too late, or into another table")
         self.budgets.void()
         self.budgets.level()
-        ended, budget = Ended.from_body(body), budget_from(body)
         before = self.budgets.version
         spent = self.budgets.credits.most - before.start
         named = (header.version, header.facts, spent, before.allowed, before.outside)
-        self.grown.append(Grown(seq, ended.at, ended.reason, *named))
-        self.budgets.begin(budget)
-        self.header = replace(header, version=version, facts=facts, budget=budget)
-        self.stamp = body.get("stamp")
+        self.grown.append(Grown(seq, event.at, event.reason, *named))
+        self.budgets.begin(event.budget)
+        self.header = replace(header, version=version, facts=facts, budget=event.budget)
+        self.stamp = event.stamp
         self.catalogue.put_away()
 
-    def _charge(self, seq: int, body: Mapping[str, Any], *, release: bool = False) -> None:
-        name = (body["digest"], body["noise"])
+    def _charge(self, seq: int, event: ChargeEvent) -> None:
+        name = (event.digest, event.noise)
         if self.catalogue.named(name) is not None:
             raise ValueError("charged twice")
-        self._pay(body)
+        self.budgets.spend(event.analyst, event.parts, event.share, event.reservation)
         self.charged += 1
-        self.catalogue.charge(seq, name, release=release)
-        self.catalogue.hand(seq, seq, body["analyst"], body["key"])
+        self.catalogue.charge(seq, name, release=isinstance(event, ReleaseEvent))
+        self.catalogue.hand(seq, seq, event.analyst, event.key)
 
     def at(self, seq: int) -> Record:
         """The record of a charge or repeat; `LookupError` if there is none."""
@@ -251,21 +286,16 @@ class TableState:
             raise LookupError(seq)
         return record
 
-    def _pay(self, body: Mapping[str, Any]) -> None:
-        parts = from_json(body.get("charges", ()))
-        share = loss_from_json(body["share"])
-        self.budgets.spend(body["analyst"], parts, share, body.get("reservation"))
-
     def forget(self, *, answered: bool) -> None:
         """After a loss of events an unanswered question may have been answered: a second draw of it
         must be paid for, so it is no longer this charge's (G.3.5). With `answered` the stored
         answers go too: somebody else may have written them."""
         self.catalogue.lose(answered=answered)
 
-    def restore(self, lost: Mapping[str, Any]) -> None:
+    def restore(self, lost: LostCharge) -> None:
         """Book a lost event that a receipt proves; only its price is known, not its answer."""
         self.used = True
-        self._pay(lost)
+        self.budgets.spend(lost.analyst, lost.parts, lost.share)
 
     def stands(self, seq: int) -> bool:
         """True if the record of this event is what its question finds today."""
@@ -337,20 +367,12 @@ class ChainState:
             try:
                 if row.hash != link(self.mark.hash, row.body):
                     raise ValueError("broken chain")
-                body = json.loads(row.body)
-                if not self._follows(row.seq, body):
+                event = read_event(row.body)
+                if not self._follows(row.seq, event):
                     raise ValueError("missing events")
-                self._check_answer(body, row.noisy)
-                self._apply(row.seq, body)
-            except (
-                ArithmeticError,
-                AttributeError,
-                InvalidQuery,
-                LookupError,
-                RecursionError,
-                TypeError,
-                ValueError,
-            ):
+                self._check_answer(event, row.noisy)
+                self._apply(row.seq, event)
+            except MALFORMED:
                 raise unverified(row.seq) from None
             self.mark, self.seal = ChainHead(row.seq, row.hash), row.seal
 
@@ -362,64 +384,61 @@ class ChainState:
         """The next row of the chain, applied; the caller makes it durable."""
         text = canonical(body)
         row = Row(seq or self.mark.seq + 1, link(self.mark.hash, text), text, noisy)
-        written = json.loads(text)  # what a reader will see, nothing else
         self.begun += 1
-        self._apply(row.seq, written)
+        self._apply(row.seq, read_event(text))  # what a reader will see, nothing else
         self.mark = ChainHead(row.seq, row.hash)
         return row
 
-    def _follows(self, seq: int, body: Mapping[str, Any]) -> bool:
+    def _follows(self, seq: int, event: Event) -> bool:
         """Numbers run on, except that a recovery jumps over those that were lost."""
-        return seq == self.mark.seq + 1 or (body["kind"] == "recover" and seq > self.mark.seq)
+        return seq == self.mark.seq + 1 or (isinstance(event, RecoverEvent) and seq > self.mark.seq)
 
     @staticmethod
-    def _check_answer(body: Mapping[str, Any], noisy: str | None) -> None:
+    def _check_answer(event: Event, noisy: str | None) -> None:
         kept = None if noisy is None else chain.fingerprint(noisy)
-        if kept != (body["values"] if body["kind"] == "answer" else None):
+        if kept != (event.values if isinstance(event, AnswerEvent) else None):
             raise ValueError("an answer that is not the one charged for")
 
-    def _apply(self, seq: int, body: Mapping[str, Any]) -> None:
-        kind = body["kind"]
-        if (kind == "ledger") != (seq == 1):
+    def _apply(self, seq: int, event: Event) -> None:
+        if isinstance(event, LedgerEvent) != (seq == 1):
             raise ValueError("a ledger starts once")
-        if kind == "ledger":
-            if body["format"] > FORMAT:
-                raise Refused(
-                    f"the ledger has format {body['format']}, this sulq reads {FORMAT}; "
-                    "use a newer sulq"
-                )
-            if not _LEDGER.fullmatch(body["ledger"]):  # it names a directory
-                raise ValueError("not a ledger's id")
-            self.ledger = body["ledger"]
-            self.publics.append(body["public_key"])
-        elif kind == "table":
-            known = self.tables.get(body["table"])
-            if known is not None and (known.withdrawn is None or known.recovered):
-                raise ValueError("published twice")
-            header = TableHeader.from_body(body)
-            earlier = 0 if known is None else known.generation + 1
-            self.tables[header.name] = TableState(
-                header, pool=self._pool(header), stamp=body.get("stamp"), earlier=earlier
-            )
-        elif kind in ("repair", "withdraw"):
-            self._undo(seq, body)
-        elif kind == "recover":
-            self._recover(seq, body)
-        else:
-            self.tables[body["table"]].apply(seq, body)
+        match event:
+            case LedgerEvent():
+                if not _LEDGER.fullmatch(event.ledger):  # it names a directory
+                    raise ValueError("not a ledger's id")
+                self.ledger = event.ledger
+                self.publics.append(event.public_key)
+            case PublishEvent():
+                self._publish(event)
+            case RepairEvent() | WithdrawEvent():
+                self._undo(seq, event)
+            case RecoverEvent():
+                self._recover(seq, event)
+            case _:
+                self.tables[event.table].apply(seq, event)
 
-    def _undo(self, seq: int, body: Mapping[str, Any]) -> None:
+    def _publish(self, event: PublishEvent) -> None:
+        header = event.header
+        known = self.tables.get(header.name)
+        if known is not None and (known.withdrawn is None or known.recovered):
+            raise ValueError("published twice")
+        earlier = 0 if known is None else known.generation + 1
+        self.tables[header.name] = TableState(
+            header, pool=self._pool(header), stamp=event.stamp, earlier=earlier
+        )
+
+    def _undo(self, seq: int, event: RepairEvent | WithdrawEvent) -> None:
         """Repair or withdraw a table that was never used: ledger.md, section 18."""
-        table = self.tables[body["table"]]
+        table = self.tables[event.table]
         if not table.unused:
             raise ValueError("repaired or withdrawn after it was used")
         if table.pool is not None:
             table.pool.tables.remove(table.header.name)  # nothing was charged to it by this table
-        if body["kind"] == "withdraw":
-            table.withdrawn = Ended.from_body(body)
+        if isinstance(event, WithdrawEvent):
+            table.withdrawn = Ended(event.at, event.reason)
             return
-        header = TableHeader.from_body({**body, "version": table.header.version})
-        table.repair(seq, body, header, self._pool(header))
+        header = replace(event.header, version=table.header.version)
+        table.repair(seq, event, header, self._pool(header))
 
     def _pool(self, header: TableHeader) -> PopulationAccount | None:
         """The account of a table's population; the first table that names one makes it."""
@@ -433,27 +452,27 @@ class ChainState:
         pool.tables.append(header.name)
         return pool
 
-    def _recover(self, seq: int, body: Mapping[str, Any]) -> None:
-        if body["public_key"] != self.public:
+    def _recover(self, seq: int, event: RecoverEvent) -> None:
+        if event.public_key != self.public:
             for table in self.tables.values():
                 table.stamp = LOST  # nobody can compare it any more
-        if not body["genuine"]:
+        if not event.genuine:
             self.publics.clear()  # whoever wrote that chain may have named keys of their own
-        self.publics.append(body["public_key"])
+        self.publics.append(event.public_key)
         self.gaps.append(range(self.mark.seq + 1, seq))
-        self.told |= {int(number): claim for number, claim in body["told"].items()}
-        if body["burn"]:
+        self.told |= event.told
+        if event.burn:
             self.burnt.append(self.gaps[-1])
         for table in self.tables.values():
             table.budgets.void()  # nobody is left to spend from one
-        for lost in body["lost"]:
-            self.tables[lost["table"]].restore(lost)
-        for pool in self.populations.values() if body["burn"] else ():
+        for lost in event.lost:
+            self.tables[lost.table].restore(lost)
+        for pool in self.populations.values() if event.burn else ():
             pool.burn()
         for table in self.tables.values():
-            table.forget(answered=not body["genuine"])
+            table.forget(answered=not event.genuine)
             table.recovered = True
-            if body["burn"]:
+            if event.burn:
                 table.budgets.burn()
                 table.burnt = True
 

@@ -6,17 +6,39 @@ batch is charged as a whole or not at all.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from sulq.errors import NotPublished, Refused, SulqError
 from sulq.kernel.accounting.loss import Loss
 from sulq.kernel.accounting.outside import NONE, Taken
-from sulq.kernel.ledger import chain, events
-from sulq.kernel.ledger.accounts import NOTHING, charges_by_account, from_json, loss_from_json
+from sulq.kernel.ledger import chain
+from sulq.kernel.ledger.accounts import NOTHING, charges_by_account
 from sulq.kernel.ledger.budget import OWNER, Budgets, ended
-from sulq.kernel.ledger.events import Charge, ChargeRequest, Grant
+from sulq.kernel.ledger.events import (
+    AmendEvent,
+    AnswerEvent,
+    Charge,
+    ChargeEvent,
+    ChargeRequest,
+    CloseEvent,
+    DeclareEvent,
+    Event,
+    Grant,
+    GrantEvent,
+    OutsideEvent,
+    PlanEvent,
+    PublishEvent,
+    ReleaseEvent,
+    RepairEvent,
+    RepeatEvent,
+    RetryEvent,
+    ReturnEvent,
+    RevokeEvent,
+    WithdrawEvent,
+    read_charge,
+    read_event,
+)
 from sulq.kernel.ledger.file import LedgerFile
 from sulq.kernel.ledger.header import (
     Amendment,
@@ -54,7 +76,7 @@ class Decision:
     ask: ChargeRequest
     record: Record | None
     due: Loss  # of the analyst's share
-    event: events.Body | None  # None: nothing changes
+    event: Event | None  # None: nothing changes
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,16 +143,16 @@ class TableTransaction:
         self._add([attempt, *(decision.event for decision in found.values())])
         return [self._handed(found[ask.name]) for ask in asks]
 
-    def _add(self, bodies: Iterable[events.Body | None]) -> None:
+    def _add(self, decided: Iterable[Event | None]) -> None:
         """Nothing is left to refuse: what fails here is no refusal, and nothing is written."""
         try:
-            for body in bodies:
-                if body is not None:
-                    self.book.add(body)
+            for event in decided:
+                if event is not None:
+                    self.book.add(event)
         except SulqError as error:
             raise RuntimeError("a batch that was admitted could not be added") from error
 
-    def _plan(self, asks: Sequence[ChargeRequest], analyst: str, key: str) -> events.Body | None:
+    def _plan(self, asks: Sequence[ChargeRequest], analyst: str, key: str) -> PlanEvent | None:
         """Another attempt at the batch that this key stands for, or the first one."""
         names = tuple(ask.name for ask in asks)
         known = self.catalogue.planned(analyst, key)
@@ -149,7 +171,8 @@ class TableTransaction:
                 raise _too_often(key)
         if self.table.closed is not None:
             return None  # each question is decided alone
-        return events.planned(self.name, analyst, key, asks)
+        questions = tuple((ask.digest, ask.noise, tuple(ask.sources)) for ask in asks)
+        return PlanEvent(self.name, analyst, key, questions)
 
     def _decide(self, ask: ChargeRequest, budgets: Budgets) -> Decision:
         """Refuse, or say what is to be done; changes nothing."""
@@ -169,14 +192,15 @@ class TableTransaction:
             budgets.admit(analyst, ask.parts, ask.share, ask.reservation)
             if ask.release:
                 self._admit_release(ask)
-            return Decision(ask, None, ask.share, events.charged(self.name, ask))
+            made = ReleaseEvent if ask.release else ChargeEvent
+            return Decision(ask, None, ask.share, made.of(self.name, ask))
         if record.lost:
             raise Refused("this release was lost when the ledger was recovered; it is closed")
         first = self.catalogue.got(record, analyst) is None
         due = ask.share if first and analyst != OWNER else NOTHING
         self._check_question(record, ask)
         budgets.admit(analyst, (), due, ask.reservation)
-        event = events.repeated(self.name, record.seq, ask, due)
+        event = RepeatEvent(self.name, record.seq, analyst, ask.key, due, ask.reservation)
         return Decision(ask, record, due, event if first or ask.key is not None else None)
 
     def _kept(self, ask: ChargeRequest) -> Decision:
@@ -206,7 +230,9 @@ class TableTransaction:
             return Decision(ask, record, NOTHING, None)
         if keyed.attempts >= ATTEMPTS:
             raise _too_often(ask.key)
-        return Decision(ask, record, NOTHING, events.retried(self.name, record.seq, ask))
+        assert ask.key is not None  # noqa: S101
+        event = RetryEvent(self.name, record.seq, ask.analyst, ask.key)
+        return Decision(ask, record, NOTHING, event)
 
     def _admit_release(self, ask: ChargeRequest) -> None:
         declaration = self.table.declaration
@@ -221,7 +247,7 @@ class TableTransaction:
         self.table.budgets.admit_divided(declaration.divisor)
 
     def _check_question(self, record: Record, ask: ChargeRequest) -> None:
-        if json.loads(self.book.row(record.seq).body)["question"] != ask.question:
+        if read_charge(self.book.row(record.seq).body).question != ask.question:
             raise _same_digest()
 
     def _handed(self, decision: Decision) -> tuple[Charge, Proof | None]:
@@ -245,16 +271,18 @@ class TableTransaction:
 
     def recorded(self, row: Row, analyst: str | None) -> tuple[Charge | None, Proof | None]:
         """The charge or repeat in a row, if it is this table's and analyst's (None: anybody's)."""
-        body = json.loads(row.body)
-        mine = body["kind"] in ("charge", "release", "repeat") and body["table"] == self.name
-        if not mine or analyst not in (None, body["analyst"]):
+        event = read_event(row.body)
+        if not isinstance(event, ChargeEvent | RepeatEvent) or event.table != self.name:
+            return None, None
+        if analyst not in (None, event.analyst):
             return None, None
         record = self.table.at(row.seq)
-        asked = body if row.seq == record.seq else json.loads(self.book.row(record.seq).body)
-        share, parts = loss_from_json(body["share"]), from_json(body.get("charges", ()))
-        ask = ChargeRequest(
-            asked["question"], *record.name, parts, share, body["analyst"], body["key"]
-        )
+        if isinstance(event, ChargeEvent):
+            question, parts = event.question, event.parts
+        else:
+            question, parts = read_charge(self.book.row(record.seq).body).question, ()
+        share = event.share
+        ask = ChargeRequest(question, *record.name, parts, share, event.analyst, event.key)
         charged = charges_by_account(parts, self.table.header.accounts)
         return self.entry(row.seq, ask, charged, share), self.proof(row.seq, record)
 
@@ -263,7 +291,7 @@ class TableTransaction:
         record = self.open_record(entry)
         if record.answer is None:
             kept = chain.fingerprint(noisy)
-            row = self.book.add(events.answered(self.name, record.seq, kept), noisy)
+            row = self.book.add(AnswerEvent(self.name, record.seq, kept), noisy)
             record = record._replace(answer=row.seq)
         return self.proof(entry.seq, record)
 
@@ -290,7 +318,7 @@ class TableTransaction:
     def give_back(self, reservation: int, *, void: bool = False) -> None:
         """End a reservation, if it has not ended."""
         if reservation in self.table.budgets.reservations:
-            self.book.add(events.returned(self.name, reservation, void=void))
+            self.book.add(ReturnEvent(self.name, reservation, void))
 
 
 def _same_digest() -> Refused:
@@ -352,7 +380,7 @@ def published(
     if not publish:
         raise not_published(wanted.name, book.file if isinstance(book.file, str) else book.place)
     check_population(book, wanted)
-    book.add(wanted.to_body() | ({} if stamp is None else {"stamp": stamp}))
+    book.add(PublishEvent(wanted, stamp))
     return book.history.tables[wanted.name].generation
 
 
@@ -483,14 +511,15 @@ def declare(
             "a noisy answer was given already, and what is released exactly must not be"
             " chosen after seeing one; declare it when the table is published"
         )
-    desk.book.add(events.declared(desk.name, menu, divisor, terms))
+    declared = tuple(tuple(path) for path in menu)
+    desk.book.add(DeclareEvent(desk.name, declared, divisor, terms))
 
 
 def grant(desk: TableTransaction, analyst: str, credits: Loss) -> Grant:
     """Out of what is neither spent nor kept."""
     desk.check_open()
     desk.table.budgets.admit_grant(analyst, credits)
-    row = desk.book.add(events.granted(desk.name, analyst, credits))
+    row = desk.book.add(GrantEvent(desk.name, analyst, credits))
     own = desk.table.budgets.shares[analyst]
     return Grant(row.seq, analyst, own.granted or NOTHING, own.spent)
 
@@ -505,7 +534,7 @@ def revoke(desk: TableTransaction, analyst: str, reason: str) -> Grant:
         raise Refused(f"{analyst!r} has no grant on this table, so there is nothing to revoke")
     seq = desk.book.history.mark.seq
     if own.revoked is None:
-        seq = desk.book.add(events.revoked(desk.name, analyst, reason)).seq
+        seq = desk.book.add(RevokeEvent(desk.name, analyst, reason)).seq
     return Grant(seq, analyst, own.granted or NOTHING, own.spent)
 
 
@@ -513,7 +542,7 @@ def close(desk: TableTransaction, reason: str) -> Ended:
     """For good. A second time changes nothing: the first reason stands."""
     if desk.table.closed is None:
         desk.check_open()
-        desk.book.add(events.closed(desk.name, reason))
+        desk.book.add(CloseEvent(desk.name, reason))
     assert desk.table.closed is not None  # noqa: S101
     return desk.table.closed
 
@@ -537,7 +566,7 @@ def amend(desk: TableTransaction, wanted: Amendment) -> int:
             " for this promise alone: it cannot be raised any more"
         )
     table.budgets.admit_amend(wanted.cap, wanted.credits, wanted.delta)
-    desk.book.add(wanted.to_body(desk.name))
+    desk.book.add(AmendEvent(desk.name, wanted))
     return table.generation
 
 
@@ -547,7 +576,7 @@ def repair(desk: TableTransaction, wanted: TableHeader, reason: str) -> int:
     if wanted.name != desk.name or wanted.version != desk.table.header.version:
         raise ValueError("a repair is of the same table with the same rows")
     check_population(desk.book, wanted, besides=desk.name)
-    desk.book.add(wanted.to_body() | {"kind": "repair", "reason": reason})
+    desk.book.add(RepairEvent(wanted, reason))
     return desk.table.generation
 
 
@@ -556,7 +585,7 @@ def withdraw(desk: TableTransaction, reason: str) -> Ended:
     if (done := desk.table.withdrawn) is not None:
         return done
     desk.check_unused()
-    desk.book.add(events.withdrawn(desk.name, reason))
+    desk.book.add(WithdrawEvent(desk.name, reason))
     assert desk.table.withdrawn is not None  # noqa: S101
     return desk.table.withdrawn
 
@@ -576,10 +605,9 @@ def outside(desk: TableTransaction, price: Price, joint: Price | None = None) ->
             "exact release was declared on this table, and what this adds to it is not proved;"
             " state it in credits"
         )
-    body, pool = wanted.to_body(desk.name), desk.table.pool
-    if pool is not None:
-        if joint is None:
-            raise Refused(f"what this costs population {pool.name!r} must be said too")
-        body |= {"joint": joint(pool.taken).to_body(desk.name)}
-    desk.book.add(body)
+    pool = desk.table.pool
+    if pool is not None and joint is None:
+        raise Refused(f"what this costs population {pool.name!r} must be said too")
+    shared = None if pool is None or joint is None else joint(pool.taken)
+    desk.book.add(OutsideEvent(desk.name, wanted, shared))
     return desk.table.outside[-1]
