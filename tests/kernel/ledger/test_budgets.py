@@ -137,8 +137,7 @@ def act(budgets, made, kind, analyst, *rest):
                 budgets.give_back(rest[0])
             case "spend":
                 parts = group_charges(rest[0], NUMBERS)
-                budgets.admit(analyst, parts, rest[1], rest[2])
-                budgets.spend(analyst, parts, rest[1], rest[2])
+                budgets.spend(budgets.admit(analyst, parts, rest[1], rest[2]))
     except Refused:
         return False
     return True
@@ -211,8 +210,7 @@ def test_an_adaptive_filter_stops_at_the_cap_exactly():
     ):
         parts = group_charges({"": Loss(int(price / unit), 0)}, {"": 0})
         for _ in range(count):
-            budgets.admit("owner", parts, NOTHING)
-            budgets.spend("owner", parts, NOTHING)
+            budgets.spend(budgets.admit("owner", parts, NOTHING))
     assert budgets.spent(0).credits * unit == Fraction(1, 2)
     with pytest.raises(BudgetSpent):
         budgets.admit("owner", group_charges({"": Loss(1, 0)}, {"": 0}), NOTHING)
@@ -224,7 +222,7 @@ def test_strata_pay_for_what_touches_them():
     asked = [{"N": Loss(5, 0)}] * 3 + [{"S": Loss(10, 0)}] * 2
     asked.append({"N": Loss(20, 0), "S": Loss(20, 0)})
     for charged in asked:
-        budgets.spend("owner", group_charges(charged, numbers), NOTHING)
+        budgets.spend(budgets.plan("owner", group_charges(charged, numbers), NOTHING))
     assert (budgets.spent(0).credits, budgets.spent(1).credits) == (35, 40)
     assert budgets.credits.most == 40
 
@@ -237,7 +235,7 @@ def test_a_refusal_says_wanted_left_and_remedy():
 
 def test_a_refusal_names_the_account_that_is_short():
     budgets = Budgets(ACCOUNTS, CAP)
-    budgets.spend("owner", group_charges({"b": Loss(20, 0)}, NUMBERS), NOTHING)
+    budgets.spend(budgets.plan("owner", group_charges({"b": Loss(20, 0)}, NUMBERS), NOTHING))
     with pytest.raises(BudgetSpent, match="for the rows with b"):
         budgets.admit("owner", group_charges(dict.fromkeys(ACCOUNTS, Loss(1, 0)), NUMBERS), NOTHING)
 
@@ -261,7 +259,9 @@ def test_burning_leaves_nothing_and_lowers_nothing(account):
     budgets.grant("ann", Loss(5, 1))
     budgets.reserve(1, "ann", Loss(2, 0), 0)
     budgets.reserve(2, "owner", Loss(2, 0), 0)
-    budgets.spend("owner", group_charges({ACCOUNTS[account]: Loss(3, 0)}, NUMBERS), NOTHING)
+    budgets.spend(
+        budgets.plan("owner", group_charges({ACCOUNTS[account]: Loss(3, 0)}, NUMBERS), NOTHING)
+    )
     budgets.burn()
     assert [budgets.spent(number) for number in range(3)] == [CAP] * 3
     for analyst in ("owner", "ann"):

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from typing import NamedTuple
 
 from sulq.errors import BudgetSpent, Refused
 from sulq.kernel.accounting.loss import Loss
@@ -54,6 +55,28 @@ class AnalystShare:
         return minus_clamped(self.left, self.held)
 
 
+class Debit(NamedTuple):
+    """An amount that some accounts pay, of credits or of delta."""
+
+    totals: SpentTotals
+    part: AccountCharge
+    amount: int
+    most: int  # that an account may have spent then: the cap, less what is kept for others
+
+
+@dataclass(frozen=True, slots=True)
+class Spending:
+    """All that one question takes, and from where: `Budgets.admit` checks it, `spend` books it."""
+
+    analyst: str
+    share: Loss
+    reservation: Reservation | None
+    limit: Loss | None  # what is kept for this spender; None: only the accounts limit the owner
+    kept: Loss  # of the cap, for others
+    population: Loss
+    debits: tuple[Debit, ...]
+
+
 @dataclass(slots=True)
 class Budgets:
     """What one table has spent and may spend."""
@@ -88,33 +111,65 @@ class Budgets:
         twin.reservations = {seq: replace(found) for seq, found in self.reservations.items()}
         return twin
 
+    def plan(
+        self,
+        analyst: str,
+        parts: Collection[AccountCharge],
+        share: Loss,
+        reservation: int | None = None,
+    ) -> Spending:
+        """Say what a question takes from where; `LookupError` if there is no such share or
+        reservation. Checks no limit, and changes nothing."""
+        own = self.shares[analyst]
+        held = None if reservation is None else self.reservations[reservation]
+        limit = held.left if held is not None else None if own.granted is None else own.free
+        kept = self.reserved if limit is None else minus_clamped(self.reserved, share)
+        credits, delta = self.cap.credits - kept.credits, self.cap.delta - kept.delta
+        debits: list[Debit] = []
+        for part in parts:
+            debits.append(Debit(self.credits, part, part.loss.credits, credits))
+            debits.append(Debit(self.delta, part, part.loss.delta, delta))
+        due = NOTHING if self.member is None else self.member.due(parts)
+        return Spending(analyst, share, held, limit, kept, due, tuple(debits))
+
     def admit(
         self,
         analyst: str,
         parts: Collection[AccountCharge],
         share: Loss,
         reservation: int | None = None,
-    ) -> None:
-        """Raise `Refused` or `BudgetSpent` unless all of it fits; changes nothing."""
-        own = self.known(analyst)
-        limit = self._limit(own, analyst, reservation)
-        if limit is not None and not share.within(limit):
-            raise self._short(analyst, share, limit, reservation)
-        held = self.reserved if limit is None else minus_clamped(self.reserved, share)
-        if self.pool is not None and self.member is not None:
-            self.pool.admit(self.member.due(parts))
+    ) -> Spending:
+        """Return what `spend` is to book, or raise `Refused` or `BudgetSpent` unless all of it
+        fits; changes nothing."""
+        self._limit(self.known(analyst), analyst, reservation)
+        plan = self.plan(analyst, parts, share, reservation)
+        if plan.limit is not None and not share.within(plan.limit):
+            raise self._short(analyst, share, plan.limit, reservation)
+        if self.pool is not None:
+            self.pool.admit(plan.population)
         aside = self._aside(share.credits if reservation is not None else 0)
-        for part in parts:
-            self.version.admit(self.credits.worst(part), part.loss.credits, aside)
+        for debit in plan.debits:
+            worst = debit.totals.worst(debit.part)
+            if debit.totals is self.credits:
+                self.version.admit(worst, debit.amount, aside)
             # A free question is always admitted: it moves no account nearer to its cap.
-            if part.loss.credits and (
-                self.credits.worst(part) + part.loss.credits + held.credits > self.cap.credits
-            ):
-                self._overdrawn(part, held)
-            if part.loss.delta and (
-                self.delta.worst(part) + part.loss.delta + held.delta > self.cap.delta
-            ):
-                self._overdrawn(part, held)
+            if debit.amount and worst + debit.amount > debit.most:
+                raise self._overdrawn(debit, plan.kept)
+        return plan
+
+    def spend(self, plan: Spending) -> None:
+        """Book what was admitted; at replay, what an event says was."""
+        own, share = self.shares[plan.analyst], plan.share
+        if plan.reservation is not None:
+            plan.reservation.pay(plan.analyst, share)
+            own.held = minus_clamped(own.held, share)
+        if self.pool is not None:
+            self.pool.spend(plan.population)
+        for debit in plan.debits:
+            debit.totals.add(debit.part, debit.amount)
+        own.spent += share
+        if plan.limit is not None:
+            self.reserved = minus_clamped(self.reserved, share)
 
     def known(self, analyst: str) -> AnalystShare:
         """The share of somebody who may ask."""
@@ -156,45 +211,18 @@ class Budgets:
             "question or ask the owner for a larger grant"
         )
 
-    def _overdrawn(self, part: AccountCharge, held: Loss) -> None:
+    def _overdrawn(self, debit: Debit, kept: Loss) -> BudgetSpent:
         """Name the account that has least left."""
-        short = (
-            self.credits
-            if self.credits.worst(part) + part.loss.credits + held.credits > (self.cap.credits)
-            else self.delta
-        )
-        account = max(part.accounts(), key=short.__getitem__)
-        left = minus_clamped(self.cap, self.spent(account) + held)
+        account = max(debit.part.accounts(), key=debit.totals.__getitem__)
+        left = minus_clamped(self.cap, self.spent(account) + kept)
         name = self.names[account]
         where = "" if name in ("", EVERYONE) else f" for the rows with {name}, which this touches"
-        if held != NOTHING:
+        if kept != NOTHING:
             where += " (what is granted to analysts or reserved is kept for them)"
-        raise BudgetSpent(
-            f"{_price(part.loss, left)} of the lifetime budget{where}; ask a "
+        return BudgetSpent(
+            f"{_price(debit.part.loss, left)} of the lifetime budget{where}; ask a "
             "cheaper question, or repeat an old one, which is free"
         )
-
-    def spend(
-        self,
-        analyst: str,
-        parts: Collection[AccountCharge],
-        share: Loss,
-        reservation: int | None = None,
-    ) -> None:
-        """Book what `admit` allowed."""
-        if reservation is not None:
-            self.reservations[reservation].pay(analyst, share)
-        if self.pool is not None and self.member is not None:
-            self.pool.spend(self.member.due(parts))
-        for part in parts:
-            self.credits.add(part, part.loss.credits)
-            self.delta.add(part, part.loss.delta)
-        own = self.shares[analyst]
-        own.spent += share
-        if reservation is not None:
-            own.held = minus_clamped(own.held, share)
-        if own.granted is not None or reservation is not None:
-            self.reserved = minus_clamped(self.reserved, share)
 
     def admit_reservation(self, analyst: str, wanted: Loss) -> Loss:
         """What may be set aside: the credits, and of delta what there is, at most as wanted."""

@@ -149,6 +149,7 @@ class TableState:
         self.used |= isinstance(event, USING)
         if isinstance(event, ASKING) and self.budgets.shares[event.analyst].revoked is not None:
             raise ValueError("asked by somebody who was revoked")
+        budgets = self.budgets
         match event:
             case ReleaseEvent():
                 self._release(seq, event)
@@ -160,22 +161,22 @@ class TableState:
                 self._answer(seq, event)
             case RepeatEvent(entry=entry, analyst=analyst, key=key):
                 record = self.at(entry)
-                self.budgets.spend(analyst, (), event.share, event.reservation)
+                budgets.spend(budgets.plan(analyst, (), event.share, event.reservation))
                 self.catalogue.hand(seq, record.seq, analyst, key)
             case RetryEvent(analyst=analyst, key=key):
                 self.catalogue.retry(analyst, key)
             case GrantEvent(analyst=analyst, credits=credits):
-                self.budgets.grant(analyst, credits)
+                budgets.grant(analyst, credits)
             case PlanEvent():
                 self._plan(event)
             case ReserveEvent(analyst=analyst, amount=amount):
-                self.budgets.reserve(seq, analyst, amount, event.at, event.replica)
+                budgets.reserve(seq, analyst, amount, event.at, event.replica)
             case ReturnEvent(reservation=reservation):
-                self.budgets.give_back(reservation)
+                budgets.give_back(reservation)
             case RevokeEvent(analyst=analyst):
                 if analyst == OWNER:
                     raise ValueError("the owner was revoked")
-                self.budgets.revoke(analyst, Ended(event.at, event.reason))
+                budgets.revoke(analyst, Ended(event.at, event.reason))
             case AmendEvent():
                 self._amend(seq, event)
             case VersionEvent():
@@ -183,7 +184,7 @@ class TableState:
             case OutsideEvent():
                 self._book_outside(seq, event)
             case CloseEvent():
-                self.budgets.void()
+                budgets.void()
                 self.closed = Ended(event.at, event.reason)
             case _:
                 raise Refused(f"the ledger has an event {event.kind!r:.40}; use a newer sulq")
@@ -275,7 +276,8 @@ class TableState:
         name = (event.digest, event.noise)
         if self.catalogue.named(name) is not None:
             raise ValueError("charged twice")
-        self.budgets.spend(event.analyst, event.parts, event.share, event.reservation)
+        paid = (event.analyst, event.parts, event.share, event.reservation)
+        self.budgets.spend(self.budgets.plan(*paid))
         self.charged += 1
         self.catalogue.charge(seq, name, release=isinstance(event, ReleaseEvent))
         self.catalogue.hand(seq, seq, event.analyst, event.key)
@@ -295,7 +297,7 @@ class TableState:
     def restore(self, lost: LostCharge) -> None:
         """Book a lost event that a receipt proves; only its price is known, not its answer."""
         self.used = True
-        self.budgets.spend(lost.analyst, lost.parts, lost.share)
+        self.budgets.spend(self.budgets.plan(lost.analyst, lost.parts, lost.share))
 
     def stands(self, seq: int) -> bool:
         """True if the record of this event is what its question finds today."""

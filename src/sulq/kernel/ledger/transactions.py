@@ -14,7 +14,7 @@ from sulq.kernel.accounting.loss import Loss
 from sulq.kernel.accounting.outside import NONE, Taken
 from sulq.kernel.ledger import chain
 from sulq.kernel.ledger.accounts import NOTHING, charges_by_account
-from sulq.kernel.ledger.budget import OWNER, Budgets, ended
+from sulq.kernel.ledger.budget import OWNER, Budgets, Spending, ended
 from sulq.kernel.ledger.events import (
     AmendEvent,
     AnswerEvent,
@@ -77,6 +77,7 @@ class Decision:
     record: Record | None
     due: Loss  # of the analyst's share
     event: Event | None  # None: nothing changes
+    spending: Spending | None = None  # as it was admitted; None: nothing is spent
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,8 +137,8 @@ class TableTransaction:
             known = found.get(ask.name)
             if known is None:
                 decision = found[ask.name] = self._decide(ask, trial)
-                parts = ask.parts if decision.record is None else ()
-                trial.spend(ask.analyst, parts, decision.due, ask.reservation)
+                if decision.spending is not None:
+                    trial.spend(decision.spending)
             elif known.ask.question != ask.question:
                 raise _same_digest()
         self._add([attempt, *(decision.event for decision in found.values())])
@@ -189,19 +190,20 @@ class TableTransaction:
                 return self._again(keyed, ask)
         record = self.catalogue.named(ask.name)
         if record is None:
-            budgets.admit(analyst, ask.parts, ask.share, ask.reservation)
+            spending = budgets.admit(analyst, ask.parts, ask.share, ask.reservation)
             if ask.release:
                 self._admit_release(ask)
             made = ReleaseEvent if ask.release else ChargeEvent
-            return Decision(ask, None, ask.share, made.of(self.name, ask))
+            return Decision(ask, None, ask.share, made.of(self.name, ask), spending)
         if record.lost:
             raise Refused("this release was lost when the ledger was recovered; it is closed")
         first = self.catalogue.got(record, analyst) is None
         due = ask.share if first and analyst != OWNER else NOTHING
         self._check_question(record, ask)
-        budgets.admit(analyst, (), due, ask.reservation)
+        spending = budgets.admit(analyst, (), due, ask.reservation)
         event = RepeatEvent(self.name, record.seq, analyst, ask.key, due, ask.reservation)
-        return Decision(ask, record, due, event if first or ask.key is not None else None)
+        noted = event if first or ask.key is not None else None
+        return Decision(ask, record, due, noted, spending)
 
     def _kept(self, ask: ChargeRequest) -> Decision:
         """Of a closed table: what this analyst has got before; no event is left to write."""
