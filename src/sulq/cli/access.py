@@ -102,7 +102,7 @@ def revoke(
 ) -> None:
     """End somebody's tokens at once and take back the unspent share. What was spent stays."""
     from sulq.errors import InvalidQuery
-    from sulq.kernel.ledger.growing import attach
+    from sulq.kernel.ledger.ledger import Ledger
     from sulq.server.auth.grants import take
     from sulq.server.auth.tokens import Access
     from sulq.server.local_control import serving
@@ -121,7 +121,7 @@ def revoke(
     else:
         access = Access.open()
         try:
-            with closing(attach(source.ledger_path, source.name)) as ledger:
+            with closing(Ledger.attach(source.ledger_path, source.name)) as ledger:
                 found = take(ledger, source.name, access, rest[0], reason)
         finally:
             access.close()

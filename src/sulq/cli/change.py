@@ -55,7 +55,7 @@ def amend(
     from sulq.database.amend import changes, differences, scale
     from sulq.errors import Refused
     from sulq.kernel.accounting.calibration import calibrate
-    from sulq.kernel.ledger.growing import attach
+    from sulq.kernel.ledger.ledger import Ledger
     from sulq.kernel.ledger.transactions import STAMP_LOST
     from sulq.kernel.schema.columns import Schema
     from sulq.kernel.schema.promise import Promise
@@ -88,7 +88,7 @@ def amend(
             show_json({"table": source.name, "changes": []})
         print_note("nothing to amend: the policy says what the ledger has")
         return
-    with closing(attach(source.ledger_path, source.name)) as ledger:
+    with closing(Ledger.attach(source.ledger_path, source.name)) as ledger:
         if ledger.recovered:  # said before anything is shown
             raise Refused(STAMP_LOST)
     worth, _ = scale(calibrate(promise), calibrate(wanted))
@@ -205,7 +205,7 @@ def withdraw(
     from sulq.cli.context import named
     from sulq.database.amend import public_number
     from sulq.errors import Refused
-    from sulq.kernel.ledger.growing import attach
+    from sulq.kernel.ledger.ledger import Ledger
     from sulq.server.auth.grants import end_tokens, were_given
     from sulq.server.local_control import serving
 
@@ -219,7 +219,7 @@ def withdraw(
     if before.withdrawn is None:
         confirm(f"{source.name} is taken back; all its shares and tokens end.", yes)
     told, shown = public_number(before.facts), were_given(before.ledger, before.table)
-    with closing(attach(source.ledger_path, source.name)) as ledger:
+    with closing(Ledger.attach(source.ledger_path, source.name)) as ledger:
         ended = ledger.withdraw(reason, told, shown=shown)
     tokens = end_tokens(before.ledger, before.table)
     if as_json:
@@ -246,7 +246,7 @@ def close(
 ) -> None:
     """Turn a table off for good. What was paid for stays readable by whoever paid."""
     from sulq.cli.context import named
-    from sulq.kernel.ledger.growing import attach
+    from sulq.kernel.ledger.ledger import Ledger
     from sulq.server.local_control import serving
 
     source = named(policy, name)
@@ -263,7 +263,7 @@ def close(
         confirm(
             f"{source.name} will never answer anything new; {credits_text(left)} are left.", yes
         )
-        with closing(attach(source.ledger_path, source.name)) as ledger:
+        with closing(Ledger.attach(source.ledger_path, source.name)) as ledger:
             ledger.close_for_good(reason)
     closed = published(source).closed
     assert closed is not None  # noqa: S101

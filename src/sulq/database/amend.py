@@ -23,7 +23,6 @@ from sulq.kernel.accounting.outside import NONE, Taken, check_currency, outside_
 from sulq.kernel.accounting.pricing import COARSE, check_askable, grid_bits, noise_grid
 from sulq.kernel.engines.engine import Engine, check_source, open_engine
 from sulq.kernel.ledger.accounts import steps_of
-from sulq.kernel.ledger.growing import Repair, allowed, attach, grow, reads
 from sulq.kernel.ledger.header import (
     Amendment,
     Outside,
@@ -32,7 +31,7 @@ from sulq.kernel.ledger.header import (
     as_published,
 )
 from sulq.kernel.ledger.inspect import INDIVIDUAL
-from sulq.kernel.ledger.ledger import Ledger
+from sulq.kernel.ledger.ledger import Ledger, Repair
 from sulq.kernel.ledger.register import note_rows, noted_rows
 from sulq.kernel.ledger.transactions import Price
 from sulq.kernel.schema.columns import Category, Column, Flag, Number, Schema
@@ -386,7 +385,7 @@ def repair_at(
 ) -> None:
     """Give a table that was never used another header, and in the same step other rows if they
     have changed, or how they are read."""
-    journal = attach(ledger, wanted.name)
+    journal = Ledger.attach(ledger, wanted.name)
     try:
         header = journal.header
         schema, promise = declared_in(wanted.facts)
@@ -396,11 +395,11 @@ def repair_at(
             check_told(told if shown else None, schema, promise)
 
         fixed = replace(wanted, version=header.version)
-        if reads(journal, fingerprint):
+        if journal.reads(fingerprint):
             journal.repair(fixed, reason, check).close()
         else:
             repair, named = Repair(fixed, reason, check), (wanted.facts, fingerprint, reason)
-            grow(journal, *named, wanted.budget, repair=repair).close()
+            journal.grow(*named, wanted.budget, repair=repair).close()
     finally:
         journal.close()
 
@@ -467,7 +466,7 @@ def grow_table(
         header = database.ledger.header
         facts = {**header.facts, **table_facts(gridded, new_promise)}
         change = amendment(header, facts, reason)
-        ledger = grow(database.ledger, facts, engine.fingerprint(), reason, steps, change)
+        ledger = database.ledger.grow(facts, engine.fingerprint(), reason, steps, change)
     except BaseException:
         engine.close()
         raise
@@ -505,13 +504,13 @@ def grow_at(
 ) -> None:
     """Give the table a new version, unless this is the data of its last one; what else is new in
     `facts` is amended in the same step."""
-    journal = attach(ledger, name)
+    journal = Ledger.attach(ledger, name)
     try:
-        if not reads(journal, fingerprint):
+        if not journal.reads(fingerprint):
             facts = as_published(facts, journal.header.facts)
             change = amendment(journal.header, facts, reason)
-            grow(journal, facts, fingerprint, reason, budget, change).close()
-        elif budget not in (None, allowed(journal._table)):
+            journal.grow(facts, fingerprint, reason, budget, change).close()
+        elif budget not in (None, journal.version_budget):
             raise Refused(
                 f"nothing has grown, and the present version of {name!r} has another budget; a new"
                 " one goes with new rows"

@@ -19,7 +19,7 @@ from sulq.kernel.accounting.pricing import Price, unit_cost
 from sulq.kernel.engines.engine import Engine, check_source
 from sulq.kernel.ledger.budget import OWNER
 from sulq.kernel.ledger.events import Charge, PricedRequest
-from sulq.kernel.ledger.ledger import Ledger
+from sulq.kernel.ledger.ledger import Ledger, Snapshot
 from sulq.kernel.noise.laws import NoNoise
 from sulq.kernel.query.sum_query import SumQuery
 from sulq.kernel.release.mechanisms import NoisySums
@@ -207,18 +207,22 @@ class ExactRelease:
 
     def released_terms(self) -> ExactTerms | None:
         """On what terms something was released; None if nothing was."""
-        declared = self.ledger.declaration
-        if declared is None or not self.ledger.released:
-            return None
-        return ExactTerms.from_text(declared.terms)
+        return _released_terms(self.ledger.snapshot())
 
     def said(self) -> dict[str, Any]:
         """What a noisy answer says of its guarantee."""
-        terms = self.released_terms()
+        seen = self.ledger.snapshot()
+        terms = _released_terms(seen)
         if terms is not None:
             return {"guarantee": AFTERWARDS, "terms": promised(self.promise, terms)}
         if self.assumptions is None:
             return {"promise": self.promise}
-        if self.ledger.recovered:
+        if seen.recovered:
             return {"guarantee": AFTERWARDS, "terms": MAYBE_RELEASED}
         return {"promise": self.promise, "terms": f"{self.promise}; {UNTIL_RELEASED}"}
+
+
+def _released_terms(seen: Snapshot) -> ExactTerms | None:
+    if seen.declaration is None or not seen.released:
+        return None
+    return ExactTerms.from_text(seen.declaration.terms)

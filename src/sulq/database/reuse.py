@@ -38,15 +38,7 @@ from sulq.kernel.accounting.pricing import (
 from sulq.kernel.engines.engine import Engine, check_read, check_source
 from sulq.kernel.ledger.budget import OWNER
 from sulq.kernel.ledger.events import Charge, PricedRequest
-from sulq.kernel.ledger.ledger import (
-    ChargeRow,
-    Ledger,
-    charges_between,
-    numbers_of,
-    record_at,
-    record_of,
-    stored_answers,
-)
+from sulq.kernel.ledger.ledger import ChargeRow, Ledger, Snapshot
 from sulq.kernel.ledger.signing import Receipt
 from sulq.kernel.noise.laws import DiscreteGaussian, Law
 from sulq.kernel.query.sum_query import SumQuery
@@ -73,11 +65,11 @@ class StoredAnswers:
             Stored(
                 it.record.seq, it.question, it.record.digest, laws_of(it.record.noise), it.values
             )
-            for it in stored_answers(self.ledger, numbers)
+            for it in self.ledger.stored_answers(numbers)
         ]
 
     def draws(self, digest: str) -> list[int]:
-        return numbers_of(self.ledger, digest)
+        return self.ledger.numbers_of(digest)
 
 
 # Stored answers for derivations, read from the ledger each time they are needed.
@@ -136,20 +128,20 @@ class AnswerReuse:
         """The cheapest way to an answer at least as exact as wanted."""
         if not wanted.losses or all(not loss.credits for loss, _ in wanted.losses):
             return ReusePlan(wanted, wanted.share)  # public: exact and free
-        with self._lock, self.ledger._book.at_rest():
-            self._follow()
-            if self.ledger.closed is not None:
-                return self._kept(bound, wanted, analyst, confidence)
-            if (repeated := self._itself(bound, wanted, analyst)) is not None:
+        with self._lock, self.ledger.at_rest():
+            seen = self._look(bound, analyst)
+            if seen.closed is not None:
+                return self._kept(seen, bound, wanted, analyst, confidence)
+            if (repeated := self._itself(seen, bound, wanted)) is not None:
                 return repeated
-            own = self._own(bound, wanted, analyst, confidence)
+            own = self._own(seen, bound, analyst)
             if own is not None and self._enough(own, wanted, confidence):
                 return self._free(bound, wanted, own, NOTHING)
             share = self._due(bound, wanted, own).worst
-            best = own if analyst == OWNER else _sharper(own, self._best(bound))
+            best = own if analyst == OWNER else _sharper(own, self._best(seen, bound))
             if best is not None and self._enough(best, wanted, confidence):
                 return self._free(bound, wanted, best, share)
-            waiting = self.stored(bound, wanted, analyst)
+            waiting = self.stored(seen, bound, wanted)
             if waiting is not None:  # paid for, and not answered
                 return ReusePlan(replace(waiting, agreed=share), share)
             if best is None or self._noise != "gaussian":
@@ -163,23 +155,20 @@ class AnswerReuse:
         """What this analyst has to pay, and what is already theirs: nobody else's answers show."""
         if not wanted.losses:
             return wanted, None
-        with self._lock, self.ledger._book.at_rest():
-            self._follow()
-            if self.ledger.closed is not None:
-                return wanted, self._kept(bound, wanted, analyst, confidence).derived
-            own = self._own(bound, wanted, analyst, confidence)
+        with self._lock, self.ledger.at_rest():
+            seen = self._look(bound, analyst)
+            if seen.closed is not None:
+                return wanted, self._kept(seen, bound, wanted, analyst, confidence).derived
+            own = self._own(seen, bound, analyst)
             if own is not None and self._enough(own, wanted, confidence):
                 return wanted, own
             return self._due(bound, wanted, own), None
 
-    def stored(
-        self, bound: BoundQuery, wanted: Price, analyst: str, key: str | None = None
-    ) -> Price | None:
+    def stored(self, seen: Snapshot, bound: BoundQuery, wanted: Price) -> Price | None:
         """An earlier answer that is at least as exact, first of all the one the key stands for."""
-        keyed = self.ledger.keyed(analyst, key)
-        noises = self.ledger.stored(bound.digest)
-        if keyed is not None and keyed[0] == bound.digest:
-            noises = (keyed[1], *noises)
+        noises = seen.stored
+        if seen.keyed is not None and seen.keyed[0] == bound.digest:
+            noises = (seen.keyed[1], *noises)
         for noise in noises:
             if sources_of(noise) is None:
                 found = stored_price(bound, self.calibration, wanted, noise)
@@ -191,25 +180,30 @@ class AnswerReuse:
         """An answer that this analyst was given. What is paid for and not yet answered is none:
         whoever takes it for one and asks has the rows read."""
         with self._lock:
-            self._follow()
-            found = self.stored(bound, wanted, analyst)
-            if found is None or not self._answered(bound, found.noise):
-                return None
-            return found if self.ledger.paid(analyst, bound.digest, found.noise) else None
+            return self._told(self._look(bound, analyst), bound, wanted)
+
+    def _told(self, seen: Snapshot, bound: BoundQuery, wanted: Price) -> Price | None:
+        found = self.stored(seen, bound, wanted)
+        if found is None or not self._answered(bound, found.noise):
+            return None
+        return found if found.noise in seen.paid else None
 
     def named(self, bound: BoundQuery, noise: str) -> LinearEstimate | None:
         """The derivation that a name in the ledger stands for."""
+        with self._lock:
+            self._follow(self.ledger.head)
+            return self._named(bound, noise)
+
+    def _named(self, bound: BoundQuery, noise: str) -> LinearEstimate | None:
         sources = sources_of(noise)
         if sources is None:
             return None
-        with self._lock:
-            self._follow()
-            return self._store.derive(bound, frozenset(sources), every=True)
+        return self._store.derive(bound, frozenset(sources), every=True)
 
     def after(self, bound: BoundQuery, sources: tuple[int, ...], drawn: int) -> LinearEstimate:
         """The estimate from earlier answers and a new draw."""
         with self._lock:
-            self._follow()
+            self._follow(self.ledger.head)
             found = self._store.derive(bound, frozenset((*sources, drawn)), every=True)
         assert found is not None  # noqa: S101  (the draw alone answers it)
         return found
@@ -219,7 +213,7 @@ class AnswerReuse:
         last = max(derived.sources, default=0)
         if (
             self._is_own(bound, last)
-            and stored_answers(self.ledger, [last])[0].analyst == entry.analyst
+            and self.ledger.stored_answers([last])[0].analyst == entry.analyst
         ):
             return self.ledger.receipt(last)
         return entry.receipt
@@ -238,27 +232,24 @@ class AnswerReuse:
                 self._sizes.put(program, known, len(known))
         return known
 
-    def _own(
-        self, bound: BoundQuery, wanted: Price, analyst: str, confidence: float
-    ) -> LinearEstimate | None:
-        """The best that this analyst could work out; of the owner's, everything."""
+    def _own(self, seen: Snapshot, bound: BoundQuery, analyst: str) -> LinearEstimate | None:
+        """The best that this analyst could work out; the owner has every answer."""
         if analyst == OWNER:
-            return self._best(bound)
+            return self._best(seen, bound)
         mine = self._mine.get(analyst)
         if not mine:
             return None
         best = self._settled(bound, self._store.derive(bound, mine))
-        for noise in self.ledger.stored(bound.digest):
-            if sources_of(noise) is not None and self.ledger.paid(analyst, bound.digest, noise):
-                best = _sharper(best, self.named(bound, noise))
+        for noise in seen.stored:
+            if noise in seen.paid:
+                best = _sharper(best, self._named(bound, noise))
         return best
 
-    def _best(self, bound: BoundQuery) -> LinearEstimate | None:
+    def _best(self, seen: Snapshot, bound: BoundQuery) -> LinearEstimate | None:
         """The best of all answers; what was derived once stays, whatever was asked since."""
         best = self._settled(bound, self._store.derive(bound))
-        for noise in self.ledger.stored(bound.digest):
-            if sources_of(noise) is not None:
-                best = _sharper(best, self.named(bound, noise))
+        for noise in seen.stored:
+            best = _sharper(best, self._named(bound, noise))
         return best
 
     def _settled(self, bound: BoundQuery, found: LinearEstimate | None) -> LinearEstimate | None:
@@ -270,31 +261,33 @@ class AnswerReuse:
             found = again
         return None
 
-    def _kept(self, bound: BoundQuery, wanted: Price, analyst: str, confidence: float) -> ReusePlan:
+    def _kept(
+        self, seen: Snapshot, bound: BoundQuery, wanted: Price, analyst: str, confidence: float
+    ) -> ReusePlan:
         """Of a closed table: an answer that this analyst was given, as it was; else `Refused`."""
-        for noise in self.ledger.stored(bound.digest):
-            if not self.ledger.paid(analyst, bound.digest, noise):
+        for noise in seen.stored:
+            if noise not in seen.paid:
                 continue
             if sources_of(noise) is None:
                 cost = stored_price(bound, self.calibration, wanted, noise)
                 if cost is not None:
                     return ReusePlan(replace(cost, agreed=NOTHING), NOTHING)
-            elif (named := self.named(bound, noise)) and self._enough(named, wanted, confidence):
+            elif (named := self._named(bound, noise)) and self._enough(named, wanted, confidence):
                 return ReusePlan(wanted, NOTHING, named)
         self.ledger.check_asker(analyst)
         return ReusePlan(wanted, wanted.share)
 
-    def _itself(self, bound: BoundQuery, wanted: Price, analyst: str) -> ReusePlan | None:
+    def _itself(self, seen: Snapshot, bound: BoundQuery, wanted: Price) -> ReusePlan | None:
         """A stored answer of several sums stays the answer: what others add is bounded loosely."""
         if sum(term.unit > 0 for term in bound.terms) < 2 or bound.tree is not None:
             return None
-        told = self.told(bound, wanted, analyst)
+        told = self._told(seen, bound, wanted)
         return None if told is None else ReusePlan(replace(told, agreed=NOTHING), NOTHING)
 
     def _free(
         self, bound: BoundQuery, wanted: Price, found: LinearEstimate, share: Loss
     ) -> ReusePlan:
-        record = record_at(self.ledger, found.sources[0]) if found.repeat else None
+        record = self.ledger.record_at(found.sources[0]) if found.repeat else None
         if record is not None and self._is_own(bound, record.seq):
             stored = stored_price(bound, self.calibration, wanted, record.noise)
             if stored is not None:
@@ -350,15 +343,20 @@ class AnswerReuse:
 
     # --- keeping in step ------------------------------------------------------------------------
 
-    def _follow(self) -> None:
-        """Take in what the ledger has stored since."""
-        head = self.ledger.head
+    def _look(self, bound: BoundQuery, analyst: str) -> Snapshot:
+        """Read the ledger once for a question, and take in what it has stored since."""
+        seen = self.ledger.snapshot(analyst, digest=bound.digest)
+        self._follow(seen.head)
+        return seen
+
+    def _follow(self, head: int) -> None:
+        """Take in what the ledger has stored up to event `head`."""
         if head == self._seen:
             return
         waiting = [
-            one for seq in sorted(self._open) for one in charges_between(self.ledger, seq - 1, seq)
+            one for seq in sorted(self._open) for one in self.ledger.charges_between(seq - 1, seq)
         ]
-        for one in (*waiting, *charges_between(self.ledger, self._seen, head)):
+        for one in (*waiting, *self.ledger.charges_between(self._seen, head)):
             if one.record.answer is None:
                 self._open.add(one.seq)
             else:
@@ -382,12 +380,12 @@ class AnswerReuse:
 
     def _answered(self, bound: BoundQuery, noise: str) -> bool:
         """Whether the answer of this name was taken in."""
-        found = record_of(self.ledger, bound.digest, noise)
+        found = self.ledger.record_of(bound.digest, noise)
         return found is not None and found.seq in self._store
 
     def _is_own(self, bound: BoundQuery, number: int) -> bool:
         """Whether a stored answer is one to this very question."""
-        found = record_at(self.ledger, number)
+        found = self.ledger.record_at(number)
         return found is not None and found.digest == bound.digest and number in self._store
 
 
@@ -499,15 +497,18 @@ class Asker(NamedTuple):
 
 def recalled(database: Database, bound: BoundQuery, wanted: Price, asker: Asker) -> ReusePlan:
     """How stored answers meet a question; a known key stands for the answer it got."""
-    ledger, recall, analyst, key = database.ledger, database._recall, asker.analyst, asker.key
-    keyed, planned = ledger.keyed(analyst, key), ledger.planned(analyst, key)
+    recall, analyst, key = database._recall, asker.analyst, asker.key
+    if key is None:
+        return recall.find(bound, wanted, analyst, asker.confidence)
+    seen = database.ledger.snapshot(analyst, key=key, digest=bound.digest)
+    keyed, planned = seen.keyed, seen.planned
     if keyed is None and planned is None:
         return recall.find(bound, wanted, analyst, asker.confidence)
     if planned is not None and len(planned) == 1 and planned[0][0] == bound.digest:
         _, noise, sources = planned[0]
         if sources:  # the draw adds to earlier answers, to the same ones each time
             return ReusePlan(replace(wanted, laws=laws_of(noise)), Loss.zero(), sources=sources)
-    cost = recall.stored(bound, wanted, analyst, key) or wanted
+    cost = recall.stored(seen, bound, wanted) or wanted
     same = keyed is not None and keyed[0] == bound.digest
     derived = recall.named(bound, keyed[1]) if keyed is not None and same else None
     return ReusePlan(cost, cost.share, derived)

@@ -117,7 +117,7 @@ def test_answers_that_mean_something_else_are_not_found_again(place):
     journal.charge_all(batch, analyst="owner", key="plan")
     larger = journal.amend(raised(keeps=False))
     journal.close()
-    assert larger.stored("a") == ()
+    assert larger.snapshot(digest="a").stored == ()
     assert not larger.stands(first.seq)
     for use in (
         lambda: pay(larger, "a", key="k"),

@@ -19,8 +19,8 @@ from sulq.errors import BudgetSpent, InvalidQuery, Refused
 from sulq.kernel.accounting.loss import CREDIT, Loss
 from sulq.kernel.ledger import failpoints
 from sulq.kernel.ledger.events import VersionEvent
-from sulq.kernel.ledger.growing import attach, grow, reads
 from sulq.kernel.ledger.inspect import inspect, statement
+from sulq.kernel.ledger.ledger import Ledger
 from sulq.kernel.ledger.recovery import recover
 from sulq.kernel.ledger.signing import verify_receipt
 
@@ -29,7 +29,7 @@ FINER = {"schema": '{"bits":25}', "promise": PROMISE}
 
 
 def grown(journal, fingerprint="new", facts=FACTS, reason="", amendment=None):
-    return grow(journal, facts, fingerprint, reason, None, amendment)
+    return journal.grow(facts, fingerprint, reason, None, amendment)
 
 
 def test_what_was_spent_stays_and_the_version_is_new(place):
@@ -73,7 +73,7 @@ def test_answers_belong_to_the_version_they_were_given_on(journal):
     batch = [('{"ask":"a"}', "a", "n", parts, ONE, ())]
     journal.charge_all(batch, analyst="owner", key="plan")
     larger = grown(journal)
-    assert larger.stored("a") == ()
+    assert larger.snapshot(digest="a").stored == ()
     assert not larger.stands(first.seq)
     for use in (
         lambda: pay(larger, "a", key="k"),
@@ -117,12 +117,12 @@ def test_changed_data_is_refused_unless_it_is_said_to_have_grown(place):
     publish(place, fingerprint="old").close()
     with pytest.raises(Refused, match="is not what was published"):
         publish(place, fingerprint="new")
-    with closing(attach(place, "people", wait=0)) as journal:
-        assert reads(journal, "old")
-        assert not reads(journal, "new")
+    with closing(Ledger.attach(place, "people", wait=0)) as journal:
+        assert journal.reads("old")
+        assert not journal.reads("new")
         larger = grown(journal)
-        assert reads(larger, "new")
-        assert not reads(larger, "old")
+        assert larger.reads("new")
+        assert not larger.reads("old")
         larger.close()
     for wrong in ("old", "newer"):
         with pytest.raises(Refused, match="is not what was published"):
@@ -141,12 +141,12 @@ def test_data_of_another_table_is_no_growth(path):
 
 def test_what_cannot_grow_is_refused(path):
     with pytest.raises(Refused, match="in memory"):
-        attach(":memory:", "people")
+        Ledger.attach(":memory:", "people")
     with pytest.raises(Refused, match="no ledger"):
-        attach(path, "people", wait=0)
+        Ledger.attach(path, "people", wait=0)
     with closing(publish(path)) as journal:
         with pytest.raises(Refused, match="has no table 'others'"):
-            attach(path, "others")
+            Ledger.attach(path, "others")
         with pytest.raises(InvalidQuery, match="reason"):
             grown(journal, reason=3)
         journal.declare([["q"]], 2, "terms")
@@ -185,8 +185,8 @@ def test_a_crash_leaves_the_old_version_or_the_new_one(place, monkeypatch, step)
     done = step in ("committed", "anchored")
     with pytest.raises(Refused, match="is not what was published"):
         publish(place, fingerprint="old" if done else "new")
-    with closing(attach(place, "people", wait=0)) as journal:  # the same command again
-        assert reads(journal, "new") == done
+    with closing(Ledger.attach(place, "people", wait=0)) as journal:  # the same command again
+        assert journal.reads("new") == done
         if not done:
             grown(journal).close()
     with closing(publish(place, fingerprint="new")) as journal:
@@ -238,7 +238,7 @@ def test_a_lost_version_counts_as_everything(path, tmp_path):
     assert recover(path, [receipt, later]).burnt
     with pytest.raises(Refused, match="is not what was published"):
         publish(path, fingerprint="new")
-    with closing(attach(path, "people", wait=0)) as journal:
+    with closing(Ledger.attach(path, "people", wait=0)) as journal:
         larger = grown(journal)  # said anew: still everything is spent
         assert spent(larger) == credits(10)
         with pytest.raises(BudgetSpent):
@@ -313,7 +313,7 @@ def test_in_every_order_the_losses_of_all_versions_add_up(history):
                     assert entry.values == (owned[len(lost), name],)
                     assert entry.receipt.body["version"] == journal.header.version
                 case "grow":
-                    journal = grow(journal, journal.header.facts, None)
+                    journal = journal.grow(journal.header.facts, None)
                     lost.append(Fraction(0))
                 case "outside":
                     journal.outside(release(Loss(rest[0], 0)))

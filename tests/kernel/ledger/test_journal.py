@@ -107,8 +107,8 @@ def test_other_noise_is_another_question(journal):
     ask(journal, "q", noise="fine")
     ask(journal, "q", noise="coarse")
     assert spent(journal) == credits(2)
-    assert journal.stored("q") == ("fine", "coarse")
-    assert journal.stored("r") == ()
+    assert journal.snapshot(digest="q").stored == ("fine", "coarse")
+    assert journal.snapshot(digest="r").stored == ()
 
 
 def test_an_unanswered_charge_is_recomputed_free(journal):
@@ -416,3 +416,36 @@ def test_header_reads_back(place):
     header = publish(place).header
     assert TableHeader.from_body(json.loads(json.dumps(header.to_body()))) == header
     assert header.neighbours == "replace"
+
+
+def test_a_snapshot_says_all_of_one_question_in_one_read(journal, monkeypatch):
+    journal.grant("ann", credits(2))
+    ask(journal, "q", noise="fine", key="k")
+    ask(journal, "q", noise="coarse", analyst="ann")
+    reads = []
+    usual = type(journal._book).read
+    monkeypatch.setattr(
+        type(journal._book), "read", lambda book, work: reads.append(1) or usual(book, work)
+    )
+    mine, hers = journal.snapshot(key="k", digest="q"), journal.snapshot("ann", digest="q")
+    assert len(reads) == 2
+    assert mine.stored == hers.stored == ("fine", "coarse")
+    assert (mine.paid, hers.paid) == ({"fine", "coarse"}, {"coarse"})
+    assert (mine.keyed, hers.keyed, mine.planned) == (("q", "fine"), None, None)
+    assert mine.head == journal.head
+    assert mine.closed is mine.declaration is None
+    assert not mine.recovered
+    assert journal.snapshot(digest="r").stored == ()
+
+
+def test_a_snapshot_of_a_closed_table_has_what_each_was_given(journal):
+    journal.grant("ann", credits(2))
+    ask(journal, "q", noise="fine")
+    ask(journal, "q", noise="coarse", analyst="ann")
+    pay(journal, "q", noise="open")
+    before = journal.snapshot("ann", digest="q")
+    journal.close_for_good("done")
+    assert journal.snapshot(digest="q").paid == {"fine"}
+    assert journal.snapshot("ann", digest="q").paid == {"coarse"}
+    assert journal.snapshot().closed == journal.closed
+    assert before.closed is None  # it stays as it was

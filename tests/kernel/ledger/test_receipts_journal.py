@@ -12,8 +12,8 @@ from tests.kernel.ledger.test_outside import release
 
 from sulq.errors import Refused
 from sulq.kernel.ledger import recovery
-from sulq.kernel.ledger.growing import attach
 from sulq.kernel.ledger.inspect import inspect
+from sulq.kernel.ledger.ledger import Ledger
 from sulq.kernel.ledger.receipts_journal import file_identity, read_journal
 from sulq.kernel.ledger.recovery import recover
 
@@ -88,7 +88,7 @@ def test_access_that_ends_is_journalled_too(path, second):
     journal = publish(path, receipts=second)
     journal.grant("ann", credits(1))
     journal.close()
-    ledger = attach(path, "people")
+    ledger = Ledger.attach(path, "people")
     ledger.revoke("ann")
     assert read(second, ledger).kinds[ledger.head] == "revoke"
 

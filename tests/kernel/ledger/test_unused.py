@@ -21,7 +21,6 @@ from tests.kernel.ledger.test_population import member
 from sulq.errors import NotPublished, Refused
 from sulq.kernel.accounting.loss import CREDIT, Loss
 from sulq.kernel.ledger import events, failpoints
-from sulq.kernel.ledger.growing import attach, grow
 from sulq.kernel.ledger.header import TableHeader
 from sulq.kernel.ledger.inspect import inspect, is_published
 from sulq.kernel.ledger.ledger import Ledger
@@ -118,7 +117,7 @@ def test_a_withdrawn_table_is_not_published_and_its_data_is_free(place, tmp_path
 def test_what_is_public_stays_so_if_somebody_had_a_share_before_the_last_event(place):
     """Not as it was when whoever withdraws has looked."""
     with closing(publish(place, fingerprint="data")) as journal:
-        other_view = attach(place, "people", wait=0)
+        other_view = Ledger.attach(place, "people", wait=0)
         journal.withdraw("nobody looked", "row")
         other_view.close()
     assert told_of("data") is None
@@ -157,7 +156,7 @@ def test_a_journal_of_an_earlier_table_never_speaks_for_the_next(place):
     """Each life has generations of its own, also where facts and data are the same."""
     first = publish(place, fingerprint="data")
     first.withdraw()
-    late = attach(place, "people", wait=0)
+    late = Ledger.attach(place, "people", wait=0)
     second = publish(place, fingerprint="data")
     for journal in (first, late):
         with pytest.raises(Refused):
@@ -172,7 +171,7 @@ def test_a_journal_of_an_earlier_table_never_speaks_for_the_next(place):
 
 def test_all_versions_of_the_data_are_freed(place, tmp_path):
     journal = publish(place, fingerprint="winter")
-    larger = grow(journal, {"schema": "{}", "promise": PROMISE}, "spring")
+    larger = journal.grow({"schema": "{}", "promise": PROMISE}, "spring")
     larger.withdraw()
     larger.close()
     journal.close()
@@ -196,7 +195,7 @@ def test_a_rollback_over_a_withdrawal_gives_no_second_budget(path, tmp_path):
     journal = publish(path, fingerprint="data")
     journal.close()
     shutil.copy(path, tmp_path / "backup")
-    with closing(attach(path, "people", wait=0)) as journal:
+    with closing(Ledger.attach(path, "people", wait=0)) as journal:
         journal.withdraw("moved")
     with closing(publish(tmp_path / "new", fingerprint="data")) as journal:
         ask(journal, "a", price=credits(10))
@@ -219,7 +218,7 @@ def test_what_was_published_again_and_lost_is_not_published_a_third_time(path, t
     recover(path)
     with pytest.raises(Refused, match="events were lost since"):
         publish(path, fingerprint="data")
-    with closing(attach(path, "people", wait=0)) as journal:
+    with closing(Ledger.attach(path, "people", wait=0)) as journal:
         journal.withdraw()  # frees nothing
     with pytest.raises(Refused, match="registered with another ledger"):
         publish(tmp_path / "elsewhere", fingerprint="data")
@@ -245,7 +244,7 @@ def test_a_crash_leaves_a_table_published_or_withdrawn(place, tmp_path, monkeypa
     assert is_published(place, "people") != done
     with pytest.raises(Refused, match="registered with another ledger"):  # never free too soon
         publish(tmp_path / "elsewhere", fingerprint="data")
-    with closing(attach(place, "people", wait=0)) as journal:  # the same command again
+    with closing(Ledger.attach(place, "people", wait=0)) as journal:  # the same command again
         journal.withdraw("again")
     assert inspect(place).statements["people"].withdrawn.reason == ("r" if done else "again")
     publish(tmp_path / "elsewhere", fingerprint="data").close()
@@ -308,13 +307,13 @@ def test_killed_while_it_withdraws(path, tmp_path, step):
         failpoints.on_step = lambda here: (
             os.kill(os.getpid(), signal.SIGKILL) if here == step else None
         )
-        attach(path, "people", wait=0).withdraw("r")
+        Ledger.attach(path, "people", wait=0).withdraw("r")
         os._exit(1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
     assert not is_published(path, "people")
     with pytest.raises(Refused, match="registered with another ledger"):
         publish(tmp_path / "elsewhere", fingerprint="data")
-    with closing(attach(path, "people", wait=5)) as journal:
+    with closing(Ledger.attach(path, "people", wait=5)) as journal:
         journal.withdraw()
     publish(tmp_path / "elsewhere", fingerprint="data").close()
 
@@ -322,7 +321,7 @@ def test_killed_while_it_withdraws(path, tmp_path, step):
 def test_killed_while_it_is_repaired(path):
     publish(path, fingerprint="data").close()
     if (child := os.fork()) == 0:
-        journal = attach(path, "people", wait=0)
+        journal = Ledger.attach(path, "people", wait=0)
         failpoints.on_step = lambda here: os.kill(os.getpid(), signal.SIGKILL)
         journal.repair(other(journal), "r")
         os._exit(1)

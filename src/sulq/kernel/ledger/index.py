@@ -145,6 +145,14 @@ class ChargeIndex:
         )
         return None if found is None else found[0]
 
+    def given(self, digest: str, analyst: str) -> set[int]:
+        """The records of a question that this analyst has."""
+        query = (
+            "select got.record from got join records on got.record = records.seq"
+            " where records.digest = ? and got.analyst = ?"
+        )
+        return {record for (record,) in self._do(query, digest, analyst)}
+
     def keyed(self, analyst: str, key: str) -> Keyed | None:
         query = "select record, attempts from keys where analyst = ? and key = ?"
         found = self._one(query, analyst, key)

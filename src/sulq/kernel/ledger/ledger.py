@@ -8,7 +8,8 @@ from __future__ import annotations
 import secrets
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple, TypeVar
@@ -24,7 +25,7 @@ from sulq.kernel.ledger.accounts import (
     check_texts,
     group_charges,
 )
-from sulq.kernel.ledger.budget import ended
+from sulq.kernel.ledger.budget import OWNER, ended
 from sulq.kernel.ledger.events import (
     Charge,
     ChargeEvent,
@@ -33,7 +34,7 @@ from sulq.kernel.ledger.events import (
     PricedRequest,
     RepeatEvent,
     ReserveEvent,
-    read_charge,
+    VersionEvent,
     read_event,
 )
 from sulq.kernel.ledger.file import MEMORY, LedgerFile, is_known, open_ledger_file
@@ -51,7 +52,7 @@ from sulq.kernel.ledger.header import (
 )
 from sulq.kernel.ledger.index import Record, index_errors
 from sulq.kernel.ledger.inspect import Statement, is_there, statement
-from sulq.kernel.ledger.register import check_data, register_data
+from sulq.kernel.ledger.register import check_data, is_registered, register_data
 from sulq.kernel.ledger.shared import open_shared
 from sulq.kernel.ledger.signing import Proof, Receipt, receipt_body, sign_receipt
 from sulq.kernel.ledger.state import Declaration, TableState
@@ -60,6 +61,7 @@ from sulq.kernel.ledger.stores.store import Row
 from sulq.kernel.ledger.transactions import (
     TableTransaction,
     free_data,
+    known_table,
     not_published,
     note_if_closed,
     note_population,
@@ -68,11 +70,55 @@ from sulq.kernel.ledger.transactions import (
 from sulq.kernel.ledger.writer import closed
 
 PAGE = 256
+PlannedQuestions = tuple[tuple[str, str, tuple[int, ...]], ...]
+"""Digest, noise, and the earlier answers to which a draw is added."""
 T = TypeVar("T")
 
 
+class ChargeRow(NamedTuple):
+    """A charge or repeat: who has which record by it."""
+
+    seq: int
+    analyst: str
+    question: str
+    record: Record
+
+
+class StoredAnswer(NamedTuple):
+    """A stored noisy answer and the question it answers."""
+
+    analyst: str  # who paid first
+    question: str
+    record: Record
+    values: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Repair:
+    """Another header for an unused table, beside its new rows; `check` as in `Ledger.repair`."""
+
+    wanted: TableHeader
+    reason: str
+    check: Callable[[bool], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """A table at one moment, as an analyst sees it who asks one question under one key."""
+
+    head: int  # the number of the ledger's last event
+    closed: Ended | None  # when and why the table was closed for good
+    declaration: Declaration | None  # what may be released under assumptions
+    released: frozenset[str]  # the questions that were
+    recovered: bool  # events were lost since the table was published
+    keyed: tuple[str, str] | None  # the digest and noise that the key stands for
+    planned: PlannedQuestions | None  # the batch that the key stands for
+    stored: tuple[str, ...]  # the noises at which the question is paid for, oldest first
+    paid: frozenset[str]  # those of them that cost this analyst nothing at all
+
+
 class Ledger:
-    """One table's view of an open ledger. Thread-safe. Made by `Journal.open`."""
+    """One table's view of an open ledger. Thread-safe. Made by `Ledger.open` or `Ledger.attach`."""
 
     def __init__(
         self, book: LedgerFile, name: str, reservation: int | None = None, generation: int = 0
@@ -126,6 +172,20 @@ class Ledger:
                 note_population(book, wanted)
             failpoints.on_step("registered")
             return cls(book, name, None, generation)
+        except BaseException:
+            book.leave(wait=True)
+            raise
+
+    @classmethod
+    def attach(cls, path: str | Path, name: str, *, wait: float = 5.0) -> Ledger:
+        """Open a published table without its data: to give it a new version, or to end access."""
+        if str(path) == MEMORY:
+            raise Refused(
+                "a ledger in memory has no table that could have grown; use db.grow(source)"
+            )
+        book = (open_shared if is_shared(path) else open_ledger_file)(path, wait, False)
+        try:
+            return cls(book, name, None, book.submit(lambda: known_table(book, name).generation))
         except BaseException:
             book.leave(wait=True)
             raise
@@ -305,7 +365,7 @@ class Ledger:
         return self._submit(lambda: transactions.outside(self._desk, price, joint))
 
     def amend(self, wanted: Amendment) -> Ledger:
-        """Other facts and another cap; the journal that comes back goes by them, this one ends."""
+        """Other facts and another cap; the ledger that comes back goes by them, this one ends."""
         book = self._book
         generation = self._submit(lambda: transactions.amend(self._desk, wanted))
         if not book.enter():
@@ -319,7 +379,7 @@ class Ledger:
         check: Callable[[bool], None] = lambda shown: None,
     ) -> Ledger:
         """Other facts, accounts, cap and population for a table that was never used; every share
-        ends. The journal that comes back goes by them, this one ends.
+        ends. The ledger that comes back goes by them, this one ends.
 
         `check` is told, in the same turn, whether somebody beside the owner ever had a share.
         """
@@ -337,6 +397,69 @@ class Ledger:
         if not book.enter():
             raise closed()
         return Ledger(book, self._name, None, generation)
+
+    def reads(self, fingerprint: str | None) -> bool:
+        """Return True if this is the data of the table's present version."""
+        book, table = self._book, self._table
+        if table.stamp is not None:
+            return table.stamp == book.stamp(self._name, fingerprint)
+        return is_registered(fingerprint, book.history.ledger, self._name, table.data_version)
+
+    def grow(
+        self,
+        facts: Mapping[str, str],
+        fingerprint: str | None,
+        reason: str = "",
+        budget: int | None = None,
+        amendment: Amendment | None = None,
+        repair: Repair | None = None,
+    ) -> Ledger:
+        """Give the table new rows: a new version with a new random id, on the same accounts. The
+        ledger that comes back goes by it, this one ends.
+
+        With an `amendment` to those facts, or a `repair` of an unused table, both events are one
+        transaction: both are durable or none.
+
+        What was spent stays spent, on the same accounts; stored answers stay with the version they
+        were given on. `budget`: the credits, in steps, that this version may spend of what is left;
+        None: as many as the one before.
+
+        What is known of the new data is registered before the event that names it is written. So no
+        event lacks its data, and data without an event changes nothing. Proof:
+        docs/proofs/ledger.md, section 16.
+        """
+        check_reason(reason)
+        for fact in facts.values():
+            check_text("fact", fact, TEXT)
+        book, version = self._book, secrets.token_hex(16)
+        stamp = book.stamp(self._name, fingerprint)
+        # what is refused leaves no claim on the data
+        book.read(lambda: transactions.check_growing(self._desk))
+        if book.file is not None:
+            register_data(fingerprint, book.history.ledger, self._name, version)
+        failpoints.on_step("version noted")
+        event = VersionEvent(self._name, version, facts, stamp, reason, budget)
+
+        def work() -> int:
+            transactions.check_growing(self._desk)  # it refuses before anything is added
+            if amendment is not None:
+                transactions.amend(self._desk, amendment)
+            if repair is not None:
+                repair.check(self._table.shown)
+                transactions.repair(self._desk, repair.wanted, repair.reason)
+            return transactions.grow(self._desk, event)
+
+        generation = self._submit(work)
+        if repair is not None:
+            note_population(book, repair.wanted)
+        if not book.enter():
+            raise closed()
+        return Ledger(book, self._name, None, generation)
+
+    @property
+    def version_budget(self) -> int | None:
+        """What the present version may spend, in steps of credits; None: all that is left."""
+        return self._table.budgets.version.allowed
 
     def withdraw(self, reason: str = "", told: str | None = None, *, shown: bool = False) -> Ended:
         """Take back a table that was never used: its data may be published anew, elsewhere too.
@@ -358,7 +481,7 @@ class Ledger:
         return transactions.withdraw(self._desk, reason)
 
     def reserve(self, analyst: str, amount: Loss) -> Ledger:
-        """Set credits aside; the journal that comes back spends from them and is closed by whoever
+        """Set credits aside; the ledger that comes back spends from them and is closed by whoever
         is done: what is left then goes back. Of delta there may be less than wanted."""
         check_text("analyst's name", analyst)
         check_loss("reservation", amount)
@@ -404,32 +527,54 @@ class Ledger:
         """The number of the ledger's last event."""
         return self._book.read(lambda: self._shared.history.mark.seq)
 
-    def stored(self, digest: str) -> tuple[str, ...]:
-        """The noises at which this question is already paid for."""
-        return self._book.read(
-            lambda: tuple(record.noise for record in self._table.catalogue.of(digest))
-        )
+    @contextmanager
+    def at_rest(self) -> Iterator[None]:
+        """Wait for a commit once, not at each read. Nothing may be written inside."""
+        with self._book.at_rest():
+            yield
+
+    def snapshot(
+        self, analyst: str = OWNER, *, key: str | None = None, digest: str = ""
+    ) -> Snapshot:
+        """Read the table once, for a question of this digest under this idempotency key."""
+
+        def work() -> Snapshot:
+            table, index = self._table, self._table.catalogue
+            records = index.of(digest) if digest else []
+            owned = index.given(digest, analyst) if records else set()
+            return Snapshot(
+                self._shared.history.mark.seq,
+                table.closed,
+                table.declaration,
+                frozenset(table.released),
+                table.recovered,
+                self._keyed(analyst, key),
+                self._planned(analyst, key),
+                tuple(record.noise for record in records),
+                frozenset(
+                    record.noise
+                    for record in records
+                    if table.is_free(analyst, record, given=record.seq in owned)
+                ),
+            )
+
+        return self._book.read(work)
 
     def keyed(self, analyst: str, key: str | None) -> tuple[str, str] | None:
         """The digest and noise that a known idempotency key stands for."""
+        return self._book.read(lambda: self._keyed(analyst, key))
 
-        def work() -> tuple[str, str] | None:
-            found = None if key is None else self._table.catalogue.keyed(analyst, key)
-            return found.record.name if found is not None else None
+    def _keyed(self, analyst: str, key: str | None) -> tuple[str, str] | None:
+        found = None if key is None else self._table.catalogue.keyed(analyst, key)
+        return found.record.name if found is not None else None
 
-        return self._book.read(work)
+    def planned(self, analyst: str, key: str | None) -> PlannedQuestions | None:
+        """The batch that a known idempotency key stands for."""
+        return self._book.read(lambda: self._planned(analyst, key))
 
-    def planned(
-        self, analyst: str, key: str | None
-    ) -> tuple[tuple[str, str, tuple[int, ...]], ...] | None:
-        """The batch that a known idempotency key stands for: digest, noise, and the earlier answers
-        to which a draw is added."""
-
-        def work() -> tuple[tuple[str, str, tuple[int, ...]], ...] | None:
-            found = None if key is None else self._table.catalogue.planned(analyst, key)
-            return found.questions if found is not None else None
-
-        return self._book.read(work)
+    def _planned(self, analyst: str, key: str | None) -> PlannedQuestions | None:
+        found = None if key is None else self._table.catalogue.planned(analyst, key)
+        return found.questions if found is not None else None
 
     def paid(self, analyst: str, digest: str, noise: str) -> bool:
         """True if asking again would cost this analyst nothing at all."""
@@ -476,6 +621,54 @@ class Ledger:
         rows = self._book.page(after, PAGE)
         return [(row.seq, *self._desk.recorded(row, analyst)) for row in rows]
 
+    def charges_between(self, after: int, until: int) -> Iterator[ChargeRow]:
+        """The table's charges and repeats with these numbers, oldest first."""
+
+        def page() -> list[tuple[int, ChargeRow | None]]:
+            rows = self._book.page(after, min(PAGE, until - after))
+            return [(row.seq, self._charge_row(row)) for row in rows if row.seq <= until]
+
+        while after < until and (found := self._book.read(page)):
+            yield from (one for _, one in found if one is not None)
+            after = found[-1][0]
+
+    def _charge_row(self, row: Row) -> ChargeRow | None:
+        event = read_event(row.body)
+        if not isinstance(event, ChargeEvent | RepeatEvent) or event.table != self._name:
+            return None
+        record = self._table.at(row.seq)
+        asked = event if isinstance(event, ChargeEvent) else self._desk.charge_at(record.seq)
+        return ChargeRow(row.seq, event.analyst, asked.question, record)
+
+    def stored_answers(self, numbers: Sequence[int]) -> list[StoredAnswer]:
+        """The answers that were charged first with these numbers, unsigned."""
+
+        def work() -> list[StoredAnswer]:
+            return [self._stored_answer(number) for number in numbers]
+
+        return self._book.read(work) if numbers else []
+
+    def _stored_answer(self, number: int) -> StoredAnswer:
+        record, charge = self._table.at(number), self._desk.charge_at(number)
+        noisy = None if record.answer is None else self._book.row(record.answer).noisy
+        values = chain.from_text(noisy or "")
+        return StoredAnswer(charge.analyst, charge.question, record, values)
+
+    def record_of(self, digest: str, noise: str) -> Record | None:
+        """What a question finds at this noise; it may not be durable yet."""
+        with index_errors():
+            return self._table.catalogue.named((digest, noise))
+
+    def record_at(self, seq: int) -> Record | None:
+        """As `record_of`, by the number of a charge or repeat."""
+        with index_errors():
+            return self._table.catalogue.at(seq)
+
+    def numbers_of(self, digest: str) -> list[int]:
+        """The numbers of all charges for a question, oldest first."""
+        with index_errors():
+            return self._table.catalogue.numbers(digest)
+
     def close(self) -> None:
         """Let go; the last view of a file closes it. A reservation ends: what is left goes back."""
         if self._forgotten.detach() is None:
@@ -490,87 +683,8 @@ class Ledger:
 
 
 def _forget(book: LedgerFile, desk: TableTransaction, reservation: int | None) -> None:
-    """As `close`, for a journal that nobody holds any more: it takes no lock and waits for none."""
+    """As `close`, for a ledger that nobody holds any more: it takes no lock and waits for none."""
     if reservation is not None:
         book.later(lambda: desk.give_back(reservation))
         book.left_open.append((desk.name, reservation))  # should that fail
     book.leave(wait=False)
-
-
-# Stored answers as a derivation reads them: nothing is signed, and nothing is kept.
-
-
-class ChargeRow(NamedTuple):
-    """A charge or repeat: who has which record by it."""
-
-    seq: int
-    analyst: str
-    question: str
-    record: Record
-
-
-class StoredAnswer(NamedTuple):
-    """A stored answer."""
-
-    analyst: str  # who paid first
-    question: str
-    record: Record
-    values: tuple[int, ...]
-
-
-def charges_between(ledger: Ledger, after: int, until: int) -> Iterator[ChargeRow]:
-    """The table's charges and repeats with these numbers, oldest first."""
-
-    def page() -> list[tuple[int, ChargeRow | None]]:
-        rows = ledger._book.page(after, min(PAGE, until - after))
-        return [(row.seq, _handed(ledger, row)) for row in rows if row.seq <= until]
-
-    while after < until and (found := ledger._book.read(page)):
-        yield from (one for _, one in found if one is not None)
-        after = found[-1][0]
-
-
-def _handed(ledger: Ledger, row: Row) -> ChargeRow | None:
-    event = read_event(row.body)
-    if not isinstance(event, ChargeEvent | RepeatEvent) or event.table != ledger.header.name:
-        return None
-    record = ledger._table.at(row.seq)
-    asked = event if isinstance(event, ChargeEvent) else _charge(ledger, record.seq)
-    return ChargeRow(row.seq, event.analyst, asked.question, record)
-
-
-def stored_answers(ledger: Ledger, numbers: Sequence[int]) -> list[StoredAnswer]:
-    """The answers that were charged first with these numbers."""
-
-    def work() -> list[StoredAnswer]:
-        return [_drawn(ledger, number) for number in numbers]
-
-    return ledger._book.read(work) if numbers else []
-
-
-def _drawn(ledger: Ledger, number: int) -> StoredAnswer:
-    record, charge = ledger._table.at(number), _charge(ledger, number)
-    noisy = None if record.answer is None else ledger._book.row(record.answer).noisy
-    return StoredAnswer(charge.analyst, charge.question, record, chain.from_text(noisy or ""))
-
-
-def _charge(ledger: Ledger, seq: int) -> ChargeEvent:
-    return read_charge(ledger._book.row(seq).body)
-
-
-def record_of(ledger: Ledger, digest: str, noise: str) -> Record | None:
-    """What a question finds at this noise; it may not be durable yet."""
-    with index_errors():
-        return ledger._table.catalogue.named((digest, noise))
-
-
-def record_at(ledger: Ledger, seq: int) -> Record | None:
-    """As `record_of`, by the number of a charge or repeat."""
-    with index_errors():
-        return ledger._table.catalogue.at(seq)
-
-
-def numbers_of(ledger: Ledger, digest: str) -> list[int]:
-    """Of all charges for a question, oldest first."""
-    with index_errors():
-        return ledger._table.catalogue.numbers(digest)

@@ -309,9 +309,13 @@ class TableState:
         record = self.catalogue.named(name)
         if record is None:
             return False
+        return self.is_free(analyst, record, given=self.catalogue.got(record, analyst) is not None)
+
+    def is_free(self, analyst: str, record: Record, *, given: bool) -> bool:
+        """As `paid`, where it is known whether the analyst was given this record."""
         if self.closed is None:
-            return analyst == OWNER or self.catalogue.got(record, analyst) is not None
-        return record.answer is not None and self.catalogue.got(record, analyst) is not None
+            return analyst == OWNER or given
+        return record.answer is not None and given
 
     @property
     def open_reservations(self) -> list[int]:

@@ -35,6 +35,7 @@ from sulq.kernel.ledger.events import (
     RetryEvent,
     ReturnEvent,
     RevokeEvent,
+    VersionEvent,
     WithdrawEvent,
     read_charge,
     read_event,
@@ -249,7 +250,7 @@ class TableTransaction:
         self.table.budgets.admit_divided(declaration.divisor)
 
     def _check_question(self, record: Record, ask: ChargeRequest) -> None:
-        if read_charge(self.book.row(record.seq).body).question != ask.question:
+        if self.charge_at(record.seq).question != ask.question:
             raise _same_digest()
 
     def _handed(self, decision: Decision) -> tuple[Charge, Proof | None]:
@@ -282,11 +283,14 @@ class TableTransaction:
         if isinstance(event, ChargeEvent):
             question, parts = event.question, event.parts
         else:
-            question, parts = read_charge(self.book.row(record.seq).body).question, ()
+            question, parts = self.charge_at(record.seq).question, ()
         share = event.share
         ask = ChargeRequest(question, *record.name, parts, share, event.analyst, event.key)
         charged = charges_by_account(parts, self.table.header.accounts)
         return self.entry(row.seq, ask, charged, share), self.proof(row.seq, record)
+
+    def charge_at(self, seq: int) -> ChargeEvent:
+        return read_charge(self.book.row(seq).body)
 
     def store(self, entry: Charge, noisy: str) -> Proof | None:
         """Store an answer unless there is one: compare-and-set. G.3.4"""
@@ -570,6 +574,25 @@ def amend(desk: TableTransaction, wanted: Amendment) -> int:
     table.budgets.admit_amend(wanted.cap, wanted.credits, wanted.delta)
     desk.book.add(AmendEvent(desk.name, wanted))
     return table.generation
+
+
+def check_growing(desk: TableTransaction) -> None:
+    """`Refused` for a table that cannot get new rows."""
+    desk.check_open()
+    if desk.table.declaration is not None:
+        raise Refused(
+            "questions were declared for exact release, certified for the rows as they are; this"
+            " table cannot grow any more"
+        )
+
+
+def grow(desk: TableTransaction, event: VersionEvent) -> int:
+    """A new version of the rows; without a budget of its own it has that of the one before.
+    Return the table's new generation."""
+    if event.budget is None:
+        event = replace(event, budget=desk.table.budgets.version.allowed)
+    desk.book.add(event)
+    return desk.table.generation
 
 
 def repair(desk: TableTransaction, wanted: TableHeader, reason: str) -> int:
