@@ -30,6 +30,7 @@ from sulq import (
     total,
     variance,
 )
+from sulq.kernel.ledger.file import LedgerFile
 from sulq.kernel.query.sum_query import group
 
 
@@ -76,6 +77,16 @@ def test_keys_are_idempotent_and_belong_to_one_question() -> None:
     assert (first.value, again.credits) == (again.value, 0)
     with pytest.raises(Refused, match="key"):
         db.ask(count(where=~col("smoker")), key="k1")
+
+
+def test_a_question_reads_the_ledger_three_times(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A snapshot before the charge, one after it, and what was stored since the last question."""
+    db, reads, usual = publish(frame(50)), [], LedgerFile.read
+    monkeypatch.setattr(
+        LedgerFile, "read", lambda file, work: reads.append(work) or usual(file, work)
+    )
+    db.ask(count(where=col("age") >= 65))
+    assert len(reads) <= 3
 
 
 def test_reopening_keeps_what_was_spent_and_said(tmp_path: Path) -> None:

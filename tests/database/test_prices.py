@@ -151,7 +151,9 @@ def test_a_stored_answer_carries_its_own_price_and_the_asker_pays_what_was_agree
     db.grant("ann", 10)
     bound = db.bind(count(where=col("smoker")))
     wanted = db.price(bound, None, 0.95, None, None)
-    cost = stored_price(bound, db.calibration, wanted, *db.ledger.snapshot(digest=bound.digest).stored)
+    cost = stored_price(
+        bound, db.calibration, wanted, *db.ledger.snapshot(digest=bound.digest).stored
+    )
     assert cost is not None
     assert cost.worst.credits_fraction == 4  # due if the earlier charge were gone
     assert cost.share.credits_fraction == 1

@@ -56,7 +56,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class StoredAnswers:
-    """One table's."""
+    """The stored noisy answers of one table, read from the ledger on demand."""
 
     ledger: Ledger
 
@@ -70,9 +70,6 @@ class StoredAnswers:
 
     def draws(self, digest: str) -> list[int]:
         return self.ledger.numbers_of(digest)
-
-
-# Stored answers for derivations, read from the ledger each time they are needed.
 
 
 NOTHING = Loss.zero()
@@ -366,7 +363,7 @@ class AnswerReuse:
 
     def _take(self, one: ChargeRow) -> None:
         record = one.record
-        if one.analyst != OWNER:  # whose all are
+        if one.analyst != OWNER:  # the owner may read every analyst's answers
             self._mine.setdefault(one.analyst, IntMap()).put(record.seq)
         if record.seq in self._store or sources_of(record.noise) is not None:
             return

@@ -102,7 +102,7 @@ class Budgets:
         self.shares = {OWNER: AnalystShare(None)}
 
     def copy(self) -> Budgets:
-        """To try out what several questions cost together."""
+        """Return a copy on which several questions can be tried out together."""
         twin = replace(self)
         twin.ceiling = self.ceiling
         twin.pool = None if self.pool is None else replace(self.pool)
@@ -172,7 +172,7 @@ class Budgets:
             self.reserved = minus_clamped(self.reserved, share)
 
     def known(self, analyst: str) -> AnalystShare:
-        """The share of somebody who may ask."""
+        """Return the share of an analyst who may ask; `Refused` for anybody else."""
         own = self.shares.get(analyst)
         if own is None:
             raise Refused(

@@ -50,7 +50,8 @@ def fingerprint(text: str) -> str:
 
 
 class Links:
-    """Ends with the process. Its owner serialises; every failure is `NoRoom`."""
+    """The links of a chain by number, in an unnamed temporary file. Not thread-safe. Every failure
+    is `IndexUnavailable`."""
 
     def __init__(self) -> None:
         try:
@@ -70,7 +71,8 @@ class Links:
             raise IndexUnavailable
 
     def __getitem__(self, seq: int) -> bytes:
-        """Zeros or nothing where there is none, which no link is."""
+        """Return the link of event `seq`. An event that was never noted gives zero bytes, or no
+        bytes after the end of the file: no real link equals either."""
         try:
             return os.pread(self._file, len(START), seq * len(START))
         except OSError:

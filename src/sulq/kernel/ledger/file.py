@@ -184,7 +184,7 @@ class LedgerFile:
             hold.release()
 
     def enter(self) -> bool:
-        """One user more; False if this book is closed or another process's."""
+        """Add a user; False if this ledger is closed, or was opened by another process."""
         return not self.foreign and self._writer.enter()
 
     def leave(self, *, wait: bool) -> None:
@@ -211,7 +211,7 @@ _registry = threading.Lock()  # no finalizer takes it
 def open_ledger_file(
     path: str | Path, wait: float, create: bool, receipts: str | Path | None = None
 ) -> LedgerFile:
-    """The book of `path`, shared within this process; `Refused` if anything does not match.
+    """Open the ledger at `path`, shared within this process; `Refused` if anything does not match.
     `receipts` is where the ledger's receipts journal is to be, if it has none elsewhere."""
     if str(path) == MEMORY:
         if receipts is not None:
@@ -234,7 +234,7 @@ def open_ledger_file(
 
 
 def registered(where: str, make: Callable[[], LedgerFile]) -> LedgerFile:
-    """The book of this place, with one user more, or a new one."""
+    """Return the open ledger of this place with one user more, or open it with `make`."""
     with _registry:
         for closed_path in [found for found, book in _books.items() if not book.usable]:
             del _books[closed_path]
@@ -245,14 +245,14 @@ def registered(where: str, make: Callable[[], LedgerFile]) -> LedgerFile:
 
 
 def opened(path: str | Path) -> LedgerFile | None:
-    """The book of the ledger at `path`, by whatever name this process has opened it."""
+    """Return the open ledger at `path`, by whatever name this process has opened it."""
     here = ledger_identity(path)
     found = (book for book in list(_books.values()) if book.usable and book.file == here)
     return next(found, None) if here is not None else None
 
 
 def _shared(where: str) -> LedgerFile | None:
-    """The open book of `where`; `Refused` if path or state directory now mean something else."""
+    """Return the open ledger of `where`; `Refused` if path or state directory changed meanwhile."""
     book = opened(where)
     named_so = _books.get(where)
     if named_so is not None and named_so.usable and named_so is not book:

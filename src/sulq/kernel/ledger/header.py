@@ -181,7 +181,7 @@ def check_reason(reason: object) -> None:
 
 
 def no_more(ended: Ended) -> Refused:
-    """Of a closed table."""
+    """Return the refusal for what is asked of a closed table."""
     return Refused(
         f"this table was closed for good ({ended}): nothing new is answered, granted or reserved;"
         " repeat a question you have paid for, which stays free"
@@ -189,7 +189,7 @@ def no_more(ended: Ended) -> Refused:
 
 
 def gone(withdrawn: Ended) -> Refused:
-    """Of a withdrawn table."""
+    """Return the refusal for what is asked of a withdrawn table."""
     return Refused(
         f"this table was withdrawn by its owner before anything was asked ({withdrawn}); it answers"
         " nothing, unless it is published anew"
@@ -204,7 +204,7 @@ def stale() -> Refused:
 
 
 def outgrown() -> Refused:
-    """As `stale`, where the table got new rows."""
+    """Return the refusal for a ledger opened before the table got new rows."""
     return Refused(
         "this table has grown since it was opened here; open it again, with its new rows"
     )

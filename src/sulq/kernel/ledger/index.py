@@ -39,7 +39,7 @@ class IndexUnavailable(Exception):
 
 @contextmanager
 def index_errors() -> Iterator[None]:
-    """Callers of the ledger are told in its own words."""
+    """Translate `IndexUnavailable`, such as a full disk under the index, into `Refused`."""
     try:
         yield
     except IndexUnavailable:
@@ -86,7 +86,8 @@ class Planned(NamedTuple):
 
 
 class ChargeIndex:
-    """Of one table. Thread-safe; every failure is `NoRoom`."""
+    """The charges, keys and plans of one table. Thread-safe; every failure is
+    `IndexUnavailable`."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -110,7 +111,7 @@ class ChargeIndex:
     # -- looking up -------------------------------------------------------------------------------
 
     def named(self, name: tuple[str, str]) -> Record | None:
-        """What a question at this noise finds."""
+        """Return the record that a question at this noise finds today."""
         query = f"select {_FIELDS} from records where digest = ? and noise = ? and found"
         return _record(self._one(query, *name))
 
@@ -125,21 +126,22 @@ class ChargeIndex:
         return _record(self._one(query, seq))
 
     def of(self, digest: str) -> list[Record]:
-        """What a question finds, at any noise; oldest first."""
+        """Return the records that a question finds today, at any noise; oldest first."""
         query = f"select {_FIELDS} from records where digest = ? and found order by seq"
         return [Record(*row[:4], *map(bool, row[4:])) for row in self._do(query, digest)]
 
     def numbers(self, digest: str) -> list[int]:
-        """Of all charges for a question, also of those that it no longer finds; oldest first."""
+        """Return the numbers of all charges for a question, oldest first, with those that it no
+        longer finds."""
         found = self._do("select seq from records where digest = ? order by seq", digest)
         return [seq for (seq,) in found]
 
     def everybody(self, record: Record) -> list[int]:
-        """The events by which it became each analyst's."""
+        """Return, for each analyst who has the record, the event that gave it to them."""
         return [seq for (seq,) in self._do("select seq from got where record = ?", record.seq)]
 
     def got(self, record: Record, analyst: str) -> int | None:
-        """The event by which it became this analyst's."""
+        """Return the event that gave the record to this analyst, or None."""
         found = self._one(
             "select seq from got where record = ? and analyst = ?", record.seq, analyst
         )
@@ -178,7 +180,7 @@ class ChargeIndex:
         self._do("update records set answer = ? where seq = ?", seq, record.seq)
 
     def hand(self, seq: int, record: int, analyst: str, key: str | None) -> None:
-        """From now on the record is this analyst's, and this key's."""
+        """Give the record to this analyst, under this key."""
         if seq != record:
             self._do("insert into repeats values (?, ?)", seq, record)
         self._do("insert or ignore into got values (?, ?, ?)", record, analyst, seq)
@@ -202,7 +204,7 @@ class ChargeIndex:
         )
 
     def put_away(self) -> None:
-        """No question finds an answer from before."""
+        """Let no question find an earlier answer any more."""
         self._do("update records set old = 1, found = 0 where found")
         self._do("update plans set old = 1")
 

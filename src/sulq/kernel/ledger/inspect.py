@@ -364,7 +364,7 @@ def _verified_copy(path: str | Path) -> list[Row]:
 
 
 def copy_ledger(path: str | Path, copy: Path) -> None:
-    """The ledger as it is now, as a file of its own."""
+    """Copy the ledger as it is now to a file of its own."""
     if is_shared(path):
         store = SqliteStore(copy, create=True)
         for row in verified_rows(path):
@@ -380,7 +380,7 @@ def copy_ledger(path: str | Path, copy: Path) -> None:
 
 @contextmanager
 def _looked_at(path: str | Path) -> Iterator[Store]:
-    """The ledger as it is now."""
+    """Yield a store with the ledger as it is now."""
     if not is_shared(path):
         with _copied(Path(location_name(path))) as copy:
             yield copy
@@ -394,7 +394,7 @@ def _looked_at(path: str | Path) -> Iterator[Store]:
 
 @contextmanager
 def _copied(path: Path) -> Iterator[SqliteStore]:
-    """A file's content, in a place of its own."""
+    """Yield a store over a private copy of the file."""
     with tempfile.TemporaryDirectory(prefix="sulq-") as private:  # mode 0700
         copy = Path(private) / "ledger"
         try:

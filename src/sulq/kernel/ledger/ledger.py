@@ -127,7 +127,7 @@ class Ledger:
         self._shared, self._name, self.reservation = book, name, reservation
         self._desk, self._generation = TableTransaction(book, name), generation
         self._forgotten = weakref.finalize(self, _forget, book, self._desk, reservation)
-        self._forgotten.atexit = False  # the book sees to that
+        self._forgotten.atexit = False  # at exit the ledger file closes itself
 
     @classmethod
     def open(

@@ -89,7 +89,7 @@ def claim_of(row: Row, at: RowAt) -> str:
 
 
 class ReceiptsJournal:
-    """A journal that this process alone writes. Not thread-safe: the book's writer serialises."""
+    """A journal that this process alone writes. Not thread-safe: the writer calls it."""
 
     def __init__(self, path: Path, hold: Hold, ledger: str, key: LedgerKey | None) -> None:
         """Use `opened_journal`."""

@@ -53,7 +53,7 @@ T = TypeVar("T")
 
 
 class Traced(ChainState):
-    """A history that knows every link again, so that a row read later can be checked."""
+    """A chain state that keeps every link, so that a row read later can be checked."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -101,7 +101,7 @@ class Traced(ChainState):
 
 
 class SharedLedgerFile(LedgerFile):
-    """A book whose chain others lengthen too. Nothing here is believed that was not read back."""
+    """A ledger whose chain other replicas lengthen too. Only what was read back is believed."""
 
     history: Traced
 
@@ -214,7 +214,7 @@ class SharedLedgerFile(LedgerFile):
         self.history, self._doubt = history, False
 
     def _trusted(self, work: Callable[[], T]) -> T:
-        """`Interrupted` passes; any other refusal is the end of this book."""
+        """Let `Interrupted` pass; any other refusal closes this ledger for good."""
         if self._ruin is not None:
             raise Refused(self._ruin)
         try:
@@ -261,7 +261,7 @@ def rolled_back() -> Refused:
 def open_shared(
     url: str | Path, wait: float, create: bool, receipts: str | Path | None = None
 ) -> LedgerFile:
-    """The book of a ledger on a server, as one replica of it; shared within this process."""
+    """Open a ledger on a server, as one replica of it; shared within this process."""
     if receipts is not None:
         raise Refused(
             "a ledger on PostgreSQL has no receipts journal: no replica sees all that others tell."

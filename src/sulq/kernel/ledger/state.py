@@ -54,7 +54,7 @@ from sulq.kernel.ledger.stores.store import Row
 
 _VERSION = re.compile(r"[0-9a-f]{32}")
 ATTEMPTS = 3  # G.3.6
-LOST = "lost"  # of a stamp: with the key it was made by
+LOST = "lost"  # the stamp's signing key is no longer available
 ASKING = (ChargeEvent, RepeatEvent, RetryEvent, PlanEvent, ReserveEvent)
 """Events by somebody who may ask."""
 USING = (*ASKING, AnswerEvent, ReturnEvent, OutsideEvent, DeclareEvent)

@@ -83,14 +83,14 @@ class Decision:
 
 @dataclass(frozen=True, slots=True)
 class TableTransaction:
-    """One table in an open book; every method is for work on the writer's thread."""
+    """One table of an open ledger; every method is for work on the writer's thread."""
 
     book: LedgerFile
     name: str
 
     @property
     def table(self) -> TableState:
-        """As the book has it now: after a doubt a shared one is read anew."""
+        """The table's state now. A shared ledger replaces it after a write of unknown outcome."""
         return self.book.history.tables[self.name]
 
     @property
@@ -121,7 +121,7 @@ class TableTransaction:
         self.table.budgets.known(analyst)
 
     def admit(self, ask: ChargeRequest) -> tuple[Charge, Proof | None]:
-        """One question."""
+        """Decide one question, and add its event."""
         decision = self._decide(ask, self.table.budgets)
         if decision.event is not None:
             self.book.add(decision.event)
@@ -207,7 +207,8 @@ class TableTransaction:
         return Decision(ask, record, due, noted, spending)
 
     def _kept(self, ask: ChargeRequest) -> Decision:
-        """Of a closed table: what this analyst has got before; no event is left to write."""
+        """Decide a question to a closed table: only what this analyst was given before is kept, and
+        no event is written."""
         record = self.catalogue.named(ask.name)
         got = None if record is None else self.catalogue.got(record, ask.analyst)
         if record is None or record.answer is None or got is None:
@@ -352,7 +353,7 @@ def _too_often(key: str | None) -> Refused:
     )
 
 
-# A table in an open book: published now, or found as it is.
+# A table in an open ledger: published now, or found as it is.
 
 
 def published(
