@@ -39,7 +39,7 @@ def test_keys_are_quoted_for_nothing(open_city):
     assert not Path("people.ledger").exists()
     assert "a delta of 1e-10" in open_city("keys", "city", "--quote", "--delta", "1e-10").out
     dear = open_city("keys", "city", "--quote", "--delta", "1e-8")
-    assert "not affordable" in dear.out and "`sulq keys` with --delta 9e-10 can" in dear.out
+    assert "not affordable" in dear.out and "`keys` with a `delta` of 9e-10 can" in dear.out
 
 
 def test_keys_with_a_condition(open_city):

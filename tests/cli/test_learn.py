@@ -57,7 +57,7 @@ def test_quote_is_free_and_publishes_nothing(crowd):
     told = crowd("learn", "tree", *COLUMNS, "--label", "smoker", "--quote")
     assert "at most 2 credits" in told.out
     assert (
-        "no --credits was given: this fit takes at most a tenth of the 20 credits left" in told.out
+        "no `credits` were given: this fit takes at most a tenth of the 20 credits left" in told.out
     )
 
 

@@ -82,7 +82,7 @@ def test_value_has_its_tree(text, tree):
 REFUSED = [
     ("", "empty"),
     ("   ", "empty"),
-    ("age = 1; age = 2", "semicolon at character 8"),
+    ("age = 1; age = 2", "semicolon"),
     ("age = 1;", "semicolon"),
     ("age = 1 -- all", "comment"),
     ("/* x */ age = 1", "comment"),
@@ -130,7 +130,7 @@ REFUSED = [
     ("age = INTERVAL '1' DAY", "INTERVAL"),
     ("age = 'open", "not closed"),
     ("(age = 1", "cannot be read"),
-    ("age = ", "something is missing"),
+    ("age = ", "cannot be read"),
     ("age + 1", "wanted a condition"),
     ("5", "wanted a condition"),
     ("age = 1\x00", "NUL"),

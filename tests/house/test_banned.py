@@ -80,6 +80,69 @@ def parameter_named(*banned: str) -> Callable[[ast.Module], list[int]]:
     return find
 
 
+ERRORS = ("Error", "Exception", "InvalidQuery", "Refused", "BudgetSpent", "TooNoisy", "Problem")
+READING = {
+    *("startswith", "endswith", "find", "rfind", "index", "split", "rsplit", "partition"),
+    *("rpartition", "replace", "splitlines", "removeprefix", "removesuffix"),
+}
+MATCHING = {"search", "match", "fullmatch", "findall", "finditer", "sub", "split"}
+
+
+def error_text_read(tree: ast.Module) -> list[int]:
+    """Where the words of an exception decide: compared, searched, matched or split."""
+    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
+    return sorted({line for scope in [tree, *functions] for line in _text_read(scope)})
+
+
+def _text_read(scope: ast.AST) -> Iterator[int]:
+    texts: set[str] = set()
+    errors = set(_errors_named(scope))
+    for names, value in _assigned(scope):
+        texts |= {names} if _is_text(value, errors, texts) else set()
+    for node in ast.walk(scope):
+        read: list[ast.expr] = []
+        match node:
+            case ast.Compare(left=left, comparators=others):
+                read = [left, *others]
+            case ast.Call(func=ast.Attribute(value=inner, attr=name), args=given):
+                read = [inner] if name in READING else []
+                read += given if name in MATCHING else []
+        if any(_is_text(part, errors, texts) for part in read):
+            yield node.lineno  # type: ignore[attr-defined]
+
+
+def _errors_named(scope: ast.AST) -> Iterator[str]:
+    for node in ast.walk(scope):
+        if isinstance(node, ast.ExceptHandler) and node.name is not None:
+            yield node.name
+        if isinstance(node, ast.arg) and dotted(node.annotation or node).endswith(ERRORS):
+            yield node.arg
+
+
+def _assigned(scope: ast.AST) -> Iterator[tuple[str, ast.expr]]:
+    """`a = x` and `a, b = x, y`, name by name."""
+    for node in ast.walk(scope):
+        if isinstance(node, ast.Assign):
+            target, value = node.targets[0], node.value
+            both = isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple)
+            pairs = zip(target.elts, value.elts, strict=False) if both else [(target, value)]
+            yield from ((name.id, held) for name, held in pairs if isinstance(name, ast.Name))
+
+
+def _is_text(node: ast.AST, errors: set[str], texts: set[str]) -> bool:
+    """`str(error)`, `error.args`, a name for one of these, or something made of them."""
+    match node:
+        case ast.Name(id=name):
+            return name in texts
+        case ast.Call(func=ast.Name(id="str"), args=[ast.Name(id=name)]):
+            return name in errors
+        case ast.Attribute(value=ast.Name(id=name), attr="args" | "text" | "detail"):
+            return name in errors
+        case ast.Call(func=ast.Attribute(value=inner)) | ast.Subscript(value=inner):
+            return _is_text(inner, errors, texts)
+    return False
+
+
 @dataclass(frozen=True)
 class Rule:
     name: str
@@ -161,6 +224,13 @@ RULES = [
         "price = float(credits)",
         only_in=EXACT,
     ),
+    Rule(
+        "an error is known by its class and reason, not by its words",
+        error_text_read,
+        "def hint(error: InvalidQuery):\n    return 'no column' in str(error)",
+        # the engine's sentence about the owner's own expression: its first line is shown
+        except_in=("policy/derived.py",),
+    ),
 ]
 
 
@@ -186,6 +256,26 @@ def test_rule_is_kept(rule, trees):
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
 def test_rule_catches_what_breaks_it(rule):
     assert rule.find(ast.parse(rule.breaks))
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "said = str(error)\n    x = said.startswith('no')",
+        "hint, said = '', str(error)\n    x = DAY.search(said)",
+        "x = re.sub(' at .*', '', error.args[0])",
+        "x = str(error).partition(';')[0]",
+        "x = PATTERN.match(error.detail)",
+    ],
+)
+def test_every_way_to_read_the_words_of_an_error_is_seen(line):
+    tree = ast.parse(f"try:\n    ask()\nexcept SulqError as error:\n    {line}\n")
+    assert error_text_read(tree)
+
+
+def test_the_words_of_an_error_may_be_shown():
+    shown = "    print(str(error))\n    raise Refused(f'not opened: {error}')\n"
+    assert error_text_read(ast.parse(f"try:\n    ask()\nexcept SulqError as error:\n{shown}")) == []
 
 
 def test_a_method_that_shares_a_banned_name_is_fine():

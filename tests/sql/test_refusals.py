@@ -9,6 +9,7 @@ from tests.sql.refused import REFUSED
 from tests.sql.small_table import LOOKUPS, SCHEMA, rows
 
 from sulq import Database, InvalidQuery, Promise
+from sulq.errors import Reason
 from sulq.sql.api import quote_sql
 
 PROMISE = Promise(epsilon=1, delta=1e-6, queries=1000)
@@ -117,5 +118,9 @@ def test_asking_says_the_same_as_quoting(database):
 def test_other_refusals_have_no_place():
     plain = InvalidQuery("no")
     assert (plain.start, plain.end, plain.alternatives) == (None, None, ())
-    sent = pickle.loads(pickle.dumps(InvalidQuery("no", start=1, end=2)))
-    assert (str(sent), sent.start, sent.end) == ("no", 1, 2)
+    assert plain.reason is Reason.INVALID_VALUE and str(plain) == plain.text == "no"
+    error = InvalidQuery("no", reason=Reason.NO_COLUMN, start=1, end=2, about={"column": "a"})
+    sent = pickle.loads(pickle.dumps(error))
+    assert (sent.text, sent.start, sent.end) == ("no", 1, 2)
+    assert (sent.reason, sent.about) == (Reason.NO_COLUMN, {"column": "a"})
+    assert str(sent) == "no (near character 2)"

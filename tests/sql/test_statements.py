@@ -10,7 +10,7 @@ import pyarrow.parquet
 import pytest
 from tests.learn.exact_oracle import ExactOracle
 from tests.sql.accepted import ACCEPTED
-from tests.sql.refused import REFUSED
+from tests.sql.refused import HINTED, REFUSED
 from tests.sql.small_table import LOOKUPS, SCHEMA, duck, rows
 
 from sulq import Database, InvalidQuery, Promise
@@ -105,11 +105,18 @@ def test_answered_as_duckdb_does(text, same, oracle, truth):
     assert len(oracle.asked) <= 3
 
 
+@pytest.mark.parametrize(("text", "remedy"), HINTED, ids=[text[:80] for text, _ in HINTED])
+def test_a_refusal_names_the_remedy(text, remedy, oracle):
+    with pytest.raises(InvalidQuery) as refusal:
+        quote_sql(oracle, text, lookups=LOOKUPS, table="people")
+    assert remedy in str(refusal.value)
+
+
 @pytest.mark.parametrize(("text", "reason"), REFUSED, ids=[text[:80] for text, _ in REFUSED])
 def test_refused_with_the_reason_and_free(text, reason, oracle):
     with pytest.raises(InvalidQuery) as refusal:
         ask_sql(oracle, text, lookups=LOOKUPS, table="people")
-    assert reason in str(refusal.value)
+    assert refusal.value.reason is reason
     assert oracle.asked == []
     with pytest.raises(InvalidQuery):
         quote_sql(oracle, text, lookups=LOOKUPS, table="people")

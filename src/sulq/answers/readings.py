@@ -509,8 +509,8 @@ def _rounding_note(bound: BoundQuery, spread: float, rows: int | None, size: int
 def everybody(schema: Schema | None, size: int) -> str:
     """What is assumed of the public size where nobody says how many rows match."""
     if schema is None or schema.unit == "row":
-        return f"assumes that all {size:,} rows match; say rows=..."
-    return f"assumes {size:,} matching rows, one for each person; say rows=..."
+        return f"assumes that all {size:,} rows match; state `rows`"
+    return f"assumes {size:,} matching rows, one for each person; state `rows`"
 
 
 def _ratio_forecast(
@@ -518,7 +518,7 @@ def _ratio_forecast(
 ) -> Forecast:
     matching = rows if rows is not None else size
     if not matching:
-        return Forecast(None, lambda c: None, "say rows=... (how many match) for an error bar")
+        return Forecast(None, lambda c: None, "state `rows` (how many match) for an error bar")
     note = "" if rows is not None else everybody(bound.schema, matching)
     half_range = float((bound.terms[1].high - bound.terms[1].low) / 2)
     if bound.statistic.kind == "mean":

@@ -46,7 +46,6 @@ from sulq.cli.output import (
     show_json,
     stored,
     table,
-    typed,
 )
 from sulq.cli.question_text import hinted
 from sulq.errors import InvalidQuery
@@ -260,7 +259,7 @@ def _quote_lines(found: Quote, confidence: float, note: str) -> list[tuple[str, 
         each = " or less, each" if hasattr(half, "max") and half.size > 1 else ""
         lines.append((f"{percent(confidence)} bar", f"± {number_text(widest)}{each}"))
     if note:
-        lines.append(("note", typed(note)))
+        lines.append(("note", note))
     left = credits_text(found.left_after) if found.affordable else "not affordable"
     return [*lines, ("left after", left)]
 
@@ -481,9 +480,8 @@ def quote_statement(
     if as_json:
         show_json(_statement_quote_json(source.name, found) | {"published": is_out(source)})
         return
-    for line in found.explain().split("\n"):
-        if line.startswith("question"):
-            print_note(line)
+    for line in found.steps():
+        print_note(line)
     ranks = {name: f"; its rank ± {number_text(rank)} rows" for name, rank in found.ranks}
     bars = [
         (name, f"depends on the rows{ranks.get(name, '')}" if half is None
@@ -491,7 +489,7 @@ def quote_statement(
         for name, half in found.half_widths
     ]  # fmt: skip
     left = credits_text(found.left_after) if found.affordable else "not affordable"
-    notes = [("note", typed(note)) for note in found.notes]
+    notes = [("note", note) for note in found.notes]
     level = (f"{percent(found.confidence)} bars", "")
     cost = ("cost", credits_text(found.credits))
     last = [("left after", left), *not_out(source)]

@@ -21,7 +21,6 @@ from sulq.cli.output import (
     show_json,
     stored,
     table,
-    typed,
 )
 
 if TYPE_CHECKING:
@@ -95,7 +94,7 @@ def keys(
 
 
 def _show_quote(name: str, column: str, found: KeysQuote, as_json: bool) -> None:
-    note = typed(found.note)
+    note = found.note
     if as_json:
         price = {"credits": found.credits, "delta": float(found.delta)}
         sizes = {"threshold": found.threshold, "standard_error": found.standard_error}

@@ -31,7 +31,6 @@ from sulq.cli.output import (
     show_json,
     stored,
     table,
-    typed,
 )
 from sulq.errors import InvalidQuery, SulqError
 from sulq.learn.plotting.models import arrow, class_shares
@@ -323,7 +322,7 @@ def _show(
         )
         return
     for note in notes:
-        print_note(f"note: {typed(note)}")
+        print_note(f"note: {note}")
     if records:
         heads = list(records[0])
         show(table(heads, [[number_text(record[head]) for head in heads] for record in records]))
@@ -373,7 +372,7 @@ def _show_quote(name: str, algorithm: str, found: FitQuote, as_json: bool) -> No
         ("cost", f"at most {credits_text(found.credits)}"),
         ("left after", f"at least {credits_text(found.left_after)}"),
     ]
-    show(key_values([*pairs, *(("note", typed(note)) for note in found.plan.notes)]))
+    show(key_values([*pairs, *(("note", note) for note in found.plan.notes)]))
 
 
 # What each learner found, as records for a table and as a few facts below it.

@@ -19,54 +19,15 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from sulq.errors import BudgetSpent, EngineFailed, InvalidQuery, Refused, SulqError, TooNoisy
+from sulq.errors import EngineFailed, SulqError, codes_of
 
 if TYPE_CHECKING:
     from sulq.kernel.schema.promise import Promise
-
-SPELLED = (
-    ("say edges=[...] to", "say --edges 0,18,65 to"),
-    ("give the token as token=...", "give the token in a file, --token-file"),
-    ("give token=..., or set", "give --token-file FILE, or set"),
-    ("use https, or say insecure=True if the way is protected otherwise", "use https"),
-    ("credits=... or epsilon=..., one of them", "--credits or --epsilon, one of them"),
-    ("rows=...", "--rows N"),
-    ("no credits= was given", "no --credits was given"),
-    ("credits= sets another amount", "--credits sets another amount"),
-    ("or use credits=", "or use --credits N"),
-    ("`keys` with delta=", "`sulq keys` with --delta "),
-    ("give verify= (--ca or SULQ_CA on the command line)", "give --ca (or SULQ_CA)"),
-    (
-        "no token that is good here was given",
-        "this token is not good here: ask the owner for a new one (`sulq grant`), and give it in"
-        " SULQ_TOKEN or --token-file",
-    ),
-)
-"""What a message says in Python, and what is typed instead."""
-
-
-def typed(message: str) -> str:
-    """The remedy in words that this caller can type."""
-    for said, option in SPELLED:
-        message = message.replace(said, option)
-    return message
-
-
-# Messages that name an argument of Python, as the command line spells it.
-
 
 Result = TypeVar("Result")
 
 PIPE_CLOSED = 141  # as a shell says it: 128 + SIGPIPE
 PIPED_WIDTH = 200
-CODES: tuple[tuple[type[SulqError], int], ...] = (
-    (InvalidQuery, 2),
-    (BudgetSpent, 4),
-    (Refused, 3),
-    (TooNoisy, 3),
-    (EngineFailed, 1),
-)
-"""The first that fits is the exit code."""
 
 Json = Annotated[bool, typer.Option("--json", help="Machine-readable output.")]
 Policy = Annotated[Path, typer.Option("--policy", "-p", help="The policy file.")]
@@ -207,12 +168,12 @@ def guarded(command: Callable[..., Result]) -> Callable[..., Result]:
             raise _failed(error.kind, told, error.credits, 1, options) from None
         except Stopped as stopped:
             told = f"{stopped} ({credits_text(stopped.credits)} spent)"
-            kind, code = type(stopped.error).__name__, _code(stopped.error)
+            kind, code = type(stopped.error).__name__, codes_of(stopped.error).exit_code
             raise _failed(kind, told, stopped.credits, code, options) from None
         except SulqError as error:
             unknown = None if isinstance(error, EngineFailed) else Fraction(0)
             spent = getattr(error, "credits_spent", unknown)
-            kind, code = type(error).__name__, _code(error)
+            kind, code = type(error).__name__, codes_of(error).exit_code
             raise _failed(kind, str(error), spent, code, options) from None
         except OSError as error:
             raise _failed("OSError", _reason(error), Fraction(0), 2, options) from None
@@ -230,10 +191,6 @@ def guarded(command: Callable[..., Result]) -> Callable[..., Result]:
     return run
 
 
-def _code(error: SulqError) -> int:
-    return next((code for kind, code in CODES if isinstance(error, kind)), 1)
-
-
 def _reason(error: Exception) -> str:
     if isinstance(error, OSError):
         return f"{error.strerror or error}: {error.filename or ''}".rstrip(": ")
@@ -249,7 +206,6 @@ def _stop_writing() -> None:
 def _failed(
     kind: str, reason: str, spent: Fraction | None, code: int, options: dict[str, Any]
 ) -> typer.Exit:
-    reason = typed(reason)
     try:
         if options.get("as_json"):
             show_json({"error": reason, "kind": kind, "credits_spent": spent})
@@ -257,7 +213,7 @@ def _failed(
     except OSError:  # stdout itself is what failed
         _stop_writing()
     line = " ".join(reason.split())
-    if spent == 0 and "words" in options and "charged" not in line and "stored" not in line:
+    if spent == 0 and "words" in options:
         line += " (0 credits spent)"  # a question
     print(f"error: {line}", file=sys.stderr)
     return typer.Exit(code)

@@ -35,7 +35,6 @@ from sulq.cli.output import (
     show_json,
     stored,
     table,
-    typed,
 )
 
 if TYPE_CHECKING:
@@ -161,7 +160,7 @@ def _show_plan(found: Plan | RemotePlan, texts: list[str], name: str, as_json: b
     show(key_values([("together", credits_text(found.credits)), ("left after", left)]))
     for text, line in zip(texts, lines, strict=True):
         if line["note"]:
-            print_note(f"note: {_short(text)}: {typed(line['note'])}")
+            print_note(f"note: {_short(text)}: {line['note']}")
     if found.affordable:
         print_note("nothing is charged yet; --yes asks all of it")
 

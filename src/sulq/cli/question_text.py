@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 
-from sulq.errors import InvalidQuery
+from sulq.errors import InvalidQuery, Reason
 from sulq.kernel.query import statistics
 from sulq.kernel.query.statistics import Statistic
 from sulq.kernel.schema.columns import Number, Schema, as_number
@@ -34,11 +34,9 @@ SYNONYMS = {
     "quantile": FORMS["quantiles"],
     "var": "variance VALUE",
 }
-_A_DAY = re.compile(r"'(\d{4}-\d\d-\d\d)([ T][^']*)?' stands where")
 _WHERE = re.compile(r"(?:--|\b)where\b", re.IGNORECASE)
 _STATED_SHARES = re.compile(r"(.*\S)\s+--shares[\s=]+(.+)")
 _SHARES = re.compile(r"(.*?\S)((?:[\s,]+(?:0?\.\d+|[01](?:\.0*)?))+)")
-_NO_COLUMN = re.compile(r"no column '([^']*)'")
 
 
 def question(
@@ -114,19 +112,15 @@ def _shares(text: str) -> tuple[str, str | None]:
 
 @contextmanager
 def hinted(*texts: str | None) -> Iterator[None]:
-    """Refusals of usual slips in SQL spelling say how it is written."""
+    """Add a hint to "no such column" where the name stands in double quotes."""
     try:
         yield
     except InvalidQuery as error:
-        hint, said = "", str(error)
-        day, name = _A_DAY.search(said), _NO_COLUMN.search(said)
-        if day and day[2]:
-            hint = f"; a time is written TIMESTAMP '{day[1]} 12:30:00'"
-        elif day:
-            hint = f"; a day is written DATE '{day[1]}'"
-        elif name and any(f'"{name[1]}"' in text for text in texts if text):
-            hint = f"; double quotes name a column, a text takes single quotes: '{name[1]}'"
-        error.args = (said + hint,)
+        name = error.about.get("column", "")
+        quoted = any(f'"{name}"' in text for text in texts if text)
+        if error.reason is Reason.NO_COLUMN and name and quoted:
+            hint = f"double quotes name a column, a text takes single quotes: '{name}'"
+            error.args = (f"{error.text}; {hint}",)
         raise
 
 

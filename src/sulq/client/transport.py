@@ -53,7 +53,7 @@ def address_of(url: str) -> ServerAddress:
         raise InvalidQuery(f"want an address such as https://host/people, got {url!r:.80}")
     if parts.username or parts.password or parts.query or parts.fragment:
         raise InvalidQuery(
-            "an address has no user, password, query or fragment; give the token as token=..."
+            "an address has no user, password, query or fragment; give the token by itself,"
             f" or in {TOKEN}"
         )
     steps = [step for step in parts.path.split("/") if step]
@@ -92,12 +92,15 @@ def bearer(address: ServerAddress, token: str | None, insecure: bool) -> Bearer:
     """The token given, else that of the environment; refused where others could read it."""
     found = token if token is not None else os.environ.get(TOKEN, "")
     if not isinstance(found, str) or not _LETTERS.fullmatch(found.strip() or " "):
-        raise InvalidQuery(f"no token: give token=..., or set {TOKEN}; the owner hands them out")
+        raise InvalidQuery(
+            f"no token: give one (--token-file on the command line), or set {TOKEN}; the owner"
+            " hands them out"
+        )
     if not (address.encrypted or address.loopback or insecure):
         raise Refused(
             f"{address.base} is neither https nor this machine: who is on the way could read the"
-            " token and ask in your name; use https, or say insecure=True if the way is protected"
-            " otherwise"
+            " token and ask in your name; use https (in Python, insecure=True says that the"
+            " way is protected otherwise)"
         )
     return Bearer(found.strip())
 
@@ -144,7 +147,7 @@ class Sender:
     def failed(self, error: httpx.TransportError, call: Call[T], attempt: int) -> Retry:
         """No reply came. What cannot be helped by waiting is raised at once."""
         said = f"no reply from {self.address.base} ({type(error).__name__})"
-        if _untrusted(error):
+        if _caused_by(error, ssl.SSLCertVerificationError):
             raise Unreachable(
                 f"{self.address.base} has no certificate that is trusted here; give verify="
                 " (--ca or SULQ_CA on the command line) the file of its own authority; the token"
@@ -159,8 +162,7 @@ class Sender:
 
     def _hint(self, error: httpx.TransportError, unsent: bool) -> str:
         """What is mostly wrong where nothing came back at all."""
-        told = str(error).upper()
-        if self.address.encrypted and ("SSL" in told or "TLS" in told):
+        if self.address.encrypted and _caused_by(error, ssl.SSLError):
             return "what answers there does not speak https: is it http? "
         if unsent:
             return "is the server running, and are host and port right? "
@@ -245,13 +247,11 @@ def _retry_after(response: httpx.Response) -> float | None:
     return max(0.0, until.timestamp() - time.time())
 
 
-def _untrusted(error: BaseException | None) -> bool:
-    """A certificate was refused somewhere below."""
+def _caused_by(error: BaseException | None, kind: type[Exception]) -> bool:
+    """True if the error, or one that it was raised from, is of this class."""
     seen = 0
     while error is not None and seen < 10:
-        if isinstance(error, ssl.SSLCertVerificationError):
-            return True
-        if "CERTIFICATE_VERIFY_FAILED" in str(error):
+        if isinstance(error, kind):
             return True
         error, seen = error.__cause__ or error.__context__, seen + 1
     return False

@@ -558,9 +558,9 @@ def charge_outside(
     was answered with noise of this table's kind.
     """
     if (credits is None) == (epsilon is None):
-        raise InvalidQuery("an outside release costs credits=... or epsilon=..., one of them")
+        raise InvalidQuery("an outside release costs `credits` or `epsilon`, one of them")
     if not isinstance(reason, str) or not reason.strip():
-        raise InvalidQuery("say which release it was, reason=...: it is kept in the ledger")
+        raise InvalidQuery("say which release it was, `reason`: it is kept in the ledger")
     calibration = database.calibration
     check_currency(calibration)
     taken = exact_number("delta", delta)

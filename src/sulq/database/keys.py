@@ -70,8 +70,8 @@ def _lacking(cost: KeysPrice, left: Loss) -> str:
         return f"{said} none left for it; ask the owner for a larger share"
     less = DOWN.divide(Decimal(room.numerator), Decimal(room.denominator))
     return (
-        f"{said} less: `keys` with delta={less:.0e} can be paid, with a higher threshold; or ask"
-        " the owner for a larger share"
+        f"{said} less: `keys` with a `delta` of {less:.0e} can be paid, with a higher threshold;"
+        " or ask the owner for a larger share"
     )
 
 

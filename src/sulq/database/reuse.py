@@ -20,7 +20,7 @@ from sulq.answers.combined import read_apart, read_derived
 from sulq.answers.error_bars import Forecast
 from sulq.answers.oracle import Answer
 from sulq.answers.readings import forecast
-from sulq.errors import BudgetSpent, InvalidQuery
+from sulq.errors import BudgetSpent, InvalidQuery, Reason
 from sulq.kernel.accounting.calibration import Calibration
 from sulq.kernel.accounting.loss import Loss
 from sulq.kernel.accounting.pricing import (
@@ -431,7 +431,8 @@ def intensity_for_half_width(
     if bound.statistic.kind == "quantiles" and target >= 1:
         raise InvalidQuery(
             f"within of quantiles is a share of the rows, such as 0.02, got {within!r:.40}: how far"
-            " off the value itself is depends on how dense the rows lie there"
+            " off the value itself is depends on how dense the rows lie there",
+            reason=Reason.WITHIN_RANK,
         )
 
     def widest(intensity: Fraction) -> Fraction:
@@ -440,7 +441,10 @@ def intensity_for_half_width(
         bar = forecast(bound, laws, rows, database.size)
         found = _widest(bound, bar, confidence, rows or database.size)
         if found is None:
-            raise InvalidQuery("no error bar can be promised here; state rows=..., or use credits=")
+            raise InvalidQuery(
+                "no error bar can be promised here; state `rows`, or give `credits`",
+                reason=Reason.WITHIN_UNKNOWN,
+            )
         return found
 
     if noise_grid(database.calibration).whole:

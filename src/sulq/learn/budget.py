@@ -204,8 +204,8 @@ def default_notes(oracle: Oracle, credits: object) -> tuple[str, ...]:
     if credits is not None or not is_durable(oracle):
         return ()
     return (
-        f"no credits= was given: this fit takes at most a tenth of the"
-        f" {decimal_text(oracle.remaining)} credits left; credits= sets another amount",
+        f"no `credits` were given: this fit takes at most a tenth of the"
+        f" {decimal_text(oracle.remaining)} credits left; `credits` sets another amount",
     )
 
 

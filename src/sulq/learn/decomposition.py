@@ -166,14 +166,11 @@ class Subspace(Learner):
         if above == 0:
             least = found.length_squared / len(values)
             need = _remedy(table, found.edge / least) if least > 0 else "far more rows"
-            said = (
-                f"no direction stands out: the largest variance seen is {values[0]:.3g}, {seen};"
-                f" {need} would surely do"
-            )
+            said = f"the largest variance seen is {values[0]:.3g}, {seen}; {need} would surely do"
             if values[0] > CLEAR * found.edge:  # the centre's error may be what is seen: a doubt
-                self._doubt(said.replace("no direction stands out", "no direction is sure"))
+                self._doubt(f"no direction is sure: {said}")
             else:
-                self._too_noisy(said)
+                self._too_noisy(f"no direction stands out: {said}")
         elif above < self.n_components_:
             which = f"components {above + 1} to {self.n_components_}"
             if above + 1 == self.n_components_:

@@ -143,7 +143,7 @@ class Learner(BaseEstimator):  # type: ignore[misc]
         table = self._table(oracle, features, label, where).supposing(rows)
         plan = self._plan(table).with_notes(default_notes(oracle, self.credits))
         if not table.public_rows:
-            assumed = f"supposing {table.rows:,.0f} rows" + ("" if rows else "; say rows=...")
+            assumed = f"supposing {table.rows:,.0f} rows" + ("" if rows else "; state `rows`")
             plan = plan.with_notes([f"{COUNT_SHARE:.0%} of it counts the rows", assumed])
         return FitQuote(table.cap, oracle.remaining - table.cap, plan)
 

@@ -189,15 +189,11 @@ def state_of(column: DraftColumn) -> State:
             return State("todo", f"Write {what}.")
         ready.column()
     except SulqError as error:
-        return State("fix", _first(str(error)))
+        said = str(error)
+        return State("fix", f"{said[:1].upper()}{said[1:]}.")
     if column.public and not column.confirmed:
         return State("confirm")
     return State("ready")
-
-
-def _first(text: str) -> str:
-    said = text.split(";")[0]
-    return said[:1].upper() + said[1:] + "."
 
 
 def facts_of(column: DraftColumn) -> dict[str, Any]:

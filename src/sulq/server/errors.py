@@ -12,15 +12,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response
 from starlette.exceptions import HTTPException
 
-from sulq.errors import (
-    BudgetSpent,
-    EngineFailed,
-    InvalidQuery,
-    Refused,
-    SulqError,
-    TooNoisy,
-    UnsafeExactly,
-)
+from sulq.errors import EngineFailed, InvalidQuery, Reason, SulqError, codes_of
 
 MEDIA = "application/problem+json"
 TITLES = {
@@ -52,16 +44,6 @@ CODES = {
 AGAIN = "it may have been charged: send it again with the same key, and it is charged once"
 INTERNAL = "something went wrong here; the owner's log has the request's number"
 
-# most special first: the first that fits names the problem
-KINDS: tuple[tuple[type[SulqError], int, str, str], ...] = (
-    (InvalidQuery, 422, "invalid_query", "change the question; nothing was charged"),
-    (BudgetSpent, 402, "budget_spent", "ask for less, or ask the owner for a larger share"),
-    (UnsafeExactly, 403, "unsafe_exactly", "ask with noise instead; nothing was charged"),
-    (Refused, 403, "refused", "nothing was charged"),
-    (EngineFailed, 503, "engine_failed", "ask again with the same key; it is charged once"),
-    (TooNoisy, 422, "too_noisy", "spend more credits, or learn less"),
-)
-
 
 @dataclass(eq=False)  # not frozen: raising sets its traceback
 class HttpProblem(Exception):
@@ -74,9 +56,11 @@ class HttpProblem(Exception):
     credits_spent: Fraction | None = Fraction(0)  # None: not known
     more: Mapping[str, Any] = field(default_factory=dict)
     headers: Mapping[str, str] = field(default_factory=dict)
+    reason: Reason | None = None
 
     def to_json(self) -> dict[str, Any]:
         spent = self.credits_spent
+        why = {} if self.reason is None else {"reason": self.reason.value}
         return {
             "type": "about:blank",
             "title": TITLES.get(self.status, "Error"),
@@ -86,25 +70,28 @@ class HttpProblem(Exception):
             "hint": self.hint,
             "credits_spent": None if spent is None else float(spent),
             "credits_spent_exact": None if spent is None else str(spent),
+            **why,
             **self.more,
         }
 
 
 def problem_of(error: SulqError, credits_spent: Fraction = Fraction(0)) -> HttpProblem:
     """What a refusal is called over HTTP."""
-    status, code, hint = next(
-        ((status, code, hint) for kind, status, code, hint in KINDS if isinstance(error, kind)),
-        (403, "refused", "nothing was charged"),
-    )
+    found = codes_of(error)
+    hint = found.hint
     if credits_spent and not isinstance(error, EngineFailed):
         hint = "what was charged stands; `sulq ledger` and GET ledger list it"
-    more: dict[str, Any] = {}
+    more: dict[str, Any] = {"about": error.about} if error.about else {}
+    text = str(error)
     if isinstance(error, InvalidQuery):
+        text = error.text  # the place goes beside it
         places = {"start": error.start, "end": error.end}
-        more = {name: place for name, place in places.items() if place is not None}
+        more |= {name: place for name, place in places.items() if place is not None}
         if error.alternatives:
             more["alternatives"] = list(error.alternatives)
-    return HttpProblem(status, code, str(error), hint, credits_spent, more)
+    return HttpProblem(
+        found.status, found.code, text, hint, credits_spent, more, reason=error.reason
+    )
 
 
 def out_of_order() -> HttpProblem:
@@ -133,7 +120,7 @@ def unknown_token() -> HttpProblem:
     return HttpProblem(
         401,
         "unknown_token",
-        "no token that is good here was given",
+        "no token that is good here was given; ask the owner for a new one (`sulq grant`)",
         "send Authorization: Bearer TOKEN; the owner gives tokens out with `sulq grant`",
         headers={"WWW-Authenticate": "Bearer"},
     )
@@ -167,7 +154,9 @@ def handle_problems(app: FastAPI) -> None:
 
     async def malformed(_: Request, error: Exception) -> Response:
         assert isinstance(error, RequestValidationError)  # noqa: S101
-        return reply_of(HttpProblem(422, "invalid_query", _said(error), "see /docs for the fields"))
+        problem = HttpProblem(422, "invalid_query", _said(error), "see /docs for the fields")
+        problem.reason = Reason.INVALID_VALUE
+        return reply_of(problem)
 
     async def routing(_: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)  # noqa: S101
@@ -192,7 +181,7 @@ def _place(loc: Sequence[object]) -> str:
 def _said(error: RequestValidationError) -> str:
     """Where and what, never the input itself."""
     found = [
-        f"{_place(fault['loc'])}: {str(fault['msg']).removeprefix('Value error, ')}"
+        f"{_place(fault['loc'])}: {fault.get('ctx', {}).get('error', fault['msg'])}"
         for fault in error.errors()[:5]
     ]
     return "; ".join(found)[:1_000] or "the request is malformed"

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
-from sulq.errors import InvalidQuery
+from sulq.errors import InvalidQuery, Reason
 from sulq.kernel.schema.bind import BoundQuery
 from sulq.server.errors import HttpProblem
 
@@ -92,7 +92,8 @@ def check_together(bounds: Sequence[BoundQuery], settings: Settings) -> None:
         raise InvalidQuery(
             f"this plan has {len(bounds):,} questions with {sums:,} sums, more than the"
             f" {settings.most_planned:,} and {settings.most_sums:,} that are priced over HTTP;"
-            " make several plans"
+            " make several plans",
+            reason=Reason.TOO_LARGE,
         )
 
 
@@ -106,5 +107,6 @@ def check_width(bound: BoundQuery, settings: Settings) -> None:
     if sums > settings.most_sums:
         raise InvalidQuery(
             f"this answer has {sums:,} sums, more than the {settings.most_sums:,} that are sent"
-            " over HTTP; group by fewer columns, or by coarser bins"
+            " over HTTP; group by fewer columns, or by coarser bins",
+            reason=Reason.TOO_LARGE,
         )

@@ -53,6 +53,8 @@ class SqlQuote:
     """How far off the rank of each quantile may be, in rows."""
     keys: KeysQuote | None = None
     """Of a statement by an open text column: what looking for its keys costs."""
+    assumes: str = ""
+    """The one of `notes` that says which size is assumed, where nobody stated `rows`."""
 
     @property
     def credits(self) -> Fraction:
@@ -78,8 +80,8 @@ class SqlQuote:
     def note(self) -> str:
         return "; ".join(self.notes)
 
-    def explain(self) -> str:
-        """In words: the questions behind the statement, their prices, and the error bars."""
+    def steps(self) -> list[str]:
+        """The questions behind the statement with their prices, a line each."""
         said = [] if self.keys is None else [line_of(self.plan, self.keys)]
         for number, (question, quote) in enumerate(
             zip(self.plan.questions, self.quotes, strict=True), 1
@@ -88,6 +90,11 @@ class SqlQuote:
             sums = question.query if isinstance(question, Statistic) else question
             asked = question_text(text_of(sums.canonical()))
             said.append(f"question {number}: {asked[:300]} ({credits_text(quote.credits)}{stored})")
+        return said
+
+    def explain(self) -> str:
+        """In words: the questions behind the statement, their prices, and the error bars."""
+        said = self.steps()
         ranks = dict(self.ranks)
         units = {
             item.name: BAR_UNITS.get(kind_of(item.of, self.plan.select.groups), "")
@@ -193,11 +200,15 @@ def _quoted(
     bars = Forecasts(plan, tuple(quote.forecast for quote in quotes), confidence, matching)
     items = [item for item in plan.select.items if aggregates_of(item.of)]
     halves = tuple((item.name, bars.half_width(item.of)) for item in items)
+    assumes = ""
     if rows is None and matching and any(bars.is_sized(item.of) for item in items):
-        notes.append(everybody(oracle.schema, matching))
+        assumes = everybody(oracle.schema, matching)
+        notes.append(assumes)
     known = ((item.name, bars.rank(item.of)) for item in items)
     ranks = tuple((name, rank) for name, rank in known if rank is not None)
-    return SqlQuote(plan, quotes, amounts, confidence, halves, left, tuple(notes), ranks)
+    return SqlQuote(
+        plan, quotes, amounts, confidence, halves, left, tuple(notes), ranks, assumes=assumes
+    )
 
 
 def _quoted_keys(oracle: Oracle, priced: PricedPlan, credits: Credits | None) -> SqlQuote:
@@ -240,16 +251,16 @@ def _asked(oracle: Oracle, priced: PricedPlan, rows: int | None, key: str | None
     select = plan.select
     notes = list(dict.fromkeys([*_told(answers), *priced.notes]))
     if select.target is not None:
-        said = verdict(select.items, found, select.target, priced.confidence)
+        met, said = verdict(select.items, found, select.target, priced.confidence)
         bars = Forecasts(plan, (), priced.confidence, None)
         if (
             rows is None
-            and "met by" in said
+            and not met
             and any(
                 bars.weights(item.of) is None for item in select.items if aggregates_of(item.of)
             )
         ):
-            said += "; where fewer rows match than assumed, state how many with rows=..."
+            said += "; where fewer rows match than assumed, state how many, `rows`"
         notes.append(said)
     if reading.weak:
         notes.append(_last(len(reading.weak), priced.confidence))

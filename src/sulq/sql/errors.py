@@ -6,7 +6,7 @@ import re
 
 from sqlglot import exp
 
-from sulq.errors import InvalidQuery
+from sulq.errors import InvalidQuery, Reason
 from sulq.sql.parse.tokens import Node
 
 KNOWN = (
@@ -46,10 +46,12 @@ _NAMES: dict[type[Node], str] = {
 }
 
 
-def refused(node: Node, what: str | None = None) -> InvalidQuery:
+def refused(node: Node, what: str | None = None, remedy: str | None = None) -> InvalidQuery:
+    """The refusal of something that the language lacks."""
     found = (remedy for kind, remedy in _REMEDIES.items() if isinstance(node, kind))
-    remedy = next(found, f"there are {KNOWN}")
-    return wrong(node, f"{what or spoken(node)} is not in the language{place(node)}; {remedy}")
+    remedy = remedy or next(found, f"there are {KNOWN}")
+    said = f"{what or spoken(node)} is not in the language; {remedy}"
+    return wrong(node, Reason.NOT_IN_LANGUAGE, said)
 
 
 def spoken(node: Node) -> str:
@@ -63,12 +65,6 @@ def spoken(node: Node) -> str:
     return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", type(node).__name__).upper()
 
 
-def place(node: Node) -> str:
-    """Where it stands, as far as the parser has noted that."""
-    starts = [part.meta["start"] for part in node.walk() if "start" in part.meta]
-    return f" (near character {min(starts) + 1})" if starts else ""
-
-
 def span(node: Node) -> tuple[int, int] | None:
     """The first character of a node and the one after its last, as far as the parser noted them."""
     marks = [part.meta for part in node.walk() if "start" in part.meta]
@@ -77,9 +73,9 @@ def span(node: Node) -> tuple[int, int] | None:
     return min(mark["start"] for mark in marks), max(mark["end"] for mark in marks) + 1
 
 
-def wrong(node: Node, said: str) -> InvalidQuery:
+def wrong(node: Node, reason: Reason, text: str, **about: str) -> InvalidQuery:
     """The refusal of a node."""
-    return located(InvalidQuery(said), span(node))
+    return located(InvalidQuery(text, reason=reason, about=about), span(node))
 
 
 def located(error: InvalidQuery, where: tuple[int, int] | None) -> InvalidQuery:

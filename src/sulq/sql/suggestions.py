@@ -12,7 +12,7 @@ from itertools import islice
 
 from sqlglot import exp
 
-from sulq.errors import InvalidQuery
+from sulq.errors import InvalidQuery, Reason
 from sulq.kernel.schema.bind_rows import like
 from sulq.kernel.schema.columns import Category, Number, Schema
 from sulq.sql.errors import span
@@ -20,7 +20,6 @@ from sulq.sql.parse.tokens import Node, opened
 
 MOST = 3
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
-_TABLE = re.compile(r"no table .*; there is '([^']+)'")
 _DAY = re.compile(r"(?<!DATE )(?<!TIMESTAMP )'(\d{4}-\d\d-\d\d)'", re.IGNORECASE)
 _ILIKE = re.compile(
     r"""(?P<name>(?:"[^"]+"|\w+)(?:\.(?:"[^"]+"|\w+))*)\s+(?P<negated>NOT\s+)?ILIKE\s+"""
@@ -49,51 +48,53 @@ def offered(
 
 
 def _candidates(error: InvalidQuery, text: str, schema: Schema) -> Iterator[str]:
-    said = str(error)
     if error.start is not None and error.end is not None:
-        yield from _at_the_place(said, text, error.start, error.end, schema)
-    if (
-        "rows are never shown" in said
-        or "counts persons only" in said
-        or "distinct" in said.casefold()
-    ):
+        yield from _at_the_place(error, text, error.start, error.end, schema)
+    if error.reason in (Reason.ROWS_SHOWN, Reason.PERSON_COLUMN, Reason.DISTINCT):
         yield from _counted(text, schema)
     yield from _listed(text, schema)
     yield from _most_frequent(text)
     for pattern, instead in _SPELLED:
         if pattern.search(text):
             yield pattern.sub(instead, text)
-    if "comment" in said and not {"'", '"'} & set(text):
+    if error.reason is Reason.COMMENT and not {"'", '"'} & set(text):
         yield re.sub(r"--[^\n]*|/\*.*?\*/", " ", text, flags=re.DOTALL).strip()
 
 
-def _at_the_place(said: str, text: str, start: int, end: int, schema: Schema) -> Iterator[str]:
+def _at_the_place(
+    error: InvalidQuery, text: str, start: int, end: int, schema: Schema
+) -> Iterator[str]:
     before, meant, after = text[:start], text[start:end], text[end:]
-    if said.startswith("no column"):
-        for name in (column.name for column in schema.columns):
-            if not _PLAIN.fullmatch(name) and f'"{name}"' not in text:  # hours-per-week
-                quoted = _quoted(name).replace("\\", r"\\")
-                yield re.sub(re.escape(name), quoted, text, flags=re.IGNORECASE)
-        if meant.startswith('"'):  # a text in the quotes of names
-            yield before + "'" + meant[1:-1].replace("'", "''") + "'" + after
-        for name in _near(meant.split(".")[-1].strip('"'), schema):
-            yield before + name + after
-    elif table := _TABLE.match(said):
-        yield before + _quoted(table[1]) + after
-    elif "neither grouped by" in said:
-        yield from _grouped(text, meant, end)
-        yield from (f"{before}{name}({meant}){after}" for name in ("AVG", "MEDIAN", "COUNT"))
-    elif "without a step" in said and (width := _width(meant, schema)) is not None:
-        yield re.sub(rf"\b{re.escape(meant)}\b", f"FLOOR({meant} / {width}) * {width}", text)
-    elif "its rank can be promised" in said:
-        yield before + re.sub(r"[\d.]+", r"\g<0> PERCENT", meant, count=1) + after
-        yield before.strip()
-    elif (
-        "a semicolon" in said
-        or "error bar can be promised" in said
-        or "never from the rows" in said
-    ):
-        yield before.strip()
+    match error.reason:
+        case Reason.NO_COLUMN | Reason.ALIAS:
+            yield from _near_names(text, start, end, schema)
+        case Reason.NO_TABLE:
+            yield before + _quoted(error.about["table"]) + after
+        case Reason.UNGROUPED:
+            yield from _grouped(text, meant, end)
+            yield from (f"{before}{name}({meant}){after}" for name in ("AVG", "MEDIAN", "COUNT"))
+        case Reason.NO_STEP:
+            if (width := _width(meant, schema)) is not None:
+                bucket = f"FLOOR({meant} / {width}) * {width}"
+                yield re.sub(rf"\b{re.escape(meant)}\b", bucket, text)
+        case Reason.WITHIN_RANK:
+            yield before + re.sub(r"[\d.]+", r"\g<0> PERCENT", meant, count=1) + after
+            yield before.strip()
+        case Reason.SEMICOLON | Reason.WITHIN_UNKNOWN | Reason.WITHIN_SIZE:
+            yield before.strip()
+
+
+def _near_names(text: str, start: int, end: int, schema: Schema) -> Iterator[str]:
+    """Declared columns in place of an unknown name."""
+    before, meant, after = text[:start], text[start:end], text[end:]
+    for name in (column.name for column in schema.columns):
+        if not _PLAIN.fullmatch(name) and f'"{name}"' not in text:  # hours-per-week
+            quoted = _quoted(name).replace("\\", r"\\")
+            yield re.sub(re.escape(name), quoted, text, flags=re.IGNORECASE)
+    if meant.startswith('"'):  # a text in the quotes of names
+        yield before + "'" + meant[1:-1].replace("'", "''") + "'" + after
+    for name in _near(meant.split(".")[-1].strip('"'), schema):
+        yield before + name + after
 
 
 def _near(name: str, schema: Schema) -> list[str]:

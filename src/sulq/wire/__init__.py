@@ -3,6 +3,7 @@
 Nothing here asks, charges or reads rows. A client rebuilds the very same `Answer` from a reply.
 """
 
+from sulq.errors import Unreachable
 from sulq.wire.bodies import (
     AskBody,
     ExactBody,
@@ -26,7 +27,7 @@ from sulq.wire.convert import (
     sql_quote_reply,
     sql_reply,
 )
-from sulq.wire.errors import Problem, Unreachable, error_of
+from sulq.wire.errors import Problem, error_of
 from sulq.wire.replies import (
     AnswerReply,
     AnswersReply,

@@ -21,7 +21,7 @@ from sulq.answers.combined import read_apart, read_derived
 from sulq.answers.error_bars import Mixture, Reading
 from sulq.answers.oracle import Answer, Quote
 from sulq.answers.readings import forecast
-from sulq.errors import InvalidQuery
+from sulq.errors import InvalidQuery, Reason
 from sulq.kernel.accounting.calibration import calibrate
 from sulq.kernel.accounting.pricing import noise_grid
 from sulq.kernel.noise.laws import Law, law_from_json
@@ -66,7 +66,9 @@ def question_of(form: Mapping[str, Any]) -> Statistic:
     try:
         query = SumQuery.from_json(form["query"])
     except RecursionError:
-        raise InvalidQuery("the question is nested too deeply; flatten or shorten it") from None
+        raise InvalidQuery(
+            "the question is nested too deeply; flatten or shorten it", reason=Reason.TOO_LARGE
+        ) from None
     read = Statistic(kind, query, shares)
     check_kind(read)
     shares = tuple(float(share) for share in shares)

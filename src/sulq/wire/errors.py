@@ -8,13 +8,13 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field
 
 from sulq.errors import (
-    BudgetSpent,
+    ERROR_CODES,
     EngineFailed,
     InvalidQuery,
+    Reason,
     Refused,
     SulqError,
-    TooNoisy,
-    UnsafeExactly,
+    Unreachable,
 )
 from sulq.wire.bodies import Exact
 
@@ -35,16 +35,8 @@ class Problem(BaseModel):
     start: Annotated[int | None, Field(description="first letter meant, of a statement")] = None
     end: int | None = None
     alternatives: list[str] | None = None
-
-
-class Unreachable(SulqError):
-    """No reply came. `key` is what the request was sent under: with it, asking again is safe."""
-
-    credits_spent: Fraction | None = None  # not known
-
-    def __init__(self, said: str, key: str | None = None) -> None:
-        super().__init__(said)
-        self.key = key
+    reason: Annotated[str | None, Field(description="why, of a closed list: errors.Reason")] = None
+    about: Annotated[dict[str, str] | None, Field(description="what the reason names")] = None
 
 
 def error_of(told: Problem) -> SulqError:
@@ -59,23 +51,23 @@ def error_of(told: Problem) -> SulqError:
     return error
 
 
+KINDS = {codes.code: kind for kind, codes in ERROR_CODES.items() if isinstance(kind, type)} | {
+    "refused": Refused,
+    **dict.fromkeys(("too_large", "bad_request"), InvalidQuery),
+    **dict.fromkeys(("internal", "out_of_order", "too_slow"), Unreachable),
+}
+"""The class of each problem code."""
+
+
 def _raised(told: Problem) -> SulqError:
-    match told.code:
-        case "invalid_query" | "too_large" | "bad_request":
-            return InvalidQuery(
-                told.detail,
-                start=told.start,
-                end=told.end,
-                alternatives=tuple(told.alternatives or ()),
-            )
-        case "budget_spent":
-            return BudgetSpent(told.detail)
-        case "unsafe_exactly":
-            return UnsafeExactly(told.detail)
-        case "engine_failed":
-            return EngineFailed()
-        case "too_noisy":
-            return TooNoisy(told.detail)
-        case "internal" | "out_of_order" | "too_slow":
-            return Unreachable(told.detail)
-    return Refused(told.detail)
+    kind = KINDS.get(told.code, Refused)
+    if kind is EngineFailed:
+        return EngineFailed()
+    error = kind(told.detail)
+    if isinstance(error, InvalidQuery):
+        error.start, error.end = told.start, told.end
+        error.alternatives = tuple(told.alternatives or ())
+    if told.reason in set(Reason):  # a newer server may know more
+        error.reason = Reason(told.reason)
+    error.about = told.about or {}
+    return error

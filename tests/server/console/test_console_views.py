@@ -17,7 +17,7 @@ from sulq.server.auth.tokens import Access, Caller, Role
 from sulq.server.console.ask.answer import answer_cell, result_sentence
 from sulq.server.console.ask.page import AskWishBody, answered_view, quoted_view, sql_body
 from sulq.server.console.ask.quote import quote_view
-from sulq.server.console.ask.refusal import reason_of, refusal_view
+from sulq.server.console.ask.refusal import refusal_view
 from sulq.server.console.ask.request import AskRequest, price_statement
 from sulq.server.console.budget import enough
 from sulq.server.console.charts import Bar, error_bars, gauge, tag, ticks
@@ -254,7 +254,8 @@ def test_refusals(service: Service, sql: str, reason: str) -> None:
     assert 1 <= len(card.alternatives) <= 3
     for each in card.alternatives:
         assert oracle.quote_sql(each.sql, table="admissions").credits >= 0
-    assert reason_of("something else") == "it cannot be asked as it stands"
+    other = refusal_view(oracle, "admissions", sql, problem_of(InvalidQuery("no")))
+    assert other.title == "Not answered: it cannot be asked as it stands"
 
 
 def test_the_frame_shows_each_role_its_own(service: Service) -> None:

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
-from sulq.errors import InvalidQuery
+from sulq.errors import InvalidQuery, Reason
 from sulq.kernel.query.expressions import (
     ARITY,
     Column,
@@ -137,7 +137,8 @@ def value(expression: Expression) -> Expression:
     if name in CONDITIONS:
         raise InvalidQuery(
             "a condition stands where a number is wanted: write when(condition).then(1)"
-            ".otherwise(0), or where=condition to choose rows"
+            ".otherwise(0), or where=condition to choose rows",
+            reason=Reason.WRONG_TYPE,
         )
     if name == "choose":
         condition = truth(expression.operands[0])
@@ -231,7 +232,9 @@ def _quotient(over: Expression, under: Expression) -> Expression:
     divisor = _number(under)
     if divisor is not None:
         if divisor == 0:
-            raise InvalidQuery("division by zero; divide by something that cannot be 0")
+            raise InvalidQuery(
+                "division by zero; divide by something that cannot be 0", reason=Reason.NEEDS_BOUNDS
+            )
         return _times(1 / divisor, over)
     factor = Fraction(1)
     if isinstance(under, Operation) and under.name == "multiply":
@@ -316,9 +319,13 @@ def truth(expression: Expression, positive: bool = True) -> Expression:
             return operation("among", value(expression), 1 if positive else 0)
     if isinstance(expression, Literal) and isinstance(expression.value, str):
         raise InvalidQuery(
-            f'the text {expression.value!r:.120} is not a condition; write col("age") > 3'
+            f'the text {expression.value!r:.120} is not a condition; write col("age") > 3',
+            reason=Reason.WRONG_TYPE,
         )
-    raise InvalidQuery(f"{spelling(expression):.120} is not a condition; compare it with something")
+    raise InvalidQuery(
+        f"{spelling(expression):.120} is not a condition; compare it with something",
+        reason=Reason.WRONG_TYPE,
+    )
 
 
 def _joined(name: str, parts: Sequence[Expression]) -> Expression:
@@ -379,7 +386,10 @@ def _member(positive: bool, subject: Expression, listed: Sequence[Expression]) -
     for item in listed:
         read = value(item)
         if not isinstance(read, Literal):
-            raise InvalidQuery("a list of values holds literals only; spell out the comparisons")
+            raise InvalidQuery(
+                "a list of values holds literals only; spell out the comparisons",
+                reason=Reason.WRONG_TYPE,
+            )
         if _is_null(read):
             if not positive:
                 return FALSE  # x not in (..., NULL) is never true

@@ -13,7 +13,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import NoReturn, Union
 
-from sulq.errors import InvalidQuery
+from sulq.errors import InvalidQuery, Reason
 
 MOST_NODES = 5_000
 DEEPEST = 100
@@ -216,9 +216,15 @@ def operation(name: str, *operands: object) -> Operation:
     nodes = 1 + sum(operand.nodes for operand in read)
     depth = 1 + max(operand.depth for operand in read)
     if nodes > MOST_NODES:
-        raise InvalidQuery(f"an expression may have {MOST_NODES} parts, got {nodes}: shorten it")
+        raise InvalidQuery(
+            f"an expression may have {MOST_NODES} parts, got {nodes}: shorten it",
+            reason=Reason.TOO_LARGE,
+        )
     if depth > DEEPEST:
-        raise InvalidQuery(f"an expression may be {DEEPEST} levels deep: flatten or shorten it")
+        raise InvalidQuery(
+            f"an expression may be {DEEPEST} levels deep: flatten or shorten it",
+            reason=Reason.TOO_LARGE,
+        )
     return Operation(name, read, nodes, depth)
 
 
@@ -249,14 +255,16 @@ def as_expression(value: object) -> Expression:
             raise InvalidQuery(f"a literal must be finite and of usual size, got {value}")
         return Literal(Fraction(value))
     if isinstance(value, Fraction) and max(value.numerator, value.denominator).bit_length() > 1200:
-        raise InvalidQuery("a literal has too many digits; round it")
+        raise InvalidQuery("a literal has too many digits; round it", reason=Reason.TOO_LARGE)
     if isinstance(value, datetime.date):
         return Literal(_checked_date(value))
     if value is None or isinstance(value, bool | Fraction):
         return Literal(value)
     if isinstance(value, int):
         if abs(value) >= 2**63:
-            raise InvalidQuery("a whole number must fit in 64 bits; rescale the column")
+            raise InvalidQuery(
+                "a whole number must fit in 64 bits; rescale the column", reason=Reason.TOO_LARGE
+            )
         return Literal(value)
     if isinstance(value, str):
         if "\x00" in value or not _is_unicode(value):

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from sulq.errors import InvalidQuery
+from sulq.errors import InvalidQuery, Reason
 from sulq.kernel.query import canonical
 from sulq.kernel.query.expressions import Expression, Literal, as_expression, column_or_expression
 
@@ -72,9 +72,15 @@ class SumQuery:
         if self.clip is not None and len(self.terms) != 1:
             raise InvalidQuery(f"a question per person sums 1 term, got {len(self.terms)}")
         if not 1 <= len(self.terms) <= MOST_TERMS:
-            raise InvalidQuery(f"a question sums 1 to {MOST_TERMS} terms, got {len(self.terms)}")
+            raise InvalidQuery(
+                f"a question sums 1 to {MOST_TERMS} terms, got {len(self.terms)}",
+                reason=Reason.TOO_LARGE,
+            )
         if len(self.groups) > MOST_GROUPS:
-            raise InvalidQuery(f"at most {MOST_GROUPS} group columns, got {len(self.groups)}")
+            raise InvalidQuery(
+                f"at most {MOST_GROUPS} group columns, got {len(self.groups)}",
+                reason=Reason.TOO_LARGE,
+            )
 
     def canonical(self) -> SumQuery:
         """The same question in its one spelling."""

@@ -13,7 +13,7 @@ from fractions import Fraction
 from typing import Any
 from typing import Literal as OneOf
 
-from sulq.errors import InvalidQuery
+from sulq.errors import InvalidQuery, Reason
 from sulq.kernel.query import canonical
 from sulq.kernel.query.canonical import _number
 from sulq.kernel.query.expressions import (
@@ -52,9 +52,14 @@ class Vector:
         depth = 1 + max((part.depth for part in inner), default=0)
         numbers = own + sum(part.numbers for part in inner)
         if depth > DEEPEST:
-            raise InvalidQuery(f"a vector may be {DEEPEST} levels deep: flatten it")
+            raise InvalidQuery(
+                f"a vector may be {DEEPEST} levels deep: flatten it", reason=Reason.TOO_LARGE
+            )
         if numbers > MOST_NUMBERS:
-            raise InvalidQuery(f"a vector may hold {MOST_NUMBERS} parts and numbers: shorten it")
+            raise InvalidQuery(
+                f"a vector may hold {MOST_NUMBERS} parts and numbers: shorten it",
+                reason=Reason.TOO_LARGE,
+            )
         object.__setattr__(self, "depth", depth)
         object.__setattr__(self, "numbers", numbers)
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from sulq.errors import InvalidQuery
+from sulq.errors import InvalidQuery, Reason
 from sulq.kernel.query import canonical
 from sulq.kernel.query.expressions import Column
 from sulq.kernel.query.statistics import Statistic, as_statistic, check_kind
@@ -184,7 +184,9 @@ def bind(
         said = filter(None, (counted, *found.notes))
         return replace(found, schema=schema, notes=tuple(said))
     except RecursionError:
-        raise InvalidQuery("the question is nested too deeply; flatten or shorten it") from None
+        raise InvalidQuery(
+            "the question is nested too deeply; flatten or shorten it", reason=Reason.TOO_LARGE
+        ) from None
 
 
 def _bind_sums(
@@ -197,14 +199,19 @@ def _bind_sums(
     values = [binder.centred_number(term) for term in query.terms]
     groups = tuple(_group(group, binder, schema) for group in query.groups)
     if math.prod(len(group.keys) for group in groups) * len(values) > MOST_CELLS:
-        raise InvalidQuery(f"at most {MOST_CELLS} cells in one question; group by fewer columns")
+        raise InvalidQuery(
+            f"at most {MOST_CELLS} cells in one question; group by fewer columns",
+            reason=Reason.TOO_LARGE,
+        )
     program = RowSums(
         rows,
         tuple(value.node for value, _ in values),
         tuple(group.cells for group in groups if group.cells is not None),
     )
     if height(program) > TALLEST:
-        raise InvalidQuery("the question is nested too deeply; flatten or shorten it")
+        raise InvalidQuery(
+            "the question is nested too deeply; flatten or shorten it", reason=Reason.TOO_LARGE
+        )
     Fits().check(program.rows, program.terms, program.groups)
     text = text_of(query)
     if query.clip is not None:
@@ -251,7 +258,10 @@ def _bind_tree(
     tree = CountTree(len(groups[-1].keys), even=grid.bits == 0)
     cells = math.prod(len(group.keys) for group in groups)
     if 2 * cells > MOST_CELLS:
-        raise InvalidQuery(f"at most {MOST_CELLS // 2} cells in one distribution; take fewer")
+        raise InvalidQuery(
+            f"at most {MOST_CELLS // 2} cells in one distribution; take fewer",
+            reason=Reason.TOO_LARGE,
+        )
     # levels are weighted, so nodes keep the fine grid
     value = Steps(Fixed(1), 0, tree.scale, Fraction(1, tree.scale), exact=False)
     terms = tuple(_term(value, Fraction(0), own if unit else 0, grid) for own in tree.units)
@@ -313,7 +323,9 @@ def _bind_outer(
     bound = bind_outer(*query.outer, query.rows, schema, neighbours, asked_before)
     leaves = tuple(leaves_of(bound.program.left, bound.program.right))
     if height((bound.program.rows, leaves)) > TALLEST:
-        raise InvalidQuery("the question is nested too deeply; flatten or shorten it")
+        raise InvalidQuery(
+            "the question is nested too deeply; flatten or shorten it", reason=Reason.TOO_LARGE
+        )
     whole = [leaf.value if isinstance(leaf, UnitLeaf) else leaf for leaf in leaves]
     cells = (CategoryCells, FlagCells)
     Fits().check(bound.program.rows, (leaf for leaf in whole if not isinstance(leaf, cells)))
@@ -339,7 +351,10 @@ def _bind_outer(
 
 def _term(value: Steps, middle: Fraction, unit: int, grid: NoiseGrid) -> BoundTerm:
     if not SMALLEST < value.step < 1 / SMALLEST:
-        raise InvalidQuery("the factors of a sum are too large or too small; rescale it")
+        raise InvalidQuery(
+            "the factors of a sum are too large or too small; rescale it",
+            reason=Reason.NEEDS_BOUNDS,
+        )
     low, high = value.low * value.step, value.high * value.step
     return BoundTerm(value.node, value.step, unit, grid.lift(value, unit), middle, low, high)
 
@@ -358,13 +373,19 @@ def _group(group: Group, binder: RowBinder, schema: Schema) -> BoundGroup:
             if column.values is None:
                 raise InvalidQuery(
                     f"{name} is open text: it can be compared but not grouped by;"
-                    " declare its values"
+                    " declare its values",
+                    reason=Reason.OPEN_TEXT,
+                    about={"column": name},
                 )
             declared_cells = CategoryCells(name, column.values, group.other)  # type: ignore[arg-type]
             return BoundGroup(name, _with_other(tuple(column.values), group), declared_cells)
     value = binder.number(group.of)
     if group.edges is None and group.bins is None:
-        raise InvalidQuery(f"{name} is a Number: say edges=[...] to group by it")
+        raise InvalidQuery(
+            f"{name} is a Number: give `edges`, such as 0, 18 and 65, to group by it",
+            reason=Reason.NO_STEP,
+            about={"column": name},
+        )
     edges = _edges(group, value, binder) if group.edges is not None else _equal_bins(group, value)
     spelled = [number for number, _ in edges]
     steps = tuple(step for _, step in edges)
@@ -387,7 +408,9 @@ def _edges(group: Group, value: Steps, binder: RowBinder) -> list[tuple[object, 
     """Edges in user units with the step each stands for, rounded as the column is."""
     listed = group.edges or ()
     if len(listed) > MOST_CELLS:
-        raise InvalidQuery(f"at most {MOST_CELLS} bins, got {len(listed) - 1}")
+        raise InvalidQuery(
+            f"at most {MOST_CELLS} bins, got {len(listed) - 1}", reason=Reason.TOO_LARGE
+        )
     numbers = [binder.literal(edge, value.kind) for edge in listed]
     if any(low >= high for low, high in itertools.pairwise(numbers)):
         raise InvalidQuery("edges must increase")

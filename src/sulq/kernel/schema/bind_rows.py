@@ -9,7 +9,7 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Literal as OneOf
 
-from sulq.errors import InvalidQuery
+from sulq.errors import InvalidQuery, Reason
 from sulq.kernel.query.expressions import Column, Expression, Literal, Operation
 from sulq.kernel.query.sql_text import sql_text
 from sulq.kernel.schema import fixed_point, program
@@ -46,7 +46,8 @@ def category_member(column: Category, negated: bool, values: Sequence[object]) -
         if type(value) is not wanted:
             raise InvalidQuery(
                 f"{column.name} holds {'whole numbers' if wanted is int else 'texts'},"
-                f" got {value!r:.80}"
+                f" got {value!r:.80}",
+                reason=Reason.WRONG_TYPE,
             )
         if column.values is None or value in column.values:
             kept.append(value)
@@ -60,7 +61,9 @@ def flag_member(column: Flag, negated: bool, values: Sequence[object]) -> Condit
     wanted = set()
     for value in values:
         if not isinstance(value, bool | int | Fraction):
-            raise InvalidQuery(f"{column.name} is a Flag: compare it with True or False")
+            raise InvalidQuery(
+                f"{column.name} is a Flag: compare it with True or False", reason=Reason.WRONG_TYPE
+            )
         if value in (0, 1):  # no flag is any other number
             wanted.add(bool(value))
     if negated:
@@ -122,7 +125,7 @@ class RowBinder:
                 return self._constant(value)
             case Operation(name, operands):
                 return self._operation(expression, name, operands)
-        raise InvalidQuery(f"not a number: {_spell(expression)}")
+        raise InvalidQuery(f"not a number: {_spell(expression)}", reason=Reason.WRONG_TYPE)
 
     def _column(self, name: str) -> Steps:
         column = self.schema[name]
@@ -134,20 +137,27 @@ class RowBinder:
             case Category():
                 raise InvalidQuery(
                     f"{name} is a Category, which has no arithmetic;"
-                    f" write when(col({name!r}) == ...).then(1).otherwise(0)"
+                    f" write when(col({name!r}) == ...).then(1).otherwise(0)",
+                    reason=Reason.WRONG_TYPE,
                 )
 
     def _constant(self, value: object) -> Steps:
         if value is None:
             return Steps(program.Fixed(None), 0, 0, Fraction(1))
         if isinstance(value, bool | str):
-            raise InvalidQuery(f"{value!r:.80} stands where a number is wanted{_day_hint(value)}")
+            raise InvalidQuery(
+                f"{value!r:.80} stands where a number is wanted{_day_hint(value)}",
+                reason=Reason.WRONG_TYPE,
+            )
         kind = "number"
         if isinstance(value, datetime.date):
             kind = "datetime" if isinstance(value, datetime.datetime) else "date"
         number = as_number(value, "a literal")
         if number and not SMALLEST < abs(number) < 1 / SMALLEST:
-            raise InvalidQuery("a constant is too large or too small to compute with; rescale")
+            raise InvalidQuery(
+                "a constant is too large or too small to compute with; rescale",
+                reason=Reason.NEEDS_BOUNDS,
+            )
         return fixed_point.constant(number, kind)
 
     def _operation(self, whole: Operation, name: str, operands: tuple[Expression, ...]) -> Steps:
@@ -175,18 +185,21 @@ class RowBinder:
                 try:
                     return fixed_point.divided(*parts)
                 except InvalidQuery as error:
-                    raise InvalidQuery(f"{error}: {_spell(whole)}") from None
+                    raise InvalidQuery(
+                        f"{error}: {_spell(whole)}", reason=Reason.NEEDS_BOUNDS
+                    ) from None
             case "abs":
                 return fixed_point.magnitude(parts[0])
             case "centred":
                 return self._from_middle(parts[0])[0]
-        raise InvalidQuery(f"{name} is not a number: {_spell(whole)}")
+        raise InvalidQuery(f"{name} is not a number: {_spell(whole)}", reason=Reason.WRONG_TYPE)
 
     def _sum(self, whole: Operation) -> Steps:
         """A day plus days is a day, a day minus a day a number: a moment has weight 1 in all."""
         if len(whole.operands) > MOST_ADDENDS:
             raise InvalidQuery(
-                f"a sum has at most {MOST_ADDENDS} parts, got {len(whole.operands)}; ask in pieces"
+                f"a sum has at most {MOST_ADDENDS} parts, got {len(whole.operands)}; ask in pieces",
+                reason=Reason.TOO_LARGE,
             )
         weights, rest = zip(*map(_weighed, whole.operands), strict=True)
         values = [self.number(part) for part in rest]
@@ -198,7 +211,10 @@ class RowBinder:
 
     def _product(self, operands: tuple[Expression, ...]) -> Steps:
         if len(operands) > MOST_FACTORS:
-            raise InvalidQuery(f"a product has at most {MOST_FACTORS} factors, got {len(operands)}")
+            raise InvalidQuery(
+                f"a product has at most {MOST_FACTORS} factors, got {len(operands)}",
+                reason=Reason.TOO_LARGE,
+            )
         factor, rest = Fraction(1), operands
         head = operands[0]
         if isinstance(head, Literal):
@@ -242,7 +258,8 @@ class RowBinder:
             raise InvalidQuery(
                 f"a clip leaves a range of {float(left):.3g}, which is too narrow for what it cuts:"
                 f" at least {float(narrowest):.3g} is wanted; take wider bounds, or count the rows"
-                " that a condition selects"
+                " that a condition selects",
+                reason=Reason.NEEDS_BOUNDS,
             )
 
     def _clipped_leaf(self, value: Steps, low: Fraction, high: Fraction) -> Steps | None:
@@ -264,12 +281,17 @@ class RowBinder:
 
     def _clip_bound(self, operand: Expression, value: Steps) -> Fraction:
         if not isinstance(operand, Literal):
-            raise InvalidQuery(f"clip takes constant bounds, got {_spell(operand)}")
+            raise InvalidQuery(
+                f"clip takes constant bounds, got {_spell(operand)}", reason=Reason.NEEDS_BOUNDS
+            )
         return self.literal(operand, value.kind)
 
     def _extreme(self, name: str, operands: tuple[Expression, ...]) -> Steps:
         if len(operands) > MOST_FACTORS:
-            raise InvalidQuery(f"{name} takes at most {MOST_FACTORS} values, got {len(operands)}")
+            raise InvalidQuery(
+                f"{name} takes at most {MOST_FACTORS} values, got {len(operands)}",
+                reason=Reason.TOO_LARGE,
+            )
         result = self.number(operands[0])
         for operand in operands[1:]:
             result, other = _one_kind([result, self.number(operand)], operand)
@@ -298,7 +320,10 @@ class RowBinder:
             step = fixed_point._gcd(one.step, two.step)
             sides = (int(one.constant / step), int(two.constant / step))
             if max(map(abs, sides)) > fixed_point.WIDE:
-                raise InvalidQuery("two constants too far apart to share a grid; round them")
+                raise InvalidQuery(
+                    "two constants too far apart to share a grid; round them",
+                    reason=Reason.NEEDS_BOUNDS,
+                )
             a, b = (Steps(program.Fixed(side), side, side, step) for side in sides)
             return a, b
         left, right = fixed_point.aligned(*_one_kind([one, two], first))
@@ -335,7 +360,7 @@ class RowBinder:
         value = literal.value
         if value is None or isinstance(value, bool | str):
             said = f"{value!r:.80} stands where a number or a date is wanted"
-            raise InvalidQuery(f"{said}{_day_hint(value)}")
+            raise InvalidQuery(f"{said}{_day_hint(value)}", reason=Reason.WRONG_TYPE)
         constant = self._constant(value)
         assert constant.constant is not None  # noqa: S101
         return converted(constant, kind)
@@ -363,7 +388,7 @@ class RowBinder:
                 return self._like(name == "not_like", subject, pattern)
             case Operation(name="is_null" | "not_null" as name, operands=(subject,)):
                 return program.Missing(self._subject(subject), name == "not_null")
-        raise InvalidQuery(f"not a condition: {_spell(expression)}")
+        raise InvalidQuery(f"not a condition: {_spell(expression)}", reason=Reason.WRONG_TYPE)
 
     def _subject(self, subject: Expression) -> Integer | program.Text:
         if isinstance(subject, Column) and isinstance(self.schema[subject.name], Category):
@@ -376,7 +401,8 @@ class RowBinder:
         for side in (left, right):
             if isinstance(side, Column) and isinstance(self.schema[side.name], Category):
                 raise InvalidQuery(
-                    f"{side.name} is a Category: compare it with = or isin to declared values"
+                    f"{side.name} is a Category: compare it with = or isin to declared values",
+                    reason=Reason.WRONG_TYPE,
                 )
         one, two = self.number(left), self.number(right)
         if one.constant is not None and two.constant is None:
@@ -412,7 +438,10 @@ class RowBinder:
             if isinstance(column, Flag):
                 return flag_member(column, negated, values)
             if any(isinstance(value, bool) for value in values):
-                raise InvalidQuery(f"{column.name} is a Number, not a condition; compare it")
+                raise InvalidQuery(
+                    f"{column.name} is a Number, not a condition; compare it",
+                    reason=Reason.WRONG_TYPE,
+                )
         sign: OneOf["=", "<>"] = "<>" if negated else "="
         number = self.number(subject)
         literals = [item for item in listed if isinstance(item, Literal)]
@@ -428,9 +457,13 @@ class RowBinder:
         text = pattern.value if isinstance(pattern, Literal) else None
         column = self.schema[subject.name] if isinstance(subject, Column) else None
         if not isinstance(column, Category) or not isinstance(text, str):
-            raise InvalidQuery("like takes a Category column and a text pattern")
+            raise InvalidQuery(
+                "like takes a Category column and a text pattern", reason=Reason.WRONG_TYPE
+            )
         if len(text) > LONGEST_PATTERN:
-            raise InvalidQuery(f"a pattern has at most {LONGEST_PATTERN} characters")
+            raise InvalidQuery(
+                f"a pattern has at most {LONGEST_PATTERN} characters", reason=Reason.TOO_LARGE
+            )
         if column.values is None:
             return program.Matches(column.name, text, negated)
         self.notes.append(
@@ -466,17 +499,25 @@ def _weighed(part: Expression) -> tuple[Fraction, Expression]:
 def _day_hint(value: object) -> str:
     """How a day is written, where it was written as text."""
     try:
-        day = datetime.datetime.fromisoformat(str(value)).date()
+        moment = datetime.datetime.fromisoformat(str(value))
     except ValueError:
         return ""
-    parts = f"{day.year}, {day.month}, {day.day}"
-    return f"; write DATE '{day}' in SQL, datetime.date({parts}) in Python"
+    day, parts = moment.date(), f"{moment.year}, {moment.month}, {moment.day}"
+    if moment.time() == datetime.time():
+        return f"; write DATE '{day}' in SQL, datetime.date({parts}) in Python"
+    clock = f"{moment.hour}, {moment.minute}, {moment.second}"
+    return (
+        f"; write TIMESTAMP '{day} {moment:%H:%M:%S}' in SQL,"
+        f" datetime.datetime({parts}, {clock}) in Python"
+    )
 
 
 def _one_kind(parts: list[Steps], where: Expression) -> list[Steps]:
     kinds = {part.kind for part in parts if part.constant is None} - {"number"}
     if len(kinds) > 1:
-        raise InvalidQuery(f"dates and datetimes do not mix here: {_spell(where)}")
+        raise InvalidQuery(
+            f"dates and datetimes do not mix here: {_spell(where)}", reason=Reason.WRONG_TYPE
+        )
     kind = kinds.pop() if kinds else "number"
     return [
         part if part.constant is None else fixed_point.constant(converted(part, kind), kind)

@@ -10,7 +10,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from sulq.errors import InvalidQuery
+from sulq.errors import InvalidQuery, Reason
 from sulq.kernel.query import canonical
 from sulq.kernel.query import vectors as asked
 from sulq.kernel.query.expressions import Column, Expression, Literal
@@ -72,7 +72,10 @@ def projected(v: BoundVector, matrix: Matrix) -> BoundVector:
         if max(reach(v, row) for row in rounded) < ROOM // 2:
             break
     else:
-        raise InvalidQuery("the numbers of the matrix differ too much from the vector's; scale it")
+        raise InvalidQuery(
+            "the numbers of the matrix differ too much from the vector's; scale it",
+            reason=Reason.NEEDS_BOUNDS,
+        )
     ends = []
     for row in rounded:
         pairs = [(m * a, m * b) for m, a, b in zip(row, v.lows, v.highs, strict=True)]
@@ -157,7 +160,10 @@ def scores(v: BoundVector, weights: Matrix) -> tuple[Projected, int]:
         )
         if max(reach(v, row) for row in matrix) < SCORE_ROOM:
             return Projected(v.node, matrix, 0), bits
-    raise InvalidQuery("the weights are too large: a score could pass 2^40; scale them down")
+    raise InvalidQuery(
+        "the weights are too large: a score could pass 2^40; scale them down",
+        reason=Reason.NEEDS_BOUNDS,
+    )
 
 
 class ScoreBinder:
@@ -245,7 +251,10 @@ class ScoreBinder:
         step = Fraction(1, 2 ** (bits - down))
         target, most, private = self._target(label)
         if step != STEP:
-            raise InvalidQuery("the weights are too large for a linear residual; scale them down")
+            raise InvalidQuery(
+                "the weights are too large for a linear residual; scale them down",
+                reason=Reason.NEEDS_BOUNDS,
+            )
         largest = shifted(reach(v, exact.matrix[0]), down) + 1 + most
         if clip is not None:
             largest = min(largest, max(1, math.floor(clip / STEP)))
@@ -318,11 +327,14 @@ class VectorBinder:
         found = settled(self._bind(vector))
         self.width += len(found)
         if len(found) > MOST_COORDINATES:
-            raise InvalidQuery(f"a vector has at most {MOST_COORDINATES} coordinates")
+            raise InvalidQuery(
+                f"a vector has at most {MOST_COORDINATES} coordinates", reason=Reason.TOO_LARGE
+            )
         if self.width > MOST_WIDTH:
             raise InvalidQuery(
                 f"the vectors of a question have at most {MOST_WIDTH} coordinates together,"
-                " the inner ones counted too; take fewer"
+                " the inner ones counted too; take fewer",
+                reason=Reason.TOO_LARGE,
             )
         return found
 
@@ -374,7 +386,10 @@ class VectorBinder:
     def _dense(self, vector: Vector, wanted: int, name: str) -> BoundVector:
         v = self.bind(vector)
         if len(v) > MOST_DENSE:
-            raise InvalidQuery(f"{name} goes with at most {MOST_DENSE} coordinates, got {len(v)}")
+            raise InvalidQuery(
+                f"{name} goes with at most {MOST_DENSE} coordinates, got {len(v)}",
+                reason=Reason.TOO_LARGE,
+            )
         if len(v) != wanted:
             raise InvalidQuery(f"{name} has {wanted} numbers a row, the vector {len(v)}")
         return v
@@ -450,11 +465,17 @@ def _clip(v: BoundVector, clip: Fraction | None) -> BoundVector:
     v = settled(v)
     bound = math.floor(clip / v.step)
     if bound < 1:
-        raise InvalidQuery(f"clip {float(clip):g} is below one step of the vector; take more")
+        raise InvalidQuery(
+            f"clip {float(clip):g} is below one step of the vector; take more",
+            reason=Reason.NEEDS_BOUNDS,
+        )
     if v.norm_squared <= bound**2:
         return v
     if sum(max(-low, high) ** 2 for low, high in zip(v.lows, v.highs, strict=True)) >= ROOM:
-        raise InvalidQuery("too many coordinates to clip; use fewer, or scale the vector down")
+        raise InvalidQuery(
+            "too many coordinates to clip; use fewer, or scale the vector down",
+            reason=Reason.TOO_LARGE,
+        )
     return sized(
         nodes.BoundClipped(v.node, bound),
         v.step,
@@ -473,7 +494,10 @@ def _closest(v: BoundVector, centres: Matrix) -> nodes.BoundNearest:
     rounded = tuple(tuple(_nearest(c / v.step) for c in row) for row in centres)
     largest = max(2 * reach(v, row) + sum(c * c for c in row) for row in rounded)
     if largest >= ROOM:
-        raise InvalidQuery("a centre lies far outside the vector's range; move it closer")
+        raise InvalidQuery(
+            "a centre lies far outside the vector's range; move it closer",
+            reason=Reason.NEEDS_BOUNDS,
+        )
     return nodes.BoundNearest(v.node, rounded, largest)
 
 
@@ -492,7 +516,10 @@ def _from_nearest(v: BoundVector, closest: nodes.BoundNearest) -> BoundVector:
 
 def _norm(v: BoundVector) -> BoundVector:
     if sum(max(-low, high) ** 2 for low, high in zip(v.lows, v.highs, strict=True)) >= ROOM:
-        raise InvalidQuery("too many coordinates for a norm; use fewer, or scale the vector down")
+        raise InvalidQuery(
+            "too many coordinates for a norm; use fewer, or scale the vector down",
+            reason=Reason.TOO_LARGE,
+        )
     most = math.isqrt(v.norm_squared)
     return sized(nodes.BoundNorm(v.node), v.step, [0], [most], ["norm"], v.private, exact=False)
 
@@ -517,7 +544,9 @@ def _squares(v: BoundVector) -> BoundVector:
 def _crossed(left: BoundVector, right: BoundVector) -> BoundVector:
     largest, size = left.largest * right.largest, len(left) * len(right)
     if size > MOST_COORDINATES:
-        raise InvalidQuery(f"crossed makes {size} coordinates, at most {MOST_COORDINATES}")
+        raise InvalidQuery(
+            f"crossed makes {size} coordinates, at most {MOST_COORDINATES}", reason=Reason.TOO_LARGE
+        )
     bits = 0 if largest <= MOST else largest.bit_length() - nodes.BITS - 1
     ends = [
         sorted(a * b for a in left_ends for b in right_ends)
@@ -640,7 +669,8 @@ def bind_outer(
     if len(one) * len(two) > MOST_CELLS:
         raise InvalidQuery(
             f"the answer would have {len(one)} x {len(two)} numbers, at most {MOST_CELLS};"
-            " take fewer coordinates"
+            " take fewer coordinates",
+            reason=Reason.TOO_LARGE,
         )
     condition = binder.rows.condition(rows)
     largest = one.largest * two.largest

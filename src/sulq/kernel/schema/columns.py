@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, ClassVar
 
-from sulq.errors import InvalidQuery
+from sulq.errors import InvalidQuery, Reason
 
 EPOCH = datetime.datetime(1970, 1, 1)
 LARGEST_BOUND = 2**53
@@ -265,12 +265,18 @@ class Schema:
             if self.unit != "row" and name.casefold() == self.unit.casefold():
                 raise InvalidQuery(
                     f"{name!r:.60} is the person column: it is neither shown, compared nor"
-                    " grouped by; it can only be counted, COUNT(DISTINCT ...) or `persons`"
+                    " grouped by; it can only be counted, COUNT(DISTINCT ...) or `persons`",
+                    reason=Reason.PERSON_COLUMN,
+                    about={"column": name},
                 )
             near = difflib.get_close_matches(name, self._by_name, 1)
             near += [known for known in self._by_name if known.casefold() == name.casefold()]
             hint = f"did you mean {near[-1]!r}? " if near else ""
-            raise InvalidQuery(f"no column {name!r}; {hint}the schema has {sorted(self._by_name)}")
+            raise InvalidQuery(
+                f"no column {name!r}; {hint}the schema has {sorted(self._by_name)}",
+                reason=Reason.NO_COLUMN,
+                about={"column": name},
+            )
         return column
 
     def __contains__(self, name: str) -> bool:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Literal as OneOf
 
-from sulq.errors import InvalidQuery
+from sulq.errors import InvalidQuery, Reason
 from sulq.kernel.schema import program
 from sulq.kernel.schema.columns import Number
 from sulq.kernel.schema.program import (
@@ -260,7 +260,8 @@ def divided(over: Steps, under: Steps) -> Steps:
     """The quotient to as many bits as fit, `under` proved to exclude 0."""
     if under.low <= 0 <= under.high:
         raise InvalidQuery(
-            "division by something that can be 0 in its range; clip it away from 0 first"
+            "division by something that can be 0 in its range; clip it away from 0 first",
+            reason=Reason.NEEDS_BOUNDS,
         )
     if under.high < 0:
         over, under = (times_constant(Fraction(-1), side) for side in (over, under))
@@ -295,7 +296,9 @@ def converted(constant: Steps, kind: str) -> Fraction:
         return value * SECONDS_A_DAY
     if (constant.kind, kind) == ("datetime", "date"):
         return value / SECONDS_A_DAY
-    raise InvalidQuery(f"a {constant.kind} cannot be combined with a number column")
+    raise InvalidQuery(
+        f"a {constant.kind} cannot be combined with a number column", reason=Reason.WRONG_TYPE
+    )
 
 
 def against(

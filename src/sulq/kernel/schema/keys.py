@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
-from sulq.errors import InvalidQuery
+from sulq.errors import InvalidQuery, Reason
 from sulq.kernel.query import canonical
 from sulq.kernel.query.expressions import Column, Expression
 from sulq.kernel.query.statistics import count
@@ -63,10 +63,16 @@ def bind_keys(
         raise InvalidQuery(f"keys wants the name of an open text column, got {column!r:.60}")
     found = schema[name]
     if not isinstance(found, Category):
-        raise InvalidQuery(f"{name} is no text: ask histogram({name!r}), which needs no threshold")
+        raise InvalidQuery(
+            f"{name} is no text: ask histogram({name!r}), which needs no threshold",
+            reason=Reason.WRONG_TYPE,
+            about={"column": name},
+        )
     if found.values is not None:
         raise InvalidQuery(
-            f"the values of {name} are declared: ask histogram({name!r}), which shows them all"
+            f"the values of {name} are declared: ask histogram({name!r}), which shows them all",
+            reason=Reason.WRONG_TYPE,
+            about={"column": name},
         )
     if isinstance(most, bool) or not isinstance(most, int) or not 1 <= most <= MOST_SHOWN:
         raise InvalidQuery(f"most must be a whole number from 1 to {MOST_SHOWN}, got {most!r:.40}")

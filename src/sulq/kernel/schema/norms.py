@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TypeVar
 
-from sulq.errors import InvalidQuery
+from sulq.errors import InvalidQuery, Reason
 from sulq.kernel.schema.vector_program import BoundConstant, Node, Rescaled
 
 ROOM = 2**52
@@ -153,7 +153,10 @@ def rescaled(v: BoundVector, factor: int, bits: int, step: Fraction) -> BoundVec
     if factor == 1 and bits == 0:
         return replace(v, step=step)
     if abs(factor) * v.largest > ROOM:
-        raise InvalidQuery("the parts of a vector differ too much in size; scale them alike")
+        raise InvalidQuery(
+            "the parts of a vector differ too much in size; scale them alike",
+            reason=Reason.NEEDS_BOUNDS,
+        )
     ends = [(shifted(a * factor, bits), shifted(b * factor, bits)) for a, b in _ends(v)]
     node = Rescaled(v.node, factor, bits)
     lows, highs = [min(pair) for pair in ends], [max(pair) for pair in ends]

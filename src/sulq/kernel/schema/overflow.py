@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from sulq.errors import InvalidQuery
+from sulq.errors import InvalidQuery, Reason
 from sulq.kernel.schema.fixed_point import LARGEST, round_leaf
 from sulq.kernel.schema.program import (
     Added,
@@ -107,7 +107,9 @@ class Fits:
             case Divided(over=over, under=under):
                 dividend, divisor = self.ends(over), self.ends(under)
                 if divisor[0] < 1:
-                    raise InvalidQuery("a divisor could be zero or negative")
+                    raise InvalidQuery(
+                        "a divisor could be zero or negative", reason=Reason.NEEDS_BOUNDS
+                    )
                 return self._corners(dividend, divisor, lambda a, b: (2 * a + b) // (2 * b))
             case Magnitude(value=inner):
                 low, high = self.ends(inner)
@@ -158,6 +160,7 @@ def _within(low: int, high: int, largest: int = LARGEST) -> Ends:
     if max(-low, high) > largest:
         raise InvalidQuery(
             "a value could pass 2^62 on the way, which 64 bits might not hold; use fewer factors"
-            " or smaller ones"
+            " or smaller ones",
+            reason=Reason.NEEDS_BOUNDS,
         )
     return low, high

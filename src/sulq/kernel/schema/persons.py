@@ -13,7 +13,7 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 
-from sulq.errors import InvalidQuery
+from sulq.errors import InvalidQuery, Reason
 from sulq.kernel.schema.columns import Schema
 from sulq.kernel.schema.program import Always, Cells, Condition, Fixed, Integer, RowSums, cell_count
 from sulq.kernel.schema.ranges import World, narrowed_by, range_of, truth_of
@@ -86,7 +86,9 @@ def person_sums(
     m = MOST_HELD if uncut else schema.max_rows
     ends = [min(max(end, low), high) for end in (min(least, m * least), max(most, m * most))]
     if max(map(abs, ends)) > LARGEST:
-        raise InvalidQuery("a person's sum could pass 2^62 steps; take a tighter clip")
+        raise InvalidQuery(
+            "a person's sum could pass 2^62 steps; take a tighter clip", reason=Reason.NEEDS_BOUNDS
+        )
     low, high = ends
     where, term = program.rows, program.terms[0]
     return PersonSums(where, term, program.groups, low, high, schema.max_rows, uncut)

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from sulq.errors import InvalidQuery
+from sulq.errors import InvalidQuery, Reason
 from sulq.kernel.schema.columns import Schema
 from sulq.kernel.schema.program import BinCells, CategoryCells, Cells, FlagCells, RowSums
 from sulq.kernel.schema.ranges import World, mentioned, narrowed_by, range_of, truth_of
@@ -75,7 +75,8 @@ def profiles(
     if len(found) * len(listed) > MOST_WORK:
         raise InvalidQuery(
             f"too much to price: {len(listed)} mentions of columns times {len(found)} public"
-            f" strata, at most {MOST_WORK}; ask in pieces"
+            f" strata, at most {MOST_WORK}; ask in pieces",
+            reason=Reason.TOO_LARGE,
         )
     return found
 

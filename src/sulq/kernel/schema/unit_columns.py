@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 
-from sulq.errors import InvalidQuery
+from sulq.errors import InvalidQuery, Reason
 from sulq.kernel.schema.columns import Category, Flag, Number, Schema
 from sulq.kernel.schema.fixed_point import round_leaf
 from sulq.kernel.schema.norms import BoundVector, sized
@@ -126,7 +126,11 @@ class UnitColumns:
         if not isinstance(column, Category):
             return 1
         if column.values is None:
-            raise InvalidQuery(f"{name} is open text, which has no coordinates; declare its values")
+            raise InvalidQuery(
+                f"{name} is open text, which has no coordinates; declare its values",
+                reason=Reason.OPEN_TEXT,
+                about={"column": name},
+            )
         if len(column.values) > MOST_ONE_HOT:
             raise InvalidQuery(
                 f"{name} has {len(column.values)} values, columns takes {MOST_ONE_HOT}; use one_hot"

@@ -433,7 +433,7 @@ class Evaluation:
         if found is None:
             raise InvalidQuery(
                 "this distribution follows from stored answers, which do not tell its quantiles;"
-                " ask it by itself: MEDIAN(x) without other columns, or with credits="
+                " ask it by itself: MEDIAN(x) without other columns, or with `credits`"
             )
         of = found[cell] if cell else found
         laws = self.answers[recipe.question].laws

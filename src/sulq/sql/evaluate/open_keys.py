@@ -14,7 +14,7 @@ import numpy as np
 from sulq.answers.error_bars import Forecast, Reading
 from sulq.answers.oracle import Answer, credits_text
 from sulq.answers.selections import Keys, KeysQuote
-from sulq.errors import InvalidQuery
+from sulq.errors import InvalidQuery, Reason
 from sulq.kernel.noise.intervals import z_of
 from sulq.kernel.query import canonical
 from sulq.kernel.query.expressions import Column, Expression
@@ -53,7 +53,9 @@ def keys_plan(select: Select, wanted: list[Aggregate]) -> StatementPlan:
     """A plan without sums: its one term is the count of a key."""
     if len(select.groups) > 1:
         text = next(grouping for grouping in select.groups if grouping.undeclared)
-        alone = InvalidQuery(f"an open text column is grouped by alone; {REMEDY}")
+        alone = InvalidQuery(
+            f"an open text column is grouped by alone; {REMEDY}", reason=Reason.OPEN_TEXT
+        )
         raise located(alone, text.span)
     of = select.groups[0].group.of
     assert isinstance(of, Column)  # noqa: S101
@@ -63,24 +65,33 @@ def keys_plan(select: Select, wanted: list[Aggregate]) -> StatementPlan:
         if aggregate.kind != "count" or not counted or aggregate.where is not None:
             said = f"{of.name:.60} is open text: its values are not declared; {REMEDY}; for"
             raise located(
-                InvalidQuery(f"{said} anything else ask the owner to declare them"), aggregate.span
+                InvalidQuery(
+                    f"{said} anything else ask the owner to declare them", reason=Reason.OPEN_TEXT
+                ),
+                aggregate.span,
             )
     outputs = [item.of for item in select.items] + [part.of for part in select.order]
     outputs += [] if select.having is None else [select.having]
     for output in filter(_over_groups, outputs):
         raise located(
-            InvalidQuery(f"SUM(...) OVER () misses the keys that are held back; {REMEDY}"),
+            InvalidQuery(
+                f"SUM(...) OVER () misses the keys that are held back; {REMEDY}",
+                reason=Reason.OPEN_TEXT,
+            ),
             aggregates_of(output)[0].span,
         )
     if select.target is not None:
         raise located(
-            InvalidQuery(f"WITHIN is not for keys that nobody declared; {REMEDY}; use credits="),
+            InvalidQuery(
+                f"WITHIN is not for keys that nobody declared; {REMEDY}; use credits=",
+                reason=Reason.OPEN_TEXT,
+            ),
             select.spans.get("target"),
         )
     if {"epsilon", "delta"} & set(select.options):
         raise located(
             InvalidQuery(f"keys that nobody declared take no epsilon or delta; {REMEDY}; use"
-                         " credits="),
+                         " credits=", reason=Reason.OPEN_TEXT),
             select.spans.get("options"),
         )  # fmt: skip
     recipes = {id(aggregate): TotalNode(((0, 1.0),)) for aggregate in wanted}
@@ -96,7 +107,8 @@ def finder(oracle: object) -> Finder:
     if not isinstance(oracle, Finder):
         raise InvalidQuery(
             f"{type(oracle).__name__} cannot look for keys that nobody declared; group by columns"
-            " with declared values"
+            " with declared values",
+            reason=Reason.OPEN_TEXT,
         )
     return oracle
 

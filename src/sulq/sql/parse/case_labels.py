@@ -10,9 +10,10 @@ from fractions import Fraction
 
 from sqlglot import exp
 
+from sulq.errors import Reason
 from sulq.kernel.query.expressions import Expression
 from sulq.kernel.schema.bind_rows import like
-from sulq.sql.errors import place, wrong
+from sulq.sql.errors import wrong
 from sulq.sql.parse.lookups import constant
 from sulq.sql.parse.row_expr import read_node
 from sulq.sql.parse.tokens import Node
@@ -54,7 +55,7 @@ def mapped(node: Node, change: Callable[[Node], Node]) -> Node:
     if isinstance(node, exp.Coalesce) and is_chosen(node):
         instead = bare(node.expressions[0]) if len(node.expressions) == 1 else None
         if instead is None or not is_constant(instead):
-            raise wrong(node, f"COALESCE of a CASE wants one constant{place(node)}")
+            raise wrong(node, Reason.WRONG_FORM, "COALESCE of a CASE wants one constant")
         return mapped(node.this, lambda leaf: change(instead if _is_null(leaf) else leaf))
     if not is_chosen(node):
         return change(node)
@@ -159,18 +160,20 @@ def _truth(node: Node, value: object, other: object) -> bool | None:
     """`value = other` and the like, with SQL's three values."""
     if isinstance(node, exp.Is):
         if not isinstance(other, exp.Null):
-            raise wrong(node, f"IS knows only NULL{place(node)}; write x IS NULL")
+            raise wrong(node, Reason.WRONG_FORM, "IS knows only NULL; write x IS NULL")
         return value is None
     listed = [value_of(item) for item in _constants(node, other)]
     if value is None:
         return None
     if isinstance(node, exp.Like):
         if not isinstance(listed[0], str):
-            raise wrong(node, f"LIKE wants a text{place(node)}: name LIKE 'A%'")
+            raise wrong(node, Reason.WRONG_FORM, "LIKE wants a text: name LIKE 'A%'")
         return like(listed[0], str(value)) is not bool(node.args.get("negate"))
     for one in listed:
         if one is not None and isinstance(one, str) is not isinstance(value, str):
-            raise wrong(node, f"a text is compared with a number{place(node)}; quote texts: 'a'")
+            raise wrong(
+                node, Reason.WRONG_TYPE, "a text is compared with a number; quote texts: 'a'"
+            )
     if value in [one for one in listed if one is not None]:
         return not isinstance(node, exp.NEQ)
     if None in listed:
@@ -181,7 +184,7 @@ def _truth(node: Node, value: object, other: object) -> bool | None:
 def _constants(node: Node, other: object) -> list[Node]:
     listed = node.expressions if isinstance(node, exp.In) else [other]
     if not listed or not all(isinstance(x, exp.Expr) and is_constant(x) for x in listed):
-        raise wrong(node, f"a CASE of texts compares with constants only{place(node)}")
+        raise wrong(node, Reason.WRONG_TYPE, "a CASE of texts compares with constants only")
     return list(listed)
 
 
@@ -213,7 +216,8 @@ def plain_row(node: Node) -> Expression:
     ):
         raise wrong(
             node,
-            f"a CASE of texts stands where a number or condition is wanted{place(node)};"
+            Reason.WRONG_TYPE,
+            "a CASE of texts stands where a number or condition is wanted;"
             " group by it or compare it",
         )
     return read_node(found)

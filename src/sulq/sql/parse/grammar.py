@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from sulq.errors import InvalidQuery
-from sulq.sql.errors import place, spoken, wrong
+from sulq.errors import InvalidQuery, Reason
+from sulq.sql.errors import refused, spoken
 from sulq.sql.parse.tokens import Node
 
 STRUCTURE: dict[type[Node], tuple[str, ...]] = {
@@ -111,7 +111,7 @@ REMEDIES = {
 
 def outside(node: Node, what: str | None = None, remedy: str = STATEMENT) -> InvalidQuery:
     """The refusal of something that no statement holds."""
-    return wrong(node, f"{what or spoken(node)} is not in the language{place(node)}; {remedy}")
+    return refused(node, what, remedy)
 
 
 def check_options(node: Node, table: dict[type[Node], tuple[str, ...]] = STRUCTURE) -> None:
@@ -123,4 +123,6 @@ def check_options(node: Node, table: dict[type[Node], tuple[str, ...]] = STRUCTU
         if given not in (None, False, [], "") and name not in options and name not in HARMLESS:
             said = name.rstrip("_").replace("_", " ")
             remedy = REMEDIES.get(name, STATEMENT)
-            raise outside(node, f"{spoken(node)} with {said}", remedy)
+            error = outside(node, f"{spoken(node)} with {said}", remedy)
+            error.reason = Reason.DISTINCT if name == "distinct" else error.reason
+            raise error

@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 from sqlglot import exp
 
-from sulq.errors import InvalidQuery
+from sulq.errors import InvalidQuery, Reason
 from sulq.kernel.query import canonical
 from sulq.kernel.query.expressions import Column, Expression, Operation, col, operation
 from sulq.kernel.query.sum_query import group
@@ -21,7 +21,7 @@ from sulq.kernel.schema.columns import EPOCH, Category, Number, Schema
 from sulq.kernel.schema.fixed_point import Steps
 from sulq.kernel.schema.program import Condition, Quantised
 from sulq.kernel.schema.ranges import Truth, World, mentioned, narrowed_by, range_of, truth_of
-from sulq.sql.errors import place, span, wrong
+from sulq.sql.errors import span, wrong
 from sulq.sql.parse.case_labels import bare, coded, is_chosen, value_of
 from sulq.sql.parse.grammar import BUCKETS, TESTS, check_options
 from sulq.sql.parse.select import Grouping
@@ -105,7 +105,7 @@ def read_grouping(node: Node, rows: BucketRows, read: RowReader) -> Grouping:
     if is_chosen(node):
         labelled = coded(node)
         if labelled is None:
-            raise wrong(node, f"a CASE to group by gives constants{place(node)}; {WAYS}")
+            raise wrong(node, Reason.NO_GROUPS, f"a CASE to group by gives constants; {WAYS}")
         return _labelled(*labelled, rows, read)
     if isinstance(node, exp.WidthBucket):
         return _width_bucket(node, rows, read)
@@ -116,7 +116,7 @@ def read_grouping(node: Node, rows: BucketRows, read: RowReader) -> Grouping:
         return _floored(node, floors[0], rows, read)
     if type(node) in TESTS or isinstance(node, exp.Like):
         return _condition(read(node), rows)
-    raise wrong(node, f"no groups can be told from this{place(node)}; {WAYS}")
+    raise wrong(node, Reason.NO_GROUPS, f"no groups can be told from this; {WAYS}")
 
 
 def _column(node: Node, rows: BucketRows) -> Grouping:
@@ -140,7 +140,11 @@ def _column(node: Node, rows: BucketRows) -> Grouping:
 def _lattice(column: Number, rows: BucketRows) -> Grouping:
     step = column.lattice
     if step is None or column.kind == "datetime":
-        raise InvalidQuery(f"{column.name} is a Number without a step; {WAYS}")
+        raise InvalidQuery(
+            f"{column.name} is a Number without a step; {WAYS}",
+            reason=Reason.NO_STEP,
+            about={"column": column.name},
+        )
     low, high, _ = rows.range(rows.binder.number(col(column.name)))
     first, last = math.ceil(low / step), math.floor(high / step)
     numbers = [step * at for at in _within(first, last + 2)]
@@ -152,7 +156,8 @@ def _within(first: int, stop: int) -> range:
     if stop - first > MOST_BUCKETS:
         raise InvalidQuery(
             f"{stop - first:,} groups, at most {MOST_BUCKETS:,}; use wider buckets, or narrow"
-            " the range with WHERE or CLAMP"
+            " the range with WHERE or CLAMP",
+            reason=Reason.TOO_LARGE,
         )
     return range(first, stop)
 
@@ -188,7 +193,9 @@ def _labelled(
 ) -> Grouping:
     found = read(codes)
     if not labels:
-        raise InvalidQuery("GROUP BY a CASE that is always NULL; give it labels")
+        raise InvalidQuery(
+            "GROUP BY a CASE that is always NULL; give it labels", reason=Reason.NO_GROUPS
+        )
     tidy = tuple(float(x) if isinstance(x, Fraction) else x for x in labels)
     cells = group(found, range(len(labels) + 1), other=nullable)
     named = (*tidy, None) if nullable else tidy
@@ -218,7 +225,7 @@ def _floored(node: Node, floor: Node, rows: BucketRows, read: RowReader) -> Grou
     whole = _within(math.floor(low), math.floor(high) + 2)
     labels = [_evaluated(node, floor, Fraction(at)) for at in whole[:-1]]
     if len(set(labels)) != len(labels):
-        raise wrong(node, f"FLOOR times 0 makes no groups{place(node)}; {WAYS}")
+        raise wrong(node, Reason.NO_GROUPS, f"FLOOR times 0 makes no groups; {WAYS}")
     return _binned(of, [Fraction(at) for at in whole], [_moment(x, "") for x in labels], rows)
 
 
@@ -243,13 +250,16 @@ def _evaluated(node: Node, floor: Node, whole: Fraction) -> Fraction:
         value = value_of(node)
         if isinstance(value, int | Fraction):
             return Fraction(value)
-    raise wrong(node, f"around FLOOR only constants and + - * /{place(node)}; {WAYS}")
+    raise wrong(node, Reason.NO_GROUPS, f"around FLOOR only constants and + - * /; {WAYS}")
 
 
 def _number(node: object, what: str) -> Fraction:
     value = value_of(node) if isinstance(node, exp.Expr) else None
     if isinstance(value, bool) or not isinstance(value, int | Fraction):
-        raise InvalidQuery(f"WIDTH_BUCKET wants a constant {what}: WIDTH_BUCKET(x, 0, 100, 10)")
+        raise InvalidQuery(
+            f"WIDTH_BUCKET wants a constant {what}: WIDTH_BUCKET(x, 0, 100, 10)",
+            reason=Reason.WRONG_FORM,
+        )
     return Fraction(value)
 
 
@@ -262,7 +272,7 @@ def _width_bucket(node: Node, rows: BucketRows, read: RowReader) -> Grouping:
         for name, what in (("min_value", "low"), ("max_value", "high"), ("num_buckets", "number"))
     )
     if not start < stop or parts < 1 or parts.denominator != 1:
-        raise wrong(node, f"WIDTH_BUCKET wants low < high and a whole number{place(node)}")
+        raise wrong(node, Reason.WRONG_FORM, "WIDTH_BUCKET wants low < high and a whole number")
     width = (stop - start) / parts
     inner = [start + width * at for at in _within(0, int(parts) + 1)]
     low, high, _ = rows.range(rows.binder.number(canonical.value(of)))
@@ -289,10 +299,12 @@ def _calendar(node: Node, rows: BucketRows, read: RowReader) -> Grouping:
         unit, of = str(node.this.name).casefold(), node.expression
     if unit not in UNITS or (years and unit != "year"):
         known = "YEAR" if years else ", ".join(UNITS)
-        raise wrong(node, f"the unit {unit!r:.40} makes no groups{place(node)}; there is {known}")
+        raise wrong(
+            node, Reason.NO_GROUPS, f"the unit {unit!r:.40} makes no groups; there is {known}"
+        )
     value = rows.binder.number(canonical.value(read(of)))
     if value.kind == "number":
-        raise wrong(node, f"a day or time is wanted{place(node)}, got a number")
+        raise wrong(node, Reason.WRONG_TYPE, "a day or time is wanted, got a number")
     second = 86_400 if value.kind == "datetime" else 1
     low, high, _ = rows.range(value)
     first, last = (
@@ -316,7 +328,10 @@ def _starts(first: datetime.date, last: datetime.date, unit: str) -> Iterator[da
         if day > last:
             return
         day = _after(day, unit)
-    raise InvalidQuery(f"more than {MOST_BUCKETS:,} groups; take a longer unit than {unit}")
+    raise InvalidQuery(
+        f"more than {MOST_BUCKETS:,} groups; take a longer unit than {unit}",
+        reason=Reason.TOO_LARGE,
+    )
 
 
 def _truncated(day: datetime.date, unit: str) -> datetime.date:

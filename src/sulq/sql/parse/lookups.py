@@ -9,7 +9,7 @@ from typing import Any
 
 from sqlglot import exp
 
-from sulq.errors import InvalidQuery
+from sulq.errors import InvalidQuery, Reason
 from sulq.kernel.query.expressions import Literal, as_expression
 from sulq.sql.parse.tokens import Node
 
@@ -28,7 +28,9 @@ class Lookup:
         listed = self.columns[key]
         found = {value: place for place, value in enumerate(listed) if value is not None}
         if len(found) != sum(value is not None for value in listed):
-            raise InvalidQuery(f"{self.name}.{key} holds a value twice: rows would count twice")
+            raise InvalidQuery(
+                f"{self.name}.{key} holds a value twice: rows would count twice", reason=Reason.JOIN
+            )
         return found
 
 
@@ -37,27 +39,35 @@ def read_lookups(given: Mapping[str, Any] | None) -> dict[str, Lookup]:
     if given is None:
         return {}
     if not isinstance(given, Mapping):
-        raise InvalidQuery(f"lookups must be tables by name: {LIKE_THIS}")
+        raise InvalidQuery(f"lookups must be tables by name: {LIKE_THIS}", reason=Reason.JOIN)
     return {str(name).casefold(): _lookup(str(name), table) for name, table in given.items()}
 
 
 def _lookup(name: str, table: Any) -> Lookup:
     if not isinstance(table, Mapping) or not table:
-        raise InvalidQuery(f"the lookup {name!r:.60} must be columns by name: {LIKE_THIS}")
+        raise InvalidQuery(
+            f"the lookup {name!r:.60} must be columns by name: {LIKE_THIS}", reason=Reason.JOIN
+        )
     columns: dict[str, tuple[object, ...]] = {}
     for label, values in table.items():
         if isinstance(values, str) or not isinstance(values, Sequence):
-            raise InvalidQuery(f"{name}.{label} must be a list of values: {LIKE_THIS}")
+            raise InvalidQuery(
+                f"{name}.{label} must be a list of values: {LIKE_THIS}", reason=Reason.JOIN
+            )
         columns[str(label).casefold()] = tuple(_plain(value) for value in values)
     if len({len(values) for values in columns.values()}) != 1:
-        raise InvalidQuery(f"the columns of the lookup {name!r:.60} differ in length")
+        raise InvalidQuery(
+            f"the columns of the lookup {name!r:.60} differ in length", reason=Reason.JOIN
+        )
     return Lookup(name, columns)
 
 
 def _plain(value: object) -> object:
     read = as_expression(value)
     if not isinstance(read, Literal):
-        raise InvalidQuery(f"a lookup holds texts, numbers and NULLs: {LIKE_THIS}")
+        raise InvalidQuery(
+            f"a lookup holds texts, numbers and NULLs: {LIKE_THIS}", reason=Reason.JOIN
+        )
     return read.value
 
 
@@ -77,7 +87,7 @@ def constant(value: object) -> Node:
             under = exp.Literal(this=str(number.denominator), is_string=False)
             size = exp.Div(this=whole, expression=under)
         return exp.Neg(this=size) if number < 0 else size
-    raise InvalidQuery(f"a lookup holds texts, numbers and NULLs: {LIKE_THIS}")
+    raise InvalidQuery(f"a lookup holds texts, numbers and NULLs: {LIKE_THIS}", reason=Reason.JOIN)
 
 
 def keys_in(column: Node, keys: Sequence[object]) -> Node:

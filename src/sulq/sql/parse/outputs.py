@@ -8,10 +8,10 @@ from fractions import Fraction
 
 from sqlglot import exp
 
-from sulq.errors import InvalidQuery
+from sulq.errors import InvalidQuery, Reason
 from sulq.kernel.query.expressions import Expression, operation
 from sulq.kernel.schema.columns import Category
-from sulq.sql.errors import DIFFERENCES, located, place, refused, span, wrong
+from sulq.sql.errors import DIFFERENCES, located, refused, span, wrong
 from sulq.sql.parse.case_labels import (
     bare,
     is_chosen,
@@ -119,15 +119,19 @@ class Reader:
             if isinstance(meant, exp.Column) and meant.name == self.rows.schema.unit:
                 raise wrong(
                     node,
-                    f"{node.name!r:.60} is the person column{place(node)}; rows are never shown:"
+                    Reason.PERSON_COLUMN,
+                    f"{node.name!r:.60} is the person column; rows are never shown:"
                     f" count persons with COUNT(DISTINCT {node.name:.60})",
+                    column=node.name,
                 )
             column = self.rows.schema[meant.name] if isinstance(meant, exp.Column) else None
             name = "COUNT" if isinstance(column, Category) else "AVG"
             raise wrong(
                 node,
-                f"{node.name!r:.60} is neither grouped by nor inside an aggregate{place(node)};"
+                Reason.UNGROUPED,
+                f"{node.name!r:.60} is neither grouped by nor inside an aggregate;"
                 f" write GROUP BY {node.name:.60} or, for instance, {name}({node.name:.60})",
+                column=node.name,
             )
         return self._calculation(node, aliases_first)
 
@@ -153,10 +157,7 @@ class Reader:
             check_options(node, TESTS)
             return self._test(node, aliases_first)
         if kind not in CALCULATIONS:
-            said = refused(node)
-            if kind in DIFFERENCES:
-                raise said
-            raise wrong(node, f"{str(said).partition(';')[0]}; {MEANT}")
+            raise refused(node) if kind in DIFFERENCES else refused(node, remedy=MEANT)
         check_options(node, CALCULATIONS)
 
         def part(name: str = "this") -> Output:
@@ -189,7 +190,7 @@ class Reader:
                 return self._over(node)
             case exp.Anonymous():
                 return self._interval_end(node)
-        raise wrong(node, f"{str(refused(node)).partition(';')[0]}; {MEANT}")
+        raise refused(node, remedy=MEANT)
 
     def _made(self, operator: str, parts: tuple[Output, ...], node: Node) -> Calculation:
         return checked(operator, parts, self.groups, node)
@@ -198,20 +199,24 @@ class Reader:
         given = node.args.get("decimals")
         value = 0 if given is None else value_of(given) if is_constant(given) else None
         if isinstance(value, bool) or not isinstance(value, int) or abs(value) > 15:
-            raise wrong(node, f"ROUND wants a whole number of digits{place(node)}: ROUND(x, 2)")
+            raise wrong(
+                node, Reason.WRONG_FORM, "ROUND wants a whole number of digits: ROUND(x, 2)"
+            )
         return ConstantOutput(value)
 
     def _nullif(self, node: Node, part: Callable[[], Output]) -> Output:
         """NULLIF(x, 0) under a division: a ratio says by itself when nothing is known."""
         if not is_constant(node.expression) or value_of(node.expression) != 0:
-            raise wrong(node, f"NULLIF knows only NULLIF(x, 0) here{place(node)}")
+            raise wrong(node, Reason.WRONG_FORM, "NULLIF knows only NULLIF(x, 0) here")
         return part()
 
     def _noted_coalesce(self, node: Node, part: Callable[[], Output]) -> Output:
         """Noisy answers are never NULL."""
         found = part()
         if not aggregates_of(found):
-            raise wrong(node, f"COALESCE of a group column{place(node)}; group by the COALESCE")
+            raise wrong(
+                node, Reason.WRONG_FORM, "COALESCE of a group column; group by the COALESCE"
+            )
         return found
 
     def _over(self, node: Node) -> Output:
@@ -219,27 +224,28 @@ class Reader:
         if type(inner) is not exp.Sum or node.args.get("over") != "OVER":
             raise wrong(
                 node,
-                f"a window{place(node)}; there is only SUM(...) OVER () of an aggregate,"
+                Reason.NOT_IN_LANGUAGE,
+                "a window; there is only SUM(...) OVER () of an aggregate,"
                 " the total over all groups",
             )
         check_options(inner, AGGREGATES)
         found = self.output(inner.this)
         if not aggregates_of(found):
-            raise wrong(node, f"SUM(...) OVER () wants an aggregate inside{place(node)}")
+            raise wrong(node, Reason.AGGREGATE, "SUM(...) OVER () wants an aggregate inside")
         return OverGroups(found)
 
     def _interval_end(self, node: Node) -> Output:
         name = str(node.this).upper()
         if name not in ("DP_INTERVAL_LOW", "DP_INTERVAL_HIGH"):
-            raise wrong(node, f"{str(refused(node)).partition(';')[0]}; {MEANT}")
+            raise refused(node, remedy=MEANT)
         if len(node.expressions) != 1:
-            raise wrong(node, f"{name} wants one alias{place(node)}: {name}(n)")
+            raise wrong(node, Reason.WRONG_FORM, f"{name} wants one alias: {name}(n)")
         inner = node.expressions[0]
         found = self._alias(inner)
         if found is None:
             found = self.output(inner)
         if not aggregates_of(found):
-            raise wrong(node, f"{name} wants the alias of an aggregate{place(node)}")
+            raise wrong(node, Reason.WRONG_FORM, f"{name} wants the alias of an aggregate")
         return IntervalEnd(found, name.endswith("HIGH"))
 
     # --- tests on noisy values ------------------------------------------------------------------
@@ -259,11 +265,11 @@ class Reader:
                 return self._made("and", (above, below), node)
             case exp.In():
                 if not node.expressions:
-                    raise wrong(node, f"IN wants a list of constants{place(node)}")
+                    raise wrong(node, Reason.WRONG_FORM, "IN wants a list of constants")
                 return self._made("in", (read(node.this), *map(read, node.expressions)), node)
             case exp.Is():
                 if not isinstance(node.expression, exp.Null):
-                    raise wrong(node, f"IS knows only NULL{place(node)}; write x IS NULL")
+                    raise wrong(node, Reason.WRONG_FORM, "IS knows only NULL; write x IS NULL")
                 return Calculation("null", (read(node.this),))
         parts = (read(node.this), read(node.args.get("expression")))
         return self._made(SIGNS[type(node)], parts, node)
@@ -276,7 +282,9 @@ class Reader:
         if kind == "number" or found.kind not in ("sum", "avg", "quantile", "min", "max"):
             return replace(found, span=span(node))
         if found.kind == "sum":
-            raise wrong(node, f"a sum of days or times{place(node)}; take AVG, MIN, MAX or MEDIAN")
+            raise wrong(
+                node, Reason.WRONG_TYPE, "a sum of days or times; take AVG, MIN, MAX or MEDIAN"
+            )
         return replace(found, span=span(node), moment=kind)
 
     def aggregate(self, node: Node) -> Aggregate:
@@ -302,8 +310,8 @@ class Reader:
             case exp.PercentileCont():
                 raise wrong(
                     node,
-                    f"PERCENTILE_CONT of what{place(node)}? write PERCENTILE_CONT(0.5)"
-                    " WITHIN GROUP (ORDER BY x)",
+                    Reason.WRONG_FORM,
+                    "PERCENTILE_CONT of what? write PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY x)",
                 )
             case exp.Distinct():
                 raise refused(node)
@@ -313,19 +321,23 @@ class Reader:
         inner = node.this
         if isinstance(inner, exp.Distinct):
             raise wrong(
-                node, f"DISTINCT in an aggregate{place(node)}; there is only COUNT(DISTINCT person)"
+                node,
+                Reason.DISTINCT,
+                "DISTINCT in an aggregate; there is only COUNT(DISTINCT person)",
             )
         if not isinstance(inner, exp.Expr):
             raise refused(node)
         for part in inner.find_all(exp.AggFunc, exp.Window):
-            raise wrong(part, f"an aggregate inside an aggregate{place(part)}; {MEANT}")
+            raise wrong(part, Reason.AGGREGATE, f"an aggregate inside an aggregate; {MEANT}")
         return self._value(inner)
 
     def _condition(self, node: object, whole: Node) -> Expression:
         if not isinstance(node, exp.Expr):
             raise refused(whole)
         for part in node.find_all(exp.AggFunc, exp.Window):
-            raise wrong(part, f"an aggregate inside a condition on rows{place(part)}; use HAVING")
+            raise wrong(
+                part, Reason.AGGREGATE, "an aggregate inside a condition on rows; use HAVING"
+            )
         return self.row(node)
 
     def _count(self, node: Node) -> Aggregate:
@@ -336,14 +348,14 @@ class Reader:
         if isinstance(inner, exp.Distinct):
             return self._persons(node, inner)
         if inner is None:
-            raise wrong(node, f"COUNT of what{place(node)}? write COUNT(*), which counts rows")
+            raise wrong(node, Reason.WRONG_FORM, "COUNT of what? write COUNT(*), which counts rows")
         if isinstance(inner, exp.Expr) and is_constant(inner):
             none = value_of(inner) is None
             return Aggregate("count", where=read_node(exp.Boolean(this=False)) if none else None)
         if not isinstance(inner, exp.Expr):
             raise refused(node)
         for part in inner.find_all(exp.AggFunc, exp.Window):
-            raise wrong(part, f"an aggregate inside an aggregate{place(part)}; {MEANT}")
+            raise wrong(part, Reason.AGGREGATE, f"an aggregate inside an aggregate; {MEANT}")
         tested = is_condition(self.row(inner)) if not is_chosen(inner) else False
         return Aggregate("count", self._counted(inner), tested=tested)
 
@@ -354,7 +366,8 @@ class Reader:
         if self.rows.schema.unit == "row" or not isinstance(one, exp.Column):
             raise wrong(
                 node,
-                f"COUNT(DISTINCT ...){place(node)} counts persons only, on a table that protects"
+                Reason.DISTINCT,
+                "COUNT(DISTINCT ...) counts persons only, on a table that protects"
                 " persons (its owner declares unit = the person column); count groups from"
                 " the rows of GROUP BY instead",
             )
@@ -362,7 +375,8 @@ class Reader:
         if not isinstance(meant, exp.Column) or meant.name != self.rows.schema.unit:
             raise wrong(
                 node,
-                f"COUNT(DISTINCT {one.name:.60}){place(node)}; only the person column"
+                Reason.DISTINCT,
+                f"COUNT(DISTINCT {one.name:.60}); only the person column"
                 f" {self.rows.schema.unit!r:.60} can be counted so",
             )
         return Aggregate("persons")
@@ -396,5 +410,5 @@ class Reader:
     def _share(self, node: object, whole: Node) -> Fraction:
         value = value_of(node) if isinstance(node, exp.Expr) and is_constant(node) else None
         if isinstance(value, bool) or not isinstance(value, int | Fraction) or not 0 <= value <= 1:
-            raise wrong(whole, f"a quantile wants a constant share from 0 to 1{place(whole)}")
+            raise wrong(whole, Reason.WRONG_FORM, "a quantile wants a constant share from 0 to 1")
         return Fraction(value)

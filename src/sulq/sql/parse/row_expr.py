@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 from sqlglot import exp
 
-from sulq.errors import InvalidQuery
+from sulq.errors import InvalidQuery, Reason
 from sulq.kernel.query.canonical import CONDITIONS
 from sulq.kernel.query.expressions import (
     Expression,
@@ -21,7 +21,7 @@ from sulq.kernel.query.expressions import (
     col,
     operation,
 )
-from sulq.sql.errors import located, place, refused, span, spoken, wrong
+from sulq.sql.errors import located, refused, span, spoken, wrong
 from sulq.sql.parse.tokens import Node, syntax_tree, too_deep
 
 Reader: TypeAlias = Callable[[Node], Expression]
@@ -79,7 +79,8 @@ def _literal(node: Node) -> Expression:
     if not _NUMBER.fullmatch(text) or len(text) > 100:
         raise wrong(
             node,
-            f"{text!r:.40} is not a number this language has{place(node)};"
+            Reason.WRONG_FORM,
+            f"{text!r:.40} is not a number this language has;"
             " write digits, a point and an exponent of at most two digits",
         )
     exact = Fraction(Decimal(text))
@@ -102,7 +103,8 @@ def _moment(node: Node) -> Expression:
     if kind.this in (exp.DType.DATE, exp.DType.TIMESTAMP):
         raise wrong(
             node,
-            f"{spelled!r:.40} is not a day or time that exists{place(node)};"
+            Reason.WRONG_TYPE,
+            f"{spelled!r:.40} is not a day or time that exists;"
             " write DATE '2024-02-29' or TIMESTAMP '2024-02-29 12:30:00'",
         )
     raise refused(node)
@@ -168,7 +170,7 @@ def _compared(name: str, flipped: bool = False) -> Reader:
         left, right = _part(node), _part(node, "expression")
         if is_condition(left) and name in ("lt", "le"):
             raise wrong(
-                node, f"a comparison of a comparison{place(node)}; write low < x AND x < high"
+                node, Reason.WRONG_FORM, "a comparison of a comparison; write low < x AND x < high"
             )
         return operation(name, right, left) if flipped else operation(name, left, right)
 
@@ -182,14 +184,14 @@ def _between(node: Node) -> Expression:
 def _among(node: Node) -> Expression:
     listed = [read_node(item) for item in node.args.get("expressions") or ()]
     if not listed or not all(isinstance(item, Literal) for item in listed):
-        raise wrong(node, f"IN wants a list of constants{place(node)}: x IN (1, 2, 3)")
+        raise wrong(node, Reason.WRONG_FORM, "IN wants a list of constants: x IN (1, 2, 3)")
     return _part(node).isin(listed)
 
 
 def _like(node: Node) -> Expression:
     pattern = _part(node, "expression")
     if not isinstance(pattern, Literal) or not isinstance(pattern.value, str):
-        raise wrong(node, f"LIKE wants a text{place(node)}: name LIKE 'A%'")
+        raise wrong(node, Reason.WRONG_FORM, "LIKE wants a text: name LIKE 'A%'")
     found = _part(node).like(pattern.value)
     return ~found if node.args.get("negate") else found
 
@@ -198,7 +200,8 @@ def _is(node: Node) -> Expression:
     if not isinstance(node.args.get("expression"), exp.Null):
         raise wrong(
             node,
-            f"IS knows only NULL{place(node)}; write x IS NULL, x IS NOT NULL, or x = TRUE",
+            Reason.WRONG_FORM,
+            "IS knows only NULL; write x IS NULL, x IS NOT NULL, or x = TRUE",
         )
     return _part(node).is_null()
 
@@ -236,13 +239,13 @@ def _function(node: Node) -> Expression:
         raise refused(node)
     parts = [read_node(item) for item in node.expressions]
     if len(parts) != 3:
-        raise wrong(node, f"CLAMP wants three values{place(node)}: CLAMP(x, low, high)")
+        raise wrong(node, Reason.WRONG_FORM, "CLAMP wants three values: CLAMP(x, low, high)")
     return operation("clip", *parts)
 
 
 def _wanted(node: Node, parts: list[Expression], least: int, spelled: str) -> list[Expression]:
     if len(parts) < least:
-        raise wrong(node, f"{spelled} wants at least {least} values{place(node)}")
+        raise wrong(node, Reason.WRONG_FORM, f"{spelled} wants at least {least} values")
     return parts
 
 
@@ -292,7 +295,8 @@ def parse_condition(text: str) -> Expression:
     read = _parsed(text)
     if _is_value(read):
         raise InvalidQuery(
-            f"{text!r:.80} is a value, wanted a condition; compare it with something (x > 0)"
+            f"{text!r:.80} is a value, wanted a condition; compare it with something (x > 0)",
+            reason=Reason.WRONG_TYPE,
         )
     return read
 
@@ -303,7 +307,8 @@ def parse_value(text: str) -> Expression:
     if is_condition(read):
         raise InvalidQuery(
             f"{text!r:.80} is a condition, wanted a value;"
-            " write CASE WHEN ... THEN 1 ELSE 0 END, or count it with a where-clause"
+            " write CASE WHEN ... THEN 1 ELSE 0 END, or count it with a where-clause",
+            reason=Reason.WRONG_TYPE,
         )
     return read
 

@@ -12,10 +12,10 @@ from typing import Any, TypeAlias
 
 from sqlglot import exp
 
-from sulq.errors import InvalidQuery
+from sulq.errors import InvalidQuery, Reason
 from sulq.kernel.query.expressions import MOST_NODES
 from sulq.kernel.schema.columns import Category, Flag, Schema
-from sulq.sql.errors import place, refused, wrong
+from sulq.sql.errors import refused, wrong
 from sulq.sql.parse.grammar import check_options, outside
 from sulq.sql.parse.lookups import Lookup, keys_in, label_tree, read_lookups
 from sulq.sql.parse.tokens import Node
@@ -63,7 +63,7 @@ def scope_of(select: Node, tables: KnownTables) -> Scope:
     start = select.args.get("from_")
     if start is None:
         said = "a SELECT without FROM asks nothing; write SELECT ... FROM the table"
-        raise wrong(select, said)
+        raise wrong(select, Reason.WRONG_FORM, said)
     check_options(start)
     scope = _source(start.this, tables)
     for join in select.args.get("joins") or ():
@@ -108,9 +108,10 @@ def _source(node: Node, tables: KnownTables) -> Scope:
         made = tables.ctes[name]
         return replace(made, sources=tuple(replace(s, name=alias) for s in made.sources))
     if name in tables.lookups:
-        raise wrong(node, f"{name} is a public lookup{place(node)}; JOIN it to the table")
+        raise wrong(node, Reason.JOIN, f"{name} is a public lookup; JOIN it to the table")
     if tables.table is not None and name != tables.table.casefold():
-        raise wrong(node, f"no table {name!r:.60}{place(node)}; there is {tables.table!r:.60}")
+        said = f"no table {name!r:.60}; there is {tables.table!r:.60}"
+        raise wrong(node, Reason.NO_TABLE, said, table=tables.table)
     columns = {c.name.casefold(): _base(c.name) for c in tables.schema.columns}
     if tables.schema.unit != "row":  # known by name only: COUNT(DISTINCT person)
         columns[tables.schema.unit.casefold()] = _base(tables.schema.unit)
@@ -133,14 +134,15 @@ def _inner(select: Node, alias: str, tables: KnownTables) -> Scope:
         raise outside(select)
     for name in ("group", "having", "order", "limit", "offset", "distinct"):
         if select.args.get(name):
-            raise wrong(select, f"{name.upper()} inside{place(select)}: {ROWS_ONLY}")
+            reason = Reason.DISTINCT if name == "distinct" else Reason.AGGREGATE
+            raise wrong(select, reason, f"{name.upper()} inside: {ROWS_ONLY}")
     check_options(select)
     scope = scope_of(select, tables)
     columns: dict[str, Definition] = {}
     for item in select.expressions:
         for name, found in _item(item, scope):
             if name in columns and not isinstance(item, exp.Star):
-                raise wrong(item, f"two columns called {name!r:.60}{place(item)}; rename one")
+                raise wrong(item, Reason.AMBIGUOUS, f"two columns called {name!r:.60}; rename one")
             columns.setdefault(name, found)
     return Scope((FromItem(alias, columns),), scope.rows)
 
@@ -154,13 +156,13 @@ def _item(item: Node, scope: Scope) -> list[tuple[str, Definition]]:
         wanted = item.table.casefold()
         return [p for s in scope.sources if s.name == wanted for p in s.columns.items()]
     if next(item.find_all(exp.AggFunc, exp.Window), None) is not None:
-        raise wrong(item, f"an aggregate inside{place(item)}: {ROWS_ONLY}; aggregate outside")
+        raise wrong(item, Reason.AGGREGATE, f"an aggregate inside: {ROWS_ONLY}; aggregate outside")
     name, value = item.alias_or_name, item
     if isinstance(item, exp.Alias):
         check_options(item)
         value = item.this
     if not name:
-        raise wrong(item, f"a computed column needs a name{place(item)}: write ... AS name")
+        raise wrong(item, Reason.WRONG_FORM, "a computed column needs a name: write ... AS name")
     found = resolved(value, scope)
     return [(name.casefold(), lambda: found)]
 
@@ -172,13 +174,14 @@ def _joined(scope: Scope, join: Node, tables: KnownTables) -> Scope:
     if name not in tables.lookups:
         raise wrong(
             join,
-            f"a join{place(join)}; joins go to public lookup tables only:"
+            Reason.JOIN,
+            "a join; joins go to public lookup tables only:"
             " pass lookups={'regions': {'key': [...], 'name': [...]}}",
         )
     check_options(table)
     side, kind = str(join.args.get("side") or ""), str(join.args.get("kind") or "")
     if side not in ("", "LEFT") or kind not in ("", "INNER", "OUTER"):
-        raise wrong(join, f"{side} {kind}".strip() + f" JOIN{place(join)}; use JOIN or LEFT JOIN")
+        raise wrong(join, Reason.JOIN, f"{side} {kind}".strip() + " JOIN; use JOIN or LEFT JOIN")
     lookup, alias = tables.lookups[name], _alias(table) or name
     key, column, hidden = _join_key(scope, join, lookup, alias)
     declared = _declared(column, tables.schema, join)
@@ -217,8 +220,8 @@ def _join_key(
                 return theirs.name.casefold(), resolved(ours, scope), frozenset()
     raise wrong(
         join,
-        f"a join on anything but one equality{place(join)}; write JOIN regions ON"
-        " city = regions.key",
+        Reason.JOIN,
+        "a join on anything but one equality; write JOIN regions ON city = regions.key",
     )
 
 
@@ -231,7 +234,7 @@ def _declared(column: Node, schema: Schema, join: Node) -> frozenset[object]:
     if isinstance(found, Flag):
         return frozenset([False, True])
     raise wrong(
-        join, f"a lookup is joined on a Category with declared values, or a Flag{place(join)}"
+        join, Reason.JOIN, "a lookup is joined on a Category with declared values, or a Flag"
     )
 
 
@@ -257,7 +260,9 @@ def find(column: exp.Column, scope: Scope) -> Definition | None:
         if name in source.columns and (source.name == table if table else name not in source.hidden)
     ]
     if len(found) > 1:
-        raise wrong(column, f"{name!r:.60} is in two tables{place(column)}; write table.{name:.60}")
+        raise wrong(
+            column, Reason.AMBIGUOUS, f"{name!r:.60} is in two tables; write table.{name:.60}"
+        )
     return found[0] if found else None
 
 
@@ -304,7 +309,9 @@ def resolved(node: Node, scope: Scope) -> Node:
                 hint = f'a name with such signs is written in double quotes, "{whole}"; '
             raise wrong(
                 column,
-                f"no column {shown!r:.80}{place(column)}; {hint}there are {', '.join(names)}",
+                Reason.NO_COLUMN,
+                f"no column {shown!r:.80}; {hint}there are {', '.join(names)}",
+                column=shown,
             )
         meaning = found()
         if type(meaning) is exp.Column:
@@ -314,7 +321,10 @@ def resolved(node: Node, scope: Scope) -> Node:
         meaning = meaning.copy()
         size += sum(1 for _ in meaning.walk())
         if size > MOST_NODES:
-            raise InvalidQuery(f"a statement may have {MOST_NODES} parts once names are filled in")
+            raise InvalidQuery(
+                f"a statement may have {MOST_NODES} parts once names are filled in",
+                reason=Reason.TOO_LARGE,
+            )
         if column is node:
             return meaning
         column.replace(exp.Paren(this=meaning))

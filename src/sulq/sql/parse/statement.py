@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 from sqlglot import exp
 
-from sulq.errors import InvalidQuery
+from sulq.errors import InvalidQuery, Reason
 from sulq.kernel.query import canonical
 from sulq.kernel.query.expressions import Expression, operation
 from sulq.kernel.schema.columns import Schema
-from sulq.sql.errors import located, place, span, wrong
+from sulq.sql.errors import located, span, wrong
 from sulq.sql.parse.case_labels import bare, is_constant, plain_row, shape, value_of
 from sulq.sql.parse.grammar import check_options, outside
 from sulq.sql.parse.group_by import BucketRows, read_grouping
@@ -25,7 +24,6 @@ from sulq.sql.parse.tokens import Node, opened, too_deep
 from sulq.sql.parse.types import kind_of
 
 MOST_ITEMS = 200
-_NO_COLUMN = re.compile(r"no column '([^']+)'( \(near character \d+\))?")
 
 
 def read_statement(
@@ -44,18 +42,20 @@ def read_statement(
 
 
 def _hinted(error: InvalidQuery, text: str) -> InvalidQuery:
-    """An alias where only columns of rows are seen: says where it is seen."""
-    name = _NO_COLUMN.match(str(error))
-    if name is None:
+    """Add a hint to "no such column" where the name is an alias of the SELECT list."""
+    name = error.about.get("column", "")
+    if error.reason is not Reason.NO_COLUMN or not name:
         return error
-    items = opened(text).tree.expressions
-    if name[1].casefold() not in {item.alias.casefold() for item in items}:
+    if name.casefold() not in {item.alias.casefold() for item in opened(text).tree.expressions}:
         return error
-    error.args = (
-        f"{name[0]} in the rows: it names a column of the result, which only HAVING, ORDER BY and"
-        f" GROUP BY see; write HAVING {name[1]} ..., or repeat its expression",
+    return InvalidQuery(
+        f"no column {name!r:.80} in the rows: it names a column of the result, which only HAVING,"
+        f" ORDER BY and GROUP BY see; write HAVING {name:.60} ..., or repeat its expression",
+        reason=Reason.ALIAS,
+        start=error.start,
+        end=error.end,
+        about=error.about,
     )
-    return error
 
 
 def table_of(text: str) -> str | None:
@@ -111,7 +111,7 @@ def _read(
     )
     if not groups and not any(aggregates_of(item.of) for item in items):
         said = "a SELECT of rows; rows are never shown: ask for COUNT(*), SUM, AVG, ... of them"
-        raise wrong(tree.expressions[0], said)
+        raise wrong(tree.expressions[0], Reason.ROWS_SHOWN, said)
     return select
 
 
@@ -133,15 +133,18 @@ def _raw_items(tree: Node) -> list[tuple[str, Node]]:
     found: list[tuple[str, Node]] = []
     taken: set[str] = set()
     if not 1 <= len(tree.expressions) <= MOST_ITEMS:
-        raise InvalidQuery(f"a SELECT has 1 to {MOST_ITEMS} columns, got {len(tree.expressions)}")
+        raise InvalidQuery(
+            f"a SELECT has 1 to {MOST_ITEMS} columns, got {len(tree.expressions)}",
+            reason=Reason.TOO_LARGE,
+        )
     for node in tree.expressions:
         if isinstance(node, exp.Star) or (
             isinstance(node, exp.Column) and isinstance(node.this, exp.Star)
         ):
             raise wrong(
                 node,
-                f"*{place(node)} would show rows; rows are never shown: ask for COUNT(*), SUM,"
-                " AVG, ... of them",
+                Reason.ROWS_SHOWN,
+                "* would show rows; rows are never shown: ask for COUNT(*), SUM, AVG, ... of them",
             )
         name = node.name if isinstance(node, exp.Column) else ""
         if isinstance(node, exp.Alias):
@@ -209,14 +212,14 @@ def _group_node(node: Node, raw: list[tuple[str, Node]], reader: Reader) -> Node
         by_name = {name.casefold(): item for name, item in raw}
         inner = by_name.get(inner.name.casefold(), inner)
     for part in inner.find_all(exp.AggFunc, exp.Window):
-        raise wrong(part, f"GROUP BY an aggregate{place(part)}; group by columns")
+        raise wrong(part, Reason.AGGREGATE, "GROUP BY an aggregate; group by columns")
     return inner
 
 
 def _position(node: Node, raw: list[tuple[str, Node]]) -> int:
     at = value_of(node)
     if not isinstance(at, int) or not 1 <= at <= len(raw):
-        raise wrong(node, f"there is no column number {node.name:.20}{place(node)}")
+        raise wrong(node, Reason.WRONG_FORM, f"there is no column number {node.name:.20}")
     return at - 1
 
 
@@ -227,7 +230,9 @@ def _having(tree: Node, reader: Reader) -> Output | None:
     check_options(given)
     found = reader.output(given.this, aliases_first=True)
     if kind_of(found, reader.groups) not in ("truth", ""):
-        raise wrong(given, f"HAVING wants a test{place(given)}; write for instance COUNT(*) > 100")
+        raise wrong(
+            given, Reason.WRONG_FORM, "HAVING wants a test; write for instance COUNT(*) > 100"
+        )
     return found
 
 
@@ -261,5 +266,5 @@ def _whole(tree: Node, name: str) -> int | None:
     inner = given.expression
     value = value_of(inner) if is_constant(inner) else None
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 2**31:
-        raise wrong(given, f"{name.upper()} wants a whole number{place(given)}")
+        raise wrong(given, Reason.WRONG_FORM, f"{name.upper()} wants a whole number")
     return value

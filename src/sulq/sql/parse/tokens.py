@@ -13,7 +13,7 @@ from sqlglot import Token, TokenType, exp
 from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import SqlglotError
 
-from sulq.errors import InvalidQuery
+from sulq.errors import InvalidQuery, Reason
 from sulq.kernel.query.expressions import DEEPEST
 from sulq.sql.parse.select import PrecisionTarget
 
@@ -37,10 +37,15 @@ def tokens_of(text: str) -> list[Token]:
     if not isinstance(text, str):
         raise InvalidQuery(f"want SQL as a text, got {type(text).__name__}")
     if len(text) > LONGEST:
-        raise InvalidQuery(f"SQL may have {LONGEST:,} characters, got {len(text):,}: shorten it")
+        raise InvalidQuery(
+            f"SQL may have {LONGEST:,} characters, got {len(text):,}: shorten it",
+            reason=Reason.TOO_LARGE,
+        )
     if "\x00" in text:
         nul = text.index("\x00")
-        raise InvalidQuery("SQL must not hold NUL characters", start=nul, end=nul + 1)
+        raise InvalidQuery(
+            "SQL must not hold NUL characters", start=nul, end=nul + 1, reason=Reason.UNREADABLE
+        )
     return _guarded(text, lambda: Dialect.get_or_raise(None).tokenize(text))
 
 
@@ -50,7 +55,9 @@ def tree_of(tokens: list[Token], text: str, into: type[Node]) -> Node:
     dialect = Dialect.get_or_raise(None)
     trees = _guarded(text, lambda: dialect.parser().parse_into(into, tokens, text))
     if len(trees) != 1 or trees[0] is None:
-        raise InvalidQuery("the SQL text is empty; write for instance age >= 65 AND smoker")
+        raise InvalidQuery(
+            "the SQL text is empty; write for instance age >= 65 AND smoker", reason=Reason.EMPTY
+        )
     return trees[0]
 
 
@@ -63,7 +70,9 @@ def _guarded(text: str, step: Callable[[], list[T]]) -> list[T]:
     except SqlglotError as error:
         raise _malformed(error, text) from None
     except (AttributeError, LookupError, TypeError, ValueError):  # what odd text does to a parser
-        raise InvalidQuery(f"{text!r:.80} cannot be read as SQL") from None
+        raise InvalidQuery(
+            f"{text!r:.80} cannot be read as SQL", reason=Reason.UNREADABLE
+        ) from None
 
 
 def _check_tokens(tokens: list[Token]) -> None:
@@ -72,15 +81,17 @@ def _check_tokens(tokens: list[Token]) -> None:
     for token in tokens:
         if token.token_type == TokenType.SEMICOLON:
             raise InvalidQuery(
-                f"a semicolon at character {token.start + 1}: write one statement, without `;`",
+                "a semicolon: write one statement, without `;`",
                 start=token.start,
                 end=token.end + 1,
+                reason=Reason.SEMICOLON,
             )
         if token.comments:
             raise InvalidQuery(
                 "a comment in the SQL text: leave comments out",
                 start=token.start,
                 end=token.end + 1,
+                reason=Reason.COMMENT,
             )
         depth += (token.token_type in _OPENING) - (token.token_type in _CLOSING)
         run = run + 1 if token.token_type in _PREFIX else 0
@@ -89,7 +100,10 @@ def _check_tokens(tokens: list[Token]) -> None:
 
 
 def too_deep() -> InvalidQuery:
-    return InvalidQuery(f"the SQL text is nested more than {DEEPEST} levels deep: flatten it")
+    return InvalidQuery(
+        f"the SQL text is nested more than {DEEPEST} levels deep: flatten it",
+        reason=Reason.TOO_LARGE,
+    )
 
 
 def _malformed(error: SqlglotError, text: str) -> InvalidQuery:
@@ -101,16 +115,18 @@ def _malformed(error: SqlglotError, text: str) -> InvalidQuery:
             "the SQL text cannot be read: a text, a name or a bracket is not closed",
             start=quotes[-1] if quotes else None,
             end=len(text) if quotes else None,
+            reason=Reason.UNREADABLE,
         )
-    missing = "missing" in str(found.get("description"))
     line, column = int(found.get("line") or 1), int(found.get("col") or 0)
     end = sum(len(each) + 1 for each in text.split("\n")[: line - 1]) + column
     known = text[end - len(near) : end] == near
     return InvalidQuery(
-        f"the SQL text cannot be read at {near!r:.40} (line {line}, column"
-        f" {column}): {'something is missing' if missing else 'not expected here'}",
+        f"the SQL text cannot be read at {near!r:.40}: it is not expected here, or something is"
+        " missing before it",
         start=end - len(near) if known else None,
         end=end if known else None,
+        reason=Reason.UNREADABLE,
+        about={"line": str(line), "column": str(column)},
     )
 
 
@@ -153,7 +169,10 @@ def opened(text: str) -> Envelope:
     tokens, options = _without_options(tokens, spans)
     tokens, target = _without_target(tokens, spans)
     if not tokens:
-        raise InvalidQuery("the SQL text is empty; write for instance SELECT COUNT(*) FROM people")
+        raise InvalidQuery(
+            "the SQL text is empty; write for instance SELECT COUNT(*) FROM people",
+            reason=Reason.EMPTY,
+        )
     nulls = any(_is(token, "NULLS") for token in tokens)
     tree = tree_of(tokens, text, exp.Select)
     return Envelope(tree, bool(explain), options, target, nulls, spans)
@@ -163,12 +182,8 @@ def _is(token: Token, word: str) -> bool:
     return token.token_type != TokenType.IDENTIFIER and token.text.upper() == word
 
 
-def _at(token: Token) -> str:
-    return f" (near character {token.start + 1})"
-
-
-def _wrong(token: Token, said: str) -> InvalidQuery:
-    return InvalidQuery(said, start=token.start, end=token.end + 1)
+def _wrong(token: Token, reason: Reason, text: str) -> InvalidQuery:
+    return InvalidQuery(text, reason=reason, start=token.start, end=token.end + 1)
 
 
 def _reach(tokens: list[Token]) -> tuple[int, int]:
@@ -188,8 +203,8 @@ def _without_options(
            for t in tokens[:place]):  # fmt: skip
         raise _wrong(
             tokens[place + 1],
-            f"WITH DIFFERENTIAL_PRIVACY inside brackets{_at(tokens[place + 1])};"
-            " it belongs to the outer SELECT",
+            Reason.WRONG_FORM,
+            "WITH DIFFERENTIAL_PRIVACY inside brackets; it belongs to the outer SELECT",
         )
     end = place + 3
     options: dict[str, Fraction | str] = {}
@@ -211,15 +226,16 @@ def _options(tokens: list[Token], place: int) -> tuple[dict[str, Fraction | str]
         if name not in KNOWN_OPTIONS:
             raise _wrong(
                 part[0],
-                f"no option {name!r:.40}{_at(part[0])}; there are {', '.join(KNOWN_OPTIONS)}",
+                Reason.WRONG_FORM,
+                f"no option {name!r:.40}; there are {', '.join(KNOWN_OPTIONS)}",
             )
         if name in found:
-            raise _wrong(part[0], f"the option {name} stands twice{_at(part[0])}; say it once")
+            raise _wrong(part[0], Reason.WRONG_FORM, f"the option {name} stands twice; say it once")
         found[name] = _value(name, part[2])
         place, separator = place + 4, TokenType.COMMA
     if place >= len(tokens) or tokens[place].token_type != TokenType.R_PAREN or not found:
         near = tokens[min(place, len(tokens) - 1)]
-        raise _wrong(near, f"OPTIONS cannot be read{_at(near)}; {OPTIONS_LIKE_THIS}")
+        raise _wrong(near, Reason.UNREADABLE, f"OPTIONS cannot be read; {OPTIONS_LIKE_THIS}")
     return found, place + 1
 
 
@@ -232,7 +248,7 @@ def _value(name: str, token: Token) -> Fraction | str:
 def _number(token: Token, what: str) -> Fraction:
     text = token.text
     if token.token_type != TokenType.NUMBER or len(text) > 40 or not _plain(text):
-        raise _wrong(token, f"{what} wants a number{_at(token)}, got {text!r:.40}")
+        raise _wrong(token, Reason.WRONG_FORM, f"{what} wants a number, got {text!r:.40}")
     return Fraction(Decimal(text))
 
 
@@ -262,22 +278,22 @@ def _without_target(
 def _target(tokens: list[Token]) -> PrecisionTarget:
     rest = list(tokens[1:])
     if not rest:
-        raise _wrong(tokens[0], f"WITHIN what?{_at(tokens[0])} {LIKE_THIS}")
+        raise _wrong(tokens[0], Reason.WRONG_FORM, f"WITHIN what? {LIKE_THIS}")
     amount = _number(rest.pop(0), "WITHIN")
     percent = bool(rest) and (_is(rest[0], "PERCENT") or rest[0].text == "%")
     rest = rest[percent:]
     confidence = None
     if rest and _is(rest[0], "CONFIDENCE"):
         if len(rest) < 2:
-            raise _wrong(rest[0], f"CONFIDENCE wants a number{_at(rest[0])}; {LIKE_THIS}")
+            raise _wrong(rest[0], Reason.WRONG_FORM, f"CONFIDENCE wants a number; {LIKE_THIS}")
         confidence = _confidence(rest[1])
         rest = rest[2:]
         if rest and (_is(rest[0], "PERCENT") or rest[0].text == "%"):
             rest = rest[1:]
     if rest:
-        raise _wrong(rest[0], f"{rest[0].text!r:.40} after WITHIN{_at(rest[0])}; {LIKE_THIS}")
+        raise _wrong(rest[0], Reason.WRONG_FORM, f"{rest[0].text!r:.40} after WITHIN; {LIKE_THIS}")
     if amount <= 0:
-        raise _wrong(tokens[1], f"WITHIN wants a number above 0{_at(tokens[1])}, got {amount}")
+        raise _wrong(tokens[1], Reason.WRONG_FORM, f"WITHIN wants a number above 0, got {amount}")
     return PrecisionTarget(amount, percent, confidence)
 
 
@@ -286,5 +302,7 @@ def _confidence(token: Token) -> float:
     if 0 < number < 1:
         return float(number)
     if not 1 < number < 100:
-        raise _wrong(token, f"CONFIDENCE wants a number like 95{_at(token)}, got {token.text}")
+        raise _wrong(
+            token, Reason.WRONG_FORM, f"CONFIDENCE wants a number like 95, got {token.text}"
+        )
     return float(number / 100)

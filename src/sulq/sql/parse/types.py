@@ -7,7 +7,8 @@ import math
 from collections.abc import Sequence
 from fractions import Fraction
 
-from sulq.sql.errors import place, wrong
+from sulq.errors import Reason
+from sulq.sql.errors import wrong
 from sulq.sql.parse.select import (
     Aggregate,
     Calculation,
@@ -74,7 +75,9 @@ def checked(
         for kind in kinds[1:]:
             _check_compared(kinds[0], kind, node)
     elif operator in ("and", "or", "not") and set(kinds) - {"truth", ""}:
-        raise wrong(node, f"AND, OR and NOT take tests{place(node)}; write for instance n > 100")
+        raise wrong(
+            node, Reason.WRONG_FORM, "AND, OR and NOT take tests; write for instance n > 100"
+        )
     if operator in COMPARISONS or operator == "-":
         parts = _as_numbers(parts, kinds)
     return Calculation(operator, parts)
@@ -94,14 +97,16 @@ def _check_arithmetic(
         or operator == "round"
     ) and any(aggregates_of(part) for part in parts)
     if "text" in kinds or (any(moments) and not fits):
-        said = f"arithmetic on a text or a day{place(node)}; only numbers can be computed"
-        raise wrong(node, said)
+        said = "arithmetic on a text or a day; only numbers can be computed"
+        raise wrong(node, Reason.WRONG_TYPE, said)
     if operator == "/" and _range(parts[1], groups) == (0, 0):
-        raise wrong(node, f"a division by zero{place(node)}: it has no value in any group")
+        raise wrong(node, Reason.NEEDS_BOUNDS, "a division by zero: it has no value in any group")
     if operator == "sqrt":
         low, high = _range(parts[0], groups)
         if high < 0 or (high == 0 and low < 0):
-            raise wrong(node, f"the root of what is never above 0{place(node)}: it has no value")
+            raise wrong(
+                node, Reason.NEEDS_BOUNDS, "the root of what is never above 0: it has no value"
+            )
 
 
 def _check_compared(left: str, right: str, node: Node) -> None:
@@ -117,7 +122,7 @@ def _check_compared(left: str, right: str, node: Node) -> None:
         remedy = "a day is written DATE '2024-02-29'"
     elif "text" in (left, right):
         remedy = "texts take quotes, numbers none; COUNT(*) > 5 judges the size of a group"
-    raise wrong(node, f"{pair}{place(node)}; {remedy}")
+    raise wrong(node, Reason.WRONG_TYPE, f"{pair}; {remedy}")
 
 
 def _as_numbers(parts: tuple[Output, ...], kinds: list[str]) -> tuple[Output, ...]:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-from sulq.errors import InvalidQuery
+from sulq.errors import InvalidQuery, Reason
 from sulq.kernel.query import canonical
 from sulq.kernel.query.expressions import Column, Expression, Literal, Operation, lit, operation
 from sulq.kernel.query.statistics import RESOLUTION, Statistic
@@ -336,7 +336,10 @@ def _summand(term: _Term, with_where: bool, with_needs: bool) -> Expression:
 
 def _argument(aggregate: Aggregate) -> Expression:
     if aggregate.of is None:
-        raise InvalidQuery(f"{aggregate.kind.upper()} of what? write {aggregate.kind.upper()}(x)")
+        raise InvalidQuery(
+            f"{aggregate.kind.upper()} of what? write {aggregate.kind.upper()}(x)",
+            reason=Reason.WRONG_FORM,
+        )
     return aggregate.of
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sulq.answers.oracle import Answer, Oracle
-from sulq.errors import InvalidQuery
+from sulq.errors import InvalidQuery, Reason
 from sulq.sql.evaluate.estimates import Stated
 from sulq.sql.evaluate.evaluation import Evaluation
 from sulq.sql.evaluate.linear_forms import Estimate
@@ -47,7 +47,8 @@ def wished(
             raise InvalidQuery(
                 f"WITHIN {float(target.amount):g} on {ranked[0].name:.60}: how far off the value of"
                 " a quantile is depends on how dense the rows lie there; its rank can be promised:"
-                " say WITHIN 2 PERCENT, of the rows"
+                " say WITHIN 2 PERCENT, of the rows",
+                reason=Reason.WITHIN_RANK,
             )
         return WithinClause({item.name: float(target.amount) for item in others})
     share = float(target.amount / 100)
@@ -64,7 +65,8 @@ def wished(
     if len(sizes) < len(others):
         raise InvalidQuery(
             "a percentage is priced from what is known already, never from the rows: ask once"
-            " without WITHIN, or for a count state rows=..., or say WITHIN 50 without PERCENT"
+            " without WITHIN, or for a count state `rows`, or say WITHIN 50 without PERCENT",
+            reason=Reason.WITHIN_SIZE,
         )
     halves = {name: share * size for name, size in sizes.items()}
     if not ranked:
@@ -88,7 +90,7 @@ def _matching(
     if rows is not None:
         return float(rows), f"{_RANKS}{rows:,} rows as stated"
     if oracle.size and not plan.select.groups:
-        return float(oracle.size), f"{_RANKS}all {oracle.size:,}; if fewer match, say rows=..."
+        return float(oracle.size), f"{_RANKS}all {oracle.size:,}; if fewer match, state `rows`"
     totals: list[float] = []
     for item in ranked:
         recipe = plan.quantile(item.of)
@@ -99,7 +101,8 @@ def _matching(
     if not totals:
         raise InvalidQuery(
             "a percentage of the rows is priced from what is known already, never from the rows:"
-            " state rows=... (of each group), or ask once without WITHIN"
+            " state `rows` (of each group), or ask once without WITHIN",
+            reason=Reason.WITHIN_SIZE,
         )
     return min(totals), f"{_RANKS}some {min(totals):,.0f} rows, by an earlier answer"
 
@@ -134,15 +137,18 @@ def _sizes(
     return sizes
 
 
-def verdict(items: Sequence[Item], rows: Rows, target: PrecisionTarget, confidence: float) -> str:
-    """Whether the target was met, judged from the noisy answer."""
+def verdict(
+    items: Sequence[Item], rows: Rows, target: PrecisionTarget, confidence: float
+) -> tuple[bool, str]:
+    """Whether the target was met, judged from the noisy answer, and that in words."""
     asked = f"WITHIN {float(target.amount):g}{' PERCENT' if target.percent else ''}"
     got = _reached_by(items, rows, target, confidence)
     met = sum(each <= _enough(target) for each in got)
     if met == len(got):
-        return f"{asked}: met"
+        return True, f"{asked}: met"
     unit = " %" if target.percent else ""
-    return f"{asked}: met by {met} of {len(got)} values; the widest is +-{max(got):.3g}{unit}"
+    said = f"{asked}: met by {met} of {len(got)} values; the widest is +-{max(got):.3g}{unit}"
+    return False, said
 
 
 def _enough(target: PrecisionTarget) -> float:

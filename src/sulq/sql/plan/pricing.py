@@ -15,7 +15,7 @@ from typing import Any
 
 from sulq.answers.oracle import Oracle, check_confidence, credits_text
 from sulq.answers.readings import forecast
-from sulq.errors import InvalidQuery
+from sulq.errors import InvalidQuery, Reason
 from sulq.kernel.accounting.calibration import SET_ASIDE, calibrate
 from sulq.kernel.accounting.gaussian import gaussian_mu
 from sulq.kernel.accounting.loss import CREDIT
@@ -85,7 +85,8 @@ def most_credits(
     if isinstance(delta, Fraction) and delta > promise.delta:
         raise InvalidQuery(
             f"delta={float(delta):g} would loosen the promise, whose delta is"
-            f" {float(promise.delta):g}; leave it out or give less"
+            f" {float(promise.delta):g}; leave it out or give less",
+            reason=Reason.LOOSER_PROMISE,
         )
     epsilon = options.get("epsilon")
     if not isinstance(epsilon, Fraction):
@@ -93,16 +94,21 @@ def most_credits(
     if not 0 < epsilon <= promise.epsilon:
         raise InvalidQuery(
             f"epsilon={float(epsilon):g} must be above 0 and at most the promise's"
-            f" {float(promise.epsilon):g}: options may only tighten"
+            f" {float(promise.epsilon):g}: options may only tighten",
+            reason=Reason.LOOSER_PROMISE,
         )
     calibration = calibrate(promise)
     if promise.noise in COARSE:
-        raise InvalidQuery(f"{promise.noise} noise has one size; leave out epsilon")
+        raise InvalidQuery(
+            f"{promise.noise} noise has one size; leave out epsilon", reason=Reason.LOOSER_PROMISE
+        )
     if promise.noise == "laplace":
         return epsilon * calibration.credits / promise.epsilon  # S4.13
     allowed = delta if isinstance(delta, Fraction) else promise.delta
     if allowed <= 0:
-        raise InvalidQuery("delta must be above 0 under gaussian noise; leave it out")
+        raise InvalidQuery(
+            "delta must be above 0 under gaussian noise; leave it out", reason=Reason.LOOSER_PROMISE
+        )
     mu = gaussian_mu(epsilon, allowed * (1 - SET_ASIDE))  # TB.1
     return mu**2 * calibration.unit_variance
 
@@ -113,15 +119,19 @@ def _check_unit(options: Mapping[str, Fraction | str], unit: str, max_rows: int)
         protects = "rows" if unit == "row" else f"persons, by {unit!r:.60}"
         raise InvalidQuery(
             f"privacy_unit_column={column:.60}: this table protects {protects};"
-            " its owner decides that; leave the option out"
+            " its owner decides that; leave the option out",
+            reason=Reason.LOOSER_PROMISE,
         )
     most = options.get("max_groups_contributed")
     if isinstance(most, Fraction) and (most.denominator != 1 or most < 1):
-        raise InvalidQuery("max_groups_contributed must be a whole number above 0")
+        raise InvalidQuery(
+            "max_groups_contributed must be a whole number above 0", reason=Reason.LOOSER_PROMISE
+        )
     if isinstance(most, Fraction) and most < max_rows:
         raise InvalidQuery(
             f"max_groups_contributed={most}: up to {max_rows} rows of a person count here, as its"
-            f" owner declared, each in a group of its own; leave it out or give {max_rows}"
+            f" owner declared, each in a group of its own; leave it out or give {max_rows}",
+            reason=Reason.LOOSER_PROMISE,
         )
 
 
@@ -174,7 +184,10 @@ def _missed(forecasts: Forecasts, wanted: Mapping[str, float]) -> float:
         rank = forecasts.rank(item.of)
         half = forecasts.half_width(item.of) if rank is None else rank
         if half is None or not math.isfinite(half):
-            raise InvalidQuery(_unpromised(item.name, forecasts, aggregates_of(item.of)))
+            raise InvalidQuery(
+                _unpromised(item.name, forecasts, aggregates_of(item.of)),
+                reason=Reason.WITHIN_UNKNOWN,
+            )
         ratio = max(ratio, half / wanted[item.name])
     return ratio
 
@@ -185,20 +198,21 @@ def _unpromised(name: str, forecasts: Forecasts, inside: list[Aggregate]) -> str
         return (
             f"{said}: how far off a quantile is depends on how dense the rows lie there; put WITHIN"
             " ... PERCENT (of the rows) on a quantile by itself, ask without WITHIN (its interval"
-            " says how exact it is), with credits=, or for AVG"
+            " says how exact it is), with `credits`, or for AVG"
         )
     if forecasts.matching is None:
-        return f"{said}: it depends on how many rows match; state rows=..., or use credits="
+        return f"{said}: it depends on how many rows match; state `rows`, or give `credits`"
     return (
         f"{said}; put WITHIN on counts, sums, averages, deviations and ratios to a count of the"
-        " rows, state more rows=..., or use credits="
+        " rows, state more `rows`, or give `credits`"
     )
 
 
 def over(cap: Fraction, due: Fraction) -> InvalidQuery:
     return InvalidQuery(
         f"OPTIONS(epsilon=...) allows {credits_text(cap)}, this costs {credits_text(due)};"
-        " raise epsilon up to the promise's, or ask for less"
+        " raise epsilon up to the promise's, or ask for less",
+        reason=Reason.LOOSER_PROMISE,
     )
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Annotated, Literal
@@ -13,7 +12,7 @@ from fastapi import APIRouter, Path, Request
 from fastapi.responses import HTMLResponse, Response
 from pydantic import Field
 
-from sulq.errors import SulqError
+from sulq.errors import Reason, SulqError
 from sulq.formatting import credits_word, left_text, ordinal
 from sulq.kernel.query.sql_text import question_text
 from sulq.kernel.schema.columns import Schema
@@ -37,7 +36,6 @@ from sulq.wire.bodies import Body, Exact, Rows, Statement, Within
 
 router = APIRouter(include_in_schema=False)
 MOST_QUESTIONS = 5
-UNFINISHED = re.compile("cannot be read")
 
 
 class WishBody(Body):
@@ -314,7 +312,7 @@ async def refusal(
     """The card; while somebody types, a text without a price is no failed request."""
     service = service_of(request)
     made = await run_free(request, refused, service, caller, table, wish, problem)
-    if typing and UNFINISHED.search(problem.detail):
+    if typing and problem.reason is Reason.UNREADABLE:
         made = replace(made, state="unfinished")
     return page("refused.html", made, 200 if typing else problem.status)
 

@@ -292,7 +292,7 @@ def quote_view(service: Service, caller: Caller, table: str, wish: AskRequest) -
         say=spoken(price, bar, unit, purse),
         most=str(price),
         assumes=assumed_size(found, oracle),
-        notes=tuple(note for note in quote.notes if not note.startswith("assumes ")),  # said above
+        notes=tuple(note for note in quote.notes if note != quote.assumes),
     )
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from sulq.database import Analyst, Database
-from sulq.errors import SulqError
+from sulq.errors import Reason, SulqError
 from sulq.formatting import bar_text, bar_up, credits_word, left_text
 from sulq.server.console.ask.quote import gets
 from sulq.server.console.ask.request import AskRequest, PricedStatement, price_statement
@@ -21,15 +21,34 @@ NO_SAY = (
     "No. We refused from your text and the public column list alone, before any row was read."
     " The same text is refused on any data."
 )
-REASONS = (
-    (r"rows are never shown|neither grouped|would show rows", "rows are never shown"),
-    (r"no column|no table|hidden", "a name is hidden or unknown"),
-    (r"bounds|unbounded|CLAMP", "it needs bounds"),
-    (r"groups, at most|too many|too large|too wide|too deep", "it is too large to price"),
-    (r"cannot be read|not expected|not in the language", "it is not in the language"),
-    (r"no arithmetic|aggregate|counts persons", "it is not a sum"),
-    (r"today|per day|daily", "today's limit is reached"),
-)
+TITLES: dict[Reason, str] = {
+    **dict.fromkeys((Reason.ROWS_SHOWN, Reason.UNGROUPED), "rows are never shown"),
+    **dict.fromkeys(
+        (
+            Reason.NO_TABLE,
+            Reason.NO_COLUMN,
+            Reason.ALIAS,
+            Reason.AMBIGUOUS,
+            Reason.PERSON_COLUMN,
+        ),
+        "a name is hidden or unknown",
+    ),
+    Reason.NEEDS_BOUNDS: "it needs bounds",
+    Reason.TOO_LARGE: "it is too large to price",
+    **dict.fromkeys(
+        (
+            Reason.UNREADABLE,
+            Reason.SEMICOLON,
+            Reason.COMMENT,
+            Reason.NOT_IN_LANGUAGE,
+            Reason.WRONG_FORM,
+            Reason.JOIN,
+        ),
+        "it is not in the language",
+    ),
+    **dict.fromkeys((Reason.AGGREGATE, Reason.DISTINCT, Reason.WRONG_TYPE), "it is not a sum"),
+}
+"""What a card is headed by; other reasons are told by the text alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,19 +84,15 @@ class RefusalView:
     say: str
 
 
-def reason_of(detail: str) -> str:
-    found = (said for pattern, said in REASONS if re.search(pattern, detail, re.IGNORECASE))
-    return next(found, "it cannot be asked as it stands")
-
-
 def refusal_view(
     oracle: Database | Analyst, table: str, sql: str, problem: HttpProblem
 ) -> RefusalView:
     """Of a statement that is not understood or not allowed."""
-    reason = reason_of(problem.detail)
+    reason = "it cannot be asked as it stands"
+    if problem.reason is not None:
+        reason = TITLES.get(problem.reason, reason)
     start, end = problem.more.get("start"), problem.more.get("end")
     shown = tuple(alternatives_of(oracle, table, sql, problem.more.get("alternatives", ())))
-    why = re.sub(r" \(near character \d+\)| \(line \d+, column \d+\)", "", problem.detail)
     snippet = sql[start:end].strip()[:60] if isinstance(start, int) and isinstance(end, int) else ""
     line = f"Line {sql[:start].count(chr(10)) + 1}" if isinstance(start, int) else "Question"
     spent = problem.credits_spent
@@ -88,7 +103,7 @@ def refusal_view(
         title=f"Not answered: {reason}",
         spent=_spent(spent),
         spent_kind="ok" if spent == 0 else "warn",
-        why=capital(why.strip()) + ("" if why.endswith(".") else "."),
+        why=capital(problem.detail.strip().rstrip(".")) + ".",
         no_say="" if spent else NO_SAY,
         alternatives=shown,
         warning=warning,
