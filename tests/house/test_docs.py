@@ -118,10 +118,10 @@ class Session:
                     Path(file).write_text(ended.stdout, "utf-8")
 
     def close(self) -> None:
-        self.stop()
-        for value in self.names.values():
+        for value in reversed(list(self.names.values())):  # what was made last gives back first
             if isinstance(value, sulq.Database | Remote):
                 value.close()
+        self.stop()
 
 
 def run_examples(path: Path) -> doctest.TestResults:

@@ -62,7 +62,7 @@ VERBS: dict[str, Commands] = {
 
 
 @dataclass(frozen=True, slots=True)
-class CommandGroup:
+class Topic:
     """Commands about one thing, and what the thing is."""
 
     help: str
@@ -72,15 +72,15 @@ class CommandGroup:
 
 
 GROUPS = {
-    "find": CommandGroup("Find values", {"keys": find.keys, "top": find.top}),
-    "alert": CommandGroup(
+    "find": Topic("Find values", {"keys": find.keys, "top": find.top}),
+    "alert": Topic(
         "Tell when a sum passes a level",
         {"arm": alert.arm, "check": alert.check, "list": alert.listed},
     ),
-    "access": CommandGroup(
+    "access": Topic(
         "Who may ask", {"grant": access.grant, "revoke": access.revoke, "list": access.tokens}
     ),
-    "table": CommandGroup(
+    "table": Topic(
         "Change a table",
         {
             "amend": change.amend,
@@ -96,7 +96,7 @@ GROUPS = {
             "sandbox": sandbox.sandbox,
         },
     ),
-    "ledger": CommandGroup(
+    "ledger": Topic(
         "What was spent",
         {
             "show": ledger.ledger,
@@ -109,7 +109,7 @@ GROUPS = {
         },
         default="show",
     ),
-    "privacy": CommandGroup(
+    "privacy": Topic(
         "What the promise means",
         {
             "beliefs": beliefs.beliefs,
@@ -118,7 +118,7 @@ GROUPS = {
             "attack": attack.attack,
         },
     ),
-    "replica": CommandGroup(
+    "replica": Topic(
         "Serve one ledger from two machines", {"share-key": replica.share, "join": replica.join}
     ),
 }
