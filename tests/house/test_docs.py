@@ -28,7 +28,7 @@ from typer.testing import CliRunner
 
 import sulq
 from sulq.cli import app
-from sulq.client.remote import Remote
+from sulq.client.remote import Remote, RemoteReserved
 
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "sulq"
@@ -118,10 +118,10 @@ class Session:
                     Path(file).write_text(ended.stdout, "utf-8")
 
     def close(self) -> None:
-        for value in reversed(list(self.names.values())):  # what was made last gives back first
-            if isinstance(value, sulq.Database | Remote):
-                value.close()
         self.stop()
+        for value in self.names.values():
+            if isinstance(value, sulq.Database | Remote) and not isinstance(value, RemoteReserved):
+                value.close()
 
 
 def run_examples(path: Path) -> doctest.TestResults:
