@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ import pyarrow as pa
 import pytest
 from tests.people import frame, publish
 
+import sulq.database
 import sulq.kernel.release.release
 from sulq import (
     Flag,
@@ -30,6 +32,7 @@ from sulq import (
     total,
     variance,
 )
+from sulq.kernel.accounting.calibration import calibrate
 from sulq.kernel.ledger.file import LedgerFile
 from sulq.kernel.query.sum_query import group
 
@@ -331,3 +334,20 @@ def test_sums_of_several_terms_are_records() -> None:
         record["value"] == by_city.value.reshape(-1)[place]
         for place, record in enumerate(by_city.rows())
     )
+
+
+def test_a_database_like_this_one_shares_what_is_not_given() -> None:
+    db = publish()
+    promise = Promise(2, "1e-6", 100)
+    other = db.with_(promise=promise, calibration=calibrate(promise))
+    assert (other.engine, other.ledger, other.schema) == (db.engine, db.ledger, db.schema)
+    assert (other.promise, other.calibration.promise) == (promise, promise)
+    assert db.promise != promise and other.size == db.size
+
+
+def test_copies_of_a_database_are_made_in_one_place() -> None:
+    """By hand they forget a part: `with_` makes them all."""
+    source = Path(sulq.database.__file__).parent
+    made = re.compile(r"type\((?:self|database)\)\(|(?<!class )\bDatabase\(")
+    found = {path.name: len(made.findall(path.read_text("utf-8"))) for path in source.glob("*.py")}
+    assert {name: times for name, times in found.items() if times} == {"database.py": 1}

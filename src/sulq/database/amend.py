@@ -13,7 +13,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from sulq.database.facts import facts_text, most_rows, readable_again, table_facts
+from sulq.database.facts import facts_text, most_rows, table_facts
 from sulq.database.reading import refuse_individual
 from sulq.errors import InvalidQuery, Refused
 from sulq.exact.release import check_assumptions
@@ -364,8 +364,14 @@ def amend(
     except BaseException:
         engine.close()
         raise
-    found_again = type(database)(gridded, new_promise, engine, ledger, calibration, exactly)
-    found_again._source = readable_again(rows)
+    found_again = database.with_(
+        schema=gridded,
+        promise=new_promise,
+        engine=engine,
+        ledger=ledger,
+        calibration=calibration,
+        source=rows,
+    )
     database.close()
     return found_again
 
@@ -470,9 +476,14 @@ def grow_table(
     except BaseException:
         engine.close()
         raise
-    assumptions = database._exactly.assumptions
-    found = type(database)(gridded, new_promise, engine, ledger, terms, assumptions)
-    found._source = readable_again(source)
+    found = database.with_(
+        schema=gridded,
+        promise=new_promise,
+        engine=engine,
+        ledger=ledger,
+        calibration=terms,
+        source=source,
+    )
     note_size(ledger, new_promise, engine)
     database.close()
     return found

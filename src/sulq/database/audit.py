@@ -499,13 +499,8 @@ def database_before(database: Database, before: Amended, engines: ExitStack) -> 
     engines.callback(engine.close)
     if engine.fingerprint() != database.engine.fingerprint():
         raise Refused("the source has other rows than were published; restore it, then replay")
-    found = type(database)(
-        schema,
-        promise,
-        engine,
-        database.ledger,
-        calibrate(promise),
-        database._exactly.assumptions,
+    found = database.with_(
+        schema=schema, promise=promise, engine=engine, calibration=calibrate(promise)
     )
     found._recall.ledger = cast("Ledger", Until(database.ledger, before.seq))
     return found

@@ -200,14 +200,7 @@ def reserve(database: Database, credits: Credits, analyst: str) -> Reserved:
     amount = positive(credits, "credits")
     slack = database.calibration.slack_cap * amount / (2 * database.calibration.credits)
     ledger = database.ledger.reserve(analyst, Loss.cap(amount, slack))
-    view = type(database)(
-        database.schema,
-        database.promise,
-        database.engine,
-        ledger,
-        database.calibration,
-        database._exactly.assumptions,
-    )
+    view = database.with_(ledger=ledger)
     view._recall = database._recall  # one answer store: what is asked here is known there
     return Reserved(view, analyst)
 
@@ -288,6 +281,28 @@ class Database:
         )
         found = cls(table.schema, table.promise, table.engine, table.ledger, table.terms, exactly)
         found._source = readable_again(source)
+        return found
+
+    def with_(
+        self,
+        *,
+        schema: Schema | None = None,
+        promise: Promise | None = None,
+        engine: Engine | None = None,
+        ledger: Ledger | None = None,
+        calibration: Calibration | None = None,
+        source: Any = None,
+    ) -> Database:
+        """Return a database like this one, but for what is given. They share all the rest."""
+        found = type(self)(
+            self.schema if schema is None else schema,
+            self.promise if promise is None else promise,
+            self.engine if engine is None else engine,
+            self.ledger if ledger is None else ledger,
+            self.calibration if calibration is None else calibration,
+            self._exactly.assumptions,
+        )
+        found._source = self._source if source is None else readable_again(source)
         return found
 
     def close(self) -> None:

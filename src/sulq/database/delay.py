@@ -21,15 +21,7 @@ def delayed(database: Database, delay: Delay) -> Database:
         raise Refused("a random delay is charged to everybody: not with public strata; use a clock")
     if database._exactly.assumptions is not None:
         raise Refused("exact answers pay nothing, so nothing pays for their delay; use a clock")
-    found = Database(
-        database.schema,
-        database.promise,
-        database.engine,
-        database.ledger,
-        timed(database.calibration, delay),
-    )
-    found._source = database._source
-    return found
+    return database.with_(calibration=timed(database.calibration, delay))
 
 
 def draw_delay(delay: Delay) -> float:

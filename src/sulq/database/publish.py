@@ -8,10 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sulq.database.amend import budget_of, check_told, grow_at, member_of, note_size, repair_at
-from sulq.database.exact import ExactRelease
 from sulq.database.facts import facts_text, most_rows, name_of, table_facts
 from sulq.database.reading import open_engine_for
-from sulq.database.reuse import AnswerReuse
 from sulq.errors import InvalidQuery, Refused
 from sulq.exact.domain import Assumptions
 from sulq.exact.release import check_assumptions
@@ -138,18 +136,20 @@ def reopen(database: Database) -> None:
     header, place = old.header, old._shared.place
     if place is None:
         raise Refused("a ledger in memory cannot be opened again")
-    schema, promise, engine = database.schema, database.promise, database.engine
     journal = Ledger.open(
         place,
         name=header.name,
         facts=header.facts,
         accounts=header.accounts,
         cap=header.cap,
-        fingerprint=engine.fingerprint(),
+        fingerprint=database.engine.fingerprint(),
         wait=1.0,
     )
-    terms, assumed = database.calibration, database._exactly.assumptions
-    database._recall = AnswerReuse(schema, promise.neighbours, engine, journal, terms)
-    database._exactly = ExactRelease(schema, promise, engine, journal, terms, assumed)
+    try:
+        again = database.with_(ledger=journal)
+    except BaseException:
+        journal.close()
+        raise
+    database._recall, database._exactly = again._recall, again._exactly
     database.ledger = journal
     old.close()
