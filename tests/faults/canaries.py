@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
 from typing import Any
 
 import duckdb
@@ -27,21 +26,16 @@ def rows_of(engine: DuckDBEngine) -> str:
     return repr(engine._connection.execute("SELECT * FROM source LIMIT 50").fetchall())
 
 
-def _work(self: DuckDBEngine, program: Any) -> Callable[[Any], list[int]]:
-    work = sound(self, program)
-
-    def begun(cursor: Any) -> list[int]:
-        if asked.fault == ENGINE:
-            raise duckdb.ConversionException(f"cannot convert {rows_of(self)}")
-        if asked.fault == MEMORY:
-            raise MemoryError(rows_of(self))
-        if asked.fault == SLOW:
-            held = rows_of(self)
-            time.sleep(600)
-            assert not held
-        return work(cursor)
-
-    return begun
+def _execute(self: DuckDBEngine, session: Any, sql: str) -> list[Any]:
+    if asked.fault == ENGINE:
+        raise duckdb.ConversionException(f"cannot convert {rows_of(self)}")
+    if asked.fault == MEMORY:
+        raise MemoryError(rows_of(self))
+    if asked.fault == SLOW:
+        held = rows_of(self)
+        time.sleep(600)
+        assert not held
+    return sound(self, session, sql)
 
 
 def _check_read(engine: DuckDBEngine) -> None:
@@ -63,10 +57,10 @@ class Asked(threading.local):
 
 
 asked = Asked()
-sound, bind = DuckDBEngine._work, database.Database.bind
+sound, bind = DuckDBEngine._execute, database.Database.bind
 
 if __name__ == "__main__":  # a test only reads the numbers above
-    DuckDBEngine._work = _work  # type: ignore[method-assign]
+    DuckDBEngine._execute = _execute  # type: ignore[method-assign]
     release.check_read = _check_read  # type: ignore[assignment]
     database.Database.bind = _bind  # type: ignore[method-assign]
     main()

@@ -13,18 +13,13 @@ from sulq.kernel.engines.duckdb.engine import DuckDBEngine
 
 
 def hungry() -> None:
-    sound = DuckDBEngine._work
+    sound = DuckDBEngine._execute
 
-    def work(self, program):
-        read = sound(self, program)
+    def execute(self, session, sql):
+        sound(self, session, sql)
+        os.kill(os.getpid(), signal.SIGKILL)  # the sums are in memory, nowhere else
 
-        def begun(cursor):
-            read(cursor)
-            os.kill(os.getpid(), signal.SIGKILL)  # the sums are in memory, nowhere else
-
-        return begun
-
-    DuckDBEngine._work = work
+    DuckDBEngine._execute = execute
 
 
 if __name__ == "__main__":

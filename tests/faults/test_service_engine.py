@@ -36,18 +36,13 @@ def server(tmp_path, state):
 
 def failing(monkeypatch, error):
     """The engine gives up when it has begun to read rows."""
-    sound = engine.DuckDBEngine._work
+    sound = engine.DuckDBEngine._execute
 
-    def broken(self, program):
-        work = sound(self, program)
+    def broken(self, session, sql):
+        sound(self, session, sql)
+        raise error
 
-        def begun(cursor):
-            work(cursor)
-            raise error
-
-        return begun
-
-    monkeypatch.setattr(engine.DuckDBEngine, "_work", broken)
+    monkeypatch.setattr(engine.DuckDBEngine, "_execute", broken)
 
 
 ERRORS = [

@@ -20,18 +20,17 @@ from typer.testing import CliRunner
 from sulq import Database, EngineFailed, Schema
 from sulq.cli import app as command
 from sulq.database import alerts, keys  # noqa: F401 - loaded before draws are silenced
-from sulq.kernel.engines.duckdb.engine import HELD
+from sulq.kernel.engines.duckdb.engine import DuckDBEngine
 from sulq.kernel.engines.duckdb.physical import read_typed
 from sulq.kernel.engines.postgres.dialect import Held, PostgresDialect
 from sulq.kernel.engines.postgres.dialect import read_held as read_postgres
-from sulq.kernel.engines.postgres.engine import MOST_PRODUCTS as MOST_ON_POSTGRES
+from sulq.kernel.engines.postgres.engine import PostgresEngine
 from sulq.kernel.engines.spark.dialect import SparkDialect
 from sulq.kernel.engines.spark.dialect import read_held as read_spark
-from sulq.kernel.engines.spark.engine import MOST_PRODUCTS as MOST_ON_SPARK
+from sulq.kernel.engines.spark.engine import SparkEngine
 from sulq.kernel.engines.sql.compile import (
     PERSON,
     TABLE,
-    held_sql,
     held_statement,
     key_statements,
     person_statement,
@@ -122,13 +121,14 @@ def failing(db: Database) -> Iterator[None]:
 
 # --- SQL for the engines ------------------------------------------------------------------------
 
-DIALECTS = ("duckdb", "postgresql", "spark")
+ENGINES = {"duckdb": DuckDBEngine, "postgresql": PostgresEngine, "spark": SparkEngine}
+DIALECTS = tuple(ENGINES)
 
 
 def places_of(db: Database, dialect: str) -> dict[str, ColumnSql]:
     """Where the columns are found, spelled for an engine that need not run."""
     spoken = {"postgresql": PostgresDialect, "spark": SparkDialect}.get(dialect)
-    found = db.engine._places
+    found = db.engine.places
     if spoken is None:
         return dict(found)
     return {name: replace(place, dialect=spoken) for name, place in found.items()}
@@ -136,20 +136,19 @@ def places_of(db: Database, dialect: str) -> dict[str, ColumnSql]:
 
 def emitted(db: Database, question: object, dialect: str) -> list[str]:
     """The statements that read the rows for a question."""
-    return _emitted(db.bind(question).sums, places_of(db, dialect), dialect, db.engine._rows)
+    return _emitted(db.bind(question).sums, places_of(db, dialect), dialect, db.engine.rows)
 
 
 def _emitted(program: Any, places: Mapping[str, ColumnSql], dialect: str, rows: int) -> list[str]:
     if isinstance(program, TreeSums):
         return _emitted(program.cells, places, dialect, rows)
     if isinstance(program, PersonSums) and program.uncut:
-        held = HELD if dialect == "duckdb" else f"({held_sql(READ)}) AS persons_held"
-        return [held_statement(program, places, rows, held).sql]
+        return [held_statement(program, places, rows, ENGINES[dialect].held).sql]
     if isinstance(program, PersonSums):
         return [person_statement(program, places, rows).sql]
     if isinstance(program, RowSums):
         return [statement(program, places, rows).sql]
-    most = {"postgresql": MOST_ON_POSTGRES, "spark": MOST_ON_SPARK}.get(dialect, 0)
+    most = ENGINES[dialect].most_products
     small = small_outer(program, most) if most else None
     if small is not None:
         return [statement(small.sums, places, rows).sql]

@@ -71,6 +71,7 @@ OUTER = (
     "kernel/engines/duckdb/engine.py",
     "kernel/engines/postgres/engine.py",
     "kernel/engines/spark/engine.py",
+    "kernel/engines/sql/engine.py",
 )
 SELDOM = ("client/__init__.py", "sql/__init__.py", "database/reading.py")
 LATE_IMPORTS = (

@@ -38,6 +38,7 @@ from sulq.kernel.accounting.individual import (
 )
 from sulq.kernel.accounting.loss import Loss
 from sulq.kernel.accounting.pricing import Price, laws_of, noise_grid
+from sulq.kernel.engines.proved import silenced
 from sulq.kernel.ledger.events import Charge
 from sulq.kernel.ledger.ledger import Ledger
 from sulq.kernel.ledger.state_dir import (
@@ -301,16 +302,7 @@ def _charges(ledger: Ledger, after: int, until: int) -> Iterator[tuple[Charge, b
 
 def guarded(work: Callable[[], T]) -> T:
     """No words but our own: those of others may quote rows."""
-    found: list[T] = []
-    try:
-        found.append(work())
-    except SulqError:
-        raise
-    except Exception:  # noqa: BLE001 - as in the engine
-        found = []
-    if not found:
-        raise EngineFailed()
-    return found[0]
+    return silenced(work, lambda error: error if isinstance(error, SulqError) else EngineFailed())
 
 
 def _hash(content: bytes) -> str:
@@ -438,7 +430,7 @@ class IndividualFilter:
         price = least(price, min(most, -(-proved * rate // 1)))
 
         def add(takes: NDArray[np.bool_]) -> list[int]:
-            marked = np.zeros(self._engine._rows, np.bool_)
+            marked = np.zeros(self._rows.count, np.bool_)
             marked[rows[takes]] = True
             return matrix.of(marked)
 

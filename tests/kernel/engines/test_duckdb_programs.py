@@ -56,7 +56,7 @@ def test_random_programs_equal_the_reference(
     seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if seed % 2:  # the grouping for columns that hold too many values
-        monkeypatch.setattr(engine_file, "SPARE_KEYS", -(10**6))
+        monkeypatch.setattr("sulq.kernel.engines.sql.engine.SPARE_KEYS", -(10**6))
     content = tables.rows(seed, 40)
     engine = opened("parquet" if seed % 3 else "arrow", content, tmp_path)
     compare(engine, content, seed, 200)
@@ -234,7 +234,7 @@ def test_undeclared_values_never_multiply_groups() -> None:
     engine = engine_file.open_duckdb(pa.Table.from_pylist(rows), schema)
     groups = (b.CategoryCells("a", ("x",), True), b.CategoryCells("b", ("y",), True))
     program = b.RowSums(b.Always(), (b.Fixed(1),), groups)
-    sql = statement(program, engine._places, len(rows)).sql
+    sql = statement(program, engine.places, len(rows)).sql
     assert engine._connection.execute(f"SELECT count(*) FROM ({sql})").fetchall() == [(1,)]
     assert engine.exact_sums(program) == [0, 0, 0, 1600]
     engine.close()

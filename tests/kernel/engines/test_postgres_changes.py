@@ -18,6 +18,7 @@ from sulq.errors import EngineFailed, InvalidQuery, Refused
 from sulq.kernel.engines import Engine, open_engine
 from sulq.kernel.engines.postgres.engine import allowed_seconds
 from sulq.kernel.engines.postgres.session import read_address
+from sulq.kernel.engines.sql.engine import Work
 from sulq.kernel.query.expressions import col
 from sulq.kernel.query.statistics import Statistic, count, total
 from sulq.kernel.schema import program as b
@@ -222,7 +223,7 @@ def test_a_statement_that_takes_too_long_is_a_constant(
         kept.extend(cursor.execute("SHOW statement_timeout").fetchone())
         return list(cursor.execute("SELECT count(*), pg_sleep(600)").fetchone())
 
-    monkeypatch.setattr(opened, "_work", lambda _: (1, work))
+    monkeypatch.setattr(opened, "_work", lambda _: Work(1, work))
     with pytest.raises(EngineFailed) as caught:
         opened.exact_sums(COUNT)
     assert kept == ["2s"]
@@ -234,7 +235,7 @@ def test_an_error_of_the_server_is_a_constant(
     engine: Any, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     bad = "SELECT CAST(secret AS integer) FROM public.live"
-    monkeypatch.setattr(engine, "_work", lambda _: (1, lambda c: c.execute(bad).fetchall()))
+    monkeypatch.setattr(engine, "_work", lambda _: Work(1, lambda c: c.execute(bad).fetchall()))
     with pytest.raises(EngineFailed) as caught:
         engine.exact_sums(COUNT)
     assert said(caught.value) == f"{caught.value!r} {CONSTANT}"
@@ -280,7 +281,7 @@ def test_a_server_restarted_mid_question(tmp_path: Path, monkeypatch: pytest.Mon
             before = db.statement().spent
             asking = threading.Thread(target=attempted, args=(db, slow, "the-key", failed))
             with monkeypatch.context() as sleepy:
-                sleepy.setattr(db.engine, "_work", lambda _: (1, lambda c: c.execute(SLEEPS)))
+                sleepy.setattr(db.engine, "_work", lambda _: Work(1, lambda c: c.execute(SLEEPS)))
                 with psycopg.connect(own.url(), autocommit=True) as watch:
                     asking.start()
                     come(lambda: failed or watch.execute(BUSY).fetchone() == (1,))

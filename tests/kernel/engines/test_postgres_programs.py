@@ -42,8 +42,8 @@ def test_random_programs_equal_the_reference(
     seed: int, postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if seed % 2:  # the grouping for columns that hold too many values, and many SELECTs
-        monkeypatch.setattr(engine_file, "SPARE_KEYS", -(10**6))
-        monkeypatch.setattr(engine_file, "TERMS_EACH", 1)
+        monkeypatch.setattr("sulq.kernel.engines.sql.engine.SPARE_KEYS", -(10**6))
+        monkeypatch.setattr(engine_file.PostgresEngine, "terms_each", 1)
     agree(*awkward(postgres, seed, 40), seed, 60)
 
 
@@ -59,7 +59,7 @@ def test_a_thousand_random_programs_equal_the_reference(
 def test_random_vectors_equal_the_reference(
     products: int, postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(engine_file, "MOST_PRODUCTS", products)
+    monkeypatch.setattr(engine_file.PostgresEngine, "most_products", products)
     agree_on_vectors(*awkward(postgres, 3, 40), 3, 40)
 
 
@@ -71,7 +71,7 @@ def test_many_random_vectors_equal_the_reference(seed: int, postgres: PostgresSe
 
 def test_a_stream_without_rows(postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its header and its end come in one piece."""
-    monkeypatch.setattr(engine_file, "MOST_PRODUCTS", 0)
+    monkeypatch.setattr(engine_file.PostgresEngine, "most_products", 0)
     engine, _ = awkward(postgres, 3, 5)
     program = replace(next(iter(vectors.programs(3, 1))), rows=b.Never())
     assert set(engine.exact_sums(program)) == {0}
@@ -197,7 +197,7 @@ def test_keys_nobody_declared(postgres: PostgresServer, monkeypatch: pytest.Monk
     engine = open_engine(fill(postgres, "keyed", types, rows), schema)
     held = b.Missing(b.Text("name"), negated=True)
     program = KeyCounts("name", held, longest=2)
-    assert len(key_statements(program, engine._source.places, 400)) == 8  # type: ignore[attr-defined]
+    assert len(key_statements(program, engine.source.places, 400)) == 8  # type: ignore[attr-defined]
     found = [pair for batch in engine.prepare_keys(program)() for pair in batch]
     expected: dict[str, int] = {}
     for row in rows:

@@ -5,11 +5,14 @@ The emitter is broken on purpose here; this layer alone would have stopped both 
 
 from __future__ import annotations
 
+import ast
 from decimal import Decimal
 from pathlib import Path
+from traceback import walk_tb
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from tests.kernel.engines.test_extremes import BREAK, F1, FRAME, HELD, S1
@@ -18,10 +21,11 @@ from tests.postgres_server import PostgresServer
 from tests.spark_session import spark_url
 
 from sulq import EngineFailed, Refused, col
-from sulq.kernel.engines import open_engine
+from sulq.kernel.engines import open_engine, proved
 from sulq.kernel.engines.blocks import OuterSums
+from sulq.kernel.engines.duckdb.engine import DuckDBEngine
 from sulq.kernel.engines.postgres.dialect import PostgresDialect
-from sulq.kernel.engines.proved import CLOSED, Impossible, all_within, whole, within
+from sulq.kernel.engines.proved import CLOSED, Impossible, all_within, silenced, whole, within
 from sulq.kernel.engines.rows import open_numbered
 from sulq.kernel.engines.spark.dialect import SparkDialect
 from sulq.kernel.engines.sql import leaves
@@ -32,6 +36,9 @@ from sulq.kernel.query.statistics import count, histogram, mean, total
 from sulq.kernel.query.sum_query import outer
 from sulq.kernel.query.vectors import columns, ones
 from sulq.kernel.schema.bind import bind
+from sulq.kernel.schema.columns import Category, Schema
+from sulq.kernel.schema.keys import KeyCounts
+from sulq.kernel.schema.program import Always
 
 
 def test_only_whole_numbers_within_their_range_pass() -> None:
@@ -236,3 +243,90 @@ def test_the_charge_stands_and_the_next_question_is_free(monkeypatch: pytest.Mon
             db.ask(asked)
     assert db.remaining == 98
     assert not any(letter.isdigit() for letter in CLOSED)
+
+
+# --- no word of a driver ------------------------------------------------------------------------
+
+
+def reachable(error: BaseException) -> str:
+    """What a reader of the error can get at: its chain, and what every frame but ours holds."""
+    frames = [frame for frame, _ in walk_tb(error.__traceback__)]
+    held = [repr(frame.f_locals) for frame in frames if frame.f_code.co_filename != __file__]
+    return "".join([*held, repr(error.__context__), repr(error.__cause__)])
+
+
+def test_what_a_driver_raised_is_let_go() -> None:
+    def work() -> int:
+        raise ValueError("CANARY")
+
+    assert silenced(lambda: 7, lambda _: 0) == 7 and silenced(work, lambda _: 0) == 0
+    with pytest.raises(EngineFailed) as failed:
+        silenced(work, lambda error: EngineFailed())
+    assert failed.value.__context__ is failed.value.__cause__ is None
+    assert "CANARY" not in reachable(failed.value)
+
+
+def test_an_interruption_is_not_silenced() -> None:
+    def work() -> int:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        silenced(work, lambda _: 0)
+
+
+def names_in(node: ast.AST | None) -> set[str]:
+    return set() if node is None else {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
+
+
+def broad(tree: ast.AST) -> int:
+    """How many places take whatever is raised and do not raise it again."""
+    found, wide = 0, {"Exception", "BaseException"}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ExceptHandler):
+            again = isinstance(node.body[-1], ast.Raise) and node.body[-1].exc is None
+            found += not again and (node.type is None or bool(wide & names_in(node.type)))
+        elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith("suppress"):
+            found += any(wide & names_in(one) for one in node.args)
+    return found
+
+
+def test_one_place_takes_what_drivers_raise() -> None:
+    folder = Path(proved.__file__).parent
+    found = {
+        path.relative_to(folder).as_posix(): number
+        for path in folder.rglob("*.py")
+        if (number := broad(ast.parse(path.read_text("utf-8"))))
+    }
+    assert found == {"proved.py": 1}
+
+
+def test_a_broad_except_is_found() -> None:
+    for text in (
+        "try: f()\nexcept Exception: pass",
+        "try: f()\nexcept: pass",
+        "with contextlib.suppress(Exception): f()",
+    ):
+        assert broad(ast.parse(text)) == 1
+    assert broad(ast.parse("try: f()\nexcept BaseException:\n    g()\n    raise")) == 0
+
+
+@pytest.mark.parametrize("stops_early", [False, True])
+def test_keys_that_fail_on_the_way_say_nothing(
+    stops_early: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While they are read; and when their reader stops early and letting go of them fails."""
+    engine = open_engine(pa.table({"name": ["a"]}), Schema(Category("name")))
+
+    def broken(self: Any, session: Any, sql: str) -> Any:
+        try:
+            yield [("a", 1)]
+        finally:
+            raise ValueError("CANARY")
+
+    monkeypatch.setattr(DuckDBEngine, "_batches", broken)
+    batches = engine.prepare_keys(KeyCounts("name", Always()))()
+    assert next(batches) == [("a", 1)]
+    with pytest.raises(EngineFailed) as failed:
+        batches.close() if stops_early else next(batches)  # type: ignore[attr-defined]
+    assert "CANARY" not in reachable(failed.value)
+    engine.close()

@@ -33,7 +33,7 @@ def test_the_same_integers_and_a_change_that_is_noticed(
     agree(*test_spark_programs.awkward(tmp_path, 0, 40), 0, 4)
     content: Any = rows(3, 40)
     folder = test_spark_programs.parts(content, tmp_path / "wide", 2)
-    monkeypatch.setattr(engine_file, "MOST_PRODUCTS", 0)  # by blocks, on a worker
+    monkeypatch.setattr(engine_file.SparkEngine, "most_products", 0)  # by blocks, on a worker
     engine = open_engine(spark_url(folder), SCHEMA)
     for program in vectors.programs(3, 1):
         assert engine.exact_sums(program) == vector_reference.outer_sums(program, content)

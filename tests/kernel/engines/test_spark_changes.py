@@ -26,6 +26,7 @@ from sulq.database.facts import name_of
 from sulq.errors import EngineFailed, InvalidQuery, Refused
 from sulq.kernel.engines import Engine, open_engine
 from sulq.kernel.engines.spark.session import read_address
+from sulq.kernel.engines.sql.engine import Work
 from sulq.kernel.query.expressions import col
 from sulq.kernel.query.statistics import count
 from sulq.kernel.query.sum_query import outer
@@ -184,7 +185,7 @@ def test_an_error_of_spark_is_a_constant(
         return [0]
 
     for work in (quoting, worker):
-        monkeypatch.setattr(engine, "_work", lambda _, work=work: work)
+        monkeypatch.setattr(engine, "_work", lambda _, work=work: Work(1, work))
         with pytest.raises(EngineFailed) as caught:
             engine.exact_sums(COUNT)
         assert said(caught.value) == f"{caught.value!r} {CONSTANT}"
@@ -257,14 +258,11 @@ path = wide_rows(folder / "w.parquet", 500)
 url = f"spark+local://{path}?{extra}"
 with Database.open(url, WIDE, PROMISE, folder / "ledger", publish=True) as db:
     from pyspark import SparkContext
-    real, entered = engine_file._asked, threading.Event()
-    def slow(question):
-        def work(session):
-            entered.set()
-            session.sql("SELECT sum(hash(id)) FROM range(1000000000000)").collect()
-            return [0]
-        return work
-    engine_file._asked = slow
+    real, entered = engine_file.SparkEngine._execute, threading.Event()
+    def slow(self, session, sql):
+        entered.set()
+        return session.sql("SELECT sum(hash(id)) FROM range(1000000000000)").collect()
+    engine_file.SparkEngine._execute = slow
     failed = []
     def ask():
         try:
@@ -282,7 +280,7 @@ with Database.open(url, WIDE, PROMISE, folder / "ledger", publish=True) as db:
     assert [str(error) for error in failed] == [CONSTANT], failed
     charged = db.statement().spent
     assert charged > before
-    engine_file._asked = real
+    engine_file.SparkEngine._execute = real
     db.ask(count(where=col("x1") > 0.3), key="the-question")
     assert db.statement().spent == charged
     db.ask(MOMENTS)

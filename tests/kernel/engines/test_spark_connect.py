@@ -73,7 +73,7 @@ def test_the_same_integers(server: str, tmp_path: Path, monkeypatch: pytest.Monk
     for _ in range(10):
         program = programs.program(rng, tables.FACTS)
         assert engine.exact_sums(program) == reference.exact_sums(program, content)
-    monkeypatch.setattr(engine_file, "MOST_PRODUCTS", 0)
+    monkeypatch.setattr(engine_file.SparkEngine, "most_products", 0)
     for vector in vectors.programs(3, 3):
         assert engine.exact_sums(vector) == vector_reference.outer_sums(vector, content)
     assert engine.unchanged()

@@ -51,8 +51,8 @@ def test_random_programs_equal_the_reference(
     seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if seed % 2:  # the grouping for columns that hold too many values, and many SELECTs
-        monkeypatch.setattr(engine_file, "SPARE_KEYS", -(10**6))
-        monkeypatch.setattr(engine_file, "TERMS_EACH", 1)
+        monkeypatch.setattr("sulq.kernel.engines.sql.engine.SPARE_KEYS", -(10**6))
+        monkeypatch.setattr(engine_file.SparkEngine, "terms_each", 1)
     agree(*awkward(tmp_path, seed, 40), seed, 12)
 
 
@@ -65,7 +65,7 @@ def test_a_thousand_random_programs_equal_the_reference(seed: int, tmp_path: Pat
 def test_random_vectors_equal_the_reference(
     products: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(engine_file, "MOST_PRODUCTS", products)
+    monkeypatch.setattr(engine_file.SparkEngine, "most_products", products)
     agree_on_vectors(*awkward(tmp_path, 3, 40), 3, 8)
 
 

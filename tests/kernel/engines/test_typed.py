@@ -63,20 +63,20 @@ def extreme_statements(places: Any, seed: int, count: int) -> Iterator[tuple[str
 
 def test_on_duckdb() -> None:
     engine = open_engine(tables.table(tables.rows(1, 40)), tables.SCHEMA)
-    for sql, _ in statements(engine._places, 1, 100):
+    for sql, _ in statements(engine.places, 1, 100):
         assert typed.bad_on_duckdb(engine._connection, sql) == [], sql
     rng = random.Random(2)
     for _ in range(10):
-        sql = row_values_select(programs.program(rng, tables.FACTS), engine._places, TABLE).sql
+        sql = row_values_select(programs.program(rng, tables.FACTS), engine.places, TABLE).sql
         assert typed.bad_on_duckdb(engine._connection, sql) == [], sql
     engine.close()
     engine = open_engine(extremes.table(extremes.rows(1)), extremes.SCHEMA)
-    for sql, _ in extreme_statements(engine._places, 5, 40):
+    for sql, _ in extreme_statements(engine.places, 5, 40):
         assert typed.bad_on_duckdb(engine._connection, sql) == [], sql
     engine.close()
     engine = open_engine(pa.Table.from_pylist(persons.content(1)), UNIT)
     for program in person_programs.programs(1, 20):
-        sql = person_statement(program, engine._places, 60).sql
+        sql = person_statement(program, engine.places, 60).sql
         plain = sql.replace("CAST(0 AS HUGEINT)", "")
         assert "HUGEINT" in plain and typed.bad_on_duckdb(engine._connection, sql) == [], sql
     engine.close()
@@ -92,7 +92,7 @@ def test_the_walk_sees_what_it_is_for(monkeypatch: pytest.MonkeyPatch) -> None:
     for width, told in ((1e-20, "HUGEINT"), (1e-40, "DOUBLE")):
         asked = bind(total(col("income").clip(0, width)), schema, asked_before=True)
         assert isinstance(asked.sums, b.RowSums)
-        sql = statement(asked.sums, engine._places, 10**9).sql
+        sql = statement(asked.sums, engine.places, 10**9).sql
         assert any(told in said for said in typed.bad_on_duckdb(engine._connection, sql))
     engine.close()
 
@@ -104,9 +104,9 @@ def walk_postgres(server: PostgresServer, url: str, schema: Schema, found: Any) 
         psycopg.connect(server.url(), autocommit=True) as connection,
         connection.cursor() as cursor,
     ):
-        rows = f"{engine._source.with_rows} SELECT * FROM {TABLE}"
+        rows = f"{engine.source.with_rows} SELECT * FROM {TABLE}"
         cursor.execute(f"CREATE TEMP VIEW {TABLE} AS {rows}")
-        for sql, width in found(engine._source.places):
+        for sql, width in found(engine.source.places):
             assert typed.bad_on_postgres(cursor, sql, width) == [], sql
         wrong = "SELECT sum(CAST(5 AS BIGINT) * 4835703278458516698824704), sum(c0 * 1.5)"
         assert len(typed.bad_on_postgres(cursor, f"{wrong} FROM {TABLE}", 2)) > 1
@@ -127,14 +127,14 @@ def walk_spark(folder: Path, seed: int, count: int) -> None:
     """What the gate runs a part of, in test_spark.py."""
     tables.parquet(tables.rows(1, 40), folder / "typed.parquet")
     engine: Any = open_engine(spark_url(folder / "typed.parquet"), tables.SCHEMA)
-    for sql, _ in statements(engine._source.places, seed, count):
+    for sql, _ in statements(engine.source.places, seed, count):
         assert typed.bad_on_spark(engine._session(), sql) == [], sql
     wrong = "SELECT sum(shiftright(c4 * 4835703278458516698824704, 3)) FROM people AS people"
     assert len(typed.bad_on_spark(engine._session(), wrong)) > 1
     engine.close()
     pq.write_table(extremes.table(extremes.rows(1)), folder / "extreme_typed.parquet")
     engine = open_engine(spark_url(folder / "extreme_typed.parquet"), extremes.SCHEMA)
-    for sql, _ in extreme_statements(engine._source.places, seed, count):
+    for sql, _ in extreme_statements(engine.source.places, seed, count):
         assert typed.bad_on_spark(engine._session(), sql) == [], sql
     engine.close()
 

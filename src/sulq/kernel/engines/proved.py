@@ -1,6 +1,10 @@
-"""What came back, held against what was proved: whole numbers, each within rows times its range.
+"""What leaves a driver: no word of its own, and no number that its proof rules out.
 
-A statement whose integers were proved cannot break these rules on any table, so whether it does
+A driver's errors may quote rows, or the address with its password. So nothing of them is kept:
+`silenced` is the only place that catches them, and our own words follow. docs/proofs/engines.md
+
+What came back is held against what was proved: whole numbers, each within rows times its range. A
+statement whose integers were proved cannot break these rules on any table, so whether it does
 tells nothing of the rows. If one does, the emitter or the engine is wrong, and so may be every
 other sum: nothing leaves, the charge stands, and the table is closed until it is opened again. The
 first to meet it hears what any failure of the machine says, everybody after it the one constant
@@ -9,8 +13,9 @@ sentence below. docs/proofs/engines.md, claim 10.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from decimal import Decimal
+from typing import TypeVar
 
 from sulq.errors import Refused
 
@@ -18,6 +23,25 @@ CLOSED = (
     "this table is closed: the engine gave a number that its proof rules out, so none is trusted;"
     " its owner should report it, and may open the table again. Nothing was charged"
 )
+
+
+T = TypeVar("T")
+
+
+def silenced(work: Callable[[], T], said: Callable[[Exception], T | Exception]) -> T:
+    """What `work` gives. If it fails: what is `said` of that, given back or, an error, raised.
+
+    It is raised when the driver's error is let go, so no context, cause or frame leads there.
+    """
+    caught: list[Exception] = []
+    try:
+        return work()
+    except Exception as error:  # noqa: BLE001 - the one place: its own words may quote rows
+        caught.append(error)
+    found = said(caught.pop())
+    if isinstance(found, Exception):
+        raise found
+    return found
 
 
 class Impossible(Exception):

@@ -7,9 +7,9 @@ open.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias
 
 import duckdb
 import numpy as np
@@ -149,16 +149,21 @@ Blocks = Iterable[Sequence[NDArray[np.generic]]]
 class RowOuter:
     """Blocks are read twice: who adds how much, then the sum over those who take part."""
 
-    def __init__(self, sums: OuterSums, blocks: Callable[[], Blocks]) -> None:
-        self._sums, self._blocks = sums, blocks
+    def __init__(self, sums: OuterSums, read: Callable[[Callable[[Blocks], Any]], Any]) -> None:
+        """`read` does a work on the blocks, from the first one on."""
+        self._sums, self._read = sums, read
 
     def sizes(self) -> tuple[Whole, Whole]:
         """The numbers of the rows in S, and for each a whole number, at least |left| |right|.
 
         Each is a function of that row alone: the same operations in the same order, one by one.
         """
+        found: tuple[Whole, Whole] = self._read(self._sizes)
+        return found
+
+    def _sizes(self, blocks: Blocks) -> tuple[Whole, Whole]:
         rows, found = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
-        for columns in self._blocks():
+        for columns in blocks:
             rows.append(np.array(columns[0], np.int64))  # blocks are only lent
             for start in range(0, len(columns[0]), self._sums.rows):
                 part = [column[start : start + self._sums.rows] for column in columns]
@@ -171,12 +176,13 @@ class RowOuter:
     def of(self, takes: NDArray[np.bool_]) -> list[int]:
         """The sums over the rows whose number is marked."""
 
-        def chosen() -> Blocks:
-            for columns in self._blocks():
+        def chosen(blocks: Blocks) -> Blocks:
+            for columns in blocks:
                 inside = takes[np.asarray(columns[0], np.int64)]
                 yield [np.asarray(column)[inside] for column in columns]
 
-        return self._sums.of(chosen())
+        found: list[int] = self._read(lambda blocks: self._sums.of(chosen(blocks)))
+        return found
 
 
 def _squared(parts: Parts) -> Floats:
@@ -202,7 +208,6 @@ def _plus(found: Floats | None, more: Floats) -> Floats:
 # numbered as the engine holds them. docs/proofs/individual.md, claim 3.
 
 
-T = TypeVar("T")
 Identities = NDArray[np.bytes_]
 """Sixteen bytes for each person."""
 
@@ -212,27 +217,26 @@ class NumberedRows:
 
     def __init__(self, engine: DuckDBEngine | CopiedEngine, by_person: bool) -> None:
         self.engine = engine
-        self._owner = self._read(_owners) if by_person else None
-        self.persons = engine._rows if self._owner is None else int(self._owner.max()) + 1
+        self._table = engine.copy if isinstance(engine, CopiedEngine) else engine
+        self.count = self._table.rows
+        self._owner = self._table.read(_owners) if by_person else None
+        self.persons = self.count if self._owner is None else int(self._owner.max()) + 1
 
     def prepare(self, program: RowSums) -> Callable[[], RowValues]:
         """What will read the rows; this step may refuse and reads none."""
-        self.engine._guard.check()
-        select = row_values_select(program, self.engine._places, TABLE)
-        return lambda: self._read(lambda cursor: select.decode(blocks(cursor.sql(select.sql))))
+        self._table.check()
+        select = row_values_select(program, self._table.places, TABLE)
+        return lambda: self._table.read(
+            lambda cursor: select.decode(blocks(cursor.sql(select.sql)))
+        )
 
     def prepare_outer(self, program: BlockSums) -> RowOuter:
         """As `prepare`, for a matrix of products."""
-        self.engine._guard.check()
-        sql, place = row_select(program, self.engine._places, TABLE, NUMBER)
+        self._table.check()
+        sql, place = row_select(program, self._table.places, TABLE, NUMBER)
 
-        def read() -> Iterator[Sequence[NDArray[np.generic]]]:
-            with self.engine._lock:
-                cursor = self.engine._connection.cursor()
-            try:
-                yield from blocks(cursor.sql(sql))
-            finally:
-                cursor.close()
+        def read(work: Callable[[Blocks], Any]) -> Any:
+            return self._table.read(lambda cursor: work(blocks(cursor.sql(sql))))
 
         return RowOuter(OuterSums(program, place), read)
 
@@ -242,27 +246,11 @@ class NumberedRows:
 
     def identities(self, key: str) -> Identities:
         """By person's number: a hash of the person's id under a key; the id stays in the engine."""
-        return self._read(lambda cursor: _identities(cursor, key))
+        return self._table.read(lambda cursor: _identities(cursor, key))
 
     def order(self) -> str:
         """A hash of the rows *in this order*: for the state directory only."""
-        return self._read(_order)
-
-    def _read(self, work: Callable[[duckdb.DuckDBPyConnection], T]) -> T:
-        found: list[T] = []
-        try:
-            with self.engine._lock:
-                cursor = self.engine._connection.cursor()
-            try:
-                found.append(work(cursor))
-            finally:
-                cursor.close()
-        except Exception as error:  # noqa: BLE001 - its own words may quote rows: none are kept
-            self.engine._guard.saw(error)
-            found = []
-        if not found:
-            raise EngineFailed()
-        return found[0]
+        return self._table.read(_order)
 
 
 def open_numbered(source: Any, schema: Schema, *, threads: int | None = None) -> NumberedRows:

@@ -11,43 +11,31 @@ import json
 import os
 import threading
 import weakref
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import duckdb
 
-from sulq.errors import EngineFailed, InvalidQuery
+from sulq.errors import InvalidQuery
 from sulq.kernel.engines.duckdb.csv_files import CsvFile
 from sulq.kernel.engines.duckdb.physical import INTEGERS, PERSON_TYPES, Read, read_text, read_typed
 from sulq.kernel.engines.duckdb.remote import Remote, fetch, place_of
 from sulq.kernel.engines.duckdb.workbooks import XlsxFile, as_text
-from sulq.kernel.engines.proved import Guard
-from sulq.kernel.engines.sql.compile import (
-    FETCHED,
-    PERSON,
-    TABLE,
-    counted,
-    held_sql,
-    held_statement,
-    key_statements,
-    person_statement,
-    statement,
-)
+from sulq.kernel.engines.proved import silenced
+from sulq.kernel.engines.sql.compile import FETCHED, PERSON, TABLE, held_sql
 from sulq.kernel.engines.sql.dialect import Dialect
+from sulq.kernel.engines.sql.engine import Batches, SqlEngine, few_at_most, surveyed
 from sulq.kernel.engines.sql.leaves import ColumnSql
 from sulq.kernel.engines.sql.persons import kept_rows_sql
 from sulq.kernel.engines.tally import UNCOUNTED, Holds, RawTable
-from sulq.kernel.schema.columns import Category, Column, Schema
-from sulq.kernel.schema.keys import KeyCounts
-from sulq.kernel.schema.persons import PersonSums
-from sulq.kernel.schema.program import RowSums
-from sulq.kernel.schema.trees import TreeSums
+from sulq.kernel.schema.columns import Column, Schema
 
 if TYPE_CHECKING:  # outer products load their part when first asked
-    from sulq.kernel.engines.engine import Program
+    from sulq.kernel.engines.sql.engine import Blocks
+    from sulq.kernel.schema.vector_program import Leaf
 
 CLOSED: dict[str, str | bool | int | float | list[str]] = {
     "autoinstall_known_extensions": "false",
@@ -64,13 +52,13 @@ FAR_TIMES = (
 SOURCE, READ, FRAME = "source", "read", "frame"
 HELD = "held"
 """How many rows each person has, before any is cut."""
-SPARE_KEYS = 1_000
-"""Undeclared values a category may hold and still be grouped by as it is."""
 MEMORY_SHARE = 0.6
 
 
-class DuckDBEngine:
+class DuckDBEngine(SqlEngine):
     """Exact sums over one table."""
+
+    held = HELD
 
     def __init__(
         self,
@@ -82,97 +70,37 @@ class DuckDBEngine:
         path: Path | None,
         stamp: tuple[int, int] | None,
     ) -> None:
+        super().__init__(places, rows, size, fingerprint)
         self._connection = connection
-        self._places = places
-        self._rows = rows
-        self._size = size
-        self._fingerprint = fingerprint
         self._path = path
         self._stamp = stamp
         self._lock = threading.Lock()
-        self._guard = Guard()
         self._close = weakref.finalize(self, connection.close)  # an open one is noisy at exit
         self._copy: weakref.finalize[..., DuckDBEngine] | None = None  # of a file fetched
 
-    def exact_sums(self, program: Program) -> list[int]:
-        """The program's integers, exactly."""
-        return self.prepare(program)()
+    @contextmanager
+    def _reading(self, letters: int) -> Iterator[duckdb.DuckDBPyConnection]:
+        with self._lock:
+            cursor = self._connection.cursor()
+        try:
+            yield cursor
+        finally:
+            cursor.close()
 
-    def prepare(self, program: Program) -> Callable[[], list[int]]:
-        """What will read the rows, once everything that may be refused was checked."""
-        self._guard.check()
-        work = self._work(program)
+    def _execute(self, session: duckdb.DuckDBPyConnection, sql: str) -> list[Any]:
+        return session.execute(sql).fetchall()
 
-        def read() -> list[int]:
-            found: list[int] | None = None
-            try:
-                with self._lock:
-                    cursor = self._connection.cursor()
-                try:
-                    found = work(cursor)
-                finally:
-                    cursor.close()
-            except Exception as error:  # noqa: BLE001 - its own words may quote rows: none are kept
-                self._guard.saw(error)
-                found = None
-            if found is None:
-                raise EngineFailed()
-            return found
+    def _batches(self, session: duckdb.DuckDBPyConnection, sql: str) -> Batches:
+        session.execute(sql)
+        while batch := session.fetchmany(FETCHED):
+            yield batch
 
-        return read
+    def _blocks(
+        self, session: duckdb.DuckDBPyConnection, sql: str, place: Mapping[Leaf, int]
+    ) -> Blocks:
+        from sulq.kernel.engines.duckdb.arrow import blocks
 
-    def _work(self, program: Program) -> Callable[[duckdb.DuckDBPyConnection], list[int]]:
-        if isinstance(program, TreeSums):
-            cells, counts = self._work(program.cells), program.tree.counts
-            return lambda cursor: counts(cells(cursor))
-        if isinstance(program, PersonSums):
-            each = (
-                held_statement(program, self._places, self._rows, HELD)
-                if program.uncut
-                else person_statement(program, self._places, self._rows)
-            )
-            return lambda cursor: each.decode(cursor.execute(each.sql).fetchall())
-        if not isinstance(program, RowSums):
-            from sulq.kernel.engines.blocks import OuterSums
-            from sulq.kernel.engines.duckdb.arrow import blocks
-            from sulq.kernel.engines.sql.compile import row_select
-
-            sql, place = row_select(program, self._places, TABLE)
-            sums = OuterSums(program, place)
-            return lambda cursor: sums.of(blocks(cursor.sql(sql)))
-        question = statement(program, self._places, self._rows)
-        return lambda cursor: question.decode(cursor.execute(question.sql).fetchall())
-
-    def prepare_keys(self, program: KeyCounts) -> Callable[[], Iterator[list[tuple[str, int]]]]:
-        """What will read the keys that occur with their counts, a batch at a time."""
-        self._guard.check()
-        statements = key_statements(program, self._places, self._rows)
-
-        def read() -> Iterator[list[tuple[str, int]]]:
-            failed = False
-            try:
-                with self._lock:
-                    cursor = self._connection.cursor()
-                try:
-                    for sql in statements:
-                        cursor.execute(sql)
-                        while batch := cursor.fetchmany(FETCHED):
-                            yield counted(batch, self._rows)
-                finally:
-                    cursor.close()
-            except Exception as error:  # noqa: BLE001 - as in `prepare`
-                self._guard.saw(error)
-                failed = True
-            if failed:
-                raise EngineFailed()
-
-        return read
-
-    def fingerprint(self) -> str:
-        return self._fingerprint
-
-    def size(self) -> int:
-        return self._size
+        yield from blocks(session.sql(sql))
 
     def unchanged(self) -> bool:
         return _stamp(self._path) == self._stamp
@@ -236,11 +164,7 @@ def _file_of(source: Any) -> tuple[Path | None, CsvFile | XlsxFile | None]:
 
 def _run(connection: duckdb.DuckDBPyConnection, sql: str, complaint: object) -> list[Any]:
     """Run a statement of the opening; the engine's own words are dropped."""
-    found: list[Any] | None = None
-    try:
-        found = connection.execute(sql).fetchall()
-    except Exception:  # noqa: BLE001 - its text may quote rows
-        found = None
+    found = silenced(lambda: connection.execute(sql).fetchall(), lambda _: None)
     if found is None:
         raise InvalidQuery(str(complaint))
     return found
@@ -427,18 +351,17 @@ def _naive_times(source: Any) -> Any:
         import pyarrow.parquet
     except ImportError:
         raise InvalidQuery(f"{FAR_TIMES}; or install pyarrow, with which it can be read") from None
-    try:
+
+    def naive() -> Any:
         path = isinstance(source, Path)
         found = pyarrow.parquet.read_table(source) if path else pyarrow.table(source)
         for place, field in enumerate(found.schema):
             if pyarrow.types.is_timestamp(field.type) and field.type.unit in ("s", "ms"):
-                naive = found.column(place).cast(pyarrow.timestamp(field.type.unit))
-                found = found.set_column(place, field.name, naive)
-    except Exception:  # noqa: BLE001 - its words may quote a cell
-        found = None
-    if found is None:
-        raise InvalidQuery(FAR_TIMES)
-    return found
+                without = found.column(place).cast(pyarrow.timestamp(field.type.unit))
+                found = found.set_column(place, field.name, without)
+        return found
+
+    return silenced(naive, lambda _: InvalidQuery(FAR_TIMES))
 
 
 def _readable(source: Any) -> Iterator[Any]:
@@ -449,11 +372,7 @@ def _readable(source: Any) -> Iterator[Any]:
 
 
 def _registers(connection: duckdb.DuckDBPyConnection, frame: Any) -> bool:
-    try:
-        connection.register(FRAME, frame)
-    except Exception:  # noqa: BLE001 - may quote a cell
-        return False
-    return True
+    return silenced(lambda: connection.register(FRAME, frame) is not None, lambda _: False)
 
 
 def _chosen(
@@ -499,22 +418,14 @@ def _surveyed(
     unread: object,
 ) -> dict[str, ColumnSql]:
     """Read what could fail to decode once, now; note which categories hold few values."""
-    domains = {
-        column.name: len(column.values)
-        for column in schema.columns
-        if isinstance(column, Category) and column.values is not None
-    }
+    most = few_at_most(schema)
     read = [
-        f"approx_count_distinct({place.sql})" if name in domains else f"max({place.sql}) IS NULL"
+        f"approx_count_distinct({place.sql})" if name in most else f"max({place.sql}) IS NULL"
         for name, place in places.items()
     ]
     found = _run(connection, f"SELECT {', '.join(read)} FROM {TABLE}", unread)[0]
-    few = {
-        name
-        for name, seen in zip(places, found, strict=True)
-        if name in domains and seen <= domains[name] + SPARE_KEYS
-    }
-    return {name: replace(place, few=name in few) for name, place in places.items()}
+    seen = {name: held for name, held in zip(places, found, strict=True) if name in most}
+    return surveyed(places, seen, most)
 
 
 def _checked_path(source: str | os.PathLike[str], *, declared: bool = False) -> Path:

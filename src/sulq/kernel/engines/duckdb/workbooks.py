@@ -20,6 +20,7 @@ from typing import IO, Any
 from sulq.errors import InvalidQuery
 from sulq.kernel.engines.duckdb.csv_files import CsvFile, unnamed
 from sulq.kernel.engines.duckdb.remote import place_of
+from sulq.kernel.engines.proved import silenced
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,13 +114,10 @@ def sheet_rows(path: str | os.PathLike[str], sheet: str) -> list[list[Any]]:
         raise InvalidQuery(
             f"{Path(path).name} has no sheet {sheet!r:.60}; it has {list(book.sheet_names)!r:.400}"
         )
-    rows: list[list[Any]] | None = None
-    try:
-        rows = book.get_sheet_by_name(sheet).to_python()
-    except Exception:  # noqa: BLE001 - its text may quote cells
-        rows = None
-    if rows is None:
-        raise InvalidQuery(f"{Path(path).name}: sheet {sheet!r} cannot be read; save it anew")
+    rows: list[list[Any]] = silenced(
+        lambda: book.get_sheet_by_name(sheet).to_python(),
+        lambda _: InvalidQuery(f"{Path(path).name}: sheet {sheet!r} cannot be read; save it anew"),
+    )
     return [row for row in rows if any(cell != "" for cell in row)]
 
 
@@ -130,14 +128,10 @@ def _opened(path: str | os.PathLike[str]) -> Any:
         raise InvalidQuery(
             "reading .xlsx needs the extra xlsx: pip install 'sulq[xlsx]'; or save the sheet as CSV"
         ) from None
-    book = None
-    try:
-        book = CalamineWorkbook.from_path(os.fspath(path))
-    except Exception:  # noqa: BLE001 - its text may quote the file
-        book = None
-    if book is None:
-        raise InvalidQuery(f"{Path(path).name} is not a readable .xlsx workbook")
-    return book
+    return silenced(
+        lambda: CalamineWorkbook.from_path(os.fspath(path)),
+        lambda _: InvalidQuery(f"{Path(path).name} is not a readable .xlsx workbook"),
+    )
 
 
 def _spelled(cell: object) -> str:

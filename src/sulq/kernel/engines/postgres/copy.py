@@ -18,10 +18,10 @@ from sulq.kernel.engines.postgres.dialect import INTEGERS
 from sulq.kernel.engines.postgres.engine import (
     UNREAD,
     PostgresEngine,
-    allowed_seconds,
     open_postgres,
 )
 from sulq.kernel.engines.postgres.source import READ
+from sulq.kernel.engines.proved import silenced
 from sulq.kernel.schema.columns import Column, Number, Schema
 
 if TYPE_CHECKING:
@@ -34,10 +34,7 @@ class CopiedEngine:
     """The copy for rows, the server for everything else."""
 
     def __init__(self, source: PostgresEngine, copy: DuckDBEngine) -> None:
-        self._source, self._copy = source, copy
-        self._rows, self._places = copy._rows, copy._places
-        self._connection, self._lock = copy._connection, copy._lock
-        self._guard = copy._guard
+        self._source, self.copy = source, copy
 
     def exact_sums(self, program: Program) -> list[int]:
         return self._source.exact_sums(program)
@@ -53,7 +50,7 @@ class CopiedEngine:
 
     def close(self) -> None:
         self._source.close()
-        self._copy.close()
+        self.copy.close()
 
 
 def open_copied(url: str, schema: Schema, *, threads: int | None = None) -> CopiedEngine:
@@ -84,26 +81,22 @@ def _as_read(schema: Schema) -> Schema:
 
 def _frame(engine: PostgresEngine, schema: Schema, arrow: Any) -> Any:
     """The declared columns, and whose rows they are, as an Arrow table in the server's order."""
-    source = engine._source
+    source = engine.source
     names, types = list(source.places), [TYPES[place.kind] for place in source.places.values()]
     if schema.unit != "row":
-        held = {column.name: column.kind for column in engine._catalogue.columns}
+        held = {column.name: column.kind for column in engine.catalogue.columns}
         names.append(schema.unit)
         types.append("int64" if held[schema.unit] in INTEGERS else "string")
     wanted = ", ".join(source.names)
     sql = f"COPY ({source.with_rows} SELECT {wanted} FROM {READ}) TO STDOUT (FORMAT CSV)"
-    found = None
-    try:
-        with engine._sessions.reading(allowed_seconds(len(sql), schema.at_most)) as cursor:
-            if engine._is_what_was_opened(cursor):
-                cursor.execute("SET LOCAL synchronize_seqscans = off")  # rows in one order
-                cursor.execute("SET LOCAL max_parallel_workers_per_gather = 0")
-                with cursor.copy(sql) as copy:
-                    found = _parsed(copy.read, dict(zip(source.names, types, strict=True)), arrow)
-    except Exception:  # noqa: BLE001 - a server's or a parser's own words may quote rows
-        found = None
-    if found is None:
-        raise InvalidQuery(UNREAD)
+
+    def copied(cursor: Any) -> Any:
+        cursor.execute("SET LOCAL synchronize_seqscans = off")  # rows in one order
+        cursor.execute("SET LOCAL max_parallel_workers_per_gather = 0")
+        with cursor.copy(sql) as copy:
+            return _parsed(copy.read, dict(zip(source.names, types, strict=True)), arrow)
+
+    found = silenced(lambda: engine.read(copied, len(sql)), lambda _: InvalidQuery(UNREAD))
     return found.rename_columns(names)
 
 

@@ -10,7 +10,9 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -34,36 +36,17 @@ from sulq.kernel.engines.postgres.source import (
     look,
     source_of,
 )
-from sulq.kernel.engines.proved import Guard
-from sulq.kernel.engines.sql.compile import (
-    FETCHED,
-    PERSON,
-    TABLE,
-    SqlStatement,
-    counted,
-    held_sql,
-    held_statement,
-    key_statements,
-    person_statement,
-    statement,
-)
+from sulq.kernel.engines.proved import silenced
+from sulq.kernel.engines.sql.compile import FETCHED, PERSON, TABLE, held_sql
+from sulq.kernel.engines.sql.engine import Batches, SqlEngine, few_at_most, surveyed
 from sulq.kernel.engines.sql.leaves import ColumnSql
 from sulq.kernel.engines.tally import Holds, RawTable
-from sulq.kernel.schema.columns import Category, Schema
-from sulq.kernel.schema.keys import KeyCounts
-from sulq.kernel.schema.persons import PersonSums
-from sulq.kernel.schema.program import RowSums
-from sulq.kernel.schema.trees import TreeSums
+from sulq.kernel.schema.columns import Schema
 
 if TYPE_CHECKING:
-    from sulq.kernel.engines.engine import Program
+    from sulq.kernel.engines.sql.engine import Blocks
+    from sulq.kernel.schema.vector_program import Leaf
 
-TERMS_EACH = 200
-"""Terms of one SELECT: PostgreSQL has room for 1,664 columns."""
-MOST_PRODUCTS = 28
-"""Products of an outer product added up by SQL (7 coordinates); more cost less on blocks."""
-SPARE_KEYS = 1_000
-"""Undeclared values a category may hold and still be grouped by as it is."""
 MOST_LATER = 2**30
 """Transactions after which the content is looked at again: their age is a number of 32 bits."""
 FRESH = 1.0
@@ -76,8 +59,6 @@ UNREAD = (
     "the table cannot be read: check the address, that the table is there, and that the role may"
     " SELECT from the whole of it"
 )
-Work = tuple[int, Callable[[Any], list[int]]]
-"""The letters of its SQL, and what to do with a cursor."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,8 +76,12 @@ class Seen:
         return moment.started == self.moment.started and cuts
 
 
-class PostgresEngine:
+class PostgresEngine(SqlEngine):
     """Exact sums over one table."""
+
+    terms_each = 200  # PostgreSQL has room for 1,664 columns
+    most_products = 28  # 7 coordinates; more cost less on blocks
+    held = f"({held_sql(READ)}) AS persons_held"
 
     def __init__(
         self,
@@ -109,147 +94,71 @@ class PostgresEngine:
         counts: tuple[int, int],
         seen: Seen,
     ) -> None:
+        super().__init__(source.places, *counts, source.fingerprint(schema, content))
         self._sessions = sessions
-        self._address, self._source = address, source
-        self._schema, self._catalogue = schema, catalogue.of(schema)
+        self._address, self.source = address, source
+        self._schema, self.catalogue = schema, catalogue.of(schema)
         self._content = content
-        self._rows, self._size = counts
-        self._most = schema.at_most
-        self._fingerprint = source.fingerprint(schema, content)
         self._seen: Seen | None = seen
         self._proved_at = time.monotonic()
         self._seeing = threading.Lock()
-        self._guard = Guard()
 
     # --- questions ------------------------------------------------------------------------------
 
-    def exact_sums(self, program: Program) -> list[int]:
-        """The program's integers, exactly."""
-        return self.prepare(program)()
-
-    def prepare(self, program: Program) -> Callable[[], list[int]]:
-        """What will read the rows, once everything that may be refused was checked."""
-        self._guard.check()
-        letters, work = self._work(program)
-
-        def read() -> list[int]:
-            found: list[int] | None = None
-            try:
-                with self._sessions.reading(allowed_seconds(letters, self._most)) as cursor:
-                    if self._is_what_was_opened(cursor):
-                        found = work(cursor)
-                self._proved_at = time.monotonic()
-            except Exception as error:  # noqa: BLE001 - the server's own words may quote rows
-                self._guard.saw(error)
-                found = None
-            if found is None:
-                self._forget()
+    @contextmanager
+    def _reading(self, letters: int) -> Iterator[Any]:
+        """A cursor in a transaction that proved the table to be what was opened."""
+        seconds = allowed_seconds(letters, self._schema.at_most)
+        with self._sessions.reading(seconds) as cursor:
+            if not self._is_what_was_opened(cursor):
                 raise EngineFailed()
-            return found
+            yield cursor
+        self._proved_at = time.monotonic()
 
-        return read
+    def _failed(self, error: Exception) -> EngineFailed:
+        self._forget()
+        return super()._failed(error)
 
-    def _work(self, program: Program) -> Work:
-        if isinstance(program, TreeSums):
-            letters, cells = self._work(program.cells)
-            counts = program.tree.counts
-            return letters, lambda cursor: counts(cells(cursor))
-        if isinstance(program, PersonSums) and program.uncut:
-            held = f"({held_sql(READ)}) AS persons_held"
-            return self._asked(held_statement(program, self._source.places, self._rows, held))
-        if isinstance(program, PersonSums):
-            return self._asked(person_statement(program, self._source.places, self._rows))
-        if isinstance(program, RowSums):
-            return self._row_sums(program)
-        from sulq.kernel.engines.sql.compile import small_outer
+    def _sent(self, sql: str) -> str:
+        return f"{self.source.with_rows} {sql}"
 
-        small = small_outer(program, MOST_PRODUCTS)
-        if small is not None:
-            letters, sums = self._row_sums(small.sums)
-            return letters, lambda cursor: small.matrix(sums(cursor))
-        from sulq.kernel.engines.blocks import OuterSums
-        from sulq.kernel.engines.sql.compile import row_select
+    def _execute(self, session: Any, sql: str) -> list[Any]:
+        return _run(session, sql)
+
+    def _batches(self, session: Any, sql: str) -> Batches:
+        _run(session, f"DECLARE k CURSOR FOR {sql}")
+        while batch := _run(session, f"FETCH {FETCHED} FROM k"):
+            yield batch
+        session.execute("CLOSE k")
+
+    def _blocks(self, session: Any, sql: str, place: Mapping[Leaf, int]) -> Blocks:
         from sulq.kernel.schema.vector_program import UnitLeaf
 
-        rows, place = row_select(program, self._source.places, TABLE)
-        sql = f"COPY ({self._source.with_rows} {rows}) TO STDOUT (FORMAT BINARY)"
         reals = [False] * (max(place.values(), default=0) + 1)
         for leaf, number in place.items():
             reals[number] = isinstance(leaf, UnitLeaf)
-        outer = OuterSums(program, place)
-
-        def streamed(cursor: Any) -> list[int]:
-            with cursor.copy(sql) as copy:
-                return outer.of(copy_blocks(pieces_of(copy, cursor.connection), reals))
-
-        return len(sql), streamed
-
-    def _row_sums(self, program: RowSums) -> Work:
-        """One SELECT, or several where there are many terms: all of the same transaction."""
-        terms = program.terms
-        if len(terms) <= TERMS_EACH:
-            return self._asked(statement(program, self._source.places, self._rows))
-        slices = [terms[at : at + TERMS_EACH] for at in range(0, len(terms), TERMS_EACH)]
-        works = [self._row_sums(replace(program, terms=part)) for part in slices]
-
-        def together(cursor: Any) -> list[int]:
-            tables = [
-                _rows_of(work(cursor), len(part))
-                for (_, work), part in zip(works, slices, strict=True)
-            ]
-            return [x for cell in zip(*tables, strict=True) for part in cell for x in part]
-
-        return max(letters for letters, _ in works), together
-
-    def _asked(self, question: SqlStatement) -> Work:
-        sql = f"{self._source.with_rows} {question.sql}"
-        return len(sql), lambda cursor: question.decode(_run(cursor, sql))
-
-    def prepare_keys(self, program: KeyCounts) -> Callable[[], Iterator[list[tuple[str, int]]]]:
-        """What will read the keys that occur with their counts, a batch at a time."""
-        self._guard.check()
-        statements = key_statements(program, self._source.places, self._rows)
-        longest = max(len(sql) for sql in statements) + len(self._source.with_rows)
-
-        def read() -> Iterator[list[tuple[str, int]]]:
-            failed = False
-            try:
-                with self._sessions.reading(allowed_seconds(longest, self._most)) as cursor:
-                    failed = not self._is_what_was_opened(cursor)
-                    for sql in () if failed else statements:
-                        _run(cursor, f"DECLARE k CURSOR FOR {self._source.with_rows} {sql}")
-                        while batch := _run(cursor, f"FETCH {FETCHED} FROM k"):
-                            yield counted(batch, self._rows)
-                        cursor.execute("CLOSE k")
-                self._proved_at = time.monotonic()
-            except Exception as error:  # noqa: BLE001 - as in `prepare`
-                self._guard.saw(error)
-                failed = True
-            if failed:
-                self._forget()
-                raise EngineFailed()
-
-        return read
+        with session.copy(f"COPY ({self._sent(sql)}) TO STDOUT (FORMAT BINARY)") as copy:
+            yield from copy_blocks(pieces_of(copy, session.connection), reals)
 
     # --- is it still what was opened ------------------------------------------------------------
 
     def _is_what_was_opened(self, cursor: Any) -> bool:
         """Proved for what this transaction sees, by the cheapest mark that still holds."""
         catalogue, moment = look(cursor, self._address)
-        if catalogue.of(self._schema) != self._catalogue:
+        if catalogue.of(self._schema) != self.catalogue:
             return False
         seen = self._seen
         if seen is not None and not seen.holds(moment):
             seen = None
         if seen is not None and moment.snapshot is not None and moment == seen.moment:
             return True
-        check_here(cursor, self._catalogue)
-        if seen and _numbers(cursor, self._source.versions_sql(seen.since)) == seen.versions:
+        check_here(cursor, self.catalogue)
+        if seen and _numbers(cursor, self.source.versions_sql(seen.since)) == seen.versions:
             self._saw(replace(seen, moment=moment))
             return True
-        if _numbers(cursor, self._source.content_sql) != self._content:
+        if _numbers(cursor, self.source.content_sql) != self._content:
             return False
-        self._saw(_seen(cursor, self._source, moment))
+        self._saw(_seen(cursor, self.source, moment))
         return True
 
     def _saw(self, seen: Seen) -> None:
@@ -262,31 +171,33 @@ class PostgresEngine:
             self._seen = None
             self._proved_at = -FRESH
 
-    def fingerprint(self) -> str:
-        return self._fingerprint
-
-    def size(self) -> int:
-        return self._size
-
     def unchanged(self) -> bool:
         """Spares a charge that `read` would waste; `read` proves it again for what it reads."""
         if time.monotonic() - self._proved_at < FRESH:
             return True
-        why: str | None = None
-        for anew in (False, True):  # connections may have died since the last question
-            try:
-                seconds = allowed_seconds(SHORTEST, self._most)
-                with self._sessions.reading(seconds, anew=anew) as cursor:
-                    same = self._is_what_was_opened(cursor)
-                if same:
-                    self._proved_at = time.monotonic()
-                return same
-            except InvalidQuery:
+        why = UNREACHED
+
+        def said(error: Exception) -> bool | None:
+            nonlocal why
+            if isinstance(error, InvalidQuery):
                 return False
-            except Exception as error:  # noqa: BLE001 - its text may quote rows
-                why = complaint(error)
-                self._forget()
-        raise Refused(f"the table cannot be read just now: {why or UNREACHED}. Nothing was charged")
+            why = complaint(error) or UNREACHED
+            self._forget()
+            return None
+
+        for anew in (False, True):  # connections may have died since the last question
+            same = silenced(partial(self._looked, anew), said)
+            if same is not None:
+                return same
+        raise Refused(f"the table cannot be read just now: {why}. Nothing was charged")
+
+    def _looked(self, anew: bool) -> bool | None:
+        seconds = allowed_seconds(SHORTEST, self._schema.at_most)
+        with self._sessions.reading(seconds, anew=anew) as cursor:
+            same = self._is_what_was_opened(cursor)
+        if same:
+            self._proved_at = time.monotonic()
+        return same
 
     def close(self) -> None:
         self._sessions.close()
@@ -314,29 +225,28 @@ def _seen(cursor: Any, source: PostgresSource, moment: Moment) -> Seen:
     return Seen(moment, moment.ended, _numbers(cursor, source.versions_sql(moment.ended)))
 
 
-def _rows_of(values: list[int], width: int) -> list[list[int]]:
-    return [values[at : at + width] for at in range(0, len(values), width)]
-
-
 # --- opening ------------------------------------------------------------------------------------
 
 
 def open_postgres(url: str, schema: Schema, *, threads: int | None = None) -> PostgresEngine:
     """Open a table; every complaint names the remedy and quotes neither rows nor the address."""
-    sessions = PostgresSessions(read_address(url), threads)
-    engine: PostgresEngine | None = None
-    refused: SulqError | None = None
-    try:
+    address = read_address(url)
+    sessions = PostgresSessions(address, threads)
+
+    def opened() -> PostgresEngine:
         with sessions.reading(allowed_seconds(SHORTEST, schema.at_most)) as cursor:
-            engine = _opened(sessions, cursor, read_address(url), schema)
-    except SulqError as said:
-        refused = said
-    except Exception as error:  # noqa: BLE001 - its words may quote rows or the address
-        refused = InvalidQuery(complaint(error) or UNREAD)
-    if engine is None:
+            return _opened(sessions, cursor, address, schema)
+
+    try:
+        return silenced(opened, _unread)
+    except BaseException:
         sessions.close()
-        raise refused or InvalidQuery(UNREAD)
-    return engine
+        raise
+
+
+def _unread(error: Exception) -> SulqError:
+    """Our own complaints as they are; the server's words may quote rows or the address."""
+    return error if isinstance(error, SulqError) else InvalidQuery(complaint(error) or UNREAD)
 
 
 def _opened(
@@ -358,17 +268,14 @@ def _opened(
     return PostgresEngine(sessions, address, source, schema, catalogue, content, (rows, size), seen)
 
 
-def _surveyed(cursor: Any, source: PostgresSource, schema: Schema) -> Mapping[str, ColumnSql]:
+def _surveyed(cursor: Any, source: PostgresSource, schema: Schema) -> dict[str, ColumnSql]:
     """Which categories hold few values."""
-    places = dict(source.places)
-    for column in schema.columns:
-        if isinstance(column, Category) and column.values is not None:
-            most = len(column.values) + SPARE_KEYS
-            place = places[column.name]
-            distinct = f"SELECT DISTINCT {place.sql} FROM {READ} LIMIT {max(0, most) + 1}"
-            sql = f"{source.with_rows} SELECT count(*) FROM ({distinct}) AS known"
-            places[column.name] = replace(place, few=_numbers(cursor, sql)[0] <= most)
-    return places
+    most, seen = few_at_most(schema), dict[str, int]()
+    for name, limit in most.items():
+        distinct = f"SELECT DISTINCT {source.places[name].sql} FROM {READ}"
+        known = f"SELECT count(*) FROM ({distinct} LIMIT {max(0, limit) + 1}) AS known"
+        seen[name] = _numbers(cursor, f"{source.with_rows} {known}")[0]
+    return surveyed(source.places, seen, most)
 
 
 # --- the owner's counts --------------------------------------------------------------------------
@@ -404,15 +311,12 @@ def _checked(cursor: Any, address: PostgresAddress) -> PostgresCatalogue:
 
 def _guarded(sessions: PostgresSessions, work: Callable[[Any], Any]) -> Any:
     """Run the owner's work in one transaction; the server's own words are dropped."""
-    said = UNREAD
-    try:
+
+    def done() -> Any:
         with sessions.reading(MOST_SECONDS) as cursor:
             return work(cursor)
-    except SulqError:
-        raise
-    except Exception as error:  # noqa: BLE001 - its words may quote rows or the address
-        said = complaint(error) or UNREAD
-    raise InvalidQuery(said)
+
+    return silenced(done, _unread)
 
 
 def _holds(kind: str) -> Holds:

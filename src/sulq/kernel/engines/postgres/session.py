@@ -13,12 +13,13 @@ from __future__ import annotations
 import threading
 import weakref
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import unquote, urlsplit, urlunsplit
 
 from sulq.errors import InvalidQuery, Refused
+from sulq.kernel.engines.proved import silenced
 from sulq.kernel.engines.sql.dialect import Dialect
 from sulq.kernel.postgresql import connect, driver
 
@@ -176,8 +177,7 @@ def complaint(error: Exception) -> str | None:
 
 
 def _close(line: PostgresLine) -> None:
-    with suppress(Exception):
-        line.connection.close()
+    silenced(line.connection.close, lambda _: None)
 
 
 def _close_all(lines: list[PostgresLine]) -> None:

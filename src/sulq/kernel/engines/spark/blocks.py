@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from sulq.kernel.engines.blocks import OuterSums
+from sulq.kernel.engines.proved import silenced
 from sulq.kernel.schema.vector_program import BlockSums, Leaf
 
 PARTS = "entry INT, high BIGINT, low BIGINT"
@@ -25,13 +26,10 @@ def partial_sums(
     def sums(batches: Iterable[Any]) -> Iterator[Any]:
         import pyarrow
 
-        found: list[int] | None = None
-        try:
-            found = _sums(program, place, batches)
-        except Exception:  # noqa: BLE001 - its words would be logged, and may quote rows
-            found = None
-        if found is None:
-            raise RuntimeError("the partition cannot be added up")
+        found = silenced(
+            lambda: _sums(program, place, batches),
+            lambda _: RuntimeError("the partition cannot be added up"),  # this will be logged
+        )
         entries = [entry for entry, value in enumerate(found) if value]
         low = [found[entry] & (1 << LOW_BITS) - 1 for entry in entries]
         high = [found[entry] >> LOW_BITS for entry in entries]

@@ -18,7 +18,6 @@ import sys
 import threading
 import warnings
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
@@ -26,6 +25,7 @@ from typing import Any, Literal
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from sulq.errors import InvalidQuery, Refused
+from sulq.kernel.engines.proved import silenced
 
 FORM = (
     "spark+local:///folder/people.parquet, spark://master:7077?table=db.people,"
@@ -210,9 +210,7 @@ class SparkSessions:
             self._holds = False
             if session is None or not (last or self.address.kind == "connect"):
                 return
-            with suppress(Exception), warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                session.stop()
+            _stop(session)
 
 
 def _driver() -> Any:
@@ -242,9 +240,7 @@ def _running() -> Any:
         return None
     if _runs(context):
         return SparkSession(context)
-    with suppress(Exception), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        context.stop()
+    _stop(context)
     # pyspark keeps the connection to a driver that is gone, and would go on using it
     SparkContext._active_spark_context = None
     if not _answers(SparkContext._jvm):
@@ -253,23 +249,23 @@ def _running() -> Any:
     return None
 
 
+def _stop(running: Any) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        silenced(running.stop, lambda _: None)
+
+
 def _lives(session: Any) -> bool:
-    try:
+    def lives() -> bool:
         context = getattr(session, "_sc", None)
         return not session.is_stopped if context is None else _runs(context)
-    except Exception:  # noqa: BLE001 - whatever it says, it does not live
-        return False
+
+    return silenced(lives, lambda _: False)
 
 
 def _runs(context: Any) -> bool:
-    try:
-        return not context._jsc.sc().isStopped()
-    except Exception:  # noqa: BLE001 - as above
-        return False
+    return silenced(lambda: not context._jsc.sc().isStopped(), lambda _: False)
 
 
 def _answers(machine: Any) -> bool:
-    try:
-        return bool(machine.java.lang.System.nanoTime())
-    except Exception:  # noqa: BLE001
-        return False
+    return silenced(lambda: bool(machine.java.lang.System.nanoTime()), lambda _: False)
