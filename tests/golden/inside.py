@@ -20,7 +20,7 @@ from typer.testing import CliRunner
 from sulq import Database, EngineFailed, Schema
 from sulq.cli import app as command
 from sulq.database import alerts, keys  # noqa: F401 - loaded before draws are silenced
-from sulq.kernel.engines.duckdb.engine import DuckDBEngine
+from sulq.kernel.engines.duckdb.engine import HELD, DuckDBEngine
 from sulq.kernel.engines.duckdb.physical import read_typed
 from sulq.kernel.engines.postgres.dialect import Held, PostgresDialect
 from sulq.kernel.engines.postgres.dialect import read_held as read_postgres
@@ -31,6 +31,7 @@ from sulq.kernel.engines.spark.engine import SparkEngine
 from sulq.kernel.engines.sql.compile import (
     PERSON,
     TABLE,
+    held_sql,
     held_statement,
     key_statements,
     person_statement,
@@ -143,7 +144,8 @@ def _emitted(program: Any, places: Mapping[str, ColumnSql], dialect: str, rows: 
     if isinstance(program, TreeSums):
         return _emitted(program.cells, places, dialect, rows)
     if isinstance(program, PersonSums) and program.uncut:
-        return [held_statement(program, places, rows, ENGINES[dialect].held).sql]
+        held = HELD if dialect == "duckdb" else f"({held_sql(READ)}) AS persons_held"
+        return [held_statement(program, places, rows, held).sql]
     if isinstance(program, PersonSums):
         return [person_statement(program, places, rows).sql]
     if isinstance(program, RowSums):

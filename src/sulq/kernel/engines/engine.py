@@ -3,47 +3,48 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol
 
 from sulq.errors import EngineFailed, Refused
 from sulq.kernel.engines.duckdb.remote import is_remote
 from sulq.kernel.schema.columns import Schema
 from sulq.kernel.schema.keys import KeyCounts
-from sulq.kernel.schema.persons import PersonSums
-from sulq.kernel.schema.program import RowSums
-from sulq.kernel.schema.trees import TreeSums
 
-if TYPE_CHECKING:  # outer products load their part when first asked
-    from sulq.kernel.schema.vector_program import BlockSums
+if TYPE_CHECKING:
+    from sulq.kernel.schema.bind import Program
 
-    Program: TypeAlias = RowSums | TreeSums | PersonSums | BlockSums
+POSTGRES_SCHEMES = ("postgresql", "postgres")
 SPARK_SCHEMES = ("spark", "spark+local", "spark+session", "sc")
 
 
 class Engine(Protocol):
-    """Adds integers over rows. Bit-equal on every engine, in any row order."""
-
-    def exact_sums(self, program: Program) -> list[int]:
-        """Cells in row-major order, within a cell the terms in order; a matrix row by row; trees
-        one after the other, each from the top."""
+    """Adds integers over the rows of one table: the same ones on every engine, in any row order."""
 
     def prepare(self, program: Program) -> Callable[[], list[int]]:
-        """The same, in two steps: this one may refuse and reads no row, the next one does."""
+        """What will read the rows and give the sums. This step may refuse, and reads no row.
+
+        Sums stand cell by cell in row-major order, within a cell term by term; a matrix row by
+        row; trees one after the other, each from the top.
+        """
+
+    def exact_sums(self, program: Program) -> list[int]:
+        """Both steps at once."""
 
     def prepare_keys(self, program: KeyCounts) -> Callable[[], Iterator[list[tuple[str, int]]]]:
-        """The same for keys nobody declared: those that occur, each once, with their counts."""
+        """What will read the keys that nobody declared: those that occur, each once, with its
+        count."""
 
     def fingerprint(self) -> str:
-        """A hash of the content. Only ever kept in the owner's state directory."""
+        """A hash of the content. It is kept in the owner's state directory and nowhere else."""
 
     def size(self) -> int:
-        """Rows; for a person unit the number of persons."""
+        """How many rows there are; for a person unit how many persons."""
 
     def unchanged(self) -> bool:
         """Whether the source still is what was opened."""
 
     def close(self) -> None:
-        """Let go of the table; idempotent."""
+        """Let go of the table. A second time does nothing."""
 
 
 def check_source(engine: Engine) -> None:
@@ -61,27 +62,35 @@ def check_read(engine: Engine) -> None:
         raise EngineFailed
 
 
+def scheme_of(source: object) -> str:
+    """postgresql of postgresql://host/database/table; empty for what is no address."""
+    if not isinstance(source, str) or "://" not in source:
+        return ""
+    return source.partition("://")[0].lower()
+
+
 def open_engine(source: Any, schema: Schema, *, threads: int | None = None) -> Engine:
-    """The engine for a path to Parquet or CSV, a pandas, polars or Arrow table, or an address; a
-    `Remote` is fetched."""
-    if isinstance(source, str) and "://" in source:
-        scheme = source.split("://", 1)[0]
-        if scheme.lower() in ("postgresql", "postgres"):
-            from sulq.kernel.engines.postgres.engine import open_postgres
+    """DuckDB for a path to Parquet or CSV, for a pandas, polars or Arrow table and for a `Remote`,
+    which is fetched; PostgreSQL or Spark for an address of theirs.
 
-            return open_postgres(source, schema, threads=threads)
-        if scheme.lower() in SPARK_SCHEMES:
-            from sulq.kernel.engines.spark.engine import open_spark
+    A driver is loaded when it is needed.
+    """
+    scheme = scheme_of(source)
+    if scheme in POSTGRES_SCHEMES:
+        from sulq.kernel.engines.postgres.engine import open_postgres
 
-            return open_spark(source, schema, threads=threads)
-        if is_remote(source):
-            raise Refused(
-                "files over the network are read only if their owner says so: remote = true in the"
-                " policy, or Remote(address) of sulq.kernel.engines.duckdb.remote"
-            )
+        return open_postgres(source, schema, threads=threads)
+    if scheme in SPARK_SCHEMES:
+        from sulq.kernel.engines.spark.engine import open_spark
+
+        return open_spark(source, schema, threads=threads)
+    if is_remote(source):
+        raise Refused(
+            "files over the network are read only if their owner says so: remote = true in the"
+            " policy, or Remote(address) of sulq.kernel.engines.duckdb.remote"
+        )
+    if scheme:
         raise Refused(f"no engine for {scheme[:20]!r} addresses; give a file or a table")
-    from sulq.kernel.engines.duckdb.engine import (
-        open_duckdb,  # the driver is loaded when it is needed
-    )
+    from sulq.kernel.engines.duckdb.engine import open_duckdb
 
     return open_duckdb(source, schema, threads=threads)

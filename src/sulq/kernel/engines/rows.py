@@ -19,6 +19,7 @@ from sulq.errors import EngineFailed, Refused
 from sulq.kernel.engines.blocks import Block, Choice, Floats, OuterSums, Parts
 from sulq.kernel.engines.duckdb.arrow import blocks
 from sulq.kernel.engines.duckdb.engine import DuckDBEngine, open_duckdb
+from sulq.kernel.engines.engine import POSTGRES_SCHEMES, scheme_of
 from sulq.kernel.engines.postgres.copy import CopiedEngine, open_copied
 from sulq.kernel.engines.proved import Impossible
 from sulq.kernel.engines.sql.compile import (
@@ -264,9 +265,10 @@ def open_numbered(source: Any, schema: Schema, *, threads: int | None = None) ->
 
 
 def _held(source: Any, schema: Schema, threads: int | None) -> DuckDBEngine | CopiedEngine:
-    if not (isinstance(source, str) and "://" in source):
+    scheme = scheme_of(source)
+    if not scheme:
         return open_duckdb(source, schema, threads=threads, held=True)
-    if source.split("://", 1)[0].lower() in ("postgresql", "postgres"):
+    if scheme in POSTGRES_SCHEMES:
         return open_copied(source, schema, threads=threads)
     raise Refused(
         "individual accounting needs the rows in this process: give a Parquet or CSV file, a table"

@@ -10,7 +10,7 @@ import itertools
 import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from sulq.errors import InvalidQuery, Reason
 from sulq.kernel.query import canonical
@@ -46,6 +46,9 @@ from sulq.kernel.schema.trees import CountTree, TreeSums
 if TYPE_CHECKING:  # outer products load their part when first asked
     from sulq.kernel.schema.bind_vectors import BoundOuter
     from sulq.kernel.schema.vector_program import BlockSums
+
+    Program: TypeAlias = RowSums | TreeSums | PersonSums | BlockSums
+    """What engines add up."""
 
 MOST_CELLS = 1_000_000
 TALLEST = 250
@@ -117,7 +120,7 @@ class BoundQuery:
     query: SumQuery
     text: str
     digest: str
-    sums: RowSums | TreeSums | PersonSums | BlockSums
+    sums: Program
     terms: tuple[BoundTerm, ...]
     groups: tuple[BoundGroup, ...]
     reach: tuple[tuple[Sensitivity, tuple[int, ...]], ...]

@@ -18,7 +18,7 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, ClassVar, Self
 
 from sulq.errors import InvalidQuery
 from sulq.kernel.engines.duckdb.physical import Spelling
@@ -38,7 +38,38 @@ DIRECTIVES = {
 
 
 @dataclass(frozen=True, slots=True)
-class CsvFile:
+class TextFile:
+    """A file whose cells are text, and the rules by which a policy says they are read."""
+
+    word: ClassVar[str]
+    """What the rules are called in a policy."""
+    path: str | os.PathLike[str]
+
+    @classmethod
+    def read(cls, path: str | os.PathLike[str], facts: Mapping[str, Any]) -> Self:
+        """The file with rules as a policy has them; everything unknown is refused."""
+        known = [field.name for field in fields(cls) if field.name != "path"]
+        unknown = sorted(set(facts) - set(known))
+        if unknown:
+            raise InvalidQuery(f"{cls.word}: unknown {unknown}; {cls.word} knows {known}")
+        return cls(path, **facts)
+
+    @property
+    def rules(self) -> dict[str, Any]:
+        """What is declared, without what the defaults say already."""
+        return {
+            field.name: getattr(self, field.name)
+            for field in fields(self)
+            if field.name != "path" and getattr(self, field.name) != field.default
+        }
+
+    @property
+    def name(self) -> str:
+        return Path(self.path).name
+
+
+@dataclass(frozen=True, slots=True)
+class CsvFile(TextFile):
     """A CSV file and how it is read; the rules are part of the table's fingerprint.
 
     `delimiter` is that of the header line unless it is given. `names` replaces the header line's
@@ -46,7 +77,7 @@ class CsvFile:
     NULL, and so are empty ones. `dates` are forms such as "%d.%m.%Y", read besides ISO dates.
     """
 
-    path: str | os.PathLike[str]
+    word = "csv"
     delimiter: str | None = None
     decimal: str = "."
     thousands: str = ""
@@ -95,32 +126,10 @@ class CsvFile:
                 f" letters, digits or quotation marks, got {mark!r:.40}"
             )
 
-    @classmethod
-    def read(cls, path: str | os.PathLike[str], facts: Mapping[str, Any]) -> CsvFile:
-        """The file with rules as a policy has them; everything unknown is refused."""
-        known = [field.name for field in fields(cls) if field.name != "path"]
-        unknown = sorted(set(facts) - set(known))
-        if unknown:
-            raise InvalidQuery(f"csv: unknown {unknown}; csv knows {known}")
-        return cls(path, **facts)
-
-    @property
-    def rules(self) -> dict[str, Any]:
-        """What is declared, without what the defaults say already: `csv` of a policy."""
-        return {
-            field.name: getattr(self, field.name)
-            for field in fields(self)
-            if field.name != "path" and getattr(self, field.name) != field.default
-        }
-
     @property
     def spelling(self) -> Spelling:
         """How text of this file spells numbers and dates."""
         return Spelling(self.decimal, self.thousands, _forms(self.dates))
-
-    @property
-    def name(self) -> str:
-        return Path(self.path).name
 
     @property
     def zipped(self) -> bool:

@@ -11,23 +11,23 @@ import csv
 import datetime
 import io
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
 from sulq.errors import InvalidQuery
-from sulq.kernel.engines.duckdb.csv_files import CsvFile, unnamed
+from sulq.kernel.engines.duckdb.csv_files import CsvFile, TextFile, unnamed
 from sulq.kernel.engines.duckdb.remote import place_of
 from sulq.kernel.engines.proved import silenced
 
 
 @dataclass(frozen=True, slots=True)
-class XlsxFile:
+class XlsxFile(TextFile):
     """One sheet of a workbook and how its text cells are read; see `CsvFile`."""
 
-    path: str | os.PathLike[str]
+    word = "xlsx"
     sheet: str = ""
     decimal: str = "."
     thousands: str = ""
@@ -41,28 +41,6 @@ class XlsxFile:
         checked = self._as_csv(self.path, ("column",))  # refuses what CSV refuses
         for name in ("dates", "missing"):
             object.__setattr__(self, name, getattr(checked, name))
-
-    @classmethod
-    def read(cls, path: str | os.PathLike[str], facts: Mapping[str, Any]) -> XlsxFile:
-        """The sheet with rules as a policy has them; everything unknown is refused."""
-        known = [field.name for field in fields(cls) if field.name != "path"]
-        unknown = sorted(set(facts) - set(known))
-        if unknown:
-            raise InvalidQuery(f"xlsx: unknown {unknown}; xlsx knows {known}")
-        return cls(path, **facts)
-
-    @property
-    def rules(self) -> dict[str, Any]:
-        """What is declared, without what the defaults say already: `xlsx` of a policy."""
-        return {
-            field.name: getattr(self, field.name)
-            for field in fields(self)
-            if field.name != "path" and getattr(self, field.name) != field.default
-        }
-
-    @property
-    def name(self) -> str:
-        return Path(self.path).name
 
     def text(self) -> tuple[CsvFile, IO[bytes]]:
         """The sheet as CSV, held in memory, and how to read that."""

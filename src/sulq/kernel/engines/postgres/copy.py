@@ -25,7 +25,7 @@ from sulq.kernel.engines.proved import silenced
 from sulq.kernel.schema.columns import Column, Number, Schema
 
 if TYPE_CHECKING:
-    from sulq.kernel.engines.engine import Program
+    from sulq.kernel.schema.bind import Program
 
 TYPES = {"real": "float64", "whole": "int64", "code": "int64", "text": "string", "flag": "bool"}
 

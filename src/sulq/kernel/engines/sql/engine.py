@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from sulq.kernel.engines.engine import Program
+    from sulq.kernel.schema.bind import Program
     from sulq.kernel.schema.vector_program import BlockSums, Leaf
 
     Blocks = Generator[Sequence[NDArray[np.generic]], None, None]
