@@ -265,16 +265,16 @@ ID = "0" * 32
 @pytest.mark.parametrize(
     "forged",
     [
-        [VersionEvent("people", "../../key", FACTS, None, "").to_body()],
-        [VersionEvent("people", ID, FACTS, None, "").to_body()] * 2,
-        [VersionEvent("people", ID, {"schema": "{}", "promise": "{}"}, None, "").to_body()],
-        [VersionEvent("people", ID, {"schema": "{}"}, None, "").to_body()],
-        [VersionEvent("people", ID, FACTS, None, "").to_body() | {"facts": 3}],
-        [{"kind": "close", "reason": ""}, VersionEvent("people", ID, FACTS, None, "").to_body()],
+        [VersionEvent("people", "../../key", FACTS, "").to_body()],
+        [VersionEvent("people", ID, FACTS, "").to_body()] * 2,
+        [VersionEvent("people", ID, {"schema": "{}", "promise": "{}"}, "").to_body()],
+        [VersionEvent("people", ID, {"schema": "{}"}, "").to_body()],
+        [VersionEvent("people", ID, FACTS, "").to_body() | {"facts": 3}],
+        [{"kind": "close", "reason": ""}, VersionEvent("people", ID, FACTS, "").to_body()],
     ],
 )
 def test_a_chain_that_breaks_the_rules_is_refused(journal, forged):
-    replayed(journal, VersionEvent("people", ID, FINER, None, "").to_body())
+    replayed(journal, VersionEvent("people", ID, FINER, "").to_body())
     with pytest.raises(Refused, match="does not verify"):
         replayed(journal, *forged)
 

@@ -1,16 +1,17 @@
 """What a caller of the ledger hands in and gets back, and the events of its chain.
 
 Each event is one frozen class. `to_body` gives the JSON object that is stored, `from_body` reads it
-back; integers are decimal text, and `table` names the table. What a kind and its fields mean must
-not change: older chains are read by the same classes. The ledger adds `at`, the time of writing,
-which is for display only, and `salt`.
+back; large integers are decimal text, and `table` names the table. What a kind and its fields mean
+must not change: older chains are read by the same classes. The ledger adds `at`, the time of
+writing, which is for display only, and `salt`.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, dataclass, fields
+from functools import cache
 from typing import Any, ClassVar, NamedTuple, Self
 
 from sulq.errors import InvalidQuery, Refused
@@ -89,6 +90,69 @@ class Grant:
 # The events of a chain.
 
 Body = dict[str, Any]
+Codec = tuple[Callable[[Any], Any], Callable[[Any], Any]]
+
+_PLAIN: Codec = (lambda value: value, lambda value: value)
+_LOSS: Codec = (loss_to_json, loss_from_json)
+_JSON: dict[str, Codec] = {
+    "charges": (to_json, from_json),
+    "share": _LOSS,
+    "amount": _LOSS,
+    "credits": _LOSS,
+    "divisor": (str, int),
+    "budget": (str, lambda steps: budget_from({"budget": steps})),
+    "menu": (list, lambda menu: tuple(tuple(path) for path in menu)),
+    "questions": (list, lambda found: tuple((d, n, tuple(added)) for d, n, added in found)),
+    "facts": (dict, dict),
+    "lost": (
+        lambda lost: [one.to_body() for one in lost],
+        lambda lost: tuple(LostCharge.from_body(one) for one in lost),
+    ),
+    "told": (
+        lambda told: {str(number): claim for number, claim in told.items()},
+        lambda told: {int(number): claim for number, claim in told.items()},
+    ),
+}
+"""How a field is written as JSON, and read back; one that is not here is JSON already."""
+
+
+class StoredFields:
+    """A frozen dataclass that is stored field by field, each under its own name.
+
+    A field with a default may be absent, and is left out where it is None. `at` is only read.
+    """
+
+    __slots__ = ()
+    kind: ClassVar[str] = ""
+
+    def to_body(self) -> Body:
+        made: Any = type(self)
+        body: Body = {"kind": self.kind} if self.kind else {}
+        for name, (write, _), needed in _fields(made):
+            value = getattr(self, name)
+            if name != "at" and (needed or value is not None):
+                body[name] = write(value)
+        return body
+
+    @classmethod
+    def from_body(cls, body: Mapping[str, Any]) -> Self:
+        make: Any = cls
+        found: Self = make(
+            **{
+                name: read(body[name])
+                for name, (_, read), needed in _fields(make)
+                if needed or name in body
+            }
+        )
+        return found
+
+
+@cache
+def _fields(made: Any) -> tuple[tuple[str, Codec, bool], ...]:
+    return tuple(
+        (found.name, _JSON.get(found.name, _PLAIN), found.default is MISSING)
+        for found in fields(made)
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +224,7 @@ class RepairEvent:
 
 
 @dataclass(frozen=True, slots=True)
-class WithdrawEvent:
+class WithdrawEvent(StoredFields):
     """The last event of a table that was never used; its name and data are free again."""
 
     kind: ClassVar[str] = "withdraw"
@@ -168,16 +232,9 @@ class WithdrawEvent:
     reason: str
     at: int = 0
 
-    def to_body(self) -> Body:
-        return {"kind": self.kind, "table": self.table, "reason": self.reason}
-
-    @classmethod
-    def from_body(cls, body: Mapping[str, Any]) -> Self:
-        return cls(body["table"], body["reason"], body.get("at", 0))
-
 
 @dataclass(frozen=True, slots=True)
-class ChargeEvent:
+class ChargeEvent(StoredFields):
     """A question is paid for, and executing from here on."""
 
     kind: ClassVar[str] = "charge"
@@ -187,7 +244,7 @@ class ChargeEvent:
     question: str
     digest: str
     noise: str
-    parts: tuple[AccountCharge, ...]
+    charges: tuple[AccountCharge, ...]
     share: Loss
     reservation: int | None = None
 
@@ -195,34 +252,6 @@ class ChargeEvent:
     def of(cls, table: str, ask: ChargeRequest) -> Self:
         named = (ask.question, ask.digest, ask.noise, ask.parts, ask.share)
         return cls(table, ask.analyst, ask.key, *named, ask.reservation)
-
-    def to_body(self) -> Body:
-        return {
-            "kind": self.kind,
-            "table": self.table,
-            "analyst": self.analyst,
-            "key": self.key,
-            "question": self.question,
-            "digest": self.digest,
-            "noise": self.noise,
-            "charges": to_json(self.parts),
-            "share": loss_to_json(self.share),
-            **_unless_none(reservation=self.reservation),
-        }
-
-    @classmethod
-    def from_body(cls, body: Mapping[str, Any]) -> Self:
-        return cls(
-            body["table"],
-            body["analyst"],
-            body["key"],
-            body["question"],
-            body["digest"],
-            body["noise"],
-            from_json(body["charges"]),
-            loss_from_json(body["share"]),
-            body.get("reservation"),
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,7 +262,7 @@ class ReleaseEvent(ChargeEvent):
 
 
 @dataclass(frozen=True, slots=True)
-class DeclareEvent:
+class DeclareEvent(StoredFields):
     """What may be released under assumptions, fixed before anything was answered. S1.14"""
 
     kind: ClassVar[str] = "declare"
@@ -242,23 +271,9 @@ class DeclareEvent:
     divisor: int
     terms: str
 
-    def to_body(self) -> Body:
-        return {
-            "kind": self.kind,
-            "table": self.table,
-            "menu": [list(path) for path in self.menu],
-            "divisor": str(self.divisor),
-            "terms": self.terms,
-        }
-
-    @classmethod
-    def from_body(cls, body: Mapping[str, Any]) -> Self:
-        menu = tuple(tuple(path) for path in body["menu"])
-        return cls(body["table"], menu, int(body["divisor"]), body["terms"])
-
 
 @dataclass(frozen=True, slots=True)
-class AnswerEvent:
+class AnswerEvent(StoredFields):
     """The answer of a charge; `values` is the hash of the noisy integers, stored beside."""
 
     kind: ClassVar[str] = "answer"
@@ -266,21 +281,9 @@ class AnswerEvent:
     entry: int
     values: str
 
-    def to_body(self) -> Body:
-        return {
-            "kind": self.kind,
-            "table": self.table,
-            "entry": self.entry,
-            "values": self.values,
-        }
-
-    @classmethod
-    def from_body(cls, body: Mapping[str, Any]) -> Self:
-        return cls(body["table"], body["entry"], body["values"])
-
 
 @dataclass(frozen=True, slots=True)
-class RepeatEvent:
+class RepeatEvent(StoredFields):
     """An analyst got what was charged before; only the analyst's own share pays."""
 
     kind: ClassVar[str] = "repeat"
@@ -291,25 +294,9 @@ class RepeatEvent:
     share: Loss
     reservation: int | None = None
 
-    def to_body(self) -> Body:
-        return {
-            "kind": self.kind,
-            "table": self.table,
-            "entry": self.entry,
-            "analyst": self.analyst,
-            "key": self.key,
-            "share": loss_to_json(self.share),
-            **_unless_none(reservation=self.reservation),
-        }
-
-    @classmethod
-    def from_body(cls, body: Mapping[str, Any]) -> Self:
-        named = (body["table"], body["entry"], body["analyst"], body["key"])
-        return cls(*named, loss_from_json(body["share"]), body.get("reservation"))
-
 
 @dataclass(frozen=True, slots=True)
-class RetryEvent:
+class RetryEvent(StoredFields):
     """Another attempt, under a known key, at a charge that was never answered."""
 
     kind: ClassVar[str] = "retry"
@@ -318,22 +305,9 @@ class RetryEvent:
     analyst: str
     key: str
 
-    def to_body(self) -> Body:
-        return {
-            "kind": self.kind,
-            "table": self.table,
-            "entry": self.entry,
-            "analyst": self.analyst,
-            "key": self.key,
-        }
-
-    @classmethod
-    def from_body(cls, body: Mapping[str, Any]) -> Self:
-        return cls(body["table"], body["entry"], body["analyst"], body["key"])
-
 
 @dataclass(frozen=True, slots=True)
-class PlanEvent:
+class PlanEvent(StoredFields):
     """An attempt at a whole batch under one key; its charges follow, or stand already."""
 
     kind: ClassVar[str] = "plan"
@@ -346,25 +320,9 @@ class PlanEvent:
     def names(self) -> tuple[tuple[str, str], ...]:
         return tuple((digest, noise) for digest, noise, _ in self.questions)
 
-    def to_body(self) -> Body:
-        return {
-            "kind": self.kind,
-            "table": self.table,
-            "analyst": self.analyst,
-            "key": self.key,
-            "questions": [[digest, noise, list(added)] for digest, noise, added in self.questions],
-        }
-
-    @classmethod
-    def from_body(cls, body: Mapping[str, Any]) -> Self:
-        questions = tuple(
-            (digest, noise, tuple(added)) for digest, noise, added in body["questions"]
-        )
-        return cls(body["table"], body["analyst"], body["key"], questions)
-
 
 @dataclass(frozen=True, slots=True)
-class ReserveEvent:
+class ReserveEvent(StoredFields):
     """Credits are set aside until a `return` names this event; `replica`: by which of several."""
 
     kind: ClassVar[str] = "reserve"
@@ -374,45 +332,19 @@ class ReserveEvent:
     replica: int | None = None
     at: int = 0
 
-    def to_body(self) -> Body:
-        return {
-            "kind": self.kind,
-            "table": self.table,
-            "analyst": self.analyst,
-            "amount": loss_to_json(self.amount),
-            **_unless_none(replica=self.replica),
-        }
-
-    @classmethod
-    def from_body(cls, body: Mapping[str, Any]) -> Self:
-        named = (body["table"], body["analyst"], loss_from_json(body["amount"]))
-        return cls(*named, body.get("replica"), body.get("at", 0))
-
 
 @dataclass(frozen=True, slots=True)
-class ReturnEvent:
+class ReturnEvent(StoredFields):
     """A reservation has ended; `void`: it was found open when the ledger was opened."""
 
     kind: ClassVar[str] = "return"
     table: str
     reservation: int
-    void: bool = False
-
-    def to_body(self) -> Body:
-        return {
-            "kind": self.kind,
-            "table": self.table,
-            "reservation": self.reservation,
-            "void": self.void,
-        }
-
-    @classmethod
-    def from_body(cls, body: Mapping[str, Any]) -> Self:
-        return cls(body["table"], body["reservation"], bool(body.get("void", False)))
+    void: bool
 
 
 @dataclass(frozen=True, slots=True)
-class GrantEvent:
+class GrantEvent(StoredFields):
     """An analyst's share grows."""
 
     kind: ClassVar[str] = "grant"
@@ -420,21 +352,9 @@ class GrantEvent:
     analyst: str
     credits: Loss
 
-    def to_body(self) -> Body:
-        return {
-            "kind": self.kind,
-            "table": self.table,
-            "analyst": self.analyst,
-            "credits": loss_to_json(self.credits),
-        }
-
-    @classmethod
-    def from_body(cls, body: Mapping[str, Any]) -> Self:
-        return cls(body["table"], body["analyst"], loss_from_json(body["credits"]))
-
 
 @dataclass(frozen=True, slots=True)
-class RevokeEvent:
+class RevokeEvent(StoredFields):
     """What is unspent of an analyst's grants goes back; the next grant ends this."""
 
     kind: ClassVar[str] = "revoke"
@@ -442,18 +362,6 @@ class RevokeEvent:
     analyst: str
     reason: str
     at: int = 0
-
-    def to_body(self) -> Body:
-        return {
-            "kind": self.kind,
-            "table": self.table,
-            "analyst": self.analyst,
-            "reason": self.reason,
-        }
-
-    @classmethod
-    def from_body(cls, body: Mapping[str, Any]) -> Self:
-        return cls(body["table"], body["analyst"], body["reason"], body.get("at", 0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -474,33 +382,17 @@ class AmendEvent:
 
 
 @dataclass(frozen=True, slots=True)
-class VersionEvent:
+class VersionEvent(StoredFields):
     """New rows under a new random id; `stamp`: what replicas compare of them."""
 
     kind: ClassVar[str] = "version"
     table: str
     version: str
     facts: Mapping[str, str]
-    stamp: str | None
     reason: str
     budget: int | None = None  # credits in steps that this version may spend
+    stamp: str | None = None
     at: int = 0
-
-    def to_body(self) -> Body:
-        return {
-            "kind": self.kind,
-            "table": self.table,
-            "version": self.version,
-            "facts": dict(self.facts),
-            "reason": self.reason,
-            **_unless_none(budget=None if self.budget is None else str(self.budget)),
-            **_unless_none(stamp=self.stamp),
-        }
-
-    @classmethod
-    def from_body(cls, body: Mapping[str, Any]) -> Self:
-        named = (body["table"], body["version"], dict(body["facts"]))
-        return cls(*named, body.get("stamp"), body["reason"], budget_from(body), body.get("at", 0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -523,7 +415,7 @@ class OutsideEvent:
 
 
 @dataclass(frozen=True, slots=True)
-class CloseEvent:
+class CloseEvent(StoredFields):
     """The last event of a table."""
 
     kind: ClassVar[str] = "close"
@@ -531,39 +423,19 @@ class CloseEvent:
     reason: str
     at: int = 0
 
-    def to_body(self) -> Body:
-        return {"kind": self.kind, "table": self.table, "reason": self.reason}
-
-    @classmethod
-    def from_body(cls, body: Mapping[str, Any]) -> Self:
-        return cls(body["table"], body["reason"], body.get("at", 0))
-
 
 @dataclass(frozen=True, slots=True)
-class LostCharge:
+class LostCharge(StoredFields):
     """The proved price of a charge or repeat whose event is gone."""
 
     table: str
     analyst: str
-    parts: tuple[AccountCharge, ...]
+    charges: tuple[AccountCharge, ...]
     share: Loss
-
-    def to_body(self) -> Body:
-        return {
-            "table": self.table,
-            "analyst": self.analyst,
-            "charges": to_json(self.parts),
-            "share": loss_to_json(self.share),
-        }
-
-    @classmethod
-    def from_body(cls, body: Mapping[str, Any]) -> Self:
-        parts, share = from_json(body["charges"]), loss_from_json(body["share"])
-        return cls(body["table"], body["analyst"], parts, share)
 
 
 @dataclass(frozen=True, slots=True)
-class RecoverEvent:
+class RecoverEvent(StoredFields):
     """The ledger was recovered after a loss of events.
 
     `lost` are proved prices of events that are gone, `told` what receipts say of their numbers.
@@ -577,22 +449,6 @@ class RecoverEvent:
     genuine: bool
     lost: tuple[LostCharge, ...]
     told: Mapping[int, str]
-
-    def to_body(self) -> Body:
-        return {
-            "kind": self.kind,
-            "public_key": self.public_key,
-            "burn": self.burn,
-            "genuine": self.genuine,
-            "lost": [lost.to_body() for lost in self.lost],
-            "told": {str(number): claim for number, claim in self.told.items()},
-        }
-
-    @classmethod
-    def from_body(cls, body: Mapping[str, Any]) -> Self:
-        lost = tuple(LostCharge.from_body(found) for found in body["lost"])
-        told = {int(number): claim for number, claim in body["told"].items()}
-        return cls(body["public_key"], bool(body["burn"]), bool(body["genuine"]), lost, told)
 
 
 @dataclass(frozen=True, slots=True)

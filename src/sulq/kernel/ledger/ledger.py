@@ -438,7 +438,7 @@ class Ledger:
         if book.file is not None:
             register_data(fingerprint, book.history.ledger, self._name, version)
         failpoints.on_step("version noted")
-        event = VersionEvent(self._name, version, facts, stamp, reason, budget)
+        event = VersionEvent(self._name, version, facts, reason, budget, stamp)
 
         def work() -> int:
             transactions.check_growing(self._desk)  # it refuses before anything is added

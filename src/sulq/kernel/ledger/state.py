@@ -276,7 +276,7 @@ class TableState:
         name = (event.digest, event.noise)
         if self.catalogue.named(name) is not None:
             raise ValueError("charged twice")
-        paid = (event.analyst, event.parts, event.share, event.reservation)
+        paid = (event.analyst, event.charges, event.share, event.reservation)
         self.budgets.spend(self.budgets.plan(*paid))
         self.charged += 1
         self.catalogue.charge(seq, name, release=isinstance(event, ReleaseEvent))
@@ -297,7 +297,7 @@ class TableState:
     def restore(self, lost: LostCharge) -> None:
         """Book a lost event that a receipt proves; only its price is known, not its answer."""
         self.used = True
-        self.budgets.spend(self.budgets.plan(lost.analyst, lost.parts, lost.share))
+        self.budgets.spend(self.budgets.plan(lost.analyst, lost.charges, lost.share))
 
     def stands(self, seq: int) -> bool:
         """True if the record of this event is what its question finds today."""

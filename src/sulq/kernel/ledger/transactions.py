@@ -282,7 +282,7 @@ class TableTransaction:
             return None, None
         record = self.table.at(row.seq)
         if isinstance(event, ChargeEvent):
-            question, parts = event.question, event.parts
+            question, parts = event.question, event.charges
         else:
             question, parts = self.charge_at(record.seq).question, ()
         share = event.share
