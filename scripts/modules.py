@@ -32,7 +32,7 @@ ROOMS = {
 ABOUT = {
     "trusted base": "The privacy argument rests on it. A fault here can break the promise.",
     "trusted edge": "Decides when a reply leaves, who may ask, what is public, how a file is read.",
-    "public face": "Calls the trusted base in the one right order. Trusted for that order.",
+    "public face": "Binds, prices, and hands to the trusted base what is to be released.",
     "seam": "What an analyst holds: quotes, answers, error bars. Post-processing only.",
     "sees only the seam": "Works with noisy answers. A fault here cannot break the promise.",
     "translates": "Turns text, JSON and pages into questions, and answers back into them.",
