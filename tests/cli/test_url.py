@@ -80,7 +80,7 @@ def test_sql_and_receipts(far):
 
 def test_plan(far):
     priced = far("plan", "count where smoker", "mean age", "--json").json
-    asked = far("plan", "count where smoker", "mean age", "--yes", "--json").json
+    asked = far("plan", "people", "count where smoker", "mean age", "--yes", "--json").json
     assert asked["credits"] == priced["credits"] and asked["left"] == 10 - priced["credits"]
 
 

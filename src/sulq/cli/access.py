@@ -14,12 +14,10 @@ from urllib.parse import quote
 
 import typer
 
+from sulq.cli.context import LocalSession, command, opened
 from sulq.cli.output import (
-    POLICY,
     Json,
-    Policy,
     credits_text,
-    guarded,
     print_note,
     show,
     show_json,
@@ -34,8 +32,9 @@ DAY = 86_400
 Table = Annotated[str | None, typer.Option("--table", "-t", help="Which table of the policy.")]
 
 
-@guarded
+@command
 def grant(
+    session: LocalSession,
     words: Annotated[
         list[str],
         typer.Argument(metavar="[TABLE] NAME [CREDITS]", show_default=False),
@@ -51,17 +50,14 @@ def grant(
         str | None, typer.Option(help="Requests it may send: 60/min, 5/s.", show_default=False)
     ] = None,
     named: Table = None,
-    policy: Policy = POLICY,
-    as_json: Json = False,
 ) -> None:
     """Give somebody a share of the lifetime budget and a token. The token is printed once."""
-    from sulq.cli.context import opened
     from sulq.errors import InvalidQuery
     from sulq.server.auth.grants import give
     from sulq.server.auth.tokens import Access
     from sulq.server.local_control import serving
 
-    source, rest = _chosen(policy, words, named)
+    source, rest = _chosen(session.policy, words, named)
     said = rest[1] if len(rest) == 2 else credits
     if not 1 <= len(rest) <= 2 or (len(rest) == 2 and credits is not None):
         raise InvalidQuery(
@@ -76,7 +72,7 @@ def grant(
         with opened(source) as database, closing(Access.open()) as access:
             token, line = give(database, source.name, access, name, terms)
         found = {"token": token, "link": None, "role": str(terms.role), **line}
-    if as_json:
+    if session.as_json:
         show_json({"analyst": found["name"], **found})
         return
     print_note(_told(found))
@@ -86,8 +82,9 @@ def grant(
         print_note(f"or a link to the console, good once within 10 minutes: {found['link']}")
 
 
-@guarded
+@command
 def revoke(
+    session: LocalSession,
     words: Annotated[
         list[str] | None, typer.Argument(metavar="[TABLE] NAME", show_default=False)
     ] = None,
@@ -97,8 +94,6 @@ def revoke(
         typer.Option(metavar="ID", help="End this one token, by its id in `sulq tokens`."),
     ] = None,
     named: Table = None,
-    policy: Policy = POLICY,
-    as_json: Json = False,
 ) -> None:
     """End somebody's tokens at once and take back the unspent share. What was spent stays."""
     from sulq.errors import InvalidQuery
@@ -110,9 +105,9 @@ def revoke(
     if token is not None:
         if words or reason or named is not None:
             raise InvalidQuery("--token ends one token and no share: leave name and reason out")
-        _end_one(token, as_json)
+        _end_one(token, session.as_json)
         return
-    source, rest = _chosen(policy, words or [], named)
+    source, rest = _chosen(session.policy, words or [], named)
     if len(rest) != 1:
         raise InvalidQuery(f"want [TABLE] NAME, or --token ID, got {' '.join(words or [])!r:.60}")
     if (server := serving(source.ledger_path)) is not None:
@@ -125,7 +120,7 @@ def revoke(
                 found = take(ledger, source.name, access, rest[0], reason)
         finally:
             access.close()
-    if as_json:
+    if session.as_json:
         show_json({"analyst": found["name"], **found})
         return
     ended, back = found["tokens_ended"], credits_text(Fraction(found["returned_exact"]))
@@ -151,7 +146,7 @@ def _end_one(token_id: str, as_json: bool) -> None:
     print_note(f"token {token_id} of {name} ended; the share and other tokens stay as they are")
 
 
-@guarded
+@command
 def tokens(as_json: Json = False) -> None:
     """Tokens that were given out on this machine, whom to, and until when. No secrets."""
     from sulq.server.auth.tokens import Access

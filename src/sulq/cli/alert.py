@@ -6,14 +6,10 @@ from typing import Annotated, Any
 
 import typer
 
-from sulq.cli.context import Ca, Credits, Key, Name, TableName, TokenFile, Url, Where
+from sulq.cli.context import Credits, Key, Session, TableName, Where, chosen, command
 from sulq.cli.output import (
-    POLICY,
-    Json,
-    Policy,
     charging,
     credits_text,
-    guarded,
     key_values,
     number_text,
     show,
@@ -21,6 +17,8 @@ from sulq.cli.output import (
     stored,
     table,
 )
+from sulq.cli.question_text import credits_of, hinted, question
+from sulq.errors import InvalidQuery
 
 Watched = Annotated[
     list[str],
@@ -40,29 +38,21 @@ Above = Annotated[str, typer.Option(help="The level; it fires when the sum has r
 Firings = Annotated[int, typer.Option(help="How often it may fire: all are paid for now.")]
 
 
-@guarded
+@command
 def arm(
     words: Watched,
+    session: Session,
     above: Above,
     firings: Firings = 1,
     where: Where = None,
     credits: Credits = None,
     key: Key = None,
-    analyst: Name = None,
-    policy: Policy = POLICY,
-    url: Url = None,
-    token_file: TokenFile = None,
-    ca: Ca = None,
-    as_json: Json = False,
 ) -> None:
     """Arm an alert. The whole price is charged now (1 credit unless you say); checks are free.
 
     It is kept in the state directory of the machine that holds the table.
     """
-    from sulq.cli.context import asker, source_of
-    from sulq.cli.question_text import credits_of, hinted, question
-
-    source, rest = source_of(policy, words, url, token_file, ca)
+    source, rest = session.source_of(words)
     asked = question(rest, where, (), None, False, source.schema())
     terms: dict[str, Any] = {
         "above": credits_of(above, "--above"),
@@ -71,12 +61,12 @@ def arm(
         "keep": True,
         "key": key,
     }
-    with asker(source, analyst) as oracle:
+    with session.oracle(source) as oracle:
         with charging(), hinted(where, *rest):
             found = oracle.alert(asked, **terms)
         left = oracle.remaining
     with stored(found.credits):
-        if as_json:
+        if session.as_json:
             cost = {"credits": found.credits, "credits_left": left}
             show_json({"table": source.name, **_record(found), "margin": found.margin(), **cost})
             return
@@ -94,34 +84,25 @@ def arm(
         )
 
 
-@guarded
+@command
 def check(
     words: Checked,
+    session: Session,
     where: Where = None,
     key: Key = None,
-    analyst: Name = None,
-    policy: Policy = POLICY,
-    url: Url = None,
-    token_file: TokenFile = None,
-    ca: Ca = None,
-    as_json: Json = False,
 ) -> None:
     """Compare: has it reached the level? Free; a question found below is not compared again."""
-    from sulq.cli.context import asker, chosen, source_of
-    from sulq.cli.question_text import hinted, question
-    from sulq.errors import InvalidQuery
-
-    source, rest = source_of(policy, words, url, token_file, ca, here=chosen)
+    source, rest = session.source_of(words, here=chosen)
     if not rest or not rest[0].isascii() or not rest[0].isdigit():
         raise InvalidQuery(f"want the number of an alert, got {rest[:1]}; see `sulq alert list`")
     number, said = int(rest[0][:18]), rest[1:]
     if where is not None and not said:
         raise InvalidQuery("--where is for another question: say count or total VALUE too")
     other = question(said, where, (), None, False, source.schema()) if said else None
-    with asker(source, analyst) as oracle, hinted(where, *said):
+    with session.oracle(source) as oracle, hinted(where, *said):
         found = oracle.kept_alert(number)
         fired = found.check(other, key=key)
-    if as_json:
+    if session.as_json:
         show_json({"table": source.name, "fired": fired, **_record(found)})
         return
     again = f"{found.left} of {found.firings} firings left"
@@ -132,23 +113,16 @@ def check(
     )
 
 
-@guarded
+@command
 def listed(
+    session: Session,
     name: TableName = None,
-    analyst: Name = None,
-    policy: Policy = POLICY,
-    url: Url = None,
-    token_file: TokenFile = None,
-    ca: Ca = None,
-    as_json: Json = False,
 ) -> None:
     """The alerts that you have armed on a table."""
-    from sulq.cli.context import asker, source_named
-
-    source = source_named(policy, name, url, token_file, ca)
-    with asker(source, analyst, prices=True) as oracle:
+    source = session.source(name)
+    with session.oracle(source, prices=True) as oracle:
         records = [_record(each) for each in oracle.alerts()]
-    if as_json:
+    if session.as_json:
         show_json({"table": source.name, "alerts": records})
         return
     rows = [

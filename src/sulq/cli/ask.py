@@ -6,38 +6,31 @@ import csv
 import re
 from collections.abc import Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from sulq.cli.context import (
-    Ca,
-    Confidence,
-    Credits,
-    FarTable,
     Key,
-    Name,
+    ReadSession,
     Receipts,
-    Rows,
+    Session,
     Source,
-    TokenFile,
-    Url,
+    Terms,
     Where,
-    Within,
-    asker,
+    append_receipts,
+    check_receipts,
+    command,
     is_out,
     not_out,
+    quoted_exactly,
 )
 from sulq.cli.output import (
-    POLICY,
-    Json,
-    Policy,
     charging,
     credits_text,
-    guarded,
     key_values,
-    many,
     moment_text,
     number_text,
     percent,
@@ -47,7 +40,7 @@ from sulq.cli.output import (
     stored,
     table,
 )
-from sulq.cli.question_text import hinted
+from sulq.cli.question_text import edges_note, hinted, question, unit_of_value
 from sulq.errors import InvalidQuery
 from sulq.policy import read_policy
 from sulq.sql.api import SqlQuote, ask_sql, quote_sql
@@ -60,26 +53,20 @@ if TYPE_CHECKING:
     from fractions import Fraction
 
     from sulq.answers.oracle import Answer, Quote
-    from sulq.client.values import RemoteExactQuote as FarExactQuote
+    from sulq.client.values import RemoteExactQuote
     from sulq.database.exact import ExactQuote
     from sulq.kernel.schema.columns import Column
 
 
-@guarded
+@command
 def columns(
+    session: ReadSession,
     name: Annotated[str | None, typer.Argument(metavar="[TABLE]", show_default=False)] = None,
-    url: Url = None,
-    token_file: TokenFile = None,
-    ca: Ca = None,
-    policy: Policy = POLICY,
-    as_json: Json = False,
 ) -> None:
     """What may be asked about: the columns, their bounds or values, and what is public."""
-    from sulq.cli.context import source_named
-
-    source = source_named(policy, name, url, token_file, ca)
+    source = session.source(name)
     found = [_column_facts(column, source.unit) for column in source.schema().columns]
-    if as_json:
+    if session.as_json:
         show_json({"table": source.name, "unit": source.unit, "columns": found})
         return
     drawn = table(
@@ -151,75 +138,54 @@ Lookup = Annotated[
 SQL = (["SELECT"], ["WITH"], ["EXPLAIN"])
 
 
-@guarded
-def quote(
-    words: Words,
-    where: Where = None,
-    within: Within = None,
-    confidence: Confidence = 0.95,
-    credits: Credits = None,
-    rows: Rows = None,
-    edges: Edges = None,
-    shares: Shares = None,
-    other: Other = False,
-    analyst: Name = None,
-    exact: Exact = False,
-    lookup: Lookup = None,
-    url: Url = None,
-    token_file: TokenFile = None,
-    ca: Ca = None,
-    policy: Policy = POLICY,
-    as_json: Json = False,
-) -> None:
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What is asked beside the statistic: of which rows, in which cells, with or without noise."""
+
+    where: Where = None
+    edges: Edges = None
+    shares: Shares = None
+    other: Other = False
+    exact: Exact = False
+    lookup: Lookup = None
+
+
+@command
+def quote(words: Words, session: Session, terms: Terms, shape: Shape) -> None:
     """What a question would cost and how exact it would be. Free: no row is read."""
-    from sulq.cli.context import asker, far_table, is_out, not_out, quoted_exactly, source_of
-    from sulq.cli.question_text import check_terms, credits_of, edges_note, hinted, question
-
-    check_terms(within, confidence, credits, rows)
-
     if _is_sql(words):
-        unused = _unused(where, within, edges, shares, other, exact)
-        asked_at = policy if url is None else far_table(url, token_file, ca)
-        quote_statement(
-            asked_at, words, analyst, as_json, lookup or (), unused,
-            confidence=confidence, credits=credits_of(credits), rows=rows,
-        )  # fmt: skip
+        _quote_statement(session, words, terms, shape)
         return
-    source, rest = source_of(policy, words, url, token_file, ca)
+    source, rest = session.source_of(words)
     schema = source.schema()
-    asked = question(rest, where, edges or (), shares, other, schema)
-    slip = edges_note(rest, edges or (), other, schema)
-    if exact:
-        _check_exact(source, (within, credits, rows))
-        with hinted(where, *rest):
-            _show_exact_quote(source.name, quoted_exactly(source, asked), as_json)
+    edges = shape.edges or ()
+    asked = question(rest, shape.where, edges, shape.shares, shape.other, schema)
+    slip = edges_note(rest, edges, shape.other, schema)
+    if shape.exact:
+        _check_exact(source, terms)
+        with hinted(shape.where, *rest):
+            _show_exact_quote(source.name, quoted_exactly(source, asked), session.as_json)
         return
-    with asker(source, analyst, prices=True) as oracle, hinted(where, *rest):
-        found = oracle.quote(
-            asked, within=within, confidence=confidence, credits=credits_of(credits), rows=rows
-        )
-    if as_json:
+    with session.oracle(source, prices=True) as oracle, hinted(shape.where, *rest):
+        found = oracle.quote(asked, **terms.arguments())
+    if session.as_json:
         show_json(
             {
-                **_quote_json(source.name, asked.kind, found, confidence),
+                **_quote_json(source.name, asked.kind, found, terms.confidence),
                 "note": _both(found, slip),
                 "published": is_out(source),
             }
         )
         return
-    show(key_values([*_quote_lines(found, confidence, _both(found, slip)), *not_out(source)]))
+    lines = _quote_lines(found, terms.confidence, _both(found, slip))
+    show(key_values([*lines, *not_out(source)]))
 
 
 def _is_sql(words: list[str]) -> bool:
     return any(word.upper().split()[:1] in SQL for word in words[:2])
 
 
-def _unused(*given: object) -> dict[str, object]:
-    names = ("--where", "--within", "--edges", "--shares", "--other", "--exact")
-    return dict(zip(names, given, strict=True))
-
-
-def _show_exact_quote(name: str, found: ExactQuote | FarExactQuote, as_json: bool) -> None:
+def _show_exact_quote(name: str, found: ExactQuote | RemoteExactQuote, as_json: bool) -> None:
     from dataclasses import asdict
 
     if as_json:
@@ -264,97 +230,58 @@ def _quote_lines(found: Quote, confidence: float, note: str) -> list[tuple[str, 
     return [*lines, ("left after", left)]
 
 
-@guarded
+@command
 def ask(
     words: Words,
-    where: Where = None,
-    within: Within = None,
-    confidence: Confidence = 0.95,
-    credits: Credits = None,
-    rows: Rows = None,
-    edges: Edges = None,
-    shares: Shares = None,
-    other: Other = False,
-    analyst: Name = None,
+    session: Session,
+    terms: Terms,
+    shape: Shape,
     key: Key = None,
-    exact: Exact = False,
-    lookup: Lookup = None,
     receipts: Receipts = None,
-    url: Url = None,
-    token_file: TokenFile = None,
-    ca: Ca = None,
-    policy: Policy = POLICY,
-    as_json: Json = False,
 ) -> None:
     """Ask a question. It is charged before a row is read.
 
     A repeat costs the table nothing; an analyst's own share pays once for each answer it gets.
     """
-    from sulq.cli.context import asker, far_table, source_of
-    from sulq.cli.question_text import (
-        check_terms,
-        credits_of,
-        edges_note,
-        hinted,
-        question,
-        unit_of_value,
-    )
-
-    check_terms(within, confidence, credits, rows)
-
     if _is_sql(words):
-        unused = _unused(where, within, edges, shares, other, exact)
-        asked_at = policy if url is None else far_table(url, token_file, ca)
-        ask_statement(
-            asked_at, words, analyst, as_json, lookup or (), unused, receipts,
-            confidence=confidence, credits=credits_of(credits), rows=rows, key=key,
-        )  # fmt: skip
+        _ask_statement(session, words, terms, shape, key, receipts)
         return
-    source, rest = source_of(policy, words, url, token_file, ca)
+    source, rest = session.source_of(words)
     schema = source.schema()
-    asked = question(rest, where, edges or (), shares, other, schema)
-    if exact:
-        _check_exact(source, (within, credits, rows, key))
-    slip = edges_note(rest, edges or (), other, schema)
+    edges = shape.edges or ()
+    asked = question(rest, shape.where, edges, shape.shares, shape.other, schema)
+    if shape.exact:
+        _check_exact(source, terms, key)
+    slip = edges_note(rest, edges, shape.other, schema)
     unit = unit_of_value(rest, schema)
-    if receipts is not None:
-        receipts.open("a").close()  # found out before the charge
+    check_receipts(receipts)
     with ExitStack() as told:
-        with asker(source, analyst) as oracle:
-            with charging(), hinted(where, *rest):
-                if exact:
+        with session.oracle(source) as oracle:
+            with charging(), hinted(shape.where, *rest):
+                if shape.exact:
                     found = oracle.ask_exactly(asked)[0]
                 else:
-                    found = oracle.ask(
-                        asked,
-                        within=within,
-                        confidence=confidence,
-                        credits=credits_of(credits),
-                        rows=rows,
-                        key=key,
-                    )
+                    found = oracle.ask(asked, key=key, **terms.arguments())
             told.enter_context(stored(found.credits))
             left = oracle.remaining
-        if receipts is not None and found.receipt is not None:
-            with receipts.open("a", encoding="utf-8") as file:
-                file.write(found.receipt.to_json() + "\n")
-            print_note(f"receipt {found.receipt.seq} appended to {receipts}")
-        if as_json:
-            read = _answer_json(source.name, found, confidence)
-            dates = {} if unit == "number" else _dates_json(found, confidence, unit)
-            show_json({**read, **dates, "left": left, "note": _both(found, slip)})
-        else:
-            if _both(found, slip):
-                print_note(f"note: {_both(found, slip)}")
-            _show_answer(found, confidence, left, unit)
+        append_receipts(receipts, [] if found.receipt is None else [found.receipt])
+        note = _both(found, slip)
+        if session.as_json:
+            read = _answer_json(source.name, found, terms.confidence)
+            dates = {} if unit == "number" else _dates_json(found, terms.confidence, unit)
+            show_json({**read, **dates, "left": left, "note": note})
+            return
+        if note:
+            print_note(f"note: {note}")
+        _show_answer(found, terms.confidence, left, unit)
 
 
-def _check_exact(source: Source, unused: tuple[object, ...]) -> None:
+def _check_exact(source: Source, terms: Terms, key: str | None = None) -> None:
     """Refused before anything is published."""
     from sulq.database.exact import OFF
-    from sulq.errors import InvalidQuery, UnsafeExactly
+    from sulq.errors import UnsafeExactly
 
-    if any(option is not None for option in unused):
+    if any(option is not None for option in (terms.within, terms.credits, terms.rows, key)):
         raise InvalidQuery("--exact takes no --within, --credits, --rows or --key: it has no noise")
     if source.exact is None:
         raise UnsafeExactly(OFF)
@@ -448,13 +375,13 @@ def _cell(value: object, count: bool) -> str:
 _STATEMENT = re.compile(r"\s*(SELECT|WITH|EXPLAIN)\b", re.IGNORECASE)
 
 
-def _source(policy: Path | FarTable, words: Sequence[str]) -> tuple[Source, str]:
+def _source(session: Session, words: Sequence[str]) -> tuple[Source, str]:
     """The table that FROM names, and the text; behind a server the address names it."""
     first = 0 if _STATEMENT.match(words[0]) else 1
     text = " ".join(words[first:])
-    if isinstance(policy, FarTable):
-        return policy, text
-    tables = read_policy(policy)
+    if session.url is not None:
+        return session.source(), text
+    tables = read_policy(session.policy)
     name = words[0] if first else table_of(text)
     found = [known for known in tables if name is not None and known.casefold() == name.casefold()]
     if not found:
@@ -462,22 +389,35 @@ def _source(policy: Path | FarTable, words: Sequence[str]) -> tuple[Source, str]
     return tables[found[0]], text
 
 
-def quote_statement(
-    policy: Path | FarTable,
-    words: Sequence[str],
-    analyst: str | None,
-    as_json: bool,
-    lookups: Sequence[str],
-    unused: dict[str, object],
-    **terms: Any,
-) -> None:
+def _statement_terms(terms: Terms, shape: Shape) -> dict[str, Any]:
+    """Return the options that a statement takes; raise `InvalidQuery` where others are given."""
+    values = {
+        "--where": shape.where,
+        "--within": terms.within,
+        "--edges": shape.edges,
+        "--shares": shape.shares,
+        "--other": shape.other,
+        "--exact": shape.exact,
+    }
+    given = [name for name, value in values.items() if value not in (None, False, [])]
+    if given:
+        raise InvalidQuery(
+            f"a SELECT takes no {', '.join(given)}: write WHERE, GROUP BY, QUANTILE(x, 0.5) or"
+            " WITHIN 50 CONFIDENCE 95 in the statement"
+        )
+    taken = terms.arguments()
+    del taken["within"]
+    return taken
+
+
+def _quote_statement(session: Session, words: Sequence[str], terms: Terms, shape: Shape) -> None:
     """Show what a statement would cost."""
-    _check_unused(unused)
-    source, text = _source(policy, words)
-    read = _lookups(lookups)
-    with asker(source, analyst, prices=True) as oracle, hinted(text):
-        found = quote_sql(oracle, text, table=source.name, lookups=read, **terms)
-    if as_json:
+    taken = _statement_terms(terms, shape)
+    source, text = _source(session, words)
+    read = _lookups(shape.lookup or ())
+    with session.oracle(source, prices=True) as oracle, hinted(text):
+        found = quote_sql(oracle, text, table=source.name, lookups=read, **taken)
+    if session.as_json:
         show_json(_statement_quote_json(source.name, found) | {"published": is_out(source)})
         return
     for line in found.steps():
@@ -510,33 +450,27 @@ def _statement_quote_json(name: str, found: SqlQuote) -> dict[str, Any]:
     }
 
 
-def ask_statement(
-    policy: Path | FarTable,
+def _ask_statement(
+    session: Session,
     words: Sequence[str],
-    analyst: str | None,
-    as_json: bool,
-    lookups: Sequence[str],
-    unused: dict[str, object],
+    terms: Terms,
+    shape: Shape,
+    key: str | None,
     receipts: Path | None,
-    **terms: Any,
 ) -> None:
     """Ask a statement and show its table."""
-    _check_unused(unused)
-    source, text = _source(policy, words)
-    read = _lookups(lookups)
-    if receipts is not None:
-        receipts.open("a").close()  # found out before the charge
+    taken = _statement_terms(terms, shape)
+    source, text = _source(session, words)
+    read = _lookups(shape.lookup or ())
+    check_receipts(receipts)
     with ExitStack() as told:
-        with asker(source, analyst, prices=explains(text)) as oracle:
+        with session.oracle(source, prices=explains(text)) as oracle:
             with charging(), hinted(text):
-                found = ask_sql(oracle, text, table=source.name, lookups=read, **terms)
+                found = ask_sql(oracle, text, table=source.name, lookups=read, key=key, **taken)
             told.enter_context(stored(found.credits))
             left = oracle.remaining
-        if receipts is not None:
-            with receipts.open("a", encoding="utf-8") as file:
-                file.writelines(f"{receipt.to_json()}\n" for receipt in found.receipts)
-            print_note(f"{many(len(found.receipts), 'receipt')} appended to {receipts}")
-        if as_json:
+        append_receipts(receipts, found.receipts)
+        if session.as_json:
             numbers = [receipt.seq for receipt in found.receipts]
             show_json(
                 {
@@ -578,15 +512,6 @@ def _drawn(found: Result) -> Any:
     for column, is_number in zip(drawn.columns, right, strict=True):
         column.justify = "right" if is_number else "left"
     return drawn
-
-
-def _check_unused(unused: dict[str, object]) -> None:
-    given = [name for name, value in unused.items() if value not in (None, False, [])]
-    if given:
-        raise InvalidQuery(
-            f"a SELECT takes no {', '.join(given)}: write WHERE, GROUP BY, QUANTILE(x, 0.5) or"
-            " WITHIN 50 CONFIDENCE 95 in the statement"
-        )
 
 
 def _lookups(given: Sequence[str]) -> dict[str, dict[str, list[Any]]]:

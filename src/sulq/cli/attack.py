@@ -15,7 +15,8 @@ import typer
 
 from sulq.attacks.reconstruction import Sweep, optimum
 from sulq.attacks.result import AttackResult
-from sulq.cli.output import POLICY, Json, Policy, guarded, print_note, show, show_json, table
+from sulq.cli.context import LocalSession, command, named
+from sulq.cli.output import print_note, show, show_json, table
 from sulq.errors import InvalidQuery, Refused
 from sulq.kernel.accounting.calibration import calibrate
 from sulq.kernel.schema.promise import Promise
@@ -52,13 +53,13 @@ class Facing:
     notes: tuple[str, ...]
 
 
-@guarded
+@command
 def attack(
+    session: LocalSession,
     name: TableName = None,
     sandbox: Annotated[
         bool, typer.Option("--sandbox", help="On fictional rows; there is no other way.")
     ] = False,
-    policy: Policy = POLICY,
     only: Annotated[
         str | None, typer.Option(help="Attacks by name, with commas; --list has them.")
     ] = None,
@@ -84,7 +85,6 @@ def attack(
         Path | None, typer.Option(help="Recovered share against noise: .svg, .png or .html.")
     ] = None,
     list_them: Annotated[bool, typer.Option("--list", help="The attacks, and no more.")] = False,
-    as_json: Json = False,
 ) -> None:
     """Attack your promise before you make it: fictional rows, your T, your noise.
 
@@ -94,12 +94,12 @@ def attack(
     from sulq.sandbox import sandbox as sandboxed
 
     if list_them:
-        _list(chosen(), as_json)
+        _list(chosen(), session.as_json)
         return
     if not sandbox:
         raise InvalidQuery(_no_sandbox(name, epsilon))
     attacks = chosen(None if only is None else [word.strip() for word in only.split(",")])
-    faced = _facing(policy, name, rows, epsilon, delta, queries)
+    faced = _facing(session.policy, name, rows, epsilon, delta, queries)
     if plot is not None:
         _check_picture(plot)
     effort = FULL if full else QUICK
@@ -114,7 +114,7 @@ def attack(
         if plot is not None:
             step("picture")
             _draw(plot, faced.promise)
-    _show(faced, effort, found, plot, as_json)
+    _show(faced, effort, found, plot, session.as_json)
     if worst(found) == "red":
         raise typer.Exit(1)
 
@@ -138,7 +138,6 @@ def _facing(
     delta: str,
     queries: int | None,
 ) -> Facing:
-    from sulq.cli.context import named
     from sulq.kernel.schema.promise import Promise
 
     if rows is not None and rows < 2:

@@ -16,35 +16,33 @@ from typing import Annotated
 
 import typer
 
-from sulq.cli.context import TableName
-from sulq.cli.output import POLICY, Json, Policy, guarded, print_note, show_json
+from sulq.cli.context import LocalSession, TableName, command, named, opened
+from sulq.cli.output import print_note, show_json
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 PRINTING = 120  # seconds
 
 
-@guarded
+@command
 def audit(
+    session: LocalSession,
     name: TableName = None,
     replay: Annotated[bool, typer.Option("--replay", help="Compute every answer again.")] = False,
-    policy: Policy = POLICY,
-    as_json: Json = False,
 ) -> None:
     """Does the noise follow the claimed law? One word, pass or fail; exit code 0 or 3.
 
     Needs the data, the ledger and the state directory, and 200 drawn questions. Nothing else is
     said: any figure would be an exact function of the rows.
     """
-    from sulq.cli.context import named, opened
     from sulq.database.audit import replay as run
     from sulq.errors import InvalidQuery
 
     if not replay:
         raise InvalidQuery("say --replay: every answer is computed again, and its noise tested")
-    source = named(policy, name)
+    source = named(session.policy, name)
     with opened(source) as database, _progress() as told:
         found = run(database, told)
-    if as_json:
+    if session.as_json:
         show_json({"replay": found.word})
     else:
         print(found.word)
@@ -67,8 +65,9 @@ def _progress() -> Iterator[Callable[[int, int], None] | None]:
         yield lambda done, of: shown.update(task, completed=done, total=of)
 
 
-@guarded
+@command
 def report(
+    session: LocalSession,
     name: TableName = None,
     output: Annotated[
         Path, typer.Option("--output", "-o", help="report.html, or .pdf where there is Chromium.")
@@ -76,8 +75,6 @@ def report(
     public: Annotated[
         bool, typer.Option("--public", help="Without names, and without the noise test's word.")
     ] = False,
-    policy: Policy = POLICY,
-    as_json: Json = False,
 ) -> None:
     """One page for an auditor: promise, spent, questions, chain, hazards. Reads no data."""
     from sulq.errors import InvalidQuery
@@ -85,12 +82,12 @@ def report(
     if output.suffix.lower() not in (".html", ".htm", ".pdf"):
         raise InvalidQuery(f"a report is .html or .pdf, got {output.name!r:.60}")
     browser = _browser() if output.suffix.lower() == ".pdf" else None
-    page = _page(policy, name, public)
+    page = _page(session.policy, name, public)
     if browser is None:
         output.write_text(page, "utf-8")
     else:
         _print(browser, page, output)
-    if as_json:
+    if session.as_json:
         show_json({"report": output, "public": public})
     else:
         print_note(f"wrote {output}")
@@ -98,7 +95,6 @@ def report(
 
 def _page(policy: Path, name: str | None, public: bool) -> str:
     from sulq.account import Account
-    from sulq.cli.context import named
     from sulq.database.audit import noted_replay
     from sulq.errors import Refused
     from sulq.kernel.accounting.calibration import calibrate, meaning

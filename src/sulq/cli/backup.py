@@ -13,13 +13,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sulq.cli.context import TableName
+from sulq.cli.context import LocalSession, TableName, command, named
 from sulq.cli.output import (
-    POLICY,
-    Json,
-    Policy,
     credits_text,
-    guarded,
     key_values,
     many,
     number_text,
@@ -47,14 +43,13 @@ AGAIN = {"grant": "grants", "revoke": "revocations", "table": "tables that were 
 # -- backup ---------------------------------------------------------------------------------------
 
 
-@guarded
+@command
 def backup(
+    session: LocalSession,
     file: Annotated[
         Path,
         typer.Argument(help="A new file, or a directory for one named by the time.", exists=False),
     ],
-    policy: Policy = POLICY,
-    as_json: Json = False,
 ) -> None:
     """Copy ledgers, keys and register to one file, also while a server uses them.
 
@@ -64,14 +59,16 @@ def backup(
     from sulq.kernel.ledger.backup import back_up
     from sulq.policy import read_policy
 
-    tables = {name: one for name, one in read_policy(policy).items() if one.ledger != MEMORY}
+    tables = {
+        name: one for name, one in read_policy(session.policy).items() if one.ledger != MEMORY
+    }
     places = {str(one.ledger_path): one.ledger_path for one in tables.values() if _there(one)}
     if not places:
-        raise Refused(f"no table of {policy} is published; there is nothing to back up")
+        raise Refused(f"no table of {session.policy} is published; there is nothing to back up")
     if file.is_dir():
         file /= time.strftime("sulq-%Y%m%d-%H%M%S.backup", time.gmtime())
     listed, problems = back_up(list(places.values()), file)
-    if as_json:
+    if session.as_json:
         sick = {_names(place, tables): str(problem) for place, problem in problems.items()}
         show_json({"file": file, "ledgers": [asdict(one) for one in listed], "left_out": sick})
     else:
@@ -118,15 +115,14 @@ def _on_server(line: BackedUp, tables: dict[str, TablePolicy]) -> str:
 # -- restore --------------------------------------------------------------------------------------
 
 
-@guarded
+@command
 def restore(
+    session: LocalSession,
     file: Annotated[Path, typer.Argument(metavar="BACKUP", help="What `sulq backup` wrote.")],
     name: TableName = None,
     receipts: Receipts = None,
     dry_run: DryRun = False,
     yes: Yes = False,
-    policy: Policy = POLICY,
-    as_json: Json = False,
 ) -> None:
     """Put ledgers of a backup in their places, at the most that can be proved spent.
 
@@ -139,7 +135,7 @@ def restore(
 
     shown = [] if receipts is None else receipt_lines(receipts)
     with Backup(file) as source:
-        chosen = _chosen(policy, name, source)
+        chosen = _chosen(session.policy, name, source)
         problems: dict[str, Refused] = {}
         tries = _each(chosen, problems, lambda one: _put(source, one, shown, dry_run=True))
         done = tries
@@ -153,7 +149,7 @@ def restore(
         print_note("dry run: nothing was changed; this is what `sulq restore` would do")
     for outcome in outcomes:
         _say(outcome)
-    if as_json:
+    if session.as_json:
         sick = {table: str(problem) for table, problem in problems.items()}
         tables = [outcome.to_json(dry_run) for outcome in outcomes]
         show_json({"dry_run": dry_run, "tables": tables, "not_restored": sick})
@@ -170,7 +166,6 @@ def restore(
 
 def _chosen(policy: Path, name: str | None, source: Backup) -> list[TablePolicy]:
     """One table for each ledger of the policy that the backup has."""
-    from sulq.cli.context import named
     from sulq.errors import Refused
     from sulq.policy import read_policy
 
@@ -217,26 +212,24 @@ def _each(
 # -- recover --------------------------------------------------------------------------------------
 
 
-@guarded
+@command
 def recover(
+    session: LocalSession,
     name: TableName = None,
     receipts: Receipts = None,
     dry_run: DryRun = False,
     yes: Yes = False,
-    policy: Policy = POLICY,
-    as_json: Json = False,
 ) -> None:
     """Open a closed ledger again, at the most that can be proved spent.
 
     By the ledger, its anchor, the receipts journal and receipts. What none of them accounts for
     may cost the whole budget, so it asks first.
     """
-    from sulq.cli.context import named
     from sulq.cli.verify import receipt_lines
     from sulq.kernel.ledger import recovery
     from sulq.kernel.ledger.inspect import inspect
 
-    source = named(policy, name)
+    source = named(session.policy, name)
     path, journal = source.ledger_path, source.receipts_path
     shown = [] if receipts is None else receipt_lines(receipts)
     expected = recovery.tried(path, shown, journal=journal)
@@ -251,7 +244,7 @@ def recover(
     else:
         print_note("dry run: nothing was changed; this is what `sulq recover` would do")
     _say(outcome)
-    if as_json:
+    if session.as_json:
         show_json(outcome.to_json(dry_run))
     else:
         show(key_values(outcome.lines()))

@@ -11,8 +11,8 @@ import typer
 
 from sulq.beliefs import curve
 from sulq.beliefs.confidence import USUAL_PRIOR, Worst, one_in, percent_up, worst
-from sulq.cli.context import TableName
-from sulq.cli.output import POLICY, Json, Policy, guarded, print_note, show, show_json, table
+from sulq.cli.context import LocalSession, TableName, command, named
+from sulq.cli.output import print_note, show, show_json, table
 from sulq.errors import InvalidQuery
 from sulq.kernel.schema.promise import Promise
 from sulq.learn.plotting.registry import KINDS, ready, save
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 PRIORS = (0.01, 0.1, 0.25, 0.4, 0.5, 0.75, 0.9, 0.99)
 
 
-@guarded
+@command
 def beliefs(
+    session: LocalSession,
     name: TableName = None,
-    policy: Policy = POLICY,
     prior: Annotated[
         float | None, typer.Option(help="What they believed before, 0 to 1.", show_default=False)
     ] = None,
@@ -49,12 +49,10 @@ def beliefs(
         Path | None,
         typer.Option(help="Also draw it: a .png, .svg or .html file.", show_default=False),
     ] = None,
-    as_json: Json = False,
 ) -> None:
     """How far anyone's belief about one record can move, after all this table will ever say."""
     from sulq.beliefs import largest_move, most_moved_prior
     from sulq.beliefs.confidence import one_in, percent_up, worst, worst_so_far
-    from sulq.cli.context import named
     from sulq.errors import InvalidQuery
     from sulq.exact.terms import UNTIL_RELEASED
     from sulq.kernel.schema.promise import Promise
@@ -66,7 +64,7 @@ def beliefs(
     if epsilon is not None:
         promise, spent = Promise(epsilon, "1e-6" if delta is None else delta), None
     else:
-        source = named(policy, name)
+        source = named(session.policy, name)
         promise, spent = _said(source)
         promise = promise.about(source.unit)
         if source.exact is not None:
@@ -80,7 +78,7 @@ def beliefs(
     )
     if plot is not None:
         draw_beliefs(plot, promise, about=about, spent=spent)
-    if as_json:
+    if session.as_json:
         show_json(
             {
                 "promise": str(promise),

@@ -12,13 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sulq.cli.context import TableName
+from sulq.cli.context import LocalSession, TableName, command, database_of, named, opened, repair
 from sulq.cli.output import (
-    POLICY,
-    Json,
-    Policy,
     credits_text,
-    guarded,
     key_values,
     print_note,
     promise_text,
@@ -38,20 +34,18 @@ Reason = Annotated[str, typer.Option(help="Kept in the ledger, where everybody r
 Yes = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
 
 
-@guarded
+@command
 def amend(
+    session: LocalSession,
     name: TableName = None,
     reason: Reason = "",
     yes: Yes = False,
-    policy: Policy = POLICY,
-    as_json: Json = False,
 ) -> None:
     """Compare the policy with the ledger, and record what is new.
 
     A larger promise, new columns, tighter bounds. What is spent stays spent. Before anything was
     asked, anything may change: then all shares and tokens end.
     """
-    from sulq.cli.context import database_of, named
     from sulq.database.amend import changes, differences, scale
     from sulq.errors import Refused
     from sulq.kernel.accounting.calibration import calibrate
@@ -61,7 +55,7 @@ def amend(
     from sulq.kernel.schema.promise import Promise
     from sulq.server.local_control import serving
 
-    source = named(policy, name)
+    source = named(session.policy, name)
     if (server := serving(source.ledger_path)) is not None:
         raise Refused(
             f"the server at {server.url} serves {source.name} as it is: stop it, amend, and start"
@@ -81,10 +75,10 @@ def amend(
             raise
         free = True
     if free:
-        _repair(source, before, (*differences(*declared), *other), reason, yes, as_json)
+        _repair(source, before, (*differences(*declared), *other), reason, yes, session.as_json)
         return
     if not found:
-        if as_json:
+        if session.as_json:
             show_json({"table": source.name, "changes": []})
         print_note("nothing to amend: the policy says what the ledger has")
         return
@@ -100,7 +94,7 @@ def amend(
         "spent": {"was": spent, "now": spent * worth},
         "credits": {"was": promise.credits, "now": source.promise.credits},
     }
-    if not as_json:
+    if not session.as_json:
         drawn = table(("what", "was", "now"), [(one.what, one.was, one.now) for one in found])
         drawn.columns[1].justify = drawn.columns[2].justify = "left"
         show(drawn)
@@ -114,7 +108,7 @@ def amend(
                 ]
             )
         )
-    if as_json and not yes:
+    if session.as_json and not yes:
         show_json({**report, "amended": False})
         print_note("look, then add --yes; nothing was changed")
         raise typer.Exit(2)
@@ -124,7 +118,7 @@ def amend(
         left = amended.remaining
         amended.close()
     print_note(f"amended {source.name}; the old policy does not open it any more")
-    if as_json:
+    if session.as_json:
         show_json({**report, "amended": True, "left": left})
 
 
@@ -158,7 +152,6 @@ def _repair(
     from dataclasses import asdict
 
     from sulq.cli.check import review
-    from sulq.cli.context import repair
     from sulq.database.amend import check_told, declared_in
     from sulq.errors import InvalidQuery
     from sulq.server.auth.grants import end_tokens, were_given
@@ -190,26 +183,24 @@ def _repair(
         show_json({**report, "amended": True, "tokens_ended": ended})
 
 
-@guarded
+@command
 def withdraw(
+    session: LocalSession,
     name: TableName = None,
     reason: Reason = "",
     yes: Yes = False,
-    policy: Policy = POLICY,
-    as_json: Json = False,
 ) -> None:
     """Take a table back before anything was asked of it. Its file may be published anew.
 
     Refused once a question was charged or answered, publicly too, or credits were reserved.
     """
-    from sulq.cli.context import named
     from sulq.database.amend import public_number
     from sulq.errors import Refused
     from sulq.kernel.ledger.ledger import Ledger
     from sulq.server.auth.grants import end_tokens, were_given
     from sulq.server.local_control import serving
 
-    source = named(policy, name)
+    source = named(session.policy, name)
     if (server := serving(source.ledger_path)) is not None:
         raise Refused(
             f"the server at {server.url} serves from the ledger of {source.name}: stop it, withdraw"
@@ -222,7 +213,7 @@ def withdraw(
     with closing(Ledger.attach(source.ledger_path, source.name)) as ledger:
         ended = ledger.withdraw(reason, told, shown=shown)
     tokens = end_tokens(before.ledger, before.table)
-    if as_json:
+    if session.as_json:
         said = {"withdrawn": ended.at, "reason": ended.reason, "tokens_ended": tokens}
         show_json({"table": source.name, **said})
         return
@@ -236,24 +227,22 @@ def _many(tokens: int) -> str:
     return "1 token" if tokens == 1 else f"{tokens} tokens"
 
 
-@guarded
+@command
 def close(
+    session: LocalSession,
     name: TableName = None,
     reason: Reason = "",
     yes: Yes = False,
-    policy: Policy = POLICY,
-    as_json: Json = False,
 ) -> None:
     """Turn a table off for good. What was paid for stays readable by whoever paid."""
-    from sulq.cli.context import named
     from sulq.kernel.ledger.ledger import Ledger
     from sulq.server.local_control import serving
 
-    source = named(policy, name)
+    source = named(session.policy, name)
     if (server := serving(source.ledger_path)) is not None:
         confirm(f"{source.name} will never answer anything new.", yes)
         server.request("POST", f"{server.path(source.name)}/close", {"reason": reason})
-        if as_json:
+        if session.as_json:
             show_json({"table": source.name, "closed": int(time.time()), "reason": reason})
         print_note(f"closed {source.name} for good, through the server at {server.url}")
         return
@@ -267,7 +256,7 @@ def close(
             ledger.close_for_good(reason)
     closed = published(source).closed
     assert closed is not None  # noqa: S101
-    if as_json:
+    if session.as_json:
         show_json({"table": source.name, "closed": closed.at, "reason": closed.reason})
         return
     show(key_values([("table", source.name), ("closed for good", str(closed))]))
@@ -319,8 +308,9 @@ Budget = Annotated[
 ]
 
 
-@guarded
+@command
 def outside(
+    session: LocalSession,
     name: TableName = None,
     credits: Annotated[
         str | None, typer.Option(help="What it cost, in credits of this table.", show_default=False)
@@ -331,16 +321,13 @@ def outside(
     delta: Annotated[str, typer.Option(help="Its delta.")] = "0",
     reason: Reason = "",
     yes: Yes = False,
-    policy: Policy = POLICY,
-    as_json: Json = False,
 ) -> None:
     """Book a release about the same people that was made elsewhere, beyond the cap too."""
     from sulq.account import exceeded
-    from sulq.cli.context import named, opened
     from sulq.errors import InvalidQuery, Refused
     from sulq.server.local_control import serving
 
-    source = named(policy, name)
+    source = named(session.policy, name)
     if not reason.strip():
         raise InvalidQuery("say which release it was: --reason '...', kept in the ledger")
     if (server := serving(source.ledger_path)) is not None:
@@ -362,7 +349,7 @@ def outside(
         "left": statement.left,
         "exceeded": statement.exceeded.credits_fraction,
     }
-    if as_json:
+    if session.as_json:
         total = None if beyond is None else {"epsilon": beyond.epsilon, "delta": beyond.delta}
         show_json({**found, "total": total})
         return
@@ -377,26 +364,24 @@ def outside(
     show(key_values(lines))
 
 
-@guarded
+@command
 def grow(
+    session: LocalSession,
     name: TableName = None,
     reason: Reason = "",
     budget: Budget = None,
     yes: Yes = False,
-    policy: Policy = POLICY,
-    as_json: Json = False,
 ) -> None:
     """Record that a table got new rows, and what the policy says anew, in one step.
 
     New columns, tighter bounds, a larger promise. What was spent stays spent, on the same accounts.
     """
     from sulq.account import version_lines
-    from sulq.cli.context import database_of, named
     from sulq.errors import Refused
     from sulq.kernel.schema.promise import exact_number
     from sulq.server.local_control import serving
 
-    source = named(policy, name)
+    source = named(session.policy, name)
     if (server := serving(source.ledger_path)) is not None:
         raise Refused(
             f"the server at {server.url} reads {source.name} as it was: stop it, let it grow, and"
@@ -408,7 +393,7 @@ def grow(
         print_note("WARNING: there are fewer rows than before; what leaves a table is no growth")
     whom = "rows" if source.unit == "row" else "persons"
     was = "" if before is None else f"; there were {before:,}"
-    if changed and not as_json:
+    if changed and not session.as_json:
         drawn = table(("what", "was", "now"), [(one.what, one.was, one.now) for one in changed])
         drawn.columns[1].justify = drawn.columns[2].justify = "left"
         show(drawn)
@@ -432,7 +417,7 @@ def grow(
         "budget": statement.versions[-1].budget,
         "changes": [{"what": one.what, "was": one.was, "now": one.now} for one in changed],
     }
-    if as_json:
+    if session.as_json:
         show_json(found)
         return
     lines = [

@@ -1,19 +1,34 @@
-"""Options and arguments that several commands share."""
+"""What commands share: their options, and the way from a policy or an address to a table."""
 
 from __future__ import annotations
 
+import functools
+import inspect as signatures
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
 
 import typer
 
-from sulq.cli.output import credits_text, exit_stack, key_values, print_note, show, show_json, table
-from sulq.cli.question_text import FORMS, SYNONYMS, spelled
+from sulq.cli.output import (
+    POLICY,
+    Json,
+    Policy,
+    credits_text,
+    exit_stack,
+    guarded,
+    key_values,
+    many,
+    print_note,
+    show,
+    show_json,
+    table,
+)
+from sulq.cli.question_text import FORMS, SYNONYMS, check_terms, credits_of, spelled
 from sulq.database import Database
 from sulq.database.publish import Options, open_table
 from sulq.errors import InvalidQuery, Refused, UnsafeExactly
@@ -29,9 +44,12 @@ from sulq.policy import TablePolicy, read_policy
 
 if TYPE_CHECKING:
     from sulq.client import Remote
-    from sulq.client.values import RemoteExactQuote as FarExactQuote
+    from sulq.client.values import RemoteExactQuote
     from sulq.database.database import Analyst
     from sulq.database.exact import ExactQuote
+    from sulq.kernel.ledger.signing import Receipt
+
+Result = TypeVar("Result")
 
 TableName = Annotated[str | None, typer.Argument(metavar="[TABLE]", show_default=False)]
 Where = Annotated[str | None, typer.Option(help='Which rows: "age >= 65 AND smoker".')]
@@ -268,7 +286,7 @@ def quoting(table: TablePolicy) -> Iterator[Database]:
 
 
 @dataclass(frozen=True, slots=True)
-class FarTable:
+class RemoteSource:
     """What commands want to know of a table; the server decides about everything else."""
 
     remote: Remote
@@ -286,77 +304,163 @@ class FarTable:
         return self.remote.schema
 
 
-Source = TablePolicy | FarTable
+Source = TablePolicy | RemoteSource
 
 
-def far_table(url: str, token_file: Path | None, ca: Path | None = None) -> FarTable:
-    """Connected until the command ends."""
-    from sulq.client import connect
+@dataclass(frozen=True, slots=True)
+class Session:
+    """The options that commands about a table share, as one invocation gave them."""
 
-    token = None
-    if token_file is not None:
-        try:
-            token = token_file.read_text(encoding="utf-8", errors="replace").strip()
-        except OSError:
-            raise InvalidQuery(f"--token-file: {token_file} cannot be read") from None
-    if ca is not None and not ca.is_file():
-        raise InvalidQuery(f"--ca (or SULQ_CA): there is no file {ca}")
-    remote = connect(url, token=token, verify=True if ca is None else ca)
-    exit_stack.callback(remote.close)
-    return FarTable(remote)
+    analyst: Name = None
+    url: Url = None
+    token_file: TokenFile = None
+    ca: Ca = None
+    policy: Policy = POLICY
+    as_json: Json = False
+
+    def source(self, name: str | None = None) -> Source:
+        """Return the table called `name`, or that of the address."""
+        if self.url is None:
+            return named(self.policy, name)
+        found = self._connect(self.url)
+        if name not in (None, found.name):
+            raise InvalidQuery(f"the address is that of {found.name!r}, got {name!r:.60}; say one")
+        return found
+
+    def source_of(
+        self,
+        words: Sequence[str],
+        here: Callable[[Path, Sequence[str]], tuple[TablePolicy, list[str]]] = asked_of,
+    ) -> tuple[Source, list[str]]:
+        """Return the table that the words begin with, and the words after its name.
+
+        `here`: how the words name a table of the policy.
+        """
+        if self.url is None:
+            return here(self.policy, words)
+        found = self._connect(self.url)
+        return found, list(words[1:] if words[:1] == [found.name] else words)
+
+    @contextmanager
+    def oracle(
+        self, source: Source, *, prices: bool = False
+    ) -> Iterator[Database | Analyst | Remote]:
+        """Open what questions are put to; for `prices` alone the table need not be published."""
+        if isinstance(source, RemoteSource):
+            if self.analyst is not None:
+                raise InvalidQuery("over --url the token says who asks; leave --as out")
+            yield source.remote
+            return
+        with companions(source), quoting(source) if prices else opened(source) as database:
+            yield database if self.analyst is None else database.as_analyst(self.analyst)
+
+    def _connect(self, url: str) -> RemoteSource:
+        """Connect until the command ends."""
+        from sulq.client import connect
+
+        token = None
+        if self.token_file is not None:
+            try:
+                token = self.token_file.read_text(encoding="utf-8", errors="replace").strip()
+            except OSError:
+                raise InvalidQuery(f"--token-file: {self.token_file} cannot be read") from None
+        if self.ca is not None and not self.ca.is_file():
+            raise InvalidQuery(f"--ca (or SULQ_CA): there is no file {self.ca}")
+        remote = connect(url, token=token, verify=True if self.ca is None else self.ca)
+        exit_stack.callback(remote.close)
+        return RemoteSource(remote)
 
 
-def source_of(
-    policy: Path,
-    words: Sequence[str],
-    url: str | None,
-    token_file: Path | None,
-    ca: Path | None = None,
-    here: Callable[[Path, Sequence[str]], tuple[TablePolicy, list[str]]] = asked_of,
-) -> tuple[Source, list[str]]:
-    """The table of a question, here or there, and the words after its name.
-
-    `here`: how the words name a table of the policy.
-    """
-    if url is None:
-        return here(policy, words)
-    found = far_table(url, token_file, ca)
-    return found, list(words[1:] if words[:1] == [found.name] else words)
+LocalSession = Annotated[Session, ("policy", "as_json")]
+"""A session of a command that is for the owner, on the machine of the ledger."""
+OwnerSession = Annotated[Session, ("analyst", "policy", "as_json")]
+"""The same, for a command that spends in somebody's name."""
+ReadSession = Annotated[Session, ("url", "token_file", "ca", "policy", "as_json")]
+"""A session of a command that asks nothing."""
 
 
-def source_named(
-    policy: Path,
-    name: str | None,
-    url: str | None,
-    token_file: Path | None,
-    ca: Path | None = None,
-) -> Source:
-    """The table called `name`, or that of the address."""
-    if url is None:
-        return named(policy, name)
-    found = far_table(url, token_file, ca)
-    if name not in (None, found.name):
-        raise InvalidQuery(f"the address is that of {found.name!r}, got {name!r:.60}; say one")
-    return found
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """How exact an answer shall be, or what it may cost. Wrong terms raise `InvalidQuery`."""
+
+    within: Within = None
+    confidence: Confidence = 0.95
+    credits: Credits = None
+    rows: Rows = None
+
+    def __post_init__(self) -> None:
+        check_terms(self.within, self.confidence, self.credits, self.rows)
+
+    def arguments(self) -> dict[str, Any]:
+        """The terms as `Database.quote` takes them."""
+        return {
+            "within": self.within,
+            "confidence": self.confidence,
+            "credits": credits_of(self.credits),
+            "rows": self.rows,
+        }
 
 
-@contextmanager
-def asker(
-    source: Source, analyst: str | None, *, prices: bool = False
-) -> Iterator[Database | Analyst | Remote]:
-    """What questions are put to; for `prices` alone the table need not be published."""
-    if isinstance(source, FarTable):
-        if analyst is not None:
-            raise InvalidQuery("over --url the token says who asks; leave --as out")
-        yield source.remote
+def command(function: Callable[..., Result]) -> Callable[..., Result]:
+    """Make a command of a function: its errors become exit codes (`guarded`), and a parameter
+    that is a dataclass becomes one option for each field; `Annotated` may name some of them."""
+    hints = get_type_hints(function, include_extras=True)
+    given = signatures.signature(function).parameters
+    shared = {field.name for field in fields(Session)}
+    made: dict[str, tuple[type, list[str]]] = {}
+    flat: list[signatures.Parameter] = []
+    options: list[signatures.Parameter] = []
+    for name, parameter in given.items():
+        hint = hints[name]
+        kind, *chosen = get_args(hint) if get_origin(hint) is Annotated else (hint,)
+        if not is_dataclass(kind) or not isinstance(kind, type):
+            flat.append(parameter.replace(annotation=hint))
+            continue
+        types = get_type_hints(kind, include_extras=True)
+        taken = [field for field in fields(kind) if not chosen or field.name in chosen[0]]
+        made[name] = kind, [field.name for field in taken]
+        options += [
+            signatures.Parameter(
+                field.name,
+                signatures.Parameter.KEYWORD_ONLY,
+                default=field.default,
+                annotation=types[field.name],
+            )
+            for field in taken
+        ]
+
+    @functools.wraps(function)
+    def run(**values: Any) -> Result:
+        for name, (kind, taken) in made.items():
+            values[name] = kind(**{field: values.pop(field) for field in taken})
+        return function(**values)
+
+    options.sort(key=lambda one: one.name in shared)  # shared ones last in the help
+    parameters = [*flat, *options]
+    run.__signature__ = signatures.Signature(parameters)  # type: ignore[attr-defined]
+    run.__annotations__ = {one.name: one.annotation for one in parameters}
+    return guarded(run)
+
+
+def check_receipts(file: Path | None) -> None:
+    """Fail before the charge where receipts could not be written after it."""
+    if file is not None:
+        file.open("a").close()
+
+
+def append_receipts(file: Path | None, receipts: Sequence[Receipt]) -> None:
+    """Append signed receipts to the file of `--receipts`, one a line."""
+    if file is None or not receipts:
         return
-    with companions(source), quoting(source) if prices else opened(source) as database:
-        yield database if analyst is None else database.as_analyst(analyst)
+    with file.open("a", encoding="utf-8") as written:
+        written.writelines(f"{receipt.to_json()}\n" for receipt in receipts)
+    what = f"receipt {receipts[0].seq}" if len(receipts) == 1 else many(len(receipts), "receipt")
+    print_note(f"{what} appended to {file}")
 
 
 def is_out(source: Source) -> bool:
     """True if the table is published; a server serves no other."""
-    return isinstance(source, FarTable) or is_published(source.ledger_path, source.name)
+    return isinstance(source, RemoteSource) or is_published(source.ledger_path, source.name)
 
 
 def not_out(source: Source) -> list[tuple[str, str]]:
@@ -366,15 +470,15 @@ def not_out(source: Source) -> list[tuple[str, str]]:
     )
 
 
-def quoted_exactly(source: Source, asked: object) -> ExactQuote | FarExactQuote:
+def quoted_exactly(source: Source, asked: object) -> ExactQuote | RemoteExactQuote:
     """What an exact answer would be and do."""
-    if isinstance(source, FarTable):
+    if isinstance(source, RemoteSource):
         return source.remote.quote_exactly(asked)
     with quoting(source) as database:
         return database.quote_exactly(asked)
 
 
-def show_far_ledger(source: FarTable, last: int, as_json: bool) -> None:
+def show_remote_ledger(source: RemoteSource, last: int, as_json: bool) -> None:
     """The statement, and the last events that this token may see."""
     said = source.remote.statement()
     after = max(0, said.seq - max(0, last))

@@ -8,12 +8,13 @@ from typing import Annotated
 
 import typer
 
-from sulq.cli.output import Json, guarded, print_note, show_json
+from sulq.cli.context import command
+from sulq.cli.output import Json, print_note, show_json
 
 _NAMED = re.compile(r"\s*([A-Za-z_][A-Za-z0-9_]*)\s*=\s*(.+)", re.DOTALL)
 
 
-@guarded
+@command
 def derive(
     file: Annotated[Path, typer.Argument(help="A Parquet or CSV file.", show_default=False)],
     columns: Annotated[

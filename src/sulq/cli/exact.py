@@ -10,11 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from sulq.cli.context import LocalSession, chosen, command, named
 from sulq.cli.output import (
-    POLICY,
-    Json,
-    Policy,
-    guarded,
     key_values,
     number_text,
     print_note,
@@ -45,8 +42,9 @@ Questions = Annotated[
 ]
 
 
-@guarded
+@command
 def explain_exact(
+    session: LocalSession,
     questions: Questions = None,
     fictional: Annotated[
         int | None,
@@ -74,8 +72,6 @@ def explain_exact(
     reasons: Annotated[
         bool, typer.Option("--reasons", help="What each check means, and why it is not enough.")
     ] = False,
-    policy: Policy = POLICY,
-    as_json: Json = False,
 ) -> None:
     """Would these sums be safe without noise? Duan's checks, corrected, and our certificate.
 
@@ -91,11 +87,11 @@ def explain_exact(
     if counterexample is not None:
         if questions or fictional is not None or shares:
             raise InvalidQuery("--counterexample brings its own question and rows; leave yours out")
-        _show_counterexample(made(counterexample), as_json)
+        _show_counterexample(made(counterexample), session.as_json)
         return
     if not questions:
         raise InvalidQuery("say which questions, each in quotes, or --counterexample sparse")
-    with _table(policy, questions, fictional) as (engine, schema, spelled):
+    with _table(session.policy, questions, fictional) as (engine, schema, spelled):
         if schema.unit != "row":
             raise InvalidQuery("exact release protects rows; this table protects persons")
         bound = [_bound(text, schema) for text in spelled]
@@ -103,7 +99,7 @@ def explain_exact(
         verdict = _certificate(bound, schema, engine, assumed) if shares else None
     note = OWN_DATA if fictional is None else "of fictional people"
     print_note(note)
-    if as_json:
+    if session.as_json:
         show_json(
             {
                 "note": note,
@@ -136,7 +132,6 @@ def _table(
     """The rows, by an engine of their own: no ledger, nothing is published."""
     from tempfile import TemporaryDirectory
 
-    from sulq.cli.context import chosen, named
     from sulq.cli.question_text import FORMS
     from sulq.demo import SCHEMA, fictional_people
     from sulq.errors import InvalidQuery

@@ -6,14 +6,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sulq.cli.context import Ca, Credits, Key, Name, TokenFile, Url, Where
+from sulq.cli.context import Credits, Key, Session, Where, chosen, command
 from sulq.cli.output import (
-    POLICY,
-    Json,
-    Policy,
     charging,
     credits_text,
-    guarded,
     key_values,
     number_text,
     print_note,
@@ -22,6 +18,9 @@ from sulq.cli.output import (
     stored,
     table,
 )
+from sulq.cli.question_text import credits_of, hinted, question
+from sulq.errors import InvalidQuery
+from sulq.sql import parse_condition
 
 if TYPE_CHECKING:
     from fractions import Fraction
@@ -46,32 +45,22 @@ Quoted = Annotated[bool, typer.Option("--quote", help="Price and threshold only:
 Places = Annotated[int, typer.Option("-k", help="How many places.")]
 
 
-@guarded
+@command
 def keys(
     words: KeyWords,
+    session: Session,
     where: Where = None,
     credits: Credits = None,
     delta: Delta = None,
     most: Most = 1_000,
     quoted: Quoted = False,
-    analyst: Name = None,
     key: Key = None,
-    url: Url = None,
-    token_file: TokenFile = None,
-    ca: Ca = None,
-    policy: Policy = POLICY,
-    as_json: Json = False,
 ) -> None:
     """Counts by the values of an open text column, of those that many rows share.
 
     What one person alone has stays hidden below a threshold, which costs delta.
     """
-    from sulq.cli.context import asker, chosen, source_of
-    from sulq.cli.question_text import credits_of, hinted
-    from sulq.errors import InvalidQuery
-    from sulq.sql import parse_condition
-
-    source, rest = source_of(policy, words, url, token_file, ca, here=chosen)
+    source, rest = session.source_of(words, here=chosen)
     if len(rest) != 1:
         raise InvalidQuery(f"want one open text column, got {rest}")
     terms: dict[str, Any] = {
@@ -81,16 +70,16 @@ def keys(
         "most": most,
     }
     if quoted:
-        with asker(source, analyst, prices=True) as oracle, hinted(where):
+        with session.oracle(source, prices=True) as oracle, hinted(where):
             price = oracle.quote_keys(rest[0], **terms)
-        _show_quote(source.name, rest[0], price, as_json)
+        _show_quote(source.name, rest[0], price, session.as_json)
         return
-    with asker(source, analyst) as oracle:
+    with session.oracle(source) as oracle:
         with charging(), hinted(where):
             found = oracle.keys(rest[0], key=key, **terms)
         left = oracle.remaining
     with stored(found.credits):
-        _show_keys(source.name, found, left, as_json)
+        _show_keys(source.name, found, left, session.as_json)
 
 
 def _show_quote(name: str, column: str, found: KeysQuote, as_json: bool) -> None:
@@ -140,36 +129,27 @@ def _show_keys(name: str, found: Keys, left: Fraction, as_json: bool) -> None:
     show(key_values([*said, *_rest(left, found.receipt)]))
 
 
-@guarded
+@command
 def top(
     words: TopWords,
+    session: Session,
     places: Places = 1,
     where: Where = None,
     credits: Credits = None,
-    analyst: Name = None,
     key: Key = None,
-    url: Url = None,
-    token_file: TokenFile = None,
-    ca: Ca = None,
-    policy: Policy = POLICY,
-    as_json: Json = False,
 ) -> None:
     """Which declared values have the largest count or total: names only, the largest first."""
-    from sulq.cli.context import asker, chosen, source_of
-    from sulq.cli.question_text import credits_of, hinted, question
-    from sulq.errors import InvalidQuery
-
-    source, rest = source_of(policy, words, url, token_file, ca, here=chosen)
+    source, rest = session.source_of(words, here=chosen)
     if not rest:
         raise InvalidQuery("want a column with declared values, got none")
     by = question(rest[1:] or ["count"], where, (), None, False, source.schema())
     terms: dict[str, Any] = {"by": by, "k": places, "credits": credits_of(credits), "key": key}
-    with asker(source, analyst) as oracle:
+    with session.oracle(source) as oracle:
         with charging(), hinted(where, *rest):
             found = oracle.top(rest[0], **terms)
         left = oracle.remaining
     with stored(found.credits):
-        if as_json:
+        if session.as_json:
             said = {"table": source.name, "column": found.column, "keys": found.keys}
             cost = {"credits": found.credits, "left": left, "receipt_number": found.receipt.seq}
             show_json({**said, "slack": found.slack, "terms": found.terms, **cost})

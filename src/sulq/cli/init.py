@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sulq.cli.context import TableName
-from sulq.cli.output import POLICY, Json, Policy, guarded, print_note, show, show_json, table
+from sulq.cli.context import LocalSession, TableName, command, exact_outlook, several
+from sulq.cli.output import POLICY, Json, print_note, show, show_json, table
 
 if TYPE_CHECKING:
     from sulq.policy import TablePolicy
 
 
-@guarded
+@command
 def demo(
     directory: Annotated[
         Path, typer.Option("--directory", "-d", help="Where the fictional register is made.")
@@ -44,7 +44,7 @@ def demo(
         show_json(steps)
 
 
-@guarded
+@command
 def init(
     file: Annotated[
         str,
@@ -129,33 +129,32 @@ def init(
     print(output)
 
 
-@guarded
-def check(name: TableName = None, policy: Policy = POLICY, as_json: Json = False) -> None:
+@command
+def check(session: LocalSession, name: TableName = None) -> None:
     """Advise the owner: who is protected, what is public, whether columns fit. Publishes nothing.
 
     Without a table, all tables of the policy. What it prints of rows is for the owner's eyes.
     """
-    from sulq.cli.context import several
     from sulq.errors import SulqError
 
-    sources = several(policy, name)
+    sources = several(session.policy, name)
     if len(sources) == 1:
-        found, fine = _checked(sources[0], quiet=as_json)
-        if as_json:
+        found, fine = _checked(sources[0], quiet=session.as_json)
+        if session.as_json:
             show_json(found)
     else:
         tables: dict[str, object] = {}
         fine = True
         for source in sources:
             try:
-                found, ready = _checked(source, quiet=as_json)
+                found, ready = _checked(source, quiet=session.as_json)
             except (SulqError, OSError) as error:  # one sick table does not stop the others
                 found, ready = {"error": str(error), "kind": type(error).__name__}, False
                 print_note(f"error: {source.name}: {error}")
             tables[source.name], fine = found, fine and ready
-            if not as_json:
+            if not session.as_json:
                 print()
-        if as_json:
+        if session.as_json:
             show_json({"ready": fine, "tables": tables})
     if not fine:
         raise typer.Exit(2)
@@ -164,7 +163,6 @@ def check(name: TableName = None, policy: Policy = POLICY, as_json: Json = False
 def _checked(source: TablePolicy, *, quiet: bool) -> tuple[dict[str, object], bool]:
     """What is found of one table, and whether nothing keeps it from being published or asked."""
     from sulq.cli.check import PolicyDrift, review, standing
-    from sulq.cli.context import exact_outlook
 
     found = review(source)
     ledger = standing(source) if found.askable else PolicyDrift()
@@ -183,7 +181,7 @@ def _checked(source: TablePolicy, *, quiet: bool) -> tuple[dict[str, object], bo
     return {**found.to_json(), "exact": exact, "ledger": said}, fine
 
 
-@guarded
+@command
 def explain_noise(
     epsilon: Annotated[str, typer.Option(help="Lifetime epsilon.")] = "1",
     delta: Annotated[str, typer.Option(help="Lifetime delta.")] = "1e-6",

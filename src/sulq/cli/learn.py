@@ -14,17 +14,12 @@ import numpy as np
 import typer
 
 from sulq.cli.change import Yes, confirm
-from sulq.cli.context import Ca, Name, Receipts, TokenFile, Url, Where
+from sulq.cli.context import Receipts, Session, Where, append_receipts, check_receipts, command
 from sulq.cli.output import (
-    POLICY,
-    Json,
-    Policy,
     Stopped,
     charging,
     credits_text,
-    guarded,
     key_values,
-    many,
     number_text,
     print_note,
     show,
@@ -32,6 +27,7 @@ from sulq.cli.output import (
     stored,
     table,
 )
+from sulq.cli.question_text import credits_of, hinted
 from sulq.errors import InvalidQuery, SulqError
 from sulq.learn.plotting.models import arrow, class_shares
 
@@ -78,53 +74,68 @@ PARAMETER = {
 PICTURES = (".svg", ".png", ".html")
 
 
-@guarded
-def learn(
-    algorithm: Annotated[str, typer.Argument(help=", ".join(ALGORITHMS) + ".", show_default=False)],
-    name: Annotated[str | None, typer.Argument(metavar="[TABLE]", show_default=False)] = None,
-    columns: Annotated[
-        str | None, typer.Option(help="Columns to learn from: age,bmi,smoker.")
-    ] = None,
+@dataclass(frozen=True, slots=True)
+class Model:
+    """What is learned, from which columns, with which parameters of the estimator."""
+
+    columns: Annotated[str | None, typer.Option(help="Columns to learn from: age,bmi,smoker.")] = (
+        None
+    )
     label: Annotated[
         str | None, typer.Option(help='What to predict: a column, or a condition: "bmi >= 30".')
-    ] = None,
-    where: Where = None,
-    clusters: Annotated[int | None, typer.Option(help="For kmeans.")] = None,
+    ] = None
+    where: Where = None
+    clusters: Annotated[int | None, typer.Option(help="For kmeans.")] = None
     components: Annotated[
         int | None, typer.Option(help="For pca, svd, factors, mixture and lsi.")
-    ] = None,
-    depth: Annotated[int | None, typer.Option(help="For tree: the most splits in a row.")] = None,
-    topics: Annotated[int | None, typer.Option(help="For topics.")] = None,
+    ] = None
+    depth: Annotated[int | None, typer.Option(help="For tree: the most splits in a row.")] = None
+    topics: Annotated[int | None, typer.Option(help="For topics.")] = None
+    method: Annotated[
+        str, typer.Option(help='"auto", or "paper" for the papers\' own algorithm.')
+    ] = "auto"
+    seed: Annotated[int | None, typer.Option(help="Of random starts; never of noise.")] = None
+    anyway: Annotated[
+        bool, typer.Option("--anyway", help="Show the result even if it is below its noise.")
+    ] = False
+
+    def sizes(self) -> dict[str, int]:
+        """The options of single algorithms that were given."""
+        told = {COMPONENTS: self.components, CLUSTERS: self.clusters}
+        told |= {DEPTH: self.depth, TOPICS: self.topics}
+        return {name: value for name, value in told.items() if value is not None}
+
+
+@dataclass(frozen=True, slots=True)
+class Cap:
+    """What a fit may spend, and whether to ask before."""
+
     credits: Annotated[
         str | None,
         typer.Option(help="The most to spend; without it, it asks first.", show_default=False),
-    ] = None,
-    yes: Yes = False,
-    quote: Annotated[
-        bool, typer.Option("--quote", help="Only say what it would cost. Free.")
-    ] = False,
+    ] = None
+    yes: Yes = False
+    quote: Annotated[bool, typer.Option("--quote", help="Only say what it would cost. Free.")] = (
+        False
+    )
     rows: Annotated[
         int | None, typer.Option(help="With --quote, where the number of rows is private: a guess.")
-    ] = None,
+    ] = None
+
+
+@command
+def learn(
+    algorithm: Annotated[str, typer.Argument(help=", ".join(ALGORITHMS) + ".", show_default=False)],
+    session: Session,
+    model: Model,
+    cap: Cap,
+    name: Annotated[str | None, typer.Argument(metavar="[TABLE]", show_default=False)] = None,
     plot: Annotated[
         Path | None,
         typer.Option(help="Where the picture goes: .svg, .png or .html; ALGORITHM.svg else."),
     ] = None,
     no_plot: Annotated[bool, typer.Option("--no-plot", help="No picture.")] = False,
-    method: Annotated[
-        str, typer.Option(help='"auto", or "paper" for the papers\' own algorithm.')
-    ] = "auto",
-    seed: Annotated[int | None, typer.Option(help="Of random starts; never of noise.")] = None,
-    anyway: Annotated[
-        bool, typer.Option("--anyway", help="Show the result even if it is below its noise.")
-    ] = False,
-    analyst: Name = None,
     receipts: Receipts = None,
-    url: Url = None,
-    token_file: TokenFile = None,
-    ca: Ca = None,
-    policy: Policy = POLICY,
-    as_json: Json = False,
 ) -> None:
     """Learn from noisy sums alone: components, clusters, classifiers, rules.
 
@@ -132,46 +143,42 @@ def learn(
     left, and it asks first: --yes says so beforehand.
     """
     chosen = _algorithm(algorithm)
-    given = {COMPONENTS: components, CLUSTERS: clusters, DEPTH: depth, TOPICS: topics}
-    _check(algorithm, chosen, columns, label, given)
-    from sulq.cli.context import asker, source_named
-    from sulq.cli.question_text import credits_of, hinted
+    _check(algorithm, chosen, model)
+    source = session.source(name)
+    features = [part.strip() for part in (model.columns or "").split(",")]
+    credits = credits_of(cap.credits)
+    learner = _learner(chosen, credits, model)
+    with hinted(model.where, model.label):
+        asked = (features, _label(model.label, source.schema()))
+        keeping = _condition(model.where)
 
-    source = source_named(policy, name, url, token_file, ca)
-    schema = source.schema()
-    features = [part.strip() for part in (columns or "").split(",")]
-    cap = credits_of(credits)
-    learner = _learner(chosen, cap, method, seed, anyway, given)
-    with hinted(where, label):
-        asked = (features, _label(label, schema))
-        keeping = _condition(where)
-    if quote:
-        with asker(source, analyst, prices=True) as oracle:
-            found = learner.quote(oracle, *asked, where=keeping, rows=rows)
-        _show_quote(source.name, algorithm, found, as_json)
+    def price() -> FitQuote:
+        with session.oracle(source, prices=True) as oracle:
+            return learner.quote(oracle, *asked, where=keeping, rows=cap.rows)
+
+    if cap.quote:
+        _show_quote(source.name, algorithm, price(), session.as_json)
         return
     picture = None if no_plot else _picture(plot, algorithm)
-    if receipts is not None:
-        receipts.open("a").close()  # found out before the charge
-    if cap is None and not yes:
-        with asker(source, analyst, prices=True) as oracle:
-            found = learner.quote(oracle, *asked, where=keeping, rows=rows)
-        if not as_json:
-            _show_quote(source.name, algorithm, found, as_json)
-        confirm(
-            f"This spends up to {credits_text(found.credits)}; --credits sets another amount.", yes
-        )
-    with asker(source, analyst) as oracle:
-        with charging(), hinted(where, label), _counted(learner, as_json) as doubts:
+    check_receipts(receipts)
+    if credits is None and not cap.yes:
+        found = price()
+        if not session.as_json:
+            _show_quote(source.name, algorithm, found, session.as_json)
+        most = credits_text(found.credits)
+        confirm(f"This spends up to {most}; --credits sets another amount.", cap.yes)
+    with session.oracle(source) as oracle:
+        with (
+            charging(),
+            hinted(model.where, model.label),
+            _counted(learner, session.as_json) as doubts,
+        ):
             learner.fit(oracle, *asked, where=keeping)
         left = oracle.remaining
     with stored(learner.credits_):
-        if receipts is not None:
-            with receipts.open("a", encoding="utf-8") as file:
-                file.writelines(receipt.to_json() + "\n" for receipt in learner.receipts_)
-            print_note(f"{many(len(learner.receipts_), 'receipt')} appended to {receipts}")
+        append_receipts(receipts, learner.receipts_)
         drawn = _draw(learner, picture, needed=plot is not None)
-        _show(learner, algorithm, source.name, left, drawn, doubts, as_json)
+        _show(learner, algorithm, source.name, left, drawn, doubts, session.as_json)
 
 
 # --- what was typed -----------------------------------------------------------------------------
@@ -185,29 +192,20 @@ def _algorithm(word: str) -> Algorithm:
     return ALGORITHMS[word]
 
 
-def _check(
-    word: str, chosen: Algorithm, columns: str | None, label: str | None, given: dict[str, Any]
-) -> None:
-    if columns is None:
+def _check(word: str, chosen: Algorithm, model: Model) -> None:
+    if model.columns is None:
         raise InvalidQuery(f"{word} needs --columns: what to learn from, as in --columns age,bmi")
-    if chosen.label and label is None:
+    if chosen.label and model.label is None:
         raise InvalidQuery(f"{word} needs --label: the column to predict")
-    if label is not None and not chosen.label:
+    if model.label is not None and not chosen.label:
         raise InvalidQuery(f"{word} takes no --label; name the column among --columns")
-    for name, value in given.items():
-        if value is not None and name not in chosen.options:
+    for name in model.sizes():
+        if name not in chosen.options:
             takes = f"it takes {', '.join(chosen.options)}" if chosen.options else "leave it out"
             raise InvalidQuery(f"{word} takes no {name}; {takes}")
 
 
-def _learner(
-    chosen: Algorithm,
-    credits: Fraction | None,
-    method: str,
-    seed: int | None,
-    anyway: bool,
-    given: dict[str, Any],
-) -> Learner:
+def _learner(chosen: Algorithm, credits: Fraction | None, model: Model) -> Learner:
     try:
         from sulq import learn as page
 
@@ -216,10 +214,10 @@ def _learner(
         raise InvalidQuery(str(missing)) from None
     wanted = {
         "credits": credits,
-        "method": method,
-        "random_state": seed,
-        "on_noise": "warn" if anyway else "raise",
-        **{PARAMETER[name]: value for name, value in given.items() if value is not None},
+        "method": model.method,
+        "random_state": model.seed,
+        "on_noise": "warn" if model.anyway else "raise",
+        **{PARAMETER[name]: value for name, value in model.sizes().items()},
     }
     takes = set(kind().get_params())
     learner: Learner = kind(**{name: value for name, value in wanted.items() if name in takes})

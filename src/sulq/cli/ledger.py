@@ -14,13 +14,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from sulq.cli.change import population_json, versions_json
-from sulq.cli.context import Ca, TableName, TokenFile, Url
+from sulq.cli.context import (
+    LocalSession,
+    ReadSession,
+    RemoteSource,
+    TableName,
+    command,
+    companions,
+    database_of,
+    named,
+    show_remote_ledger,
+)
 from sulq.cli.output import (
-    POLICY,
-    Json,
-    Policy,
     credits_text,
-    guarded,
     key_values,
     moment_text,
     print_note,
@@ -47,18 +53,14 @@ if TYPE_CHECKING:
 MOST_ACCOUNTS = 12
 
 
-@guarded
+@command
 def ledger(
+    session: ReadSession,
     name: TableName = None,
     last: Annotated[int, typer.Option(min=0, help="How many questions to list.")] = 10,
     export: Annotated[Path | None, typer.Option(hidden=True)] = None,
     redact: Annotated[bool, typer.Option(hidden=True)] = False,
-    analyst: Annotated[str | None, typer.Option("--for", hidden=True)] = None,
-    url: Url = None,
-    token_file: TokenFile = None,
-    ca: Ca = None,
-    policy: Policy = POLICY,
-    as_json: Json = False,
+    whose: Annotated[str | None, typer.Option("--for", hidden=True)] = None,
 ) -> None:
     """The statement: spent, left, per analyst and stratum, and what the promise means.
 
@@ -66,20 +68,19 @@ def ledger(
     """
     import json
 
-    from sulq.cli.context import FarTable, show_far_ledger, source_named
     from sulq.errors import InvalidQuery, Refused
     from sulq.kernel.accounting.calibration import calibrate, meaning
     from sulq.kernel.ledger.inspect import inspect
     from sulq.kernel.schema.promise import Promise
 
-    source = source_named(policy, name, url, token_file, ca)
-    if isinstance(source, FarTable):
-        show_far_ledger(source, last, as_json)
+    source = session.source(name)
+    if isinstance(source, RemoteSource):
+        show_remote_ledger(source, last, session.as_json)
         return
     if export is not None:
-        _write_chain(source.ledger_path, source.name, export, redact, analyst, as_json)
+        _write_chain(source.ledger_path, source.name, export, redact, whose, session.as_json)
         return
-    if redact or analyst is not None:
+    if redact or whose is not None:
         raise InvalidQuery("--redact and --for go with --export FILE")
     found = inspect(source.ledger_path)
     if source.name not in found.statements:
@@ -88,7 +89,7 @@ def ledger(
     promise = Promise.from_json(json.loads(statement.facts["promise"]))
     means = meaning(calibrate(promise))
     questions = recent_questions(source.ledger_path, source.name, last, statement.individual)
-    if as_json:
+    if session.as_json:
         show_json({**_statement_json(statement, promise, means), "last": questions})
         return
     unit = str(json.loads(statement.facts["schema"])["unit"])
@@ -114,8 +115,9 @@ def ledger(
         show(drawn)
 
 
-@guarded
+@command
 def export(
+    session: LocalSession,
     file: Annotated[
         Path, typer.Argument(help="A new file, for `sulq ledger verify --chain`.", exists=False)
     ],
@@ -123,18 +125,14 @@ def export(
     redact: Annotated[
         bool, typer.Option("--redact", help="Leave out noisy values, and who asked what.")
     ] = False,
-    analyst: Annotated[
+    whose: Annotated[
         str | None,
         typer.Option("--for", metavar="ANALYST", help="Redact all but this name's events."),
     ] = None,
-    policy: Policy = POLICY,
-    as_json: Json = False,
 ) -> None:
     """Write the chain of events to a file that anybody can verify."""
-    from sulq.cli.context import named
-
-    source = named(policy, name)
-    _write_chain(source.ledger_path, source.name, file, redact, analyst, as_json)
+    source = named(session.policy, name)
+    _write_chain(source.ledger_path, source.name, file, redact, whose, session.as_json)
 
 
 def _write_chain(
@@ -494,15 +492,14 @@ def _short(text: str) -> str:
 PRIVATE = "this is an exact function of the rows, with no noise: for the owner's eyes alone"
 
 
-@guarded
-def balances(name: TableName = None, policy: Policy = POLICY, as_json: Json = False) -> None:
+@command
+def balances(session: LocalSession, name: TableName = None) -> None:
     """How many people have spent how much of their own balance. For the owner's eyes alone."""
-    from sulq.cli.context import companions, database_of, named
     from sulq.database.reading import spent_by_people
     from sulq.errors import InvalidQuery, Refused
     from sulq.server.local_control import serving
 
-    source = named(policy, name)
+    source = named(session.policy, name)
     if not source.individual:
         raise InvalidQuery(f"{source.name} has one account for all: `sulq ledger` shows it")
     if (server := serving(source.ledger_path)) is not None:
@@ -510,7 +507,7 @@ def balances(name: TableName = None, policy: Policy = POLICY, as_json: Json = Fa
     with companions(source), database_of(source, source.ledger_path) as database:
         found = spent_by_people(database)
     ends = [f"{10 * bar} to {10 * (bar + 1)} %" for bar in range(len(found))]
-    if as_json:
+    if session.as_json:
         show_json({"table": source.name, "private": PRIVATE, "people": found})
         return
     show(table(("spent", source.unit + "s" if source.unit == "row" else "people"), [

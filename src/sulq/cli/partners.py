@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from sulq.cli.context import TableName
-from sulq.cli.output import POLICY, Json, Policy, guarded, key_values, print_note, show, show_json
+from sulq.cli.context import LocalSession, TableName, command, companions, database_of, named
+from sulq.cli.output import key_values, print_note, show, show_json
 
 
-@guarded
-def partners(name: TableName = None, policy: Policy = POLICY, as_json: Json = False) -> None:
+@command
+def partners(session: LocalSession, name: TableName = None) -> None:
     """The key that other owners need to add securely with a table, and those you have named."""
-    from sulq.cli.context import companions, database_of, named
     from sulq.errors import Refused
     from sulq.server.local_control import serving
 
-    source = named(policy, name)
+    source = named(session.policy, name)
     if (server := serving(source.ledger_path)) is not None:
         raise Refused(f"the server at {server.url} has the ledger of {source.name}: stop it first")
     with companions(source), database_of(source, source.ledger_path) as database:
@@ -21,7 +20,7 @@ def partners(name: TableName = None, policy: Policy = POLICY, as_json: Json = Fa
     known = source.partners
     keys = [] if known is None else list(known.keys)
     colluding = None if known is None else known.colluding
-    if as_json:
+    if session.as_json:
         told = {"table": source.name, "key": own, "partners": keys, "colluding": colluding}
         show_json(told)
         return

@@ -3,31 +3,25 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
+from fractions import Fraction
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from sulq.cli.context import (
-    Ca,
-    Confidence,
-    Credits,
     Key,
-    Name,
     Receipts,
-    Rows,
-    TokenFile,
-    Url,
-    Within,
+    Session,
+    Terms,
+    append_receipts,
+    check_receipts,
+    chosen,
+    command,
 )
 from sulq.cli.output import (
-    POLICY,
-    Json,
-    Policy,
     charging,
     credits_text,
-    guarded,
     key_values,
-    many,
     number_text,
     percent,
     print_note,
@@ -36,6 +30,8 @@ from sulq.cli.output import (
     stored,
     table,
 )
+from sulq.cli.question_text import spelled
+from sulq.errors import InvalidQuery
 
 if TYPE_CHECKING:
     from sulq.answers.oracle import Answer
@@ -54,71 +50,42 @@ Yes = Annotated[bool, typer.Option("--yes", help="Ask: charge every question, or
 SHOWN = 60
 
 
-@guarded
+@command
 def plan(
     words: Words,
-    credits: Credits = None,
-    within: Within = None,
-    confidence: Confidence = 0.95,
-    rows: Rows = None,
+    session: Session,
+    terms: Terms,
     yes: Yes = False,
-    analyst: Name = None,
     key: Key = None,
     receipts: Receipts = None,
-    url: Url = None,
-    token_file: TokenFile = None,
-    ca: Ca = None,
-    policy: Policy = POLICY,
-    as_json: Json = False,
 ) -> None:
     """Price several questions as one: what each costs, and how exact it will be. Free.
 
     --credits is shared so that all have the same noise. With --yes one transaction charges every
     question, or none; what was asked before is free.
     """
-    from fractions import Fraction
-
-    from sulq.cli.context import Source, asker, chosen, far_table
-    from sulq.cli.question_text import check_terms, credits_of, spelled
-    from sulq.errors import InvalidQuery
-
-    check_terms(within, confidence, credits, rows)
     if not yes and (key is not None or receipts is not None):
         raise InvalidQuery("--key and --receipts belong to asking: add --yes")
-    found_at: tuple[Source, list[str]]
-    found_at = (
-        chosen(policy, words) if url is None else (far_table(url, token_file, ca), list(words))
-    )
-    source, texts = found_at
+    source, texts = session.source_of(words, here=chosen)
     if not texts:
         raise InvalidQuery('name the questions: sulq plan "count where smoker" "mean age"')
     asked = [spelled(text, source.schema()) for text in texts]
-    if receipts is not None:
-        receipts.open("a").close()  # found out before the charge
+    check_receipts(receipts)
     with ExitStack() as told:
-        with asker(source, analyst, prices=not yes) as oracle:
-            found = oracle.plan(
-                asked,
-                credits=credits_of(credits),
-                within=within,
-                confidence=confidence,
-                rows=rows,
-            )
+        with session.oracle(source, prices=not yes) as oracle:
+            found = oracle.plan(asked, **terms.arguments())
             if not yes:
-                _show_plan(found, texts, source.name, as_json)
+                _show_plan(found, texts, source.name, session.as_json)
                 return
             with charging():
                 answers = found.ask(key=key)
             cost = sum((answer.credits for answer in answers), start=Fraction(0))
             told.enter_context(stored(cost))
             left = oracle.remaining
-        if receipts is not None:
-            with receipts.open("a", encoding="utf-8") as file:
-                file.writelines(answer.receipt.to_json() + "\n" for answer in answers)
-            print_note(f"{many(len(answers), 'receipt')} appended to {receipts}")
-        if as_json:
+        append_receipts(receipts, [answer.receipt for answer in answers])
+        if session.as_json:
             listed = [
-                _answer_json(text, answer, confidence)
+                _answer_json(text, answer, terms.confidence)
                 for text, answer in zip(texts, answers, strict=True)
             ]
             show_json({"table": source.name, "answers": listed, "credits": cost, "left": left})
@@ -126,7 +93,7 @@ def plan(
         lines = [
             line
             for text, answer in zip(texts, answers, strict=True)
-            for line in _answer_lines(text, answer, confidence)
+            for line in _answer_lines(text, answer, terms.confidence)
         ]
         show(table(("question", "value", "low", "high", "credits", "receipt"), lines))
         show(key_values([("cost", credits_text(cost)), ("left", credits_text(left))]))

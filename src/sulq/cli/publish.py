@@ -13,8 +13,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sulq.cli.context import TableName
-from sulq.cli.output import POLICY, Json, Policy, guarded, print_note, promise_text, show_json
+from sulq.cli.context import (
+    LocalSession,
+    TableName,
+    command,
+    exact_outlook,
+    named,
+    opened,
+    try_out,
+)
+from sulq.cli.output import print_note, promise_text, show_json
 
 if TYPE_CHECKING:
     from sulq.database import Database
@@ -31,7 +39,6 @@ FOR_GOOD = (
 @contextmanager
 def published(table: TablePolicy) -> Iterator[Database]:
     """Publish a table and open it: for the wizard, whose last button has asked the adviser."""
-    from sulq.cli.context import try_out
 
     try_out(table)
     with _now_published(table) as database:
@@ -40,7 +47,6 @@ def published(table: TablePolicy) -> Iterator[Database]:
 
 @contextmanager
 def _now_published(table: TablePolicy) -> Iterator[Database]:
-    from sulq.cli.context import opened
     from sulq.kernel.ledger.state_dir import location_name
 
     with opened(table, publish=True) as database:
@@ -51,22 +57,20 @@ def _now_published(table: TablePolicy) -> Iterator[Database]:
         yield database
 
 
-@guarded
+@command
 def publish(
+    session: LocalSession,
     name: TableName = None,
     dry_run: DryRun = False,
     yes: Yes = False,
-    policy: Policy = POLICY,
-    as_json: Json = False,
 ) -> None:
     """Publish a table for good. Shows what that means, then asks for the table's name."""
     from sulq.cli.check import review
-    from sulq.cli.context import exact_outlook, named, try_out
     from sulq.errors import Refused
     from sulq.kernel.ledger.inspect import is_published
     from sulq.kernel.ledger.state_dir import location_name
 
-    source = named(policy, name)
+    source = named(session.policy, name)
     if source.ledger == ":memory:":
         raise Refused(
             f"[{source.name}] has its ledger in memory, which forgets what was spent; give it a"
@@ -74,7 +78,7 @@ def publish(
         )
     where = location_name(source.ledger_path)
     if is_published(source.ledger_path, source.name):
-        if as_json:
+        if session.as_json:
             show_json({"table": source.name, "published": True, "new": False})
         print_note(f"{source.name} is published already (ledger {where}); nothing was changed")
         return
@@ -82,25 +86,25 @@ def publish(
     problems = looked.advice.faults
     exact = exact_outlook(source) if not problems else {}
     said = {"table": source.name, "problems": problems, "advice": looked.to_json()}
-    if not as_json:
+    if not session.as_json:
         looked.show()
         if "text" in exact:
             print(f"exact release: {exact['text']}")
     if problems or exact.get("certified") is False:
-        if as_json:
+        if session.as_json:
             show_json({**said, "published": False})
         print_note(f"{source.name} was not published")
         raise typer.Exit(2)
     try_out(source)  # refused before anything is asked
     if dry_run:
-        if as_json:
+        if session.as_json:
             show_json({**said, "published": False})
         print_note("dry run: nothing was published; without --dry-run this would have been")
         return
     _confirm(source.name, yes)
     with _now_published(source) as database:
         head = database.statement().statement.head
-    if as_json:
+    if session.as_json:
         show_json({**said, "published": True, "new": True, "head": head})
         return
     print_note(f"next: `sulq grant {source.name} NAME CREDITS`, `sulq serve`, or `sulq ask`")

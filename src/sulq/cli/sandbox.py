@@ -7,33 +7,31 @@ from typing import Annotated
 
 import typer
 
-from sulq.cli.context import TableName
-from sulq.cli.output import POLICY, Json, Policy, guarded, print_note, show_json
+from sulq.cli.context import LocalSession, TableName, command, named
+from sulq.cli.output import print_note, show_json
 
 
-@guarded
+@command
 def sandbox(
+    session: LocalSession,
     name: TableName = None,
     rows: Annotated[int, typer.Option(help="How many made-up rows.")] = 10_000,
     directory: Annotated[
         Path, typer.Option("--directory", "-d", help="A new directory to put it in.")
     ] = Path("sandbox"),
-    policy: Policy = POLICY,
-    as_json: Json = False,
 ) -> None:
     """Made-up rows with the table's schema, and a policy for them: nothing real is opened.
 
     Write and debug questions and notebooks there; then run them once on the real table.
     """
-    from sulq.cli.context import named
     from sulq.errors import InvalidQuery
     from sulq.sandbox import write_dummies
 
-    table = named(policy, name)
+    table = named(session.policy, name)
     if directory.exists():
         raise InvalidQuery(f"{directory} exists; name a new directory with -d")
     made = write_dummies(table, directory, rows)
-    if as_json:
+    if session.as_json:
         show_json({"policy": made, "rows": rows, "table": table.name})
         return
     print_note(

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sulq.cli.output import POLICY, Json, Policy, guarded, print_note, show_json
+from sulq.cli.context import LocalSession, command, opened
+from sulq.cli.output import POLICY, print_note, show_json
 
 if TYPE_CHECKING:
     from sulq.cli.server_process import Started, Where
@@ -21,13 +22,13 @@ if TYPE_CHECKING:
 Host = Annotated[str, typer.Option(help="Where to listen; the default is this machine only.")]
 
 
-@guarded
+@command
 def serve(
+    session: LocalSession,
     file: Annotated[
         Path | None,
         typer.Argument(help="A Parquet or CSV file with its policy beside it.", show_default=False),
     ] = None,
-    policy: Policy = POLICY,
     host: Host = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65_535, help="0: any that is free.")] = 8765,
     tls_cert: Annotated[
@@ -58,7 +59,6 @@ def serve(
         bool | None,
         typer.Option("--open/--no-open", help="Open the console; the default: on a terminal."),
     ] = None,
-    as_json: Json = False,
 ) -> None:
     """Serve every published table of the policy over HTTP, until Ctrl-C. Prints a one-time link.
 
@@ -69,7 +69,7 @@ def serve(
     where = Where(host, port, tls_cert, tls_key)
     where.check()
     check_pacing(where, pacing)
-    tables = chosen_tables(file, policy)
+    tables = chosen_tables(file, session.policy)
     if not where.local and not where.encrypted:
         print_note(
             f"warning: {host} may be reached from other machines, and without TLS anybody on the"
@@ -82,8 +82,8 @@ def serve(
         pacing=pacing,
         delay=delay,
         open_browser=open_browser,
-        as_json=as_json,
-        policy=policy_file(file, policy),
+        as_json=session.as_json,
+        policy=policy_file(file, session.policy),
         public=public_url,
     )
     print_note("stopped; every answer that was charged is stored")
@@ -101,7 +101,6 @@ def run(
     public: str | None = None,
 ) -> None:
     """Listen, open the tables, serve, close the tables."""
-    from sulq.cli.context import opened
     from sulq.cli.publish import published
     from sulq.cli.server_process import serve_tables
     from sulq.server.address import public_url as checked_url

@@ -7,14 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sulq.cli.context import Credits, Name
+from sulq.cli.context import Credits, OwnerSession, chosen, command, opened, quoting
 from sulq.cli.output import (
-    POLICY,
-    Json,
-    Policy,
     charging,
     credits_text,
-    guarded,
     key_values,
     number_text,
     print_note,
@@ -23,6 +19,7 @@ from sulq.cli.output import (
     stored,
     table,
 )
+from sulq.cli.question_text import credits_of
 
 if TYPE_CHECKING:
     from sulq.policy import TablePolicy
@@ -36,42 +33,38 @@ Keep = Annotated[float, typer.Option(help="Share of the rows that bounds leave a
 Quoted = Annotated[bool, typer.Option("--quote", help="The price only: free.")]
 
 
-@guarded
+@command
 def suggest(
+    session: OwnerSession,
     words: Words = None,
     keep: Keep = 0.998,
     credits: Credits = None,
     quoted: Quoted = False,
-    analyst: Name = None,
-    policy: Policy = POLICY,
-    as_json: Json = False,
 ) -> None:
     """Propose bounds, and for persons max_rows and clips, from priced noisy answers.
 
     The declared ranges should be generous; what is proposed can be used in questions at once.
     """
-    from sulq.cli.context import chosen, opened, quoting
-    from sulq.cli.question_text import credits_of
     from sulq.suggest import plan_of, price_of
     from sulq.suggest import suggest as ask_for
 
-    source, columns = chosen(policy, words or [])
+    source, columns = chosen(session.policy, words or [])
     if quoted:
         with quoting(source) as database:
             plan = plan_of(database.schema, database.size, columns)
             price = price_of(database, plan, credits_of(credits))
-        if as_json:
+        if session.as_json:
             show_json({"table": source.name, "credits": price, "questions": len(plan.questions)})
         else:
             show(key_values([("cost", f"{credits_text(price)}, {len(plan.questions)} questions")]))
         return
     with opened(source) as database:
-        oracle = database if analyst is None else database.as_analyst(analyst)
+        oracle = database if session.analyst is None else database.as_analyst(session.analyst)
         with charging():
             found = ask_for(oracle, columns, keep=keep, credits=credits_of(credits))
         left = oracle.remaining
     with stored(found.credits):
-        if as_json:
+        if session.as_json:
             show_json({"table": source.name, **_json(found), "left": left})
         else:
             _show(found, source)

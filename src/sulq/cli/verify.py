@@ -7,11 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from sulq.cli.context import LocalSession, command, named, several
 from sulq.cli.output import (
-    POLICY,
-    Json,
-    Policy,
-    guarded,
     key_values,
     print_note,
     show,
@@ -45,15 +42,14 @@ ChainFile = Annotated[
 Head = Annotated[str | None, typer.Option(help="A head you noted: the chain must contain it.")]
 
 
-@guarded
+@command
 def verify(
+    session: LocalSession,
     what: What = None,
     receipts: Receipts = None,
     key: Key = None,
     chain: ChainFile = None,
     head: Head = None,
-    policy: Policy = POLICY,
-    as_json: Json = False,
 ) -> None:
     """Check receipts, the chain and its head: `sulq verify receipts.jsonl --head HASH`.
 
@@ -65,17 +61,15 @@ def verify(
     if what is not None and receipts is None and (what.endswith(".jsonl") or Path(what).is_file()):
         name, receipts = None, Path(what)
     if all(one is None for one in (name, receipts, key, chain, head)):
-        from sulq.cli.context import several
-
-        tables = several(policy, None)
+        tables = several(session.policy, None)
         if len({str(one.ledger_path) for one in tables}) > 1:
-            _verify_each(tables, as_json)
+            _verify_each(tables, session.as_json)
             return
     lines = [] if receipts is None else receipt_lines(receipts)
     if chain is None and key is None and receipts is not None and name is None:
         beside = receipts.parent / CHAIN
         chain = beside if beside.is_file() else None
-    found, report = _chain(chain, key, head, name, policy, bool(lines or receipts))
+    found, report = _chain(chain, key, head, name, session.policy, bool(lines or receipts))
     upto = None
     if head is not None and found is not None:
         upto = _place(found, head)
@@ -84,7 +78,7 @@ def verify(
     results = [_judged(number, line, found, key, upto) for number, line in enumerate(lines, 1)]
     bad = [result for result in results if result["remedy"]]
     report |= {"receipts": len(lines)}
-    if as_json:
+    if session.as_json:
         show_json({"verified": not bad, **report, "results": results})
     else:
         _show(report, results, bad)
@@ -130,7 +124,6 @@ def _chain(
             f"nothing to check against: there is no {policy}; give --key KEY, or --chain FILE,"
             f" {FROM}"
         )
-    from sulq.cli.context import named, several
 
     tables = several(policy, name)
     if len({str(one.ledger_path) for one in tables}) == 1:  # whichever table is meant
