@@ -139,7 +139,7 @@ ALIASES = {
 """Names of earlier releases -> where the command is now. They work as before and are not listed."""
 
 
-class CommandGroup(TyperGroup):
+class OneScreenGroup(TyperGroup):
     """A group whose help lists one command a line, on one screen."""
 
     default: str | None = None
@@ -179,7 +179,7 @@ def _summary(command: Any, width: int) -> str:
 
 app = typer.Typer(
     name="sulq",
-    cls=CommandGroup,
+    cls=OneScreenGroup,
     help="A private statistical database: noisy sums, exact prices, one promise for life.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -207,7 +207,7 @@ def _register() -> None:
         for name, command in verbs.items():
             app.command(name, rich_help_panel=heading)(command)
     for name, group in GROUPS.items():
-        kind = type("DefaultingGroup", (CommandGroup,), {"default": group.default})
+        kind = type("DefaultingGroup", (OneScreenGroup,), {"default": group.default})
         inner = typer.Typer(cls=kind, no_args_is_help=group.default is None, help=group.help)
         for word, command in group.commands.items():
             inner.command(word)(command)
