@@ -139,7 +139,7 @@ SQL = (["SELECT"], ["WITH"], ["EXPLAIN"])
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class QuestionOptions:
     """What is asked beside the statistic: of which rows, in which cells, with or without noise."""
 
     where: Where = None
@@ -151,7 +151,7 @@ class Shape:
 
 
 @command
-def quote(words: Words, session: Session, terms: Terms, shape: Shape) -> None:
+def quote(words: Words, session: Session, terms: Terms, shape: QuestionOptions) -> None:
     """What a question would cost and how exact it would be. Free: no row is read."""
     if _is_sql(words):
         _quote_statement(session, words, terms, shape)
@@ -235,7 +235,7 @@ def ask(
     words: Words,
     session: Session,
     terms: Terms,
-    shape: Shape,
+    shape: QuestionOptions,
     key: Key = None,
     receipts: Receipts = None,
 ) -> None:
@@ -389,7 +389,7 @@ def _source(session: Session, words: Sequence[str]) -> tuple[Source, str]:
     return tables[found[0]], text
 
 
-def _statement_terms(terms: Terms, shape: Shape) -> dict[str, Any]:
+def _statement_terms(terms: Terms, shape: QuestionOptions) -> dict[str, Any]:
     """Return the options that a statement takes; raise `InvalidQuery` where others are given."""
     values = {
         "--where": shape.where,
@@ -410,7 +410,9 @@ def _statement_terms(terms: Terms, shape: Shape) -> dict[str, Any]:
     return taken
 
 
-def _quote_statement(session: Session, words: Sequence[str], terms: Terms, shape: Shape) -> None:
+def _quote_statement(
+    session: Session, words: Sequence[str], terms: Terms, shape: QuestionOptions
+) -> None:
     """Show what a statement would cost."""
     taken = _statement_terms(terms, shape)
     source, text = _source(session, words)
@@ -454,7 +456,7 @@ def _ask_statement(
     session: Session,
     words: Sequence[str],
     terms: Terms,
-    shape: Shape,
+    shape: QuestionOptions,
     key: str | None,
     receipts: Path | None,
 ) -> None:
