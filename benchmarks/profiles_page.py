@@ -22,7 +22,7 @@ DONE = {
     "Gram matrix": "Streaming rows out of DuckDB, rounding them to the grid and one BLAS product a block. Done before: rows cross through the Arrow C interface without a"
     " copy, buffers are made once, blocks are as long as exact products below 2^53 allow. What remains beside the product is one pass that rounds.",
     "a served ask": "As the warm count, plus HTTP, JSON and a stored reply for retries (one more SQLite write). Done before: reads of one decision wait together"
-    " (`Book.at_rest`), replies and ledger are written by group commit, so that many callers share a sync.",
+    " (`LedgerFile.at_rest`), replies and ledger are written by group commit, so that many callers share a sync.",
     "opening and publishing": "Reading the file once to hash it, and DuckDB's own look at the file; then the synced files of key, anchor and register. The hash is what tells a"
     " changed table from the published one; it runs at the speed of SHA-256 and only at opening. Nothing else was worth doing.",
 }

@@ -278,7 +278,7 @@ def test_a_quote_is_affordable_if_its_delta_can_be_paid_too(credits: Any) -> Non
             return
         with pytest.raises(BudgetSpent):
             ann.keys("illness", **terms)
-        delta = Fraction(quoted.note.split("delta=")[1].split()[0])
+        delta = Fraction(quoted.note.split("`delta` of ")[1].split()[0])
         assert delta < quoted.delta
         less = ann.quote_keys("illness", delta=delta, **terms)
         assert less.affordable and less.threshold > quoted.threshold

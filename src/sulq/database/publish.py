@@ -123,8 +123,7 @@ def open_table(
 
 def broken(database: Database) -> bool:
     """True if a write failed: nothing more is answered until the ledger is opened again."""
-    ledger = database.ledger
-    return ledger._forgotten.alive and not ledger._shared.usable
+    return database.ledger.broken
 
 
 def reopen(database: Database) -> None:
@@ -133,7 +132,7 @@ def reopen(database: Database) -> None:
     Charge, compute, store, release: who was in between finds the charge in the chain, or pays.
     """
     old = database.ledger
-    header, place = old.header, old._shared.place
+    header, place = old.header, old.place
     if place is None:
         raise Refused("a ledger in memory cannot be opened again")
     journal = Ledger.open(

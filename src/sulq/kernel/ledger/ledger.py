@@ -527,6 +527,16 @@ class Ledger:
         """The number of the ledger's last event."""
         return self._book.read(lambda: self._shared.history.mark.seq)
 
+    @property
+    def broken(self) -> bool:
+        """True if a write failed: nothing more is answered until the ledger is opened again."""
+        return self._forgotten.alive and not self._shared.usable
+
+    @property
+    def place(self) -> str | None:
+        """Where the ledger is kept; None for a ledger in memory."""
+        return self._shared.place
+
     @contextmanager
     def at_rest(self) -> Iterator[None]:
         """Wait for a commit once, not at each read. Nothing may be written inside."""
