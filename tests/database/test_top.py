@@ -25,6 +25,7 @@ from sulq import (
     mean,
     total,
 )
+from sulq.database import top as choice
 from sulq.kernel.noise.laws import Geometric
 from sulq.kernel.query.statistics import count_persons
 from sulq.kernel.release.mechanisms import chosen
@@ -186,3 +187,12 @@ def test_open_text_has_no_cells() -> None:
 def test_what_is_shown() -> None:
     with towns() as db:
         assert repr(db.top("town", k=2, credits=4)) == "<Top ['Oslo', 'Paris'] of town, 4 credits>"
+
+
+def test_a_choice_that_was_paid_for_is_told_again_whatever_may_be_drawn_today(monkeypatch):
+    with towns() as db:
+        first = db.top("town", k=1)
+        monkeypatch.setattr(choice, "MOST_DRAWS", 0)
+        assert db.top("town", k=1).keys == first.keys
+        with pytest.raises(InvalidQuery, match="drawn at once"):
+            db.top("town", k=2)

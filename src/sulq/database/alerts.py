@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from sulq.answers.oracle import credits_text
 from sulq.answers.selections import alert_margin
-from sulq.errors import InvalidQuery, Refused, SulqError
+from sulq.errors import EngineFailed, InvalidQuery, Refused, SulqError
 from sulq.kernel.accounting.loss import Loss
 from sulq.kernel.accounting.mechanisms import (
     MOST_FIRINGS,
@@ -32,6 +32,7 @@ from sulq.kernel.accounting.mechanisms import (
 )
 from sulq.kernel.accounting.pricing import positive
 from sulq.kernel.engines.engine import check_source
+from sulq.kernel.ledger.accounts import check_text
 from sulq.kernel.ledger.budget import OWNER
 from sulq.kernel.ledger.events import Charge, PricedRequest
 from sulq.kernel.ledger.state_dir import (
@@ -117,10 +118,31 @@ class AlertFile:
             return int(form["firings"])
         paid, analyst, noise = self.database.ledger.paid, form["analyst"], form["noise"]
         times = range(1, form["firings"] + 1)  # written in this order, so without gaps
-        return next(
+        written = next(
             (t - 1 for t in times if not paid(analyst, digest_of(_firing(form, t)), noise)),
             form["firings"],
         )
+        return max(written, int(form.get("comparing", 0)))
+
+    def check_key(self, key: str | None) -> None:
+        """Raise an error unless a firing can be written under this key. Free: no row is read."""
+        if key is None:
+            return
+        check_text("key", key)
+        analyst = self.form["analyst"]
+        ledger = self.database.ledger
+        if ledger.keyed(analyst, key) is not None or ledger.planned(analyst, key) is not None:
+            raise Refused("this key stands for another question already; take a new one")
+
+    def begin(self, time: int) -> None:
+        """Note, before a row is read, that a comparison may fire for this time.
+
+        A comparison that ends in an error may have told its verdict by that: it counts as fired.
+        """
+        form = self.form
+        if form.get("comparing"):  # an earlier one ended so: count it for good
+            self.fire(int(form["comparing"]), None)
+        self.write({**form, "comparing": time})
 
     def fired_under(self, key: str | None) -> bool:
         """Whether it has fired for this very request, whose verdict may have been lost."""
@@ -144,10 +166,15 @@ class AlertFile:
             key=key,
         )
         ledger.settle(entry, ())
+        self.write({**form, "comparing": 0})
+
+    def forget(self) -> None:
+        """The comparison that was begun came to no verdict."""
+        self.write({**self.form, "comparing": 0})
 
     def below(self, digest: str) -> None:
         form = self.form
-        self.write({**form, "below": [*form["below"], digest]})
+        self.write({**form, "below": [*form["below"], digest], "comparing": 0})
 
 
 def _firing(form: dict[str, Any], time: int) -> str:
@@ -283,13 +310,25 @@ class Alert:
             if len(self._below) >= most:
                 raise Refused(f"this alert compares {most} questions at most; arm a new one")
             self._database.ledger.check_asker(self.receipt.body["analyst"])
+            if self._keeper is not None:
+                self._keeper.check_key(key)
             paid = self._paid(bound)
             due = PricedRequest(paid.question, paid.digest, paid.noise, {}, Loss.zero())
             compared = AboveThreshold(bound, self.step, self._level, self._fresh, due)
-            told = release(
-                [compared], self._database.reader, lambda _: [paid], partial(self._tell, key)
-            )
+            begin, tell = partial(self._begin, paid), partial(self._tell, key)
+            try:
+                told = release([compared], self._database.reader, begin, tell)
+            except EngineFailed:  # before anything was compared: it says nothing of the verdict
+                if self._keeper is not None:
+                    self._keeper.forget()
+                raise
             return told[bound.digest].values == (1,)
+
+    def _begin(self, paid: Charge, _: object) -> list[Charge]:
+        """Note durably, before a row is read, that this comparison may fire."""
+        if self._keeper is not None:
+            self._keeper.begin(self.firings - self._left + 1)
+        return [paid]
 
     def _paid(self, bound: BoundQuery) -> Charge:
         """The arming has paid for every comparison: nothing is charged."""
