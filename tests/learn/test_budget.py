@@ -82,8 +82,8 @@ def test_plan_above_the_whole_is_a_bug():
 
 @pytest.mark.parametrize("credits", [0, -1, True, "5", float("nan"), float("inf")])
 def test_wrong_cap_is_refused(credits):
-    with pytest.raises((InvalidQuery, BudgetSpent)):
-        budget_of(publish(), credits)
+    with pytest.raises(InvalidQuery, match="credits must be a number above 0 or None"):
+        PCA(credits=credits).quote(publish(), ["age", "income"])
 
 
 def test_cap_above_what_is_left_is_refused_before_spending():

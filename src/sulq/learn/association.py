@@ -10,7 +10,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations, groupby
-from typing import Any
+from typing import Any, ClassVar
 
 from sulq.errors import InvalidQuery
 from sulq.kernel.query.expressions import Expression, col
@@ -18,7 +18,8 @@ from sulq.kernel.query.vectors import Vector, cells, concat, ones
 from sulq.kernel.schema.columns import Flag, Number
 from sulq.learn.budget import FitBudget, FitPlan, FitStep
 from sulq.learn.dataset import FitData
-from sulq.learn.estimator import Learner, number, whole
+from sulq.learn.estimator import Learner
+from sulq.learn.parameters import Constraints, Interval, OneOf, Whole
 
 MOST_SETS = 500
 """Sets of one length that are asked about."""
@@ -63,7 +64,12 @@ class AssociationRules(Learner):
     confidence first), `below_noise_` (candidates too rare to tell), `to_pandas()`.
     """
 
-    _methods = ("auto",)
+    _parameter_constraints: ClassVar[Constraints] = {
+        "min_support": [Interval(0, 1, "(]")],
+        "min_confidence": [Interval(0, 1, "(]")],
+        "max_length": [Whole(2, 6)],
+        "method": [OneOf("auto")],
+    }
 
     def __init__(
         self,
@@ -87,9 +93,6 @@ class AssociationRules(Learner):
         self.progress = progress
 
     def _plan(self, table: FitData) -> FitPlan:
-        for name in ("min_support", "min_confidence"):
-            number(name, getattr(self, name), 0, 1, ends="(]")
-        whole("max_length", self.max_length, 2, 6)
         wrong = [n for n in table.features.names if isinstance(table.oracle.schema[n], Number)]
         if wrong or table.features.vector is not None:
             raise InvalidQuery(f"items are Flags and Categories; {wrong} are Numbers: bin them")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import reduce
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from sulq.learn.discriminant import LinearDiscriminant, directions, largest
 from sulq.learn.estimator import ClassLearner, deviations, learned_within
 from sulq.learn.features import Array, Features, published
 from sulq.learn.linear.classifiers import LogisticRegression
+from sulq.learn.parameters import Constraints, OneOf
 from sulq.learn.tree import DecisionTree, Node
 
 
@@ -100,7 +101,9 @@ class PublicGrid(ClassLearner):
     of each axis, in coordinates), `counts_` (cells x classes), `count_error_`.
     """
 
-    _methods = ("auto",)
+    _parameter_constraints: ClassVar[Constraints] = {
+        "method": [OneOf("auto")],
+    }
 
     def __init__(
         self,
@@ -234,7 +237,9 @@ class Classifier(ClassLearner):
     Learned: `estimator_` (the classifier it chose), `trials_` (hits of each method tried).
     """
 
-    _methods = ("auto", *METHODS)
+    _parameter_constraints: ClassVar[Constraints] = {
+        "method": [OneOf("auto", *METHODS)],
+    }
 
     def __init__(
         self,

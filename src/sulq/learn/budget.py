@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 import sys
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from fractions import Fraction
+from numbers import Rational
 from types import TracebackType
 from typing import Any
 
@@ -17,7 +17,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
 from sulq.answers.oracle import Answer, Oracle, decimal_text, is_durable
-from sulq.errors import BudgetSpent, InvalidQuery
+from sulq.errors import BudgetSpent
 
 DEFAULT_PART = Fraction(1, 10)
 """Of what the caller has left, for a fit without `credits=` where what is spent is spent for good.
@@ -179,7 +179,7 @@ def quoted_error(oracle: Oracle, query: object, credits: Fraction) -> float:
     return float(np.max(found))
 
 
-def budget_of(oracle: Oracle, credits: object) -> Fraction:
+def budget_of(oracle: Oracle, credits: Any) -> Fraction:
     """What a fit may spend: `credits`, at most what is left, less a trace for rounding up.
 
     Without `credits`: a tenth of what is left; all of it of a ledger in memory.
@@ -188,7 +188,7 @@ def budget_of(oracle: Oracle, credits: object) -> Fraction:
     if credits is None:
         wanted = left * DEFAULT_PART if is_durable(oracle) else left
     else:
-        wanted = _positive(credits)
+        wanted = Fraction(credits if isinstance(credits, Rational) else float(credits))
         if wanted > left:
             raise BudgetSpent(
                 f"the fit may spend {decimal_text(wanted)} credits, {decimal_text(left)} are left;"
@@ -207,15 +207,3 @@ def default_notes(oracle: Oracle, credits: object) -> tuple[str, ...]:
         f"no `credits` were given: this fit takes at most a tenth of the"
         f" {decimal_text(oracle.remaining)} credits left; `credits` sets another amount",
     )
-
-
-def _positive(credits: object) -> Fraction:
-    known = int | float | Fraction
-    if (
-        isinstance(credits, known)
-        and credits is not True
-        and math.isfinite(credits)
-        and credits > 0
-    ):
-        return Fraction(credits)
-    raise InvalidQuery(f"credits must be a number above 0, got {credits!r:.40}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -27,8 +27,9 @@ from sulq.learn.covariance import (
     unclipped_share,
 )
 from sulq.learn.dataset import FitData
-from sulq.learn.estimator import Learner, number, whole
+from sulq.learn.estimator import Learner
 from sulq.learn.features import Array, published
+from sulq.learn.parameters import NONE, Constraints, Interval, Whole
 
 CLEAR = 1.25
 """Edges of the noise from which a direction is worth showing, with a warning."""
@@ -43,6 +44,9 @@ class Subspace(Learner):
     """One direction a row, in coordinates scaled by the public bounds."""
     _weights: Array
     """What a row is multiplied with to lie in the subspace."""
+    _parameter_constraints: ClassVar[Constraints] = {
+        "n_components": [Whole(), Interval(0, 1), NONE],
+    }
 
     def __init__(
         self,
@@ -106,10 +110,7 @@ class Subspace(Learner):
         wanted = self.n_components
         if wanted is None:
             return
-        whole = isinstance(wanted, int | np.integer) and not isinstance(wanted, bool)
-        if whole and 1 <= wanted <= width:
-            return
-        if isinstance(wanted, float) and 0 < wanted < 1:
+        if wanted <= width:
             return
         raise InvalidQuery(
             f"n_components must be 1 to {width} (the coordinates; a category has one less than"
@@ -303,6 +304,11 @@ class FactorAnalysis(Subspace):
     Nothing below the noise of a variance is said of `noise_variance_`.
     """
 
+    _parameter_constraints: ClassVar[Constraints] = {
+        "max_iter": [Whole()],
+        "tol": [Interval(0, 1, "[)")],
+    }
+
     def __init__(
         self,
         n_components: int | float | None = None,
@@ -328,8 +334,6 @@ class FactorAnalysis(Subspace):
 
     def _plan(self, table: FitData) -> FitPlan:
         self._check_components(table, centred=self.method != "paper")
-        whole("max_iter", self.max_iter)
-        number("tol", self.tol, 0, 1, ends="[)")
         if self.method == "paper":
             return literal_plan(table, means=True)
         return spread_plan(table, "gram")

@@ -7,8 +7,7 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
-from numbers import Real
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import ClassifierMixin
@@ -22,32 +21,16 @@ from sulq.kernel.schema.columns import Schema
 from sulq.learn.budget import FitBudget, FitPlan, FitQuote, budget_of, default_notes
 from sulq.learn.dataset import COUNT_SHARE, FitData, LabelKind
 from sulq.learn.features import Array
+from sulq.learn.parameters import (
+    NONE,
+    Constraints,
+    InstanceOf,
+    Interval,
+    OneOf,
+    Whole,
+    check_parameter,
+)
 from sulq.learn.plotting import registry
-
-
-def whole(name: str, value: object, least: int = 1, most: float = math.inf) -> int:
-    """A whole number from `least` to `most`."""
-    if isinstance(value, int | np.integer) and not isinstance(value, bool):
-        found = int(value)
-        if least <= found <= most:
-            return found
-    upto = "" if most == math.inf else f" to {most:g}"
-    raise InvalidQuery(f"{name} must be a whole number from {least}{upto}, got {value!r:.40}")
-
-
-def number(name: str, value: object, low: float, high: float, *, ends: str = "()") -> float:
-    """A number between `low` and `high`; `ends` tells which of them it may be."""
-    if isinstance(value, Real) and not isinstance(value, bool):
-        found = float(value)
-        above = found >= low if ends[0] == "[" else found > low
-        below = found <= high if ends[1] == "]" else found < high
-        if above and below:
-            return found
-    raise InvalidQuery(f"{name} must lie in {ends[0]}{low:g}, {high:g}{ends[1]}, got {value!r:.40}")
-
-
-# Settings of learners, checked before anything is asked.
-
 
 try:
     from sklearn.base import BaseEstimator
@@ -70,7 +53,13 @@ class Learner(BaseEstimator):  # type: ignore[misc]
     """
 
     _label: LabelKind = "none"
-    _methods: tuple[str, ...] = ("auto", "paper")
+    _parameter_constraints: ClassVar[Constraints] = {
+        "credits": [Interval(0, math.inf), NONE],
+        "method": [OneOf("auto", "paper")],
+        "random_state": [Whole(0), InstanceOf(np.random.Generator, "a numpy Generator"), NONE],
+        "on_noise": [OneOf("raise", "warn")],
+        "progress": [OneOf(True, False, None)],
+    }
 
     credits: Any
     method: str
@@ -139,7 +128,7 @@ class Learner(BaseEstimator):  # type: ignore[misc]
         Where the number of rows is private, `rows` states a guess that the plan rests on.
         """
         if rows is not None:
-            whole("rows", rows)
+            check_parameter("rows", rows, [Whole()])
         table = self._table(oracle, features, label, where).supposing(rows)
         plan = self._plan(table).with_notes(default_notes(oracle, self.credits))
         if not table.public_rows:
@@ -165,22 +154,26 @@ class Learner(BaseEstimator):  # type: ignore[misc]
                 f"the label is the name of a column or a condition, got a {type(label).__name__}:"
                 " the values stay in the table"
             )
-        if self.method not in self._methods:
-            raise InvalidQuery(f"method must be one of {list(self._methods)}, got {self.method!r}")
-        if self.on_noise not in ("raise", "warn"):
-            raise InvalidQuery(f'on_noise must be "raise" or "warn", got {self.on_noise!r}')
-        try:
-            np.random.default_rng(self.random_state)
-        except (TypeError, ValueError):
-            raise InvalidQuery(
-                f"random_state must be None or a whole number from 0, got {self.random_state!r:.40}"
-            ) from None
+        self._check_parameters()
         cap = budget_of(oracle, self.credits)
         table = FitData.of(oracle, features, label, self._label, where, cap)
         for condition in (label, where):
             if isinstance(condition, Expression):  # refused here, or not at all
                 oracle.quote(count(where=condition), credits=cap)
         return table
+
+    @classmethod
+    def parameter_constraints(cls) -> Constraints:
+        """Return what each parameter may be: a class adds to its bases, or narrows them."""
+        found: dict[str, Any] = {}
+        for base in reversed(cls.__mro__):
+            found |= vars(base).get("_parameter_constraints", {})
+        return found
+
+    def _check_parameters(self) -> None:
+        """Raise InvalidQuery if a parameter breaks its constraints. Reads no table."""
+        for name, constraints in self.parameter_constraints().items():
+            check_parameter(name, getattr(self, name), constraints)
 
     def _forget(self) -> None:
         """A fit begins anew: nothing of an earlier one stays."""

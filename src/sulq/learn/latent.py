@@ -10,7 +10,7 @@ Everything after the counts is post-processing. Hofmann 1999; named by Duan, sec
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -19,8 +19,9 @@ from sulq.kernel.query.vectors import one_hot
 from sulq.kernel.schema.columns import Category, Flag
 from sulq.learn.budget import FitBudget, FitPlan, FitStep
 from sulq.learn.dataset import FitData
-from sulq.learn.estimator import Learner, whole
+from sulq.learn.estimator import Learner
 from sulq.learn.features import Array
+from sulq.learn.parameters import Constraints, OneOf, Whole, check_parameter
 
 DRAWS = 20
 """Simulated draws of the known noise, for the standard errors."""
@@ -35,13 +36,14 @@ Model = tuple[Array, Array, Array]
 class LatentLearner(Learner):
     """What LSI and PLSI share: the counts, and how many directions stand out of their noise."""
 
-    _methods = ("auto",)
+    _parameter_constraints: ClassVar[Constraints] = {
+        "method": [OneOf("auto")],
+    }
     _many: str
     """The name of the parameter that says how many directions or topics."""
 
     def _plan(self, table: FitData) -> FitPlan:
         many = getattr(self, self._many)
-        whole(self._many, many)
         names = table.features.names
         if len(names) != 2:
             raise InvalidQuery(
@@ -92,6 +94,9 @@ class LSI(LatentLearner):
     """
 
     _many = "n_components"
+    _parameter_constraints: ClassVar[Constraints] = {
+        "n_components": [Whole()],
+    }
 
     def __init__(
         self,
@@ -141,6 +146,11 @@ class PLSI(LatentLearner):
     """
 
     _many = "n_topics"
+    _parameter_constraints: ClassVar[Constraints] = {
+        "n_topics": [Whole()],
+        "rounds": [Whole()],
+        "starts": [Whole()],
+    }
 
     def __init__(
         self,
@@ -162,11 +172,6 @@ class PLSI(LatentLearner):
         self.random_state = random_state
         self.on_noise = on_noise
         self.progress = progress
-
-    def _plan(self, table: FitData) -> FitPlan:
-        whole("rounds", self.rounds)
-        whole("starts", self.starts)
-        return super()._plan(table)
 
     def _learn(self, table: FitData, purse: FitBudget) -> None:
         random = np.random.default_rng(self.random_state)
@@ -219,7 +224,7 @@ class PLSI(LatentLearner):
     def top_words(self, count: int = 5) -> list[list[Any]]:
         """For each topic the words with the largest P(word | topic), the first says most."""
         self._check_fitted()
-        whole("count", count)
+        check_parameter("count", count, [Whole()])
         return [
             [self.words_[place] for place in np.argsort(-chances, kind="stable")[:count]]
             for chances in self.word_given_topic_

@@ -8,7 +8,7 @@ through the people who hold both (PageRank). The people, whose links these are, 
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -17,10 +17,10 @@ from sulq.kernel.query.vectors import project
 from sulq.learn.budget import FitBudget, FitPlan, FitStep
 from sulq.learn.covariance import Gram, ask_gram, clip_share, find_lengths
 from sulq.learn.dataset import FitData
-from sulq.learn.estimator import Learner, number
+from sulq.learn.estimator import Learner
 from sulq.learn.features import Array, published
+from sulq.learn.parameters import Constraints, Interval, OneOf
 
-KINDS = ("hits", "pagerank")
 CLIP_SHARE = 0.05
 DRAWS = 100
 """Simulated draws of the known noise, for the standard errors."""
@@ -36,6 +36,11 @@ class LinkAnalysis(Learner):
     highest first). method="paper" iterates A'(A w), one noisy question a round, as the papers'
     power iteration does.
     """
+
+    _parameter_constraints: ClassVar[Constraints] = {
+        "kind": [OneOf("hits", "pagerank")],
+        "damping": [Interval(0, 1)],
+    }
 
     def __init__(
         self,
@@ -57,9 +62,6 @@ class LinkAnalysis(Learner):
         self.progress = progress
 
     def _plan(self, table: FitData) -> FitPlan:
-        if self.kind not in KINDS:
-            raise InvalidQuery(f"kind must be one of {list(KINDS)}, got {self.kind!r:.40}")
-        number("damping", self.damping, 0, 1)
         if table.width < 2:
             raise InvalidQuery("links need at least two items; name more columns")
         base = table.share

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -24,8 +24,9 @@ from sulq.learn.binning import (
 from sulq.learn.budget import FitBudget, FitPlan, FitStep
 from sulq.learn.covariance import find_centre, find_radius, shrink
 from sulq.learn.dataset import FitData
-from sulq.learn.estimator import ClassLearner, number, whole
+from sulq.learn.estimator import ClassLearner
 from sulq.learn.features import Array, Features
+from sulq.learn.parameters import NONE, Constraints, Interval, OneOf, Whole
 
 CENTRE_SHARE = 0.1
 CLIP_SHARE = 0.05
@@ -43,6 +44,12 @@ class NaiveBayes(ClassLearner):
     `theta_` and `var_` (classes x Numbers, user units), `feature_log_prob_` (of each table),
     `theta_error_` (standard errors of `theta_`).
     """
+
+    _parameter_constraints: ClassVar[Constraints] = {
+        "numbers": [OneOf("auto", "gaussian", "bins")],
+        "alpha": [Interval(0, math.inf, "[)")],
+        "bins": [Whole(2, 1_000), NONE],
+    }
 
     def __init__(
         self,
@@ -68,13 +75,6 @@ class NaiveBayes(ClassLearner):
     # --- the plan -------------------------------------------------------------------------------
 
     def _plan(self, table: FitData) -> FitPlan:
-        if self.numbers not in ("auto", "gaussian", "bins"):
-            raise InvalidQuery(
-                f'numbers must be "auto", "gaussian" or "bins", got {self.numbers!r}'
-            )
-        number("alpha", self.alpha, 0, math.inf, ends="[)")
-        if self.bins is not None:
-            whole("bins", self.bins, 2, 1_000)
         way = self._way(table)
         steps: list[FitStep] = []
         if self.method != "paper":

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import reduce
 from operator import and_
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,8 +26,9 @@ from sulq.kernel.query.vectors import cells, ones
 from sulq.kernel.schema.columns import Category, Flag
 from sulq.learn.budget import FitBudget, FitPlan, FitStep
 from sulq.learn.dataset import FitData
-from sulq.learn.estimator import ClassLearner, number, whole
+from sulq.learn.estimator import ClassLearner
 from sulq.learn.features import Array
+from sulq.learn.parameters import NONE, Constraints, Interval, OneOf, Whole, check_parameter
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,11 +124,10 @@ def _questions(
     rows: int | None,
 ) -> tuple[list[Any], float, float]:
     """The questions, the half-width each may be off by, and with what confidence."""
-    number("tau", tau, 0, 1)
-    number("confidence", confidence, 0, 1)
-    whole("queries", queries)
-    if rows is not None:
-        whole("rows", rows)
+    check_parameter("tau", tau, [Interval(0, 1)])
+    check_parameter("confidence", confidence, [Interval(0, 1)])
+    check_parameter("queries", queries, [Whole()])
+    check_parameter("rows", rows, [Whole(), NONE])
     failure = (1 - confidence) / queries
     asked = count(where=as_expression(predicate))
     if oracle.size is not None and oracle.schema.unit == "row":
@@ -227,7 +227,11 @@ class SQLearner(ClassLearner):
     predicted, with a NoisyResult warning.
     """
 
-    _methods = ("auto",)
+    _parameter_constraints: ClassVar[Constraints] = {
+        "tau": [Interval(0, 1), NONE],
+        "confidence": [Interval(0, 1)],
+        "method": [OneOf("auto")],
+    }
 
     def __init__(
         self,
@@ -266,9 +270,6 @@ class SQLearner(ClassLearner):
         assert table.label is not None  # noqa: S101
         if not table.label.binary:
             raise InvalidQuery("a statistical-query learner predicts yes or no: two classes")
-        if self.tau is not None:
-            number("tau", self.tau, 0, 1)
-        number("confidence", self.confidence, 0, 1)
         asked = self.questions(literals_of(table))
         check = CHECK_SHARE * table.share
         steps = (FitStep("share", table.share - check, asked), FitStep("check", check))

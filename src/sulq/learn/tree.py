@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import reduce
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -30,9 +30,10 @@ from sulq.learn.binning import (
 )
 from sulq.learn.budget import FitBudget, FitPlan, FitStep
 from sulq.learn.dataset import FitData
-from sulq.learn.estimator import ClassLearner, deviations, whole
+from sulq.learn.estimator import ClassLearner, deviations
 from sulq.learn.features import Array, Features
 from sulq.learn.naive_bayes import NaiveBayes
+from sulq.learn.parameters import NONE, Constraints, OneOf, Whole
 
 
 @dataclass(frozen=True, slots=True)
@@ -485,7 +486,12 @@ class DecisionTree(ClassLearner):
     "entropy". `tree_` lists public nodes, `attributes_` the columns with their cells.
     """
 
-    _methods = ("auto", "id3", "model", "random", "paper")
+    _parameter_constraints: ClassVar[Constraints] = {
+        "max_depth": [Whole(1, 1_000), NONE],
+        "criterion": [OneOf(*IMPURITIES)],
+        "bins": [Whole(2, 1_000), NONE],
+        "method": [OneOf("auto", "id3", "model", "random", "paper")],
+    }
 
     def __init__(
         self,
@@ -541,14 +547,6 @@ class DecisionTree(ClassLearner):
         return "id3" if enough and few else "random"
 
     def _check(self, table: FitData) -> None:
-        if self.criterion not in IMPURITIES:
-            raise InvalidQuery(
-                f"criterion must be one of {list(IMPURITIES)}, got {self.criterion!r}"
-            )
-        for name, least in (("max_depth", 1), ("bins", 2)):
-            value = getattr(self, name)
-            if value is not None:
-                whole(name, value, least, 1_000)
         if table.features.vector is not None:
             raise InvalidQuery("DecisionTree splits on columns; give their names")
 

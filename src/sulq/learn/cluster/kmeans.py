@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,8 +25,9 @@ from sulq.kernel.query.vectors import (
 from sulq.learn.budget import FitBudget, FitPlan, FitStep
 from sulq.learn.covariance import Gram, clip_share, find_centre, shrink
 from sulq.learn.dataset import FitData
-from sulq.learn.estimator import Learner, whole
+from sulq.learn.estimator import Learner
 from sulq.learn.features import Array, published
+from sulq.learn.parameters import NONE, Constraints, Whole
 
 REACH_BINS = 40
 LEAST_REACH = 2.0**-9
@@ -534,6 +535,11 @@ class KMeans(Learner):
     `..._error_`; `n_iter_`.
     """
 
+    _parameter_constraints: ClassVar[Constraints] = {
+        "n_clusters": [Whole()],
+        "rounds": [Whole(), NONE],
+    }
+
     def __init__(
         self,
         n_clusters: int = 8,
@@ -558,9 +564,6 @@ class KMeans(Learner):
     # --- plan -----------------------------------------------------------------------------------
 
     def _plan(self, table: FitData) -> FitPlan:
-        whole("n_clusters", self.n_clusters)
-        if self.rounds is not None:
-            whole("rounds", self.rounds)
         if self.init is not None:
             self._given(table)
         rounds = self._round_count(table)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -18,14 +18,14 @@ from sulq.learn.budget import FitBudget, FitPlan, FitStep
 from sulq.learn.cluster.kmeans import KMeans
 from sulq.learn.covariance import shrink
 from sulq.learn.dataset import FitData
-from sulq.learn.estimator import Learner, learned_within, whole
+from sulq.learn.estimator import Learner, learned_within
 from sulq.learn.features import Array, published
+from sulq.learn.parameters import NONE, Constraints, OneOf, Whole
 
 START_SHARE = 0.5
 MOST_ROUNDS = 200
 LEAST_VARIANCE = 1e-6
 """In squared bounds: far below what a grid of 2^-18 can tell."""
-KINDS = ("diag", "spherical")
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,12 @@ class GaussianMixture(Learner):
     (user units) with `weights_error_`, `means_error_`; `n_iter_`, `converged_`.
     """
 
-    _methods = ("auto",)
+    _parameter_constraints: ClassVar[Constraints] = {
+        "n_components": [Whole()],
+        "covariance_type": [OneOf("diag", "spherical")],
+        "rounds": [Whole(), NONE],
+        "method": [OneOf("auto")],
+    }
 
     def __init__(
         self,
@@ -89,13 +94,6 @@ class GaussianMixture(Learner):
         self.progress = progress
 
     def _plan(self, table: FitData) -> FitPlan:
-        whole("n_components", self.n_components)
-        if self.rounds is not None:
-            whole("rounds", self.rounds)
-        if self.covariance_type not in KINDS:
-            raise InvalidQuery(
-                f"covariance_type must be one of {list(KINDS)}, got {self.covariance_type!r:.40}"
-            )
         each = table.signal / (self.n_components * math.sqrt(table.width))
         grown = 2 + math.log2(1 + each / 20) if math.isfinite(each) else MOST_ROUNDS
         rounds = int(min(MOST_ROUNDS, grown)) if self.rounds is None else self.rounds

@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from sulq.kernel.query.sum_query import outer
 from sulq.kernel.query.vectors import concat, ones, project, residual, signed, softmax
 from sulq.learn.budget import FitBudget, FitPlan, FitStep
 from sulq.learn.dataset import FitData, Label
-from sulq.learn.estimator import ClassLearner, number, whole
+from sulq.learn.estimator import ClassLearner
 from sulq.learn.features import Array, published
 from sulq.learn.linear.newton import (
     CAUTION,
@@ -32,6 +32,7 @@ from sulq.learn.linear.newton import (
     first_weights,
     lbfgs,
 )
+from sulq.learn.parameters import NONE, Constraints, Interval, OneOf, Whole
 
 DOUBT = {True: 2.0, False: -2.0}
 """Deviations by which the label's moments must pass their noise, if there is a clear majority."""
@@ -55,10 +56,14 @@ class LinearClassifier(ClassLearner):
 
     C: float | None
     max_iter: int
+    _parameter_constraints: ClassVar[Constraints] = {
+        "C": [Interval(0, math.inf), NONE],
+        "max_iter": [Whole(0)],
+        "method": [OneOf("auto")],
+    }
 
     def _plan(self, table: FitData) -> FitPlan:
-        strength(self.C)
-        return newton_plan(table, whole("max_iter", self.max_iter, 0))
+        return newton_plan(table, int(self.max_iter))
 
     def _solve(
         self, purse: FitBudget, view: Standardised, spread: GramEstimate, problem: ClassProblem
@@ -157,11 +162,6 @@ def round_count(table: FitData, most: int) -> int:
     return min(most, max(fewest, round(1.5 * math.log2(1 + clear / 10))))
 
 
-def strength(given: float | None, default: float = 1.0) -> float:
-    """C, checked."""
-    return default if given is None else number("C", given, 0, math.inf)
-
-
 # What LogisticRegression and LinearSVC share: the plan, the rounds, weights in user units.
 
 
@@ -177,8 +177,6 @@ class LogisticRegression(LinearClassifier):
     intercept (default 10). Noise adds its own shrinkage, which vanishes with it.
     Learned: `coef_`, `intercept_` in user units, `coef_error_` (noise only), `n_iter_`.
     """
-
-    _methods = ("auto",)
 
     def __init__(
         self,
@@ -219,7 +217,7 @@ class LogisticRegression(LinearClassifier):
         scores = float((start @ shown * start).sum())
         # the mean of sigma' over scores of this mean square, normal and centred
         curvature = np.array([0.25 / math.sqrt(1 + math.pi * min(scores, 30.0) / 8)])
-        penalty = view.penalty(1 / strength(self.C, LOGISTIC_C))
+        penalty = view.penalty(1 / (LOGISTIC_C if self.C is None else self.C))
         rows = table.labelled
 
         def ask(w: Array) -> tuple[Array, float]:
@@ -252,7 +250,7 @@ class LogisticRegression(LinearClassifier):
         explained = float((begun @ shown * begun).sum()) / len(sums) / bend
         explained = min(max(explained, 0.0), MOST_EXPLAINED)
         start = begun / (bend * (1 - explained))
-        penalty = view.penalty(1 / strength(self.C, LOGISTIC_C))
+        penalty = view.penalty(1 / (LOGISTIC_C if self.C is None else self.C))
 
         def ask(w: Array) -> tuple[Array, float]:
             slopes = residual(view.scored, published(w), str(label.source), "logistic")
@@ -291,8 +289,6 @@ class LinearSVC(LinearClassifier):
     Learned: `coef_`, `intercept_` in user units, `coef_error_` (noise only), `n_iter_`.
     """
 
-    _methods = ("auto",)
-
     def __init__(
         self,
         C: float | None = None,
@@ -330,7 +326,7 @@ class LinearSVC(LinearClassifier):
         spread = estimate_gram(table, purse, view)
         clear = evidence(sums, error, spread)
         begun = first_weights(moments, noise, spread, 1.0)
-        penalty = view.penalty(1 / strength(self.C, SVC_C))
+        penalty = view.penalty(1 / (SVC_C if self.C is None else self.C))
         rounds = rounds_of(purse.plan)
 
         def ask(sharpness: float, w: Array) -> tuple[Array, float]:

@@ -7,7 +7,7 @@ small. Rows are seen from their centre and clipped; the paper's own algorithm is
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -16,10 +16,11 @@ from sulq.kernel.query.expressions import Expression
 from sulq.kernel.query.vectors import concat, margin, ones, signed
 from sulq.learn.budget import FitBudget, FitPlan, FitStep
 from sulq.learn.dataset import FitData, Label
-from sulq.learn.estimator import ClassLearner, number, whole
+from sulq.learn.estimator import ClassLearner
 from sulq.learn.features import Array, published
 from sulq.learn.linear.classifiers import clearness, rounds_of
 from sulq.learn.linear.newton import Standardised, even_spread, evidence, find_view
+from sulq.learn.parameters import NONE, Constraints, Interval, Whole
 
 ROUNDS = 8
 MOST_ROUNDS = 60
@@ -40,6 +41,11 @@ class Perceptron(ClassLearner):
     weights leave every row (1, coordinates - middle) a `margin`, say so: Theorem 3's stop rule then
     bounds the rounds by 6.25 |row|^2 / margin^2.
     """
+
+    _parameter_constraints: ClassVar[Constraints] = {
+        "max_iter": [Whole(), NONE],
+        "margin": [Interval(1e-9, math.inf, "[)"), NONE],
+    }
 
     def __init__(
         self,
@@ -62,9 +68,7 @@ class Perceptron(ClassLearner):
 
     def _plan(self, table: FitData) -> FitPlan:
         assert table.label is not None  # noqa: S101
-        rounds = None if self.max_iter is None else whole("max_iter", self.max_iter)
-        if self.margin is not None:
-            number("margin", self.margin, 1e-9, math.inf, ends="[)")
+        rounds = self.max_iter
         share = table.share
         if self.method == "paper":
             if not table.label.binary:

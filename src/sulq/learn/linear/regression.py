@@ -13,20 +13,19 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations_with_replacement
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import RegressorMixin
 
 from sulq.answers.oracle import Oracle
-from sulq.errors import InvalidQuery
 from sulq.kernel.query.expressions import Expression, Operation, col
 from sulq.kernel.query.sum_query import outer
 from sulq.kernel.query.vectors import Vector, columns, concat, crossed, ones, project, scaled
 from sulq.learn.budget import FitBudget, FitPlan, FitStep
 from sulq.learn.covariance import Gram
 from sulq.learn.dataset import FitData, LabelKind
-from sulq.learn.estimator import Learner, number
+from sulq.learn.estimator import Learner
 from sulq.learn.features import Array, published
 from sulq.learn.linear.location import (
     PRIOR_SPREAD,
@@ -41,6 +40,7 @@ from sulq.learn.linear.location import (
     scales_worth,
     weight_vector,
 )
+from sulq.learn.parameters import NONE, Constraints, InstanceOf, Interval
 
 FIRST_RIDGE = 0.75
 """Of the noise's spectral edge, for the first solution."""
@@ -157,6 +157,10 @@ class LinearRegression(RegressorMixin, Learner):  # type: ignore[misc]
     """
 
     _label: LabelKind = "number"
+    _parameter_constraints: ClassVar[Constraints] = {
+        "alpha": [Interval(0, 1e300, "[)")],
+        "weights": [InstanceOf(Expression, "an expression in [0, 1]"), NONE],
+    }
 
     def __init__(
         self,
@@ -184,11 +188,6 @@ class LinearRegression(RegressorMixin, Learner):  # type: ignore[misc]
         label: object,
         where: Expression | None,
     ) -> FitData:
-        number("alpha", self.alpha, 0, 1e300, ends="[)")
-        if self.weights is not None and not isinstance(self.weights, Expression):
-            raise InvalidQuery(
-                f"weights must be an expression in [0, 1], got {type(self.weights).__name__}"
-            )
         table = super()._table(oracle, features, label, where)
         if self.weights is not None:  # a slip in it costs nothing
             oracle.quote(outer(weight_vector(self.weights), ones()), credits=1)
