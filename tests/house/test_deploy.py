@@ -78,7 +78,7 @@ def test_the_image_is_built_of_what_the_context_lets_in() -> None:
     needed = {"pyproject.toml", project["readme"], *project["license-files"]}
     needed |= {Path(package).parts[0] for package in packages}
     copied = re.findall(r"^COPY (?!--from)(\S+) ", CONTAINERFILE, re.MULTILINE)
-    needed |= {Path(path).parts[0] for path in copied if path != "."}
+    needed |= {path for path in copied if path != "."}
     assert needed <= let_in
     assert all((ROOT / path).exists() for path in (*let_in, *copied))
     installs = [line for line in CONTAINERFILE.splitlines() if "pip install" in line]
@@ -118,6 +118,15 @@ def test_the_health_check_tells_a_server_that_answers(status: int | None, code: 
     if status is not None:
         server.shutdown()
         server.server_close()
+
+
+def test_the_table_of_the_compose_file_stays_out_of_build_and_repository() -> None:
+    """Its head says to copy the table into deploy/."""
+    rules = (ROOT / ".dockerignore").read_text("utf-8").splitlines()
+    assert "- ./table:/srv/sulq" in (DEPLOY / "compose.yaml").read_text("utf-8")
+    let_in = [rule[1:] for rule in rules if rule.startswith("!")]
+    assert not any("deploy/table/people.csv".startswith(path) for path in let_in)
+    assert "/deploy/table/" in (ROOT / ".gitignore").read_text("utf-8").splitlines()
 
 
 def test_the_compose_file_holds_together() -> None:

@@ -39,17 +39,18 @@ def _plain(text: str, value: float) -> str:
     return f"{value:,.0f}" if "e+" in text and abs(value) < 1e15 else text
 
 
-def bar(value: float, low: float, high: float, *, whole: bool = False) -> str:
+def bar(value: float, low: float, high: float) -> str:
     """ "1,234 [1,210, 1,260]": a value and its interval, with the digits that mean something."""
-    number, interval = bar_parts(value, low, high, whole=whole)
+    number, interval = bar_parts(value, low, high)
     return number if low == high == value else f"{number} {interval}"
 
 
-def bar_parts(value: float, low: float, high: float, *, whole: bool = False) -> tuple[str, str]:
-    """The two parts of `bar`; whole numbers keep no digits after the point."""
-    error = max((high - low) / 4, 1.0 if whole else 0.0)
+def bar_parts(value: float, low: float, high: float) -> tuple[str, str]:
+    """The two parts of `bar`; whole numbers have no digits after the point."""
     if low == high == value:
         return significant(value), f"[{significant(low)}, {significant(high)}]"
+    whole = all(float(number).is_integer() for number in (value, low, high))
+    error = max((high - low) / 4, 10.0 if whole else 0.0)
     return significant(value, error), ends(low, high, error)
 
 

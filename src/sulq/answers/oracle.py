@@ -266,7 +266,7 @@ class Answer:
     def _bar(self) -> tuple[str, str]:
         """The value and its interval, with the digits that mean something."""
         low, high = (float(end) for end in self.interval())
-        return bar_parts(float(self), low, high, whole=self.kind == "count")
+        return bar_parts(float(self), low, high)
 
     def __str__(self) -> str:
         if not isinstance(self.value, np.ndarray):

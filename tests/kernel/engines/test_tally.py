@@ -150,3 +150,12 @@ def test_complaints_quote_no_row(column: Any, said: str) -> None:
     assert caught.value.__cause__ is None
     with pytest.raises(InvalidQuery, match="has no rows"):
         counted(arrow().slice(0, 0))
+
+
+def test_a_header_with_blanks_after_its_commas_says_how_to_declare_it(tmp_path: Path) -> None:
+    """The adviser says it as the engine does, and names no other field of that line."""
+    file = tmp_path / "census.csv"
+    file.write_text("secret, age\n1, 2\n")
+    with pytest.raises(InvalidQuery, match=r'blanks around.*delimiter = ", "') as caught:
+        tally(str(file), [Number("age", 0, 120)], "row", 1, lambda name: False)
+    assert "secret" not in str(caught.value)

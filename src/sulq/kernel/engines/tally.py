@@ -9,7 +9,7 @@ reply can hold any of it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias
@@ -143,11 +143,18 @@ def _opened(source: Any) -> RawTable:
     return raw_duckdb(source)
 
 
+def no_header_name(name: str, held: Iterable[str]) -> InvalidQuery:
+    """Say that a CSV file has no such column, but not what it has: that may be a row."""
+    blanks = name in {one.strip() for one in held}
+    hint = '; it is there with blanks around: declare csv = {delimiter = ", "}' if blanks else ""
+    return InvalidQuery(f"no column {name!r} in the CSV file's header line{hint}")
+
+
 def _check_names(raw: RawTable, columns: Sequence[Column], unit: str) -> None:
     for name in (*(column.name for column in columns), *([unit] if unit != "row" else [])):
         if name not in raw.holds:
-            if raw.texts:  # without a header line the names would be a row
-                raise InvalidQuery(f"no column {name!r} in the CSV file's header line")
+            if raw.texts:
+                raise no_header_name(name, raw.holds)
             shown = sorted(raw.holds)
             more = " and more" if len(shown) > 50 else ""
             raise InvalidQuery(f"no column {name!r} in the table, which has {shown[:50]}{more}")

@@ -25,6 +25,7 @@ from sulq.answers.display import (
 from sulq.answers.oracle import credits_text
 from sulq.errors import InvalidQuery
 from sulq.kernel.schema.columns import EPOCH
+from sulq.sql.evaluate.estimates import combine
 from sulq.sql.evaluate.linear_forms import Estimate, as_estimate
 
 OUTWARDS = (math.floor, math.ceil)
@@ -240,7 +241,7 @@ def compare(
     second: str = "the second",
 ) -> Comparison:
     """Which is larger and how sure, or "not distinguishable"; shared draws cancel."""
-    difference = as_estimate(a) - as_estimate(b)
+    difference = combine("-", as_estimate(a), as_estimate(b))
     return compared(difference.value, difference.interval, confidence, first, second)
 
 

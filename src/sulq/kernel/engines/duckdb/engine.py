@@ -30,7 +30,7 @@ from sulq.kernel.engines.sql.dialect import Dialect
 from sulq.kernel.engines.sql.engine import Batches, SqlEngine, few_at_most, surveyed
 from sulq.kernel.engines.sql.leaves import ColumnSql
 from sulq.kernel.engines.sql.persons import kept_rows_sql
-from sulq.kernel.engines.tally import UNCOUNTED, Holds, RawTable
+from sulq.kernel.engines.tally import UNCOUNTED, Holds, RawTable, no_header_name
 from sulq.kernel.schema.columns import Column, Schema
 
 if TYPE_CHECKING:  # outer products load their part when first asked
@@ -382,11 +382,8 @@ def _chosen(
     wanted = [column.name for column in schema.columns]
     person = [schema.unit] if schema.unit != "row" else []
     missing = [name for name in (*wanted, *person) if name not in held]
-    if missing and rules is not None:  # without a header line the names would be a row
-        hint = ""
-        if missing[0] in {name.strip() for name in held}:
-            hint = '; it is there with blanks around: declare csv = {delimiter = ", "}'
-        raise InvalidQuery(f"no column {missing[0]!r} in the CSV file's header line{hint}")
+    if missing and rules is not None:
+        raise no_header_name(missing[0], held)
     if missing:
         raise InvalidQuery(f"no column {missing[0]!r} in the table, which has {_listed(held)}")
     places: dict[str, ColumnSql] = {}
