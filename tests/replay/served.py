@@ -1,0 +1,117 @@
+"""A server and its console in a frozen world: replies to the byte, headers, log lines."""
+
+from __future__ import annotations
+
+import io
+import json
+import random
+from collections.abc import Callable
+from typing import Any
+
+import httpx
+from tests.kernel.engines import extremes
+from tests.replay import paths
+from tests.replay.tables import Relation
+from tests.replay.world import World
+from tests.server.conftest import serving
+from tests.waiting import LONGEST
+
+from sulq.server.app import create_app
+from sulq.server.auth.tokens import Access, Role
+from sulq.server.limits import Settings
+from sulq.server.middleware import Log
+from sulq.server.service.catalog import Tables
+from sulq.wire import question_json
+
+CLOCK = {"time", "ms", "seconds", "took", "duration_ms"}
+"""Of a log line: how long it took is what the pacing is for, and a figure of its own."""
+PAGES = ("ask", "budget", "ledger", "table", "risk", "learn", "access")
+
+
+class Visitors:
+    """Clients of one server, one for each role; every reply is seen."""
+
+    def __init__(self, world: World, client: httpx.Client, tokens: dict[str, str]) -> None:
+        self.world, self.client, self.tokens, self.number = world, client, tokens, 0
+
+    def send(self, who: str | None, method: str, path: str, body: Any = None) -> Any:
+        self.number += 1
+        headers = {"Idempotency-Key": f"request-{self.number}", "Host": "127.0.0.1:8765"}
+        if who is not None:
+            headers["Authorization"] = f"Bearer {self.tokens[who]}"
+        reply = self.client.request(method, path, json=body, headers=headers)
+        start = len(self.world.tape.laws)
+        headers = {name: told for name, told in reply.headers.items() if name != "date"}
+        self.world.see(f"{method} {path} {reply.status_code}", headers, reply.content)
+        self.world.steps.append((start, start, None))
+        return reply
+
+
+def serve(
+    world: World, table: Any, relation: Relation, noise: str, visit: Callable[[Visitors], None]
+) -> None:
+    said = io.StringIO()
+    with paths.opened(table, relation, noise, name="t") as db:
+        db.grant("analyst", db.remaining / 2)
+        access = Access.open()
+        tokens = {str(role): access.lend(str(role), role) for role in Role}
+        app = create_app(Tables({"t": db}), access, settings=Settings(pacing=False), log=Log(said))
+        with serving(app) as url, httpx.Client(base_url=url, timeout=LONGEST) as client:
+            visit(Visitors(world, client, tokens))
+        access.close()
+        world.see(db.statement())
+    for line in said.getvalue().splitlines():
+        told = json.loads(line)
+        world.see(f"log { ({name: told[name] for name in told if name not in CLOCK}) }")
+
+
+def http(world: World, table: Any, rng: random.Random, relation: Relation, noise: str) -> None:
+    def visit(all_of: Visitors) -> None:
+        for _ in range(paths.STEPS):
+            one(all_of, rng)
+        for path in ("statement", "ledger?after=0&limit=50", "answers?limit=5", "alerts"):
+            for who in ("analyst", "auditor", "owner"):
+                all_of.send(who, "GET", f"/v1/tables/t/{path}")
+        for path in ("/v1/tables", "/v1/me", "/healthz", "/metrics"):
+            all_of.send("owner", "GET", path)
+
+    serve(world, table, relation, noise, visit)
+
+
+def one(all_of: Visitors, rng: random.Random) -> None:
+    """One request of an analyst: any route that asks."""
+    question = question_json(paths.any_question(rng))
+    more = {"credits": rng.choice([1, 3, "1/3", 10**6])} if rng.random() < 0.3 else {}
+    bodies: list[tuple[str, Any]] = [
+        ("ask", {"question": question, **more}),
+        ("ask", {"question": question, **more, "max_credits": 2}),
+        ("quote", {"question": question, **more}),
+        ("sql", {"sql": paths.statement(rng), **more}),
+        ("plan/ask", {"questions": [question, question_json(paths.whole(rng))], "credits": 2}),
+        ("keys", {"column": "note", "credits": 10**5}),  # refused: too dear
+        ("top", {"question": question_json(paths.histogram("code").query), "k": 1}),
+        ("alerts", {"question": question_json(paths.whole(rng)), "above": rng.choice([0, 9])}),
+        ("ask", {"question": {"kind": "count", "where": str(extremes.number(rng))}}),
+    ]
+    path, body = rng.choice(bodies)
+    all_of.send(rng.choice(["analyst", "analyst", "owner"]), "POST", f"/v1/tables/t/{path}", body)
+
+
+def console(world: World, table: Any, rng: random.Random, relation: Relation, noise: str) -> None:
+    def visit(all_of: Visitors) -> None:
+        for _ in range(paths.STEPS // 2):
+            wish = {"sql": paths.statement(rng)}
+            who = rng.choice(["analyst", "owner"])
+            all_of.send(who, "POST", "/console/t/quote", wish)
+            all_of.send(who, "POST", "/console/t/ask", wish | {"max_credits": "5"})
+            all_of.send(who, "GET", f"/console/t/{rng.choice(PAGES)}")
+        for who in ("analyst", "owner", "auditor"):
+            for page in PAGES:
+                all_of.send(who, "GET", f"/console/t/{page}")
+        all_of.send("owner", "GET", "/console/t/entries")
+        all_of.send("auditor", "GET", "/console/t/chain.jsonl")
+
+    serve(world, table, relation, noise, visit)
+
+
+paths.ONCE |= {"http": http, "console": console}
