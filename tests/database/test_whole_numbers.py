@@ -88,6 +88,14 @@ def test_sums_on_finer_lattices_keep_the_fine_grid(name: str) -> None:
     assert all(term.fine_unit >= 2**30 for term in bound.terms)
 
 
+def test_steps_that_are_whole_by_rounding_alone_are_no_whole_numbers() -> None:
+    """A wide range without `step` is rounded to steps of 2^16: that is no lattice of the column."""
+    wide = Schema(Number("debt", 0, 2**40))
+    (term,) = bind(total(col("debt")), wide, grid=noise_grid(calibrate(Promise(1)))).terms
+    assert term.step.denominator == 1 and term.step > 1
+    assert term.fine_unit >= 2**30
+
+
 def test_a_mean_off_the_lattice_keeps_the_fine_grid_for_its_sum_alone() -> None:
     grid = noise_grid(calibrate(Promise(1)))
     counted, summed = bind(mean(col("visits")), SCHEMA, grid=grid).terms

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import stat
 from collections.abc import Callable, Sequence
@@ -37,6 +38,7 @@ from sulq import (
 from sulq.database.audit import _checks
 from sulq.federation import Partners, SecureRowSplit, split_rows
 from sulq.kernel.accounting.loss import parts_slack
+from sulq.kernel.ledger.backup import Backup, back_up, restore
 from sulq.kernel.noise.laws import DiscreteGaussian, DiscreteLaplace, DividedLaplace
 from sulq.kernel.query.sql_text import question_text
 from sulq.kernel.query.statistics import kind_of
@@ -214,6 +216,28 @@ def test_masks_of_another_sum_are_other_masks(monkeypatch: pytest.MonkeyPatch) -
     assert len({entry.digest for entry in entries}) == len(sent)  # each charged by itself
 
 
+def test_masks_are_known_to_the_two_owners_alone_and_every_cell_has_its_own() -> None:
+    """Who knows both public keys and the text knows nothing: the masks need a secret of the two."""
+    one, two, outsider = (PrivateKey.generate() for _ in range(3))
+    names = [secret.public_key.encode().hex() for secret in (one, two)]
+    text, cells = "what the owners agree on", 50
+    here = sharing._stream(one, *names, text, cells)
+    assert here == sharing._stream(two, *reversed(names), text, cells)
+    guessed = sharing._stream(outsider, *names, text, cells)
+    found = [*here, *guessed]
+    for place, mask in enumerate(found):  # uniform and independent: near each other never
+        for other in found[:place]:
+            assert min((mask - other) % MODULUS, (other - mask) % MODULUS) > 1 << 200
+
+
+def test_no_difference_of_two_cells_is_told() -> None:
+    """Under one mask for all cells the differences of an owner's own noisy cells would be bare."""
+    share = opened()[0].share(histogram("city"), joint="one-sum-1").values
+    for place, one in enumerate(share):
+        for two in share[:place]:
+            assert min((one - two) % MODULUS, (two - one) % MODULUS) > 1 << 200
+
+
 def test_a_sum_is_drawn_once_and_a_retry_gets_the_same_bytes() -> None:
     tables = opened()
     first = tables[0].share(ASKED, joint="one-sum-1")
@@ -375,6 +399,7 @@ def test_a_share_is_no_answer_to_anything_else() -> None:
     checks = list(_checks(tables[0], None))  # type: ignore[arg-type]
     assert [check.drawn for check in checks] == [False, True, False]
     entry = next(tables[0].ledger.entries())
+    assert list(json.loads(entry.noise)) == ["share"]  # unlike the noise of an answer: no law
     assert question_text(entry.question) == "SHARE OF 3 OWNERS: COUNT(*) WHERE age >= 65"
     assert kind_of(entry.question, entry.noise) == "Shares of sums over several owners"
 
@@ -647,6 +672,33 @@ def test_lost_events_and_replicas(monkeypatch: pytest.MonkeyPatch) -> None:
         with pytest.raises(Refused, match="a ledger of its own"):
             verb(ASKED)
     assert table.remaining == 100
+
+
+def test_after_a_restore_nobody_gets_a_second_draw_under_the_same_masks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A backup from before a share, put back: the share is forgotten, and so is its key."""
+    monkeypatch.setenv("SULQ_STATE", str(tmp_path / "state"))
+    place = tmp_path / "a.ledger"
+
+    def table() -> Database:
+        return Database.open(FRAMES[2], SCHEMA, PURE, place, name="people", publish=True)
+
+    others = [PrivateKey.generate().public_key.encode().hex() for _ in range(2)]
+    with table() as first:
+        first.ask(count(where=col("age") >= 50))
+    back_up([place], tmp_path / "kept")
+    with table() as first:
+        first.set_partners(Partners(others, 1))
+        key = first.share_key
+        receipt = first.share(ASKED, joint="one-sum-1").receipt
+    for end in ("", "-wal", "-shm"):
+        Path(f"{place}{end}").unlink(missing_ok=True)
+    with Backup(tmp_path / "kept") as kept:
+        restore(kept, "people", place, [receipt.to_json()])
+    with table() as again:
+        assert again.remaining == PURE.credits - 2  # the share is paid for, and its value is lost
+        assert again.share_key != key
 
 
 def test_the_secret_is_the_owners_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import csv
 import doctest
+import importlib
 import json
 import re
 import shlex
@@ -27,6 +28,8 @@ import pytest
 from typer.testing import CliRunner
 
 import sulq
+import sulq.federation
+import sulq.learn
 from sulq.cli import app
 from sulq.client.remote import Remote, RemoteReserved
 
@@ -188,6 +191,33 @@ def test_the_table_of_the_papers_is_what_its_examples_print() -> None:
     assert printed == {number: [(product, own)] for number, product, own in rows}
     assert [number for number, product, own in rows if product != own] == []
     assert len(rows) >= 23
+
+
+def test_the_lines_of_the_papers_table_name_what_there_is() -> None:
+    """A dotted name is one of the package as it is today, a command one that parses so far."""
+    found = re.findall(
+        r"^\| \d+ \| .* \| `([^`]+)`.* \| \S+ \| \S+ \|$", text_of(EXACT), re.MULTILINE
+    )
+    assert len(found) >= 23
+    for line in found:
+        if line.startswith("sulq "):
+            _, command, *options = shlex.split(line)
+            shown = CliRunner().invoke(app, [command, "--help"], env={"COLUMNS": "200"})
+            assert shown.exit_code == 0, line
+            assert [
+                one for one in options if one.startswith("--") and one not in shown.output
+            ] == []
+        elif called := re.match(r"([a-z_]+(?:\.[a-z_]+)*)\.(\w+)\(", line):
+            module, name = called.groups()
+            if module != "db":
+                assert (SOURCE / Path(*module.split("."))).with_suffix(".py").is_file() or (
+                    SOURCE / Path(*module.split(".")) / "__init__.py"
+                ).is_file(), line
+                assert hasattr(importlib.import_module(f"sulq.{module}"), name), line
+        elif called := re.match(r"([A-Za-z_]+)\(", line):
+            assert any(hasattr(home, called[1]) for home in (sulq, sulq.learn, sulq.federation)), (
+                line
+            )
 
 
 # --- links and names ----------------------------------------------------------------------------
