@@ -85,7 +85,7 @@ def serve(home: Path, life: int, mode: str, tell: int, die: Any) -> None:
     _hook(Replies, "begin", lambda: die("noted"))
     _hook(Replies, "finish", lambda: die("kept"))
     if mode == "hasty":
-        Ledger.settle = _unstored  # type: ignore[method-assign]
+        Ledger.settle_all = _unstored  # type: ignore[method-assign]
     failpoints.on_step = die
     where = Where(port=0)
     with where.listen() as listening, opened(home, life) as database:
@@ -115,13 +115,14 @@ def _hook(owner: Any, name: str, then: Any) -> None:
     setattr(owner, name, hooked)
 
 
-def _unstored(journal: Ledger, entry: Any, values: Any) -> Any:
+def _unstored(journal: Ledger, answered: Any) -> list[Any]:
     """Released before it is stored; the store comes later, if at all."""
-    sound = settle(journal, entry, [0] * len(values)) if entry.seq % 2 else None
+    return [_unstored_one(journal, entry, values) for entry, values in answered]
+
+
+def _unstored_one(journal: Ledger, entry: Any, values: Any) -> Any:
+    sound = journal.settle(entry, [0] * len(values)) if entry.seq % 2 else None
     return replace(sound or entry, answered=True, values=tuple(values), receipt=_any(journal))
-
-
-settle = Ledger.settle
 
 
 def _any(journal: Ledger) -> Any:
