@@ -16,6 +16,7 @@ from sulq.policy.identifiers import id_named, identifier
         "email", "E-Mail", "eMail", "email2", "name", "Name", "full_name", "fullName", "lastname",
         "customer name", "iban", "address", "address_line1", "ip_address", "phone", "phoneNumber",
         "uuid", "customer", "user_key", "prénom", "Adresse", "row_index", "admission_type_id",
+        "IDNUM", "idnr", "Kundennummer", "personnummer",
     ],
 )  # fmt: skip
 def test_names_of_identifiers(name: str) -> None:

@@ -107,7 +107,8 @@ def publish(
     if session.as_json:
         show_json({**said, "published": True, "new": True, "head": head})
         return
-    print_note(f"next: `sulq grant {source.name} NAME CREDITS`, `sulq serve`, or `sulq ask`")
+    grant = f"`sulq grant NAME --credits N --table {source.name}`"
+    print_note(f"next: {grant}, `sulq serve`, or `sulq ask`")
 
 
 def _confirm(name: str, yes: bool) -> None:

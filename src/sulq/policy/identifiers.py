@@ -50,7 +50,9 @@ _SHARED = {
 }  # fmt: skip
 """Two people may have the same."""
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[^\W\d_]+")
-_JOINED = re.compile(rf"({'|'.join(sorted(_THINGS))})(id|uuid|guid|nbr|nr|no|num|number|key)")
+_NUMBERED = "(id|uuid|guid|nbr|nr|no|num|number|nummer|key)"
+_JOINED = re.compile(rf"(id|{'|'.join(sorted(_THINGS))}){_NUMBERED}|\w+nummer")
+"""Words written as one: patientid, IDNUM, Kundennummer."""
 
 
 def id_named(name: str) -> bool:
