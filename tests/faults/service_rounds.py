@@ -35,12 +35,11 @@ from sulq import Database, Promise, col, count
 from sulq.cli.server_process import Where, serve_tables
 from sulq.kernel.ledger import failpoints
 from sulq.kernel.ledger.ledger import Ledger
-from sulq.server.auth.grants import id_of
 from sulq.server.auth.tokens import Access, Role
 from sulq.server.idempotency import Replies
 from sulq.server.limits import Settings
 from sulq.server.middleware import Log
-from sulq.server.service.catalog import Tables
+from sulq.server.service.catalog import Tables, id_of
 from sulq.wire import question_json
 
 CLIENTS = 8

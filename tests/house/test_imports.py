@@ -200,7 +200,7 @@ def test_every_module_has_its_row():
         (drawing_faults, ("sulq.demo", "sulq.kernel.noise.sampler", "sulq.kernel.noise.entropy")),
         (page_faults, ("sulq.kernel.ledger.ledger", "sulq")),
         (owner_faults, ("sulq.database.publish", "sulq.kernel.engines.tally")),
-        (owner_faults, ("sulq.server.service.service", "sulq.policy.advice")),
+        (owner_faults, ("sulq.server.service.session", "sulq.policy.advice")),
         (owner_faults, ("sulq.policy", "sulq.policy.advice")),
     ],
 )

@@ -15,12 +15,11 @@ from tests.server.conftest import PROMISE, SCHEMA
 from sulq import Database
 from sulq.cli.server_process import Where, serve_tables
 from sulq.kernel.ledger.ledger import Ledger
-from sulq.server.auth.grants import id_of
 from sulq.server.auth.tokens import Access, Role
 from sulq.server.idempotency import Replies
 from sulq.server.limits import Settings
 from sulq.server.middleware import Log
-from sulq.server.service.catalog import Tables
+from sulq.server.service.catalog import Tables, id_of
 
 MOMENTS = {
     "charged": (Ledger, ("charge", "charge_all")),

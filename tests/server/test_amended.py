@@ -18,11 +18,11 @@ from sulq import Database, Flag, Number, Promise, Schema, connect, total
 from sulq.client.requests import StaleSchema
 from sulq.errors import Refused
 from sulq.server.app import create_app
-from sulq.server.auth.grants import GrantTerms, end_tokens, give, id_of, were_given
+from sulq.server.auth.grants import GrantTerms, end_tokens, give, were_given
 from sulq.server.auth.tokens import Access, Role
 from sulq.server.limits import Settings
 from sulq.server.middleware import Log
-from sulq.server.service.catalog import Tables
+from sulq.server.service.catalog import Tables, id_of
 
 
 def schema(most: int) -> Schema:

@@ -10,8 +10,8 @@ from tests.server.conftest import SCHEMA, new_key, served, write_people
 
 from sulq import Database, Promise, col, count, mean
 from sulq.kernel.ledger.signing import verify_receipt
-from sulq.server.auth.grants import id_of
 from sulq.server.limits import Settings
+from sulq.server.service.catalog import id_of
 from sulq.wire import question_json
 
 OLD = {"question": question_json(count(where=col("age") > 40))}

@@ -19,8 +19,14 @@ from sulq.server.idempotency import Replies
 from sulq.server.limits import Settings
 from sulq.server.pacing import Clock, Delayed, Unpaced, Wide, check_lasting
 from sulq.server.service.catalog import Tables
-from sulq.server.service.questions import asked_alert, asked_check, asked_keys, asked_top
-from sulq.server.service.service import Service
+from sulq.server.service.questions import (
+    prepare_alert,
+    prepare_check,
+    prepare_keys,
+    prepare_sql,
+    prepare_top,
+)
+from sulq.server.service.session import Service
 from sulq.wire import SqlBody, question_json
 from sulq.wire.bodies import QuestionBody
 from sulq.wire.discovery import AlertBody, CheckBody, KeysBody, TopBody
@@ -58,7 +64,7 @@ def test_how_long_keys_are_held_does_not_tell_how_many_there_are(service):
     found = {}
     for name in ("one", "many"):
         paced = Clock.of(service.tables[name], machine=MACHINE)
-        asked = asked_keys(service, OWNER, name, KeysBody(column="note"), "k" * 8)
+        asked = prepare_keys(service.session(OWNER, name), KeysBody(column="note"), "k" * 8)
         (wide,) = asked.bounds
         assert isinstance(wide, Wide)
         found[name] = paced.ticks(wide)
@@ -70,7 +76,7 @@ def test_how_long_keys_are_held_does_not_tell_how_many_there_are(service):
 
 def test_a_statement_by_open_text_is_paced_as_keys_are(service):
     body = SqlBody(sql="SELECT note, COUNT(*) FROM one WHERE age > 3 GROUP BY note")
-    (wide,) = service.asked_sql(OWNER, "one", body, "k" * 8).bounds
+    (wide,) = prepare_sql(service.session(OWNER, "one"), body, "k" * 8).bounds
     assert isinstance(wide, Wide) and wide.numbers == ROWS
 
 
@@ -90,21 +96,26 @@ def test_a_random_delay_is_paid_for_choices_and_refused_where_nothing_pays(servi
     service.tables._databases["one"] = delayed(plain, delay)
     service._clocks["one"] = Delayed(delay)
     top = {"question": QuestionBody(**question_json(histogram("town"))), "k": 2}
-    dear = asked_top(service, OWNER, "one", TopBody(**top, max_credits=2), "k" * 8)
+    dear = prepare_top(service.session(OWNER, "one"), TopBody(**top, max_credits=2), "k" * 8)
     with pytest.raises(HttpProblem, match="3 credits now"):
         dear.work()
-    paid = asked_top(service, OWNER, "one", TopBody(**top, max_credits=3), "k" * 8).work()
+    paid = prepare_top(service.session(OWNER, "one"), TopBody(**top, max_credits=3), "k" * 8).work()
     assert paid.credits_exact == 3 and plain.remaining == 997
     by_text = SqlBody(sql="SELECT note, COUNT(*) FROM one GROUP BY note")
     for asked, remedy in (
-        (lambda: asked_keys(service, OWNER, "one", KeysBody(column="note"), "k" * 8), "histogram"),
-        (lambda: service.asked_sql(OWNER, "one", by_text, "k" * 8), "histogram"),
         (
-            lambda: asked_alert(service, OWNER, "one", AlertBody(question=OLD, above=5), "k" * 8),
+            lambda: prepare_keys(service.session(OWNER, "one"), KeysBody(column="note"), "k" * 8),
+            "histogram",
+        ),
+        (lambda: prepare_sql(service.session(OWNER, "one"), by_text, "k" * 8), "histogram"),
+        (
+            lambda: prepare_alert(
+                service.session(OWNER, "one"), AlertBody(question=OLD, above=5), "k" * 8
+            ),
             "ask for the count",
         ),
         (
-            lambda: asked_check(service, OWNER, "one", 1, CheckBody(), "k" * 8),
+            lambda: prepare_check(service.session(OWNER, "one"), 1, CheckBody(), "k" * 8),
             "ask for the count",
         ),
     ):
@@ -127,15 +138,15 @@ def test_checks_hold_before_the_ledger_shows_that_one_fired(service, monkeypatch
     order = []
     monkeypatch.setattr(flow, "hold", lambda: order.append("hold"))
     database = service.tables["one"]
-    armed = asked_alert(
-        service, OWNER, "one", AlertBody(question=OLD, above=-(9**9), credits=3), "k" * 8
+    armed = prepare_alert(
+        service.session(OWNER, "one"), AlertBody(question=OLD, above=-(9**9), credits=3), "k" * 8
     ).work()
     head = database.ledger.head
     settle = database.ledger.settle
     monkeypatch.setattr(
         database.ledger, "settle", lambda *given: (order.append("told"), settle(*given))[1]
     )
-    asked = asked_check(service, OWNER, "one", armed.number, CheckBody(), "c" * 8)
+    asked = prepare_check(service.session(OWNER, "one"), armed.number, CheckBody(), "c" * 8)
     assert asked.bounds[0].digest == database.bind(count(where=col("age") >= 50)).digest
     assert asked.work().fired
     assert order == ["hold", "told"]

@@ -17,6 +17,7 @@ from sulq import col, count
 from sulq.server.limits import Settings
 from sulq.server.pacing import Clock
 from sulq.server.scheduling import Scheduler
+from sulq.server.service import books
 from sulq.wire import question_json
 
 OLD = {"question": question_json(count(where=col("age") > 40))}
@@ -37,10 +38,10 @@ def test_answers_and_refusals_leave_on_whole_ticks(server):
         assert dial.now() - start == pytest.approx(tick)
 
 
-def test_whoever_would_wait_too_long_is_sent_away(tmp_path, state):
+def test_whoever_would_wait_too_long_is_sent_away(tmp_path, state, monkeypatch):
     with served(tmp_path, Settings(pacing=False, threads=1, most_waiting=1), PROMISE) as server:
-        gate, sound = threading.Event(), server.app.state.service.schema
-        server.app.state.service.schema = lambda *given: gate.wait(LONGEST) and sound(*given)
+        gate, sound = threading.Event(), books.schema
+        monkeypatch.setattr(books, "schema", lambda session: gate.wait(LONGEST) and sound(session))
         replies: list[int] = []
         waiting = [
             threading.Thread(target=lambda: replies.append(server.get("schema").status_code))
@@ -146,3 +147,16 @@ def test_who_waits_for_a_question_begins_when_it_is_stored_not_when_its_rows_are
         book = server.database.ledger._book
         rows = book.read(lambda: book.page(before, 100))
         assert [json.loads(row.body)["kind"] for row in rows] == ["charge", "answer"] * 2
+
+
+@pytest.mark.parametrize("path", ["/v1/tables/people/ask", "/console/people/ask"])
+def test_a_request_enters_its_table_once(server, monkeypatch, path):
+    """However many steps it has, reservations are swept and the ledger is looked after once."""
+    recovery = server.app.state.service.recovery
+    entered, restore = [], recovery.restore
+    monkeypatch.setattr(recovery, "restore", lambda found: entered.append(1) or restore(found))
+    body = OLD if path.startswith("/v1") else {"sql": "SELECT COUNT(*) FROM people WHERE smoker"}
+    headers = {"Idempotency-Key": f"enters-{len(path)}-times"}
+    reply = server.client("analyst").post(path, json=body, headers=headers)
+    assert reply.status_code == 200, reply.text
+    assert len(entered) == 1

@@ -12,6 +12,7 @@ from tests.server.conftest import PROMISE, SCHEMA, new_key, write_people
 from sulq import Database, Refused, col, count
 from sulq.server.auth import grants
 from sulq.server.auth.tokens import Role
+from sulq.server.service.catalog import id_of
 from sulq.wire import question_json
 
 OLD = {"question": question_json(count(where=col("age") > 40))}
@@ -138,7 +139,7 @@ def test_an_owner_of_one_table_reaches_no_other(server):
     token = give(server, name="deputy", role="owner").json()["token"]
     client = as_new(server, token)
     assert client.get(PATH).status_code == 200
-    server.access.revoke("deputy", grants.id_of(server.database))
+    server.access.revoke("deputy", id_of(server.database))
     assert client.get(PATH).status_code == 401
 
 

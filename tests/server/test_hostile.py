@@ -21,7 +21,7 @@ from sulq.server import idempotency, runner
 from sulq.server.address import public_url
 from sulq.server.console.ask.page import python_text
 from sulq.server.limits import Settings
-from sulq.server.service import books
+from sulq.server.service import books, questions
 from sulq.wire import SqlBody, question_json
 
 SMOKERS = {"question": question_json(count(where=col("smoker")))}
@@ -106,15 +106,14 @@ def test_a_request_for_answers_looks_through_few_events(server, monkeypatch):
 def test_one_callers_requests_stop_nobody_else(server, monkeypatch):
     """Forty free plans that end when a colleague's statement has come: if it waited, none would."""
     stop, working = threading.Event(), []
-    service = server.app.state.service
-    real = service.plan
+    real = questions.quote_plan
 
-    def endless(caller, table, body):
-        working.append(caller.name)
+    def endless(session, body):
+        working.append(session.caller.name)
         stop.wait(LONGEST)
-        return real(caller, table, body)
+        return real(session, body)
 
-    monkeypatch.setattr(service, "plan", endless)
+    monkeypatch.setattr(questions, "quote_plan", endless)
     body = {"questions": [SMOKERS["question"]], "credits": 1}
     with ThreadPoolExecutor(40) as pool:
         replies = [pool.submit(server.post, "plan", body) for _ in range(40)]

@@ -9,6 +9,7 @@ from tests.server.conftest import CANARY, new_key
 
 from sulq import col, count
 from sulq.server.middleware import HEADERS
+from sulq.server.service import books
 from sulq.wire import question_json
 
 OLD = {"question": question_json(count(where=col("age") > 40))}
@@ -54,7 +55,7 @@ def test_what_was_not_foreseen_says_one_sentence_and_logs_no_message(server, mon
     def broken(*_: object) -> None:
         raise RuntimeError(f"a message with {CANARY}")
 
-    monkeypatch.setattr(server.app.state.service, "schema", broken)
+    monkeypatch.setattr(books, "schema", broken)
     reply = server.get("schema")
     assert (reply.status_code, reply.json()["code"]) == (500, "internal")
     assert CANARY not in reply.text

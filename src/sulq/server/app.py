@@ -19,7 +19,7 @@ from sulq.server.openapi import describe
 from sulq.server.routes import about, drafts, grants, questions
 from sulq.server.routes import tables as routes_tables
 from sulq.server.service.catalog import Tables
-from sulq.server.service.service import Service
+from sulq.server.service.session import Service
 
 __all__ = ["Settings", "create_app"]
 
@@ -27,7 +27,6 @@ ROUTERS = (
     about.router,
     routes_tables.router,
     questions.router,
-    questions.discovery_router,
     grants.router,
     drafts.router,
 )

@@ -1,22 +1,21 @@
-"""Requests off the event loop, in order, and replies on the table's clock."""
+"""How a request is run: who comes in, off the event loop, in order; and when its reply leaves."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
-from typing import TypeVar
+from typing import Annotated, TypeVar
 
-from fastapi import Request
+from fastapi import Depends, Request
 
 from sulq.kernel.release.gate import held
-from sulq.server.auth.tokens import Caller
+from sulq.server.auth.tokens import Caller, Role, require
 from sulq.server.errors import HttpProblem
-from sulq.server.idempotency import digest_of
+from sulq.server.idempotency import PreparedRequest, digest_of
 from sulq.server.scheduling import CallerLimiter, Scheduler
-from sulq.server.service.request import PreparedRequest
-from sulq.server.service.service import Service, ledger_name
+from sulq.server.service.session import Service, TableSession
 
 T = TypeVar("T")
 SHARE = 4
@@ -108,6 +107,27 @@ def service_of(request: Request) -> Service:
     return found
 
 
+def session_for(*roles: Role) -> Callable[..., Awaitable[TableSession]]:
+    """Return a route's dependency: the session of the caller at the table in the address.
+
+    The caller has one of these roles. Whether the token reaches the table is found out when the
+    session is used, after the body of the request was read and checked.
+    """
+    known = Depends(require(*roles))
+
+    async def open_session(request: Request, table: str, caller: Caller = known) -> TableSession:
+        return service_of(request).session(caller, table)
+
+    open_session.roles = frozenset(roles)  # type: ignore[attr-defined]
+    return open_session
+
+
+Anybody = Annotated[TableSession, Depends(session_for(*Role))]
+Asker = Annotated[TableSession, Depends(session_for(Role.OWNER, Role.ANALYST))]
+Reader = Annotated[TableSession, Depends(session_for(Role.OWNER, Role.AUDITOR))]
+Owner = Annotated[TableSession, Depends(session_for(Role.OWNER))]
+
+
 async def run_free(request: Request, work: Callable[..., T], *given: object) -> T:
     """Blocking work that reads no row, off the event loop."""
     workers: Workers = request.app.state.workers
@@ -131,44 +151,40 @@ def _who(request: Request) -> str:
 
 
 async def run_charged(
-    request: Request,
-    caller: Caller,
-    table: str,
-    key: str,
-    understand: Callable[[], PreparedRequest],
+    request: Request, session: TableSession, key: str, prepare: Callable[[], PreparedRequest]
 ) -> bytes:
     """Answer a question that may cost something: once per key, on the table's clock.
 
-    `understand` may refuse; then, and whatever else happens, the reply leaves on a tick. How many
+    `prepare` may refuse; then, and whatever else happens, the reply leaves on a tick. How many
     ticks, and from when on they are counted, follows from public facts.
     """
-    service, who = service_of(request), name_of(caller)
+    who = name_of(session.caller)
     workers: Workers = request.app.state.workers
     arrived = begun = workers.timetable.now()
-    service.known(caller, table)  # not found: there is no clock either
-    clock = service.clock(table)
+    _ = session.reached  # not found: there is no clock either
+    clock = session.clock
     digest = digest_of(request.method, request.url.path, await request.body())
     ticks = 1
 
-    def understood() -> PreparedRequest | bytes:
-        return service.kept(caller, table, key, digest) or understand()
+    def find_or_prepare() -> bytes | PreparedRequest:
+        return session.keyed(key, digest).find() or prepare()
 
-    def work(asked: PreparedRequest) -> bytes:
+    def answer(prepared: PreparedRequest) -> bytes:
         nonlocal begun
         begun = clock.start(begun)
-        with clock.execution(asked.digests), held(lambda: clock.hold(begun, ticks)):
-            return service.once(caller, table, key, digest, asked)
+        with clock.execution(prepared.digests), held(lambda: clock.hold(begun, ticks)):
+            return session.keyed(key, digest).answer(prepared)
 
     try:
         async with (
-            workers.alone(table, ledger_name(caller), key),  # as replies are kept
+            workers.alone(session.table, session.account, key),  # as replies are kept
             workers.answers.place(who),
         ):
-            asked = await workers.answers.thread(understood)
-            if isinstance(asked, bytes):
-                return asked
-            ticks = clock.ticks(*asked.bounds)
-            begun = await workers.timetable.turn(who, arrived, clock.load(*asked.bounds))
-            return await workers.answers.thread(work, asked)
+            found = await workers.answers.thread(find_or_prepare)
+            if isinstance(found, bytes):
+                return found
+            ticks = clock.ticks(*found.bounds)
+            begun = await workers.timetable.turn(who, arrived, clock.load(*found.bounds))
+            return await workers.answers.thread(answer, found)
     finally:
         await clock.leave(begun, ticks)

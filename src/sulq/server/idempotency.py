@@ -5,8 +5,9 @@ from __future__ import annotations
 import hashlib
 import threading
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,6 +20,8 @@ from sulq.database.reuse import paid_by
 from sulq.errors import EngineFailed, SulqError
 from sulq.kernel.ledger.state_dir import private_directory
 from sulq.server.errors import HttpProblem, out_of_order, problem_of
+from sulq.server.pacing import Paced
+from sulq.server.service.catalog import facts_of, with_version
 from sulq.wire import AnswerReply, AnswersReply, SqlReply
 from sulq.wire.discovery import Paid
 
@@ -166,73 +169,102 @@ def digest_of(method: str, path: str, body: bytes) -> bytes:
 Charged = AnswerReply | AnswersReply | SqlReply | Paid
 
 
-def once(
-    replies: Replies,
-    database: Database,
-    analyst: str,
-    name: ReplyKey,
-    digest: bytes,
-    questions: Collection[str],
-    work: Callable[[], Charged],
-) -> bytes:
-    """The reply's bytes: kept ones, or made, kept and handed out in this order.
+@dataclass(frozen=True, slots=True)
+class PreparedRequest:
+    """A request that was checked: what it asks the engine, and how to answer it."""
 
-    `questions` are the digests that the work may charge for. What was charged by an attempt that
-    a crash cut short is found in the ledger, under the same key: it is not charged again.
-    """
-    kept = replies.begin(name, digest, database.ledger.head)
-    if kept.body is not None:
-        return kept.body
-    try:
-        reply = work()
-    except (SulqError, HttpProblem) as error:
-        raise _refusal(error, replies, database, analyst, name, kept, questions) from None
-    if kept.again:
-        paid = paid_under(database, analyst, name.key, kept.head, questions)
-        reply = reply.model_copy(update={"credits": float(paid), "credits_exact": paid})
-    body = reply.model_dump_json().encode()
-    replies.finish(name, body)
-    return body
+    bounds: Sequence[Paced]
+    work: Callable[[], Charged]
+    kept: bool = True  # made-up answers are not: they are free, and nobody pays for the disk
+
+    @property
+    def digests(self) -> frozenset[str]:
+        return frozenset(bound.digest for bound in self.bounds)
 
 
-def _refusal(
-    error: SulqError | HttpProblem,
-    replies: Replies,
-    database: Database,
-    analyst: str,
-    name: ReplyKey,
-    kept: StoredReply,
-    questions: Collection[str],
-) -> HttpProblem:
-    """The key stands for nothing, unless something was charged under it."""
-    if broken(database):
-        return out_of_order()  # only the next opening tells whether the charge stands
-    paid, unknown = Fraction(0), isinstance(error, EngineFailed)
-    if isinstance(error, SulqError):
-        unknown |= error.charged_unknown
-    if kept.again or unknown or database.ledger.head != kept.head:
-        paid = paid_under(database, analyst, name.key, kept.head, questions)
-    if not paid and not unknown:
-        replies.forget(name)
-    return error if isinstance(error, HttpProblem) else problem_of(error, paid)
+@dataclass(frozen=True, slots=True)
+class KeyedRequest:
+    """One request of a caller under an idempotency key: its stored reply is found or made here."""
+
+    replies: Replies
+    database: Database
+    account: str
+    key: str
+    digest: bytes
+
+    @property
+    def name(self) -> ReplyKey:
+        """What the reply is stored under: the published table as it is now, not by what it is
+        called. Other servers share the store, and after an amendment the same numbers would mean
+        something else."""
+        return ReplyKey(facts_of(self.database), self.account, self.key)
+
+    def find(self) -> bytes | None:
+        """Return the reply that this key has got already."""
+        return self.replies.find(self.name, self.digest)
+
+    def answer(self, prepared: PreparedRequest) -> bytes:
+        """Return the reply's bytes: stored ones, or made, stored and handed out in this order.
+
+        What was charged by an attempt that a crash cut short is found in the ledger, under the same
+        key: it is not charged again.
+        """
+        if not prepared.kept:
+            return _encoded(with_version(prepared.work(), self.database))
+        name = self.name
+        stored = self.replies.begin(name, self.digest, self.database.ledger.head)
+        if stored.body is not None:
+            return stored.body
+        try:
+            reply = with_version(prepared.work(), self.database)
+        except (SulqError, HttpProblem) as error:
+            raise self._refusal(error, name, stored, prepared.digests) from None
+        if stored.again:
+            paid = self._paid_since(stored.head, prepared.digests)
+            reply = reply.model_copy(update={"credits": float(paid), "credits_exact": paid})
+        body = _encoded(reply)
+        self.replies.finish(name, body)
+        return body
+
+    def _refusal(
+        self,
+        error: SulqError | HttpProblem,
+        name: ReplyKey,
+        stored: StoredReply,
+        questions: Collection[str],
+    ) -> HttpProblem:
+        """The key stands for nothing, unless something was charged under it."""
+        database = self.database
+        if broken(database):
+            return out_of_order()  # only the next opening tells whether the charge stands
+        paid, unknown = Fraction(0), isinstance(error, EngineFailed)
+        if isinstance(error, SulqError):
+            unknown |= error.charged_unknown
+        if stored.again or unknown or database.ledger.head != stored.head:
+            paid = self._paid_since(stored.head, questions)
+        if not paid and not unknown:
+            self.replies.forget(name)
+        return error if isinstance(error, HttpProblem) else problem_of(error, paid)
+
+    def _paid_since(self, head: int, questions: Collection[str]) -> Fraction:
+        """Return what the ledger has charged under the key after event `head`.
+
+        `questions` are the digests that the work may charge for. The parts of a statement have
+        keys of their own (key/2, ...). A plan's charges and the draw that is added to earlier
+        answers have none: of these it is the question that tells.
+        """
+        parts = f"{self.key}/"  # no key of a caller has a slash
+        return sum(
+            (
+                paid_by(entry)
+                for entry in self.database.ledger.entries(self.account, after=head)
+                if entry.key == self.key
+                or (entry.key or "").startswith(parts)
+                or (entry.key is None and entry.digest in questions)
+            ),
+            Fraction(0),
+        )
 
 
-def paid_under(
-    database: Database, analyst: str, key: str, head: int, questions: Collection[str]
-) -> Fraction:
-    """What the ledger has charged under a key since `head`.
-
-    The parts of a statement have keys of their own (key/2, ...). A plan's charges and the draw that
-    is added to earlier answers have none: of these it is the question that tells.
-    """
-    parts = f"{key}/"  # no key of a caller has a slash
-    return sum(
-        (
-            paid_by(entry)
-            for entry in database.ledger.entries(analyst, after=head)
-            if entry.key == key
-            or (entry.key or "").startswith(parts)
-            or (entry.key is None and entry.digest in questions)
-        ),
-        Fraction(0),
-    )
+def _encoded(reply: Charged) -> bytes:
+    return reply.model_dump_json().encode()

@@ -139,11 +139,11 @@ def test_days_are_counted_back_from_now() -> None:
 
 def test_the_owner_sees_accounts_and_an_analyst_only_their_own(asked: Served) -> None:
     service = asked.app.state.service
-    owner = budget_view(service, OWNER, "people")
+    owner = budget_view(service.session(OWNER, "people"))
     assert {line.name for line in owner.accounts} == {"analyst", "rival"}
     assert owner.left == "96.7" and owner.whole == "100"  # a repeat costs the table nothing
     assert "granted shares" in owner.outlook and owner.report
-    mine = budget_view(service, ANALYST, "people")
+    mine = budget_view(service.session(ANALYST, "people"))
     assert (mine.left, mine.whole, mine.accounts) == ("37.7", "40", ())
     assert mine.table_line == "The table has 96.7 of 100 credits left."
     assert "rival" not in repr(mine) and "≥ 77" not in repr(mine)
@@ -153,7 +153,7 @@ def test_the_owner_sees_accounts_and_an_analyst_only_their_own(asked: Served) ->
 
 
 def test_what_a_repeat_bought_is_named(asked: Served) -> None:
-    view = budget_view(asked.app.state.service, RIVAL, "people")
+    view = budget_view(asked.app.state.service.session(RIVAL, "people"))
     assert [(kind, paid) for kind, paid, _ in view.bought] == [("Counts", "2")]
 
 
@@ -161,11 +161,14 @@ def test_changes_are_listed_with_their_reasons(fresh: Served) -> None:
     asked = fresh
     asked.database.grant("analyst", 10)
     asked.database.revoke("rival", "project ended")
-    view = budget_view(asked.app.state.service, OWNER, "people")
+    view = budget_view(asked.app.state.service.session(OWNER, "people"))
     assert view.changes[0][:2] == ("rival revoked", "project ended")
     assert next(line for line in view.accounts if line.name == "rival").chip == "revoked"
     asked.database.close_for_good("the study is over")
-    assert budget_view(asked.app.state.service, ANALYST, "people").closed == "the study is over"
+    assert (
+        budget_view(asked.app.state.service.session(ANALYST, "people")).closed
+        == "the study is over"
+    )
 
 
 class Later:
@@ -180,11 +183,11 @@ class Later:
 
 def test_a_burn_down_is_drawn_after_a_week(fresh: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     service = fresh.app.state.service
-    early = budget_view(service, OWNER, "people")
+    early = budget_view(service.session(OWNER, "people"))
     assert "Too early" in early.outlook and "dashed" not in str(early.chart)
     monkeypatch.setattr("sulq.kernel.ledger.file.time", Later(9))
     fresh.database.sql("SELECT COUNT(*) FROM people WHERE age < 9", table="people")
-    later = budget_view(service, OWNER, "people", time.time() + 10 * DAY)
+    later = budget_view(service.session(OWNER, "people"), time.time() + 10 * DAY)
     assert "dashed" in str(later.chart) and "ends about" in later.outlook
     assert later.pace == "last 30 days: 0.10 credits a day"
 
@@ -214,7 +217,7 @@ def taken(rows: list[Row]) -> Books:
 
 def test_the_chain_is_checked_by_the_server(fresh: Served) -> None:
     asked = fresh  # its own state directory, where the anchor is
-    view = ledger_view(asked.app.state.service, AUDITOR, "people")
+    view = ledger_view(asked.app.state.service.session(AUDITOR, "people"))
     assert (view.state, view.first) == ("ok", "The chain is whole.")
     assert view.chain[0][0] == "#0001 opened" and view.chain[-1][0].endswith("head")
     head = asked.database.statement().statement.head
@@ -237,13 +240,13 @@ def test_a_chain_shorter_than_its_anchor_is_told(fresh: Served) -> None:
 
 
 def test_an_analyst_reads_the_own_entries_and_prices_of_others(asked: Served) -> None:
-    view = entries_view(asked.app.state.service, ANALYST, "people")
+    view = entries_view(asked.app.state.service.session(ANALYST, "people"))
     said = repr(view)
     assert "Average age, income > 7000" in said and "another account" in said
     assert "≥ 77" not in said and "rival" not in said
-    full = repr(entries_view(asked.app.state.service, AUDITOR, "people"))
+    full = repr(entries_view(asked.app.state.service.session(AUDITOR, "people")))
     assert "rival" in full and "age ≥ 77" in full
-    assert entries_view(asked.app.state.service, ANALYST, "people", text="≥ 77").lines == ()
+    assert entries_view(asked.app.state.service.session(ANALYST, "people"), text="≥ 77").lines == ()
 
 
 def before(path: str) -> int:
@@ -260,7 +263,7 @@ def test_every_number_of_the_chain_is_on_the_page_once(fresh: Served) -> None:
     for caller in (OWNER, AUDITOR, ANALYST):
         path, found = 0, []
         while True:
-            view = entries_view(service, caller, "people", path)
+            view = entries_view(service.session(caller, "people"), path)
             found += [number for line in view.lines for number in (line.number, line.then)]
             if not view.older:
                 break
@@ -268,32 +271,35 @@ def test_every_number_of_the_chain_is_on_the_page_once(fresh: Served) -> None:
         shown = sorted(number for number in found if number)
         last = fresh.database.statement().statement.seq
         assert shown == [f"#{number:04d}" for number in range(1, last + 1)]
-    lines = {line.number: line for line in entries_view(service, OWNER, "people").lines}
+    lines = {line.number: line for line in entries_view(service.session(OWNER, "people")).lines}
     reserved = next(line for line in lines.values() if line.question == "3 credits set aside")
     given_back = next(line for line in lines.values() if "given back" in line.question)
     assert given_back.question == f"What was left of {reserved.number} given back"
     folded = next(line for line in lines.values() if line.then)
-    assert entries_view(service, OWNER, "people", text=folded.then).lines[0].number == folded.number
-    assert "set aside" not in repr(entries_view(service, ANALYST, "people"))
+    assert (
+        entries_view(service.session(OWNER, "people"), text=folded.then).lines[0].number
+        == folded.number
+    )
+    assert "set aside" not in repr(entries_view(service.session(ANALYST, "people")))
 
 
 def test_entries_come_in_pages_and_by_kind(asked: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sulq.server.console.ledger.PAGE", 3)
     service = asked.app.state.service
-    first = entries_view(service, OWNER, "people")
+    first = entries_view(service.session(OWNER, "people"))
     assert first.said == "1 to 3 of 8 lines, 11 entries" and not first.newer and not first.paged
-    second = entries_view(service, OWNER, "people", before(first.older))
+    second = entries_view(service.session(OWNER, "people"), before(first.older))
     assert (
         second.said == "4 to 6 of 8 lines, 11 entries"
         and before(second.newer) == 0
         and second.paged
     )
-    third = entries_view(service, OWNER, "people", before(second.older))
+    third = entries_view(service.session(OWNER, "people"), before(second.older))
     assert not third.older
-    assert entries_view(service, OWNER, "people", before(third.newer)).lines == second.lines
-    found = entries_view(service, OWNER, "people", text="a&b", kind="asked")
+    assert entries_view(service.session(OWNER, "people"), before(third.newer)).lines == second.lines
+    found = entries_view(service.session(OWNER, "people"), text="a&b", kind="asked")
     assert found.lines == () and found.said == "Nothing fits."
-    changes = entries_view(service, OWNER, "people", kind="change")
+    changes = entries_view(service.session(OWNER, "people"), kind="change")
     assert {line.state for line in changes.lines} == {"change"}
 
 
@@ -311,12 +317,12 @@ def test_what_the_browser_is_given_is_enough_and_not_more(asked: Served) -> None
 def test_the_file_to_download_verifies_and_is_redacted(asked: Served) -> None:
     service = asked.app.state.service
     for who, shows in ((OWNER, True), (AUDITOR, False), (ANALYST, False)):
-        text = exported(service, who, "people")
+        text = exported(service.session(who, "people"))
         lines = [json.loads(line) for line in text.splitlines()]
         assert lines[0]["format"] == "sulq chain 1"
         assert any("noisy" in line for line in lines) == shows
-    assert "rival" not in exported(service, ANALYST, "people")
-    audited = exported(service, AUDITOR, "people")
+    assert "rival" not in exported(service.session(ANALYST, "people"))
+    audited = exported(service.session(AUDITOR, "people"))
     assert "rival" in audited and "77" in audited  # who asked what, and no value
     chain = read_chain(audited.splitlines())
     assert chain.last == asked.database.statement().statement.seq and not chain.closed
@@ -326,13 +332,13 @@ def test_the_file_to_download_verifies_and_is_redacted(asked: Served) -> None:
 
 def test_own_questions_stay_however_much_others_ask(fresh: Served) -> None:
     service = fresh.app.state.service
-    before = mine_view(service, ANALYST, "people")
+    before = mine_view(service.session(ANALYST, "people"))
     assert (before.count, before.whole) == (2, "/t/people/ledger#mine")
     for age in range(30, 50):
         fresh.database.ask(count(where=col("age") > age), credits=0.01)
-    after = mine_view(service, ANALYST, "people")
+    after = mine_view(service.session(ANALYST, "people"))
     assert after == before and len(after.lines) == 2
-    own = entries_view(service, ANALYST, "people", kind="mine")
+    own = entries_view(service.session(ANALYST, "people"), kind="mine")
     assert [line.account for line in own.lines] == ["analyst", "analyst"]
 
 
@@ -359,9 +365,11 @@ def test_receipts_by_the_server(asked: Served) -> None:
 
 
 def test_the_noise_test_says_one_word(asked: Served) -> None:
-    view = ledger_view(asked.app.state.service, OWNER, "people")
+    view = ledger_view(asked.app.state.service.session(OWNER, "people"))
     assert view.noise[1] == "Not run yet."
-    assert ledger_view(asked.app.state.service, ANALYST, "people").noise[1] == "For the owner."
+    assert (
+        ledger_view(asked.app.state.service.session(ANALYST, "people")).noise[1] == "For the owner."
+    )
 
 
 # --- risk ---
@@ -386,7 +394,7 @@ def test_the_rebuilding_limit() -> None:
 
 
 def test_the_risk_page_says_what_the_promise_says(asked: Served) -> None:
-    view = risk_view(asked.app.state.service, AUDITOR, "people")
+    view = risk_view(asked.app.state.service.session(AUDITOR, "people"))
     assert (view.after, view.end, view.spent) == ("65 %", 1.0, "3.25")
     assert "1 in " in view.rarely and not view.attacks.running
     assert view.attacks.said == "Not tried yet. Takes about a minute, free."

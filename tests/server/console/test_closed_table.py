@@ -35,14 +35,18 @@ def test_closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         assert head_view(service, OWNER, "t", "ask").state == "Open"
         database.sql("SELECT COUNT(*) FROM t WHERE a", table="t")
         assert head_view(service, OWNER, "t", "ask").state == "Closed"
-        assert ask_view(service, OWNER, "t").closed
+        assert ask_view(service.session(OWNER, "t")).closed
         assert "answers no new question, ever" in rendered(
-            "table.html", table_view(service, OWNER, "t")
+            "table.html", table_view(service.session(OWNER, "t"))
         )
-        view, card = quoted_view(service, OWNER, "t", AskRequest("SELECT COUNT(*) FROM t WHERE b"))
+        view, card = quoted_view(
+            service.session(OWNER, "t"), AskRequest("SELECT COUNT(*) FROM t WHERE b")
+        )
         assert (view.state, card) == ("closed", None)
         assert " disabled>Closed</button>" in rendered("quote.html", (view, card))
-        stored, _ = quoted_view(service, OWNER, "t", AskRequest("SELECT COUNT(*) FROM t WHERE a"))
+        stored, _ = quoted_view(
+            service.session(OWNER, "t"), AskRequest("SELECT COUNT(*) FROM t WHERE a")
+        )
         assert (stored.state, stored.button) == ("free", "Show answer, free")
         service.close()
     access.close()
@@ -58,14 +62,14 @@ def test_closed_by_the_owner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     ) as database:
         app = create_app(Tables({"t": database}), access, settings=Settings(pacing=False))
         service = app.state.service
-        assert "Ask a question" in rendered("table.html", table_view(service, OWNER, "t"))
+        assert "Ask a question" in rendered("table.html", table_view(service.session(OWNER, "t")))
         database.close_for_good("study over")
-        page = rendered("table.html", table_view(service, OWNER, "t"))
+        page = rendered("table.html", table_view(service.session(OWNER, "t")))
         assert "10 of 10 credits were never spent. Reason: study over." in page
         assert "Ask a question" not in page and "<h2>Start with" not in page
-        assert ask_view(service, OWNER, "t").closed
+        assert ask_view(service.session(OWNER, "t")).closed
         with pytest.raises(Refused, match="closed for good"):
-            quoted_view(service, OWNER, "t", AskRequest("SELECT COUNT(*) FROM t WHERE a"))
+            quoted_view(service.session(OWNER, "t"), AskRequest("SELECT COUNT(*) FROM t WHERE a"))
         report = audit_report(database.statement(), [], public=True)
         assert "closed for good; 10 of 10 credits were never spent" in report
         service.close()

@@ -29,7 +29,8 @@ from sulq.server.console.table import _price, table_view
 from sulq.server.errors import problem_of
 from sulq.server.limits import Settings
 from sulq.server.service.catalog import Tables
-from sulq.server.service.service import Service
+from sulq.server.service.questions import prepare_sql
+from sulq.server.service.session import Service
 
 SCHEMA = Schema(
     Number("age", 0, 110, step=1),
@@ -70,15 +71,17 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
 
 def ask(service: Service, sql: str, key: str, **terms: object) -> object:
     body = AskWishBody(sql=sql, **terms)  # type: ignore[arg-type]
-    asked = service.asked_sql(
-        ANALYST, "admissions", sql_body(service, ANALYST, "admissions", body), key
+    asked = prepare_sql(
+        service.session(ANALYST, "admissions"),
+        sql_body(service.session(ANALYST, "admissions"), body),
+        key,
     )
     raw = asked.work().model_dump_json().encode()
-    return answered_view(service, ANALYST, "admissions", body, key, raw, "http://here")
+    return answered_view(service.session(ANALYST, "admissions"), body, key, raw, "http://here")
 
 
 def test_the_button_names_the_price_and_what_is_left_rounds_down(service: Service) -> None:
-    view = quote_view(service, ANALYST, "admissions", AskRequest(BY_REGION))
+    view = quote_view(service.session(ANALYST, "admissions"), AskRequest(BY_REGION))
     assert view.state == "ready"
     assert view.button == "Ask for 1.25 credits"
     assert (view.own, view.own_whole) == ("38.7", "40")
@@ -97,11 +100,11 @@ def test_the_button_names_the_price_and_what_is_left_rounds_down(service: Servic
 
 
 def test_the_hint_halves_the_error_and_can_be_asked(service: Service) -> None:
-    view = quote_view(service, ANALYST, "admissions", AskRequest(BY_REGION))
+    view = quote_view(service.session(ANALYST, "admissions"), AskRequest(BY_REGION))
     assert view.hint is not None
     assert view.hint.first == "Half the error, for another question."
     assert "AVG(LEAST(stay_days, 30)) AS stay" in view.hint.sql
-    after = quote_view(service, ANALYST, "admissions", AskRequest(view.hint.sql))
+    after = quote_view(service.session(ANALYST, "admissions"), AskRequest(view.hint.sql))
     assert float(after.get[2:]) == pytest.approx(float(view.get[2:]) / 2, rel=0.12)
     assert after.price == view.price
 
@@ -117,7 +120,9 @@ def test_a_capped_column_is_offered_as_another_question(
     service: Service, call: str, what: str, cap: str
 ) -> None:
     """Never as something free: it costs the same credits and measures something else."""
-    view = quote_view(service, ANALYST, "admissions", AskRequest(f"SELECT {call} FROM admissions"))
+    view = quote_view(
+        service.session(ANALYST, "admissions"), AskRequest(f"SELECT {call} FROM admissions")
+    )
     shown = rendered("quote.html", (view, None))
     note = re.search(r'<div class="note hint">.*?</button></div>', shown, re.DOTALL)
     assert note is not None and view.hint is not None
@@ -156,28 +161,24 @@ def test_what_is_left_is_told_with_the_bar_of_a_count(
 
 def test_large_dear_and_pointless(service: Service) -> None:
     large = quote_view(
-        service,
-        ANALYST,
-        "admissions",
+        service.session(ANALYST, "admissions"),
         AskRequest("SELECT COUNT(*) FROM admissions WHERE smoker", within=40),
     )
     assert large.state == "large" and large.confirm is not None
     assert large.confirm[2] == "credits. They do not come back."
     dear = AskRequest("SELECT COUNT(*) FROM admissions WHERE smoker WITHIN 5")
-    view, card = quoted_view(service, ANALYST, "admissions", dear)
+    view, card = quoted_view(service.session(ANALYST, "admissions"), dear)
     assert view.state == "dear" and card is not None
     assert view.own == "40"  # nothing goes
     assert card.title == "Not answered: this costs more than you have left"
     assert card.spent == "0 credits spent" and len(card.cheaper) == 2
     for each in card.cheaper:
         again = quote_view(
-            service, ANALYST, "admissions", AskRequest(dear.sql, within=float(each.within))
+            service.session(ANALYST, "admissions"), AskRequest(dear.sql, within=float(each.within))
         )
         assert again.state in ("ready", "large")
     few = quote_view(
-        service,
-        ANALYST,
-        "admissions",
+        service.session(ANALYST, "admissions"),
         AskRequest("SELECT COUNT(*) FROM admissions WHERE age > 98", rows=100),
     )
     assert few.warning is not None and few.warning[0] == "This will tell you little."
@@ -187,20 +188,20 @@ def test_the_statement_that_is_asked_is_the_one_that_was_priced(service: Service
     wish = AskRequest("SELECT COUNT(*) FROM admissions WHERE smoker WITHIN 5 ;", within=50)
     assert wish.text == "SELECT COUNT(*) FROM admissions WHERE smoker\nWITHIN 50"
     body = AskWishBody(sql=BY_REGION, stop="fine")
-    sent = sql_body(service, ANALYST, "admissions", body)
+    sent = sql_body(service.session(ANALYST, "admissions"), body)
     assert sent.credits == 5 and sent.rows == 30_000
     assert (
         price_statement(
-            service.oracle(ANALYST, "admissions"), "admissions", body.wish
+            service.session(ANALYST, "admissions").oracle(), "admissions", body.wish
         ).quote.credits
         == 5
     )
 
 
 def test_an_answer_is_shown_with_its_bars_and_reading_it_costs_nothing(service: Service) -> None:
-    before = balance_of(service, ANALYST, "admissions").own_left
+    before = balance_of(service.session(ANALYST, "admissions")).own_left
     found = ask(service, BY_REGION, "key-one-12345678")
-    after = balance_of(service, ANALYST, "admissions").own_left
+    after = balance_of(service.session(ANALYST, "admissions")).own_left
     assert before - after == Fraction(5, 4)
     answer = found.answer  # type: ignore[attr-defined]
     assert answer.sentence.bold == "North is higher than Coast."
@@ -225,7 +226,7 @@ def test_one_number_and_a_negative_one() -> None:
 
 def test_not_distinguishable_is_said(service: Service) -> None:
     """Equal regions are told apart once in twenty questions: of five, all are in 3e-7 of runs."""
-    oracle, said = service.oracle(ANALYST, "admissions"), []
+    oracle, said = service.session(ANALYST, "admissions").oracle(), []
     for least in range(5):
         sql = f"SELECT region, AVG(age) AS age FROM admissions WHERE age > {least} GROUP BY region"
         shape = shape_of(oracle.quote_sql(sql, table="admissions").plan.select, oracle.schema)
@@ -244,7 +245,7 @@ def test_not_distinguishable_is_said(service: Service) -> None:
     ],
 )
 def test_refusals(service: Service, sql: str, reason: str) -> None:
-    oracle = service.oracle(ANALYST, "admissions")
+    oracle = service.session(ANALYST, "admissions").oracle()
     with pytest.raises(InvalidQuery) as caught:
         oracle.quote_sql(sql, table="admissions")
     card = refusal_view(oracle, "admissions", sql, problem_of(caught.value))
@@ -272,7 +273,7 @@ def test_the_frame_shows_each_role_its_own(service: Service) -> None:
 
 
 def test_the_table_page(service: Service) -> None:
-    view = table_view(service, ANALYST, "admissions")
+    view = table_view(service.session(ANALYST, "admissions"))
     assert view.promised.replace("\N{NO-BREAK SPACE}", " ") == "40 % can become at most 65 %"
     assert [line.bar for line in view.columns if line.public] == ["exact, free"]
     assert {line.name for line in view.columns} == {c.name for c in SCHEMA.columns}
@@ -280,7 +281,7 @@ def test_the_table_page(service: Service) -> None:
     page = rendered("table.html", view)
     assert "<script>" not in page and "&lt;script&gt;" in page
     assert len(page.encode()) < 40_000
-    auditor = table_view(service, AUDITOR, "admissions")
+    auditor = table_view(service.session(AUDITOR, "admissions"))
     assert not auditor.asks and not auditor.starters
 
 
@@ -289,7 +290,7 @@ def test_starters_fit_any_schema(service: Service) -> None:
     assert starters(Schema(Category("free")), "t") == []
     odd = starters(Schema(Number("My Age", -1, 1)), "My Table")
     assert all('"My Table"' in each.sql for each in odd)
-    made = priced_starters(service.oracle(ANALYST, "admissions"), "admissions")
+    made = priced_starters(service.session(ANALYST, "admissions").oracle(), "admissions")
     assert len(made) == 4 and all(each.price for each in made)
 
 

@@ -18,7 +18,13 @@ from tests.waiting import LONGEST, come
 
 from sulq.server.auth.tokens import Caller, Role
 from sulq.server.console.learn import page
-from sulq.server.console.learn.page import FitStopped, LearnBody, Paced, learn_view, quote_view
+from sulq.server.console.learn.page import (
+    FitStopped,
+    LearnBody,
+    PacedOracle,
+    learn_view,
+    quote_view,
+)
 from sulq.server.console.learn.view import (
     Arrow,
     Branch,
@@ -53,16 +59,16 @@ def fitted(server: Served, body: dict[str, Any], who: str = "analyst") -> list[d
 
 def test_a_quote_is_free_and_says_what_is_left(server: Served) -> None:
     service = server.app.state.service
-    view = quote_view(service, ANALYST, "people", LearnBody(columns=COLUMNS, credits=3))
+    view = quote_view(service.session(ANALYST, "people"), LearnBody(columns=COLUMNS, credits=3))
     assert (view.state, view.price, view.own, view.button) == (
         "ready", "3", "37", "Learn for 3 credits",
     )  # fmt: skip
-    large = quote_view(service, ANALYST, "people", LearnBody(columns=COLUMNS, credits=20))
+    large = quote_view(service.session(ANALYST, "people"), LearnBody(columns=COLUMNS, credits=20))
     assert large.state == "large" and large.confirm == "Yes, spend up to 20 of my 40 credits."
-    assert quote_view(service, ANALYST, "people", LearnBody()).state == "empty"
+    assert quote_view(service.session(ANALYST, "people"), LearnBody()).state == "empty"
     for wrong in (LearnBody(columns=["note"]), LearnBody(columns=COLUMNS, credits=99),
                   LearnBody(columns=COLUMNS, method="tree")):  # fmt: skip
-        assert quote_view(service, ANALYST, "people", wrong).state == "refused"
+        assert quote_view(service.session(ANALYST, "people"), wrong).state == "refused"
     assert server.database.left_for("analyst") == 40
 
 
@@ -109,15 +115,15 @@ def test_closing_the_connection_stops_and_keeps(
 ) -> None:
     """The second question waits until the reader is known to have gone: no pause is long enough."""
     asked: list[object] = []
-    sound = Paced.ask
+    sound = PacedOracle.ask
 
-    def ask(self: Paced, query: object, **terms: Any) -> Any:
+    def ask(self: PacedOracle, query: object, **terms: Any) -> Any:
         asked.append(query)
         if len(asked) == 2:
-            self._stop.wait(LONGEST)
+            self._run.stop.wait(LONGEST)
         return sound(self, query, **terms)
 
-    monkeypatch.setattr(Paced, "ask", ask)
+    monkeypatch.setattr(PacedOracle, "ask", ask)
     body = {"method": "kmeans", "groups": 3, "columns": ["age", "income"], "credits": 30}
     client = server.client("analyst")
     with client.stream("POST", "/console/people/learn/fit", json=body, timeout=120) as reply:
@@ -156,15 +162,14 @@ def test_the_seam_between_learner_and_table() -> None:
             return type("Answer", (), {"credits": Fraction(1)})()
 
     left, told, stop = [], [], threading.Event()
-    paced = Paced(
-        Oracle(),  # type: ignore[arg-type]
-        lambda query: SimpleNamespace(digest=query),
-        lambda bound: 0.0,
-        lambda at, bound: left.append(bound.digest),
-        Unpaced(),
-        told.append,
-        stop,
+    run = SimpleNamespace(
+        session=SimpleNamespace(clock=Unpaced(), bind=lambda query: SimpleNamespace(digest=query)),
+        turn=lambda load: 0.0,
+        wait=lambda leaving: (leaving.close(), left.append("one")),
+        paid=told.append,
+        stop=stop,
     )
+    paced = PacedOracle(run, Oracle())  # type: ignore[arg-type]
     assert paced.remaining == 3
     paced.ask("one", credits=1)
     assert (left, told) == (["one"], [1])
@@ -179,7 +184,7 @@ def test_missing_learners_are_said(server: Served, monkeypatch: pytest.MonkeyPat
         raise ImportError(name)
 
     monkeypatch.setattr(page.learners, "__getattr__", absent)
-    view = learn_view(server.app.state.service, ANALYST, "people")
+    view = learn_view(server.app.state.service.session(ANALYST, "people"))
     assert "pip install 'sulq[learn]'" in view.missing
     assert "note" not in [name for name, _ in view.columns]
 
@@ -203,6 +208,6 @@ def test_words() -> None:
 
 
 def test_one_run_at_a_time(server: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(page, "_running", {("people", "analyst/analyst")})
+    monkeypatch.setattr(page, "_running", {("people", "analyst")})
     reply = server.client("analyst").post("/console/people/learn/fit", json={"columns": COLUMNS})
     assert reply.status_code == 429 and isinstance(reply, httpx.Response)

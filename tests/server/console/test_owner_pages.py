@@ -299,7 +299,7 @@ def test_from_a_file_to_a_table(house: House) -> None:
     with pytest.raises(HttpProblem, match="owner of some"):
         home_of(house.tables, part)
     for who, seen in ((part, False), (Caller("all", Role.OWNER, None, "t"), True)):
-        page = publish_view(house.service, who, "")
+        page = publish_view(house.service.session(who, ""))
         assert (bool(page.drafts), bool(page.sources), page.can) == (seen, seen, seen)
     assert house.analyst.post(f"/v1/drafts/{number}/publish", json=TICKS).status_code == 403
     assert house.tables.names() == []
@@ -338,7 +338,7 @@ def test_the_adviser_is_for_the_owner_of_all_and_for_files_not_published(house: 
     assert owner.post(f"/v1/drafts/{number}/publish", json=TICKS).status_code == 200
     with pytest.raises(Refused, match="published already"):  # nobody learns more of it here
         advised(after, house.home / "sulq.toml")
-    assert "wards.parquet" not in publish_view(house.service, OWNER, "").sources
+    assert "wards.parquet" not in publish_view(house.service.session(OWNER, "")).sources
 
 
 def test_what_was_said_of_other_bounds_is_said_no_more() -> None:
@@ -372,7 +372,7 @@ def test_every_step_is_a_page_of_its_own(house: House, step: str) -> None:
 
 def test_columns_are_counted_when_they_are_ready(house: House) -> None:
     number = house.owner.post("/v1/drafts", json={"source": "wards.parquet"}).json()["id"]
-    view = publish_view(house.service, OWNER, "new", number, "columns")
+    view = publish_view(house.service.session(OWNER, "new"), number, "columns")
     states = [row.state for row in view.columns]
     assert sorted(states) == ["hidden", "hidden", "ready", "todo", "todo", "todo"]
     assert view.askable == "1 of 4 ready to ask about"
@@ -420,7 +420,7 @@ def test_the_grid_is_coloured_by_the_smallest_group() -> None:
 
 def test_the_promise_is_written_out(house: House) -> None:
     number = house.owner.post("/v1/drafts", json={"source": "wards.parquet"}).json()["id"]
-    view = publish_view(house.service, OWNER, "new", number, "promise")
+    view = publish_view(house.service.session(OWNER, "new"), number, "promise")
     assert view.promise == ("1,000 credits", "± 262", "40 %", "65 %")
     chosen = [cell for row in view.sizes for cell in row.cells if cell.chosen]
     assert [(cell.queries, cell.bar) for cell in chosen] == [(1_000, "± 262")]
@@ -451,7 +451,7 @@ def test_a_rehearsal_reads_no_file(house: House) -> None:
 
 def test_grants_and_their_states(server: Served) -> None:
     service = server.app.state.service
-    view = grants_view(service, OWNER, "people")
+    view = grants_view(service.session(OWNER, "people"))
     assert {line.name: line.state for line in view.lines} == {
         "analyst": "no token", "rival": "no token",
     }  # fmt: skip
@@ -459,16 +459,16 @@ def test_grants_and_their_states(server: Served) -> None:
     client = server.client("owner")
     made = client.post("/v1/tables/people/grants", json={"name": "zoe", "credits": 1}).json()
     client.delete("/v1/tables/people/grants/zoe", params={"reason": "left"})
-    view = grants_view(service, OWNER, "people")
+    view = grants_view(service.session(OWNER, "people"))
     assert {line.name: line.state for line in view.lines}["zoe"] == "revoked"
     assert view.said == "2 open, 1 ended" and view.lines[-1].name == "zoe"
     page = client.get("/console/people/access").text
     assert made["token"] not in page and json.dumps(made["token"]) not in page
-    assert access_view(service, OWNER, "people").whole == "100"
+    assert access_view(service.session(OWNER, "people")).whole == "100"
 
 
 def test_the_sum_of_a_grant_is_kept_in_view(server: Served) -> None:
-    shown = grants_view(server.app.state.service, OWNER, "people")
+    shown = grants_view(server.app.state.service.session(OWNER, "people"))
     most = sum_of(shown, GrantForm(credits=float(shown.free)))
     assert most.ready and most.bold == "0 credits stay ungranted."
     over = sum_of(shown, GrantForm(credits=float(shown.free) + 1))

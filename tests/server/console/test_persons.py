@@ -18,8 +18,9 @@ from sulq.server.console.ask.request import AskRequest
 from sulq.server.console.examples import count_prices, priced_starters
 from sulq.server.console.table import table_view
 from sulq.server.limits import Settings
+from sulq.server.service.books import statement
 from sulq.server.service.catalog import Tables
-from sulq.server.service.service import Service
+from sulq.server.service.session import Service
 
 OWNER = Caller("office", Role.OWNER, None, "t")
 PEOPLE = 3_000
@@ -63,10 +64,12 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
 def test_a_count_of_rows_is_called_so_and_persons_are_counted_for_one_credit(
     service: Service,
 ) -> None:
-    rows = quote_view(service, OWNER, "visits", AskRequest("SELECT COUNT(*) FROM visits WHERE ill"))
+    rows = quote_view(
+        service.session(OWNER, "visits"), AskRequest("SELECT COUNT(*) FROM visits WHERE ill")
+    )
     assert (rows.price, rows.get_unit) == ("16", "rows")
     counted = AskRequest("SELECT COUNT(DISTINCT patient) FROM visits WHERE ill")
-    persons = quote_view(service, OWNER, "visits", counted)
+    persons = quote_view(service.session(OWNER, "visits"), counted)
     assert (persons.price, persons.get_unit) == ("1", "persons")
     assert persons.get == rows.get  # the same noise, which costs a sixteenth where one moves by 1
     assert [stop.price for stop in persons.stops] == ["0.25 credit", "1 credit", "4 credits"]
@@ -74,7 +77,7 @@ def test_a_count_of_rows_is_called_so_and_persons_are_counted_for_one_credit(
 
 
 def test_the_first_starter_counts_persons_and_what_is_refused_too(service: Service) -> None:
-    oracle = service.oracle(OWNER, "visits")
+    oracle = service.session(OWNER, "visits").oracle()
     first = priced_starters(oracle, "visits")[0]
     assert first.sql.startswith("SELECT COUNT(DISTINCT patient) AS persons")
     assert first.price == "1 credit" and first.bar.endswith("persons")
@@ -84,23 +87,23 @@ def test_the_first_starter_counts_persons_and_what_is_refused_too(service: Servi
 
 
 def test_the_price_sentence_is_that_of_a_quote(service: Service) -> None:
-    database = service.database(OWNER, "visits")
+    database = service.session(OWNER, "visits").database
     asked = database.quote_sql("SELECT COUNT(*) FROM visits WHERE age >= 50", table="visits")
     assert count_prices(database, "visits") == (1, asked.credits)
-    said = table_view(service, OWNER, "visits").left_more.replace("\N{NO-BREAK SPACE}", " ")
+    said = table_view(service.session(OWNER, "visits")).left_more.replace("\N{NO-BREAK SPACE}", " ")
     assert said.startswith("One count of persons costs 1 credit and comes back ± ")
     assert "; one of rows costs 16 credits." in said
     assert said.split("± ")[1].split(";")[0] == f"{asked.half_widths[0][1]:.0f}"
 
 
 def test_who_changes_is_a_person(service: Service) -> None:
-    database = service.database(OWNER, "visits")
+    database = service.session(OWNER, "visits").database
     said = "all rows of one person change"
     assert said in str(database.promise) and said in repr(database)
-    assert said in service.statement(OWNER, "visits").guarantee
+    assert said in statement(service.session(OWNER, "visits")).guarantee
 
 
 def test_an_undeclared_value_is_told_with_the_price(service: Service) -> None:
     wish = AskRequest("SELECT AVG(age) FROM visits WHERE Station = 'Kardio'")
-    view, _ = quoted_view(service, OWNER, "visits", wish)
+    view, _ = quoted_view(service.session(OWNER, "visits"), wish)
     assert "'Kardio' is not a declared value of Station: no row can match" in view.notes

@@ -23,7 +23,7 @@ from sulq.server.console.risk import risk_view
 from sulq.server.console.table import table_view
 from sulq.server.limits import Settings
 from sulq.server.service.catalog import Tables
-from sulq.server.service.service import Service
+from sulq.server.service.session import Service
 
 OWNER = Caller("office", Role.OWNER, None, "t")
 AUDITOR = Caller("board", Role.AUDITOR, None, "t")
@@ -73,7 +73,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
 
 
 def budget(service: Service, caller: Caller, table: str) -> str:
-    return " ".join(rendered("budget.html", budget_view(service, caller, table)).split())
+    return " ".join(rendered("budget.html", budget_view(service.session(caller, table))).split())
 
 
 def test_a_release_made_elsewhere_is_booked_for_all_to_see(service: Service) -> None:
@@ -81,14 +81,14 @@ def test_a_release_made_elsewhere_is_booked_for_all_to_see(service: Service) -> 
         page = budget(service, caller, "joint")
         assert "Released elsewhere" in page and "yearbook" in page
         assert "4 credits for a release made elsewhere" in page
-    lines = entries_view(service, ANALYST, "joint", kind="change").lines
+    lines = entries_view(service.session(ANALYST, "joint"), kind="change").lines
     assert any(
         "4 credits for a release made elsewhere: “yearbook”" in one.question for one in lines
     )
 
 
 def test_the_account_of_a_population_is_for_owner_and_auditor(service: Service) -> None:
-    view = table_view(service, ANALYST, "joint").standing.joint
+    view = table_view(service.session(ANALYST, "joint")).standing.joint
     assert view is not None and "40 % becomes at most 84 %" in view.promise
     for caller in (OWNER, AUDITOR):
         assert "joint credits left for joint and other" in budget(service, caller, "joint")
@@ -99,7 +99,7 @@ def test_the_account_of_a_population_is_for_owner_and_auditor(service: Service) 
 
 
 def test_joint_balances_of_people_are_secret(service: Service) -> None:
-    found = service.database(OWNER, "joint").statement().statement
+    found = service.session(OWNER, "joint").database.statement().statement
     assert found.population is not None
     secret = replace(found, population=replace(found.population, persons=True))
     view = joint_view(secret, full=True)
@@ -111,7 +111,7 @@ def test_joint_balances_of_people_are_secret(service: Service) -> None:
 
 def test_an_exceeded_promise_is_no_longer_said(service: Service) -> None:
     for caller in (OWNER, ANALYST):
-        said = table_view(service, caller, "broken")
+        said = table_view(service.session(caller, "broken"))
         assert said.promised == "No longer as promised"
         assert (
             "Promised was epsilon 1; with everything this table has answered" in said.promised_more
@@ -119,17 +119,17 @@ def test_an_exceeded_promise_is_no_longer_said(service: Service) -> None:
         page = budget(service, caller, "broken")
         assert "Releases made elsewhere went beyond the promise." in page
         assert "More than was promised" in page
-        risk = rendered("risk.html", risk_view(service, caller, "broken"))
+        risk = rendered("risk.html", risk_view(service.session(caller, "broken")))
         assert "Below is what was promised." in risk
     kept = budget(service, OWNER, "joint") + rendered(
-        "risk.html", risk_view(service, OWNER, "joint")
+        "risk.html", risk_view(service.session(OWNER, "joint"))
     )
     assert "went beyond" not in kept and "More than was promised" not in kept
 
 
 def test_versions_say_what_each_has_spent(service: Service) -> None:
-    assert "version 3 of the data, since" in table_view(service, ANALYST, "grown").lead
-    lines = budget_view(service, ANALYST, "grown").standing.versions
+    assert "version 3 of the data, since" in table_view(service.session(ANALYST, "grown")).lead
+    lines = budget_view(service.session(ANALYST, "grown")).standing.versions
     told = [(one.number, one.why, one.budget, one.spent, one.newcomers) for one in lines]
     assert told == [
         ("3", "autumn wave", "6", "2", "2"),
@@ -141,12 +141,12 @@ def test_versions_say_what_each_has_spent(service: Service) -> None:
 
 def test_balances_are_the_owners_alone(service: Service) -> None:
     """An exact function of the rows: it may be on no other page."""
-    people = budget_view(service, OWNER, "own").standing.people
+    people = budget_view(service.session(OWNER, "own")).standing.people
     assert sum(int(many) for _, many, _ in people) == 400 and len(people) == 10
     assert "for your eyes alone" in budget(service, OWNER, "own")
     for caller in (AUDITOR, ANALYST):
-        assert budget_view(service, caller, "own").standing.people == ()
+        assert budget_view(service.session(caller, "own")).standing.people == ()
         assert "for your eyes alone" not in budget(service, caller, "own")
-        page = rendered("table.html", table_view(service, caller, "own"))
+        page = rendered("table.html", table_view(service.session(caller, "own")))
         assert "a balance of their own" in page
-    assert balance_of(service, OWNER, "own").left == 5  # what people have spent is secret
+    assert balance_of(service.session(OWNER, "own")).left == 5  # what people have spent is secret

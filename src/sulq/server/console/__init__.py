@@ -10,7 +10,7 @@ from fastapi import FastAPI
 from sulq.server.console import access, budget, framework, ledger, publish, risk, table
 from sulq.server.console.ask import page
 from sulq.server.console.learn import page as learn_page
-from sulq.server.service.service import Service
+from sulq.server.service.session import Service
 
 ROUTERS = (
     framework.shell_router,

@@ -15,14 +15,15 @@ from pydantic import Field
 
 from sulq.formatting import credits_word, left_text, price_text
 from sulq.server.auth import grants
-from sulq.server.auth.tokens import Caller, Role
+from sulq.server.auth.tokens import Role
 from sulq.server.console.charts import LOW
-from sulq.server.console.framework import Blank, Form, Owner, filled, fragment
+from sulq.server.console.framework import Blank, Form, filled, fragment
 from sulq.server.console.history import history, when_text
 from sulq.server.errors import not_found
+from sulq.server.executor import Owner
 from sulq.server.routes import grants as routes_grants
 from sulq.server.routes.grants import GrantChanges, NewGrant, Person
-from sulq.server.service.service import Service
+from sulq.server.service.session import TableSession
 
 router = APIRouter(include_in_schema=False)
 Act = Literal["revoke", "change", "renew"]
@@ -135,21 +136,21 @@ class RevokeForm(Form):
     reason: Annotated[str, Field(max_length=500)] = ""
 
 
-def access_view(service: Service, caller: Caller, table: str) -> AccessView:
-    statement = service.database(caller, table).statement().statement
-    shown = grants_view(service, caller, table)
+def access_view(session: TableSession) -> AccessView:
+    statement = session.database.statement().statement
+    shown = grants_view(session)
     whole = left_text(statement.cap.credits_fraction)
-    return AccessView(table, whole, shown, form_view(service, caller, table, shown))
+    return AccessView(session.table, whole, shown, form_view(session, shown))
 
 
-def form_view(service: Service, caller: Caller, table: str, shown: GrantsView) -> FormView:
-    closed = service.database(caller, table).statement().statement.closed is not None
+def form_view(session: TableSession, shown: GrantsView) -> FormView:
+    closed = session.database.statement().statement.closed is not None
     today = f"{datetime.now(UTC).astimezone():%Y-%m-%d}"
-    return FormView(table, closed, today, sum_of(shown, GrantForm(credits=10)))
+    return FormView(session.table, closed, today, sum_of(shown, GrantForm(credits=10)))
 
 
-def sum_view(service: Service, caller: Caller, table: str, body: GrantForm) -> SumView:
-    return sum_of(grants_view(service, caller, table), body)
+def sum_view(session: TableSession, body: GrantForm) -> SumView:
+    return sum_of(grants_view(session), body)
 
 
 def sum_of(shown: GrantsView, body: GrantForm) -> SumView:
@@ -173,17 +174,15 @@ def sum_of(shown: GrantsView, body: GrantForm) -> SumView:
 
 
 def panel_view(
-    service: Service,
-    caller: Caller,
-    table: str,
+    session: TableSession,
     name: str,
     act: Act,
 ) -> PanelView:
-    shown = grants_view(service, caller, table)
+    shown = grants_view(session)
     found = [line for line in shown.lines if line.name == name]
     if not found:
         raise not_found("nobody of that name has a share or a token")
-    form = form_view(service, caller, table, shown)
+    form = form_view(session, shown)
     line = found[0]
     many = "credit it used stays" if line.spent == "1" else "credits it used stay"
     rest = "credit goes" if line.left == "1" else "credits go"
@@ -191,23 +190,23 @@ def panel_view(
         f"The {line.spent} {many} spent. Its {line.left or 0} unused {rest} back to the table’s"
         " free part."
     )
-    return PanelView(act, table, line, back, replace(form, name=name, role=line.role))
+    return PanelView(act, session.table, line, back, replace(form, name=name, role=line.role))
 
 
-def grants_view(service: Service, caller: Caller, table: str) -> GrantsView:
+def grants_view(session: TableSession) -> GrantsView:
     """Everybody with a share or a token for this table; no secrets."""
-    database = service.database(caller, table)
+    database = session.database
     last = {event.analyst: event.at for event in history(database)[0] if event.asked}
     lines = tuple(
         _line(found, last.get(found["name"], 0))
-        for found in grants.lines(database, table, service.access)
+        for found in grants.lines(database, session.table, session.service.access)
     )
     lines = tuple(sorted(lines, key=lambda line: not line.open))
     ended = sum(not line.open for line in lines)
     statement = database.statement()
     kept = statement.statement.granted_left.credits_fraction
     return GrantsView(
-        table,
+        session.table,
         lines,
         f"{len(lines) - ended} open, {ended} ended" if lines else "nobody yet",
         Fraction(statement.left),
@@ -262,64 +261,57 @@ def _day(at: int) -> str:
 
 
 @router.get("/console/{table}/access")
-async def access(request: Request, table: str, caller: Owner) -> Response:
-    return await fragment(request, "access.html", access_view, caller, table)
+async def access(request: Request, session: Owner) -> Response:
+    return await fragment(request, "access.html", access_view, session)
 
 
 @router.post("/console/{table}/grants/sum")
-async def summed(request: Request, table: str, body: GrantForm, caller: Owner) -> Response:
-    return await fragment(request, "grant_summed.html", sum_view, caller, table, body)
+async def summed(request: Request, session: Owner, body: GrantForm) -> Response:
+    return await fragment(request, "grant_summed.html", sum_view, session, body)
 
 
 @router.get("/console/{table}/grants/{name}/{act}")
 async def panel(
     request: Request,
-    table: str,
+    session: Owner,
     name: Person,
     act: Act,
-    caller: Owner,
 ) -> Response:
-    return await fragment(request, "grant_panel.html", panel_view, caller, table, name, act)
+    return await fragment(request, "grant_panel.html", panel_view, session, name, act)
 
 
 @router.post("/console/{table}/grants")
-async def give(request: Request, table: str, body: GrantForm, caller: Owner) -> Response:
+async def give(request: Request, session: Owner, body: GrantForm) -> Response:
     """As the API does it; the token is in this reply and nowhere else."""
     given = body.given if body.role == "analyst" else {**body.given, "credits": None}
     new = filled(NewGrant, name=body.name.strip(), role=body.role, **given)
-    made = await routes_grants.granted(request, table, new, caller)
+    made = await routes_grants.granted(request, session, new)
 
-    def view(service: Service, caller: Caller) -> GrantedView:
-        shown = grants_view(service, caller, table)
-        form = form_view(service, caller, table, shown)
+    def view() -> GrantedView:
+        shown = grants_view(session)
+        form = form_view(session, shown)
         return GrantedView(new.name, made["token"], made["link"], shown, form)
 
-    return await fragment(request, "granted.html", view, caller)
+    return await fragment(request, "granted.html", view)
 
 
 @router.post("/console/{table}/grants/{name}/change")
-async def change(
-    request: Request, table: str, name: Person, body: ChangeForm, caller: Owner
-) -> Response:
+async def change(request: Request, session: Owner, name: Person, body: ChangeForm) -> Response:
     if body.given:
-        await routes_grants.changed(
-            request, table, name, filled(GrantChanges, **body.given), caller
-        )
-    return await _done(request, caller, table, f"{name} changed." if body.given else "")
+        await routes_grants.changed(request, session, name, filled(GrantChanges, **body.given))
+    return await _done(request, session, f"{name} changed." if body.given else "")
 
 
 @router.post("/console/{table}/grants/{name}/revoke")
-async def revoke(
-    request: Request, table: str, name: Person, body: RevokeForm, caller: Owner
-) -> Response:
-    done = await routes_grants.revoked(request, table, name, caller, body.reason)
+async def revoke(request: Request, session: Owner, name: Person, body: RevokeForm) -> Response:
+    done = await routes_grants.revoked(request, session, name, body.reason)
     back = left_text(Fraction(done["returned_exact"]))
-    return await _done(request, caller, table, f"{name} revoked. {back} credits are free again.")
+    return await _done(request, session, f"{name} revoked. {back} credits are free again.")
 
 
-async def _done(request: Request, caller: Caller, table: str, told: str) -> Response:
-    def view(service: Service, caller: Caller) -> AccessView:
-        found = access_view(service, caller, table)
+async def _done(request: Request, session: TableSession, told: str) -> Response:
+    def view() -> AccessView:
+        found = access_view(session)
         return replace(found, grants=replace(found.grants, told=told))
 
-    return await fragment(request, "grant_done.html", view, caller)
+    return await fragment(request, "grant_done.html", view)

@@ -18,10 +18,10 @@ from sulq.database import Database
 from sulq.formatting import bar_text, left_text, ordinal, price_text
 from sulq.kernel.ledger.budget import OWNER
 from sulq.server.auth import grants
-from sulq.server.auth.tokens import Caller, Role
+from sulq.server.auth.tokens import Role
 from sulq.server.console.charts import LOW, gauge
 from sulq.server.console.examples import count_prices
-from sulq.server.console.framework import Anybody, Balance, balance_of, fragment
+from sulq.server.console.framework import Balance, balance_of, fragment
 from sulq.server.console.history import (
     CHANGES,
     DAY,
@@ -34,7 +34,8 @@ from sulq.server.console.history import (
 )
 from sulq.server.console.plots import Plot
 from sulq.server.console.related_releases import RelatedRelease, beliefs, standing
-from sulq.server.service.service import Service, ledger_name
+from sulq.server.executor import Anybody
+from sulq.server.service.session import TableSession
 
 WINDOW = 30
 LEAST_DAYS = 7
@@ -128,15 +129,13 @@ class BudgetView:
     standing: RelatedRelease
 
 
-def budget_view(
-    service: Service, caller: Caller, table: str, now: float | None = None
-) -> BudgetView:
+def budget_view(session: TableSession, now: float | None = None) -> BudgetView:
     """Prices and public facts; an analyst sees the own account and the table's total."""
     moment = time.time() if now is None else now
-    database = service.database(caller, table)
+    database = session.database
     events, _ = history(database)
-    purse = balance_of(service, caller, table)
-    mine = caller.name if purse.shared else None
+    purse = balance_of(session)
+    mine = session.caller.name if purse.shared else None
     own = [event for event in events if mine is None or event.analyst == mine]
     statement = database.statement().statement
     held = beliefs(database.promise, statement.spent.credits_fraction)
@@ -148,11 +147,11 @@ def budget_view(
     so_far, at_end = held.epsilons()
     ended = statement.closed
     return BudgetView(
-        table=table,
+        table=session.table,
         whose="Left of your share" if mine else "Left in this table",
         left=left_text(left),
         whole=left_text(whole),
-        enough=NOTHING if ended is not None else enough(database, table, left),
+        enough=NOTHING if ended is not None else enough(database, session.table, left),
         belief=(f"{round(100 * USUAL_PRIOR)} %", held.now(), held.after()),
         epsilons=f"(ε {so_far} of {at_end})",
         gauge=gauge(
@@ -164,13 +163,13 @@ def budget_view(
         pace=f"last 30 days: {bar_text(found.pace)} credits a day" if found else "",
         chart=_chart(line, whole, left, found, moment) if _lasted(line, moment) else None,
         outlook=outlook(found, moment, left) + _granted(purse, statement.granted_left),
-        accounts=_accounts(service, database, events, table) if caller.role == Role.OWNER else (),
+        accounts=_accounts(session, events) if session.caller.role == Role.OWNER else (),
         free=left_text(database.remaining),
         bought=_bought(own, mine is not None),
-        changes=_changes(events, caller),
-        report=caller.role != Role.ANALYST,
+        changes=_changes(events, session),
+        report=session.caller.role != Role.ANALYST,
         closed=ended.reason or "no reason given" if ended is not None else "",
-        standing=standing(database, caller),
+        standing=standing(session),
     )  # fmt: skip
 
 
@@ -333,18 +332,16 @@ def _thinned(line: list[tuple[float, float]], most: int = 240) -> list[tuple[flo
     return [*line[:-1:step], line[-1]]
 
 
-def _accounts(
-    service: Service, database: Database, events: list[Event], table: str
-) -> tuple[AccountRow, ...]:
+def _accounts(session: TableSession, events: list[Event]) -> tuple[AccountRow, ...]:
     last = {e.analyst: e.at for e in events if e.asked}
     rates = {
         str(found["name"]): token["rate"]
-        for found in grants.lines(database, table, service.access)
+        for found in grants.lines(session.database, session.table, session.service.access)
         for token in found["tokens"]
         if token["state"] == "good"
     }
     lines = []
-    for share in database.statement().statement.analysts:
+    for share in session.database.statement().statement.analysts:
         if share.granted is None or share.name == OWNER:
             continue
         granted = share.granted.credits_fraction
@@ -381,21 +378,21 @@ def _bought(events: list[Event], shared: bool) -> tuple[tuple[str, str, Markup],
     )
 
 
-def _changes(events: list[Event], caller: Caller) -> tuple[tuple[str, str, str, str], ...]:
+def _changes(events: list[Event], session: TableSession) -> tuple[tuple[str, str, str, str], ...]:
     """(what, reason, when, number), the last ones first; of others' shares an analyst sees none."""
     found = []
     for event in reversed(events):
         if event.kind not in CHANGES:
             continue
-        theirs = event.kind in ("grant", "revoke") and event.analyst != ledger_name(caller)
-        if caller.role == Role.ANALYST and theirs:
+        theirs = event.kind in ("grant", "revoke") and event.analyst != session.account
+        if session.caller.role == Role.ANALYST and theirs:
             continue
-        who = "you" if event.analyst == caller.name else event.analyst
+        who = "you" if event.analyst == session.caller.name else event.analyst
         found.append((change_text(event, who), event.reason, when_text(event.at, clock=False),
                       ordinal(event.seq)))  # fmt: skip
     return tuple(found[:MOST_CHANGES])
 
 
 @router.get("/console/{table}/budget")
-async def budget(request: Request, table: str, caller: Anybody) -> Response:
-    return await fragment(request, "budget.html", budget_view, caller, table)
+async def budget(request: Request, session: Anybody) -> Response:
+    return await fragment(request, "budget.html", budget_view, session)

@@ -1,14 +1,14 @@
 """How pages are made and sent.
 
 A page is added in four steps:
-1. `x_page.py`: a frozen dataclass `XView` of finished texts, a pure function
-   `x_view(service, caller, table) -> XView`, and
+1. `x.py`: a frozen dataclass `XView` of finished texts, a pure function
+   `x_view(session) -> XView`, and
        router = APIRouter()
        @router.get("/console/{table}/x")
-       async def x(request: Request, table: str, caller: Anybody) -> Response:
-           return await fragment(request, "x.html", x_view, caller, table)
+       async def x(request: Request, session: Anybody) -> Response:
+           return await fragment(request, "x.html", x_view, session)
    `fragment` runs the view in the thread pool, renders templates/x.html with it as `v`, and turns
-   refusals into a card of the same status. Use `Anybody`, `Asker` or `Owner` for the caller.
+   refusals into a card of the same status. `Anybody`, `Asker` and `Owner` are in `executor.py`.
 2. `templates/x.html`: one root `<div data-page data-title="X · {{ v.table }} · sulq"
    data-module="{{ asset('x.js') }}">` (data-module only if there is script). No logic beyond loops
    and ifs on ready texts; no style attributes (CSP). parts.html has the macros note, icon, cell.
@@ -22,7 +22,7 @@ A page is added in four steps:
    counts), `data-get` and `data-post` on a button, `data-again` every two seconds. On a button,
    `data-copy="#id"` copies that element's text, `data-report` opens the audit report,
    `data-point="#id"` leads to a field, `data-valid` waits until its form is filled in.
-4. Add the router to ROUTERS in `__init__.py`, and the tab (if new) to TABS in `shell.py`.
+4. Add the router to ROUTERS in `__init__.py`, and the tab (if new) to TABS here.
 The address of page x is /t/{table}/x (the shell), its content /console/{table}/x (the fragment).
 """
 
@@ -50,12 +50,10 @@ from sulq.server.auth.tokens import Caller, Role, require
 from sulq.server.console.charts import gauge
 from sulq.server.errors import HttpProblem, not_found, problem_of
 from sulq.server.executor import run_free, service_of
-from sulq.server.service.service import Service
+from sulq.server.service.session import Service, TableSession
 from sulq.wire.bodies import Body
 
-Anybody = Annotated[Caller, Depends(require(*Role))]
-Asker = Annotated[Caller, Depends(require(Role.OWNER, Role.ANALYST))]
-Owner = Annotated[Caller, Depends(require(Role.OWNER))]
+Whoever = Annotated[Caller, Depends(require(*Role))]
 
 Model = TypeVar("Model", bound=BaseModel)
 Blank = BeforeValidator(lambda given: None if given == "" else given)
@@ -127,7 +125,7 @@ async def fragment(
 ) -> Response:
     """The view of a page, made off the event loop; a refusal keeps its status."""
     try:
-        made = await run_free(request, view, service_of(request), *given)
+        made = await run_free(request, view, *given)
     except HttpProblem as problem:
         return problem_card(problem)
     except SulqError as error:
@@ -247,34 +245,30 @@ class HomeView:
     tables: tuple[tuple[str, str, str], ...]
 
 
-def balance_of(service: Service, caller: Caller, table: str) -> Balance:
+def balance_of(session: TableSession) -> Balance:
     """Public prices only: nothing here depends on rows."""
-    database = service.database(caller, table)
+    database = session.database
     statement = database.statement().statement
     whole = statement.cap.credits_fraction
     left = max(Fraction(0), whole - statement.accounts[0].spent.credits_fraction)
-    if caller.role != Role.ANALYST:
-        own = left if caller.role == Role.AUDITOR else database.remaining
+    if session.caller.role != Role.ANALYST:
+        own = left if session.caller.role == Role.AUDITOR else database.remaining
         return Balance(own, whole, left, whole, False)
-    lines = [line for line in statement.analysts if line.name == caller.name and line.granted]
+    name = session.caller.name
+    lines = [line for line in statement.analysts if line.name == name and line.granted]
     granted = lines[0].granted.credits_fraction if lines and lines[0].granted else Fraction(0)
-    return Balance(database.left_for(caller.name), granted, left, whole, True)
-
-
-def state_of(service: Service, caller: Caller, table: str) -> str:
-    """ "open" or "closed", as the list of tables says."""
-    found = {str(line["name"]): str(line["state"]) for line in service.listed(caller)}
-    return found.get(table, "open")
+    return Balance(database.left_for(name), granted, left, whole, True)
 
 
 def head_view(service: Service, caller: Caller, table: str, page: str) -> HeadView:
-    names = [str(line["name"]) for line in service.listed(caller)]
-    if table not in names:
-        return HeadView("", _links(names, "", page), "", "", caller.name, str(caller.role),
-                        (), "", "", "", Markup(""), "/")  # fmt: skip
-    purse = balance_of(service, caller, table)
+    lines = {str(line["name"]): line for line in service.listed(caller)}
+    names, role = list(lines), str(caller.role)
+    if table not in lines:
+        links = _links(names, "", page)
+        return HeadView("", links, "", "", caller.name, role, (), "", "", "", Markup(""), "/")
+    purse = balance_of(service.session(caller, table))
     left, whole = (purse.own_left, purse.own_whole) if purse.shared else (purse.left, purse.whole)
-    state, kind = STATES.get(state_of(service, caller, table), ("Open", "ok"))
+    state, kind = STATES.get(str(lines[table]["state"]), ("Open", "ok"))
     tabs = [tab for tab in TABS if caller.role in tab[2]]
     return HeadView(
         table,
@@ -282,7 +276,7 @@ def head_view(service: Service, caller: Caller, table: str, page: str) -> HeadVi
         state,
         kind,
         caller.name,
-        str(caller.role),
+        role,
         tuple(
             Tab(said, f"/t/{table}/{name}", name == page, name == "publish")
             for name, said, _ in tabs
@@ -292,7 +286,7 @@ def head_view(service: Service, caller: Caller, table: str, page: str) -> HeadVi
         f"of {left_text(whole)} credits left",
         gauge(left, whole, purse.sentence),
         f"/t/{table}/budget",
-    )  # fmt: skip
+    )
 
 
 def _links(names: list[str], table: str, page: str) -> tuple[tuple[str, str, bool], ...]:
@@ -303,18 +297,22 @@ def home_view(service: Service, caller: Caller) -> HomeView:
     lines = service.listed(caller)
     only = f"/t/{lines[0]['name']}/table" if len(lines) == 1 else ""
     tables = tuple(
-        (str(line["name"]), f"/t/{line['name']}/table",
-         f"{left_text(Fraction(line['left_exact']))} credits left for you")
+        (
+            str(line["name"]),
+            f"/t/{line['name']}/table",
+            f"{left_text(Fraction(line['left_exact']))} credits left for you",
+        )
         for line in lines
-    )  # fmt: skip
+    )
     return HomeView(caller.role == Role.OWNER, only, tables)
 
 
 @shell_router.get("/console/head")
-async def head(request: Request, caller: Anybody, table: str = "", page: str = "") -> Response:
-    return await fragment(request, "head.html", head_view, caller, table, page)
+async def head(request: Request, caller: Whoever, table: str = "", page: str = "") -> Response:
+    given = (service_of(request), caller, table, page)
+    return await fragment(request, "head.html", head_view, *given)
 
 
 @shell_router.get("/console/home")
-async def home(request: Request, caller: Anybody) -> Response:
-    return await fragment(request, "home.html", home_view, caller)
+async def home(request: Request, caller: Whoever) -> Response:
+    return await fragment(request, "home.html", home_view, service_of(request), caller)

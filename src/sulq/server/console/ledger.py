@@ -32,8 +32,8 @@ from sulq.kernel.ledger.file import Files
 from sulq.kernel.ledger.signing import latest_head
 from sulq.kernel.ledger.state_dir import read_private
 from sulq.kernel.ledger.stores.store import Row
-from sulq.server.auth.tokens import Caller, Role
-from sulq.server.console.framework import Anybody, fragment, problem_card
+from sulq.server.auth.tokens import Role
+from sulq.server.console.framework import fragment, problem_card
 from sulq.server.console.history import (
     CHANGES,
     Books,
@@ -45,9 +45,9 @@ from sulq.server.console.history import (
     when_text,
 )
 from sulq.server.errors import HttpProblem, problem_of
-from sulq.server.executor import run_free, service_of
+from sulq.server.executor import Anybody, run_free
 from sulq.server.service.books import ANOTHER
-from sulq.server.service.service import Service, ledger_name, reader
+from sulq.server.service.session import TableSession
 from sulq.wire.bodies import Body
 
 router = APIRouter(include_in_schema=False)
@@ -110,8 +110,8 @@ def short(print_: str) -> str:
     return f"{print_[:4]}…{print_[-4:]}"
 
 
-def ledger_view(service: Service, caller: Caller, table: str) -> LedgerView:
-    database = service.database(caller, table)
+def ledger_view(session: TableSession) -> LedgerView:
+    database = session.database
     anchor = anchor_of(database)  # first: the ledger only runs ahead of it
     found = books(database)
     state, first, more = chain_state(database, anchor, found)
@@ -130,23 +130,25 @@ def ledger_view(service: Service, caller: Caller, table: str) -> LedgerView:
     )
     hidden = len(rows) - 1 - len(tail)
     return LedgerView(
-        table=table,
+        table=session.table,
         count=len(rows),
         chain=chain,
         between=f"{spelled(hidden, 0)} {'entry' if hidden == 1 else 'entries'}" if hidden else "",
         state=state,
         first=first,
         more=more,
-        entries=entries_view(service, caller, table),
+        entries=entries_view(session),
         kinds=tuple(
-            pair for pair in KINDS.items() if pair[0] != "mine" or caller.role != Role.AUDITOR
+            pair
+            for pair in KINDS.items()
+            if pair[0] != "mine" or session.caller.role != Role.AUDITOR
         ),
         public_key=statement.public_key,
-        full=caller.role != Role.ANALYST,
-        noise=noise_state(database, caller),
+        full=session.caller.role != Role.ANALYST,
+        noise=noise_state(session),
         noise_more="The owner computes every stored answer again and compares: do the replies"
         " scatter as much as claimed?",
-        report=caller.role != Role.ANALYST,
+        report=session.caller.role != Role.ANALYST,
         unit="row" if database.schema.unit == "row" else "person",
     )
 
@@ -192,13 +194,13 @@ def _anchored(database: Database, anchor: bytes | None, found: Books) -> bool | 
     return mark is not None and (mark.seq == 0 or found.hashes.get(mark.seq) == mark.hash.hex())
 
 
-def noise_state(database: Database, caller: Caller) -> tuple[str, str, str]:
+def noise_state(session: TableSession) -> tuple[str, str, str]:
     """Pass or fail, for the owner only; any figure would be a function of exact answers."""
-    if caller.role != Role.OWNER:
+    if session.caller.role != Role.OWNER:
         return ("info", "For the owner.", "The word stands in the owner's view and never with more"
                 " than pass or fail.")  # fmt: skip
     try:
-        found = last_replay(database)
+        found = last_replay(session.database)
     except Refused:
         found = None
     if found is None:
@@ -214,17 +216,17 @@ def noise_state(database: Database, caller: Caller) -> tuple[str, str, str]:
 
 
 def entries_view(
-    service: Service, caller: Caller, table: str, before: int = 0, kind: str = "", text: str = ""
+    session: TableSession, before: int = 0, kind: str = "", text: str = ""
 ) -> EntriesView:
     """A page of entries, the newest first; of others an analyst sees price and fingerprint.
 
     Every event of the chain is there: an answer on the line of its question, any other on its own.
     """
-    events, _ = history(service.database(caller, table))
+    events, _ = history(session.database)
     answers = {event.entry: event for event in events if event.kind == "answer"}
     asked = {event.seq: event for event in events if event.kind != "answer"}
-    own = ledger_name(caller)
-    full = caller.role != Role.ANALYST
+    own = session.account
+    full = session.caller.role != Role.ANALYST
 
     def line(event: Event) -> EntryLine:
         return _line(event, answers.get(event.seq), asked.get(event.entry), own, full)
@@ -245,7 +247,7 @@ def entries_view(
 
     def at(seq: int) -> str:
         wanted = urlencode({"before": seq, "kind": kind, "text": text})
-        return f"/console/{quote(table, safe='')}/entries?{wanted}"
+        return f"/console/{quote(session.table, safe='')}/entries?{wanted}"
 
     return EntriesView(
         tuple(replace(line(event), newest=event.seq == newest and not before) for event in part),
@@ -312,9 +314,9 @@ class ReceiptBody(Body):
 VERDICTS = {GENUINE: "genuine", NOT_SIGNED: "forged", NO_RECEIPT: "none", NOT_HERE: "astray"}
 
 
-def judged(service: Service, caller: Caller, table: str, line: str) -> dict[str, Any]:
+def judged(session: TableSession, line: str) -> dict[str, Any]:
     """What a receipt is worth by this table's key and chain. Reads no data."""
-    database = service.database(caller, table)
+    database = session.database
     said, receipt = judge_signature(line, [database.statement().statement.public_key])
     if receipt is not None and said == GENUINE:
         known = books(database).hashes.get(receipt.body["answer"])
@@ -322,46 +324,44 @@ def judged(service: Service, caller: Caller, table: str, line: str) -> dict[str,
     return {"verdict": VERDICTS[said]}
 
 
-def exported(service: Service, caller: Caller, table: str) -> str:
+def exported(session: TableSession) -> str:
     """The chain as `sulq verify` reads it. Values are the owner's alone; an auditor reads who
     asked what, an analyst of others only the hashes."""
-    database = service.database(caller, table)
+    database = session.database
     name = database.ledger.header.name
-    redact = caller.role != Role.OWNER
-    auditor = caller.role == Role.AUDITOR
+    redact = session.caller.role != Role.OWNER
+    auditor = session.caller.role == Role.AUDITOR
     lines = export(
-        _rows(database), table=name, redact=redact, analyst=reader(caller), everybody=auditor
+        _rows(database), table=name, redact=redact, analyst=session.reader, everybody=auditor
     )
     return "".join(f"{line}\n" for line in lines)
 
 
 @router.get("/console/{table}/ledger")
-async def ledger(request: Request, table: str, caller: Anybody) -> Response:
-    return await fragment(request, "ledger.html", ledger_view, caller, table)
+async def ledger(request: Request, session: Anybody) -> Response:
+    return await fragment(request, "ledger.html", ledger_view, session)
 
 
 @router.get("/console/{table}/entries")
 async def entries(
     request: Request,
-    table: str,
-    caller: Anybody,
+    session: Anybody,
     before: Annotated[int, Query(ge=0, le=2**62)] = 0,
     kind: Annotated[str, Query(max_length=10)] = "",
     text: Annotated[str, Query(max_length=80)] = "",
 ) -> Response:
-    given = (caller, table, before, kind, text)
-    return await fragment(request, "entries.html", entries_view, *given)
+    return await fragment(request, "entries.html", entries_view, session, before, kind, text)
 
 
 @router.post("/console/{table}/receipt")
-async def check(request: Request, table: str, body: ReceiptBody, caller: Anybody) -> dict[str, Any]:
-    return await run_free(request, judged, service_of(request), caller, table, body.text)
+async def check(request: Request, session: Anybody, body: ReceiptBody) -> dict[str, Any]:
+    return await run_free(request, judged, session, body.text)
 
 
 @router.get("/console/{table}/chain.jsonl")
-async def chain(request: Request, table: str, caller: Anybody) -> Response:
+async def chain(request: Request, session: Anybody) -> Response:
     try:
-        made = await run_free(request, exported, service_of(request), caller, table)
+        made = await run_free(request, exported, session)
     except HttpProblem as problem:
         return problem_card(problem)
     except SulqError as error:

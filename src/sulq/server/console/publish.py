@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import quote
 
-from fastapi import APIRouter, Query, Request
+from fastapi import APIRouter, Depends, Query, Request
 from fastapi.responses import Response
 from pydantic import Field
 
@@ -23,8 +23,8 @@ from sulq.policy import read_policy
 from sulq.policy.advice import Advice, ColumnAdvice
 from sulq.policy.identifiers import id_named
 from sulq.policy.survey import WHEN
-from sulq.server.auth.tokens import Caller
-from sulq.server.console.framework import Owner, filled, fragment, page
+from sulq.server.auth.tokens import Caller, Role, require
+from sulq.server.console.framework import filled, fragment, page
 from sulq.server.console.related_releases import becomes, beliefs
 from sulq.server.console.risk import ATTACKS, AttacksView, attacks_view, rebuilding_limit
 from sulq.server.drafts import (
@@ -40,10 +40,10 @@ from sulq.server.drafts import (
     sources,
     state_of,
 )
-from sulq.server.executor import run_free, service_of
+from sulq.server.executor import Owner, run_free, service_of
 from sulq.server.routes import drafts as routes_drafts
 from sulq.server.routes.drafts import DRAFTS, file_of, grid, home_of
-from sulq.server.service.service import Service
+from sulq.server.service.session import Service, TableSession
 
 TEXTS = ("name", "neighbours", "epsilon", "delta", "reason")
 WHOLE = ("max_rows", "queries", "smallest")
@@ -448,11 +448,9 @@ _published: dict[str, PublishedView] = {}
 """By the number of the draft, while the server runs: its address goes on to lead somewhere."""
 
 
-def publish_view(
-    service: Service, caller: Caller, table: str, number: str = "", step: str = "source"
-) -> PublishView:
+def publish_view(session: TableSession, number: str = "", step: str = "source") -> PublishView:
     """One step of a draft; without a draft, where one begins."""
-    tables = service.tables
+    tables, caller = session.service.tables, session.caller
     home = home_of(tables, caller) if number else None
     published = _published.get(number)
     gone = bool(number) and published is None and not DRAFTS.holds(number)
@@ -467,7 +465,7 @@ def publish_view(
     missing = tuple(faults(draft, home, tables.taken())) if home is not None else ()
     side = side_view(draft, home, step) if home is not None else None
     return PublishView(
-        table=table,
+        table=session.table,
         id=number,
         step=step,
         lead=LEADS["published" if published is not None else step],
@@ -613,26 +611,25 @@ def _technical(draft: Draft) -> str:
     )
 
 
+AnOwner = Annotated[Caller, Depends(require(Role.OWNER))]
 Step = Annotated[str, Query(max_length=20)]
 Number = Annotated[str, Query(max_length=64)]
 
 
 @router.get("/console/{table}/publish")
 async def publish(
-    request: Request, table: str, caller: Owner, draft: Number = "", step: Step = "source"
+    request: Request, session: Owner, draft: Number = "", step: Step = "source"
 ) -> Response:
-    return await fragment(request, "publish.html", publish_view, caller, table, draft, step)
+    return await fragment(request, "publish.html", publish_view, session, draft, step)
 
 
-def saved_view(
-    service: Service, caller: Caller, table: str, number: str, step: str, fields: Fields
-) -> SavedView:
+def saved_view(session: TableSession, number: str, step: str, fields: Fields) -> SavedView:
     """Kept also while it is wrong; the page says what is missing."""
-    home_of(service.tables, caller)
+    home_of(session.service.tables, session.caller)
     before = DRAFTS.load(number)
     after = taken(before, fields)
     DRAFTS.save(number, after)
-    shown = publish_view(service, caller, table, number, step)
+    shown = publish_view(session, number, step)
     rows = tuple(
         row for row in shown.columns if before.columns[row.at] != after.columns[row.at]
     )  # fmt: skip
@@ -643,37 +640,37 @@ Filled = dict[str, Annotated[str, Field(max_length=20_000)]]
 
 
 @router.post("/console/{table}/drafts")
-async def begin(request: Request, table: str, body: Filled, caller: Owner) -> Response:
-    made = await routes_drafts.begun(request, filled(routes_drafts.DraftSource, **body), caller)
-    return page("go.html", f"/t/{quote(table, safe='')}/publish?draft={made['id']}")
+async def begin(request: Request, session: Owner, body: Filled) -> Response:
+    made = await routes_drafts.begun(
+        request, filled(routes_drafts.DraftSource, **body), session.caller
+    )
+    return page("go.html", f"/t/{quote(session.table, safe='')}/publish?draft={made['id']}")
 
 
 @router.post("/console/{table}/drafts/{number}/save")
 async def save(
-    request: Request, table: str, number: str, body: Filled, caller: Owner, step: Step = "source"
+    request: Request, session: Owner, number: str, body: Filled, step: Step = "source"
 ) -> Response:
-    given = (caller, table, number, step, body)
+    given = (session, number, step, body)
     return await fragment(request, "publish_saved.html", saved_view, *given)
 
 
 @router.post("/console/{table}/drafts/{number}/remove")
-async def remove(request: Request, table: str, number: str, caller: Owner) -> Response:
-    await routes_drafts.removed(request, number, caller)
-    return page("go.html", f"/t/{quote(table, safe='')}/publish")
+async def remove(request: Request, session: Owner, number: str) -> Response:
+    await routes_drafts.removed(request, number, session.caller)
+    return page("go.html", f"/t/{quote(session.table, safe='')}/publish")
 
 
 @router.post("/console/{table}/drafts/{number}/rehearse")
-async def rehearse(request: Request, table: str, number: str, caller: Owner) -> Response:
-    done = await routes_drafts.rehearse(request, number, caller)
+async def rehearse(request: Request, session: Owner, number: str) -> Response:
+    done = await routes_drafts.rehearse(request, number, session.caller)
     return page("rehearsed.html", done["questions"])
 
 
 @router.post("/console/{table}/drafts/{number}/publish")
-async def for_good(
-    request: Request, table: str, number: str, body: Filled, caller: Owner
-) -> Response:
+async def for_good(request: Request, session: Owner, number: str, body: Filled) -> Response:
     ticks = filled(routes_drafts.Ticks, **dict.fromkeys(body, True))
-    tables = service_of(request).tables
+    tables, caller = session.service.tables, session.caller
 
     def drafted() -> tuple[Draft, str]:
         draft = DRAFTS.load(number)
@@ -700,10 +697,12 @@ def attacked(service: Service, caller: Caller, number: str, begin: bool = False)
 
 
 @router.post("/console/drafts/{number}/attack")
-async def attack(request: Request, number: str, caller: Owner) -> Response:
-    return await fragment(request, "attacks.html", attacked, caller, number, True)
+async def attack(request: Request, number: str, caller: AnOwner) -> Response:
+    return await fragment(
+        request, "attacks.html", attacked, service_of(request), caller, number, True
+    )
 
 
 @router.get("/console/drafts/{number}/attacks")
-async def attacks(request: Request, number: str, caller: Owner) -> Response:
-    return await fragment(request, "attacks.html", attacked, caller, number)
+async def attacks(request: Request, number: str, caller: AnOwner) -> Response:
+    return await fragment(request, "attacks.html", attacked, service_of(request), caller, number)

@@ -16,9 +16,10 @@ from sulq.errors import Refused
 from sulq.formatting import left_text, ordinal, price_text, spelled
 from sulq.kernel.ledger.inspect import Statement
 from sulq.kernel.schema.promise import Promise
-from sulq.server.auth.tokens import Caller, Role
+from sulq.server.auth.tokens import Role
 from sulq.server.console.charts import gauge
 from sulq.server.console.history import when_text
+from sulq.server.service.session import TableSession
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,9 +101,10 @@ class RelatedRelease:
     individual: bool
 
 
-def standing(database: Database, caller: Caller) -> RelatedRelease:
+def standing(session: TableSession) -> RelatedRelease:
     """As the API shows it: events of releases and versions to everybody, accounts of a population
     to owner and auditor, balances to the owner."""
+    database = session.database
     account = database.statement()
     found = account.statement
     return RelatedRelease(
@@ -112,9 +114,9 @@ def standing(database: Database, caller: Caller) -> RelatedRelease:
              when_text(one.at, clock=False), ordinal(one.seq))
             for one in reversed(found.outside)
         ),
-        joint_view(found, full=caller.role != Role.ANALYST),
+        joint_view(found, full=session.caller.role != Role.ANALYST),
         _versions(found),
-        _people(database) if caller.role == Role.OWNER else (),
+        _people(database) if session.caller.role == Role.OWNER else (),
         has_balances(database),
     )  # fmt: skip
 

@@ -29,13 +29,13 @@ from sulq.errors import InvalidQuery
 from sulq.formatting import bar_text, left_text, price_text, spelled
 from sulq.kernel.schema.columns import Flag, Number, Schema
 from sulq.kernel.schema.promise import Promise
-from sulq.server.auth.tokens import Caller
-from sulq.server.console.framework import Anybody, fragment
+from sulq.server.console.framework import fragment
 from sulq.server.console.history import when_text
 from sulq.server.console.labels import one
 from sulq.server.console.plots import Plot
 from sulq.server.console.related_releases import Beliefs, becomes, beliefs, broken
-from sulq.server.service.service import Service
+from sulq.server.executor import Anybody
+from sulq.server.service.session import TableSession
 
 ROWS = 1_000
 QUESTIONS = 1_000
@@ -209,8 +209,8 @@ class AttackedView:
     plot: Markup
 
 
-def risk_view(service: Service, caller: Caller, table: str) -> RiskView:
-    database = service.database(caller, table)
+def risk_view(session: TableSession) -> RiskView:
+    database = session.database
     promise = database.promise
     account = database.statement()
     spent = account.statement.spent.credits_fraction
@@ -218,9 +218,9 @@ def risk_view(service: Service, caller: Caller, table: str) -> RiskView:
     unit = one(database.schema)
     sigma = database.calibration.unit_standard_deviation
     limit = rebuilding_limit(promise, sigma)
-    tried = attacked_view(service, caller, table)
+    tried = attacked_view(session)
     return RiskView(
-        table=table,
+        table=session.table,
         unit=unit,
         prior=round(100 * USUAL_PRIOR),
         end=held.end,
@@ -359,30 +359,28 @@ def _attack(line: RiskLine) -> AttackLine:
     )  # fmt: skip
 
 
-def attacked_view(
-    service: Service, caller: Caller, table: str, begin: bool = False
-) -> AttackedView:
+def attacked_view(session: TableSession, begin: bool = False) -> AttackedView:
     """Attacks on made-up rows under the table's promise; reads nothing else of the table."""
-    database = service.database(caller, table)
+    database = session.database
     promise = database.promise
     run = ATTACKS.begin(promise) if begin else ATTACKS.of(promise)
     sigma = database.calibration.unit_standard_deviation
     limit = rebuilding_limit(promise, sigma)
     plot = rebuilding_plot(sigma, promise.credits, limit, run.points, database.schema.who)
-    return AttackedView(attacks_view(run, f"/console/{quote(table, safe='')}"), plot)
+    return AttackedView(attacks_view(run, f"/console/{quote(session.table, safe='')}"), plot)
 
 
 @router.get("/console/{table}/risk")
-async def risk(request: Request, table: str, caller: Anybody) -> Response:
-    return await fragment(request, "risk.html", risk_view, caller, table)
+async def risk(request: Request, session: Anybody) -> Response:
+    return await fragment(request, "risk.html", risk_view, session)
 
 
 @router.get("/console/{table}/attacks")
-async def attacks(request: Request, table: str, caller: Anybody) -> Response:
-    return await fragment(request, "attacked.html", attacked_view, caller, table)
+async def attacks(request: Request, session: Anybody) -> Response:
+    return await fragment(request, "attacked.html", attacked_view, session)
 
 
 @router.post("/console/{table}/attack")
-async def attack(request: Request, table: str, caller: Anybody) -> Response:
+async def attack(request: Request, session: Anybody) -> Response:
     """Begin, or say that it runs; free."""
-    return await fragment(request, "attacked.html", attacked_view, caller, table, True)
+    return await fragment(request, "attacked.html", attacked_view, session, True)

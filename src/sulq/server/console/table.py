@@ -16,14 +16,16 @@ from sulq.database import Analyst, Database
 from sulq.errors import SulqError
 from sulq.formatting import bar_text, credits_word, left_text, ordinal, spelled
 from sulq.kernel.schema.columns import Flag, Schema
-from sulq.server.auth.tokens import Caller, Role
+from sulq.server.auth.tokens import Role
 from sulq.server.console.charts import gauge
 from sulq.server.console.examples import Starter, count_prices, everyone, name, priced_starters
-from sulq.server.console.framework import Anybody, Balance, balance_of, fragment
+from sulq.server.console.framework import Balance, balance_of, fragment
 from sulq.server.console.history import asked_title, when_text
 from sulq.server.console.labels import kind_text, one, values_text
 from sulq.server.console.related_releases import RelatedRelease, broken, standing
-from sulq.server.service.service import Service, closed
+from sulq.server.executor import Anybody
+from sulq.server.service import books
+from sulq.server.service.session import TableSession, closed
 
 router = APIRouter(include_in_schema=False)
 MOST_ANSWERS = 5
@@ -70,17 +72,17 @@ class TableView:
     standing: RelatedRelease
 
 
-def table_view(service: Service, caller: Caller, table: str) -> TableView:
+def table_view(session: TableSession) -> TableView:
     """Public facts, prices and the promise; no row is read."""
-    database = service.database(caller, table)
+    database, table = session.database, session.table
     schema, promise = database.schema, database.promise
-    purse = balance_of(service, caller, table)
-    asks = caller.role != Role.AUDITOR
+    purse = balance_of(session)
+    asks = session.caller.role != Role.AUDITOR
     unit = one(schema)
     account = database.statement()
     promised, promised_more = promised_texts(account, unit)
     left, ended = left_text(purse.left), closed(database)
-    found = priced_starters(service.oracle(caller, table), table) if asks and not ended else []
+    found = priced_starters(session.oracle(), table) if asks and not ended else []
     return TableView(
         table=table,
         lead=_lead(database),
@@ -89,7 +91,7 @@ def table_view(service: Service, caller: Caller, table: str) -> TableView:
         who_more=_who(schema, promise.neighbours),
         promised=promised,
         promised_more=promised_more,
-        standing=standing(database, caller),
+        standing=standing(session),
         left=left,
         whole=left_text(purse.whole),
         gauge=gauge(purse.left, purse.whole, f"{left} of {left_text(purse.whole)} credits left"),
@@ -97,7 +99,7 @@ def table_view(service: Service, caller: Caller, table: str) -> TableView:
         columns=tuple(column_lines(database, table)),
         per="Average of everyone, 1 credit" if database.size else "Count, 1 credit",
         starters=tuple((each, f"/t/{table}/ask#q={quoted(each.sql)}") for each in found),
-        answered=tuple(answered_lines(service, caller, table)),
+        answered=tuple(answered_lines(session)),
         python=_python(table, found),
         closed=ended,
     )
@@ -211,10 +213,9 @@ def _bar(database: Database | Analyst, table: str, column: str) -> str:
     return f"± {bar_text(half)}"
 
 
-def answered_lines(service: Service, caller: Caller, table: str) -> list[AnsweredLine]:
+def answered_lines(session: TableSession) -> list[AnsweredLine]:
     """The last answers that this caller may read for nothing."""
-    seq = service.statement(caller, table).seq
-    found = service.answers(caller, table, max(0, seq - 200), 100).entries
+    found = books.answers(session, max(0, session.database.ledger.head - 200), 100).entries
     titles = {asked_title(str(each["question_text"])): int(each["seq"]) for each in found}
     newest = sorted(titles.items(), key=lambda each: -each[1])[:MOST_ANSWERS]
     return [AnsweredLine(title, ordinal(number)) for title, number in newest]
@@ -228,5 +229,5 @@ def _python(table: str, found: list[Starter]) -> tuple[str, str]:
 
 
 @router.get("/console/{table}/table")
-async def table_page(request: Request, table: str, caller: Anybody) -> Response:
-    return await fragment(request, "table.html", table_view, caller, table)
+async def table_page(request: Request, session: Anybody) -> Response:
+    return await fragment(request, "table.html", table_view, session)

@@ -6,21 +6,20 @@ import secrets
 import time
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, Header, Path, Query, Request
+from fastapi import APIRouter, Header, Path, Query, Request
 from pydantic import BaseModel, ConfigDict, Field
 
 from sulq.errors import InvalidQuery
 from sulq.server.address import base_of
 from sulq.server.auth import grants
 from sulq.server.auth.rate_limit import Rate
-from sulq.server.auth.tokens import Caller, Role, require
-from sulq.server.executor import Workers, run_free, service_of
+from sulq.server.auth.tokens import Role
+from sulq.server.executor import Owner, Workers, run_free
 from sulq.server.idempotency import ReplyKey, digest_of
 from sulq.server.service.catalog import facts_of
 from sulq.wire.bodies import Amount
 
 router = APIRouter(prefix="/v1/tables/{table}", tags=["owner"])
-Owner = Annotated[Caller, Depends(require(Role.OWNER))]
 Person = Annotated[str, Path(min_length=1, max_length=64)]
 MaybeKey = Annotated[
     str | None,
@@ -58,35 +57,34 @@ class Closing(BaseModel):
 
 
 @router.get("/grants")
-async def listed(request: Request, table: str, caller: Owner) -> dict[str, Any]:
+async def listed(request: Request, session: Owner) -> dict[str, Any]:
     """Everybody with a share or a token; no secrets."""
-    service = service_of(request)
 
     def work() -> list[dict[str, Any]]:
-        return grants.lines(service.database(caller, table), table, service.access)
+        return grants.lines(session.database, session.table, session.service.access)
 
     return {"grants": await run_free(request, work)}
 
 
 @router.post("/grants", status_code=201)
 async def granted(
-    request: Request, table: str, body: NewGrant, caller: Owner, key: MaybeKey = None
+    request: Request, session: Owner, body: NewGrant, key: MaybeKey = None
 ) -> dict[str, Any]:
     """A share and a token. The token is shown here and never again; the link is good once.
 
     Sent again with its Idempotency-Key the share is given once; as no token is kept, a new one
     takes the place of the first.
     """
-    service = service_of(request)
+    service, table = session.service, session.table
     digest = digest_of(request.method, request.url.path, await request.body())
 
     def work() -> dict[str, Any]:
-        database = service.database(caller, table)
+        database = session.database
         terms = body.terms(body.role)
         if key is None:
             token, line = grants.give(database, table, service.access, body.name, terms)
         else:
-            name = ReplyKey(facts_of(database), f"grant {caller.name}", key)
+            name = ReplyKey(facts_of(database), f"grant {session.caller.name}", key)
             given = grants.Given(service.replies, name, digest)
             token, line = grants.give_once(given, database, table, service.access, body.name, terms)
         link = f"{base_of(request)}/enter#{service.access.link_code(token)}"
@@ -99,39 +97,36 @@ async def granted(
 
 @router.patch("/grants/{name}")
 async def changed(
-    request: Request, table: str, name: Person, body: GrantChanges, caller: Owner
+    request: Request, session: Owner, name: Person, body: GrantChanges
 ) -> dict[str, Any]:
     """More credits, another end, another rate."""
-    service = service_of(request)
 
     def work() -> dict[str, Any]:
-        database = service.database(caller, table)
-        return grants.change(database, table, service.access, name, body.terms())
+        access = session.service.access
+        return grants.change(session.database, session.table, access, name, body.terms())
 
     return await run_free(request, work)
 
 
 @router.delete("/grants/{name}")
 async def revoked(
-    request: Request, table: str, name: Person, caller: Owner, reason: Reason = ""
+    request: Request, session: Owner, name: Person, reason: Reason = ""
 ) -> dict[str, Any]:
     """End the tokens at once; what the share has not spent can be granted again."""
-    service = service_of(request)
 
     def work() -> dict[str, Any]:
-        database = service.database(caller, table)
-        return grants.take(database.ledger, table, service.access, name, reason)
+        ledger, access = session.database.ledger, session.service.access
+        return grants.take(ledger, session.table, access, name, reason)
 
     return await run_free(request, work)
 
 
 @router.post("/close")
-async def closed(request: Request, table: str, body: Closing, caller: Owner) -> dict[str, Any]:
+async def closed(request: Request, session: Owner, body: Closing) -> dict[str, Any]:
     """Turn the table off, for ever. What was paid for stays readable by whoever paid."""
-    service = service_of(request)
 
     def work() -> dict[str, Any]:
-        service.database(caller, table).close_for_good(body.reason)
-        return {"table": table, "state": "closed"}
+        session.database.close_for_good(body.reason)
+        return {"table": session.table, "state": "closed"}
 
     return await run_free(request, work)

@@ -15,8 +15,11 @@ from sulq.kernel.ledger.events import Charge
 from sulq.kernel.ledger.inspect import AnalystLine
 from sulq.kernel.ledger.stores.store import Row
 from sulq.kernel.query.sql_text import question_text
+from sulq.server.auth.tokens import Role
 from sulq.server.errors import not_found
-from sulq.wire import StatementReply
+from sulq.server.service.catalog import facts_of
+from sulq.server.service.session import TableSession
+from sulq.wire import LedgerReply, SchemaReply, StatementReply
 
 MOST_SCANNED = 5_000
 """Events that one request for answers may look through."""
@@ -25,6 +28,65 @@ PUBLIC = {
     *("ledger", "table", "declare", "amend", "version", "outside", "close", "repair", "withdraw")
 }
 """Kinds of events that belong to nobody."""
+
+
+def schema(session: TableSession) -> SchemaReply:
+    """Return the public facts of the table, and the caller's credits left."""
+    database, left = session.database, session.left
+    return SchemaReply(
+        table=session.table,
+        facts_id=facts_of(database),
+        facts=database.schema.to_json(),
+        promise=database.promise.to_json(),
+        size=database.size,
+        who=database.schema.who,
+        neighbours=database.promise.neighbours,
+        remaining=float(left),
+        remaining_exact=left,
+        durable=database.durable,
+    )
+
+
+def statement(session: TableSession) -> StatementReply:
+    """Return the totals of the table and the caller's share; every analyst's share only for owner
+    and auditor."""
+    full = session.caller.role != Role.ANALYST
+    found = statement_reply(session.database, session.table, session.left, full=full)
+    if session.caller.role != Role.OWNER:
+        return found
+    # a fact about running times: nobody else's
+    return found.model_copy(update={"overruns": session.clock.overruns})
+
+
+def ledger(session: TableSession, after: int = 0, limit: int = 500) -> LedgerReply:
+    """Return a page of the chain: own entries in full, others as "another account"."""
+    lines = event_lines(session.database, session.reader, after, limit)
+    return LedgerReply(entries=lines, next=lines[-1]["seq"] if len(lines) == limit else None)
+
+
+def answers(session: TableSession, after: int = 0, limit: int = 100) -> LedgerReply:
+    """Return a page of the answers that the caller may read again for nothing."""
+    lines, upto = answer_lines(session.database, session.reader, after, limit)
+    return LedgerReply(entries=lines, next=upto)
+
+
+def receipt(session: TableSession, number: int) -> dict[str, Any]:
+    """Return a signed receipt; somebody else's is as if there were none."""
+    found = session.database.receipt(number)
+    if session.reader not in (None, found.body["analyst"]):
+        raise not_found("there is no receipt of this number for this token")
+    shown: dict[str, Any] = json.loads(found.to_json())
+    return shown
+
+
+def dummy(session: TableSession, rows: int = 100) -> dict[str, list[Any]]:
+    """Return made-up rows of this schema, by column."""
+    made = session.database.sample_dummy(rows)
+    return {name: [_plain(value) for value in values] for name, values in made.items()}
+
+
+def _plain(value: Any) -> Any:
+    return value if value is None or isinstance(value, bool | int | float | str) else str(value)
 
 
 def event_lines(
@@ -106,15 +168,6 @@ def _answered(entry: Charge) -> dict[str, Any]:
         "values": [str(value) for value in entry.values or ()],
         "receipt": receipt,
     }
-
-
-def receipt_json(database: Database, number: int, analyst: str | None) -> dict[str, Any]:
-    """A signed receipt; somebody else's is as if there were none."""
-    receipt = database.receipt(number)
-    if analyst not in (None, receipt.body["analyst"]):
-        raise not_found("there is no receipt of this number for this token")
-    found: dict[str, Any] = json.loads(receipt.to_json())
-    return found
 
 
 def statement_reply(

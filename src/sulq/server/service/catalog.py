@@ -13,6 +13,7 @@ import apsw
 from sulq.database import Database
 from sulq.database.publish import broken, reopen
 from sulq.errors import SulqError
+from sulq.kernel.ledger.ledger import Ledger
 from sulq.policy import TablePolicy
 from sulq.server.errors import HttpProblem, not_found, out_of_order
 from sulq.synthetic import dummy_rows
@@ -66,6 +67,19 @@ class Tables:
             databases, self._databases = list(self._databases.values()), {}
         for database in databases:
             database.close()
+
+
+def id_of(database: Database) -> str:
+    """What a token knows a published table by; amended or with new rows it stays the same one.
+
+    Withdrawn and published again under its name it is another one, whoever withdrew it.
+    """
+    return ledger_id(database.ledger)
+
+
+def ledger_id(ledger: Ledger) -> str:
+    life = ledger._table.earlier
+    return f"{ledger._book.history.ledger}{f'.{life}' if life else ''}/{ledger.header.name}"
 
 
 # Books that could not be written are opened again: once they can be, not all the time.

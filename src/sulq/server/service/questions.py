@@ -1,20 +1,50 @@
-"""Keys, the largest cells, alerts and declarations for a caller, through the one Service."""
+"""Prices and questions of a session: what is refused here is refused before anything is charged.
+
+A `quote_*` function is free and reads no row. A `prepare_*` function checks a request and returns
+how to answer it; `sulq.server.executor.run_charged` decides when, and that it happens once.
+"""
 
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sulq.database.alerts import Alert
 from sulq.errors import InvalidQuery
-from sulq.kernel.query.statistics import count
-from sulq.server.auth.tokens import Caller
-from sulq.server.pacing import Delayed
+from sulq.kernel.query.statistics import Statistic, count
+from sulq.server.errors import HttpProblem
+from sulq.server.idempotency import PreparedRequest
+from sulq.server.limits import check_together
+from sulq.server.pacing import Delayed, Paced
 from sulq.server.service.catalog import check_facts, with_version
-from sulq.server.service.request import PreparedRequest
-from sulq.server.service.reservations import LEAST
-from sulq.server.service.service import check_price
+from sulq.server.service.reservations import LEAST, check_reserved
+from sulq.server.service.session import TableSession
 from sulq.sql import parse_condition
+from sulq.sql.api import SqlQuote
+from sulq.sql.evaluate.open_keys import where_of
+from sulq.wire import (
+    AnswerReply,
+    AnswersReply,
+    AskBody,
+    ExactBody,
+    ExactQuoteReply,
+    PlanBody,
+    PlanReply,
+    QuestionBody,
+    QuoteBody,
+    QuoteReply,
+    ReservationReply,
+    ReserveBody,
+    SqlBody,
+    SqlReply,
+    answer_reply,
+    exact_quote_reply,
+    plan_reply,
+    question_of,
+    quote_reply,
+    sql_quote_reply,
+    sql_reply,
+)
 from sulq.wire.discovery import (
     AlertBody,
     AlertLine,
@@ -37,27 +67,226 @@ from sulq.wire.discovery import (
     rows_of,
     top_reply,
 )
+from sulq.wire.sharing import (
+    ShareBody,
+    ShareQuoteBody,
+    ShareQuoteReply,
+    ShareReply,
+    share_quote_reply,
+    share_reply,
+)
 
-if TYPE_CHECKING:
-    from sulq.server.service.service import Service
+MADE_UP = "made-up rows: no number here means anything"
 
 
-def quote_keys(service: Service, caller: Caller, table: str, body: KeysBody) -> KeysQuoteReply:
-    """Price and threshold; free."""
-    oracle = service.oracle(caller, table, body.reservation, body.facts_id)
-    terms = _keys_terms(service, body)
-    service.wide(caller, table, count(body.column, where=terms["where"]))  # refused here too
+def read_question(body: QuestionBody | None) -> Statistic:
+    """Return the question that a request spells."""
+    return question_of({} if body is None else body.model_dump())
+
+
+# --- one question, or one statement ---------------------------------------------------------------
+
+
+def quote(session: TableSession, body: QuoteBody) -> QuoteReply:
+    oracle = session.oracle(body.reservation, body.facts_id)
+    terms: dict[str, Any] = {"confidence": body.confidence, "rows": body.rows}
+    if body.sql is not None:
+        found = oracle.quote_sql(
+            body.sql, table=session.table, lookups=body.lookups, credits=body.credits, **terms
+        )
+        return with_version(sql_quote_reply(found), session.database)
+    question = read_question(body.question)
+    session.bind(question)
+    priced = oracle.quote(question, within=body.within, credits=body.credits, **terms)
+    return with_version(quote_reply(priced, body.confidence), session.database)
+
+
+def prepare_ask(session: TableSession, body: AskBody, key: str) -> PreparedRequest:
+    """Check one question."""
+    oracle = session.oracle(body.reservation, body.facts_id)
+    question = read_question(body.question)
+    bound = session.bind(question)
+    terms = _terms(body)
+
+    def work() -> AnswerReply:
+        if body.max_credits is not None:
+            check_price(oracle.quote(question, **terms).credits, body.max_credits)
+        answer = oracle.ask(question, key=key, **terms)
+        return answer_reply(answer, body.confidence, figures=body.figures)
+
+    return PreparedRequest([bound], work)
+
+
+def prepare_sql(session: TableSession, body: SqlBody, key: str) -> PreparedRequest:
+    """Check a statement; with `dummy` it is asked of made-up rows, free."""
+    real = session.oracle(body.reservation, body.facts_id)
+    terms: dict[str, Any] = {
+        "confidence": body.confidence,
+        "credits": body.credits,
+        "rows": body.rows,
+        "lookups": body.lookups,
+        "table": session.table,
+    }
+    quote = real.quote_sql(body.sql, **terms)
+    bounds = bounds_of(session, quote)
+    if body.dummy:
+        sandbox = session.sandbox
+
+        def made_up() -> SqlReply:
+            reply = sql_reply(sandbox.sql(body.sql, **terms))
+            free = {"credits": 0.0, "credits_exact": Fraction(0), "receipts": []}
+            return reply.model_copy(update={**free, "notes": [MADE_UP, *reply.notes]})
+
+        return PreparedRequest([], made_up, kept=False)
+
+    def work() -> SqlReply:
+        if body.max_credits is not None:
+            check_price(quote.credits, body.max_credits)
+        return sql_reply(real.sql(body.sql, key=key, **terms))
+
+    return PreparedRequest(bounds, work)
+
+
+def bounds_of(session: TableSession, quote: SqlQuote) -> list[Paced]:
+    """Return what a statement asks the engine, for the clock."""
+    plan = quote.plan
+    bounds: list[Paced] = [session.bind(each) for each in plan.questions]
+    if plan.undeclared is None:
+        return bounds
+    return [session.bind_wide(count(plan.undeclared, where=where_of(plan)))]
+
+
+# --- a share of a joint sum -----------------------------------------------------------------------
+
+
+def quote_share(session: TableSession, body: ShareQuoteBody) -> ShareQuoteReply:
+    """Return the price of a share of a joint sum, and the bar of the total. V.4"""
+    oracle = session.oracle(None, body.facts_id)
+    question = read_question(body.question)
+    session.bind(question)
+    found = oracle.quote_share(question, joint=body.joint, **_terms(body))
+    return with_version(share_quote_reply(found, body.confidence), session.database)
+
+
+def prepare_share(session: TableSession, body: ShareBody, key: str) -> PreparedRequest:
+    """Check this owner's share of the joint sum that the key names."""
+    oracle = session.oracle(None, body.facts_id)
+    question = read_question(body.question)
+    bound = session.bind(question)
+    terms = _terms(body)
+    quote = oracle.quote_share(question, joint=key, **terms).quote
+
+    def work() -> ShareReply:
+        if body.max_credits is not None:
+            check_price(quote.credits, body.max_credits)
+        return share_reply(oracle.share(question, joint=key, **terms))
+
+    return PreparedRequest([bound], work)
+
+
+# --- several questions ----------------------------------------------------------------------------
+
+
+def quote_plan(session: TableSession, body: PlanBody) -> PlanReply:
+    return with_version(plan_reply(_plan(session, body)), session.database)
+
+
+def prepare_plan(session: TableSession, body: PlanBody, key: str) -> PreparedRequest:
+    """Check several questions, charged together or not at all."""
+    plan = _plan(session, body)
+
+    def work() -> AnswersReply:
+        if body.max_credits is not None:
+            check_price(plan.credits, body.max_credits)
+        answers = plan.ask(key)
+        paid = sum((answer.credits for answer in answers), Fraction(0))
+        return AnswersReply(
+            answers=[answer_reply(a, body.confidence, figures=body.figures) for a in answers],
+            credits=float(paid),
+            credits_exact=paid,
+        )
+
+    return PreparedRequest([line.bound for line in plan.lines], work)
+
+
+def _plan(session: TableSession, body: PlanBody) -> Any:
+    oracle = session.oracle(body.reservation, body.facts_id)
+    questions = [read_question(one) for one in body.questions]
+    check_together([session.bind(one) for one in questions], session.service.settings)
+    return oracle.plan(
+        questions,
+        credits=body.credits,
+        within=body.within,
+        weights=body.weights,
+        confidence=body.confidence,
+        rows=body.rows,
+    )
+
+
+# --- without noise, as the owner has declared -----------------------------------------------------
+
+
+def quote_exactly(session: TableSession, body: ExactBody) -> ExactQuoteReply:
+    check_facts(session.database, body.facts_id)
+    batch = [read_question(one) for one in body.questions]
+    return exact_quote_reply(session.database.quote_exactly(batch, analyst=session.account))
+
+
+def prepare_exact(session: TableSession, body: ExactBody, key: str) -> PreparedRequest:
+    """Check a declared batch without noise; it has no price of its own."""
+    oracle = session.oracle(None, body.facts_id)
+    batch = [read_question(one) for one in body.questions]
+    bounds = [session.bind(question) for question in batch]
+
+    def work() -> AnswersReply:
+        answers = oracle.ask_exactly(batch)
+        return AnswersReply(
+            answers=[answer_reply(answer, figures=body.figures) for answer in answers],
+            credits=0.0,
+            credits_exact=Fraction(0),
+        )
+
+    return PreparedRequest(bounds, work)
+
+
+def declaration(session: TableSession) -> DeclaredReply:
+    """Return what may be asked exactly."""
+    declared = session.database.ledger.declaration
+    return DeclaredReply(
+        menu=menu_texts(session.database.declaration),
+        terms="" if declared is None else declared.terms,
+    )
+
+
+def prepare_declaration(session: TableSession, body: DeclareBody, key: str) -> PreparedRequest:
+    """Check what the owner declares, which is before anything is answered; no row is read."""
+    check_facts(session.database, body.facts_id)
+    menu = [[read_question(one) for one in batch] for batch in body.menu]
+    bounds = [session.bind(one) for batch in menu for one in batch]
+
+    def work() -> DeclaredReply:
+        session.database.declare_exactly(*menu)
+        return declaration(session)
+
+    return PreparedRequest(bounds, work)
+
+
+# --- keys that nobody declared, and the largest cells ---------------------------------------------
+
+
+def quote_keys(session: TableSession, body: KeysBody) -> KeysQuoteReply:
+    """Return price and threshold."""
+    oracle = session.oracle(body.reservation, body.facts_id)
+    terms = _keys_terms(body)
+    session.bind_wide(count(body.column, where=terms["where"]))  # refused here too
     found = oracle.quote_keys(body.column, **terms)
-    return with_version(keys_quote_reply(found), service.database(caller, table))
+    return with_version(keys_quote_reply(found), session.database)
 
 
-def asked_keys(
-    service: Service, caller: Caller, table: str, body: KeysBody, key: str
-) -> PreparedRequest:
-    """What is refused here is refused free."""
-    oracle = service.oracle(caller, table, body.reservation, body.facts_id)
-    terms = _keys_terms(service, body)
-    wide = service.wide(caller, table, count(body.column, where=terms["where"]))
+def prepare_keys(session: TableSession, body: KeysBody, key: str) -> PreparedRequest:
+    oracle = session.oracle(body.reservation, body.facts_id)
+    terms = _keys_terms(body)
+    wide = session.bind_wide(count(body.column, where=terms["where"]))
     quote = oracle.quote_keys(body.column, **terms)
 
     def work() -> KeysReply:
@@ -68,21 +297,19 @@ def asked_keys(
     return PreparedRequest([wide], work)
 
 
-def _keys_terms(service: Service, body: KeysBody) -> dict[str, Any]:
-    asked = None if body.question is None else service.question(body.question)
+def _keys_terms(body: KeysBody) -> dict[str, Any]:
+    asked = None if body.question is None else read_question(body.question)
     where = parse_condition(body.where) if body.where is not None else rows_of(asked)
     return {"where": where, "credits": body.credits, "delta": body.delta, "most": body.most}
 
 
-def asked_top(
-    service: Service, caller: Caller, table: str, body: TopBody, key: str
-) -> PreparedRequest:
-    oracle = service.oracle(caller, table, body.reservation, body.facts_id)
-    question = service.question(body.question)
-    bound = service.bound(caller, table, question)
+def prepare_top(session: TableSession, body: TopBody, key: str) -> PreparedRequest:
+    oracle = session.oracle(body.reservation, body.facts_id)
+    question = read_question(body.question)
+    bound = session.bind(question)
     cells, by = ranked(question)
     chosen = Fraction(body.k) if body.credits is None else body.credits
-    due = chosen + service.database(caller, table).calibration.timing.credits_fraction
+    due = chosen + session.database.calibration.timing.credits_fraction
 
     def work() -> TopReply:
         if body.max_credits is not None:
@@ -93,39 +320,40 @@ def asked_top(
     return PreparedRequest([bound], work)
 
 
-# --- alerts: kept, since a server is stopped and started -----------------------------------------
+# --- alerts: kept in the ledger, since a server is stopped and started ----------------------------
 
 
-def asked_alert(
-    service: Service, caller: Caller, table: str, body: AlertBody, key: str
-) -> PreparedRequest:
-    """Arming reads no row; it is charged, and so it is answered like everything that is."""
-    _check_free(service, table)
-    oracle = service.oracle(caller, table, body.reservation, body.facts_id)
+def prepare_alert(session: TableSession, body: AlertBody, key: str) -> PreparedRequest:
+    """Check an alert. Arming it reads no row, but is charged like a question."""
+    _check_clock(session)
+    oracle = session.oracle(body.reservation, body.facts_id)
     if body.credits < LEAST:
         raise InvalidQuery(f"an alert costs at least {float(LEAST):g} credits; got less")
-    question = service.question(body.question)
-    bound = service.bound(caller, table, question)
+    question = read_question(body.question)
+    bound = session.bind(question)
 
     def work() -> AlertReply:
         found = oracle.alert(
-            question, above=body.above, firings=body.firings, credits=body.credits,
-            keep=True, key=key,
-        )  # fmt: skip
+            question,
+            above=body.above,
+            firings=body.firings,
+            credits=body.credits,
+            keep=True,
+            key=key,
+        )
         paid = found.credits
         return AlertReply(**_line(found), credits=float(paid), credits_exact=paid)
 
     return PreparedRequest([bound], work)
 
 
-def asked_check(
-    service: Service, caller: Caller, table: str, number: int, body: CheckBody, key: str
-) -> PreparedRequest:
-    """Free, and it reads rows: on the clock, under a key."""
-    _check_free(service, table)
-    alert = service.oracle(caller, table, None, body.facts_id).kept_alert(number)
-    question = None if body.question is None else service.question(body.question)
-    bound = alert.asked if question is None else service.bound(caller, table, question)
+def prepare_check(session: TableSession, number: int, body: CheckBody, key: str) -> PreparedRequest:
+    """Prepare to look whether an alert fires: free, but it reads rows, so it has a key and leaves
+    on the table's clock."""
+    _check_clock(session)
+    alert = session.oracle(None, body.facts_id).kept_alert(number)
+    question = None if body.question is None else read_question(body.question)
+    bound = alert.asked if question is None else session.bind(question)
 
     def work() -> CheckReply:
         fired = alert.check(question, key=key)
@@ -134,9 +362,9 @@ def asked_check(
     return PreparedRequest([bound], work)
 
 
-def alerts(service: Service, caller: Caller, table: str) -> AlertsReply:
-    """The caller's own."""
-    found = service.oracle(caller, table).alerts()
+def alerts(session: TableSession) -> AlertsReply:
+    """Return the caller's own alerts."""
+    found = session.oracle().alerts()
     return AlertsReply(alerts=[AlertLine(**_line(alert)) for alert in found])
 
 
@@ -154,9 +382,9 @@ def _line(alert: Alert) -> dict[str, Any]:
     }
 
 
-def _check_free(service: Service, table: str) -> None:
+def _check_clock(session: TableSession) -> None:
     """Checks are free, and many random delays average out: their time must be on a clock."""
-    if isinstance(service.clock(table), Delayed):
+    if isinstance(session.clock, Delayed):
         raise InvalidQuery(
             "this server hides running times behind a random delay, for which each reading of rows"
             " pays, and an alert's checks are free: each would have to cost as much as a count; ask"
@@ -164,29 +392,39 @@ def _check_free(service: Service, table: str) -> None:
         )
 
 
-# --- what may be asked exactly --------------------------------------------------------------------
+# --- credits set aside ----------------------------------------------------------------------------
 
 
-def declaration(service: Service, caller: Caller, table: str) -> DeclaredReply:
-    database = service.database(caller, table)
-    declared = database.ledger.declaration
-    return DeclaredReply(
-        menu=menu_texts(database.declaration),
-        terms="" if declared is None else declared.terms,
-    )
+def reserve(session: TableSession, body: ReserveBody) -> ReservationReply:
+    check_reserved(body.credits)
+    reserved = session.oracle().reserve(body.credits)
+    name = session.service.reservations.add(session.table, session.account, reserved)
+    left = reserved.remaining
+    return ReservationReply(id=name, left=float(left), left_exact=left)
 
 
-def asked_declaration(
-    service: Service, caller: Caller, table: str, body: DeclareBody, key: str
-) -> PreparedRequest:
-    """The owner's, and before anything is answered; no row is read."""
-    database = service.database(caller, table)
-    check_facts(database, body.facts_id)
-    menu = [[service.question(one) for one in batch] for batch in body.menu]
-    bounds = [service.bound(caller, table, one) for batch in menu for one in batch]
+def release_reservation(session: TableSession, name: str) -> None:
+    """Give back what is left of a reservation."""
+    _ = session.database  # a token that does not reach the table ends nothing
+    session.service.reservations.end(name, session.table, session.account)
 
-    def work() -> DeclaredReply:
-        database.declare_exactly(*menu)
-        return declaration(service, caller, table)
 
-    return PreparedRequest(bounds, work)
+def check_price(price: Fraction, most: Fraction) -> None:
+    """Refuse, free, what costs more than the caller has seen."""
+    if price > most:
+        raise HttpProblem(
+            409,
+            "price_changed",
+            f"this costs {float(price):g} credits now, more than max_credits = {float(most):g}",
+            "look at the price again with POST quote; nothing was charged",
+        )
+
+
+def _terms(body: AskBody | ShareBody) -> dict[str, Any]:
+    """Return how exactly a question is to be answered."""
+    return {
+        "within": body.within,
+        "confidence": body.confidence,
+        "credits": body.credits,
+        "rows": body.rows,
+    }

@@ -17,20 +17,21 @@ from sulq.formatting import credits_word, left_text, ordinal
 from sulq.kernel.query.sql_text import question_text
 from sulq.kernel.schema.columns import Schema
 from sulq.server.address import base_of
-from sulq.server.auth.tokens import Caller
 from sulq.server.console.ask.answer import AnswerView, answer_view
 from sulq.server.console.ask.quote import QuoteView, quote_view
 from sulq.server.console.ask.refusal import RefusalView, dear_view, refusal_view
 from sulq.server.console.ask.request import AskRequest, price_statement
 from sulq.server.console.examples import Starter, starters
-from sulq.server.console.framework import Asker, balance_of, fragment, page, problem_card
+from sulq.server.console.framework import balance_of, fragment, page, problem_card
 from sulq.server.console.history import history
 from sulq.server.console.labels import one, question_title, short_values
 from sulq.server.errors import HttpProblem, problem_of
-from sulq.server.executor import run_charged, run_free, service_of
+from sulq.server.executor import Asker, run_charged, run_free
+from sulq.server.idempotency import PreparedRequest
 from sulq.server.routes.questions import Key
-from sulq.server.service.request import PreparedRequest
-from sulq.server.service.service import Service, closed, ledger_name
+from sulq.server.service import books
+from sulq.server.service.questions import prepare_sql
+from sulq.server.service.session import TableSession, closed
 from sulq.wire import SqlBody, SqlReply
 from sulq.wire.bodies import Body, Exact, Rows, Statement, Within
 
@@ -96,20 +97,20 @@ class ReceiptView:
     raw: str
 
 
-def ask_view(service: Service, caller: Caller, table: str) -> AskView:
-    schema = service.oracle(caller, table).schema
+def ask_view(session: TableSession) -> AskView:
+    schema = session.oracle().schema
     return AskView(
-        table,
+        session.table,
         tuple((c.name, short_values(c), c.public) for c in schema.columns),
-        tuple(starters(schema, table)),
-        mine_view(service, caller, table),
-        closed(service.database(caller, table)),
+        tuple(starters(schema, session.table)),
+        mine_view(session),
+        closed(session.database),
     )
 
 
-def mine_view(service: Service, caller: Caller, table: str) -> MineView:
+def mine_view(session: TableSession) -> MineView:
     """The caller's own questions, the last ones first."""
-    named, events = ledger_name(caller), history(service.database(caller, table))[0]
+    named, events = session.account, history(session.database)[0]
     mine = [each for each in events if each.asked and each.analyst == named and each.question]
     lines = tuple(
         QuestionLine(
@@ -119,22 +120,20 @@ def mine_view(service: Service, caller: Caller, table: str) -> MineView:
         )
         for event in mine[-MOST_QUESTIONS:][::-1]
     )
-    purse = balance_of(service, caller, table)
+    purse = balance_of(session)
     used = max(purse.own_whole - purse.own_left, Fraction(0))
     whole = left_text(purse.own_whole)
     said = f"{left_text(used)} of {whole} credits used." if purse.shared else ""
-    return MineView(lines, said, f"/t/{table}/ledger#mine", len(mine))
+    return MineView(lines, said, f"/t/{session.table}/ledger#mine", len(mine))
 
 
-def asked_of(
-    service: Service, caller: Caller, table: str, body: AskWishBody, key: str
-) -> PreparedRequest:
+def asked_of(session: TableSession, body: AskWishBody, key: str) -> PreparedRequest:
     """What is charged: the very statement, credits and sizes that were quoted."""
-    return service.asked_sql(caller, table, sql_body(service, caller, table, body), key)
+    return prepare_sql(session, sql_body(session, body), key)
 
 
-def sql_body(service: Service, caller: Caller, table: str, body: AskWishBody) -> SqlBody:
-    found = price_statement(service.oracle(caller, table), table, body.wish)
+def sql_body(session: TableSession, body: AskWishBody) -> SqlBody:
+    found = price_statement(session.oracle(), session.table, body.wish)
     return SqlBody(
         sql=body.wish.text,
         credits=found.credits,
@@ -145,28 +144,28 @@ def sql_body(service: Service, caller: Caller, table: str, body: AskWishBody) ->
 
 
 def answered_view(
-    service: Service, caller: Caller, table: str, body: AskWishBody, key: str, raw: bytes, base: str
+    session: TableSession, body: AskWishBody, key: str, raw: bytes, base: str
 ) -> AnsweredView:
     """The stored answer with its picture. Nothing is asked anew: what would cost is not read."""
     reply = SqlReply.model_validate_json(raw)
-    real = service.oracle(caller, table)
-    oracle = service.made_up(table) if body.dummy else real
-    sent = sql_body(service, caller, table, body)
-    found = price_statement(real, table, body.wish)
-    terms = {"table": table, "credits": sent.credits, "rows": sent.rows}
+    real = session.oracle()
+    oracle = session.sandbox if body.dummy else real
+    sent = sql_body(session, body)
+    found = price_statement(real, session.table, body.wish)
+    terms = {"table": session.table, "credits": sent.credits, "rows": sent.rows}
     if not body.dummy and oracle.quote_sql(sent.sql, **terms).credits:
         raise HttpProblem(503, "engine_failed", "The stored answer cannot be read just now.",
                       "Ask again with the same button; it is charged once.")  # fmt: skip
     again = {} if body.dummy else {"key": key}
     result = oracle.sql(sent.sql, **terms, **again)
     shown = answer_view(
-        real, table, found.shape, result, reply, python_text(base, table, sent),
+        real, session.table, found.shape, result, reply, python_text(base, session.table, sent),
         made_up=body.dummy,
     )  # fmt: skip
     if body.dummy:
         return AnsweredView(None, shown, None)
     quote = replace(
-        quote_view(service, caller, table, body.wish),
+        quote_view(session, body.wish),
         state="asked",
         price_label="Price to ask again",
         get_label="Error, 95 %",
@@ -182,7 +181,7 @@ def answered_view(
         assumes="",
         notes=(),
     )
-    return AnsweredView(quote, shown, mine_view(service, caller, table))
+    return AnsweredView(quote, shown, mine_view(session))
 
 
 def python_text(base: str, table: str, sent: SqlBody) -> str:
@@ -199,8 +198,8 @@ def python_text(base: str, table: str, sent: SqlBody) -> str:
     )
 
 
-def receipt_view(service: Service, caller: Caller, table: str, number: int) -> ReceiptView:
-    found = service.receipt(caller, table, number)
+def receipt_view(session: TableSession, number: int) -> ReceiptView:
+    found = books.receipt(session, number)
     body = found["receipt"]
     return ReceiptView(
         ordinal(number),
@@ -209,7 +208,7 @@ def receipt_view(service: Service, caller: Caller, table: str, number: int) -> R
             ("Account", str(body["analyst"])),
             (
                 "Neighbours",
-                _neighbours(service.database(caller, table).schema, str(body["neighbours"])),
+                _neighbours(session.database.schema, str(body["neighbours"])),
             ),
             ("Data version", str(body["version"])),
             ("Answer", "not in the receipt, only its fingerprint"),
@@ -225,65 +224,59 @@ def _neighbours(schema: Schema, relation: str) -> str:
     return f"one {unit} replaced" if relation == "replace" else f"one {unit} more or less"
 
 
-def refused(
-    service: Service, caller: Caller, table: str, wish: AskRequest, problem: HttpProblem
-) -> RefusalView:
-    oracle = service.oracle(caller, table)
+def refused(session: TableSession, wish: AskRequest, problem: HttpProblem) -> RefusalView:
+    oracle, table = session.oracle(), session.table
     if problem.code == "budget_spent":
-        purse = balance_of(service, caller, table)
+        purse = balance_of(session)
         return dear_view(oracle, table, price_statement(oracle, table, wish), purse)
-    return refusal_view(oracle, table, wish.text, problem)
+    return refusal_view(oracle, session.table, wish.text, problem)
 
 
-def quoted_view(
-    service: Service, caller: Caller, table: str, wish: AskRequest
-) -> tuple[QuoteView, RefusalView | None]:
+def quoted_view(session: TableSession, wish: AskRequest) -> tuple[QuoteView, RefusalView | None]:
     """The quote, and the card that says why it cannot be asked, if it cannot."""
-    view = quote_view(service, caller, table, wish)
+    view = quote_view(session, wish)
     if view.state != "dear":
         return view, None
-    oracle = service.oracle(caller, table)
-    purse = balance_of(service, caller, table)
-    if closed(service.database(caller, table)):
+    oracle = session.oracle()
+    purse = balance_of(session)
+    if closed(session.database):
         return replace(view, state="closed", button="Closed"), None
-    return view, dear_view(oracle, table, price_statement(oracle, table, wish), purse)
+    return view, dear_view(
+        oracle, session.table, price_statement(oracle, session.table, wish), purse
+    )
 
 
 @router.get("/console/{table}/ask")
-async def ask_page(request: Request, table: str, caller: Asker) -> Response:
-    return await fragment(request, "ask.html", ask_view, caller, table)
+async def ask_page(request: Request, session: Asker) -> Response:
+    return await fragment(request, "ask.html", ask_view, session)
 
 
 @router.post("/console/{table}/quote")
-async def quote(request: Request, table: str, body: WishBody, caller: Asker) -> Response:
+async def quote(request: Request, session: Asker, body: WishBody) -> Response:
     """Price and error bar of what is in the editor; free."""
-    service = service_of(request)
     try:
-        made = await run_free(request, quoted_view, service, caller, table, body.wish)
+        made = await run_free(request, quoted_view, session, body.wish)
     except SulqError as error:
-        return await refusal(request, caller, table, body.wish, problem_of(error), typing=True)
+        return await refusal(request, session, body.wish, problem_of(error), typing=True)
     except HttpProblem as problem:
         return problem_card(problem)
     return page("quote.html", made)
 
 
 @router.post("/console/{table}/ask")
-async def ask(request: Request, table: str, body: AskWishBody, caller: Asker, key: Key) -> Response:
+async def ask(request: Request, session: Asker, body: AskWishBody, key: Key) -> Response:
     """The answer, charged once per key and on the table's clock; a refusal is free."""
-    service = service_of(request)
     base = base_of(request)
     raw = None
     try:
-        raw = await run_charged(
-            request, caller, table, key, lambda: asked_of(service, caller, table, body, key)
-        )
-        made = await run_free(request, answered_view, service, caller, table, body, key, raw, base)
+        raw = await run_charged(request, session, key, lambda: asked_of(session, body, key))
+        made = await run_free(request, answered_view, session, body, key, raw, base)
     except SulqError as error:
         spent = SqlReply.model_validate_json(raw).credits_exact if raw else Fraction(0)
-        return await refusal(request, caller, table, body.wish, problem_of(error, spent))
+        return await refusal(request, session, body.wish, problem_of(error, spent))
     except HttpProblem as problem:
         if problem.code in ("invalid_query", "refused", "budget_spent", "too_large"):
-            return await refusal(request, caller, table, body.wish, problem)
+            return await refusal(request, session, body.wish, problem)
         return page("failed.html", failure(problem), problem.status, problem.headers)
     return page("answered.html", made)
 
@@ -302,16 +295,14 @@ def failure(problem: HttpProblem) -> tuple[str, str, str]:
 
 async def refusal(
     request: Request,
-    caller: Caller,
-    table: str,
+    session: TableSession,
     wish: AskRequest,
     problem: HttpProblem,
     *,
     typing: bool = False,
 ) -> HTMLResponse:
     """The card; while somebody types, a text without a price is no failed request."""
-    service = service_of(request)
-    made = await run_free(request, refused, service, caller, table, wish, problem)
+    made = await run_free(request, refused, session, wish, problem)
     if typing and problem.reason is Reason.UNREADABLE:
         made = replace(made, state="unfinished")
     return page("refused.html", made, 200 if typing else problem.status)
@@ -319,6 +310,6 @@ async def refusal(
 
 @router.get("/console/{table}/receipts/{number}")
 async def receipt(
-    request: Request, table: str, number: Annotated[int, Path(ge=0, le=2**62)], caller: Asker
+    request: Request, session: Asker, number: Annotated[int, Path(ge=0, le=2**62)]
 ) -> Response:
-    return await fragment(request, "receipt.html", receipt_view, caller, table, number)
+    return await fragment(request, "receipt.html", receipt_view, session, number)

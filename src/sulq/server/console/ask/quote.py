@@ -13,7 +13,6 @@ from sulq.errors import InvalidQuery
 from sulq.formatting import bar_text, credits_word, left_text, price_text, spelled
 from sulq.kernel.noise.intervals import z_of
 from sulq.kernel.schema.columns import Number
-from sulq.server.auth.tokens import Caller
 from sulq.server.console.ask.request import (
     STOPS,
     AskRequest,
@@ -33,7 +32,7 @@ from sulq.server.console.labels import (
     one,
     plural,
 )
-from sulq.server.service.service import Service
+from sulq.server.service.session import TableSession
 from sulq.sql.api import SqlQuote
 
 LITTLE = "This will tell you little."
@@ -236,12 +235,13 @@ class QuoteView:
     notes: tuple[str, ...] = ()
 
 
-def quote_view(service: Service, caller: Caller, table: str, wish: AskRequest) -> QuoteView:
+def quote_view(session: TableSession, wish: AskRequest) -> QuoteView:
     """Everything the quote bar says, ready."""
-    oracle = service.oracle(caller, table)
+    oracle = session.oracle()
+    table = session.table
     found = price_statement(oracle, table, wish)
     quote, shape = found.quote, found.shape
-    purse = balance_of(service, caller, table)
+    purse = balance_of(session)
     price, state = quote.credits, "ready"
     if not price:
         state = "free"

@@ -11,10 +11,10 @@ import asyncio
 import json
 import threading
 import warnings
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Coroutine
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 from fastapi import APIRouter, Request
 from fastapi.responses import Response, StreamingResponse
@@ -28,19 +28,17 @@ from sulq.formatting import credits_word, left_text, price_text
 from sulq.kernel.release.gate import held
 from sulq.kernel.schema.columns import Category, Flag
 from sulq.server.address import base_of
-from sulq.server.auth.tokens import Caller
 from sulq.server.console.charts import gauge
-from sulq.server.console.framework import Asker, Form, balance_of, fragment, rendered
+from sulq.server.console.framework import Form, balance_of, fragment, rendered
 from sulq.server.console.learn.view import learned_view, python_text, spent_text
 from sulq.server.errors import HttpProblem, problem_of
-from sulq.server.executor import name_of, run_reading, service_of, too_many
-from sulq.server.limits import check_width
-from sulq.server.pacing import Pace
+from sulq.server.executor import Asker, name_of, run_reading, too_many
 from sulq.server.scheduling import Scheduler
-from sulq.server.service.service import Service
+from sulq.server.service.session import TableSession
 from sulq.wire.bodies import Amount
 
 router = APIRouter(include_in_schema=False)
+T = TypeVar("T")
 METHODS = (("pca", "PCA"), ("kmeans", "k-means"), ("tree", "Decision tree"))
 KINDS = {"pca": "PCA", "kmeans": "KMeans", "tree": "DecisionTree"}
 GETS = {
@@ -115,51 +113,43 @@ class FitStopped(Exception):
     """The reader went away, or pressed Stop."""
 
 
-class Paced:
-    """The caller's oracle: charges as ever, answers on the clock, tells, and can be stopped."""
+class PacedOracle:
+    """The caller's oracle during a fit: charges as ever, answers on the table's clock, tells how
+    far it is, and can be stopped."""
 
-    def __init__(
-        self,
-        oracle: Database | Analyst,
-        bind: Callable[[object], Any],
-        turn: Callable[[Any], float],
-        leave: Callable[[float, Any], None],
-        clock: Pace,
-        tell: Callable[[Fraction], None],
-        stop: threading.Event,
-    ) -> None:
-        self._oracle, self._bind, self._clock = oracle, bind, clock
-        self._turn, self._leave, self._tell, self._stop = turn, leave, tell, stop
+    def __init__(self, run: FitRun, oracle: Database | Analyst) -> None:
+        self._run, self._oracle = run, oracle
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._oracle, name)
 
     def ask(self, query: object, **terms: Any) -> Any:
-        if self._stop.is_set():
+        run, clock = self._run, self._run.session.clock
+        if run.stop.is_set():
             raise FitStopped
-        bound, clock = self._bind(query), self._clock
-        begun = clock.start(self._turn(bound))
-
-        def until() -> None:
-            clock.hold(begun, clock.ticks(bound))
-
+        bound = run.session.bind(query)
+        ticks = clock.ticks(bound)
+        begun = clock.start(run.turn(clock.load(bound)))
         try:
-            with clock.execution(frozenset([bound.digest])), held(until):
+            with (
+                clock.execution(frozenset([bound.digest])),
+                held(lambda: clock.hold(begun, ticks)),
+            ):
                 answer = self._oracle.ask(query, **terms)
         finally:
-            self._leave(begun, bound)
-        self._tell(answer.credits)
+            run.wait(clock.leave(begun, ticks))
+        run.paid(answer.credits)
         return answer
 
 
-def learn_view(service: Service, caller: Caller, table: str) -> LearnView:
-    schema = service.oracle(caller, table).schema
-    purse = balance_of(service, caller, table)
+def learn_view(session: TableSession) -> LearnView:
+    schema = session.oracle().schema
+    purse = balance_of(session)
     askable = [c for c in schema.columns if not isinstance(c, Category) or c.values is not None]
     picked = [c.name for c in askable if not isinstance(c, Category)][:5]
     labels = [c.name for c in askable if isinstance(c, Flag | Category)]
     return LearnView(
-        table, METHODS, tuple((c.name, c.name in picked) for c in askable), tuple(labels),
+        session.table, METHODS, tuple((c.name, c.name in picked) for c in askable), tuple(labels),
         left_text(usual(purse.own_left)).replace("½", "0.5"), missing(), purse.left <= 0,
     )  # fmt: skip
 
@@ -193,9 +183,9 @@ def _asked(body: LearnBody) -> tuple[list[str], str | None]:
     return [name for name in body.columns if name != body.label], body.label
 
 
-def quote_view(service: Service, caller: Caller, table: str, body: LearnBody) -> LearnQuote:
+def quote_view(session: TableSession, body: LearnBody) -> LearnQuote:
     """Price and plan of a fit; free, and reads no data."""
-    purse = balance_of(service, caller, table)
+    purse = balance_of(session)
     left = purse.own_left
     own, whole = left_text(left), left_text(purse.own_whole)
     price = body.credits or usual(left)
@@ -207,7 +197,7 @@ def quote_view(service: Service, caller: Caller, table: str, body: LearnBody) ->
         return _with(empty, said=said)
     try:
         columns, label = _asked(body)
-        found = learner_of(body, price).quote(service.oracle(caller, table), columns, label)
+        found = learner_of(body, price).quote(session.oracle(), columns, label)
     except SulqError as error:
         text = str(error)
         return _with(empty, state="refused", said=text[:1].upper() + text[1:] + ".")
@@ -238,21 +228,19 @@ def _with(quote: LearnQuote, **changes: str) -> LearnQuote:
 # --- fitting ---
 
 _running: set[tuple[str, str]] = set()
+"""Tables and callers with a fit under way: one each."""
 
 
 class FitRun:
     """One run: its events are read by the stream, its thread stops between two answers."""
 
-    def __init__(
-        self, service: Service, timetable: Scheduler, caller: Caller, table: str, body: LearnBody
-    ) -> None:
-        self.service, self.caller, self.table, self.body = service, caller, table, body
-        self.timetable = timetable
+    def __init__(self, session: TableSession, timetable: Scheduler, body: LearnBody) -> None:
+        self.session, self.timetable, self.body = session, timetable, body
         self.loop = asyncio.get_running_loop()
         self.events: asyncio.Queue[dict[str, Any] | None] = asyncio.Queue()
         self.stop = threading.Event()
         self.spent, self.done, self.rounds = Fraction(0), 0, 0
-        self.credits = body.credits or usual(service.left(caller, table))
+        self.credits = body.credits or usual(session.left)
 
     def tell(self, event: dict[str, Any] | None) -> None:
         self.loop.call_soon_threadsafe(self.events.put_nowait, event)
@@ -279,46 +267,32 @@ class FitRun:
             self.tell(None)
 
     def _learned(self, base: str) -> str:
-        body, service = self.body, self.service
-        oracle = service.oracle(self.caller, self.table)
-        database = service.database(self.caller, self.table)
-        clock = service.clock(self.table)
+        body, session = self.body, self.session
+        oracle = session.oracle()
         columns, label = _asked(body)
         learner = learner_of(body, self.credits)
         warnings.filterwarnings("ignore", category=learners.NoisyResult)  # its notes say the same
         self.rounds = learner.quote(oracle, columns, label).plan.rounds
-
-        def bind(query: object) -> Any:
-            bound = database.bind(query)
-            check_width(bound, service.settings)
-            return bound
-
-        turn, leave = self._turn(clock), self._leave(clock)
-        learner.fit(Paced(oracle, bind, turn, leave, clock, self._told, self.stop), columns, label)
+        learner.fit(PacedOracle(self, oracle), columns, label)
         given = (
             f"{body.groups}, " if body.method == "kmeans" else "2, " if body.method == "pca" else ""
         )
         given += f"credits={float(self.credits):g}"
         kind = KINDS[body.method]
-        python = python_text(base, self.table, kind, given, columns, label or "")
-        return rendered("learned.html", learned_view(learner, database.schema, label or "", python))
+        python = python_text(base, session.table, kind, given, columns, label or "")
+        view = learned_view(learner, session.database.schema, label or "", python)
+        return rendered("learned.html", view)
 
-    def _turn(self, clock: Pace) -> Callable[[Any], float]:
-        def turn(bound: Any) -> float:
-            arrived, load = self.timetable.now(), clock.load(bound)
-            waiting = self.timetable.turn(name_of(self.caller), arrived, load)
-            return asyncio.run_coroutine_threadsafe(waiting, self.loop).result()
+    def turn(self, load: Any) -> float:
+        """Wait until the timetable lets a question begin; return when that is."""
+        arrived = self.timetable.now()
+        return self.wait(self.timetable.turn(name_of(self.session.caller), arrived, load))
 
-        return turn
+    def wait(self, waiting: Coroutine[Any, Any, T]) -> T:
+        """Wait, in this thread, for what the event loop does."""
+        return asyncio.run_coroutine_threadsafe(waiting, self.loop).result()
 
-    def _leave(self, clock: Pace) -> Callable[[float, Any], None]:
-        def leave(begun: float, bound: Any) -> None:
-            waiting = clock.leave(begun, clock.ticks(bound))
-            asyncio.run_coroutine_threadsafe(waiting, self.loop).result()
-
-        return leave
-
-    def _told(self, credits: Fraction) -> None:
+    def paid(self, credits: Fraction) -> None:
         self.spent += credits
         self.done += 1
         rounds = max(self.rounds, self.done)
@@ -330,24 +304,23 @@ class FitRun:
 
 
 @router.get("/console/{table}/learn")
-async def page(request: Request, table: str, caller: Asker) -> Response:
-    return await fragment(request, "learn.html", learn_view, caller, table)
+async def page(request: Request, session: Asker) -> Response:
+    return await fragment(request, "learn.html", learn_view, session)
 
 
 @router.post("/console/{table}/learn/quote")
-async def quote(request: Request, table: str, body: LearnBody, caller: Asker) -> Response:
-    return await fragment(request, "learn_quote.html", quote_view, caller, table, body)
+async def quote(request: Request, session: Asker, body: LearnBody) -> Response:
+    return await fragment(request, "learn_quote.html", quote_view, session, body)
 
 
 @router.post("/console/{table}/learn/fit")
-async def fit(request: Request, table: str, body: LearnBody, caller: Asker) -> Response:
+async def fit(request: Request, session: Asker, body: LearnBody) -> Response:
     """Server-sent events: progress, then the picture. Closing the connection stops the fit."""
-    service = service_of(request)
-    service.oracle(caller, table)
-    name = (table, f"{caller.role}/{caller.name}")
+    session.oracle()
+    name = (session.table, session.account)
     if name in _running:
         raise too_many(5)
-    run = FitRun(service, request.app.state.workers.timetable, caller, table, body)
+    run = FitRun(session, request.app.state.workers.timetable, body)
     base = base_of(request)
 
     async def stream() -> AsyncIterator[bytes]:

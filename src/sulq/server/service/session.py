@@ -1,0 +1,174 @@
+"""What all requests share, and one caller at one table during one request."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+from sulq.database import Analyst, Database
+from sulq.kernel.ledger.budget import OWNER
+from sulq.kernel.schema.bind import BoundQuery
+from sulq.server.auth.tokens import Access, Caller, Role
+from sulq.server.errors import not_for_this_role, not_found
+from sulq.server.idempotency import KeyedRequest, Replies
+from sulq.server.limits import Settings, check_width
+from sulq.server.pacing import Pace, Wide, check_lasting, pace_of, public_rows
+from sulq.server.service.catalog import (
+    LedgerRecovery,
+    SandboxTables,
+    Tables,
+    check_facts,
+    id_of,
+)
+from sulq.server.service.reservations import Reservations
+from sulq.wire import fraction_text
+
+
+class Service:
+    """What all requests share: tables, tokens, stored replies, clocks, reservations."""
+
+    def __init__(
+        self, tables: Tables, access: Access, replies: Replies, settings: Settings
+    ) -> None:
+        self.tables, self.access, self.replies, self.settings = tables, access, replies, settings
+        self.reservations = Reservations(settings.reservation_idle)
+        self.recovery = LedgerRecovery()
+        self.sandbox = SandboxTables()
+        self._clocks: dict[str, Pace] = {}
+        self._lock = threading.Lock()
+
+    def close(self) -> None:
+        self.reservations.close()
+        self.replies.close()
+        self.sandbox.close()
+
+    def session(self, caller: Caller, table: str) -> TableSession:
+        return TableSession(self, caller, table)
+
+    def clock(self, table: str) -> Pace:
+        """Return the clock that replies about a table leave by."""
+        with self._lock:
+            if table not in self._clocks:
+                self._clocks[table] = pace_of(self.tables[table], self.settings)
+            return self._clocks[table]
+
+    @property
+    def clocks(self) -> Mapping[str, Pace]:
+        return {name: self.clock(name) for name in self.tables.names()}
+
+    def listed(self, caller: Caller) -> list[dict[str, Any]]:
+        """List the tables that the caller may see."""
+        reached = caller.tables
+        return [
+            self._line(caller, name)
+            for name in self.tables.names()
+            if reached is None or id_of(self.tables[name]) in reached
+        ]
+
+    def _line(self, caller: Caller, name: str) -> dict[str, Any]:
+        database, left = self.tables[name], self.session(caller, name).left
+        return {
+            "name": name,
+            "state": "closed" if closed(database) else "open",
+            "size": database.size,
+            "credits": float(database.promise.credits),
+            "left": float(left),
+            "left_exact": fraction_text(left),
+        }
+
+
+class TableSession:
+    """One caller at one table, for one request. Raises SulqError or HttpProblem.
+
+    Made before anything is checked. Whether the token reaches the table is looked up when
+    `reached` is first read; idle reservations are given back and a broken ledger is opened again
+    when `database` is first read, which may block.
+    """
+
+    def __init__(self, service: Service, caller: Caller, table: str) -> None:
+        self.service, self.caller, self.table = service, caller, table
+
+    @cached_property
+    def reached(self) -> Database:
+        """The table, if this token reaches it; else as if it were not there."""
+        found = self.service.tables[self.table]
+        if self.caller.tables is not None and id_of(found) not in self.caller.tables:
+            raise not_found("there is no table of this name here, or it is not for this token")
+        return found
+
+    @cached_property
+    def database(self) -> Database:
+        """The table, ready to be asked."""
+        found = self.reached
+        self.service.reservations.sweep()
+        self.service.recovery.restore(found)
+        return found
+
+    def oracle(
+        self, reservation: str | None = None, facts_id: str | None = None
+    ) -> Database | Analyst:
+        """Return what the caller asks through: the table itself for the owner, else an account.
+
+        Refuse what was made for other facts than the table has now.
+        """
+        database = self.database
+        if self.caller.role == Role.AUDITOR:
+            raise not_for_this_role(str(self.caller.role))
+        check_facts(database, facts_id)
+        if reservation is not None:
+            return self.service.reservations.get(reservation, self.table, self.account)
+        if self.caller.role == Role.OWNER:
+            return database
+        return database.as_analyst(self.caller.name)
+
+    @property
+    def sandbox(self) -> Database:
+        """Made-up rows under the same schema and promise; its answers are free and say nothing."""
+        return self.service.sandbox.of(self.table, self.database)
+
+    @property
+    def clock(self) -> Pace:
+        return self.service.clock(self.table)
+
+    @property
+    def account(self) -> str:
+        """The name that the ledger knows the caller by."""
+        return OWNER if self.caller.role == Role.OWNER else self.caller.name
+
+    @property
+    def reader(self) -> str | None:
+        """Whose entries the caller may read in full; None: everybody's."""
+        return self.caller.name if self.caller.role == Role.ANALYST else None
+
+    @property
+    def left(self) -> Fraction:
+        """Credits left: of an analyst's own share, else of the table."""
+        if self.caller.role == Role.ANALYST:
+            return self.database.left_for(self.caller.name)
+        return self.database.remaining
+
+    def bind(self, question: object) -> BoundQuery:
+        """Check a question against the schema, and that its answer is not too wide to send."""
+        bound = self.database.bind(question)
+        check_width(bound, self.service.settings)
+        return bound
+
+    def bind_wide(self, question: object) -> Wide:
+        """Bind a question that handles as many numbers as there may be rows; refuse it where its
+        reply would be held too long."""
+        wide = Wide(self.database.bind(question), public_rows(self.database))
+        check_lasting(self.clock, wide, self.service.settings)
+        return wide
+
+    def keyed(self, key: str, digest: bytes) -> KeyedRequest:
+        """Return the place where the reply to this request, under this key, is stored."""
+        return KeyedRequest(self.service.replies, self.database, self.account, key, digest)
+
+
+def closed(database: Database) -> bool:
+    """True if nothing new can be asked: closed for good, or all is spent."""
+    found = database.statement()
+    return found.statement.closed is not None or found.left <= 0
