@@ -47,7 +47,7 @@ def test_closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         stored, _ = quoted_view(
             service.session(OWNER, "t"), AskRequest("SELECT COUNT(*) FROM t WHERE a")
         )
-        assert (stored.state, stored.button) == ("free", "Show answer, free")
+        assert (stored.state, stored.price.button) == ("free", "Show answer, free")
         service.close()
     access.close()
 

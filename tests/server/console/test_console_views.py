@@ -12,11 +12,18 @@ import pytest
 
 from sulq import Category, Database, Flag, InvalidQuery, Number, Promise, Schema
 from sulq.beliefs.confidence import one_in, worst
+from sulq.database import Analyst
 from sulq.server.app import create_app
 from sulq.server.auth.tokens import Access, Caller, Role
 from sulq.server.console.ask.answer import answer_cell, result_sentence
-from sulq.server.console.ask.page import AskWishBody, answered_view, quoted_view, sql_body
-from sulq.server.console.ask.quote import quote_view
+from sulq.server.console.ask.page import (
+    AnsweredView,
+    Asking,
+    AskWishBody,
+    answered_view,
+    quoted_view,
+)
+from sulq.server.console.ask.quote import QuoteView
 from sulq.server.console.ask.refusal import refusal_view
 from sulq.server.console.ask.request import AskRequest, price_statement
 from sulq.server.console.budget import enough
@@ -26,11 +33,10 @@ from sulq.server.console.framework import balance_of, head_view, rendered, stati
 from sulq.server.console.labels import plural, question_title, shape_of
 from sulq.server.console.related_releases import becomes
 from sulq.server.console.table import _price, table_view
-from sulq.server.errors import problem_of
+from sulq.server.errors import HttpProblem, problem_of
 from sulq.server.limits import Settings
 from sulq.server.service.catalog import Tables
-from sulq.server.service.questions import prepare_sql
-from sulq.server.service.session import Service
+from sulq.server.service.session import Service, TableSession
 
 SCHEMA = Schema(
     Number("age", 0, 110, step=1),
@@ -69,44 +75,48 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     monkey.undo()
 
 
-def ask(service: Service, sql: str, key: str, **terms: object) -> object:
+def quoted(session: TableSession, wish: AskRequest) -> QuoteView:
+    return quoted_view(session, wish)[0]
+
+
+def ask(service: Service, sql: str, key: str, **terms: object) -> AnsweredView:
     body = AskWishBody(sql=sql, **terms)  # type: ignore[arg-type]
-    asked = prepare_sql(
-        service.session(ANALYST, "admissions"),
-        sql_body(service.session(ANALYST, "admissions"), body),
-        key,
-    )
-    raw = asked.work().model_dump_json().encode()
-    return answered_view(service.session(ANALYST, "admissions"), body, key, raw, "http://here")
+    asking = Asking(service.session(ANALYST, "admissions"), body, key)
+    raw = asking.prepare().work().model_dump_json().encode()
+    return answered_view(asking, raw, "http://here")
 
 
 def test_the_button_names_the_price_and_what_is_left_rounds_down(service: Service) -> None:
-    view = quote_view(service.session(ANALYST, "admissions"), AskRequest(BY_REGION))
+    view = quoted(service.session(ANALYST, "admissions"), AskRequest(BY_REGION))
     assert view.state == "ready"
-    assert view.button == "Ask for 1.25 credits"
-    assert (view.own, view.own_whole) == ("38.7", "40")
-    assert view.most == "5/4"
-    assert [stop.price for stop in view.stops] == ["0.313 credit", "1.25 credits", "5 credits"]
-    bars = [float(stop.bar[2:]) for stop in view.stops]
+    assert view.price.button == "Ask for 1.25 credits"
+    assert (view.balance.own, view.balance.own_whole) == ("38.7", "40")
+    assert view.price.most == "5/4"
+    assert [stop.price for stop in view.error.stops] == [
+        "0.313 credit",
+        "1.25 credits",
+        "5 credits",
+    ]
+    bars = [float(stop.bar[2:]) for stop in view.error.stops]
     assert bars[0] == pytest.approx(2 * bars[1], rel=0.1)
     assert bars[2] == pytest.approx(bars[1] / 2, rel=0.1)
-    assert view.see.startswith(
+    assert view.advice.see.startswith(
         "Two averages, each with its range, and one more row for what is other or missing."
         " Regions whose averages lie"
     )
-    assert view.assumes == "if 30,000 rows per region"
-    assert "30,000 rows per region" in view.see_small
+    assert view.error.assumes == "if 30,000 rows per region"
+    assert "30,000 rows per region" in view.advice.see_small
     assert "plus or minus" in view.say and "38.7 of your 40 left after asking" in view.say
 
 
 def test_the_hint_halves_the_error_and_can_be_asked(service: Service) -> None:
-    view = quote_view(service.session(ANALYST, "admissions"), AskRequest(BY_REGION))
-    assert view.hint is not None
-    assert view.hint.first == "Half the error, for another question."
-    assert "AVG(LEAST(stay_days, 30)) AS stay" in view.hint.sql
-    after = quote_view(service.session(ANALYST, "admissions"), AskRequest(view.hint.sql))
-    assert float(after.get[2:]) == pytest.approx(float(view.get[2:]) / 2, rel=0.12)
-    assert after.price == view.price
+    view = quoted(service.session(ANALYST, "admissions"), AskRequest(BY_REGION))
+    assert view.advice.hint is not None
+    assert view.advice.hint.first == "Half the error, for another question."
+    assert "AVG(LEAST(stay_days, 30)) AS stay" in view.advice.hint.sql
+    after = quoted(service.session(ANALYST, "admissions"), AskRequest(view.advice.hint.sql))
+    assert float(after.error.bar[2:]) == pytest.approx(float(view.error.bar[2:]) / 2, rel=0.12)
+    assert after.price.amount == view.price.amount
 
 
 @pytest.mark.parametrize(
@@ -120,17 +130,17 @@ def test_a_capped_column_is_offered_as_another_question(
     service: Service, call: str, what: str, cap: str
 ) -> None:
     """Never as something free: it costs the same credits and measures something else."""
-    view = quote_view(
+    view = quoted(
         service.session(ANALYST, "admissions"), AskRequest(f"SELECT {call} FROM admissions")
     )
     shown = rendered("quote.html", (view, None))
     note = re.search(r'<div class="note hint">.*?</button></div>', shown, re.DOTALL)
-    assert note is not None and view.hint is not None
+    assert note is not None and view.advice.hint is not None
     said = " ".join(re.sub(r"<svg.*?</svg>|<[^>]+>", " ", note[0], flags=re.DOTALL).split())
     column = what.split()[-1]
     assert re.fullmatch(
         rf"Half the error, for another question\. Count {column} over {cap} as {cap}: ± \S+ for the"
-        rf" same {re.escape(view.price)} credits?\. You would then measure the {what}"
+        rf" same {re.escape(view.price.amount)} credits?\. You would then measure the {what}"
         rf" capped at {cap}\. Cap at {cap}",
         said,
     ), said
@@ -160,35 +170,35 @@ def test_what_is_left_is_told_with_the_bar_of_a_count(
 
 
 def test_large_dear_and_pointless(service: Service) -> None:
-    large = quote_view(
+    large = quoted(
         service.session(ANALYST, "admissions"),
         AskRequest("SELECT COUNT(*) FROM admissions WHERE smoker", within=40),
     )
-    assert large.state == "large" and large.confirm is not None
-    assert large.confirm[2] == "credits. They do not come back."
+    assert large.state == "large" and large.price.confirm is not None
+    assert large.price.confirm[2] == "credits. They do not come back."
     dear = AskRequest("SELECT COUNT(*) FROM admissions WHERE smoker WITHIN 5")
     view, card = quoted_view(service.session(ANALYST, "admissions"), dear)
     assert view.state == "dear" and card is not None
-    assert view.own == "40"  # nothing goes
+    assert view.balance.own == "40"  # nothing goes
     assert card.title == "Not answered: this costs more than you have left"
     assert card.spent == "0 credits spent" and len(card.cheaper) == 2
     for each in card.cheaper:
-        again = quote_view(
+        again = quoted(
             service.session(ANALYST, "admissions"), AskRequest(dear.sql, within=float(each.within))
         )
         assert again.state in ("ready", "large")
-    few = quote_view(
+    few = quoted(
         service.session(ANALYST, "admissions"),
         AskRequest("SELECT COUNT(*) FROM admissions WHERE age > 98", rows=100),
     )
-    assert few.warning is not None and few.warning[0] == "This will tell you little."
+    assert few.advice.warning is not None and few.advice.warning[0] == "This will tell you little."
 
 
 def test_the_statement_that_is_asked_is_the_one_that_was_priced(service: Service) -> None:
     wish = AskRequest("SELECT COUNT(*) FROM admissions WHERE smoker WITHIN 5 ;", within=50)
     assert wish.text == "SELECT COUNT(*) FROM admissions WHERE smoker\nWITHIN 50"
     body = AskWishBody(sql=BY_REGION, stop="fine")
-    sent = sql_body(service.session(ANALYST, "admissions"), body)
+    sent = Asking(service.session(ANALYST, "admissions"), body, "a-key-of-a-test").sent
     assert sent.credits == 5 and sent.rows == 30_000
     assert (
         price_statement(
@@ -203,14 +213,15 @@ def test_an_answer_is_shown_with_its_bars_and_reading_it_costs_nothing(service: 
     found = ask(service, BY_REGION, "key-one-12345678")
     after = balance_of(service.session(ANALYST, "admissions")).own_left
     assert before - after == Fraction(5, 4)
-    answer = found.answer  # type: ignore[attr-defined]
+    answer = found.answer
     assert answer.sentence.bold == "North is higher than Coast."
     assert [row.keys[0] for row in answer.rows][:2] == ["North", "Coast"]
     assert answer.paid == "1.25 credits"
     assert all(re.fullmatch(r"[\d.]+ to [\d.]+", row.cells[0].range) for row in answer.rows[:2])
     assert answer.rows[2].keys == ("other or missing",)
     assert answer.rows[2].cells[0].text == "no reading"
-    assert found.quote.price == "0" and found.quote.button == "Show again, free"  # type: ignore[attr-defined]
+    assert found.quote is not None and found.quote.price.amount == "0"
+    assert found.quote.price.button == "Show again, free"
     assert "sulq.connect('http://here/admissions'" in answer.python
     page = rendered("answered.html", found)
     assert page.count('class="point"') == 2 and "style=" not in page
@@ -222,6 +233,50 @@ def test_one_number_and_a_negative_one() -> None:
     assert cell.tip == "Noise can push a small count below zero. Read it as 0 to 221."
     assert answer_cell(80_000, 80_000, 80_000, public=True).chip == "public"
     assert answer_cell(float("nan"), 0, 1).text == "no reading"
+
+
+@pytest.mark.parametrize("stop", ["plain", "coarse", "fine"])
+@pytest.mark.parametrize(
+    "select",
+    [
+        "SELECT COUNT(*) AS n FROM admissions WHERE age > {}",
+        "SELECT region, AVG(stay_days) AS stay FROM admissions WHERE age > {} GROUP BY region",
+    ],
+)
+def test_a_click_on_ask_prices_its_statement_at_most_four_times(
+    service: Service, monkeypatch: pytest.MonkeyPatch, select: str, stop: str
+) -> None:
+    """And it asks once: the page shows the result that was charged, and reads nothing again."""
+    priced, asked = [], []
+    quote_sql, sql = Analyst.quote_sql, Analyst.sql
+    monkeypatch.setattr(
+        Analyst, "quote_sql", lambda *given, **terms: priced.append(1) or quote_sql(*given, **terms)
+    )
+    monkeypatch.setattr(
+        Analyst, "sql", lambda *given, **terms: asked.append(1) or sql(*given, **terms)
+    )
+    age = 30 + 7 * ["plain", "coarse", "fine"].index(stop)
+    found = ask(service, select.format(age), f"few-quotes-{stop}-{len(select)}", stop=stop)
+    assert found.quote is not None and found.quote.state == "asked"
+    assert len(priced) <= 4 and len(asked) == 1
+    again = ask(service, select.format(age), f"few-quotes-{stop}-{len(select)}", stop=stop)
+    assert again.answer.rows == found.answer.rows
+
+
+def test_a_click_that_was_answered_before_reads_the_stored_answer(service: Service) -> None:
+    """As after a lost reply: the bytes are found under the key, and nothing is asked anew."""
+    body = AskWishBody(sql="SELECT COUNT(*) AS n FROM admissions WHERE age > 61")
+    session, key = service.session(ANALYST, "admissions"), "lost-reply-1234"
+    first = Asking(session, body, key)
+    raw = first.prepare().work().model_dump_json().encode()
+    shown = answered_view(first, raw, "http://here")
+    left = session.left
+    again = answered_view(Asking(session, body, key), raw, "http://here")
+    assert again.answer.rows == shown.answer.rows and session.left == left
+    never = Asking(session, AskWishBody(sql=f"{body.sql} AND smoker"), key)
+    with pytest.raises(HttpProblem, match="cannot be read just now"):  # it would cost something
+        answered_view(never, raw, "http://here")
+    assert session.left == left
 
 
 def test_not_distinguishable_is_said(service: Service) -> None:

@@ -12,7 +12,6 @@ from sulq import Category, Database, Flag, Number, Promise, Schema
 from sulq.server.app import create_app
 from sulq.server.auth.tokens import Access, Caller, Role
 from sulq.server.console.ask.page import quoted_view
-from sulq.server.console.ask.quote import quote_view
 from sulq.server.console.ask.refusal import alternatives_of
 from sulq.server.console.ask.request import AskRequest
 from sulq.server.console.examples import count_prices, priced_starters
@@ -64,16 +63,18 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
 def test_a_count_of_rows_is_called_so_and_persons_are_counted_for_one_credit(
     service: Service,
 ) -> None:
-    rows = quote_view(
+    rows = quoted_view(
         service.session(OWNER, "visits"), AskRequest("SELECT COUNT(*) FROM visits WHERE ill")
-    )
-    assert (rows.price, rows.get_unit) == ("16", "rows")
+    )[0]
+    assert (rows.price.amount, rows.error.unit) == ("16", "rows")
     counted = AskRequest("SELECT COUNT(DISTINCT patient) FROM visits WHERE ill")
-    persons = quote_view(service.session(OWNER, "visits"), counted)
-    assert (persons.price, persons.get_unit) == ("1", "persons")
-    assert persons.get == rows.get  # the same noise, which costs a sixteenth where one moves by 1
-    assert [stop.price for stop in persons.stops] == ["0.25 credit", "1 credit", "4 credits"]
-    assert all(stop.bar != "±" for stop in persons.stops)
+    persons = quoted_view(service.session(OWNER, "visits"), counted)[0]
+    assert (persons.price.amount, persons.error.unit) == ("1", "persons")
+    assert (
+        persons.error.bar == rows.error.bar
+    )  # the same noise, which costs a sixteenth where one moves by 1
+    assert [stop.price for stop in persons.error.stops] == ["0.25 credit", "1 credit", "4 credits"]
+    assert all(stop.bar != "±" for stop in persons.error.stops)
 
 
 def test_the_first_starter_counts_persons_and_what_is_refused_too(service: Service) -> None:
@@ -106,4 +107,4 @@ def test_who_changes_is_a_person(service: Service) -> None:
 def test_an_undeclared_value_is_told_with_the_price(service: Service) -> None:
     wish = AskRequest("SELECT AVG(age) FROM visits WHERE Station = 'Kardio'")
     view, _ = quoted_view(service.session(OWNER, "visits"), wish)
-    assert "'Kardio' is not a declared value of Station: no row can match" in view.notes
+    assert "'Kardio' is not a declared value of Station: no row can match" in view.advice.notes

@@ -6,6 +6,7 @@ how to answer it; `sulq.server.executor.run_charged` decides when, and that it h
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
@@ -22,6 +23,7 @@ from sulq.server.service.session import TableSession
 from sulq.sql import parse_condition
 from sulq.sql.api import SqlQuote
 from sulq.sql.evaluate.open_keys import where_of
+from sulq.sql.evaluate.result import Result
 from sulq.wire import (
     AnswerReply,
     AnswersReply,
@@ -117,8 +119,18 @@ def prepare_ask(session: TableSession, body: AskBody, key: str) -> PreparedReque
     return PreparedRequest([bound], work)
 
 
-def prepare_sql(session: TableSession, body: SqlBody, key: str) -> PreparedRequest:
-    """Check a statement; with `dummy` it is asked of made-up rows, free."""
+def prepare_sql(
+    session: TableSession,
+    body: SqlBody,
+    key: str,
+    *,
+    quote: SqlQuote | None = None,
+    read: Callable[[Result], SqlReply] = sql_reply,
+) -> PreparedRequest:
+    """Check a statement; with `dummy` it is asked of made-up rows, free.
+
+    `quote` is its price, where the caller has it; `read` makes the reply of the result.
+    """
     real = session.oracle(body.reservation, body.facts_id)
     terms: dict[str, Any] = {
         "confidence": body.confidence,
@@ -127,13 +139,13 @@ def prepare_sql(session: TableSession, body: SqlBody, key: str) -> PreparedReque
         "lookups": body.lookups,
         "table": session.table,
     }
-    quote = real.quote_sql(body.sql, **terms)
-    bounds = bounds_of(session, quote)
+    priced = real.quote_sql(body.sql, **terms) if quote is None else quote
+    bounds = bounds_of(session, priced)
     if body.dummy:
         sandbox = session.sandbox
 
         def made_up() -> SqlReply:
-            reply = sql_reply(sandbox.sql(body.sql, **terms))
+            reply = read(sandbox.sql(body.sql, **terms))
             free = {"credits": 0.0, "credits_exact": Fraction(0), "receipts": []}
             return reply.model_copy(update={**free, "notes": [MADE_UP, *reply.notes]})
 
@@ -141,8 +153,8 @@ def prepare_sql(session: TableSession, body: SqlBody, key: str) -> PreparedReque
 
     def work() -> SqlReply:
         if body.max_credits is not None:
-            check_price(quote.credits, body.max_credits)
-        return sql_reply(real.sql(body.sql, key=key, **terms))
+            check_price(priced.credits, body.max_credits)
+        return read(real.sql(body.sql, key=key, **terms))
 
     return PreparedRequest(bounds, work)
 

@@ -18,6 +18,7 @@ from sulq.formatting import MINUS, bar_text, credits_word, ordinal, outward, sho
 from sulq.kernel.accounting.calibration import calibrate
 from sulq.kernel.schema.columns import Number
 from sulq.kernel.schema.persons import counted_text
+from sulq.server.console.ask.request import PricedStatement
 from sulq.server.console.charts import Bar, error_bars
 from sulq.server.console.labels import (
     OTHER,
@@ -358,16 +359,10 @@ class AnswerView:
 
 
 def answer_view(
-    oracle: Database | Analyst,
-    table: str,
-    shape: Shape,
-    result: Result,
-    reply: SqlReply,
-    python: str,
-    *,
-    made_up: bool = False,
+    found: PricedStatement, result: Result, reply: SqlReply, python: str, *, made_up: bool = False
 ) -> AnswerView:
     """Made of noisy values only; the reply says what was paid."""
+    oracle, shape = found.oracle, found.shape
     result = in_order(result, shape)
     keys = [at for at, column in enumerate(result.columns) if column.is_key]
     figures = [at for at, column in enumerate(result.columns) if not column.is_key]
@@ -378,7 +373,7 @@ def answer_view(
     chart = _chart(result, figures, shape)
     paid = reply.credits_exact
     return AnswerView(
-        table=table,
+        table=found.table,
         receipts=tuple((number, ordinal(number)) for number in reply.receipts),
         paid=credits_word(paid) if paid else "free",
         made_up=made_up,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cached_property
 from typing import Annotated, Literal
 from urllib.parse import quote as quote_path
 
@@ -18,9 +19,9 @@ from sulq.kernel.query.sql_text import question_text
 from sulq.kernel.schema.columns import Schema
 from sulq.server.address import base_of
 from sulq.server.console.ask.answer import AnswerView, answer_view
-from sulq.server.console.ask.quote import QuoteView, quote_view
+from sulq.server.console.ask.quote import QuoteView, asked_view, quote_view
 from sulq.server.console.ask.refusal import RefusalView, dear_view, refusal_view
-from sulq.server.console.ask.request import AskRequest, price_statement
+from sulq.server.console.ask.request import AskRequest, PricedStatement, price_statement
 from sulq.server.console.examples import Starter, starters
 from sulq.server.console.framework import balance_of, fragment, page, problem_card
 from sulq.server.console.history import history
@@ -32,7 +33,8 @@ from sulq.server.routes.questions import Key
 from sulq.server.service import books
 from sulq.server.service.questions import prepare_sql
 from sulq.server.service.session import TableSession, closed
-from sulq.wire import SqlBody, SqlReply
+from sulq.sql.evaluate.result import Result
+from sulq.wire import SqlBody, SqlReply, sql_reply
 from sulq.wire.bodies import Body, Exact, Rows, Statement, Within
 
 router = APIRouter(include_in_schema=False)
@@ -127,60 +129,61 @@ def mine_view(session: TableSession) -> MineView:
     return MineView(lines, said, f"/t/{session.table}/ledger#mine", len(mine))
 
 
-def asked_of(session: TableSession, body: AskWishBody, key: str) -> PreparedRequest:
-    """What is charged: the very statement, credits and sizes that were quoted."""
-    return prepare_sql(session, sql_body(session, body), key)
+class Asking:
+    """A click on Ask: the statement is priced once, and the result is kept for the page."""
+
+    def __init__(self, session: TableSession, body: AskWishBody, key: str) -> None:
+        self.session, self.body, self.key = session, body, key
+        self.result: Result | None = None
+
+    @cached_property
+    def priced(self) -> PricedStatement:
+        return price_statement(self.session.oracle(), self.session.table, self.body.wish)
+
+    @cached_property
+    def sent(self) -> SqlBody:
+        """What is charged: the very statement, credits and sizes that were quoted."""
+        return SqlBody(
+            sql=self.body.wish.text,
+            credits=self.priced.credits,
+            rows=self.priced.rows,
+            max_credits=None if self.body.dummy else self.body.max_credits,
+            dummy=self.body.dummy,
+        )
+
+    def prepare(self) -> PreparedRequest:
+        quote = self.priced.quote
+        return prepare_sql(self.session, self.sent, self.key, quote=quote, read=self.keep)
+
+    def keep(self, result: Result) -> SqlReply:
+        self.result = result
+        return sql_reply(result)
+
+    def found(self) -> Result:
+        """Return the result of this click; of one that was answered before, the stored one."""
+        if self.result is None:
+            if self.priced.quote.credits:  # never ask anew: what would cost is not read
+                raise HttpProblem(
+                    503,
+                    "engine_failed",
+                    "The stored answer cannot be read just now.",
+                    "Ask again with the same button; it is charged once.",
+                )
+            terms = {"table": self.session.table, "credits": self.sent.credits}
+            oracle = self.session.oracle()
+            self.result = oracle.sql(self.sent.sql, rows=self.sent.rows, key=self.key, **terms)
+        return self.result
 
 
-def sql_body(session: TableSession, body: AskWishBody) -> SqlBody:
-    found = price_statement(session.oracle(), session.table, body.wish)
-    return SqlBody(
-        sql=body.wish.text,
-        credits=found.credits,
-        rows=found.rows,
-        max_credits=None if body.dummy else body.max_credits,
-        dummy=body.dummy,
-    )
-
-
-def answered_view(
-    session: TableSession, body: AskWishBody, key: str, raw: bytes, base: str
-) -> AnsweredView:
-    """The stored answer with its picture. Nothing is asked anew: what would cost is not read."""
-    reply = SqlReply.model_validate_json(raw)
-    real = session.oracle()
-    oracle = session.sandbox if body.dummy else real
-    sent = sql_body(session, body)
-    found = price_statement(real, session.table, body.wish)
-    terms = {"table": session.table, "credits": sent.credits, "rows": sent.rows}
-    if not body.dummy and oracle.quote_sql(sent.sql, **terms).credits:
-        raise HttpProblem(503, "engine_failed", "The stored answer cannot be read just now.",
-                      "Ask again with the same button; it is charged once.")  # fmt: skip
-    again = {} if body.dummy else {"key": key}
-    result = oracle.sql(sent.sql, **terms, **again)
-    shown = answer_view(
-        real, session.table, found.shape, result, reply, python_text(base, session.table, sent),
-        made_up=body.dummy,
-    )  # fmt: skip
-    if body.dummy:
+def answered_view(asking: Asking, raw: bytes, base: str) -> AnsweredView:
+    """The answer with its picture: the result that was charged, and the reply's bytes."""
+    session, made_up = asking.session, asking.body.dummy
+    reply, found = SqlReply.model_validate_json(raw), asking.priced
+    python = python_text(base, session.table, asking.sent)
+    shown = answer_view(found, asking.found(), reply, python, made_up=made_up)
+    if made_up:
         return AnsweredView(None, shown, None)
-    quote = replace(
-        quote_view(session, body.wish),
-        state="asked",
-        price_label="Price to ask again",
-        get_label="Error, 95 %",
-        get=shown.bars,
-        get_unit=shown.unit,
-        left_label="Left",
-        button="Show again, free",
-        stops=(),
-        hint=None,
-        warning=None,
-        see="",
-        see_small="",
-        assumes="",
-        notes=(),
-    )
+    quote = asked_view(found.priced_again(), balance_of(session), shown.bars, shown.unit)
     return AnsweredView(quote, shown, mine_view(session))
 
 
@@ -227,23 +230,20 @@ def _neighbours(schema: Schema, relation: str) -> str:
 def refused(session: TableSession, wish: AskRequest, problem: HttpProblem) -> RefusalView:
     oracle, table = session.oracle(), session.table
     if problem.code == "budget_spent":
-        purse = balance_of(session)
-        return dear_view(oracle, table, price_statement(oracle, table, wish), purse)
-    return refusal_view(oracle, session.table, wish.text, problem)
+        return dear_view(price_statement(oracle, table, wish), balance_of(session))
+    return refusal_view(oracle, table, wish.text, problem)
 
 
 def quoted_view(session: TableSession, wish: AskRequest) -> tuple[QuoteView, RefusalView | None]:
     """The quote, and the card that says why it cannot be asked, if it cannot."""
-    view = quote_view(session, wish)
+    found = price_statement(session.oracle(), session.table, wish)
+    purse = balance_of(session)
+    view = quote_view(found, purse)
     if view.state != "dear":
         return view, None
-    oracle = session.oracle()
-    purse = balance_of(session)
     if closed(session.database):
-        return replace(view, state="closed", button="Closed"), None
-    return view, dear_view(
-        oracle, session.table, price_statement(oracle, session.table, wish), purse
-    )
+        return replace(view, state="closed", price=replace(view.price, button="Closed")), None
+    return view, dear_view(found, purse)
 
 
 @router.get("/console/{table}/ask")
@@ -266,11 +266,10 @@ async def quote(request: Request, session: Asker, body: WishBody) -> Response:
 @router.post("/console/{table}/ask")
 async def ask(request: Request, session: Asker, body: AskWishBody, key: Key) -> Response:
     """The answer, charged once per key and on the table's clock; a refusal is free."""
-    base = base_of(request)
-    raw = None
+    asking, raw = Asking(session, body, key), None
     try:
-        raw = await run_charged(request, session, key, lambda: asked_of(session, body, key))
-        made = await run_free(request, answered_view, session, body, key, raw, base)
+        raw = await run_charged(request, session, key, asking.prepare)
+        made = await run_free(request, answered_view, asking, raw, base_of(request))
     except SulqError as error:
         spent = SqlReply.model_validate_json(raw).credits_exact if raw else Fraction(0)
         return await refusal(request, session, body.wish, problem_of(error, spent))
@@ -287,9 +286,12 @@ def failure(problem: HttpProblem) -> tuple[str, str, str]:
         return "warn", "The price has changed; 0 credits spent.", "Look at it again, then ask."
     if problem.code == "engine_failed":
         spent = credits_word(problem.credits_spent) if problem.credits_spent else "0 credits"
-        return ("bad", "The answer could not be made.",
-                f"The {spent} stay spent, and the ledger says so. Asking again with this button is"
-                " free if the answer exists.")  # fmt: skip
+        return (
+            "bad",
+            "The answer could not be made.",
+            f"The {spent} stay spent, and the ledger says so. Asking again with this button is"
+            " free if the answer exists.",
+        )
     return "warn", problem.detail[:1].upper() + problem.detail[1:] + ".", problem.hint
 
 

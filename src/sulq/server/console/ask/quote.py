@@ -13,15 +13,9 @@ from sulq.errors import InvalidQuery
 from sulq.formatting import bar_text, credits_word, left_text, price_text, spelled
 from sulq.kernel.noise.intervals import z_of
 from sulq.kernel.schema.columns import Number
-from sulq.server.console.ask.request import (
-    STOPS,
-    AskRequest,
-    PricedStatement,
-    plain_price,
-    price_statement,
-)
+from sulq.server.console.ask.request import STOPS, AskRequest, PricedStatement, plain_price
 from sulq.server.console.charts import gauge
-from sulq.server.console.framework import Balance, balance_of
+from sulq.server.console.framework import Balance
 from sulq.server.console.labels import (
     Figure,
     Shape,
@@ -32,7 +26,6 @@ from sulq.server.console.labels import (
     one,
     plural,
 )
-from sulq.server.service.session import TableSession
 from sulq.sql.api import SqlQuote
 
 LITTLE = "This will tell you little."
@@ -47,8 +40,9 @@ class Hint:
     sql: str
 
 
-def warning_of(found: PricedStatement, oracle: Database | Analyst) -> tuple[str, str] | None:
-    """Allowed, but said beforehand: the noise is larger than what is asked."""
+def warning_of(found: PricedStatement) -> tuple[str, str] | None:
+    """Warn, before it is asked, that the noise is larger than what is asked for."""
+    oracle = found.oracle
     halves = dict(found.quote.half_widths)
     for figure in found.shape.figures:
         half = halves.get(figure.name)
@@ -77,8 +71,9 @@ def _span(figure: Figure, oracle: Database | Analyst) -> float:
     return float(high - low)
 
 
-def hint_of(oracle: Database | Analyst, table: str, found: PricedStatement) -> Hint | None:
-    """The cheapest change that at least halves the error: values over the middle count as it."""
+def hint_of(found: PricedStatement) -> Hint | None:
+    """Propose a change that at least halves the error: values over the middle count as it."""
+    oracle = found.oracle
     halves = dict(found.quote.half_widths)
     for figure in found.shape.figures:
         before = halves.get(figure.name)
@@ -95,7 +90,7 @@ def hint_of(oracle: Database | Analyst, table: str, found: PricedStatement) -> H
         start, end = closed(text, *figure.span)
         changed = text[:start] + call + text[end:]
         try:
-            quote = oracle.quote_sql(changed, table=table, rows=found.rows, credits=found.credits)
+            quote = found.price(changed, found.credits)
         except InvalidQuery:
             return None
         after = next((half for _, half in quote.half_widths if half), None)
@@ -119,7 +114,7 @@ def closed(text: str, start: int, end: int) -> tuple[int, int]:
     return start, end
 
 
-def what_you_will_see(found: PricedStatement, oracle: Database | Analyst) -> tuple[str, str]:
+def what_you_will_see(found: PricedStatement) -> tuple[str, str]:
     """What comes back, and which size the error assumes."""
     shape, halves = found.shape, dict(found.quote.half_widths)
     if not shape.figures:
@@ -143,11 +138,12 @@ def what_you_will_see(found: PricedStatement, oracle: Database | Analyst) -> tup
                 f" {capital(groups_word(shape.groups))} whose {plural(figure.noun)} lie closer than"
                 f" about {bar_text(apart)}{unit} will be called “not distinguishable”."
             )
-    return see, _size_sentence(found, oracle)
+    return see, _size_sentence(found)
 
 
-def _size_sentence(found: PricedStatement, oracle: Database | Analyst) -> str:
-    who, shape = oracle.schema.who, found.shape
+def _size_sentence(found: PricedStatement) -> str:
+    oracle, shape = found.oracle, found.shape
+    who = oracle.schema.who
     per = f" per {group_word(shape.groups)}" if shape.groups else ""
     if found.wish.rows is not None:
         return f"The error assumes about {spelled(found.wish.rows, 0)} {who}{per}, as you said."
@@ -164,15 +160,15 @@ def _size_sentence(found: PricedStatement, oracle: Database | Analyst) -> str:
     return f"The error depends on how many {who} match: type a size to see it."
 
 
-def assumed_size(found: PricedStatement, oracle: Database | Analyst) -> str:
+def assumed_size(found: PricedStatement) -> str:
     """The size that stands behind the bar, in few words next to it; empty where it has no say."""
     if all(figure.sized for figure in found.shape.figures):
         return ""
     per = f" per {group_word(found.shape.groups)}" if found.shape.groups else ""
-    rows = found.rows if found.rows is not None else oracle.size
+    rows = found.rows if found.rows is not None else found.oracle.size
     if rows is None:
         return "type a size to see it"
-    return f"if {spelled(rows, 0)} {oracle.schema.who}{per or ' match'}"
+    return f"if {spelled(rows, 0)} {found.oracle.schema.who}{per or ' match'}"
 
 
 def see_count(shape: Shape) -> str:
@@ -201,106 +197,170 @@ class Stop:
 
 
 @dataclass(frozen=True, slots=True)
-class QuoteView:
-    state: str
-    price_label: str
-    price: str
-    price_word: str
-    get_label: str
-    get: str
-    get_unit: str
-    left_label: str
+class PriceView:
+    """The price, and the button that spends it."""
+
+    label: str
+    amount: str
+    word: str
+    most: str
+    """The exact price that was shown, which the button sends back."""
+    button: str
+    confirm: tuple[str, str, str] | None = None
+    """What has to be ticked before a large part of what is left is spent."""
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorView:
+    """The error bar to come, and how to choose another one."""
+
+    label: str
+    bar: str
+    unit: str
+    assumes: str = ""
+    """Which size stands behind the bar."""
+    stops: tuple[Stop, ...] = ()
+    within: str = ""
+    size: str = ""
+    size_word: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class BalanceView:
+    """What is left: of the caller's share, and of the table."""
+
+    label: str
     own: str
     own_whole: str
     shared: bool
     table: str
     table_whole: str
     gauge: Markup
-    button: str
-    confirm: tuple[str, str, str] | None
-    stops: tuple[Stop, ...]
-    within: str
-    advice: str
-    warning: tuple[str, str] | None
-    hint: Hint | None
-    see: str
-    see_small: str
-    see_count: str
-    size: str
-    size_word: str
-    say: str
-    most: str
-    assumes: str = ""
-    """Which size stands behind the bar."""
+
+
+@dataclass(frozen=True, slots=True)
+class QuoteAdvice:
+    """What is said before spending: a warning, notes, a proposal, what will come back."""
+
+    warning: tuple[str, str] | None = None
     notes: tuple[str, ...] = ()
+    hint: Hint | None = None
+    see: str = ""
+    see_small: str = ""
+    see_count: str = ""
 
 
-def quote_view(session: TableSession, wish: AskRequest) -> QuoteView:
-    """Everything the quote bar says, ready."""
-    oracle = session.oracle()
-    table = session.table
-    found = price_statement(oracle, table, wish)
-    quote, shape = found.quote, found.shape
-    purse = balance_of(session)
-    price, state = quote.credits, "ready"
+@dataclass(frozen=True, slots=True)
+class QuoteView:
+    state: str
+    price: PriceView
+    error: ErrorView
+    balance: BalanceView
+    advice: QuoteAdvice
+    say: str
+    """The quote in one breath, for a screen reader."""
+
+
+def quote_view(found: PricedStatement, purse: Balance) -> QuoteView:
+    """Everything the quote bar says before a question is asked."""
+    price, left = found.quote.credits, purse.own_left
+    state = "ready"
     if not price:
         state = "free"
-    elif price > purse.own_left:
+    elif price > left:
         state = "dear"
-    elif price > LARGE * purse.own_left:
+    elif price > LARGE * left:
         state = "large"
-    going = Fraction(0) if state == "dear" else price
-    bar, unit = gets(shape, quote)
-    stops = stops_of(oracle, table, found, purse.own_left)
-    see, small = what_you_will_see(found, oracle)
-    word = "credit" if 0 < price <= 1 else "credits"
+    bar, unit = gets(found.shape, found.quote)
     button = {"free": "Show answer, free", "dear": "Costs more than you have"}.get(
         state, f"Ask for {credits_word(price)}"
     )
     confirm = None
     if state == "large":
-        confirm = ("Yes, spend", f"{price_text(price)} of my {left_text(purse.own_left)}",
-                   "credits. They do not come back.")  # fmt: skip
+        part = f"{price_text(price)} of my {left_text(left)}"
+        confirm = ("Yes, spend", part, "credits. They do not come back.")
     return QuoteView(
-        state=state,
-        price_label="Price",
-        price=price_text(price),
-        price_word=word,
-        get_label="You will get, 95 %",
-        get=bar,
-        get_unit=unit,
-        left_label="You have" if state == "dear" else "Left after asking",
-        own=left_text(max(Fraction(0), purse.own_left - going)),
-        own_whole=left_text(purse.own_whole),
-        shared=purse.shared,
-        table=left_text(max(Fraction(0), purse.left - going)),
-        table_whole=left_text(purse.whole),
-        gauge=going_gauge(purse, going),
-        button=button,
-        confirm=confirm,
-        stops=stops,
-        within="" if wish.within is None else f"{wish.within:g}",
-        advice="Half the error, four times the price." if stops else "",
-        warning=warning_of(found, oracle),
-        hint=hint_of(oracle, table, found),
-        see=see,
-        see_small=small,
-        see_count=see_count(shape),
-        size="" if found.rows is None else str(found.rows),
-        size_word=f"{plural(one(oracle.schema))} "
-        f"{'per ' + group_word(shape.groups) if shape.groups else 'that match'}",
-        say=spoken(price, bar, unit, purse),
-        most=str(price),
-        assumes=assumed_size(found, oracle),
-        notes=tuple(note for note in quote.notes if note != quote.assumes),
+        state,
+        price_view("Price", price, button, confirm),
+        ErrorView(
+            "You will get, 95 %",
+            bar,
+            unit,
+            assumed_size(found),
+            stops_of(found, left),
+            _within(found.wish),
+            *_size(found),
+        ),
+        balance_view(
+            "You have" if state == "dear" else "Left after asking",
+            purse,
+            Fraction(0) if state == "dear" else price,
+        ),
+        advice_view(found),
+        spoken(price, bar, unit, purse),
     )
+
+
+def asked_view(found: PricedStatement, purse: Balance, bars: str, unit: str) -> QuoteView:
+    """The quote bar beneath an answer: what it would cost now, and the bars that came."""
+    price = found.quote.credits
+    return QuoteView(
+        "asked",
+        price_view("Price to ask again", price, "Show again, free"),
+        ErrorView("Error, 95 %", bars, unit),
+        balance_view("Left", purse, price if price <= purse.own_left else Fraction(0)),
+        QuoteAdvice(),
+        spoken(price, *gets(found.shape, found.quote), purse),
+    )
+
+
+def price_view(
+    label: str, price: Fraction, button: str, confirm: tuple[str, str, str] | None = None
+) -> PriceView:
+    word = "credit" if 0 < price <= 1 else "credits"
+    return PriceView(label, price_text(price), word, str(price), button, confirm)
+
+
+def balance_view(label: str, purse: Balance, going: Fraction) -> BalanceView:
+    return BalanceView(
+        label,
+        left_text(max(Fraction(0), purse.own_left - going)),
+        left_text(purse.own_whole),
+        purse.shared,
+        left_text(max(Fraction(0), purse.left - going)),
+        left_text(purse.whole),
+        going_gauge(purse, going),
+    )
+
+
+def advice_view(found: PricedStatement) -> QuoteAdvice:
+    quote = found.quote
+    return QuoteAdvice(
+        warning_of(found),
+        tuple(note for note in quote.notes if note != quote.assumes),
+        hint_of(found),
+        *what_you_will_see(found),
+        see_count(found.shape),
+    )
+
+
+def _within(wish: AskRequest) -> str:
+    return "" if wish.within is None else f"{wish.within:g}"
+
+
+def _size(found: PricedStatement) -> tuple[str, str]:
+    """The size in its field, and the words after it."""
+    groups = found.shape.groups
+    per = f"per {group_word(groups)}" if groups else "that match"
+    rows = "" if found.rows is None else str(found.rows)
+    return rows, f"{plural(one(found.oracle.schema))} {per}"
 
 
 def going_gauge(purse: Balance, price: Fraction) -> Markup:
     left, whole = (purse.own_left, purse.own_whole) if purse.shared else (purse.left, purse.whole)
     after = left_text(max(Fraction(0), left - price))
-    return gauge(left, whole, f"{after} of {left_text(whole)} credits left after asking",
-                 going=price)  # fmt: skip
+    said = f"{after} of {left_text(whole)} credits left after asking"
+    return gauge(left, whole, said, going=price)
 
 
 def gets(shape: Shape, quote: SqlQuote) -> tuple[str, str]:
@@ -325,31 +385,25 @@ def gets(shape: Shape, quote: SqlQuote) -> tuple[str, str]:
     return first, f"{unit}{tail}{per}".strip()
 
 
-def stops_of(
-    oracle: Database | Analyst, table: str, found: PricedStatement, left: Fraction
-) -> tuple[Stop, ...]:
+def stops_of(found: PricedStatement, left: Fraction) -> tuple[Stop, ...]:
     """Half, plain and double precision, each with its price; `dear` beyond what is left."""
     quote, wish = found.quote, found.wish
     if quote.plan.select.target is not None and wish.within is None:
         return ()
     text = wish.untargeted
-    plain = quote if wish.stop == "plain" and wish.within is None else None
-    if plain is None:
-        plain = oracle.quote_sql(text, table=table, rows=found.rows)
-    base = plain_price(oracle, plain)
+    plain = quote if wish.stop == "plain" and wish.within is None else found.price(text)
+    base = plain_price(found.oracle, plain)
     if not base:
         return ()
     made = []
     for name, factor in STOPS:
+        if name == "coarse" and not plain.credits:
+            continue  # the stored answer is free and sharper
         chosen = wish.within is None and wish.stop == name
-        one_ = plain if factor == 1 else quote if chosen else None
-        if one_ is None:
-            one_ = oracle.quote_sql(text, table=table, rows=found.rows, credits=base * factor)
+        one_ = plain if factor == 1 else quote if chosen else found.price(text, base * factor)
         halves = [half for _, half in one_.half_widths if half]
         bar = f"± {bar_text(halves[0])}" if halves else "±"
         price = credits_word(one_.credits) if one_.credits else "free"
-        if name == "coarse" and not plain.credits:
-            continue  # the stored answer is free and sharper
         made.append(Stop(name, bar, price, chosen, one_.credits > left))
     return tuple(made)
 

@@ -51,6 +51,11 @@ TITLES: dict[Reason, str] = {
 """What a card is headed by; other reasons are told by the text alone."""
 
 
+CONDITION = re.compile(
+    r"\bWHERE\b(.+?)(?=\bGROUP\b|\bORDER\b|\bLIMIT\b|\bHAVING\b|;|$)", re.IGNORECASE | re.DOTALL
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Alternative:
     sql: str
@@ -71,17 +76,17 @@ class RefusalView:
     state: str
     title: str
     spent: str
-    spent_kind: str
     why: str
-    no_say: str
-    alternatives: tuple[Alternative, ...]
-    warning: str
-    cheaper: tuple[Cheaper, ...]
-    start: str
-    end: str
-    line: str
-    snippet: str
     say: str
+    spent_kind: str = "ok"
+    no_say: str = ""
+    alternatives: tuple[Alternative, ...] = ()
+    warning: str = ""
+    cheaper: tuple[Cheaper, ...] = ()
+    start: str = ""
+    end: str = ""
+    line: str = ""
+    snippet: str = ""
 
 
 def refusal_view(
@@ -107,7 +112,6 @@ def refusal_view(
         no_say="" if spent else NO_SAY,
         alternatives=shown,
         warning=warning,
-        cheaper=(),
         start="" if start is None else str(start),
         end="" if end is None else str(end),
         line=line,
@@ -122,9 +126,7 @@ def _spent(credits: Fraction | None) -> str:
     return f"{credits_word(credits) if credits else '0 credits'} spent"
 
 
-def dear_view(
-    oracle: Database | Analyst, table: str, found: PricedStatement, purse: Balance
-) -> RefusalView:
+def dear_view(found: PricedStatement, purse: Balance) -> RefusalView:
     """Of a question that costs more than is left: the same with less precision."""
     price, left = found.quote.credits, purse.own_left
     whole = left_text(purse.own_whole)
@@ -140,15 +142,16 @@ def dear_view(
         f" {whole}.{owner}"
     )
     return RefusalView(
-        "dear", "Not answered: this costs more than you have left", "0 credits spent", "ok", why,
-        "", (), "", tuple(cheaper_of(oracle, table, found, left)), "", "", "", "",
-        "Not answered: this costs more than you have left. 0 credits spent.",
-    )  # fmt: skip
+        state="dear",
+        title="Not answered: this costs more than you have left",
+        spent="0 credits spent",
+        why=why,
+        cheaper=tuple(cheaper_of(found, left)),
+        say="Not answered: this costs more than you have left. 0 credits spent.",
+    )
 
 
-def cheaper_of(
-    oracle: Database | Analyst, table: str, found: PricedStatement, left: Fraction
-) -> list[Cheaper]:
+def cheaper_of(found: PricedStatement, left: Fraction) -> list[Cheaper]:
     """Two coarser bars that are affordable, each with its price."""
     halves = [half for _, half in found.quote.half_widths if half]
     if not halves or left <= 0:
@@ -158,9 +161,8 @@ def cheaper_of(
         half = halves[0] * (float(found.quote.credits) / (float(left) * share)) ** 0.5
         within, _ = bar_up(_two_digits(half))
         try:
-            one = price_statement(
-                oracle, table, AskRequest(found.wish.sql, within=within, rows=found.rows)
-            )
+            wish = AskRequest(found.wish.sql, within=within, rows=found.rows)
+            one = price_statement(found.oracle, found.table, wish)
         except SulqError:
             continue
         if one.quote.credits <= left:
@@ -172,8 +174,8 @@ def cheaper_of(
 def _two_digits(half: float) -> float:
     """A bar that people say: 1, 1.5, 2, 2.5, 3, 4, 5, 7.5 times a power of ten, rounded up."""
     power = 10.0 ** (len(str(int(half))) - 1) if half >= 1 else 10.0**-3
-    steps = (power * k for power in (power, power * 10, power * 100, power * 1000)
-             for k in (1, 1.5, 2, 2.5, 3, 4, 5, 7.5))  # fmt: skip
+    powers = (power * 10**times for times in range(4))
+    steps = (each * k for each in powers for k in (1, 1.5, 2, 2.5, 3, 4, 5, 7.5))
     return next((step for step in steps if step >= half), half)
 
 
@@ -204,8 +206,7 @@ def alternatives_of(
 
 def _kept_condition(table: str, sql: str, counted: str) -> list[str]:
     """A count of those that the text's own condition selects."""
-    where = re.search(r"\bWHERE\b(.+?)(?=\bGROUP\b|\bORDER\b|\bLIMIT\b|\bHAVING\b|;|$)", sql,
-                      re.IGNORECASE | re.DOTALL)  # fmt: skip
+    where = CONDITION.search(sql)
     if where is None:
         return []
     return [f"SELECT {counted}\nFROM {name(table)}\nWHERE {where[1].strip()}"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from sulq.database import Analyst, Database
@@ -42,34 +42,49 @@ class AskRequest:
 
 @dataclass(frozen=True, slots=True)
 class PricedStatement:
-    """A wish with its price: `credits` is what to pass on, None for the plain price."""
+    """A statement with its price, made once per request and handed to all that speaks of it."""
 
     wish: AskRequest
+    oracle: Database | Analyst
+    table: str
     quote: SqlQuote
     shape: Shape
     credits: Fraction | None
+    """What to pass on when it is asked; None for the plain price."""
     rows: int | None
+    """How many rows each figure is assumed to have."""
     assumed: bool
+    """True if nobody stated the size that the error bars depend on."""
+
+    def price(self, text: str, credits: Fraction | None = None) -> SqlQuote:
+        """Return the price of another text, or of other credits, under the same size."""
+        return self.oracle.quote_sql(text, table=self.table, rows=self.rows, credits=credits)
+
+    def priced_again(self) -> PricedStatement:
+        """Return the same statement with its price as it is now."""
+        return replace(self, quote=self.price(self.wish.text, self.credits))
+
+    @property
+    def plain_price(self) -> Fraction:
+        return plain_price(self.oracle, self.quote)
 
 
 def price_statement(oracle: Database | Analyst, table: str, wish: AskRequest) -> PricedStatement:
-    """The quote of a wish; free. Bars that depend on sizes assume public ones, and say so."""
+    """Price a statement; free. Bars that depend on sizes assume public ones, and say so."""
     quote = oracle.quote_sql(wish.text, table=table, rows=wish.rows)
     shape = shape_of(quote.plan.select, oracle.schema)
-    rows, assumed = wish.rows, False
-    if rows is None and not all(figure.sized for figure in shape.figures):
-        assumed = True
+    found = PricedStatement(wish, oracle, table, quote, shape, None, wish.rows, assumed=False)
+    if wish.rows is None and not all(figure.sized for figure in shape.figures):
+        found = replace(found, assumed=True)
         if shape.groups and oracle.size is not None:
             rows = max(1, oracle.size // max(1, shape.cells))
-            quote = oracle.quote_sql(wish.text, table=table, rows=rows)
-    credits = None
+            found = replace(found, rows=rows).priced_again()
     factor = dict(STOPS).get(wish.stop, Fraction(1))
     if factor != 1 and wish.within is None and quote.plan.select.target is None and quote.quotes:
-        credits = plain_price(oracle, quote) * factor
-        quote = oracle.quote_sql(wish.text, table=table, rows=rows, credits=credits)
-    return PricedStatement(wish, quote, shape, credits, rows, assumed)
+        found = replace(found, credits=found.plain_price * factor).priced_again()
+    return found
 
 
 def plain_price(oracle: Database | Analyst, quote: SqlQuote) -> Fraction:
-    """What the statement costs at the plain error, also where an answer is stored."""
+    """Return what the statement costs at the plain error, also where an answer is stored."""
     return sum(unit_prices(quote.plan, oracle), Fraction(0))
