@@ -13,8 +13,8 @@ from typing import Any
 
 import duckdb
 
+from sulq.answers.statistics import count, histogram, mean, total
 from sulq.kernel.query.expressions import col, lit
-from sulq.kernel.query.statistics import count, histogram, mean, total
 from sulq.kernel.query.sum_query import SumQuery, group, outer
 from sulq.kernel.query.vectors import columns, concat, ones, scaled
 from sulq.kernel.schema.bind import bind

@@ -15,10 +15,10 @@ import duckdb
 
 from benchmarks.cases import CASES, GROUPS, SCHEMA, grouped, groups, people
 from benchmarks.timing import least, repeated
+from sulq.answers.statistics import count
 from sulq.database import Database
 from sulq.kernel.engines import open_engine
 from sulq.kernel.query.expressions import col
-from sulq.kernel.query.statistics import count
 from sulq.kernel.schema.promise import Promise
 
 SIZES = (1_000_000, 10_000_000, 100_000_000)

@@ -20,9 +20,9 @@ from typing import Any
 import httpx
 
 from benchmarks.cases import SCHEMA, people
+from sulq.answers.statistics import count
 from sulq.database import Database
 from sulq.kernel.query.expressions import col, lit
-from sulq.kernel.query.statistics import count
 from sulq.kernel.query.sum_query import SumQuery, group, outer
 from sulq.kernel.query.vectors import columns
 from sulq.kernel.schema.promise import Promise

@@ -19,7 +19,7 @@ import numpy as np
 import pandas as pd
 
 from sulq import Database, Number, Promise, Schema
-from sulq.kernel.query.statistics import distribution
+from sulq.answers.statistics import distribution
 
 ROWS = 100_000
 EPSILON, DELTA = 1.0, 1e-6

@@ -28,9 +28,10 @@ import httpx
 
 from benchmarks.ledger import ask as charge_and_settle
 from benchmarks.ledger import journal
+from sulq.answers.statistics import count, mean
 from sulq.kernel.engines import open_engine
 from sulq.kernel.query.expressions import col
-from sulq.kernel.query.statistics import Statistic, count, mean
+from sulq.kernel.query.sum_query import Statistic
 from sulq.kernel.schema.bind import bind
 from sulq.kernel.schema.columns import Category, Flag, Number, Schema
 from sulq.server.limits import Settings

@@ -22,6 +22,16 @@ from sulq.moved import install
 if TYPE_CHECKING:
     __version__: str
     from sulq.answers.oracle import Answer, Oracle, Quote
+    from sulq.answers.statistics import (
+        cdf,
+        count,
+        distribution,
+        histogram,
+        mean,
+        quantiles,
+        total,
+        variance,
+    )
     from sulq.client import connect
     from sulq.database import Database
     from sulq.errors import (
@@ -33,16 +43,6 @@ if TYPE_CHECKING:
         UnsafeExactly,
     )
     from sulq.kernel.query.expressions import col, lit, when
-    from sulq.kernel.query.statistics import (
-        cdf,
-        count,
-        distribution,
-        histogram,
-        mean,
-        quantiles,
-        total,
-        variance,
-    )
     from sulq.kernel.query.sum_query import SumQuery, outer
     from sulq.kernel.schema.columns import Category, Flag, Number, Schema
     from sulq.kernel.schema.promise import Promise
@@ -56,7 +56,7 @@ _HOME = {
     ],
     "answers.oracle": ["Answer", "Oracle", "Quote"],
     "kernel.query.expressions": ["col", "lit", "when"],
-    "kernel.query.statistics": [
+    "answers.statistics": [
         *("cdf", "count", "distribution", "histogram", "mean", "quantiles", "total", "variance")
     ],
     "kernel.query.sum_query": ["SumQuery", "outer"],

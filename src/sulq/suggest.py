@@ -19,9 +19,10 @@ import numpy as np
 
 from sulq.answers.distribution import Distribution, Floats
 from sulq.answers.oracle import Answer, Oracle
+from sulq.answers.statistics import distribution, per_person, rows_held, total
 from sulq.errors import InvalidQuery, Refused
 from sulq.kernel.query.expressions import col
-from sulq.kernel.query.statistics import Statistic, distribution, per_person, rows_held, total
+from sulq.kernel.query.sum_query import Statistic
 from sulq.kernel.schema.columns import Number, Schema
 from sulq.kernel.schema.persons import MOST_HELD
 

@@ -8,10 +8,11 @@ import pandas as pd
 import pytest
 
 from sulq.answers.oracle import Answer
+from sulq.answers.statistics import count, histogram, mean, total
 from sulq.database import Database
 from sulq.kernel.noise.laws import DiscreteGaussian
 from sulq.kernel.query.expressions import col
-from sulq.kernel.query.statistics import Statistic, count, histogram, mean, total
+from sulq.kernel.query.sum_query import Statistic
 from sulq.kernel.schema.bind import bind
 from sulq.kernel.schema.columns import Flag, Number, Schema
 from sulq.kernel.schema.promise import Promise

@@ -20,12 +20,12 @@ from hypothesis import strategies as st
 from sulq import Category, Database, Flag, InvalidQuery, Number, Promise, Schema, SumQuery, col, lit
 from sulq.answers.distribution import Fit
 from sulq.answers.readings import read
+from sulq.answers.statistics import cdf, distribution, histogram, quantiles
 from sulq.kernel.accounting.calibration import calibrate
 from sulq.kernel.accounting.loss import coupling_factor, coupling_slack
 from sulq.kernel.accounting.pricing import price
 from sulq.kernel.noise.laws import DiscreteGaussian, NoNoise
 from sulq.kernel.noise.sampler import add_fresh_noise
-from sulq.kernel.query.statistics import cdf, distribution, histogram, quantiles
 from sulq.kernel.query.sum_query import group, text_of
 from sulq.kernel.schema.bind import NoiseGrid, bind
 from sulq.kernel.schema.trees import CountTree, TreeSums

@@ -12,21 +12,14 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from sulq.answers.readings import _rising, read
+from sulq.answers.distribution import rising
+from sulq.answers.readings import read
+from sulq.answers.statistics import cdf, count, histogram, mean, quantiles, total, variance
 from sulq.kernel.noise.intervals import z_of
 from sulq.kernel.noise.laws import DiscreteGaussian, DiscreteLaplace, Law
 from sulq.kernel.noise.sampler import add_fresh_noise
 from sulq.kernel.query.expressions import col
-from sulq.kernel.query.statistics import (
-    Statistic,
-    cdf,
-    count,
-    histogram,
-    mean,
-    quantiles,
-    total,
-    variance,
-)
+from sulq.kernel.query.sum_query import Statistic
 from sulq.kernel.schema.bind import bind
 from sulq.kernel.schema.columns import Category, Flag, Number, Schema
 
@@ -138,9 +131,9 @@ def test_a_mean_of_almost_nobody_is_the_whole_range() -> None:
 
 
 def test_rising_is_the_nearest_rising_sequence() -> None:
-    assert _rising(np.array([3.0, 1.0, 2.0])).tolist() == [2.0, 2.0, 2.0]
-    assert _rising(np.array([1.0, 2.0, 3.0])).tolist() == [1.0, 2.0, 3.0]
-    assert _rising(np.array([1.0, 5.0, 3.0, 4.0])).tolist() == [1.0, 4.0, 4.0, 4.0]
+    assert rising(np.array([3.0, 1.0, 2.0])).tolist() == [2.0, 2.0, 2.0]
+    assert rising(np.array([1.0, 2.0, 3.0])).tolist() == [1.0, 2.0, 3.0]
+    assert rising(np.array([1.0, 5.0, 3.0, 4.0])).tolist() == [1.0, 4.0, 4.0, 4.0]
 
 
 def test_cdf_and_quantiles_without_noise_are_exact() -> None:

@@ -19,8 +19,7 @@ from sulq.attacks.result import AttackResult
 from sulq.attacks.target import Bits, Target
 from sulq.database import Database
 from sulq.kernel.noise.laws import DiscreteGaussian, NoNoise
-from sulq.kernel.query.statistics import as_statistic
-from sulq.kernel.query.sum_query import text_of
+from sulq.kernel.query.sum_query import as_statistic, text_of
 from sulq.kernel.schema.bind import BoundQuery
 from sulq.kernel.schema.columns import Schema
 from sulq.kernel.schema.promise import Promise

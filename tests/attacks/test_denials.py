@@ -11,11 +11,11 @@ from tests.attacks.broken import Auditor, Textbook, broken
 from tests.attacks.sandbox import honest
 
 from sulq.answers.oracle import Answer
+from sulq.answers.statistics import count, histogram, mean, quantiles, total
 from sulq.attacks.denials import Question, battery, denials, observed, refused_bits, told_apart
 from sulq.database import Database
 from sulq.errors import EngineFailed
 from sulq.kernel.query.expressions import Expression, col, when
-from sulq.kernel.query.statistics import count, histogram, mean, quantiles, total
 from sulq.kernel.schema.bind import BoundQuery
 from sulq.kernel.schema.columns import Category, Flag, Number, Schema
 from sulq.kernel.schema.promise import Promise

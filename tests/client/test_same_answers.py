@@ -40,7 +40,7 @@ from sulq import (
     variance,
     when,
 )
-from sulq.kernel.query.statistics import count_persons, per_person
+from sulq.answers.statistics import count_persons, per_person
 from sulq.kernel.query.sum_query import group
 from sulq.kernel.query.vectors import columns, concat, ones
 from sulq.wire import (

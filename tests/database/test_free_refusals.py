@@ -31,9 +31,9 @@ from sulq import (
     variance,
     when,
 )
+from sulq.answers.statistics import STATISTICS
 from sulq.kernel.query.expressions import Expression, Literal
-from sulq.kernel.query.statistics import KINDS, Statistic
-from sulq.kernel.query.sum_query import Group, SumQuery, group
+from sulq.kernel.query.sum_query import Group, Statistic, SumQuery, group
 
 
 @pytest.mark.parametrize(
@@ -239,7 +239,7 @@ def test_a_tree_of_counts_asked_as_a_sum_query_is_read_as_a_distribution() -> No
     assert db.ask(distribution("age", resolution=16)).credits == 0  # the same question
 
 
-@pytest.mark.parametrize("kind", [*KINDS, "median", ""])
+@pytest.mark.parametrize("kind", [*STATISTICS, "median", ""])
 @pytest.mark.parametrize(
     "query",
     [

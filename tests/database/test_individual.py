@@ -45,8 +45,7 @@ from sulq.kernel.accounting.pricing import Price, laws_of
 from sulq.kernel.noise.laws import DiscreteGaussian
 from sulq.kernel.query.canonical import spelling
 from sulq.kernel.query.expressions import Expression
-from sulq.kernel.query.statistics import Statistic
-from sulq.kernel.query.sum_query import SumQuery
+from sulq.kernel.query.sum_query import Statistic, SumQuery
 from sulq.kernel.query.vectors import columns, concat, one_hot, ones
 from sulq.kernel.reuse.estimate import sources_of
 from sulq.server import pacing

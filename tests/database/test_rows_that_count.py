@@ -9,8 +9,8 @@ import pytest
 from typer.testing import CliRunner
 
 from sulq import Category, Database, Number, Promise, Schema, col, count, histogram, mean, quantiles
+from sulq.answers.statistics import per_person, total
 from sulq.cli import app
-from sulq.kernel.query.statistics import per_person, total
 from sulq.wire import answer_reply, sql_reply
 
 SAID = "of each person at most 2 rows count"

@@ -25,9 +25,9 @@ from sulq import (
     mean,
     total,
 )
+from sulq.answers.statistics import count_persons
 from sulq.database import top as choice
 from sulq.kernel.noise.laws import Geometric
-from sulq.kernel.query.statistics import count_persons
 from sulq.kernel.release.mechanisms import chosen
 
 LOUD = Promise(epsilon=400, queries=100)

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sulq import Category, Flag, InvalidQuery, Number, Schema, col, count, mean, total
+from sulq.answers.statistics import histogram
 from sulq.exact.printed import checks as papers
 from sulq.exact.printed.auditor import MOST_EXACT, offline, online, simulated, theorem_6
 from sulq.exact.printed.counterexamples import counterexample
@@ -24,7 +25,6 @@ from sulq.exact.printed.laws import (
 )
 from sulq.exact.printed.moments import Moments, moments_program, read_moments
 from sulq.kernel.engines.engine import open_engine
-from sulq.kernel.query.statistics import histogram
 from sulq.kernel.schema.bind import NoiseGrid, bind
 
 SCHEMA = Schema(

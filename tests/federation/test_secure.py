@@ -40,8 +40,7 @@ from sulq.federation import Partners, SecureRowSplit, split_rows
 from sulq.kernel.accounting.loss import parts_slack
 from sulq.kernel.ledger.backup import Backup, back_up, restore
 from sulq.kernel.noise.laws import DiscreteGaussian, DiscreteLaplace, DividedLaplace
-from sulq.kernel.query.sql_text import question_text
-from sulq.kernel.query.statistics import kind_of
+from sulq.kernel.query.sql_text import kind_of, question_text
 from sulq.learn import PCA
 from sulq.shares import MODULUS, totals
 

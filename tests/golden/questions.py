@@ -20,8 +20,8 @@ from sulq import (
     variance,
     when,
 )
+from sulq.answers.statistics import count_persons, per_person, rows_held
 from sulq.kernel.query.expressions import hashed
-from sulq.kernel.query.statistics import count_persons, per_person, rows_held
 from sulq.kernel.query.vectors import (
     bins,
     cells,

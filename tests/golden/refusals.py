@@ -18,7 +18,8 @@ from tests.golden.world import LOOKUPS, SCHEMA, table
 
 import sulq
 from sulq import Database, SulqError
-from sulq.kernel.query import statistics, vectors
+from sulq.answers import statistics
+from sulq.kernel.query import vectors
 
 SQL = [
     "",

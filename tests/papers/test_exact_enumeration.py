@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from tests.exact.small_tables import conditional
 
+from sulq.answers.statistics import count
 from sulq.errors import UnsafeExactly
 from sulq.exact.certificate import Certificate, certify
 from sulq.exact.domain import Assumptions, Domain, adds
@@ -19,7 +20,7 @@ from sulq.exact.printed.laws import binomial_delta
 from sulq.exact.printed.moments import Moments
 from sulq.kernel.noise.laws import DiscreteGaussian, DiscreteLaplace
 from sulq.kernel.query.expressions import col
-from sulq.kernel.query.statistics import Statistic, count
+from sulq.kernel.query.sum_query import Statistic
 from sulq.kernel.schema.bind import NoiseGrid, bind
 from sulq.kernel.schema.columns import Category, Flag, Number, Schema
 

@@ -17,7 +17,7 @@ import pytest
 
 from sulq import Category, Database, Promise, Schema, col, count
 from sulq.beliefs import Observation, posterior, semantic_of_pure
-from sulq.kernel.query.statistics import Statistic
+from sulq.kernel.query.sum_query import Statistic
 
 RATIO = Fraction(3, 5)
 PRIOR = Fraction(2, 5)

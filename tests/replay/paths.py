@@ -14,7 +14,7 @@ from tests.replay.tables import ADDED, PERSONS, RELATIONS, Relation, Row, arrow,
 from tests.replay.world import Divergence, Paid, World, frozen, same
 
 from sulq import Database, Promise, col, count, histogram, total
-from sulq.kernel.query.statistics import distribution
+from sulq.answers.statistics import distribution
 from sulq.kernel.query.sum_query import outer
 
 Play = Callable[[World, Any, random.Random], None]

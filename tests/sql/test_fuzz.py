@@ -11,8 +11,7 @@ from tests.sql.refused import REFUSED
 from tests.sql.small_table import LOOKUPS, SCHEMA
 
 from sulq.errors import InvalidQuery
-from sulq.kernel.query.statistics import Statistic
-from sulq.kernel.query.sum_query import text_of
+from sulq.kernel.query.sum_query import Statistic, text_of
 from sulq.kernel.schema.bind import bind
 from sulq.sql.parse.select import Select, aggregates_of
 from sulq.sql.parse.statement import read_statement

@@ -16,10 +16,11 @@ import pytest
 from tests.sql.simulation import Simulation, Z, law_of, least_hits
 
 from sulq.answers.readings import read
+from sulq.answers.statistics import cdf, histogram, mean, quantiles, variance
 from sulq.kernel.noise.laws import DiscreteGaussian, DiscreteLaplace
 from sulq.kernel.noise.sampler import add_fresh_noise
 from sulq.kernel.query.expressions import col
-from sulq.kernel.query.statistics import Statistic, cdf, histogram, mean, quantiles, variance
+from sulq.kernel.query.sum_query import Statistic
 from sulq.kernel.schema.bind import bind
 from sulq.kernel.schema.columns import Category, Flag, Number, Schema
 from sulq.sql.evaluate import estimates

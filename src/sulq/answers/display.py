@@ -196,7 +196,6 @@ def html_table(
 # What an answer says of itself, in plain words: who is protected, the bar, what was clipped.
 
 
-COUNTS = ("count", "histogram", "cdf", "distribution")
 MOST_NAMED = 6
 """Columns whose bounds are spelled out."""
 
@@ -218,10 +217,10 @@ def bar_text(schema: Schema | None = None, confidence: float = 0.95) -> str:
     )
 
 
-def negative_text(kind: str, value: object) -> str:
+def negative_text(counts: bool, value: object) -> str:
     """Why a count can be negative; empty where none is."""
     lowest = float(np.min(np.asarray(value, dtype=np.float64)))
-    if kind not in COUNTS or lowest >= 0:
+    if not counts or lowest >= 0:
         return ""
     return (
         "no true count is negative, but noise added to a small one can be; left as it is, sums and"
@@ -267,14 +266,3 @@ def _columns(bound: BoundQuery) -> Iterator[str]:
             yield found.name
         elif isinstance(found, Operation):
             waiting += found.operands
-
-
-def rank_verdict(reached: float, within: float) -> str:
-    """Whether quantiles are as exact in rank as was wished, by the noisy number of rows."""
-    wish = f"ranks within {100 * within:.3g} % of the rows"
-    if reached <= 1.01 * within:
-        return f"{wish}: met"
-    return (
-        f"{wish}: not met, +-{100 * reached:.3g} %; fewer rows match than assumed; state how many"
-        " with rows"
-    )

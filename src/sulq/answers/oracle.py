@@ -23,11 +23,11 @@ from sulq.answers.display import (
     html_table,
     negative_text,
     protected_text,
-    rank_verdict,
     text_table,
 )
 from sulq.answers.error_bars import Forecast, Interval, Reading, Value
 from sulq.answers.readings import read
+from sulq.answers.statistics import kind_named
 from sulq.beliefs.confidence import worst
 from sulq.errors import InvalidQuery
 from sulq.kernel.noise.intervals import half_width
@@ -153,24 +153,8 @@ class Answer:
 
     def judged(self, bound: BoundQuery, within: float | None, confidence: float) -> Answer:
         """The answer with a note where it says less than was hoped for."""
-        if self.kind == "quantiles" and within is not None and self.distribution is not None:
-            ranks = [self.distribution.rank_error(share, confidence) for share in self.keys]
-            told = (self.note, rank_verdict(max(ranks), within))
-            return replace(self, note="; ".join(filter(None, told)))
-        if self.kind not in ("mean", "variance"):
-            return self
-        low, high = (float(np.max(end)) for end in self.interval(confidence))
-        middle = float(bound.terms[1].middle)
-        ends = [float(end) + middle for end in (bound.terms[1].low, bound.terms[1].high)]
-        said = [self.note] if self.note else []
-        if self.kind == "mean" and [low, high] == ends:
-            said.append("too few rows match to tell")
-        elif within is not None and (high - low) / 2 > 1.01 * within:
-            said.append(
-                f"asked for +-{within:g}, got +-{(high - low) / 2:.4g}: by chance, or fewer rows"
-                " match than assumed; state how many with rows"
-            )
-        return replace(self, note="; ".join(said))
+        told = kind_named(self.kind).notes(bound, self.reading, within, confidence)
+        return replace(self, note="; ".join(filter(None, (self.note, *told)))) if told else self
 
     @property
     def value(self) -> Value:
@@ -210,7 +194,7 @@ class Answer:
             "noise": self._noise_text() if self.laws else "",
             "the bar": bar_text(self.schema) if np.any(self.standard_error) else "",
             "clipped": self.clipped,
-            "negative": negative_text(self.kind, self.value),
+            "negative": negative_text(kind_named(self.kind).counts, self.value),
             "note": self.note,
         }
         if self.terms:
@@ -311,7 +295,7 @@ class Answer:
             record: dict[str, Any] = {}
             axes = self.keys if len(names) != 1 else (self.keys,)
             for axis, index in enumerate(place[: len(axes)]):
-                record["share" if self.kind == "quantiles" else names[axis]] = axes[axis][index]
+                record[kind_named(self.kind).axis or names[axis]] = axes[axis][index]
             if len(place) > len(axes):
                 record["term"] = place[-1]  # of several sums, by their order
             record["value"] = float(self.value[place])

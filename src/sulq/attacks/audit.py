@@ -19,13 +19,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sulq.answers.oracle import Answer, Oracle
+from sulq.answers.statistics import histogram
 from sulq.attacks.result import AttackResult
 from sulq.attacks.target import ROW, SECRET, Bits, Target
 from sulq.kernel.accounting.calibration import answer_loss, calibrate
 from sulq.kernel.accounting.gaussian import gaussian_epsilon
 from sulq.kernel.query.expressions import col, lit
-from sulq.kernel.query.statistics import Statistic, histogram
-from sulq.kernel.query.sum_query import SumQuery
+from sulq.kernel.query.sum_query import Statistic, SumQuery
 from sulq.kernel.schema.promise import Promise
 
 Values = NDArray[np.float64]

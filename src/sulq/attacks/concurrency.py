@@ -20,13 +20,13 @@ from itertools import combinations
 import numpy as np
 
 from sulq.answers.oracle import Answer, Oracle
+from sulq.answers.statistics import histogram
 from sulq.attacks.audit import Values, all_credits, values_of
 from sulq.attacks.result import AttackResult
 from sulq.attacks.target import ROW, SECRET, Target
 from sulq.errors import Refused, SulqError
 from sulq.kernel.query.expressions import col, lit
-from sulq.kernel.query.statistics import Statistic, histogram
-from sulq.kernel.query.sum_query import SumQuery
+from sulq.kernel.query.sum_query import Statistic, SumQuery
 
 EQUAL = "share of workers with equal noise"
 CELLS = 8

@@ -13,12 +13,12 @@ from itertools import zip_longest
 import numpy as np
 
 from sulq.answers.oracle import Oracle
+from sulq.answers.statistics import cdf, count, histogram, mean, quantiles, total, variance
 from sulq.attacks.audit import all_credits
 from sulq.attacks.result import AttackResult, guessed
 from sulq.attacks.target import ROW, SECRET, Target
 from sulq.errors import SulqError
 from sulq.kernel.query.expressions import Expression, col, hashed, lit, when
-from sulq.kernel.query.statistics import cdf, count, histogram, mean, quantiles, total, variance
 from sulq.kernel.query.sum_query import SumQuery
 
 Question = Callable[[], object]

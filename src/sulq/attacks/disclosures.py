@@ -20,12 +20,12 @@ from fractions import Fraction
 import numpy as np
 
 from sulq.answers.oracle import Oracle
+from sulq.answers.statistics import histogram
 from sulq.attacks.audit import all_credits, values_of
 from sulq.attacks.result import AttackResult
 from sulq.attacks.target import ROW, SECRET, Bits, Target
 from sulq.errors import Refused, SulqError
 from sulq.kernel.query.expressions import col, lit
-from sulq.kernel.query.statistics import histogram
 from sulq.kernel.query.sum_query import SumQuery
 
 HASHES = ("md5", "sha1", "sha224", "sha256", "sha384", "sha512", "sha3_256", "blake2b", "blake2s")

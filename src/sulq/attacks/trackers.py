@@ -11,6 +11,7 @@ from fractions import Fraction
 import numpy as np
 
 from sulq.answers.oracle import Oracle
+from sulq.answers.statistics import count
 from sulq.attacks.asking import (
     ALONE,
     Floats,
@@ -27,7 +28,6 @@ from sulq.attacks.result import AttackResult, best_guess, guessed
 from sulq.attacks.target import ROW, SECRET, Bits, Target
 from sulq.errors import Refused
 from sulq.kernel.query.expressions import Expression, col
-from sulq.kernel.query.statistics import count
 from sulq.kernel.query.sum_query import MOST_TERMS, SumQuery
 
 Asked = tuple[SumQuery, Floats | float]

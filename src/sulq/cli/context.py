@@ -37,7 +37,7 @@ from sulq.kernel.ledger.file import MEMORY, missing
 from sulq.kernel.ledger.inspect import inspect, is_lost, is_published, is_there
 from sulq.kernel.ledger.state_dir import location_name
 from sulq.kernel.ledger.transactions import not_published
-from sulq.kernel.query.statistics import Statistic
+from sulq.kernel.query.sum_query import Statistic
 from sulq.kernel.schema.columns import Schema
 from sulq.kernel.schema.promise import Promise
 from sulq.policy import TablePolicy, read_policy

@@ -9,22 +9,14 @@ from contextlib import contextmanager
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 
+from sulq.answers import statistics
 from sulq.errors import InvalidQuery, Reason
-from sulq.kernel.query import statistics
-from sulq.kernel.query.statistics import Statistic
+from sulq.kernel.query.sum_query import Statistic
 from sulq.kernel.schema.columns import Number, Schema, as_number
 from sulq.sql import parse_condition, parse_value
 
-FORMS = {
-    "count": "count, or count VALUE (rows where it is there)",
-    "persons": "persons (of a table of persons, those who have such a row)",
-    "total": "total VALUE",
-    "mean": "mean VALUE",
-    "variance": "variance VALUE",
-    "histogram": "histogram COLUMN[,COLUMN...] [--edges 0,18,65,120] [--other]",
-    "cdf": "cdf VALUE [--edges ...]",
-    "quantiles": "quantiles VALUE --shares 0.25,0.5,0.75 (in a plan: quantiles VALUE 0.25 0.5)",
-}
+PERSONS = {"persons": "persons (of a table of persons, those who have such a row)"}
+FORMS = {kind: own.typed for kind, own in statistics.STATISTICS.items() if own.typed} | PERSONS
 SYNONYMS = {
     "sum": "total VALUE",
     "avg": "mean VALUE",
@@ -58,8 +50,11 @@ def question(
         )
     if kind not in FORMS:
         raise InvalidQuery(f"no statistic {kind!r:.40}; there are {', '.join(FORMS)}")
-    least, most = (0, 1 if kind == "count" else 0) if kind in ("count", "persons") else (1, 1)
-    if not least <= len(rest) <= most:
+    if kind == "count":
+        fits = len(rest) <= 1
+    else:
+        fits = len(rest) == (0 if kind == "persons" else statistics.STATISTICS[kind].values)
+    if not fits:
         got = f"{len(rest)} values" if rest else "no value"
         raise InvalidQuery(f"want {FORMS[kind]}, got {got}; quote a value that has spaces")
     _check_options(kind, edges, shares, other)
@@ -69,12 +64,6 @@ def question(
             return statistics.count(parse_value(rest[0]) if rest else None, where=rows)
         case "persons":
             return statistics.count_persons(rows)
-        case "total":
-            return statistics.total(parse_value(rest[0]), where=rows)
-        case "mean":
-            return statistics.mean(parse_value(rest[0]), where=rows)
-        case "variance":
-            return statistics.variance(parse_value(rest[0]), where=rows)
         case "histogram":
             columns = _columns(rest[0], schema)
             cut = {name: _edges(text) for name, text in _by_column(edges, columns).items()}
@@ -82,10 +71,17 @@ def question(
         case "cdf":
             ends = _edges(edges[0]) if edges else None
             return statistics.cdf(parse_value(rest[0]), ends, where=rows)
+        case "quantiles":
+            return statistics.quantiles(parse_value(rest[0]), _listed_shares(shares), where=rows)
+    asked: Statistic = getattr(statistics, kind)(*map(parse_value, rest), where=rows)
+    return asked
+
+
+def _listed_shares(shares: str | None) -> list[float]:
     if shares is None:
-        raise InvalidQuery(f"want {FORMS[kind]}, got no --shares")
+        raise InvalidQuery(f"want {FORMS['quantiles']}, got no --shares")
     wanted = [_number(share, "a share") for share in shares.split(",")]
-    return statistics.quantiles(parse_value(rest[0]), [float(x) for x in wanted], where=rows)
+    return [float(x) for x in wanted]
 
 
 def spelled(text: str, schema: Schema) -> Statistic:

@@ -14,6 +14,7 @@ import httpx
 
 from sulq.answers.oracle import Answer, Quote
 from sulq.answers.selections import Keys, KeysQuote, Top
+from sulq.answers.statistics import count
 from sulq.client.remote import PAGE, only_table
 from sulq.client.requests import (
     Calls,
@@ -29,7 +30,6 @@ from sulq.client.requests import (
 from sulq.client.transport import AsyncLine, Sender, ServerAddress, address_of, bearer, options
 from sulq.client.values import Granted, RemoteExactQuote, RemotePlan, RemotePrice, RemoteStatement
 from sulq.kernel.query.expressions import Expression
-from sulq.kernel.query.statistics import count
 from sulq.kernel.schema.columns import Schema
 from sulq.kernel.schema.promise import Promise
 from sulq.shares import ShareQuote, SumShare

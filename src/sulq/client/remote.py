@@ -13,6 +13,7 @@ import httpx
 
 from sulq.answers.oracle import Answer, Quote, credits_text
 from sulq.answers.selections import Keys, KeysQuote, Top
+from sulq.answers.statistics import count
 from sulq.client.requests import (
     Calls,
     Credits,
@@ -28,7 +29,6 @@ from sulq.client.transport import Sender, ServerAddress, Transport, address_of, 
 from sulq.client.values import Granted, RemoteExactQuote, RemotePlan, RemoteStatement
 from sulq.errors import InvalidQuery
 from sulq.kernel.query.expressions import Expression
-from sulq.kernel.query.statistics import count
 from sulq.kernel.schema.columns import Schema
 from sulq.kernel.schema.promise import Promise
 from sulq.shares import ShareQuote, SumShare

@@ -17,12 +17,13 @@ from pydantic import BaseModel, ValidationError
 from sulq.answers.oracle import Answer, Quote, check_confidence, credits_text
 from sulq.answers.oracle import Credits as Shown
 from sulq.answers.selections import Keys, KeysQuote, Top, alert_margin
+from sulq.answers.statistics import count, ranked
 from sulq.client.values import Granted, RemoteExactQuote, RemoteLine, RemoteStatement, lines_of
 from sulq.errors import InvalidQuery, Refused
 from sulq.kernel.accounting.pricing import positive
 from sulq.kernel.noise.laws import DiscreteLaplace, law_from_json
 from sulq.kernel.query.expressions import Expression
-from sulq.kernel.query.statistics import as_statistic, count, ranked
+from sulq.kernel.query.sum_query import as_statistic
 from sulq.kernel.schema.bind import BoundQuery
 from sulq.kernel.schema.columns import Schema, as_number
 from sulq.kernel.schema.promise import Promise

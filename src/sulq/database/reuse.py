@@ -16,10 +16,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from sulq.answers.combined import read_apart, read_derived
 from sulq.answers.error_bars import Forecast
 from sulq.answers.oracle import Answer
-from sulq.answers.readings import forecast
+from sulq.answers.readings import forecast, read_apart, read_derived
 from sulq.errors import BudgetSpent, InvalidQuery, Reason
 from sulq.kernel.accounting.calibration import Calibration
 from sulq.kernel.accounting.loss import Loss

@@ -12,6 +12,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from sulq.answers.selections import Top
+from sulq.answers.statistics import ranked
 from sulq.database.reuse import release_one
 from sulq.errors import InvalidQuery
 from sulq.kernel.accounting.loss import Loss
@@ -21,7 +22,6 @@ from sulq.kernel.ledger.budget import OWNER
 from sulq.kernel.ledger.events import PricedRequest
 from sulq.kernel.noise.laws import Geometric
 from sulq.kernel.query.expressions import Expression
-from sulq.kernel.query.statistics import ranked
 from sulq.kernel.query.sum_query import FORMAT, digest_of
 from sulq.kernel.release.mechanisms import TopK
 from sulq.kernel.schema.bind import BoundQuery

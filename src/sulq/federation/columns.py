@@ -34,8 +34,7 @@ from sulq.kernel.accounting.loss import coupling_factor
 from sulq.kernel.accounting.pricing import unit_cost
 from sulq.kernel.noise.intervals import z_of
 from sulq.kernel.query.expressions import Column, Expression, Operation, hashed
-from sulq.kernel.query.statistics import as_statistic
-from sulq.kernel.query.sum_query import SumQuery, outer
+from sulq.kernel.query.sum_query import SumQuery, as_statistic, outer
 from sulq.kernel.query.vectors import Columns, Ones, Vector, columns, ones
 from sulq.kernel.schema.columns import Number, Schema
 from sulq.kernel.schema.promise import Promise

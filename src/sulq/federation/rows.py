@@ -14,12 +14,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, TypeVar
 
-import numpy as np
-
-from sulq.answers.combined import read_derived
-from sulq.answers.error_bars import Draw, Interval, Reading
+from sulq.answers.error_bars import Draw
 from sulq.answers.oracle import Answer, Oracle, Quote, credits_text, is_durable
-from sulq.answers.readings import forecast
+from sulq.answers.readings import forecast, read_derived
 from sulq.errors import BudgetSpent, InvalidQuery, Refused, SulqError
 from sulq.kernel.noise.laws import DiscreteGaussian, DiscreteLaplace, Law, NoNoise
 from sulq.kernel.reuse.estimate import LinearEstimate, StoredDraws
@@ -196,7 +193,7 @@ class RowSplit:
             credits=max(answer.credits for answer in answers),
             receipt=Receipts(tuple(answer.receipt for answer in answers)),
             promise=self.promise,
-            reading=_shaped(derived, values, most, answers[0]) if shared and derived else None,
+            reading=read_derived(derived, values, most) if shared and derived else None,
         )
 
 
@@ -224,23 +221,6 @@ def at_once(verb: Callable[[Asked], Found], asked: Sequence[Asked]) -> list[Foun
     """Owners may be far away."""
     with ThreadPoolExecutor(max(1, len(asked))) as pool:
         return list(pool.map(verb, asked))
-
-
-def _shaped(
-    derived: LinearEstimate, values: Sequence[int], most: int | None, like: Answer
-) -> Reading:
-    """Sums whose noise has no single law, in the shape that each owner's answer has."""
-    found = read_derived(derived, values, most)
-    if like.kind != "outer":
-        return found
-    shape = np.shape(like.value)
-
-    def interval(confidence: float) -> Interval:
-        low, high = found.interval(confidence)
-        return np.reshape(low, shape), np.reshape(high, shape)
-
-    value, error = np.reshape(found.value, shape), np.reshape(found.standard_error, shape)
-    return Reading(value, error, interval, like.keys)
 
 
 def _derivation(

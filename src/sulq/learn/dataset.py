@@ -12,9 +12,9 @@ from typing import Any, Literal
 import numpy as np
 
 from sulq.answers.oracle import Oracle
+from sulq.answers.statistics import count, total
 from sulq.errors import InvalidQuery, Refused
 from sulq.kernel.query.expressions import Expression, col, lit
-from sulq.kernel.query.statistics import count, total
 from sulq.kernel.query.sum_query import SumQuery, outer
 from sulq.kernel.query.vectors import Vector, cells, one_hot
 from sulq.kernel.schema.columns import Category, Flag, Number, Schema

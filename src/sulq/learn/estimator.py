@@ -13,9 +13,9 @@ import numpy as np
 from sklearn.base import ClassifierMixin
 
 from sulq.answers.oracle import Credits, Oracle
+from sulq.answers.statistics import count
 from sulq.errors import InvalidQuery, TooNoisy
 from sulq.kernel.query.expressions import Expression
-from sulq.kernel.query.statistics import count
 from sulq.kernel.query.vectors import Vector
 from sulq.kernel.schema.columns import Schema
 from sulq.learn.budget import FitBudget, FitPlan, FitQuote, budget_of, default_notes

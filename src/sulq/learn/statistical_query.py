@@ -19,9 +19,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sulq.answers.oracle import Oracle, Quote, decimal_text
+from sulq.answers.statistics import count
 from sulq.errors import InvalidQuery, TooNoisy
 from sulq.kernel.query.expressions import Expression, as_expression, col
-from sulq.kernel.query.statistics import Statistic, count
+from sulq.kernel.query.sum_query import Statistic
 from sulq.kernel.query.vectors import cells, ones
 from sulq.kernel.schema.columns import Category, Flag
 from sulq.learn.budget import FitBudget, FitPlan, FitStep

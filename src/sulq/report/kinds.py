@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from sulq.kernel.accounting.loss import Loss
-from sulq.kernel.query.statistics import kind_of
+from sulq.kernel.query.sql_text import kind_of
 
 
 class AskedKind(NamedTuple):

@@ -18,13 +18,13 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
+from sulq.answers.statistics import count, histogram
 from sulq.database import Database
 from sulq.database.delay import delayed, draw_delay
 from sulq.database.reading import has_balances
 from sulq.errors import InvalidQuery, Refused
 from sulq.kernel.accounting.mechanisms import Delay, delay_for
 from sulq.kernel.query.expressions import col
-from sulq.kernel.query.statistics import count, histogram
 from sulq.kernel.schema.bind import BoundQuery
 from sulq.kernel.schema.columns import Number, Schema
 from sulq.kernel.schema.promise import Promise

@@ -11,7 +11,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from sulq.errors import InvalidQuery
-from sulq.kernel.query.statistics import Statistic, as_statistic
+from sulq.kernel.query.sum_query import Statistic, as_statistic
 from sulq.kernel.schema.columns import Schema
 
 if TYPE_CHECKING:

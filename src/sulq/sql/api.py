@@ -9,12 +9,11 @@ from typing import Any
 
 from sulq.answers.display import held_text, percent
 from sulq.answers.oracle import Answer, Oracle, Quote, credits_text
-from sulq.answers.readings import everybody
 from sulq.answers.selections import KeysQuote
+from sulq.answers.statistics import everybody
 from sulq.errors import BudgetSpent, InvalidQuery
 from sulq.kernel.query.sql_text import question_text
-from sulq.kernel.query.statistics import Statistic
-from sulq.kernel.query.sum_query import text_of
+from sulq.kernel.query.sum_query import Statistic, text_of
 from sulq.sql.evaluate.evaluation import Evaluation
 from sulq.sql.evaluate.open_keys import (
     answer_of,

@@ -20,11 +20,12 @@ from pydantic import (
     model_validator,
 )
 
+from sulq.answers.statistics import MOST_SHARES, STATISTICS
+
 VERSION = 1
 MOST_LETTERS = 100_000
 """Of a statement in SQL."""
 MOST_QUESTIONS = 1_000
-MOST_SHARES = 1_000
 MOST_ROWS = 2**53
 MOST_BITS = 1000
 """Of the whole part of a number: it must be a float too, for people."""
@@ -103,14 +104,23 @@ class Body(BaseModel):
     version: Literal[1] = 1
 
 
+def _known(kind: str) -> str:
+    if kind not in STATISTICS:
+        raise ValueError(f"want one of {', '.join(STATISTICS)}")
+    return kind
+
+
+Kind = Annotated[
+    str, AfterValidator(_known), WithJsonSchema({"type": "string", "enum": list(STATISTICS)})
+]
+"""A statistic by its name."""
+
+
 class QuestionBody(BaseModel):
     """A statistic: its kind, its sums as `SumQuery.to_json` writes them; shares of quantiles."""
 
     model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False, frozen=True)
-    kind: Literal[
-        "sums", "outer", "count", "total", "mean", "variance",
-        "histogram", "cdf", "quantiles", "distribution",
-    ]  # fmt: skip
+    kind: Kind
     query: dict[str, Any]
     shares: Annotated[list[Share], Field(max_length=MOST_SHARES)] = []
 

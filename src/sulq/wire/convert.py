@@ -17,17 +17,15 @@ from typing import Any
 
 import numpy as np
 
-from sulq.answers.combined import read_apart, read_derived
 from sulq.answers.error_bars import Mixture, Reading
 from sulq.answers.oracle import Answer, Quote
-from sulq.answers.readings import forecast
+from sulq.answers.readings import forecast, read_apart, read_derived
 from sulq.errors import InvalidQuery, Reason
 from sulq.kernel.accounting.calibration import calibrate
 from sulq.kernel.accounting.pricing import noise_grid
 from sulq.kernel.noise.laws import Law, law_from_json
 from sulq.kernel.query.sql_text import question_text
-from sulq.kernel.query.statistics import Statistic, as_statistic, check_kind
-from sulq.kernel.query.sum_query import SumQuery, text_of
+from sulq.kernel.query.sum_query import Statistic, SumQuery, as_statistic, check_kind, text_of
 from sulq.kernel.reuse.estimate import LinearEstimate, StoredDraws
 from sulq.kernel.schema.bind import BoundQuery, NoiseGrid, bind
 from sulq.kernel.schema.columns import Schema

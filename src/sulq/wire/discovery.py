@@ -12,8 +12,7 @@ from sulq.answers.selections import Keys, KeysQuote, Top
 from sulq.errors import InvalidQuery
 from sulq.kernel.noise.laws import DiscreteGaussian, law_from_json
 from sulq.kernel.query.expressions import Expression
-from sulq.kernel.query.statistics import Statistic, as_statistic
-from sulq.kernel.query.sum_query import Group, SumQuery
+from sulq.kernel.query.sum_query import Group, Statistic, SumQuery, as_statistic
 from sulq.kernel.schema.bind import BoundQuery
 from sulq.wire.bodies import (
     MOST_QUESTIONS,

@@ -21,8 +21,8 @@ from sulq import (
     total,
     variance,
 )
+from sulq.answers.statistics import count_persons
 from sulq.exact import Assumptions
-from sulq.kernel.query.statistics import count_persons
 
 SCHEMAS = {
     "people": Schema(

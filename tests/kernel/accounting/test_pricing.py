@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sulq.answers.statistics import count, histogram, mean, total, variance
 from sulq.errors import InvalidQuery
 from sulq.kernel.accounting.calibration import Calibration, calibrate
 from sulq.kernel.accounting.loss import Loss
@@ -21,7 +22,7 @@ from sulq.kernel.accounting.pricing import (
 )
 from sulq.kernel.noise.laws import DiscreteGaussian, DiscreteLaplace, NoNoise
 from sulq.kernel.query.expressions import col
-from sulq.kernel.query.statistics import Statistic, count, histogram, mean, total, variance
+from sulq.kernel.query.sum_query import Statistic
 from sulq.kernel.schema.bind import BoundQuery, bind
 from sulq.kernel.schema.columns import Category, Flag, Number, Schema
 from sulq.kernel.schema.promise import Promise

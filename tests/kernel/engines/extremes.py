@@ -19,9 +19,9 @@ from tests.kernel.engines import reference
 from tests.kernel.query.random_vectors import VectorMaker
 
 from sulq import Category, Flag, InvalidQuery, Number, Schema, col, lit, when
+from sulq.answers.statistics import count, histogram, mean, total, variance
 from sulq.kernel.query.expressions import Expression
-from sulq.kernel.query.statistics import Statistic, count, histogram, mean, total, variance
-from sulq.kernel.query.sum_query import outer
+from sulq.kernel.query.sum_query import Statistic, outer
 from sulq.kernel.schema import program as b
 from sulq.kernel.schema.bind import BoundQuery, bind
 from sulq.kernel.schema.vector_program import BlockSums

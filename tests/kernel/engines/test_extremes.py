@@ -19,9 +19,9 @@ from tests.postgres_server import PostgresServer
 from tests.spark_session import spark_url
 
 from sulq import Flag, InvalidQuery, Number, Schema, col
+from sulq.answers.statistics import mean, per_person, total, variance
 from sulq.kernel.engines import open_engine
-from sulq.kernel.query.statistics import Statistic, mean, per_person, total, variance
-from sulq.kernel.query.sum_query import outer
+from sulq.kernel.query.sum_query import Statistic, outer
 from sulq.kernel.query.vectors import columns, ones
 from sulq.kernel.schema import program as b
 from sulq.kernel.schema.bind import bind

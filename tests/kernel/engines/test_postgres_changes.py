@@ -13,6 +13,7 @@ from tests.postgres_server import PostgresServer, running
 from tests.waiting import come
 
 import sulq.kernel.engines.postgres.engine as engine_file
+from sulq.answers.statistics import count, total
 from sulq.database import Database
 from sulq.errors import EngineFailed, InvalidQuery, Refused
 from sulq.kernel.engines import Engine, open_engine
@@ -20,7 +21,7 @@ from sulq.kernel.engines.postgres.engine import allowed_seconds
 from sulq.kernel.engines.postgres.session import read_address
 from sulq.kernel.engines.sql.engine import Work
 from sulq.kernel.query.expressions import col
-from sulq.kernel.query.statistics import Statistic, count, total
+from sulq.kernel.query.sum_query import Statistic
 from sulq.kernel.schema import program as b
 from sulq.kernel.schema.columns import Category, Number, Schema
 from sulq.kernel.schema.promise import Promise

@@ -20,9 +20,9 @@ from tests.kernel.engines.postgres_tables import AWKWARD, fill, run, storable
 from tests.postgres_server import PostgresServer
 
 import sulq.kernel.engines.postgres.engine as engine_file
+from sulq.answers.statistics import distribution
 from sulq.kernel.engines import Engine, open_engine
 from sulq.kernel.engines.sql.compile import key_statements
-from sulq.kernel.query.statistics import distribution
 from sulq.kernel.schema import program as b
 from sulq.kernel.schema.bind import bind
 from sulq.kernel.schema.columns import Category, Flag, Number, Schema

@@ -21,6 +21,7 @@ from tests.postgres_server import PostgresServer
 from tests.spark_session import spark_url
 
 from sulq import EngineFailed, Refused, col
+from sulq.answers.statistics import count, histogram, mean, total
 from sulq.kernel.engines import open_engine, proved
 from sulq.kernel.engines.blocks import OuterSums
 from sulq.kernel.engines.duckdb.engine import DuckDBEngine
@@ -32,7 +33,6 @@ from sulq.kernel.engines.sql import leaves
 from sulq.kernel.engines.sql.compile import counted, statement
 from sulq.kernel.engines.sql.dialect import Dialect
 from sulq.kernel.engines.sql.leaves import ColumnSql, Leaf
-from sulq.kernel.query.statistics import count, histogram, mean, total
 from sulq.kernel.query.sum_query import outer
 from sulq.kernel.query.vectors import columns, ones
 from sulq.kernel.schema.bind import bind

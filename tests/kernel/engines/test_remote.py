@@ -15,11 +15,11 @@ from pathlib import Path
 import pytest
 from tests.kernel.engines import programs, reference, tables
 
+from sulq.answers.statistics import count
 from sulq.database import Database
 from sulq.errors import InvalidQuery, Refused
 from sulq.kernel.engines import open_engine
 from sulq.kernel.engines.duckdb.remote import NOTHING_SENT, Remote, authorization, s3_request
-from sulq.kernel.query.statistics import count
 from sulq.kernel.schema.columns import Number, Schema
 from sulq.kernel.schema.promise import Promise
 from sulq.policy.files import policy_text, read_policy

@@ -21,6 +21,7 @@ import pytest
 from tests.spark_session import options, spark_url, why_not
 
 import sulq.kernel.engines.spark.blocks as blocks_file
+from sulq.answers.statistics import count
 from sulq.database import Database
 from sulq.database.facts import name_of
 from sulq.errors import EngineFailed, InvalidQuery, Refused
@@ -28,7 +29,6 @@ from sulq.kernel.engines import Engine, open_engine
 from sulq.kernel.engines.spark.session import read_address
 from sulq.kernel.engines.sql.engine import Work
 from sulq.kernel.query.expressions import col
-from sulq.kernel.query.statistics import count
 from sulq.kernel.query.sum_query import outer
 from sulq.kernel.query.vectors import columns
 from sulq.kernel.schema import program as b

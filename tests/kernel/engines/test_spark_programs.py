@@ -19,8 +19,8 @@ from tests.kernel.engines.agreement import agree, agree_on_vectors
 from tests.spark_session import spark_url
 
 import sulq.kernel.engines.spark.engine as engine_file
+from sulq.answers.statistics import distribution
 from sulq.kernel.engines import Engine, open_engine
-from sulq.kernel.query.statistics import distribution
 from sulq.kernel.schema import program as b
 from sulq.kernel.schema.bind import bind
 from sulq.kernel.schema.bind_rows import like

@@ -18,6 +18,7 @@ from tests.kernel.engines.test_proved import plant
 from tests.postgres_server import NO_DRIVER, PostgresServer
 from tests.spark_session import spark_url
 
+from sulq.answers.statistics import total
 from sulq.kernel.engines import open_engine
 from sulq.kernel.engines.rows import row_values_select
 from sulq.kernel.engines.sql.compile import (
@@ -27,7 +28,6 @@ from sulq.kernel.engines.sql.compile import (
     small_outer,
     statement,
 )
-from sulq.kernel.query.statistics import total
 from sulq.kernel.schema import program as b
 from sulq.kernel.schema.bind import bind
 from sulq.kernel.schema.columns import Schema

@@ -11,10 +11,10 @@ import pytest
 from tests.kernel.query.meaning import holds, value
 from tests.kernel.query.random_questions import Questioner
 
+from sulq.answers.statistics import count, histogram, mean, quantiles, total, variance
 from sulq.errors import InvalidQuery
 from sulq.kernel.query import canonical
 from sulq.kernel.query.expressions import Expression, Operation, col, lit, operation, when
-from sulq.kernel.query.statistics import count, histogram, mean, quantiles, total, variance
 from sulq.kernel.query.sum_query import SumQuery, digest_of, text_of
 from sulq.kernel.schema.columns import Category, Flag, Number, Schema
 

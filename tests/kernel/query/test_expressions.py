@@ -10,9 +10,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from sulq.answers.statistics import cdf, count, histogram, mean, quantiles, total
 from sulq.errors import InvalidQuery
 from sulq.kernel.query.expressions import Literal, Operation, col, hashed, lit, when
-from sulq.kernel.query.statistics import cdf, count, histogram, mean, quantiles, total
 
 
 def test_floats_are_read_as_they_are_spelled() -> None:

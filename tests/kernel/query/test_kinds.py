@@ -6,8 +6,8 @@ import pytest
 from tests.people import publish
 
 from sulq import Category, Number, Promise, Schema
-from sulq.kernel.query.sql_text import question_text
-from sulq.kernel.query.statistics import count_persons, kind_of
+from sulq.answers.statistics import count_persons
+from sulq.kernel.query.sql_text import kind_of, question_text
 from sulq.kernel.schema.bind import bind
 
 KINDS = {

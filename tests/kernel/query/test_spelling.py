@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sulq.answers.statistics import count, histogram, mean
 from sulq.errors import InvalidQuery
 from sulq.kernel.query import canonical
 from sulq.kernel.query.expressions import col, when
 from sulq.kernel.query.sql_text import question_text, sql_text, told_apart
-from sulq.kernel.query.statistics import count, histogram, mean
 from sulq.kernel.query.sum_query import text_of
 from sulq.sql import parse_condition, parse_value
 

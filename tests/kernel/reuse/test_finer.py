@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from scipy.stats import chi2
 
 from sulq import Category, Database, Flag, Number, Promise, Refused, Schema, cdf, col, quantiles
+from sulq.answers.statistics import count_persons, distribution, histogram, per_person, total
 from sulq.kernel.noise.laws import DiscreteGaussian
-from sulq.kernel.query.statistics import count_persons, distribution, histogram, per_person, total
 
 TINY = Fraction(1, 10**9)
 FALSE_ALARM = 1e-6

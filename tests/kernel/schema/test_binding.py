@@ -12,10 +12,10 @@ from tests.kernel.engines import reference
 from tests.kernel.query.meaning import holds, value
 from tests.kernel.query.random_questions import Questioner
 
+from sulq.answers.statistics import count, histogram, mean, total
 from sulq.errors import InvalidQuery
 from sulq.kernel.query import canonical
 from sulq.kernel.query.expressions import Expression, col, hashed, lit, when
-from sulq.kernel.query.statistics import count, histogram, mean, total
 from sulq.kernel.query.sum_query import SumQuery
 from sulq.kernel.schema.bind import bind
 from sulq.kernel.schema.bind_rows import RowBinder

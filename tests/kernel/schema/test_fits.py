@@ -9,11 +9,11 @@ import pytest
 from tests.kernel.engines import programs, tables
 
 from sulq import Flag, InvalidQuery, Number, Schema, col
+from sulq.answers.statistics import count, histogram, mean, total, variance
 from sulq.kernel.engines.postgres.dialect import PostgresDialect
 from sulq.kernel.engines.spark.dialect import SparkDialect
 from sulq.kernel.engines.sql.emitter import Emitter
 from sulq.kernel.engines.sql.leaves import ColumnSql
-from sulq.kernel.query.statistics import count, histogram, mean, total, variance
 from sulq.kernel.schema import program as b
 from sulq.kernel.schema.bind import bind
 from sulq.kernel.schema.overflow import Fits

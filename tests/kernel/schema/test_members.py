@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.waiting import calls
 
+from sulq.answers.statistics import count
 from sulq.errors import InvalidQuery
 from sulq.kernel.query.expressions import col
-from sulq.kernel.query.statistics import count
 from sulq.kernel.schema.bind import bind
 from sulq.kernel.schema.bind_rows import like
 from sulq.kernel.schema.columns import Category, Flag, Number, Schema

@@ -11,9 +11,7 @@ import pytest
 from tests.kernel.engines import reference
 
 from sulq import Category, Database, Flag, InvalidQuery, Number, Promise, Schema, SumQuery, col
-from sulq.kernel.query.sql_text import question_text
-from sulq.kernel.query.statistics import (
-    Statistic,
+from sulq.answers.statistics import (
     count,
     count_persons,
     distribution,
@@ -22,7 +20,8 @@ from sulq.kernel.query.statistics import (
     per_person,
     total,
 )
-from sulq.kernel.query.sum_query import text_of
+from sulq.kernel.query.sql_text import question_text
+from sulq.kernel.query.sum_query import Statistic, text_of
 from sulq.kernel.schema.bind import NoiseGrid, bind
 from sulq.kernel.schema.persons import PersonSums
 

@@ -10,9 +10,9 @@ import pandas as pd
 import pytest
 
 from sulq import Database, Flag, InvalidQuery, Number, Promise, Schema, SumQuery, col
+from sulq.answers.statistics import count, per_person, rows_held
 from sulq.kernel.query.expressions import lit
 from sulq.kernel.query.sql_text import question_text
-from sulq.kernel.query.statistics import count, per_person, rows_held
 from sulq.kernel.query.sum_query import clip_of, group, text_of
 from sulq.kernel.schema.bind import NoiseGrid, bind
 from sulq.kernel.schema.persons import MOST_HELD, PersonSums

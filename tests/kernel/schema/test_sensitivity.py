@@ -11,20 +11,11 @@ import pytest
 from tests.kernel.query.meaning import holds, value
 from tests.kernel.query.random_questions import Questioner
 
+from sulq.answers.statistics import cdf, count, histogram, mean, total, variance
 from sulq.errors import InvalidQuery
 from sulq.kernel.query import canonical
 from sulq.kernel.query.expressions import Column, Operation, col, lit
-from sulq.kernel.query.statistics import (
-    Statistic,
-    as_statistic,
-    cdf,
-    count,
-    histogram,
-    mean,
-    total,
-    variance,
-)
-from sulq.kernel.query.sum_query import SumQuery, group
+from sulq.kernel.query.sum_query import Statistic, SumQuery, as_statistic, group
 from sulq.kernel.schema.bind import BoundQuery, bind
 from sulq.kernel.schema.columns import Category, Flag, Number, Schema
 from sulq.kernel.schema.sensitivity import Sensitivity

@@ -12,13 +12,14 @@ from fractions import Fraction
 
 import numpy as np
 
+from sulq.answers.statistics import count, total
 from sulq.errors import InvalidQuery, UnsafeExactly
 from sulq.exact.certificate import certify
 from sulq.exact.domain import Assumptions, Domain
 from sulq.exact.printed.checks import PrintedCheck, needed_variance, theorem_2
 from sulq.exact.printed.laws import binomial_delta, log_binomial, shifted_delta
 from sulq.kernel.query.expressions import col, when
-from sulq.kernel.query.statistics import Statistic, count, total
+from sulq.kernel.query.sum_query import Statistic
 from sulq.kernel.schema.bind import NoiseGrid, bind
 from sulq.kernel.schema.columns import Category, Flag, Schema
 

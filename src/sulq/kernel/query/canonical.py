@@ -105,7 +105,7 @@ def _tidy(number: Fraction) -> Plain:
     return number.numerator if number.denominator == 1 else number
 
 
-def _number(expression: Expression) -> Fraction | None:
+def number_of(expression: Expression) -> Fraction | None:
     """The exact value of a numeric literal."""
     if isinstance(expression, Literal):
         value = expression.value
@@ -166,7 +166,7 @@ def value(expression: Expression) -> Expression:
             return _extreme(name, parts)
         case "clip":
             return _clip(*parts)
-    numbers = [_number(part) for part in parts]
+    numbers = [number_of(part) for part in parts]
     if name == "abs" and numbers[0] is not None:
         return _constant(abs(numbers[0]))
     return operation(name, *parts)
@@ -182,13 +182,13 @@ def _coalesce(first: Expression, instead: Expression) -> Expression:
 
 def _times(factor: Fraction, expression: Expression) -> Expression:
     """factor * expression, with the factor pulled through sums and products."""
-    known = _number(expression)
+    known = number_of(expression)
     if known is not None:
         return _constant(factor * known)
     if isinstance(expression, Operation) and expression.name == "add":
         return _sum([_times(factor, part) for part in expression.operands])
     if isinstance(expression, Operation) and expression.name == "multiply":
-        head = _number(expression.operands[0])
+        head = number_of(expression.operands[0])
         if head is not None:
             factor, rest = factor * head, list(expression.operands[1:])
         else:
@@ -202,7 +202,7 @@ def _times(factor: Fraction, expression: Expression) -> Expression:
 def _sum(parts: Sequence[Expression]) -> Expression:
     constant, rest = Fraction(0), []
     for part in _flattened("add", parts):
-        known = _number(part)
+        known = number_of(part)
         if known is None:
             rest.append(part)
         else:
@@ -216,7 +216,7 @@ def _sum(parts: Sequence[Expression]) -> Expression:
 def _product(parts: Sequence[Expression]) -> Expression:
     factor, rest = Fraction(1), []
     for part in _flattened("multiply", parts):
-        known = _number(part)
+        known = number_of(part)
         if known is None:
             rest.append(part)
         else:
@@ -229,7 +229,7 @@ def _product(parts: Sequence[Expression]) -> Expression:
 
 
 def _quotient(over: Expression, under: Expression) -> Expression:
-    divisor = _number(under)
+    divisor = number_of(under)
     if divisor is not None:
         if divisor == 0:
             raise InvalidQuery(
@@ -238,11 +238,11 @@ def _quotient(over: Expression, under: Expression) -> Expression:
         return _times(1 / divisor, over)
     factor = Fraction(1)
     if isinstance(under, Operation) and under.name == "multiply":
-        head = _number(under.operands[0])
+        head = number_of(under.operands[0])
         if head:
             factor, under = 1 / head, _times(1 / head, under)
     if isinstance(over, Operation) and over.name == "multiply":
-        head = _number(over.operands[0])
+        head = number_of(over.operands[0])
         if head:
             factor, over = factor * head, _times(1 / head, over)
     return _times(factor, operation("divide", over, under))
@@ -253,7 +253,7 @@ def _extreme(name: str, parts: Sequence[Expression]) -> Expression:
     known: Fraction | None = None
     rest: dict[str, Expression] = {}
     for part in _flattened(name, parts):
-        number = _number(part)
+        number = number_of(part)
         if number is None:
             rest[spelling(part)] = part
         else:
@@ -265,7 +265,7 @@ def _extreme(name: str, parts: Sequence[Expression]) -> Expression:
 
 
 def _clip(inner: Expression, low: Expression, high: Expression) -> Expression:
-    bottom, top, known = _number(low), _number(high), _number(inner)
+    bottom, top, known = number_of(low), number_of(high), number_of(inner)
     if bottom is not None and top is not None:
         if bottom > top:
             raise InvalidQuery(f"clip needs low <= high, got {bottom} and {top}")
@@ -360,7 +360,7 @@ def _merged_members(name: str, parts: Sequence[Expression]) -> list[Expression]:
 
 
 def _ordered(name: str, left: Expression, right: Expression) -> Expression:
-    low, high = _number(left), _number(right)
+    low, high = number_of(left), number_of(right)
     if low is not None and high is not None:
         return TRUE if (low < high or (name == "le" and low == high)) else FALSE
     if _is_null(left) or _is_null(right):

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from sulq.errors import InvalidQuery, Reason
 from sulq.kernel.query import canonical
-from sulq.kernel.query.expressions import Expression, Literal, as_expression, column_or_expression
+from sulq.kernel.query.expressions import (
+    Expression,
+    Literal,
+    as_expression,
+    column_or_expression,
+    operation,
+)
 
 if TYPE_CHECKING:  # outer products load their part of the language when first asked
     from sulq.kernel.query.vectors import Vector
@@ -163,10 +169,18 @@ def _outer_from_json(form: Mapping[str, Any]) -> SumQuery:
     return outer(left, right, canonical.from_json(form["rows"]))
 
 
+def rows_where(where: object, *conditions: Expression) -> Expression:
+    """Return the condition that `where`, unless it is None, and all `conditions` are true."""
+    parts = [*([] if where is None else [as_expression(where)]), *conditions]
+    if not parts:
+        return canonical.TRUE
+    return parts[0] if len(parts) == 1 else operation("and", *parts)
+
+
 def clip_of(ends: object) -> tuple[Literal, Literal]:
     """(low, high) of a clip, checked."""
     read = [as_expression(end) for end in ends] if isinstance(ends, tuple | list) else []
-    numbers = [canonical._number(end) for end in read]
+    numbers = [canonical.number_of(end) for end in read]
     match numbers:
         case [Fraction() as low, Fraction() as high] if low <= high:
             return Literal(low), Literal(high)
@@ -224,3 +238,67 @@ def _group_from_json(form: Any) -> Group:
         edges = [canonical.from_json(edge) for edge in edges]
     of = canonical.from_json(form["of"])
     return group(of, edges, form["bins"], form["other"] is True, tree)
+
+
+# What is asked of sums: they are summed here, and read where answers are made.
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Statistic:
+    """A question: the sums it asks, and the kind of answer that is read from them.
+
+    `sulq.answers.statistics` has a class for every kind. `shares` are those of quantiles.
+    """
+
+    kind: str
+    query: SumQuery
+    shares: tuple[float, ...] = ()
+
+
+def counts_rows(query: SumQuery) -> bool:
+    """Return whether the only term is 1."""
+    return len(query.terms) == 1 and canonical.number_of(query.terms[0]) == 1
+
+
+def is_tree(query: SumQuery) -> bool:
+    """Return whether rows are counted in a tree over the last group, and over no other."""
+    trees = [group.tree for group in query.groups]
+    return counts_rows(query) and query.clip is None and trees[-1:] == [True] and sum(trees) == 1
+
+
+Check = Callable[[Statistic], None]
+_CHECKS: dict[str, Check] = {}
+
+
+def register_kind(kind: str, check: Check) -> None:
+    """Accept questions of this kind; `check` refuses one whose sums cannot be read so."""
+    _CHECKS[kind] = check
+
+
+def as_statistic(question: object) -> Statistic:
+    """Return a statistic as it is, and a `SumQuery` as its sums, or as a distribution if it has a
+    tree."""
+    if isinstance(question, Statistic):
+        return question
+    if isinstance(question, SumQuery):
+        if not any(group.tree for group in question.groups):
+            return Statistic("sums", question)
+        if not is_tree(question):
+            raise InvalidQuery("a tree is over the last group, and its only term is 1: a count")
+        return Statistic("distribution", question)
+    raise InvalidQuery(
+        f"want a question such as count(...), mean(...) or a SumQuery,"
+        f" got {type(question).__name__}"
+    )
+
+
+def check_kind(statistic: Statistic) -> None:
+    """Refuse a statistic whose sums cannot be read as its kind.
+
+    Answers are read after the charge, so whatever reading relies on is checked here, before it.
+    """
+    check = _CHECKS.get(statistic.kind) if isinstance(statistic.kind, str) else None
+    if check is None:
+        known = ", ".join(_CHECKS)
+        raise InvalidQuery(f"no question of kind {statistic.kind!r:.40}; there are {known}")
+    check(statistic)

@@ -15,7 +15,7 @@ from typing import Literal as OneOf
 
 from sulq.errors import InvalidQuery, Reason
 from sulq.kernel.query import canonical
-from sulq.kernel.query.canonical import _number
+from sulq.kernel.query.canonical import number_of
 from sulq.kernel.query.expressions import (
     Column,
     Expression,
@@ -395,7 +395,7 @@ def _vector(value: object) -> Vector:
 
 
 def _number_of(value: object, name: str) -> Fraction:
-    number = _number(as_expression(value))
+    number = number_of(as_expression(value))
     if number is None or abs(number) > LARGEST or 0 < abs(number) < SMALLEST:
         raise InvalidQuery(f"{name} must be a number within +-2^40, got {value!r:.60}")
     return number

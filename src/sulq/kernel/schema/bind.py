@@ -15,8 +15,15 @@ from typing import TYPE_CHECKING, TypeAlias
 from sulq.errors import InvalidQuery, Reason
 from sulq.kernel.query import canonical
 from sulq.kernel.query.expressions import Column
-from sulq.kernel.query.statistics import Statistic, as_statistic, check_kind
-from sulq.kernel.query.sum_query import Group, SumQuery, digest_of, text_of
+from sulq.kernel.query.sum_query import (
+    Group,
+    Statistic,
+    SumQuery,
+    as_statistic,
+    check_kind,
+    digest_of,
+    text_of,
+)
 from sulq.kernel.schema import columns as declared
 from sulq.kernel.schema.bind_rows import RowBinder
 from sulq.kernel.schema.columns import Schema
@@ -182,7 +189,8 @@ def bind(
         else:
             binder = RowBinder(schema, asked_before)
             found = _bind_sums(statistic, query, binder, neighbours, grid)
-        check_kind(statistic)
+        if statistic is question:
+            check_kind(statistic)
         counted = "" if query.uncut else counted_text(schema)
         said = filter(None, (counted, *found.notes))
         return replace(found, schema=schema, notes=tuple(said))

@@ -11,9 +11,8 @@ from dataclasses import dataclass
 
 from sulq.errors import InvalidQuery, Reason
 from sulq.kernel.query import canonical
-from sulq.kernel.query.expressions import Column, Expression
-from sulq.kernel.query.statistics import count
-from sulq.kernel.query.sum_query import FORMAT, digest_of
+from sulq.kernel.query.expressions import Column, Expression, lit
+from sulq.kernel.query.sum_query import FORMAT, SumQuery, digest_of, rows_where
 from sulq.kernel.schema.bind import NoiseGrid, bind
 from sulq.kernel.schema.columns import Category, Schema
 from sulq.kernel.schema.program import Condition, RowSums
@@ -76,7 +75,7 @@ def bind_keys(
         )
     if isinstance(most, bool) or not isinstance(most, int) or not 1 <= most <= MOST_SHOWN:
         raise InvalidQuery(f"most must be a whole number from 1 to {MOST_SHOWN}, got {most!r:.40}")
-    asked = count(name, where=where)
+    asked = SumQuery((lit(1),), rows_where(where, Column(name).is_not_null()))
     bound = bind(asked, schema, neighbours, grid=grid, asked_before=asked_before)
     assert isinstance(bound.sums, RowSums)  # noqa: S101
     form = {

@@ -15,8 +15,7 @@ from sulq.formatting import credits_word, ordinal
 from sulq.kernel.ledger.accounts import from_json, loss_from_json
 from sulq.kernel.ledger.chain import START, link
 from sulq.kernel.ledger.stores.store import Row
-from sulq.kernel.query.sql_text import question_text
-from sulq.kernel.query.statistics import kind_of
+from sulq.kernel.query.sql_text import kind_of, question_text
 from sulq.server.console.labels import question_title
 
 PAGE = 1_000

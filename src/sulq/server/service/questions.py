@@ -10,9 +10,10 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
+from sulq.answers.statistics import count
 from sulq.database.alerts import Alert
 from sulq.errors import InvalidQuery
-from sulq.kernel.query.statistics import Statistic, count
+from sulq.kernel.query.sum_query import Statistic
 from sulq.server.errors import HttpProblem
 from sulq.server.idempotency import PreparedRequest
 from sulq.server.limits import check_together

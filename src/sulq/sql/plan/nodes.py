@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from sulq.kernel.query.expressions import Column
-from sulq.kernel.query.statistics import Statistic
-from sulq.kernel.query.sum_query import SumQuery
+from sulq.kernel.query.sum_query import Statistic, SumQuery
 from sulq.sql.parse.select import Aggregate, Output, Select
 
 

@@ -12,11 +12,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
 
+from sulq.answers.statistics import RESOLUTION
 from sulq.errors import InvalidQuery, Reason
 from sulq.kernel.query import canonical
 from sulq.kernel.query.expressions import Column, Expression, Literal, Operation, lit, operation
-from sulq.kernel.query.statistics import RESOLUTION, Statistic
-from sulq.kernel.query.sum_query import MOST_TERMS, SumQuery, clip_of, group
+from sulq.kernel.query.sum_query import MOST_TERMS, Statistic, SumQuery, clip_of, group
 from sulq.kernel.schema.bind import MOST_CELLS
 from sulq.kernel.schema.bind_rows import RowBinder
 from sulq.kernel.schema.columns import Schema
