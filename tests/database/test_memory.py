@@ -84,7 +84,7 @@ def test_a_question_leaves_few_bytes_and_a_repeat_none(db: Database) -> None:
     def repeat(batch: Sequence[PricedRequest]) -> None:
         for each in batch:
             db.ledger.charge(*each[:5], analyst="ann", key=f"again {each.digest}")
-        db._recall.told(wanted, cost, "ann")
+        db._recall.quoted(wanted, cost, "ann", 0.95)
 
     assert bytes_each(questions, answer) < 700
     assert bytes_each(questions, repeat) < 40

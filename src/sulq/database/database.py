@@ -38,6 +38,7 @@ from sulq.database.reuse import (
     paid_by,
     priced,
     recalled,
+    told_again,
     topped_up,
 )
 from sulq.database.sharing import Sharing, ask_share, quote_share
@@ -338,6 +339,8 @@ class Database:
         wanted = self.price(bound, within, confidence, credits, rows)  # no data
         asker = Asker(analyst, key, within, confidence)
         found = recalled(self, bound, wanted, asker)  # noisy answers only
+        if found.told:
+            return told_again(self, bound, found, asker)
         if found.derived is not None:  # no row is touched
             return derived_answer(self, bound, found.derived, asker, found.share)
         noisy = NoisySums(bound, found.cost, priced(self, bound, found))
@@ -412,16 +415,12 @@ class Database:
         bound = self.bind(query)
         wanted = self.price(bound, within, confidence, credits, rows)
         check_readable(self, bound)  # what ask would refuse, a quote refuses too
-        cost, own = self._recall.quoted(bound, wanted, analyst, confidence)
-        # only one's own answers show: a colleague's question is not for others to see
-        told = self._recall.told(bound, wanted, analyst)
-        repeat = own is not None or told is not None
-        due = Fraction(0) if repeat else cost.share.credits_fraction
-        laws = (own.laws() or own.worst()) if own else told.laws if told else None
-        touched = None if repeat else list(self._charges(cost)) or None
+        known = self._recall.quoted(bound, wanted, analyst, confidence)
+        due = Fraction(0) if known.repeat else known.due.share.credits_fraction
+        touched = None if known.repeat else list(self._charges(known.due)) or None
         left = self.ledger.remaining(analyst, touched).credits_fraction
-        bar = forecast(bound, laws or wanted.laws, rows, self.size)
-        return Quote(due, left - due, bar, repeat, bound.notes)
+        bar = forecast(bound, known.laws, rows, self.size)
+        return Quote(due, left - due, bar, known.repeat, bound.notes)
 
     def keys(self, column: object, **terms: Any) -> Keys:
         """Counts by keys that nobody declared, of those that many rows share: `ask_keys`. M.1"""

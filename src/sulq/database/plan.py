@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,7 +21,6 @@ from sulq.kernel.accounting.loss import CREDIT, Loss
 from sulq.kernel.accounting.pricing import Price, laws_of, positive, stored_price, unit_cost
 from sulq.kernel.ledger.budget import OWNER
 from sulq.kernel.ledger.events import Charge, PricedRequest
-from sulq.kernel.noise.laws import Law
 from sulq.kernel.query.sql_text import question_text, told_apart
 from sulq.kernel.release.mechanisms import NoisySums
 from sulq.kernel.release.release import release
@@ -130,7 +129,7 @@ class Plan:
         fresh = {
             bound.digest: NoisySums(bound, found.cost, priced(db, bound, found))
             for bound, found in ((line.bound, met[line.bound.digest]) for line in self.lines)
-            if found.derived is None
+            if found.derived is None and not found.told
         }
 
         def charge(_: Sequence[PricedRequest]) -> list[Charge]:
@@ -257,6 +256,7 @@ def _shared(
 ) -> list[Price]:
     """Credits by unit price, so that all have the same noise; what own repeats do not need goes to
     the others. By weight each has its part, and what repeats do not need is not spent."""
+    quoted = database._recall.quoted
     units = [unit_cost(bound, database.calibration) for bound in bounds]
     parts: dict[str, Fraction] = {}  # a question that comes twice counts once, at the larger weight
     for place, (bound, unit) in enumerate(zip(bounds, units, strict=True)):
@@ -270,7 +270,7 @@ def _shared(
     due = {
         digest: weight
         for digest, weight in parts.items()
-        if not _told(database, bounds[first[digest]], prices[digest], analyst, confidence).repeat
+        if not quoted(bounds[first[digest]], prices[digest], analyst, confidence).repeat
     }
     if weights is None and len(due) < len(parts):
         for digest, part in _divided(credits, due).items():
@@ -290,24 +290,6 @@ def _divided(credits: Fraction, weights: dict[str, Fraction]) -> dict[str, Fract
     return parts
 
 
-class Told(NamedTuple):
-    """What this analyst has been told already. A colleague's question is not for others to see."""
-
-    due: Price
-    repeat: bool
-    laws: Sequence[Law]
-
-
-def _told(
-    database: Database, bound: BoundQuery, wanted: Price, analyst: str, confidence: float
-) -> Told:
-    due, own = database._recall.quoted(bound, wanted, analyst, confidence)
-    if own is not None:
-        return Told(due, True, own.laws() or own.worst())
-    told = database._recall.told(bound, wanted, analyst)
-    return Told(due, told is not None, wanted.laws if told is None else told.laws)
-
-
 def _lines(
     database: Database,
     bounds: Sequence[BoundQuery],
@@ -319,14 +301,14 @@ def _lines(
     """A question that comes twice is paid once, at the price of the more exact one."""
     best: dict[str, Price] = {}
     for bound, price in zip(bounds, prices, strict=True):
-        known = best.get(bound.digest)
-        if known is None or price.worst.credits > known.worst.credits:
+        before = best.get(bound.digest)
+        if before is None or price.worst.credits > before.worst.credits:
             best[bound.digest] = price
     lines, seen = [], set()
     for bound in bounds:
         wanted = best[bound.digest]
-        told = _told(database, bound, wanted, analyst, confidence)
-        bar = forecast(bound, told.laws, rows, database.size)
-        lines.append(PlanLine(bound, wanted, told.due, told.repeat or bound.digest in seen, bar))
+        known = database._recall.quoted(bound, wanted, analyst, confidence)
+        bar = forecast(bound, known.laws, rows, database.size)
+        lines.append(PlanLine(bound, wanted, known.due, known.repeat or bound.digest in seen, bar))
         seen.add(bound.digest)
     return tuple(lines)

@@ -84,16 +84,26 @@ SHORT = 256
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ReusePlan:
-    """How a question is met: derived for nothing, or by a draw at `cost`.
+    """How a question is met: told before, derived for nothing, or by a draw at `cost`.
 
     `share` is what the analyst's share pays either way. With `sources` the draw only adds the
-    precision that they lack.
+    precision that they lack. `told`: the answer at this noise is stored, and this analyst has it.
     """
 
     cost: Price
     share: Loss
     derived: LinearEstimate | None = None
     sources: tuple[int, ...] | None = None
+    told: bool = False
+
+
+class OwnPrice(NamedTuple):
+    """What a question costs an analyst, given what this analyst was told. A colleague's question
+    is not for others to see."""
+
+    due: Price
+    repeat: bool  # it costs nothing
+    laws: Sequence[Law]  # of the answer that they have or would get
 
 
 class AnswerReuse:
@@ -121,13 +131,16 @@ class AnswerReuse:
     # --- the decision ---------------------------------------------------------------------------
 
     def find(self, bound: BoundQuery, wanted: Price, analyst: str, confidence: float) -> ReusePlan:
-        """The cheapest way to an answer at least as exact as wanted."""
-        if not wanted.losses or all(not loss.credits for loss, _ in wanted.losses):
-            return ReusePlan(wanted, wanted.share)  # public: exact and free
+        """What the analyst was told, else the cheapest way to an answer at least as exact."""
         with self._lock, self.ledger.at_rest():
-            seen = self._look(bound, analyst)
+            seen = self.ledger.snapshot(analyst, digest=bound.digest)
+            if (told := self._told(seen, bound, wanted, confidence)) is not None:
+                return told  # whatever was asked since
             if seen.closed is not None:
-                return self._kept(seen, bound, wanted, analyst, confidence)
+                self.ledger.check_asker(analyst)
+            if not wanted.losses or all(not loss.credits for loss, _ in wanted.losses):
+                return ReusePlan(wanted, wanted.share)  # public: exact and free
+            self._follow(seen.head)
             if (repeated := self._itself(seen, bound, wanted)) is not None:
                 return repeated
             own = self._own(seen, bound, analyst)
@@ -142,23 +155,28 @@ class AnswerReuse:
                 return ReusePlan(replace(waiting, agreed=share), share)
             if best is None or self._noise != "gaussian":
                 return ReusePlan(wanted, share)
-            cost = self._fresh(bound, self._lacking(bound, wanted, best))
-            return ReusePlan(replace(cost, agreed=share), share, sources=best.sources)
+            cost = replace(self._fresh(bound, self._lacking(bound, wanted, best)), agreed=share)
+            if stored_price(bound, self.calibration, wanted, cost.noise) is not None:
+                return ReusePlan(cost, share)  # the draw is the answer: it is as exact as wanted
+            return ReusePlan(cost, share, sources=best.sources)
 
-    def quoted(
-        self, bound: BoundQuery, wanted: Price, analyst: str, confidence: float
-    ) -> tuple[Price, LinearEstimate | None]:
+    def quoted(self, bound: BoundQuery, wanted: Price, analyst: str, confidence: float) -> OwnPrice:
         """What this analyst has to pay, and what is already theirs: nobody else's answers show."""
-        if not wanted.losses:
-            return wanted, None
         with self._lock, self.ledger.at_rest():
-            seen = self._look(bound, analyst)
+            seen = self.ledger.snapshot(analyst, digest=bound.digest)
+            if (told := self._told(seen, bound, wanted, confidence)) is not None:
+                return OwnPrice(wanted, True, _laws(told))
             if seen.closed is not None:
-                return wanted, self._kept(seen, bound, wanted, analyst, confidence).derived
+                self.ledger.check_asker(analyst)
+            if not wanted.losses:
+                return OwnPrice(wanted, False, wanted.laws)
+            self._follow(seen.head)
+            if (repeated := self._itself(seen, bound, wanted)) is not None:
+                return OwnPrice(wanted, True, repeated.cost.laws)
             own = self._own(seen, bound, analyst)
             if own is not None and self._enough(own, wanted, confidence):
-                return wanted, own
-            return self._due(bound, wanted, own), None
+                return OwnPrice(wanted, True, own.laws() or own.worst())
+            return OwnPrice(self._due(bound, wanted, own), False, wanted.laws)
 
     def stored(self, seen: Snapshot, bound: BoundQuery, wanted: Price) -> Price | None:
         """An earlier answer that is at least as exact, first of all the one the key stands for."""
@@ -172,17 +190,20 @@ class AnswerReuse:
                     return found
         return None
 
-    def told(self, bound: BoundQuery, wanted: Price, analyst: str) -> Price | None:
-        """An answer that this analyst was given. What is paid for and not yet answered is none:
-        whoever takes it for one and asks has the rows read."""
-        with self._lock:
-            return self._told(self._look(bound, analyst), bound, wanted)
-
-    def _told(self, seen: Snapshot, bound: BoundQuery, wanted: Price) -> Price | None:
-        found = self.stored(seen, bound, wanted)
-        if found is None or not self._answered(bound, found.noise):
-            return None
-        return found if found.noise in seen.paid else None
+    def _told(
+        self, seen: Snapshot, bound: BoundQuery, wanted: Price, confidence: float
+    ) -> ReusePlan | None:
+        """Return the first answer to this very question that the analyst was told and that is as
+        exact as wanted. Answers that are told later come after it, so it stays the answer."""
+        for noise in seen.told:
+            if sources_of(noise) is not None:
+                self._follow(seen.head)
+                named = self._named(bound, noise)
+                if named is not None and self._enough(named, wanted, confidence):
+                    return ReusePlan(wanted, NOTHING, named)
+            elif (cost := stored_price(bound, self.calibration, wanted, noise)) is not None:
+                return ReusePlan(replace(cost, agreed=NOTHING), NOTHING, told=True)
+        return None
 
     def named(self, bound: BoundQuery, noise: str) -> LinearEstimate | None:
         """The derivation that a name in the ledger stands for."""
@@ -257,28 +278,17 @@ class AnswerReuse:
             found = again
         return None
 
-    def _kept(
-        self, seen: Snapshot, bound: BoundQuery, wanted: Price, analyst: str, confidence: float
-    ) -> ReusePlan:
-        """Of a closed table: an answer that this analyst was given, as it was; else `Refused`."""
-        for noise in seen.stored:
-            if noise not in seen.paid:
-                continue
-            if sources_of(noise) is None:
-                cost = stored_price(bound, self.calibration, wanted, noise)
-                if cost is not None:
-                    return ReusePlan(replace(cost, agreed=NOTHING), NOTHING)
-            elif (named := self._named(bound, noise)) and self._enough(named, wanted, confidence):
-                return ReusePlan(wanted, NOTHING, named)
-        self.ledger.check_asker(analyst)
-        return ReusePlan(wanted, wanted.share)
-
     def _itself(self, seen: Snapshot, bound: BoundQuery, wanted: Price) -> ReusePlan | None:
-        """A stored answer of several sums stays the answer: what others add is bounded loosely."""
+        """For the owner, an analyst's answer of several sums: what others add to it is bounded
+        loosely."""
         if sum(term.unit > 0 for term in bound.terms) < 2 or bound.tree is not None:
             return None
-        told = self._told(seen, bound, wanted)
-        return None if told is None else ReusePlan(replace(told, agreed=NOTHING), NOTHING)
+        found = self.stored(seen, bound, wanted)
+        if found is None or not self._answered(bound, found.noise):
+            return None
+        if found.noise not in seen.paid:
+            return None
+        return ReusePlan(replace(found, agreed=NOTHING), NOTHING)
 
     def _free(
         self, bound: BoundQuery, wanted: Price, found: LinearEstimate, share: Loss
@@ -299,7 +309,7 @@ class AnswerReuse:
                 return False
         if self._noise == "laplace":
             return self._narrow(found, wanted, confidence)
-        return found.alike or found.bound.statistic.kind != "cdf" or _rises(found, wanted)
+        return _rises(found, wanted)
 
     def _narrow(self, found: LinearEstimate, wanted: Price, confidence: float) -> bool:
         """Sums of Laplace noises have other tails than one."""
@@ -325,9 +335,10 @@ class AnswerReuse:
             if isinstance(law, DiscreteGaussian)
         )
         known = zip(units, found.variances(), strict=True)
-        held = min((unit / v for unit, own in known for v in own if v), default=Fraction(0))
-        rest = whole - _short(held)
-        return rest if rest > 0 else whole  # each sum is exact enough, but not all together
+        held = _short(min((unit / v for unit, own in known for v in own if v), default=Fraction(0)))
+        if not held or held >= whole or not _rises(found, wanted, whole / held):
+            return whole  # each sum may be exact enough, but not all together
+        return whole - held
 
     def _fresh(self, bound: BoundQuery, intensity: Fraction) -> Price:
         """A draw of its own: its size, and so its name, differs from that of earlier ones."""
@@ -338,12 +349,6 @@ class AnswerReuse:
         return cost
 
     # --- keeping in step ------------------------------------------------------------------------
-
-    def _look(self, bound: BoundQuery, analyst: str) -> Snapshot:
-        """Read the ledger once for a question, and take in what it has stored since."""
-        seen = self.ledger.snapshot(analyst, digest=bound.digest)
-        self._follow(seen.head)
-        return seen
 
     def _follow(self, head: int) -> None:
         """Take in what the ledger has stored up to event `head`."""
@@ -385,6 +390,13 @@ class AnswerReuse:
         return found is not None and found.digest == bound.digest and number in self._store
 
 
+def _laws(found: ReusePlan) -> Sequence[Law]:
+    """Return the laws of an answer that is there, as a quote states them."""
+    if found.derived is None:
+        return found.cost.laws
+    return found.derived.laws() or found.derived.worst()
+
+
 def _sharper(one: LinearEstimate | None, other: LinearEstimate | None) -> LinearEstimate | None:
     """Whichever tells more; the first if they tell the same."""
     if one is None or other is None:
@@ -402,11 +414,14 @@ def _short(precision: Fraction) -> Fraction:
     return Fraction((precision * scale).__floor__()) / scale
 
 
-def _rises(found: LinearEstimate, wanted: Price) -> bool:
-    """The sums below each edge too, where errors add up."""
+def _rises(found: LinearEstimate, wanted: Price, wider: Fraction = Fraction(1)) -> bool:
+    """Return True if the sums below each edge, where errors add up, are as exact as those of draws
+    with the variance wanted, or so many times wider."""
+    if found.alike or found.bound.statistic.kind != "cdf":
+        return True
     below = np.tri(len(found.estimates))
     term, law = found.bound.terms[0], wanted.laws[0]
-    each = (law.standard_deviation() * float(term.fine_step)) ** 2
+    each = float(wider) * (law.standard_deviation() * float(term.fine_step)) ** 2
     spread = np.einsum("ij,jk,ik->i", below, found.covariance(), below)
     return bool((spread <= each * np.arange(1, len(below) + 1) * (1 + 1e-9)).all())
 
@@ -552,6 +567,13 @@ def release_one(database: Database, mechanism: Mechanism, analyst: str, key: str
     charge = partial(charge_one, database.ledger, analyst, key)
     paid = release([mechanism], database.reader, charge, database.ledger.settle_all)
     return paid[mechanism.priced.digest]
+
+
+def told_again(database: Database, bound: BoundQuery, found: ReusePlan, asker: Asker) -> Answer:
+    """Return the stored answer that this analyst was told. Nothing is charged, no row is read."""
+    named = (bound.text, bound.digest, found.cost.noise)
+    entry = database.ledger.repeat(*named, analyst=asker.analyst, key=asker.key)
+    return database._answered(bound, entry, found.cost, asker.within, asker.confidence)
 
 
 def derived_answer(

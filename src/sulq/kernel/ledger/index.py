@@ -147,13 +147,13 @@ class ChargeIndex:
         )
         return None if found is None else found[0]
 
-    def given(self, digest: str, analyst: str) -> set[int]:
-        """The records of a question that this analyst has."""
+    def given(self, digest: str, analyst: str) -> list[int]:
+        """Return the records of a question that this analyst has, in the order they were given."""
         query = (
             "select got.record from got join records on got.record = records.seq"
-            " where records.digest = ? and got.analyst = ?"
+            " where records.digest = ? and got.analyst = ? order by got.seq"
         )
-        return {record for (record,) in self._do(query, digest, analyst)}
+        return [record for (record,) in self._do(query, digest, analyst)]
 
     def keyed(self, analyst: str, key: str) -> Keyed | None:
         query = "select record, attempts from keys where analyst = ? and key = ?"

@@ -115,6 +115,7 @@ class Snapshot:
     planned: PlannedQuestions | None  # the batch that the key stands for
     stored: tuple[str, ...]  # the noises at which the question is paid for, oldest first
     paid: frozenset[str]  # those of them that cost this analyst nothing at all
+    told: tuple[str, ...]  # those that this analyst was answered, in the order of the telling
 
 
 class Ledger:
@@ -257,6 +258,14 @@ class Ledger:
         """Pay for a question, all accounts or none; durable when it returns. Never refunded."""
         ask = self._ask(PricedRequest(question, digest, noise, charges, share), analyst, key)
         return self._signed(*self._submit(lambda: self._desk.admit(ask)))
+
+    def repeat(
+        self, question: str, digest: str, noise: str, *, analyst: str, key: str | None = None
+    ) -> Charge:
+        """Return a stored answer that this analyst was given. It is free, and can charge nothing:
+        `Refused` if there is no such answer. A new key stands for it from then on."""
+        ask = self._ask(PricedRequest(question, digest, noise, {}, NOTHING), analyst, key)
+        return self._signed(*self._submit(lambda: self._desk.repeat(ask)))
 
     def charge_all(
         self, questions: Sequence[PricedRequest], *, analyst: str, key: str | None = None
@@ -551,7 +560,8 @@ class Ledger:
         def work() -> Snapshot:
             table, index = self._table, self._table.catalogue
             records = index.of(digest) if digest else []
-            owned = index.given(digest, analyst) if records else set()
+            owned = index.given(digest, analyst) if records else []
+            answered = {one.seq: one.noise for one in records if one.answer is not None}
             return Snapshot(
                 self._shared.history.mark.seq,
                 table.closed,
@@ -566,6 +576,7 @@ class Ledger:
                     for record in records
                     if table.is_free(analyst, record, given=record.seq in owned)
                 ),
+                tuple(answered[seq] for seq in owned if seq in answered),
             )
 
         return self._book.read(work)

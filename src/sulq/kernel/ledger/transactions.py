@@ -127,6 +127,14 @@ class TableTransaction:
             self.book.add(decision.event)
         return self._handed(decision)
 
+    def repeat(self, ask: ChargeRequest) -> tuple[Charge, Proof | None]:
+        """Tell an analyst again what they were told; `Refused` where that would be a new charge."""
+        record = self.catalogue.named(ask.name)
+        if record is None or record.answer is None or not self.catalogue.got(record, ask.analyst):
+            self.check_asker(ask.analyst)
+            raise Refused("this answer is no longer stored for this question; ask it again")
+        return self.admit(ask)
+
     def admit_all(
         self, asks: Sequence[ChargeRequest], analyst: str, key: str | None
     ) -> list[tuple[Charge, Proof | None]]:
