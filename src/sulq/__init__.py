@@ -6,7 +6,8 @@ durable ledger that finally turns the table off.
 
 Publish:    Schema, Number, Category, Flag, Promise, Database
 Say what:   col, lit, when, parse_sql
-Ask:        count, total, mean, variance, histogram, cdf, quantiles, distribution, SumQuery, outer
+Ask:        count, total, mean, variance, covariance, correlation, histogram, cdf, quantiles,
+            distribution, SumQuery, outer
 Receive:    Answer, Quote, Oracle
 From afar:  connect
 Errors:     SulqError, InvalidQuery, Refused, BudgetSpent, UnsafeExactly, EngineFailed
@@ -24,7 +25,9 @@ if TYPE_CHECKING:
     from sulq.answers.oracle import Answer, Oracle, Quote
     from sulq.answers.statistics import (
         cdf,
+        correlation,
         count,
+        covariance,
         distribution,
         histogram,
         mean,
@@ -57,7 +60,8 @@ _HOME = {
     "answers.oracle": ["Answer", "Oracle", "Quote"],
     "kernel.query.expressions": ["col", "lit", "when"],
     "answers.statistics": [
-        *("cdf", "count", "distribution", "histogram", "mean", "quantiles", "total", "variance")
+        *("cdf", "correlation", "count", "covariance", "distribution", "histogram", "mean"),
+        *("quantiles", "total", "variance"),
     ],
     "kernel.query.sum_query": ["SumQuery", "outer"],
     "kernel.schema.columns": ["Category", "Flag", "Number", "Schema"],
@@ -88,7 +92,9 @@ __all__ = [
     "cdf",
     "col",
     "connect",
+    "correlation",
     "count",
+    "covariance",
     "distribution",
     "histogram",
     "lit",

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, ClassVar
 
@@ -31,9 +31,14 @@ from sulq.answers.error_bars import (
 )
 from sulq.errors import InvalidQuery
 from sulq.kernel.noise.intervals import (
+    Form,
     combined,
+    correlation_interval,
+    covariance_interval,
+    draws_of,
     is_fine,
     ratio_interval,
+    spread,
     variance_interval,
     z_of,
 )
@@ -203,7 +208,10 @@ class MomentKind(StatisticKind):
     """
 
     def error(self, noise: FreshNoise, half_range: float) -> float:
-        """Return the standard error of the answer times the number of rows, at its largest."""
+        """Return the standard error of the answer times the number of rows, at its largest.
+
+        `half_range` is half the range of the first value.
+        """
         raise NotImplementedError
 
     def forecast(self, noise: FreshNoise, rows: int | None, size: int | None) -> Forecast:
@@ -337,6 +345,176 @@ def variance(x: Expression | str, where: Expression | None = None) -> Statistic:
     from_middle = operation("centred", value)
     terms = (lit(1), from_middle, operation("centred", from_middle * from_middle))
     return Statistic("variance", SumQuery(terms, rows_where(where, value.is_not_null())))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PairSums:
+    """The noisy count and totals of x, y, x y, and perhaps x^2 and y^2, with their draws.
+
+    x and y are measured from the middles of their ranges; SQL reads its pairs from this, too.
+    """
+
+    numbers: tuple[float, ...]
+    forms: tuple[Form, ...]
+    x_range: tuple[float, float]
+    y_range: tuple[float, float]
+
+    @classmethod
+    def of(cls, sums: MeasuredSums) -> PairSums:
+        """Undo the centring of the products."""
+        terms, noise = sums.bound.terms, sums.noise
+        numbers, forms = sums.estimates()[0].tolist(), [noise.form(i) for i in range(len(terms))]
+        for place, term in enumerate(terms[3:], 3):
+            numbers[place] += float(term.middle) * numbers[0]
+            forms[place] = combined(forms[place], float(term.middle), forms[0])
+        x, y = ((float(term.low), float(term.high)) for term in terms[1:3])
+        return cls(tuple(numbers), tuple(forms), x, y)
+
+    @property
+    def largest(self) -> float:
+        """The largest covariance that there can be, by the ranges."""
+        (low, high), (least, most) = self.x_range, self.y_range
+        return (high - low) * (most - least) / 4
+
+    def _form(self, weights: Mapping[int, float]) -> Form:
+        found: Form = {}
+        for place, weight in weights.items():
+            found = combined(found, weight, self.forms[place])
+        return found
+
+    def _moment(self, x: int, y: int, xy: int) -> tuple[float, dict[int, float]]:
+        """A covariance without the bias of its noise, and its slope in each sum."""
+        n = self.numbers[0]
+        a, b, product = (self.numbers[place] / n for place in (x, y, xy))
+        draws = [draws_of(self._form(form)) for form in ({0: -a, x: 1.0}, {0: -b, y: 1.0})]
+        both = combined(self._form({0: -a, x: 1.0}), 1.0, self._form({0: -b, y: 1.0}))
+        apart = spread(draws[0]) ** 2 + spread(draws[1]) ** 2
+        bias = (spread(draws_of(both)) ** 2 - apart) / 2 / n**2  # S0.8, of a product of two means
+        slopes = {0: 2 * a * b - product, xy: 1.0}
+        for place, other in ((x, b), (y, a)):
+            slopes[place] = slopes.get(place, 0.0) - other
+        return product - a * b + bias, {place: slope / n for place, slope in slopes.items()}
+
+    def covariance(self) -> tuple[float, float]:
+        """The covariance and its standard error; 0 and the largest where no row is seen."""
+        if self.numbers[0] <= 0:
+            return 0.0, self.largest
+        value, slopes = self._moment(1, 2, 3)
+        error = spread(draws_of(self._form(slopes)))
+        return min(max(value, -self.largest), self.largest), min(error, self.largest)
+
+    def correlation(self) -> tuple[float, float]:
+        """The correlation and its standard error; 0 and 1 where noise hides a variance."""
+        if self.numbers[0] <= 0:
+            return 0.0, 1.0
+        together, x, y = self._moment(1, 2, 3), self._moment(1, 1, 4), self._moment(2, 2, 5)
+        if x[0] <= 0 or y[0] <= 0:
+            return 0.0, 1.0
+        root = math.sqrt(x[0]) * math.sqrt(y[0])
+        value, weights = together[0] / root, dict[int, float]()
+        parts = (1 / root, together), (-value / 2 / x[0], x), (-value / 2 / y[0], y)
+        for factor, (_, slopes) in parts:
+            for place, slope in slopes.items():
+                weights[place] = weights.get(place, 0.0) + factor * slope
+        error = spread(draws_of(self._form(weights)))
+        return min(max(value, -1.0), 1.0), min(error, 1.0)
+
+    def covariance_ends(self, confidence: float) -> tuple[float, float]:
+        """The interval of the covariance."""
+        if self.numbers[0] <= 0:
+            return -self.largest, self.largest
+        low, high = covariance_interval(
+            self.numbers, self.forms, confidence, self.x_range, self.y_range
+        )
+        value, _ = self.covariance()
+        return min(low, value), max(high, value)
+
+    def correlation_ends(self, confidence: float) -> tuple[float, float]:
+        """The interval of the correlation; all of [-1, 1] where noise hides a variance."""
+        if self.numbers[0] <= 0:
+            return -1.0, 1.0
+        low, high = correlation_interval(
+            self.numbers, self.forms, confidence, self.x_range, self.y_range
+        )
+        value, _ = self.correlation()
+        return min(low, value), max(high, value)
+
+
+class CovarianceKind(MomentKind):
+    kind = "covariance"
+    typed = "covariance VALUE VALUE"
+    values = 2
+
+    def fits(self, query: SumQuery) -> bool:
+        x, y = _centred(query, 1), _centred(query, 2)
+        return x is not None and y is not None and _is_asked(query, covariance(x, y).query)
+
+    def read(self, sums: MeasuredSums) -> Reading:
+        pair = PairSums.of(sums)
+        return Reading(*pair.covariance(), pair.covariance_ends)
+
+    def error(self, noise: FreshNoise, half_range: float) -> float:
+        other = _half_range(noise.bound.terms[2])
+        return noise.spread(3 * half_range * other, other, half_range, 1.0)
+
+
+def covariance(
+    x: Expression | str, y: Expression | str, where: Expression | None = None
+) -> Statistic:
+    """Return the covariance of x and y over the rows where neither is NULL.
+
+    Asked as one vector: the count, and the totals of x, y and x y, each from its middle.
+    """
+    pair = column_or_expression(x), column_or_expression(y)
+    return Statistic("covariance", SumQuery(_products(*pair), _both(where, *pair)))
+
+
+class CorrelationKind(MomentKind):
+    kind = "correlation"
+    typed = "correlation VALUE VALUE"
+    values = 2
+
+    def fits(self, query: SumQuery) -> bool:
+        x, y = _centred(query, 1), _centred(query, 2)
+        return x is not None and y is not None and _is_asked(query, correlation(x, y).query)
+
+    def read(self, sums: MeasuredSums) -> Reading:
+        pair = PairSums.of(sums)
+        return Reading(*pair.correlation(), pair.correlation_ends)
+
+    def forecast(self, noise: FreshNoise, rows: int | None, size: int | None) -> Forecast:
+        note = "the error bar depends on how widely both values vary; give `credits`"
+        return Forecast(None, lambda c: None, note)
+
+    def notes(
+        self, bound: BoundQuery, reading: Reading, within: float | None, confidence: float
+    ) -> list[str]:
+        if reading.interval(confidence) == (-1.0, 1.0):
+            return ["not known: the noise is as large as the variance of a value"]
+        return super().notes(bound, reading, within, confidence)
+
+
+def correlation(
+    x: Expression | str, y: Expression | str, where: Expression | None = None
+) -> Statistic:
+    """Return Pearson's correlation of x and y over the rows where neither is NULL.
+
+    Asked as the sums of `covariance`, and the totals of x^2 and y^2, as one vector.
+    """
+    pair = column_or_expression(x), column_or_expression(y)
+    squares = [_products(value, value)[-1] for value in pair]
+    terms = (*_products(*pair), *squares)
+    return Statistic("correlation", SumQuery(terms, _both(where, *pair)))
+
+
+def _products(x: Expression, y: Expression) -> tuple[Expression, ...]:
+    """The terms of a covariance."""
+    first, second = operation("centred", x), operation("centred", y)
+    return lit(1), first, second, operation("centred", first * second)
+
+
+def _both(where: Expression | None, x: Expression, y: Expression) -> Expression:
+    return rows_where(where, x.is_not_null(), y.is_not_null())
 
 
 # --- many sums ----------------------------------------------------------------------------------
@@ -827,6 +1005,8 @@ STATISTICS: dict[str, StatisticKind] = {
         TotalKind(),
         MeanKind(),
         VarianceKind(),
+        CovarianceKind(),
+        CorrelationKind(),
         HistogramKind(),
         CdfKind(),
         QuantilesKind(),

@@ -94,6 +94,9 @@ def spelled(text: str, schema: Schema) -> Statistic:
     shares = None
     if len(words) == 2 and words[0] == "quantiles":
         words[1], shares = _shares(words[1])
+    known = statistics.STATISTICS.get(words[0]) if len(words) == 2 else None
+    if known is not None and known.values > 1:
+        words[1:] = re.split(r"\s*,\s*|\s+", words[1])
     with hinted(where, *words):
         return question(words, where, (), shares, False, schema)
 

@@ -413,3 +413,91 @@ def variance_interval(
         lower, upper = min(lower, found[0]), max(upper, found[1])
     between = ((last - first) / (MEANS - 1) / 2) ** 2  # what lies between the places looked at
     return max(lower - between, 0.0), min(upper + between, most)
+
+
+def covariance_interval(
+    sums: tuple[float, ...],
+    forms: tuple[Form, ...],
+    confidence: float,
+    x_range: Ends,
+    y_range: Ends,
+) -> Ends:
+    """The covariance of x and y in their ranges from count, totals of x, of y and of x y.
+
+    At the true means a and b it is the ratio (T_xy - a T_y - b T_x + a b T_0) / T_0, with
+    Fieller's interval. The union over an interval of either mean covers it, and has its ends at
+    the corners. docs/proofs/error-bars.md, section 8.
+    """
+    side = (1 - confidence) * SIDE_SHARE
+    most = (x_range[1] - x_range[0]) * (y_range[1] - y_range[0]) / 4
+    found = [
+        ratio_interval(top, form, sums[0], forms[0], confidence + side, -most, most)
+        for a, b in _means(sums, forms, side / 2, x_range, y_range)
+        for top, form in [_product(sums, forms, (0, 1, 2, 3), a, b)]
+    ]
+    return min(low for low, _ in found), max(high for _, high in found)
+
+
+def correlation_interval(
+    sums: tuple[float, ...],
+    forms: tuple[Form, ...],
+    confidence: float,
+    x_range: Ends,
+    y_range: Ends,
+) -> Ends:
+    """The correlation of x and y from count and totals of x, y, x y, x^2 and y^2.
+
+    With the true means and k, the standard deviation of x over that of y, it is the ratio
+    2 k S_xy / (S_xx + k^2 S_yy), with Fieller's interval; S_xy is the sum of (x - a)(y - b).
+    The union over intervals of the means and of k covers it, and is flat in k.
+    """
+    side = (1 - confidence) * SIDE_SHARE
+    ends: list[Ends] = []
+    places = _means(sums, forms, side / 3, x_range, y_range)
+    squares = [
+        (_product(sums, forms, (0, 1, 1, 4), a, a), _product(sums, forms, (0, 2, 2, 5), b, b))
+        for a, b in places
+    ]
+    ratios = [ratio_interval(xx[0], xx[1], yy[0], yy[1], 1 - side / 3, 0.0) for xx, yy in squares]
+    least, last = min(low for low, _ in ratios), max(high for _, high in ratios)
+    if least <= 0 or math.isinf(last):  # noise alone could have made one of the variances
+        return -1.0, 1.0
+    for (a, b), (xx, yy) in zip(places, squares, strict=True):
+        top, form = _product(sums, forms, (0, 1, 2, 3), a, b)
+        near = min(max(xx[0] / yy[0], least), last) if yy[0] > 0 else last
+        for square in {least, near, last}:
+            k = math.sqrt(square)
+            bottom = combined(xx[1], square, yy[1])
+            over = combined({}, 2 * k, form)
+            ends.append(
+                ratio_interval(
+                    2 * k * top, over, xx[0] + square * yy[0], bottom, confidence + side, -1.0, 1.0
+                )
+            )
+    return min(low for low, _ in ends), max(high for _, high in ends)
+
+
+def _means(
+    sums: tuple[float, ...], forms: tuple[Form, ...], missed: float, x_range: Ends, y_range: Ends
+) -> list[Ends]:
+    """The corners and the middle of intervals of both means, each missed so seldom."""
+    xs, ys = (
+        ratio_interval(sums[at], forms[at], sums[0], forms[0], 1 - missed, *ends)
+        for at, ends in ((1, x_range), (2, y_range))
+    )
+    corners = [(a, b) for a in xs for b in ys]
+    return [*corners, (sum(xs) / 2, sum(ys) / 2)]
+
+
+def _product(
+    sums: tuple[float, ...],
+    forms: tuple[Form, ...],
+    at: tuple[int, int, int, int],
+    a: float,
+    b: float,
+) -> tuple[float, Form]:
+    """The sum of (x - a)(y - b), given the places of the count, of x, of y and of x y."""
+    n, x, y, xy = at
+    value = sums[xy] - a * sums[y] - b * sums[x] + a * b * sums[n]
+    form = combined(combined(forms[xy], -a, forms[y]), -b, forms[x])
+    return value, combined(form, a * b, forms[n])
