@@ -38,10 +38,11 @@ lint: .venv/.test  ## ruff and mypy
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-format: .venv/.test  ## rewrite the code in the house format, and the list of modules
+format: .venv/.test  ## rewrite code and templates in the house format, and the list of modules
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 	$(BIN)/python scripts/modules.py
+	$(BIN)/python scripts/templates.py
 
 docs: .venv/.docs  ## the documents as a site in build/site, with search
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet

@@ -134,7 +134,7 @@ def test_a_capped_column_is_offered_as_another_question(
         service.session(ANALYST, "admissions"), AskRequest(f"SELECT {call} FROM admissions")
     )
     shown = rendered("quote.html", (view, None))
-    note = re.search(r'<div class="note hint">.*?</button></div>', shown, re.DOTALL)
+    note = re.search(r'<div class="note hint">.*?</button>\s*</div>', shown, re.DOTALL)
     assert note is not None and view.advice.hint is not None
     said = " ".join(re.sub(r"<svg.*?</svg>|<[^>]+>", " ", note[0], flags=re.DOTALL).split())
     column = what.split()[-1]

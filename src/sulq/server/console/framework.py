@@ -30,6 +30,7 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -41,6 +42,7 @@ from fastapi import APIRouter, Depends, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse, Response
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
+from jinja2.ext import Extension
 from markupsafe import Markup
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 
@@ -60,6 +62,7 @@ Blank = BeforeValidator(lambda given: None if given == "" else given)
 """An empty field of a form is none."""
 MEDIA = {"css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
 STATIC = files("sulq.server.console") / "static"
+VERBATIM = re.compile(r"(?s)(<pre\b.*?</pre>)")
 
 router = APIRouter(include_in_schema=False)
 
@@ -94,6 +97,15 @@ def asset(name: str) -> str:
     return f"/static/{name}?v={hashlib.sha256(body).hexdigest()[:12]}"
 
 
+class Unindented(Extension):
+    """Drop the indentation of a template, but for <pre>: nobody sees it, so it is not sent."""
+
+    def preprocess(self, source: str, name: str | None, filename: str | None = None) -> str:
+        parts = VERBATIM.split(source)
+        parts[::2] = [re.sub(r"(?m)^[ \t]+", "", part) for part in parts[::2]]
+        return "".join(parts)
+
+
 def _environment() -> Environment:
     made = Environment(
         loader=PackageLoader("sulq.server.console", "templates"),
@@ -101,6 +113,7 @@ def _environment() -> Environment:
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
+        extensions=[Unindented],
     )
     made.globals["asset"] = asset
     return made
