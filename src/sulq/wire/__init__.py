@@ -11,6 +11,7 @@ from sulq.wire.bodies import (
     QuestionBody,
     QuoteBody,
     ReserveBody,
+    SpendingTerms,
     SqlBody,
     fraction_text,
 )
@@ -67,6 +68,7 @@ __all__ = [
     "ReservationReply",
     "ReserveBody",
     "SchemaReply",
+    "SpendingTerms",
     "SqlBody",
     "SqlCell",
     "SqlColumn",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from fractions import Fraction
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
     AfterValidator,
@@ -134,6 +134,27 @@ class PriceTerms(Body):
     facts_id: FactsId = None
 
 
+PurposeName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9 ._-]{0,63}$")]
+
+
+class SpendingTerms(PriceTerms):
+    """How much a request may spend: of every question that a tool may send by itself."""
+
+    max_credits: Annotated[Exact | None, Field(description="refuse, free, if it costs more")] = None
+    purpose: Annotated[
+        PurposeName | None, Field(description="what the credits are for: a dashboard, a report")
+    ] = None
+    purpose_credits: Annotated[
+        Exact | None, Field(description="the most that this purpose may ever spend")
+    ] = None
+
+    @model_validator(mode="after")
+    def purpose_with_credits(self) -> Self:
+        if (self.purpose is None) != (self.purpose_credits is None):
+            raise ValueError("give purpose and purpose_credits, or neither of them")
+        return self
+
+
 class QuoteBody(PriceTerms):
     """Price and error bar of a question or of a statement."""
 
@@ -150,21 +171,19 @@ class QuoteBody(PriceTerms):
         return self
 
 
-class AskBody(PriceTerms):
+class AskBody(SpendingTerms):
     """`figures` false leaves out what can be worked out from `values` and `noise`."""
 
     question: QuestionBody
     within: Within | None = None
     credits: Amount | None = None
-    max_credits: Annotated[Exact | None, Field(description="refuse, free, if it costs more")] = None
     figures: bool = True
 
 
-class SqlBody(PriceTerms):
+class SqlBody(SpendingTerms):
     sql: Statement
     credits: Amount | None = None
     lookups: Lookups | None = None
-    max_credits: Exact | None = None
     dummy: Annotated[bool, Field(description="answer from made-up rows, free")] = False
 
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
-from typing import Any
+from typing import Any, TypeVar
 
 from sulq.answers.statistics import count
 from sulq.database.alerts import Alert
-from sulq.errors import InvalidQuery
+from sulq.errors import InvalidQuery, SulqError
 from sulq.kernel.query.sum_query import Statistic
 from sulq.server.errors import HttpProblem
 from sulq.server.idempotency import PreparedRequest
@@ -38,10 +38,12 @@ from sulq.wire import (
     QuoteReply,
     ReservationReply,
     ReserveBody,
+    SpendingTerms,
     SqlBody,
     SqlReply,
     answer_reply,
     exact_quote_reply,
+    fraction_text,
     plan_reply,
     question_of,
     quote_reply,
@@ -111,11 +113,15 @@ def prepare_ask(session: TableSession, body: AskBody, key: str) -> PreparedReque
     bound = session.bind(question)
     terms = _terms(body)
 
-    def work() -> AnswerReply:
-        if body.max_credits is not None:
-            check_price(oracle.quote(question, **terms).credits, body.max_credits)
+    def ask() -> AnswerReply:
         answer = oracle.ask(question, key=key, **terms)
         return answer_reply(answer, body.confidence, figures=body.figures)
+
+    def work() -> AnswerReply:
+        if body.max_credits is None and body.purpose is None:
+            return ask()
+        price = oracle.quote(question, **terms).credits
+        return spend(session, body, key, price, ask)
 
     return PreparedRequest([bound], work)
 
@@ -152,10 +158,12 @@ def prepare_sql(
 
         return PreparedRequest([], made_up, kept=False)
 
-    def work() -> SqlReply:
-        if body.max_credits is not None:
-            check_price(priced.credits, body.max_credits)
+    def ask() -> SqlReply:
         return read(real.sql(body.sql, key=key, **terms))
+
+    def work() -> SqlReply:
+        price = Fraction(0) if priced.plan.select.explain else priced.credits
+        return spend(session, body, key, price, ask)
 
     return PreparedRequest(bounds, work)
 
@@ -422,6 +430,35 @@ def release_reservation(session: TableSession, name: str) -> None:
     session.service.reservations.end(name, session.table, session.account)
 
 
+R = TypeVar("R", AnswerReply, SqlReply)
+
+
+def spend(
+    session: TableSession, body: SpendingTerms, key: str, price: Fraction, ask: Callable[[], R]
+) -> R:
+    """Ask, if the price is not above what the caller, or the purpose named, may spend.
+
+    A purpose is charged the price before the question is asked, and the difference to what was paid
+    is given back afterwards: where the server is killed in between, its credits are counted as
+    spent. What was asked before under the same key keeps its first amount.
+    """
+    if body.max_credits is not None:
+        check_price(price, body.max_credits)
+    if body.purpose is None or body.purpose_credits is None:
+        return ask()
+    purposes, purpose = session.service.purposes, session.purpose(body.purpose)
+    again = purposes.admit(purpose, key, price, body.purpose_credits)
+    try:
+        reply = ask()
+    except SulqError as error:
+        if not again and error.credits_spent == 0 and not error.charged_unknown:
+            purposes.settle(purpose, key, Fraction(0))
+        raise
+    if not again:
+        purposes.settle(purpose, key, reply.credits_exact)
+    return reply
+
+
 def check_price(price: Fraction, most: Fraction) -> None:
     """Refuse, free, what costs more than the caller has seen."""
     if price > most:
@@ -430,6 +467,7 @@ def check_price(price: Fraction, most: Fraction) -> None:
             "price_changed",
             f"this costs {float(price):g} credits now, more than max_credits = {float(most):g}",
             "look at the price again with POST quote; nothing was charged",
+            more={"about": {"credits": fraction_text(price)}},
         )
 
 

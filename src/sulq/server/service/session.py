@@ -16,6 +16,7 @@ from sulq.server.errors import not_for_this_role, not_found
 from sulq.server.idempotency import KeyedRequest, Replies
 from sulq.server.limits import Settings, check_width
 from sulq.server.pacing import Pace, Wide, check_lasting, pace_of, public_rows
+from sulq.server.purposes import Purpose, Purposes
 from sulq.server.service.catalog import (
     LedgerRecovery,
     SandboxTables,
@@ -28,13 +29,14 @@ from sulq.wire import fraction_text
 
 
 class Service:
-    """What all requests share: tables, tokens, stored replies, clocks, reservations."""
+    """What all requests share: tables, tokens, stored replies, clocks, reserved credits."""
 
     def __init__(
         self, tables: Tables, access: Access, replies: Replies, settings: Settings
     ) -> None:
         self.tables, self.access, self.replies, self.settings = tables, access, replies, settings
         self.reservations = Reservations(settings.reservation_idle)
+        self.purposes = Purposes.open()
         self.recovery = LedgerRecovery()
         self.sandbox = SandboxTables()
         self._clocks: dict[str, Pace] = {}
@@ -43,6 +45,7 @@ class Service:
     def close(self) -> None:
         self.reservations.close()
         self.replies.close()
+        self.purposes.close()
         self.sandbox.close()
 
     def session(self, caller: Caller, table: str) -> TableSession:
@@ -149,6 +152,10 @@ class TableSession:
         if self.caller.role == Role.ANALYST:
             return self.database.left_for(self.caller.name)
         return self.database.remaining
+
+    def purpose(self, name: str) -> Purpose:
+        """Return what the caller calls so; it stays the same when the table is amended or grows."""
+        return Purpose(id_of(self.database), self.account, name)
 
     def bind(self, question: object) -> BoundQuery:
         """Check a question against the schema, and that its answer is not too wide to send."""
