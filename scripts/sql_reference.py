@@ -64,6 +64,12 @@ STATISTICS: Lines = {
     exp.VariancePop: ("`VAR_POP(x)`", "of the rows themselves"),
     exp.Stddev: ("`STDDEV(x)`", "its root, of a sample"),
     exp.StddevSamp: ("`STDDEV_SAMP(x)`", "the same"),
+    exp.Corr: (
+        "`CORR(x, y)`",
+        "of the rows where neither is NULL; not known where noise hides a variance",
+    ),
+    exp.CovarSamp: ("`COVAR_SAMP(x, y)`", "of a sample, n - 1"),
+    exp.CovarPop: ("`COVAR_POP(x, y)`", "of the rows themselves"),
     exp.StddevPop: ("`STDDEV_POP(x)`", "its root, of the rows themselves"),
     exp.Median: (
         "`MEDIAN(x)`",

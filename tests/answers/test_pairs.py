@@ -156,3 +156,18 @@ def test_they_are_sent_as_they_are(question: Statistic) -> None:
     assert bind(back, SCHEMA).digest == bind(question, SCHEMA).digest
     with pytest.raises(InvalidQuery, match="not those of a"):
         question_of({**form, "kind": "variance"})
+
+
+@pytest.mark.usefixtures("quiet")
+def test_sql_gives_the_values_of_duckdb_where_nothing_is_drawn() -> None:
+    """Every draw is 0, so that only the correction for noise (S0.8) is between the two."""
+    frame, promise = people(4_000, 1.0), Promise(8, "1e-6", 100)
+    words = ("corr", "covar_pop", "covar_samp")
+    asked = ", ".join(f"{word}(x, y) AS {word}" for word in words)
+    with duckdb.connect() as engine:
+        engine.register("known", frame.dropna())
+        (true,) = engine.execute(f"SELECT {asked} FROM known").fetchall()
+    with Database.open(frame, SCHEMA, promise, ledger=":memory:") as db:
+        result = db.sql(f"SELECT {asked} FROM t", credits=50)
+    (row,) = result.to_pandas().to_dict("records")
+    assert [row[word] for word in words] == pytest.approx(list(true), rel=1e-4)

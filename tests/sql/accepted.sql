@@ -24,6 +24,8 @@ SELECT SUM(income), AVG(income), COUNT(income) FROM people
 SELECT VARIANCE(age), VAR_POP(age), VAR_SAMP(age) FROM people
 SELECT STDDEV(income), STDDEV_POP(income), STDDEV_SAMP(income) FROM people WHERE member
 SELECT VAR_POP(balance) FROM people WHERE balance > 0
+SELECT CORR(age, income), COVAR_SAMP(age, income), COVAR_POP(age, balance) FROM people
+SELECT smoker, CORR(income, age) AS r, COUNT(*) FROM people GROUP BY smoker
 SELECT MIN(age), MAX(age) FROM people
 SELECT MIN(balance), MAX(balance) FROM people WHERE balance BETWEEN -10 AND 10
 SELECT COUNT_IF(age > 50), COUNT_IF(smoker), COUNTIF(city = 'Oslo') FROM people

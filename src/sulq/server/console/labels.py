@@ -17,6 +17,7 @@ NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight",
            "eleven", "twelve")  # fmt: skip
 NOUNS = {"count": "count", "persons": "count", "sum": "total", "avg": "average",
          "quantile": "percentile", "min": "lowest value", "max": "highest value",
+         "corr": "correlation", "covar_pop": "covariance", "covar_samp": "covariance",
          "var_pop": "variance", "var_samp": "variance",
          "stddev_pop": "standard deviation", "stddev_samp": "standard deviation"}  # fmt: skip
 SIZED = ("count", "sum", "persons")

@@ -9,6 +9,7 @@ import math
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, replace
 
+from sulq.answers.statistics import PairSums
 from sulq.errors import InvalidQuery
 from sulq.kernel.noise.intervals import Ends, combined, draws_of, inside, spread, variance_interval
 from sulq.sql.evaluate.linear_forms import (
@@ -227,6 +228,37 @@ class Variance(Estimate):
             return self.possible
         numbers, forms = zip(*((form.number, form.draws) for form in self.sums), strict=True)
         return variance_interval(numbers, forms, confidence, self.low, self.high)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PairEstimate(Estimate):
+    """The covariance or the correlation of two values, from sums with noise."""
+
+    sums: PairSums
+    correlation: bool
+
+    @property
+    def value(self) -> float:
+        return (self.sums.correlation() if self.correlation else self.sums.covariance())[0]
+
+    @property
+    def note(self) -> str:
+        return UNKNOWN if self.interval() == self.possible else ""
+
+    @property
+    def rests_on(self) -> frozenset[Hashable]:
+        return frozenset().union(*(form.keys() for form in self.sums.forms))
+
+    @property
+    def possible(self) -> Ends:
+        most = 1.0 if self.correlation else self.sums.largest
+        return -most, most
+
+    def interval(self, confidence: float = 0.95) -> Ends:
+        check(confidence)
+        if self.correlation:
+            return self.sums.correlation_ends(confidence)
+        return self.sums.covariance_ends(confidence)
 
 
 def product(left: Estimate, right: Estimate) -> Estimate:

@@ -15,12 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sulq.answers.oracle import Answer
+from sulq.answers.statistics import PairSums
 from sulq.errors import InvalidQuery
 from sulq.kernel.accounting.pricing import noise_text
 from sulq.kernel.noise.intervals import Draw, Rounding, is_rounded
 from sulq.kernel.noise.laws import NoNoise
 from sulq.kernel.schema.columns import EPOCH
-from sulq.sql.evaluate.estimates import Stated, mean, power, root, variance
+from sulq.sql.evaluate.estimates import PairEstimate, Stated, mean, power, root, variance
 from sulq.sql.evaluate.linear_forms import UNKNOWN, Estimate, Made, Noisy, as_estimate
 from sulq.sql.parse.select import (
     Aggregate,
@@ -35,6 +36,7 @@ from sulq.sql.parse.select import (
 from sulq.sql.parse.types import MOMENTS, kind_of
 from sulq.sql.plan.nodes import (
     Mean,
+    PairNode,
     PersonsNode,
     Public,
     Quantile,
@@ -309,6 +311,8 @@ class Evaluation:
                 return self._mean(recipe, cell)
             case VarianceNode():
                 return self._variance(recipe, cell)
+            case PairNode():
+                return self._pair(recipe, cell)
             case Quantile():
                 return self._quantile(recipe, cell)
 
@@ -355,6 +359,34 @@ class Evaluation:
             factor = counted.value / (counted.value - 1)
             found = Made((found,), lambda x: x * factor, lambda e: (e[0] * factor, e[1] * factor))
         return root(found) if recipe.root else found
+
+    def _pair(self, recipe: PairNode, cell: Cell) -> Estimate:
+        counted = self._draw(recipe.counted, cell, 0.0, self.most)
+        totals = [self._draw(place, cell) for place in recipe.totals]
+        products = [self._draw(at, cell) + counted * middle for at, middle in recipe.products]
+        sums = [counted, *totals, *products]
+        noisy = [each for each in sums if isinstance(each, Noisy)]
+        most = PairSums((), (), recipe.x_range, recipe.y_range).largest
+        if _is_nothing(counted) or self._empty(cell):
+            return _anything(*((-1.0, 1.0) if recipe.correlation else (-most, most)))
+        if len(noisy) == len(sums):
+            numbers, forms = [each.number for each in noisy], [each.draws for each in noisy]
+            read = PairSums(tuple(numbers), tuple(forms), recipe.x_range, recipe.y_range)
+            found: Estimate = PairEstimate(read, recipe.correlation)
+        else:
+            x, y = (each / counted for each in totals)
+            found = products[0] / counted - x * y
+            if recipe.correlation:
+                squares = [
+                    sq / counted - power(m, 2) for sq, m in zip(products[1:], (x, y), strict=True)
+                ]
+                found = _cut(found / (root(squares[0]) * root(squares[1])), (-1.0, 1.0))
+            else:
+                found = _cut(found, (-most, most))
+        if recipe.sample and counted.value > 2:
+            factor = counted.value / (counted.value - 1)
+            found = Made((found,), lambda x: x * factor, lambda e: (e[0] * factor, e[1] * factor))
+        return found
 
     def _draw(
         self, place: int, cell: Cell, low: float = -math.inf, high: float = math.inf

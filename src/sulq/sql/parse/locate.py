@@ -57,8 +57,9 @@ def blamed_aggregates(error: InvalidQuery, select: Select, schema: Schema) -> In
     """The first aggregate that is refused by itself."""
     binder = RowBinder(schema)
     for aggregate in outputs_of(select):
-        of, where = aggregate.of, aggregate.where
-        if (of is not None and _fails(lambda of=of: binder.number(canonical.value(of)))) or (  # type: ignore[misc]
+        values = [value for value in (aggregate.of, aggregate.other) if value is not None]
+        where = aggregate.where
+        if any(_fails(lambda of=of: binder.number(canonical.value(of))) for of in values) or (  # type: ignore[misc]
             where is not None
             and _fails(lambda where=where: binder.condition(canonical.truth(where)))  # type: ignore[misc]
         ):

@@ -52,6 +52,9 @@ KINDS: dict[type[Node], str] = {
     exp.Stddev: "stddev_samp",
     exp.StddevSamp: "stddev_samp",
     exp.StddevPop: "stddev_pop",
+    exp.Corr: "corr",
+    exp.CovarSamp: "covar_samp",
+    exp.CovarPop: "covar_pop",
     exp.Min: "min",
     exp.Max: "max",
 }
@@ -315,10 +318,13 @@ class Reader:
                 )
             case exp.Distinct():
                 raise refused(node)
+            case exp.Corr() | exp.CovarSamp() | exp.CovarPop():
+                first, second = (self._inner(node, name) for name in ("this", "expression"))
+                return Aggregate(KINDS[type(node)], first, other=second)
         return Aggregate(KINDS[type(node)], self._inner(node))
 
-    def _inner(self, node: Node) -> Expression:
-        inner = node.this
+    def _inner(self, node: Node, argument: str = "this") -> Expression:
+        inner = node.args.get(argument)
         if isinstance(inner, exp.Distinct):
             raise wrong(
                 node,

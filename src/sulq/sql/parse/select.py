@@ -29,7 +29,8 @@ class Aggregate:
     """A statistic of `of` over the rows of a cell where `where` is true.
 
     count (rows; with `of`, where it is there), sum, avg, var_pop, var_samp, stddev_pop,
-    stddev_samp, quantile (at `share`), min, max, persons.
+    stddev_samp, quantile (at `share`), min, max, persons; corr, covar_pop, covar_samp (with
+    `other`).
     """
 
     kind: str
@@ -39,6 +40,7 @@ class Aggregate:
     tested: bool = False  # COUNT of a condition, which counts where it is true or false
     moment: str = ""  # date or datetime, where it is a day or a time
     span: tuple[int, int] | None = None  # where it stands in the text
+    other: Expression | None = None  # the second value of a pair
 
 
 @dataclass(frozen=True, slots=True, eq=False)

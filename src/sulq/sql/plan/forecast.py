@@ -21,7 +21,15 @@ from sulq.sql.parse.select import (
     OverGroups,
     aggregates_of,
 )
-from sulq.sql.plan.nodes import Mean, PersonsNode, Public, StatementPlan, TotalNode, VarianceNode
+from sulq.sql.plan.nodes import (
+    Mean,
+    PairNode,
+    PersonsNode,
+    Public,
+    StatementPlan,
+    TotalNode,
+    VarianceNode,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +51,8 @@ class Forecasts:
                 return self._mean(recipe)
             if isinstance(recipe, VarianceNode):
                 return self._variance(recipe)
+            if isinstance(recipe, PairNode):
+                return self._pair(recipe)
             if isinstance(recipe, PersonsNode):
                 half = self.bars[recipe.question].half_width(self.confidence)
                 return float(np.asarray(half, dtype=np.float64).max())
@@ -215,6 +225,19 @@ class Forecasts:
         )
         half = z_of(self.confidence) * error / self.matching
         return math.sqrt(half) if recipe.root else half  # |sqrt(v + h) - sqrt(v)| <= sqrt(h)
+
+    def _pair(self, recipe: PairNode) -> float | None:
+        if not self.matching or recipe.correlation:
+            return None
+        errors, _ = self._terms()
+        x, y = ((high - low) / 2 for low, high in (recipe.x_range, recipe.y_range))
+        error = math.hypot(
+            errors[recipe.products[0][0]],
+            y * errors[recipe.totals[0]],
+            x * errors[recipe.totals[1]],
+            3 * x * y * errors[recipe.counted],
+        )
+        return z_of(self.confidence) * error / self.matching
 
 
 def _unit(output: Output) -> float:

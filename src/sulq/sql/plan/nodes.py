@@ -42,6 +42,26 @@ class VarianceNode:
 
 
 @dataclass(frozen=True, slots=True)
+class PairNode:
+    """A count, totals of x and y from their middles, and totals of their products.
+
+    `products` has the place of each and the middle that it is centred at: of x y, and of x^2 and
+    y^2 for a correlation. The ranges are those of x and y from their middles.
+    """
+
+    counted: int
+    totals: tuple[int, int]
+    products: tuple[tuple[int, float], ...]
+    x_range: tuple[float, float]
+    y_range: tuple[float, float]
+    sample: bool
+
+    @property
+    def correlation(self) -> bool:
+        return len(self.products) > 1
+
+
+@dataclass(frozen=True, slots=True)
 class Quantile:
     """A share of a distribution; without one, its lowest or highest end."""
 
@@ -65,7 +85,7 @@ class Public:
     value: int
 
 
-Recipe = TotalNode | Mean | VarianceNode | Quantile | PersonsNode | Public
+Recipe = TotalNode | Mean | VarianceNode | PairNode | Quantile | PersonsNode | Public
 
 
 Question = SumQuery | Statistic

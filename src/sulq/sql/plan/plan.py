@@ -16,7 +16,7 @@ from sulq.answers.statistics import RESOLUTION
 from sulq.errors import InvalidQuery, Reason
 from sulq.kernel.query import canonical
 from sulq.kernel.query.expressions import Column, Expression, Literal, Operation, lit, operation
-from sulq.kernel.query.sum_query import MOST_TERMS, Statistic, SumQuery, clip_of, group
+from sulq.kernel.query.sum_query import MOST_TERMS, Statistic, SumQuery, clip_of, group, rows_where
 from sulq.kernel.schema.bind import MOST_CELLS
 from sulq.kernel.schema.bind_rows import RowBinder
 from sulq.kernel.schema.columns import Schema
@@ -27,6 +27,7 @@ from sulq.sql.parse.locate import outputs_of
 from sulq.sql.parse.select import Aggregate, Select
 from sulq.sql.plan.nodes import (
     Mean,
+    PairNode,
     PersonsNode,
     Public,
     Quantile,
@@ -113,6 +114,8 @@ class _Planner:
             self.recipes[id(aggregate)] = self._sum(aggregate)
         elif aggregate.kind == "avg":
             self.recipes[id(aggregate)] = self._mean(aggregate)
+        elif aggregate.other is not None:
+            self.recipes[id(aggregate)] = self._pair(aggregate, aggregate.other)
         else:
             self.recipes[id(aggregate)] = self._variance(aggregate)
 
@@ -172,6 +175,32 @@ class _Planner:
         kind = aggregate.kind
         return VarianceNode(
             mean, squared, self._middle(square), kind.endswith("samp"), kind.startswith("stddev")
+        )
+
+    def _pair(self, aggregate: Aggregate, y: Expression) -> PairNode:
+        x = _argument(aggregate)
+        where = rows_where(aggregate.where, x.is_not_null(), y.is_not_null())
+        first, second = operation("centred", x), operation("centred", y)
+        pairs = [(first, second)]
+        if aggregate.kind == "corr":
+            pairs += [(first, first), (second, second)]
+        products = [operation("centred", left * right) for left, right in pairs]
+        terms = [ONE, first, second, *products]
+        counted, left, right, *rest = (
+            self._place(term, where, implied=place > 0) for place, term in enumerate(terms)
+        )
+        ranges = []
+        for value, centred in ((x, first), (y, second)):
+            low, high, _ = self._range(value)
+            ranges.append((low - self._middle(centred), high - self._middle(centred)))
+        middles = [self._middle(product) for product in products]
+        return PairNode(
+            counted,
+            (left, right),
+            tuple(zip(rest, middles, strict=True)),
+            ranges[0],
+            ranges[1],
+            aggregate.kind == "covar_samp",
         )
 
     def _range(self, of: Expression) -> tuple[float, float, str]:
