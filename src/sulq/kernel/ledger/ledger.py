@@ -537,6 +537,22 @@ class Ledger:
         return self._book.read(lambda: self._shared.history.mark.seq)
 
     @property
+    def generation(self) -> int:
+        """How often the table was amended or grown before this was opened."""
+        return self._generation
+
+    @property
+    def identity(self) -> str:
+        """A name for the published table. Amended or with new rows it stays the same one;
+        withdrawn and published again under its name it is another."""
+        life = self._table.earlier
+        return f"{self._book.history.ledger}{f'.{life}' if life else ''}/{self.header.name}"
+
+    def rows(self, after: int, most: int) -> list[Row]:
+        """Return at most `most` events of the chain after that number, as they are stored."""
+        return self._book.read(lambda: self._book.page(after, most))
+
+    @property
     def broken(self) -> bool:
         """True if a write failed: nothing more is answered until the ledger is opened again."""
         return self._forgotten.alive and not self._shared.usable
@@ -630,11 +646,18 @@ class Ledger:
 
     def entries(self, analyst: str | None = None, after: int = 0) -> Iterator[Charge]:
         """Every charge and repeat after that number, oldest first, with its answer and receipt."""
-        while page := self._book.read(partial(self._page, analyst, after)):
-            for seq, entry, proof in page:
-                after = seq
-                if entry is not None:
-                    yield self._signed(entry, proof)
+        while page := self.entries_page(analyst, after):
+            after = page[-1][0]
+            yield from (entry for _, entry in page if entry is not None)
+
+    def entries_page(self, analyst: str | None, after: int) -> list[tuple[int, Charge | None]]:
+        """Return the next events after that number; None for those that are no entry of the
+        analyst. Empty at the end of the chain."""
+        page = self._book.read(partial(self._page, analyst, after))
+        return [
+            (seq, None if entry is None else self._signed(entry, proof))
+            for seq, entry, proof in page
+        ]
 
     def _page(
         self, analyst: str | None, after: int

@@ -20,7 +20,7 @@ from sulq.server.auth.rate_limit import Rate
 from sulq.server.auth.tokens import Access, Role, check_name
 from sulq.server.idempotency import Replies, ReplyKey
 from sulq.server.service.books import event_lines
-from sulq.server.service.catalog import id_of, ledger_id
+from sulq.server.service.catalog import id_of
 
 RATE = Rate(600, "min")
 """Of an analyst's token, unless the owner says otherwise."""
@@ -118,7 +118,7 @@ def take(ledger: Ledger, table: str, access: Access, name: str, reason: str = ""
     The ledger is enough: whoever loses access loses it while the rows are away too.
     """
     spelled = check_name(name)
-    ended, shared = access.revoke(spelled, ledger_id(ledger)), _has_share(ledger, spelled)
+    ended, shared = access.revoke(spelled, ledger.identity), _has_share(ledger, spelled)
     if not ended and not shared:
         raise Refused(f"{spelled!r} has neither a share of {table!r} nor a token for it")
     returned = Fraction(0)
@@ -169,7 +169,7 @@ def line_of(ledger: Ledger, table: str, access: Access, name: str) -> dict[str, 
         "tokens": [
             line.to_json()
             for line in access.list()
-            if line.name == name and ledger_id(ledger) in line.tables
+            if line.name == name and ledger.identity in line.tables
         ],
         **both("left_to_grant", ledger.remaining(OWNER).credits_fraction),
     }

@@ -90,9 +90,9 @@ def books(database: Database) -> Books:
     """The chain as far as it has come; only what is new is read."""
     with _starting:
         found = _read.setdefault(database, Books())
-    book, name = database.ledger._book, database.ledger.header.name
+    ledger, name = database.ledger, database.ledger.header.name
     with found.lock:
-        while rows := book.read(lambda: book.page(found.seq, PAGE)):
+        while rows := ledger.rows(found.seq, PAGE):
             for row in rows:
                 found.take(row, name)
     return found

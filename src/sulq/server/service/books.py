@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from fractions import Fraction
-from functools import partial
 from typing import Any
 
 from sulq.database import Database
@@ -96,9 +95,8 @@ def event_lines(
 
     Of events that are not the reader's, only number, kind, price and hash.
     """
-    book = database.ledger._book
-    rows: list[Row] = book.read(lambda: book.page(after, most))
-    return [_line(row, database.ledger.header.name, analyst) for row in rows]
+    name = database.ledger.header.name
+    return [_line(row, name, analyst) for row in database.ledger.rows(after, most)]
 
 
 def _line(row: Row, table: str, analyst: str | None) -> dict[str, Any]:
@@ -141,17 +139,16 @@ def answer_lines(
     Looks through so many events and no more: who has few answers waits no longer than others.
     """
     found: list[dict[str, Any]] = []
-    journal, until = database.ledger, after + MOST_SCANNED
+    until = after + MOST_SCANNED
     while after < until:
-        page = journal._book.read(partial(journal._page, analyst, after))
+        page = database.ledger.entries_page(analyst, after)
         if not page:
             return found, None
-        for seq, entry, proof in page:
+        for seq, entry in page:
             after = seq
-            whole = None if entry is None else journal._signed(entry, proof)
-            if whole is None or not whole.answered or whole.values is None:
+            if entry is None or not entry.answered or entry.values is None:
                 continue
-            found.append(_answered(whole))
+            found.append(_answered(entry))
             if len(found) == most:
                 return found, after
     return found, after

@@ -13,7 +13,6 @@ import apsw
 from sulq.database import Database
 from sulq.database.publish import broken, reopen
 from sulq.errors import SulqError
-from sulq.kernel.ledger.ledger import Ledger
 from sulq.policy import TablePolicy
 from sulq.server.errors import HttpProblem, not_found, out_of_order
 from sulq.synthetic import dummy_rows
@@ -74,12 +73,7 @@ def id_of(database: Database) -> str:
 
     Withdrawn and published again under its name it is another one, whoever withdrew it.
     """
-    return ledger_id(database.ledger)
-
-
-def ledger_id(ledger: Ledger) -> str:
-    life = ledger._table.earlier
-    return f"{ledger._book.history.ledger}{f'.{life}' if life else ''}/{ledger.header.name}"
+    return database.ledger.identity
 
 
 # Books that could not be written are opened again: once they can be, not all the time.
@@ -119,7 +113,7 @@ R = TypeVar("R", bound=Reply)
 
 def facts_of(database: Database) -> str:
     """A random id and how often the table was amended; it says nothing of any row."""
-    return f"{database.ledger.header.version}.{database.ledger._generation}"
+    return f"{database.ledger.header.version}.{database.ledger.generation}"
 
 
 def check_facts(database: Database, given: str | None) -> None:
