@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from statistics import NormalDist
 
 import numpy as np
 import pytest
-from scipy.stats import beta
+from scipy.stats import beta, binom
 from tests.attacks.broken import HalfNoise, Textbook, broken
 from tests.attacks.sandbox import honest
 
@@ -19,6 +20,7 @@ from sulq.attacks.audit import (
     binomial_low,
     claimed_epsilon,
     delta_of,
+    guessed_epsilon,
     lower_bound,
     lowest_bits,
     proved_epsilon,
@@ -136,3 +138,35 @@ def test_the_database_at_fifty_thousand_draws_a_side(promise: Promise) -> None:
     # By the laws of both bounds 0.92 +- 0.01 (Laplace) and 0.79 +- 0.03 (Gaussian) are expected:
     # an audit that proves less than 0.6 here has lost its eyes.
     assert finding.reached > 0.6 * finding.bound
+
+
+@pytest.mark.parametrize("noise", ["gaussian", "laplace"])
+def test_guesses_prove_no_more_than_is_true_but_for_alpha(noise: str) -> None:
+    """Exact: the chance that the guesses of an honest promise prove more than it says."""
+    promise = Promise(1, "1e-6" if noise == "gaussian" else 0, queries=1)
+    claimed, draws, alpha = claimed_epsilon(promise, Fraction(1)), 4_000, 0.01
+    mu = calibrate(promise).mu_squared
+    best = NormalDist().cdf(math.sqrt(mu) / 2) if mu else math.e / (1 + math.e)
+    least = next(
+        right
+        for right in range(draws // 2, draws)
+        if guessed_epsilon(promise, float(promise.delta), _guessed(right, draws), alpha) > claimed
+    )
+    assert binom.sf(least - 1, draws, best) <= alpha
+    assert binom.sf(least - 4, draws, best) > alpha  # and it is not idle
+
+
+def _guessed(right: int, draws: int) -> Draws:
+    """So many right guesses, half of the bits 1."""
+    values = np.zeros(draws)
+    values[: min(right, draws // 2)] = 1  # of the ones
+    values[draws // 2 : draws // 2 + max(0, draws - right)] = 1  # of the zeros: wrong
+    return Draws(values[: draws // 2], values[draws // 2 :], Fraction(1))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("promise", [Promise(1, queries=1), Promise(1, "1e-6", queries=1)], ids=str)
+def test_an_audit_proves_eight_tenths_of_a_true_epsilon(promise: Promise, settled: None) -> None:
+    finding = audit(honest(promise), confidence=SURE)
+    assert 0.8 <= finding.reached <= finding.bound
+    assert not finding.broken

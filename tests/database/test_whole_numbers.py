@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
+import signal
 from fractions import Fraction
 from pathlib import Path
 
@@ -355,3 +356,22 @@ def test_noise_too_small_for_a_float_is_averaged_like_none() -> None:
             db.ask(count(where=col("ill")), credits=credits)
         assert db.ask(rest, credits=1).credits <= 1
         assert db.ask(count(where=col("ill")), credits=2).credits == 0
+
+
+@pytest.mark.parametrize("credits", [1, 60, 10**4, 10**6, 10**9])
+def test_a_quote_of_a_matrix_ends_however_little_noise_is_asked_for(credits: int) -> None:
+    """The mean of two draws that a float takes for 0 has a bar, and the search for it an end."""
+
+    def too_long(*_: object) -> None:
+        raise TimeoutError("a free quote does not end")
+
+    before = signal.signal(signal.SIGALRM, too_long)
+    signal.alarm(60)
+    try:
+        quote = opened(Promise(1, queries=60)).quote(
+            outer(one_hot("town"), one_hot("town")), credits=credits
+        )
+        assert float(quote.interval()[1].max()) >= 0
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)

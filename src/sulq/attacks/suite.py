@@ -170,7 +170,7 @@ ATTACKS: tuple[Attack, ...] = (
         "audit",
         "the epsilon that answers really have, proved from thousands of draws",
         _of(audit, confidence=SURE),
-        _of(audit, rows=100_000, confidence=SURE),
+        _of(audit, rows=200_000, confidence=SURE),
     ),
     Attack(
         "audit-tables",

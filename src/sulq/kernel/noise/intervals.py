@@ -92,7 +92,7 @@ def _half_width(draws: Drawn, confidence: float) -> float:
         return abs(scale) * law.half_width(confidence)
     if gaussian(draws):
         return z_of(confidence) * _smeared_spread(draws) + grain_of(draws) / 2
-    if 1 - confidence < FEWEST:
+    if 1 - confidence < FEWEST or not spread(draws):  # too little noise for a float to say
         share = 1 - (1 - confidence) / len(draws)
         return sum(abs(scale) * law.half_width(share) for scale, law in draws)
     low, high = 0.0, spread(draws)
