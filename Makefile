@@ -10,7 +10,7 @@ export PYTHON
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow test-all flaky check lint format docs bench bench-learning lock sbom dev clean
+.PHONY: help demo test test-slow test-all flaky attacks check lint format docs bench bench-learning lock sbom dev clean
 
 help:            ## this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## /  make \1	/p' Makefile | expand -t 20
@@ -47,6 +47,10 @@ format: .venv/.test  ## rewrite code and templates in the house format, and the 
 docs: .venv/.docs  ## the documents as a site in build/site, with search
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
 	@echo "open build/site/index.html"
+
+attacks: .venv/.dev  ## 10^5 neighbours replayed, planted faults, audits; writes docs/threats.md (1 to 2 hours)
+	$(BIN)/python -m tests.replay --out build/attacks/replay.json
+	$(BIN)/python -m tests.replay.report build/attacks/replay.json
 
 bench: .venv/.dev  ## engines, peers, kernels, replicas; writes docs/benchmarks.md (35 minutes)
 	$(BIN)/python -m benchmarks

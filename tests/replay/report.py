@@ -1,0 +1,104 @@
+"""python -m tests.replay.report FIGURES.json: plant the faults, audit, and write docs/threats.md.
+
+The figures of the replay come from `python -m tests.replay --out FIGURES.json`. Faults and audits
+that stand in the file already are not run again.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from tests.attacks.sandbox import honest
+from tests.replay.figures import WANTED
+from tests.replay.test_planted_faults import FAILED, FAULTS, planted
+
+from sulq import Promise
+from sulq.attacks.audit import audit
+from sulq.attacks.suite import SURE
+
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs" / "threats.md"
+START, END = "<!-- figures of make attacks: start -->", "<!-- figures of make attacks: end -->"
+AUDITED = {"Laplace": Promise(1, queries=1), "Gaussian": Promise(1, "1e-6", queries=1)}
+
+
+def find_faults(told: dict[str, Any]) -> None:
+    """Which named test found which fault; those that are known are not planted again."""
+    known = told.setdefault("faults", {})
+    for fault in FAULTS:
+        if known.get(fault["name"]) != fault["test"]:
+            with tempfile.TemporaryDirectory() as folder:
+                ((code, _),) = planted([fault], Path(folder) / "src")
+            known[fault["name"]] = fault["test"] if code == FAILED else None
+
+
+def find_audits(told: dict[str, Any]) -> None:
+    known = told.setdefault("audits", {})
+    for name, promise in AUDITED.items():
+        if name not in known:
+            start = time.perf_counter()
+            found = audit(honest(promise), confidence=SURE)
+            taken = time.perf_counter() - start
+            known[name] = {"proved": found.reached, "draws": found.trials, "seconds": taken}
+
+
+def page(told: dict[str, Any]) -> str:
+    """The part of the page between the markers."""
+    paths = {path: told[path] for path in WANTED if path in told}
+    pairs = sum(found["pairs"] for found in paths.values())
+    wrong = sum(len(found["divergences"]) for found in paths.values())
+    lines = [
+        f"{pairs:,} pairs of neighbouring tables compared, {wrong} told apart.",
+        "",
+        "| path | pairs | told apart |",
+        "|---|--:|--:|",
+        *(f"| {path} | {f['pairs']:,} | {len(f['divergences'])} |" for path, f in paths.items()),
+        "",
+        "| audit of a true epsilon of 1 | epsilon proved | draws |",
+        "|---|--:|--:|",
+        *(
+            f"| {name} | {found['proved']:.2f} | {found['draws']:,} |"
+            for name, found in told.get("audits", {}).items()
+        ),
+        "",
+    ]
+    kinds = {fault["name"]: fault["kind"] for fault in FAULTS}
+    faults = {name: by for name, by in told.get("faults", {}).items() if name in kinds}
+    found_by = sum(by is not None for by in faults.values())
+    lines += [
+        f"{len(faults)} faults planted in a copy, {found_by} found. A path is one of the replay.",
+        "",
+        "| fault | kind | found by |",
+        "|---|---|---|",
+        *(f"| {name} | {kinds[name]} | {by or 'nobody'} |" for name, by in faults.items()),
+    ]
+    return "\n".join(lines)
+
+
+def write(told: dict[str, Any]) -> None:
+    whole = PAGE.read_text("utf-8")
+    before, rest = whole.split(START)
+    _, after = rest.split(END)
+    PAGE.write_text(f"{before}{START}\n\n{page(told)}\n\n{END}{after}", "utf-8")
+
+
+def main() -> None:
+    kept = Path(sys.argv[1])
+    told = json.loads(kept.read_text("utf-8"))
+    for find in (find_faults, find_audits):
+        find(told)
+        kept.write_text(json.dumps(told, indent=1), "utf-8")
+    write(told)
+    bad = [path for path in WANTED if told.get(path, {}).get("divergences")]
+    missed = [name for name, by in told["faults"].items() if by is None]
+    if bad or missed:
+        sys.exit(f"told apart: {bad}; missed: {missed}")
+
+
+if __name__ == "__main__":
+    main()
