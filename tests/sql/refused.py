@@ -132,7 +132,7 @@ REFUSED = [
     ("SELECT PERCENTILE_CONT(0.5) FROM people", Reason.WRONG_FORM),
     ("SELECT PERCENTILE_DISC(0.5) WITHIN GROUP (ORDER BY age) FROM people", Reason.NOT_IN_LANGUAGE),
     ("SELECT MEDIAN(city) FROM people", Reason.WRONG_TYPE),
-    ("SELECT CORR(age, income) FROM people", Reason.NOT_IN_LANGUAGE),
+    ("SELECT REGR_SLOPE(age, income) FROM people", Reason.NOT_IN_LANGUAGE),
     ("SELECT COUNT(*) FILTER (WHERE COUNT(*) > 3) FROM people", Reason.AGGREGATE),
     ("SELECT ROW_NUMBER() OVER () FROM people", Reason.NOT_IN_LANGUAGE),
     ("SELECT SUM(age) OVER () FROM people", Reason.UNGROUPED),
