@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import io
 import json
 import math
@@ -517,6 +518,44 @@ def test_made_up_rows_are_tried_from_the_tables_page(visit: Visits) -> None:
     page.wait_for_selector("#made-up:enabled:text-is('Try on made-up rows')")
     assert page.input_value("#sql").startswith("SELECT") and "#" not in page.url
     assert page.is_visible("#stripe") and found.left() == left
+
+
+def test_a_private_median_is_not_called_public(visit: Visits) -> None:
+    """Also where the range is as narrow as one step: what was paid for is no public fact."""
+    found = visit()
+    found.enter("epi-team", "ask")
+    found.price("SELECT MEDIAN(age) FROM admissions")
+    found.ask()
+    page = found.page
+    assert page.locator("#answer .chip:text-is('public')").count() == 0
+    assert "public" not in page.inner_text("#result")
+    assert not page.inner_text("#bar [data-q=get]").startswith("none")
+    assert not re.search(r"\bfree\b", page.inner_text("#answer header"))
+
+
+SHOWN = """() => [...document.querySelectorAll("#result tbody tr")].map((row) => [
+  row.cells[0].innerText, row.querySelector("data")?.value ?? "", row.cells[1].innerText,
+  row.cells[2].innerText])"""
+
+
+def test_the_file_says_what_the_screen_says(visit: Visits) -> None:
+    """Each value with its digits and its range; a row without a reading has no number in it."""
+    found = visit()
+    found.enter("epi-team", "ask")
+    found.price("SELECT sex, AVG(stay_days) AS stay FROM admissions WHERE age >= 40 GROUP BY sex")
+    found.ask()
+    shown = found.page.evaluate(SHOWN)
+    with found.page.expect_download() as saving:
+        found.page.click("#csv")
+    rows = list(csv.DictReader(io.StringIO(saving.value.path().read_text())))
+    assert [row["sex"] for row in rows] == [key for key, *_ in shown]
+    assert [row["stay"] for row in rows] == [value for _, value, *_ in shown]
+    for row, (_, value, said, ends) in zip(rows, shown, strict=True):
+        assert (value == "") == (said == "no reading")
+        assert ends == (f"{row['stay_low']} to {row['stay_high']}" if value else "")
+        assert not value or 0 <= float(row["stay_low"]) <= float(row["stay_high"]) <= 60
+        assert row["credits"] and row["confidence"] == "95 %" and row["receipt"].startswith("#")
+    assert "" in [row["stay"] for row in rows]
 
 
 GAUGES = """() => [...document.querySelectorAll(".gauge")].map((gauge) => [
