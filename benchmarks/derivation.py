@@ -96,12 +96,12 @@ def search_times(answers: int = STORED, searches: int = SEARCHES) -> tuple[float
     prices = [price(bound, db.calibration, UNIT) for bound in questions]
     start = time.process_time()
     for bound, wanted in zip(questions[:50], prices[:50], strict=True):
-        db._recall.find(bound, wanted, "owner", 0.95)
+        db.reuse.find(bound, wanted, "owner", 0.95)
     first = time.process_time() - start
     found = []
     for bound, wanted in zip(questions, prices, strict=True):
         start = time.process_time()
-        db._recall.find(bound, wanted, "owner", 0.95)
+        db.reuse.find(bound, wanted, "owner", 0.95)
         found.append(1e3 * (time.process_time() - start))
     db.close()
     return first, found

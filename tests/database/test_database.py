@@ -348,6 +348,6 @@ def test_a_database_like_this_one_shares_what_is_not_given() -> None:
 def test_copies_of_a_database_are_made_in_one_place() -> None:
     """By hand they forget a part: `with_` makes them all."""
     source = Path(sulq.database.__file__).parent
-    made = re.compile(r"type\((?:self|database)\)\(|(?<!class )\bDatabase\(")
+    made = re.compile(r"type\((?:self|database|table)\)\(|(?<!class )\b(?:Database|Table)\(")
     found = {path.name: len(made.findall(path.read_text("utf-8"))) for path in source.glob("*.py")}
-    assert {name: times for name, times in found.items() if times} == {"database.py": 1}
+    assert {name: times for name, times in found.items() if times} == {"table.py": 1}

@@ -79,12 +79,12 @@ def test_a_question_leaves_few_bytes_and_a_repeat_none(db: Database) -> None:
     def answer(batch: Sequence[PricedRequest]) -> None:
         entries = db.ledger.charge_all(batch, analyst="ann")
         db.ledger.settle_all([(entry, [place]) for place, entry in enumerate(entries)])
-        db._recall.find(wanted, cost, "ann", 0.95)  # which looks through all of them
+        db.reuse.find(wanted, cost, "ann", 0.95)  # which looks through all of them
 
     def repeat(batch: Sequence[PricedRequest]) -> None:
         for each in batch:
             db.ledger.charge(*each[:5], analyst="ann", key=f"again {each.digest}")
-        db._recall.quoted(wanted, cost, "ann", 0.95)
+        db.reuse.quoted(wanted, cost, "ann", 0.95)
 
     assert bytes_each(questions, answer) < 700
     assert bytes_each(questions, repeat) < 40

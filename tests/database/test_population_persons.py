@@ -16,7 +16,6 @@ from tests.database.test_individual import loss, question_of
 
 import sulq.kernel.release.release as flow
 from sulq import Database, Flag, InvalidQuery, Number, Promise, Refused, Schema, col, count, total
-from sulq.database.reading import spent_by_people
 from sulq.kernel.accounting.calibration import calibrate
 from sulq.kernel.accounting.pricing import Price, laws_of
 from sulq.kernel.engines.rows import open_numbered
@@ -122,11 +121,11 @@ def test_nobody_moves_the_answers_of_all_tables_by_more_than_the_promise(
 def test_who_is_in_both_pays_for_both(tmp_path, silent):
     with opened(tmp_path, "a", A) as a, opened(tmp_path, "b", B) as b:
         assert a.ask(count(where=col("x") >= -1), credits=4).value == 3
-        assert spent_by_people(a)[2] == 3  # one row each, of the two there might be: 4/4 credits
+        assert a.spent_by_people()[2] == 3  # one row each, of the two there might be: 4/4 credits
         # two rows: their vectors may add up, so q would pay 4 for a row's 1, and has 3 left
         assert b.ask(count(where=col("x") >= 2), credits=4).value == 1
         assert b.ask(count(where=col("x") >= 2.5), credits=4).value == 1
-        assert spent_by_people(b)[2] == 1
+        assert b.spent_by_people()[2] == 1
 
 
 def test_balances_are_by_person_and_survive_a_restart(tmp_path, silent):
@@ -135,10 +134,10 @@ def test_balances_are_by_person_and_survive_a_restart(tmp_path, silent):
             a.ask(count(where=col("x") >= -k), credits=4)  # of one row of two: 1 credit
         first = b.ask(count(), credits=4).value
         assert first == 1  # q is spent by a; r is whole
-        seen = spent_by_people(a), spent_by_people(b)
+        seen = a.spent_by_people(), b.spent_by_people()
         assert seen[0][-1] == 3
     with opened(tmp_path, "b", B) as b, opened(tmp_path, "a", A) as a:
-        assert (spent_by_people(a), spent_by_people(b)) == seen
+        assert (a.spent_by_people(), b.spent_by_people()) == seen
         assert a.ask(count(where=col("x") >= 0), credits=4).value == 0
 
 
@@ -162,7 +161,7 @@ def test_a_table_that_joins_late_brings_its_people(tmp_path, silent):
         b.ask(count(where=col("x") >= 0), credits=4)
         with opened(tmp_path, "a", A) as a:
             assert a.ask(count(), credits=1).value == 2  # q spent all in b
-            assert spent_by_people(b)[-1] == 1
+            assert b.spent_by_people()[-1] == 1
 
 
 def test_an_id_is_the_same_in_every_type(tmp_path):

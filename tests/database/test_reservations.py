@@ -139,7 +139,7 @@ def test_what_is_asked_in_a_reservation_is_known_outside_and_the_other_way(data)
     db = publish(data)
     before = db.ask(OLDER, credits=20)
     with db.reserve(40) as reserved:
-        assert reserved.database._recall is db._recall  # not read a second time
+        assert reserved.database.reuse is db.reuse  # not read a second time
         assert reserved.ask(OLDER, credits=20).value == before.value
         told = reserved.ask(SMOKERS, credits=20)
         with pytest.raises(BudgetSpent, match="reserved"):

@@ -412,7 +412,7 @@ def test_a_share_costs_what_the_question_costs(question: Any, promise: Promise) 
     table = opened(promise)[0]
     asked = table.quote_share(question, rows=10).quote
     assert asked.credits == table.quote(question, rows=10).credits
-    bound, cost, _ = sharing._priced(table, question, None, 0.95, None, 10, "owner")
+    bound, cost, _ = sharing._priced(table._sharing, question, None, 0.95, None, 10, "owner")
     whole = table.price(bound, None, 0.95, None, 10)
     more = [mine.delta - plain.delta for (mine, _), (plain, _) in zip(
         cost.losses, whole.losses, strict=True)]  # fmt: skip

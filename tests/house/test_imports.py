@@ -73,7 +73,7 @@ OUTER = (
     "kernel/engines/spark/engine.py",
     "kernel/engines/sql/engine.py",
 )
-SELDOM = ("client/__init__.py", "sql/__init__.py", "database/reading.py")
+SELDOM = ("client/__init__.py", "sql/__init__.py", "database/individual.py")
 LATE_IMPORTS = (
     "cli/",
     "kernel/engines/engine.py",

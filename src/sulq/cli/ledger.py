@@ -495,7 +495,6 @@ PRIVATE = "this is an exact function of the rows, with no noise: for the owner's
 @command
 def balances(session: LocalSession, name: TableName = None) -> None:
     """How many people have spent how much of their own balance. For the owner's eyes alone."""
-    from sulq.database.reading import spent_by_people
     from sulq.errors import InvalidQuery, Refused
     from sulq.server.local_control import serving
 
@@ -505,7 +504,7 @@ def balances(session: LocalSession, name: TableName = None) -> None:
     if (server := serving(source.ledger_path)) is not None:
         raise Refused(f"the server at {server.url} has the ledger of {source.name}: stop it first")
     with companions(source), database_of(source, source.ledger_path) as database:
-        found = spent_by_people(database)
+        found = database.spent_by_people()
     ends = [f"{10 * bar} to {10 * (bar + 1)} %" for bar in range(len(found))]
     if session.as_json:
         show_json({"table": source.name, "private": PRIVATE, "people": found})

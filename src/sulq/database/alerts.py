@@ -18,10 +18,11 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 from sulq.answers.oracle import credits_text
 from sulq.answers.selections import alert_margin
+from sulq.database.table import Table
 from sulq.errors import EngineFailed, InvalidQuery, Refused, SulqError
 from sulq.kernel.accounting.loss import Loss
 from sulq.kernel.accounting.mechanisms import (
@@ -53,9 +54,6 @@ from sulq.kernel.schema.bind import BoundQuery
 from sulq.kernel.schema.columns import as_number
 from sulq.kernel.schema.strata import accounts
 
-if TYPE_CHECKING:
-    from sulq.database.database import Database
-
 WRITTEN = {"analyst", "below", "firings", "key", "level", "noise", "question", "seq", "text"}
 MOST_KEPT = 200
 """Alerts of one analyst; who arms one more loses those that have fired."""
@@ -65,7 +63,7 @@ MOST_KEPT = 200
 class AlertFile:
     """The file of one alert, and the ledger that counts its firings."""
 
-    database: Database
+    database: Table
     path: Path
 
     @property
@@ -183,14 +181,14 @@ def _firing(form: dict[str, Any], time: int) -> str:
     return json.dumps(known, ensure_ascii=False, separators=(",", ":"))
 
 
-def facts_of(database: Database) -> str:
+def facts_of(database: Table) -> str:
     """The rows and the facts that an alert was armed on: with others it is over."""
-    return f"{database.ledger.header.version}.{database.ledger._generation}"
+    return f"{database.ledger.header.version}.{database.ledger.generation}"
 
 
-def keeper_for(database: Database, arming: str, analyst: str) -> AlertFile:
+def keeper_for(database: Table, arming: str, analyst: str) -> AlertFile:
     """A place for a new alert."""
-    if database.ledger._book.file is None:
+    if not database.ledger.durable:
         raise InvalidQuery(
             "a ledger in memory ends with its process, and its alerts with it; leave keep out"
         )
@@ -202,7 +200,7 @@ def keeper_for(database: Database, arming: str, analyst: str) -> AlertFile:
     return AlertFile(database, private_directory("alerts", named(facts_of(database))) / arming)
 
 
-def kept(database: Database, analyst: str) -> list[AlertFile]:
+def kept(database: Table, analyst: str) -> list[AlertFile]:
     """What this analyst has armed on this table here, in order; also what was never paid for."""
     directory = private_path("alerts", named(facts_of(database)))
     files = directory.iterdir() if directory.is_dir() else ()
@@ -238,7 +236,7 @@ class Alert:
 
     def __init__(
         self,
-        database: Database,
+        database: Table,
         asked: BoundQuery,
         above: Fraction,
         firings: int,
@@ -255,7 +253,7 @@ class Alert:
         self._home = os.getpid()
         self.above, self.firings, self.credits, self.receipt = above, firings, credits, receipt
         self.step = asked.terms[0].fine_step
-        self.terms = database._exactly.said().get("terms", "")
+        self.terms = database.exact.said().get("terms", "")
         self._level, self._keeper = level, keeper
         self._recall()
 
@@ -377,7 +375,7 @@ class Alert:
 
 
 def arm_alert(
-    database: Database,
+    database: Table,
     question: object,
     *,
     above: object,
@@ -436,7 +434,7 @@ def arm_alert(
 
 
 def _kept_form(
-    database: Database,
+    database: Table,
     bound: BoundQuery,
     text: str,
     noise: str,
@@ -472,7 +470,7 @@ def _kept_form(
     return keeper, form
 
 
-def kept_alerts(database: Database, analyst: str) -> list[Alert]:
+def kept_alerts(database: Table, analyst: str) -> list[Alert]:
     """The alerts that this analyst has armed here to be kept, and paid for."""
     return [alert for keeper in kept(database, analyst) if (alert := _again(keeper)) is not None]
 
@@ -496,7 +494,7 @@ def _again(keeper: AlertFile) -> Alert | None:
     )  # fmt: skip
 
 
-def kept_alert(database: Database, number: int, analyst: str) -> Alert:
+def kept_alert(database: Table, number: int, analyst: str) -> Alert:
     """The one with this number."""
     for keeper in kept(database, analyst):
         if keeper.form["seq"] == number and (alert := _again(keeper)) is not None:

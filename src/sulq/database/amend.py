@@ -11,10 +11,11 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 from sulq.database.facts import facts_text, most_rows, table_facts
-from sulq.database.reading import refuse_individual
+from sulq.database.individual import refuse_individual
+from sulq.database.table import T, Table
 from sulq.errors import InvalidQuery, Refused
 from sulq.exact.release import check_assumptions
 from sulq.kernel.accounting.calibration import Calibration, calibrate
@@ -37,9 +38,6 @@ from sulq.kernel.ledger.transactions import Price
 from sulq.kernel.schema.columns import Category, Column, Flag, Number, Schema
 from sulq.kernel.schema.promise import Numeric, Population, Promise, exact_number
 from sulq.kernel.schema.strata import accounts
-
-if TYPE_CHECKING:
-    from sulq.database.database import Database
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,7 +277,7 @@ def population_of(facts: Mapping[str, str]) -> Population | None:
 # Nothing here reads data. Proof: docs/proofs/ledger.md, section 12.
 
 
-def revoke(database: Database, analyst: str, reason: str = "") -> None:
+def revoke(database: Table, analyst: str, reason: str = "") -> None:
     """Take back what an analyst has not spent: it can be granted again. What was spent stays.
 
     The name gets nothing more, not even repeats, until a new grant.
@@ -287,7 +285,7 @@ def revoke(database: Database, analyst: str, reason: str = "") -> None:
     database.ledger.revoke(analyst, reason)
 
 
-def close_for_good(database: Database, reason: str = "") -> None:
+def close_for_good(database: Table, reason: str = "") -> None:
     """Turn the table off, for ever: nothing new is answered, granted, reserved or compared.
 
     What was paid for stays readable by whoever paid, as a free repeat.
@@ -296,13 +294,13 @@ def close_for_good(database: Database, reason: str = "") -> None:
 
 
 def amend(
-    database: Database,
+    database: T,
     schema: Schema | None = None,
     promise: Promise | None = None,
     *,
     source: Any = None,
     reason: str = "",
-) -> Database:
+) -> T:
     """The same table with a larger promise, new columns or tighter bounds; this one is closed.
 
     What is spent stays spent. `source` is needed where the table was opened from a frame. Before
@@ -315,7 +313,7 @@ def amend(
     declared = (database.schema, new_schema, database.promise, new_promise)
     free = False
     try:
-        refuse_individual(database, "an amendment")
+        refuse_individual(database.engine, "an amendment")
         found = changes(*declared)
     except Refused:
         if not database.ledger.unused:
@@ -323,12 +321,12 @@ def amend(
         free, found = True, differences(*declared)
     if not found:
         raise Refused("nothing to amend: schema and promise are what the ledger has")
-    exactly = database._exactly.assumptions
+    exactly = database.exact.assumptions
     if exactly is not None:
         check_assumptions(exactly, new_schema, new_promise)
     calibration = calibrate(new_promise)
     check_askable(calibration)
-    rows = source if source is not None else database._source
+    rows = source if source is not None else database.source
     if rows is None:
         raise InvalidQuery("this table was opened from a frame: give it again, amend(source=...)")
     check_source(database.engine)
@@ -376,7 +374,7 @@ def amend(
     return found_again
 
 
-def withdraw(database: Database, reason: str = "") -> None:
+def withdraw(database: Table, reason: str = "") -> None:
     """Take the table back before anything was asked: its rows may be published anew.
 
     `Refused` once a question was charged, reserved or answered, publicly too. This object is
@@ -439,14 +437,14 @@ def check_told(told: str | None, schema: Schema, promise: Promise) -> None:
 
 
 def grow_table(
-    database: Database,
+    database: T,
     source: Any,
     *,
     schema: Schema | None = None,
     promise: Promise | None = None,
     reason: str = "",
     budget: Numeric | None = None,
-) -> Database:
+) -> T:
     """The same table with new rows, as a new version of its data; this object is closed.
 
     A new `schema` or `promise` is recorded in the same step, if `amend` would take it.
@@ -456,7 +454,7 @@ def grow_table(
     spend of what is left, so that something is left for the next; unsaid, as the one before.
     """
     steps = budget_of(budget)
-    refuse_individual(database, "growth")
+    refuse_individual(database.engine, "growth")
     new_schema, new_promise = schema or database.schema, promise or database.promise
     if not isinstance(new_schema, Schema) or not isinstance(new_promise, Promise):
         raise InvalidQuery("grow takes a source, and a Schema or a Promise if these change too")
@@ -496,10 +494,9 @@ def budget_of(credits: Numeric | None) -> int | None:
 
 def note_size(journal: Ledger, promise: Promise, engine: Engine) -> None:
     """The number of rows where it is public, in the state directory, for the next `sulq grow`."""
-    book, table = journal._book, journal._table
-    if promise.neighbours != "replace" or book.file is None:
+    if promise.neighbours != "replace" or not journal.durable:
         return
-    named = (book.history.ledger, table.header.name, table.data_version)
+    named = (journal.ledger_id, journal.header.name, journal.data_version)
     with suppress(OSError):  # nobody needs it to ask
         if noted_rows(*named) is None:
             note_rows(*named, engine.size())
@@ -556,7 +553,7 @@ def amendment(header: TableHeader, facts: dict[str, str], reason: str) -> Amendm
 
 
 def charge_outside(
-    database: Database,
+    database: Table,
     credits: Numeric | None = None,
     *,
     epsilon: Numeric | None = None,

@@ -16,11 +16,12 @@ from functools import lru_cache
 from itertools import accumulate
 from pathlib import Path
 from statistics import NormalDist
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sulq.database.table import Table
 from sulq.errors import Refused, SulqError
 from sulq.kernel.accounting.calibration import calibrate
 from sulq.kernel.accounting.pricing import Price, laws_of, noise_grid
@@ -48,9 +49,6 @@ from sulq.kernel.reuse.estimate import LinearEstimate, sources_of
 from sulq.kernel.schema.columns import Schema
 from sulq.kernel.schema.keys import BoundKeys, bind_keys
 from sulq.kernel.schema.promise import Promise
-
-if TYPE_CHECKING:
-    from sulq.database.database import Database
 
 FALSE_ALARM = 1e-9
 TESTS = 11  # three on each of two pools, strays, three kinds of coincidence, single chances
@@ -309,7 +307,7 @@ class Check:
     run: Callable[[Conformity], None]
 
 
-def check_of(database: Database, entry: Charge) -> Check:
+def check_of(database: Table, entry: Charge) -> Check:
     """The test of one entry; reads no row. What this version cannot read is refused."""
     try:
         return _check_of(database, entry)
@@ -322,10 +320,11 @@ def check_of(database: Database, entry: Charge) -> Check:
         ) from None
 
 
-def _check_of(database: Database, entry: Charge) -> Check:
+def _check_of(database: Table, entry: Charge) -> Check:
     values = entry.values or ()
     form = json.loads(entry.question)
-    if database.ledger._table.at(entry.seq).release:
+    record = database.ledger.record_at(entry.seq)
+    if record is not None and record.release:
         return _released(database, entry, form)
     if "alert" in form:  # its draws are secret and stored nowhere
         return Check(False, lambda found: _same(found, values, ()))
@@ -338,7 +337,7 @@ def _check_of(database: Database, entry: Charge) -> Check:
     bound = database.bind(SumQuery.from_json(form), asked_before=True)
     _check_same(bound.text, entry)
     if sources_of(entry.noise) is not None:
-        derived = database._recall.named(bound, entry.noise)
+        derived = database.reuse.named(bound, entry.noise)
         if derived is None:
             raise Refused(f"entry {entry.seq} was derived from answers that are gone")
         return Check(False, lambda found: _derived(found, database, values, derived))
@@ -370,9 +369,9 @@ def _drawn(values: Sequence[int], laws: Sequence[Law], exact: Callable[[], Seque
     return Check(bool(noisy), run)
 
 
-def _released(database: Database, entry: Charge, form: Any) -> Check:
+def _released(database: Table, entry: Charge, form: Any) -> Check:
     """Without noise, or with the little that the certificate asks for. S1.15"""
-    bound = database._exactly._bind(SumQuery.from_json(form), asked_before=True)
+    bound = database.exact.bind(SumQuery.from_json(form), asked_before=True)
     _check_same(bound.text, entry)
     values = entry.values or ()
     law = law_from_json(json.loads(entry.noise)["law"])
@@ -380,10 +379,10 @@ def _released(database: Database, entry: Charge, form: Any) -> Check:
 
 
 def _derived(
-    found: Conformity, database: Database, values: Sequence[int], derived: LinearEstimate
+    found: Conformity, database: Table, values: Sequence[int], derived: LinearEstimate
 ) -> None:
     """Arithmetic on stored answers, done again."""
-    again = derived.values(database._recall.public_sums(derived.public))
+    again = derived.values(database.reuse.public_sums(derived.public))
     if len(again) != len(values):
         found.add_fault()
         return
@@ -398,7 +397,7 @@ def _same(found: Conformity, values: Sequence[int], wanted: Sequence[int]) -> No
         found.add_fault()
 
 
-def _chosen(database: Database, entry: Charge, form: Any) -> Check:
+def _chosen(database: Table, entry: Charge, form: Any) -> Check:
     """A cell chosen at a distance from the largest had at least that much noise. M.3"""
     bound = database.bind(SumQuery.from_json(form["of"]), fine=True, asked_before=True)
     scale = json.loads(entry.noise)[0]["scale"]
@@ -419,7 +418,7 @@ def _chosen(database: Database, entry: Charge, form: Any) -> Check:
     return Check(False, run)
 
 
-def _keys(database: Database, entry: Charge, form: Any) -> Check:
+def _keys(database: Table, entry: Charge, form: Any) -> Check:
     """The total has plain noise; that of a key which is shown is large enough to show it. M.1"""
     where = canonical.from_json(form["rows"])
     bound = bind_keys(
@@ -486,23 +485,23 @@ class Until:
         return getattr(self._ledger, name)
 
 
-def database_before(database: Database, before: Amended, engines: ExitStack) -> Database:
+def database_before(database: Table, before: Amended, engines: ExitStack) -> Table:
     """For binding and reading alone; its engine is closed with `engines`."""
-    if database._source is None:
+    if database.source is None:
         raise Refused(
             "this table was amended, and its rows came from a frame: open it from its file, so that"
             " they can be read as they were declared before"
         )
     schema = Schema.from_json(json.loads(before.facts["schema"]))
     promise = Promise.from_json(json.loads(before.facts["promise"]))
-    engine = open_engine(database._source, schema)
+    engine = open_engine(database.source, schema)
     engines.callback(engine.close)
     if engine.fingerprint() != database.engine.fingerprint():
         raise Refused("the source has other rows than were published; restore it, then replay")
     found = database.with_(
         schema=schema, promise=promise, engine=engine, calibration=calibrate(promise)
     )
-    found._recall.ledger = cast("Ledger", Until(database.ledger, before.seq))
+    found.reuse.ledger = cast("Ledger", Until(database.ledger, before.seq))
     return found
 
 
@@ -533,7 +532,7 @@ class Replay:
         return "pass" if self.passed else "fail"
 
 
-def replay(database: Database, progress: Progress | None = None) -> Replay:
+def replay(database: Table, progress: Progress | None = None) -> Replay:
     """Test every stored answer; `Refused`, before a row is read, if that cannot be done fairly.
 
     `progress` is told how many questions are done, and of how many.
@@ -542,7 +541,7 @@ def replay(database: Database, progress: Progress | None = None) -> Replay:
         return _replayed(database, list(_checks(database, engines)), progress)
 
 
-def _replayed(database: Database, checks: list[Check], progress: Progress | None) -> Replay:
+def _replayed(database: Table, checks: list[Check], progress: Progress | None) -> Replay:
     drawn = sum(check.drawn for check in checks)
     if drawn < FEWEST:
         raise Refused(
@@ -559,7 +558,7 @@ def _replayed(database: Database, checks: list[Check], progress: Progress | None
     return found
 
 
-def last_replay(database: Database) -> Replay | None:
+def last_replay(database: Table) -> Replay | None:
     """The word that was found last; None if there was no replay yet."""
     place = _place(database)
     return None if place is None else _read(place)
@@ -581,23 +580,22 @@ def _read(place: Path) -> Replay | None:
         raise Refused(f"the state file {place} is damaged; remove it, then replay anew") from None
 
 
-def _place(database: Database) -> Path | None:
+def _place(database: Table) -> Path | None:
     """In the state directory, never beside the ledger; a ledger in memory has none."""
-    book = database.ledger._book
-    if book.file is None:
-        return None
-    return _noted(book.history.ledger, database.ledger.header.name)
+    ledger = database.ledger
+    return _noted(ledger.ledger_id, ledger.header.name) if ledger.durable else None
 
 
 def _noted(ledger: str, table: str) -> Path:
     return private_path("ledgers", ledger, f"replay-{named(table)}")
 
 
-def _checks(database: Database, engines: ExitStack) -> Iterator[Check]:
+def _checks(database: Table, engines: ExitStack) -> Iterator[Check]:
     """One for each answer that is stored, in the order of the charges; reads no row."""
-    version, table = database.ledger.header.version, database.ledger._table
-    past: dict[int, Database] = {}
-    outgrown = {before.version for before in table.grown}
+    ledger = database.ledger
+    version, amended = ledger.header.version, ledger.amended
+    past: dict[int, Table] = {}
+    outgrown = {before.version for before in ledger.grown}
     for entry in _origins(database):
         assert entry.receipt is not None  # noqa: S101
         if entry.receipt.body["version"] in outgrown:
@@ -607,7 +605,8 @@ def _checks(database: Database, engines: ExitStack) -> Iterator[Check]:
                 f"the answer of entry {entry.seq} was given on another version of the data than"
                 " the one at hand; open the table as it was then, and replay that"
             )
-        record = table.at(entry.seq)
+        record = ledger.record_at(entry.seq)
+        assert record is not None  # noqa: S101
         if record.lost:
             raise Refused(
                 "answers of this ledger were given up at a recovery, and what cannot be vouched"
@@ -615,21 +614,21 @@ def _checks(database: Database, engines: ExitStack) -> Iterator[Check]:
             )
         asked = database
         if record.old:  # the question means something else today
-            before = next(change for change in table.amended if change.seq > entry.seq)
+            before = next(change for change in amended if change.seq > entry.seq)
             if before.seq not in past:
                 past[before.seq] = database_before(database, before, engines)
             asked = past[before.seq]
         yield check_of(asked, entry)
 
 
-def _origins(database: Database) -> Iterator[Charge]:
+def _origins(database: Table) -> Iterator[Charge]:
     """Every answer once: as it was first charged."""
     for entry in database.ledger.entries():
         if entry.receipt is not None and entry.receipt.body["origin"] == entry.seq:
             yield entry
 
 
-def _passed(database: Database, checks: list[Check], progress: Progress | None) -> bool:
+def _passed(database: Table, checks: list[Check], progress: Progress | None) -> bool:
     found = Conformity()
     check_source(database.engine)
     for done, check in enumerate(checks, start=1):  # to the end, whatever was found

@@ -2,65 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sulq.account import Account
-from sulq.answers.oracle import Answer, Oracle, Quote, check_confidence, credits_text
+from sulq.answers.oracle import Answer, Oracle, Quote, credits_text
 from sulq.answers.oracle import Credits as Shown
 from sulq.answers.readings import forecast
 from sulq.answers.selections import Keys, KeysQuote, Top
 from sulq.database.alerts import Alert, arm_alert, kept_alert, kept_alerts
 from sulq.database.amend import amend, charge_outside, close_for_good, grow_table, revoke, withdraw
-from sulq.database.exact import ExactQuote, ExactRelease
+from sulq.database.exact import ExactQuote
 from sulq.database.facts import NAMELESS, readable_again
-from sulq.database.individual import IndividualFilter
 from sulq.database.keys import ask_keys, quote_keys
 from sulq.database.plan import Plan, plan
 from sulq.database.publish import Options, open_table
-from sulq.database.reading import (
-    check_engine_mode,
-    check_readable,
-    reader_for,
-    share_of_slack,
-    with_notes,
-)
-from sulq.database.reuse import (
-    AnswerReuse,
-    Asker,
-    charged,
-    derived_answer,
-    intensity_for_half_width,
-    paid_by,
-    priced,
-    recalled,
-    told_again,
-    topped_up,
-)
 from sulq.database.sharing import Sharing, ask_share, quote_share
+from sulq.database.table import Asker, Credits, Table
 from sulq.database.top import top_k
 from sulq.errors import InvalidQuery
 from sulq.exact.domain import Assumptions
 from sulq.exact.terms import ExactTerms
-from sulq.kernel.accounting.calibration import Calibration, meaning
+from sulq.kernel.accounting.calibration import meaning
 from sulq.kernel.accounting.loss import Loss
-from sulq.kernel.accounting.pricing import Price, noise_grid, positive, price, unit_cost
-from sulq.kernel.engines.engine import Engine
+from sulq.kernel.accounting.pricing import positive
 from sulq.kernel.ledger.budget import OWNER
-from sulq.kernel.ledger.events import Charge
-from sulq.kernel.ledger.ledger import Ledger
 from sulq.kernel.ledger.signing import Receipt
-from sulq.kernel.noise.laws import Law
 from sulq.kernel.release.mechanisms import NoisySums
-from sulq.kernel.release.release import RowReader, release
-from sulq.kernel.schema.bind import BoundQuery, bind
+from sulq.kernel.release.release import release
 from sulq.kernel.schema.columns import Schema
 from sulq.kernel.schema.promise import Population, Promise
-from sulq.kernel.schema.strata import accounts
 from sulq.shares import Partners, ShareQuote, SumShare
 from sulq.synthetic import dummy_rows
 
@@ -202,42 +177,19 @@ def reserve(database: Database, credits: Credits, analyst: str) -> Reserved:
     slack = database.calibration.slack_cap * amount / (2 * database.calibration.credits)
     ledger = database.ledger.reserve(analyst, Loss.cap(amount, slack))
     view = database.with_(ledger=ledger)
-    view._recall = database._recall  # one answer store: what is asked here is known there
+    view.reuse = database.reuse  # one answer store: what is asked here is known there
     return Reserved(view, analyst)
 
 
 # `db.sql(...)`: a SELECT asked of a database. The parser is loaded when first needed.
 
 
-Credits = Fraction | int | float
-
-
-class Database:
+class Database(Table):
     """A published table. Its owner's view: an Oracle that can also grant shares."""
 
-    def __init__(
-        self,
-        schema: Schema,
-        promise: Promise,
-        engine: Engine,
-        ledger: Ledger,
-        calibration: Calibration,
-        assumptions: Assumptions | None = None,
-    ) -> None:
-        check_engine_mode(engine, ledger, schema)
-        self.schema = schema
-        self.promise = promise.about(schema.unit)
-        self.engine = engine
-        self.ledger = ledger
-        self.calibration = calibration
-        self.durable = ledger.durable  # what is spent is spent for good: `is_durable`
-        self._source = readable_again(None)
-        self._accounts = accounts(schema)
-        self._size = engine.size() if promise.neighbours == "replace" else None
-        self._most = None if self._size is None else self._size * schema.max_rows
-        self._recall = AnswerReuse(schema, promise.neighbours, engine, ledger, calibration)
-        self._exactly = ExactRelease(schema, promise, engine, ledger, calibration, assumptions)
-        self._sharing = Sharing(ledger)
+    def __init__(self, *parts: Any, **more: Any) -> None:
+        super().__init__(*parts, **more)
+        self._sharing = Sharing(self)
 
     @classmethod
     def open(
@@ -281,35 +233,8 @@ class Database:
             Options(exactly, individual, population, grown_from, version_budget, publish, receipts),
         )
         found = cls(table.schema, table.promise, table.engine, table.ledger, table.terms, exactly)
-        found._source = readable_again(source)
+        found.source = readable_again(source)
         return found
-
-    def with_(
-        self,
-        *,
-        schema: Schema | None = None,
-        promise: Promise | None = None,
-        engine: Engine | None = None,
-        ledger: Ledger | None = None,
-        calibration: Calibration | None = None,
-        source: Any = None,
-    ) -> Database:
-        """Return a database like this one, but for what is given. They share all the rest."""
-        found = type(self)(
-            self.schema if schema is None else schema,
-            self.promise if promise is None else promise,
-            self.engine if engine is None else engine,
-            self.ledger if ledger is None else ledger,
-            self.calibration if calibration is None else calibration,
-            self._exactly.assumptions,
-        )
-        found._source = self._source if source is None else readable_again(source)
-        return found
-
-    def close(self) -> None:
-        """Release the ledger and the engine."""
-        self.ledger.close()
-        self.engine.close()
 
     def __repr__(self) -> str:
         size = "" if self.size is None else f", {self.size:,} {self.schema.who}"
@@ -338,32 +263,17 @@ class Database:
         bound = self.bind(query)  # query and schema only; may refuse, free
         wanted = self.price(bound, within, confidence, credits, rows)  # no data
         asker = Asker(analyst, key, within, confidence)
-        found = recalled(self, bound, wanted, asker)  # noisy answers only
+        found = self.recalled(bound, wanted, asker)  # noisy answers only
         if found.told:
-            return told_again(self, bound, found, asker)
+            return self.told_again(bound, found, asker)
         if found.derived is not None:  # no row is touched
-            return derived_answer(self, bound, found.derived, asker, found.share)
-        noisy = NoisySums(bound, found.cost, priced(self, bound, found))
-        charge = partial(charged, self, bound, asker)
+            return self.derived_answer(bound, found.derived, asker, found.share)
+        noisy = NoisySums(bound, found.cost, self.priced(bound, found))
+        charge = partial(self.charged, bound, asker)
         entry = release([noisy], self.reader, charge, self.ledger.settle_all)[bound.digest]
         if found.sources is not None:  # the draw adds the precision that was missing, M.7
-            return topped_up(self, bound, found.sources, entry, asker)
-        return self._answered(bound, entry, found.cost, within, confidence)
-
-    def _answered(
-        self, bound: BoundQuery, entry: Charge, cost: Price, within: float | None, confidence: float
-    ) -> Answer:
-        """User units, after the store."""
-        assert entry.values is not None  # noqa: S101
-        return Answer.of(
-            bound,
-            entry.values,
-            cost.laws,
-            most=self._most,
-            credits=paid_by(entry),
-            receipt=entry.receipt,
-            **self._exactly.said(),
-        ).judged(bound, within, confidence)
+            return self.topped_up(bound, found.sources, entry, asker)
+        return self.answered(bound, entry, found.cost, within, confidence)
 
     def plan(self, queries: Sequence[object], **terms: Any) -> Plan:
         """Price several questions together, free; `plan.ask()` charges all of them or none.
@@ -382,7 +292,7 @@ class Database:
         What may be asked was declared before anything was answered; on an untouched table the
         first batch declares itself.
         """
-        return self._exactly.ask(batch, analyst, partial(self.ask, analyst=analyst))
+        return self.exact.ask(batch, analyst, partial(self.ask, analyst=analyst))
 
     @property
     def declaration(self) -> tuple[tuple[str, ...], ...] | None:
@@ -392,14 +302,14 @@ class Database:
 
     def quote_exactly(self, batch: object, *, analyst: str = OWNER) -> ExactQuote:
         """What an exact answer would be and do, free; `UnsafeExactly` if it would be refused."""
-        return self._exactly.quote(batch, analyst)
+        return self.exact.quote(batch, analyst)
 
     def declare_exactly(self, *menu: object) -> ExactTerms:
         """Fix what may be asked exactly: one batch, or several of which one may be asked. S1.14
 
         Before anything is answered: what is released must not be chosen after seeing answers.
         """
-        return self._exactly.declare(self._exactly.menu_of(menu)).terms
+        return self.exact.declare(self.exact.menu_of(menu)).terms
 
     def quote(
         self,
@@ -414,10 +324,10 @@ class Database:
         """Price and error bar of a question; free, and no row is read."""
         bound = self.bind(query)
         wanted = self.price(bound, within, confidence, credits, rows)
-        check_readable(self, bound)  # what ask would refuse, a quote refuses too
-        known = self._recall.quoted(bound, wanted, analyst, confidence)
+        self.check_readable(bound)  # what ask would refuse, a quote refuses too
+        known = self.reuse.quoted(bound, wanted, analyst, confidence)
         due = Fraction(0) if known.repeat else known.due.share.credits_fraction
-        touched = None if known.repeat else list(self._charges(known.due)) or None
+        touched = None if known.repeat else list(self.charges(known.due)) or None
         left = self.ledger.remaining(analyst, touched).credits_fraction
         bar = forecast(bound, known.laws, rows, self.size)
         return Quote(due, left - due, bar, known.repeat, bound.notes)
@@ -449,7 +359,13 @@ class Database:
     sql = ask_select
     quote_sql = quote_select
 
-    share, quote_share = ask_share, quote_share
+    def share(self, query: object, **terms: Any) -> SumShare:
+        """This owner's masked share of one joint sum, named `joint`: `ask_share`. V.4"""
+        return ask_share(self._sharing, query, **terms)
+
+    def quote_share(self, query: object, **terms: Any) -> ShareQuote:
+        """What a share costs, and the bar of the total; free, and no row is read."""
+        return quote_share(self._sharing, query, **terms)
 
     @property
     def share_key(self) -> str:
@@ -460,62 +376,7 @@ class Database:
         """Name the owners to add securely with, by the keys that they gave you. V.4"""
         self._sharing.join(partners)
 
-    def bind(self, query: object, *, fine: bool = False, asked_before: bool = False) -> BoundQuery:
-        """Prove a question safe on this table; `fine`: whole-number sums too are drawn finely.
-
-        `asked_before`: one that stands in the ledger.
-        """
-        grid = noise_grid(self.calibration)
-        if fine:
-            grid = replace(grid, whole=False)
-        neighbours = self.promise.neighbours
-        bound = bind(query, self.schema, neighbours, grid=grid, asked_before=asked_before)
-        return with_notes(self.engine, bound)
-
-    def price(
-        self,
-        bound: BoundQuery,
-        within: float | None,
-        confidence: float,
-        credits: Credits | None,
-        rows: int | None,
-        told: Callable[[Price], Sequence[Law]] | None = None,
-    ) -> Price:
-        """The noise and its price: from the question and the promise; no data."""
-        if within is not None and credits is not None:
-            raise InvalidQuery("give within or credits, not both")
-        if rows is not None and (isinstance(rows, bool) or not isinstance(rows, int) or rows < 1):
-            raise InvalidQuery(f"rows must be a whole number above 0, got {rows!r}")
-        check_confidence(confidence)
-        asked = None if credits is None else positive(credits, "credits")
-        cost = unit_cost(bound, self.calibration)
-        if cost == 0:
-            return price(bound, self.calibration, Fraction(1))  # public: exact and free, G.2.1
-        if asked is not None:
-            intensity = asked / cost
-        elif within is not None:
-            intensity = intensity_for_half_width(self, bound, within, confidence, rows, told)
-        else:
-            intensity = Fraction(1)
-        return price(bound, self.calibration, intensity)
-
-    @property
-    def reader(self) -> RowReader:
-        """Who reads the rows for what is asked here."""
-        return reader_for(self)
-
-    def _charges(self, cost: Price) -> dict[str, Loss]:
-        paid = {self._accounts[number]: loss for loss, numbers in cost.losses for number in numbers}
-        return (
-            self.engine.charges(cost, paid) if isinstance(self.engine, IndividualFilter) else paid
-        )
-
     # --- the table ------------------------------------------------------------------------------
-
-    @property
-    def size(self) -> int | None:
-        """The public number of rows (persons for a person unit); None under add-remove."""
-        return self._size
 
     @property
     def remaining(self) -> Fraction:
@@ -546,7 +407,7 @@ class Database:
         Half of the slack goes along in proportion: the other half covers uneven use.
         """
         amount = positive(credits, "credits")
-        self.ledger.grant(analyst, Loss.cap(amount, share_of_slack(self, analyst, amount)))
+        self.ledger.grant(analyst, Loss.cap(amount, self.share_of_slack(analyst, amount)))
 
     revoke, amend, close_for_good, withdraw = revoke, amend, close_for_good, withdraw
     charge_outside, grow = charge_outside, grow_table

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from sulq.database.database import Database
-from sulq.database.reading import refuse_individual
+from sulq.database.individual import refuse_individual
+from sulq.database.table import T
 from sulq.errors import Refused
 from sulq.kernel.accounting.mechanisms import Delay, timed
 from sulq.kernel.noise.laws import DiscreteGaussian
 from sulq.kernel.noise.sampler import draw_noise
 
 
-def delayed(database: Database, delay: Delay) -> Database:
+def delayed(database: T, delay: Delay) -> T:
     """The same table on the same ledger; what reads rows pays for the time of its reply too.
 
     Every row is read for every question, so the time of a reply is everybody's: with strata it
     would have to be charged to accounts that the question does not touch.
     """
-    refuse_individual(database, "a random delay")
+    refuse_individual(database.engine, "a random delay")
     if len(database.ledger.header.accounts) > 1:
         raise Refused("a random delay is charged to everybody: not with public strata; use a clock")
-    if database._exactly.assumptions is not None:
+    if database.exact.assumptions is not None:
         raise Refused("exact answers pay nothing, so nothing pays for their delay; use a clock")
     return database.with_(calibration=timed(database.calibration, delay))
 

@@ -182,7 +182,7 @@ class ExactRelease:
             return None
         batches = [
             tuple(
-                self._bind(SumQuery.from_json(json.loads(text)), asked_before=True) for text in path
+                self.bind(SumQuery.from_json(json.loads(text)), asked_before=True) for text in path
             )
             for path in declared.menu
         ]
@@ -192,9 +192,9 @@ class ExactRelease:
         listed = batch if isinstance(batch, list | tuple) else [batch]
         if not listed:
             raise InvalidQuery("a batch needs at least one question")
-        return [self._bind(query) for query in listed]
+        return [self.bind(query) for query in listed]
 
-    def _bind(self, query: object, asked_before: bool = False) -> BoundQuery:
+    def bind(self, query: object, asked_before: bool = False) -> BoundQuery:
         """On the columns' own lattices: there is no noise to be finer than."""
         neighbours, grid = self.promise.neighbours, NoiseGrid(0)
         return bind(query, self.schema, neighbours, grid=grid, asked_before=asked_before)

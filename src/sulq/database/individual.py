@@ -13,12 +13,12 @@ import json
 import math
 import threading
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +30,7 @@ from sulq.kernel.accounting.individual import (
     Balances,
     Whole,
     charged,
+    check_individual,
     least,
     per_person,
     rates,
@@ -38,19 +39,24 @@ from sulq.kernel.accounting.individual import (
 )
 from sulq.kernel.accounting.loss import Loss
 from sulq.kernel.accounting.pricing import Price, laws_of, noise_grid
+from sulq.kernel.engines.engine import Engine, open_engine
 from sulq.kernel.engines.proved import silenced
 from sulq.kernel.ledger.events import Charge
+from sulq.kernel.ledger.inspect import INDIVIDUAL
 from sulq.kernel.ledger.ledger import Ledger
 from sulq.kernel.ledger.state_dir import (
+    is_shared,
     named,
     passing_key,
     private_path,
     read_private,
     write_private,
 )
-from sulq.kernel.ledger.transactions import TableTransaction
 from sulq.kernel.noise.laws import DiscreteGaussian
 from sulq.kernel.query.sum_query import SumQuery
+from sulq.kernel.release.mechanisms import NoisySums
+from sulq.kernel.release.reading import EngineReader
+from sulq.kernel.release.release import Mechanism, Pass, RowReader
 from sulq.kernel.reuse.estimate import sources_of
 from sulq.kernel.schema.bind import BoundQuery, bind
 from sulq.kernel.schema.columns import Schema
@@ -68,7 +74,6 @@ KEPT = 100
 """Questions after which the balances are copied to the state directory."""
 WAITING = 64
 """Sums that are held for charges whose answer is still to come."""
-PAGE = 500
 LOST = (
     "events of this ledger were lost, and with them what people have spent: a table with individual"
     " accounting stays closed then"
@@ -127,14 +132,11 @@ class Filters:
     def check(self, ledger: Ledger) -> None:
         """`Refused` unless every charge that counts can be followed. Reads no row."""
 
-        def missing() -> list[str]:
-            tables = ledger._book.history.tables
-            found = [(name, tables[name]) for name in _names(ledger)]
-            if any(table.recovered for _, table in found):
-                raise Refused(LOST)
-            return [name for name, table in found if table.charged and name not in self._members]
-
-        if absent := ledger._book.read(missing):
+        tables = ledger.joint_tables()
+        if any(table.recovered for table in tables):
+            raise Refused(LOST)
+        absent = [it.name for it in tables if it.charged and it.name not in self._members]
+        if absent:
             raise Refused(
                 f"the same people have paid for questions on {', '.join(absent)}, whose rows are"
                 " not open in this process: open it too, or serve all tables of the population"
@@ -145,7 +147,7 @@ class Filters:
 
     def sums(self, ledger: Ledger, entry: Charge) -> list[int]:
         """The sums of a charged entry over those whose balance allowed it."""
-        origin = ledger._table.at(entry.seq).seq  # a repeat stands for the first charge
+        origin = ledger.origin(entry.seq)  # a repeat stands for the first charge
         with self._lock:
             past = self._known(ledger)
             found = self._waiting.pop(origin, None)
@@ -200,10 +202,9 @@ class Filters:
     def _known(self, ledger: Ledger) -> Past:
         """The balances in memory; at first those of the state directory, if they still are."""
         if self.past is None:
-            file = ledger._book.file
-            if file is not None and ledger.header.member is None:
+            if ledger.durable and ledger.header.member is None:
                 table = f"balances-{named(ledger.header.name)}"
-                self._place = private_path("ledgers", ledger._book.history.ledger, table)
+                self._place = private_path("ledgers", ledger.ledger_id, table)
             self.past = self._kept(ledger) or self._start()
         return self.past
 
@@ -258,46 +259,20 @@ def filters_of(ledger: Ledger) -> Filters:
     if member is None:
         return Filters()
     with _guard:
-        name = (ledger._book.history.ledger, member.name)
+        name = (ledger.ledger_id, member.name)
         found = _shared.get(name)
         if found is None:
             found = _shared[name] = Filters()
         return found
 
 
-def _names(ledger: Ledger) -> Sequence[str]:
-    """The tables whose charges count: on the book's own time."""
-    pool = ledger._table.pool
-    return [ledger.header.name] if pool is None else list(pool.tables)
-
-
 def _charges(ledger: Ledger, after: int, until: int) -> Iterator[tuple[Charge, bool]]:
     """The charges that read rows, in the order in which they became durable; if answered."""
-    book = ledger._book
-    desks = {name: TableTransaction(book, name) for name in book.read(lambda: _names(ledger))}
-
-    def page() -> list[tuple[int, Charge | None, bool]]:
-        found: list[tuple[int, Charge | None, bool]] = []
-        for row in book.page(after, PAGE):
-            if row.seq > until:
-                break
-            desk = desks.get(json.loads(row.body).get("table", ""))
-            entry = None if desk is None else desk.recorded(row, None)[0]
-            if desk is None or entry is None:
-                found.append((row.seq, None, False))
-                continue
-            record = desk.table.at(row.seq)
-            if record.release or record.lost or record.old:
-                raise Refused("this ledger has charges that individual accounting cannot follow")
-            reads = record.seq == row.seq and sources_of(entry.noise) is None
-            found.append((row.seq, entry if reads else None, record.answer is not None))
-        return found
-
-    while rows := book.read(page):
-        for seq, entry, answered in rows:
-            after = seq
-            if entry is not None:
-                yield entry, answered
+    for entry, record in ledger.joint_charges(after, until):
+        if record.release or record.lost or record.old:
+            raise Refused("this ledger has charges that individual accounting cannot follow")
+        if record.seq == entry.seq and sources_of(entry.noise) is None:
+            yield entry, record.answer is not None
 
 
 def guarded(work: Callable[[], T]) -> T:
@@ -330,7 +305,7 @@ class IndividualFilter:
     def __init__(
         self, rows: NumberedRows, schema: Schema, calibration: Calibration, shares_people: bool
     ) -> None:
-        """`schema` is to be set to the one on the table's grid: `reading.pinned` does that.
+        """`schema` is to be set to the one on the table's grid: `check_engine_mode` does that.
 
         `shares_people`: with other tables of a population, in the same steps of a credit.
         """
@@ -519,3 +494,97 @@ def _added(
     ]
     flat = [sum_of for cell in zip(*sums, strict=True) for sum_of in cell]
     return flat if bound.tree is None else bound.tree.counts(flat)
+
+
+# Who reads the rows for a question: the engine, or these filters. Everything that differs between
+# the two for the rest of the flow is here.
+
+
+NARROW = 64
+"""Cells of a group whose text is written in no time that could be told."""
+BIAS = (
+    "individual accounting: whoever has spent their own balance adds nothing, so a sum may be too"
+    " small by more than its bar"
+)
+
+
+def open_engine_for(
+    source: Any,
+    schema: Schema,
+    terms: Calibration,
+    ledger: str | Path,
+    individual: bool,
+    shares_people: bool,
+) -> tuple[Engine, dict[str, str]]:
+    """The engine, and what the ledger pins of it; or why there cannot be one."""
+    if not individual:
+        return open_engine(source, schema), {}
+    check_individual(terms)
+    if is_shared(ledger):
+        raise Refused("individual accounting needs a ledger of its own: give a file")
+    from sulq.kernel.engines.rows import open_numbered  # loaded when it is needed
+
+    rows = open_numbered(source, schema)
+    return IndividualFilter(rows, schema, terms, shares_people), {INDIVIDUAL: "true"}
+
+
+def check_engine_mode(engine: Engine, ledger: Ledger, schema: Schema) -> None:
+    """Whoever opens the table, in whatever way: never without the filters it was published with."""
+    if (INDIVIDUAL in ledger.header.facts) != isinstance(engine, IndividualFilter):
+        raise Refused("this table has individual accounting, or has none: open it as published")
+    if isinstance(engine, IndividualFilter):
+        engine.schema = schema
+        filters = engine.join(ledger)
+        with suppress(SulqError):  # a question will say what is wrong; the ledger can be read
+            filters.warm(ledger)
+
+
+def with_notes(engine: Engine, bound: BoundQuery) -> BoundQuery:
+    """The question, with what the asker should know of how it is read."""
+    individual = isinstance(engine, IndividualFilter)
+    return replace(bound, notes=(*bound.notes, BIAS)) if individual else bound
+
+
+@dataclass(frozen=True, slots=True)
+class IndividualReader:
+    """The filters read, each question on the balances that its own charge finds. V.2"""
+
+    engine: IndividualFilter
+    ledger: Ledger
+
+    def passes(self, mechanisms: Sequence[Mechanism]) -> list[Pass]:
+        return [Pass([one], self._prepared(one)) for one in mechanisms]
+
+    def _prepared(self, one: Mechanism) -> Callable[[Mapping[str, Charge]], list[list[int]]]:
+        if not isinstance(one, NoisySums):
+            one.prepare(self.engine)  # which refuses
+            raise Refused(ONLY_SUMS.format("this"))
+        read = self.engine.reader(one.bound, self.ledger)
+        return lambda paid: [read(paid[one.priced.digest])]
+
+
+def reader_for(engine: Engine, ledger: Ledger) -> RowReader:
+    """Return who reads the rows: the engine, or the filters of a table that has them."""
+    if isinstance(engine, IndividualFilter):
+        return IndividualReader(engine, ledger)
+    return EngineReader(engine)
+
+
+def check_readable(engine: Engine, ledger: Ledger, bound: BoundQuery) -> None:
+    """What `ask` would refuse, a quote refuses too.
+
+    A quote leaves on no clock. How the keys of a wide category are written depends on what the
+    column holds, and takes time: those are written only for an answer.
+    """
+    if any(len(group.keys) > NARROW for group in bound.groups):
+        return
+    if isinstance(engine, IndividualFilter):
+        engine.reader(bound, ledger)
+    else:
+        engine.prepare(bound.sums)
+
+
+def refuse_individual(engine: Engine, what: str) -> None:
+    """`Refused` for what the filters' proof does not cover."""
+    if isinstance(engine, IndividualFilter):
+        raise Refused(f"{what} is not covered by individual accounting; publish a table without it")

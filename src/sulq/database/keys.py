@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from decimal import ROUND_DOWN, Context, Decimal
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
 from sulq.answers.selections import Keys, KeysQuote
-from sulq.database.reuse import release_one
+from sulq.database.table import Table
 from sulq.errors import Refused
 from sulq.kernel.accounting.loss import Loss
 from sulq.kernel.accounting.mechanisms import KeysPrice, keys_price
@@ -23,16 +22,13 @@ from sulq.kernel.release.mechanisms import UndeclaredKeys, unpacked_keys
 from sulq.kernel.schema.keys import BoundKeys, bind_keys
 from sulq.kernel.schema.strata import accounts
 
-if TYPE_CHECKING:
-    from sulq.database.database import Database
-
 USUAL_MOST = 1_000
 DOWN = Context(prec=1, rounding=ROUND_DOWN)
 Credits = Fraction | int | float
 
 
 def quote_keys(
-    database: Database,
+    database: Table,
     column: object,
     *,
     where: Expression | None = None,
@@ -76,7 +72,7 @@ def _lacking(cost: KeysPrice, left: Loss) -> str:
 
 
 def ask_keys(
-    database: Database,
+    database: Table,
     column: object,
     *,
     where: Expression | None = None,
@@ -100,7 +96,7 @@ def ask_keys(
         {names[number]: cost.loss for number in bound.accounts},
         cost.loss if bound.accounts else Loss.zero(),
     )
-    entry = release_one(database, UndeclaredKeys(bound, cost, due), analyst, key)
+    entry = database.release_one(UndeclaredKeys(bound, cost, due), analyst, key)
     assert entry.values is not None  # noqa: S101
     total, shown = unpacked_keys(entry.values)
     unit = bound.fine_unit
@@ -120,7 +116,7 @@ def ask_keys(
 
 
 def _priced(
-    database: Database,
+    database: Table,
     column: object,
     where: Expression | None,
     credits: Credits | None,
@@ -128,7 +124,7 @@ def _priced(
     most: int,
 ) -> tuple[BoundKeys, KeysPrice]:
     # M.9 divides the credits of a table with exact release, but not its extra delta
-    if database._exactly.assumptions is not None:
+    if database.exact.assumptions is not None:
         raise Refused(
             "keys that nobody declared are not shown on a table with exact release: its extra delta"
             " would not cover them; declare the values"

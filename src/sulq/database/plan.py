@@ -8,14 +8,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from sulq.answers.error_bars import Forecast
 from sulq.answers.oracle import Answer, check_confidence, credits_text, decimal_text
 from sulq.answers.readings import forecast
-from sulq.database.reuse import Asker, ReusePlan, derived_answer, priced, topped_up
+from sulq.database.reuse import ReusePlan
+from sulq.database.table import Asker, Credits, Table
 from sulq.errors import InvalidQuery, Refused
 from sulq.kernel.accounting.loss import CREDIT, Loss
 from sulq.kernel.accounting.pricing import Price, laws_of, positive, stored_price, unit_cost
@@ -26,9 +27,6 @@ from sulq.kernel.release.mechanisms import NoisySums
 from sulq.kernel.release.release import release
 from sulq.kernel.reuse.estimate import sources_of
 from sulq.kernel.schema.bind import BoundQuery
-
-if TYPE_CHECKING:
-    from sulq.database.database import Credits, Database
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -60,7 +58,7 @@ class PlanLine:
 class Plan:
     """Questions with their prices. Making one is free and reads no row; `ask` pays for all."""
 
-    database: Database
+    database: Table
     analyst: str
     lines: tuple[PlanLine, ...]
     within: tuple[float | None, ...]
@@ -91,7 +89,7 @@ class Plan:
         paid: dict[str, Loss] = {}
         for line in self.lines:
             if not line.repeat:
-                for account, loss in self.database._charges(line.due).items():
+                for account, loss in self.database.charges(line.due).items():
                     paid[account] = paid.get(account, Loss.zero()) + loss
         return paid
 
@@ -127,14 +125,14 @@ class Plan:
         db = self.database
         met = self._met(key)  # noisy answers only
         fresh = {
-            bound.digest: NoisySums(bound, found.cost, priced(db, bound, found))
+            bound.digest: NoisySums(bound, found.cost, db.priced(bound, found))
             for bound, found in ((line.bound, met[line.bound.digest]) for line in self.lines)
             if found.derived is None and not found.told
         }
 
         def charge(_: Sequence[PricedRequest]) -> list[Charge]:
             """Every line as it stands, with what comes twice and what is derived."""
-            lines = [priced(db, line.bound, met[line.bound.digest]) for line in self.lines]
+            lines = [db.priced(line.bound, met[line.bound.digest]) for line in self.lines]
             return db.ledger.charge_all(lines, analyst=self.analyst, key=key)
 
         paid = release(list(fresh.values()), db.reader, charge, db.ledger.settle_all)
@@ -151,14 +149,14 @@ class Plan:
         db, bound, within = self.database, self.lines[place].bound, self.within[place]
         asker = Asker(self.analyst, None, within, self.confidence)
         if met.derived is not None:
-            return derived_answer(db, bound, met.derived, asker, Loss.zero(), entry)
+            return db.derived_answer(bound, met.derived, asker, Loss.zero(), entry)
         if met.sources:
-            return topped_up(db, bound, met.sources, entry, asker)
-        return db._answered(bound, entry, met.cost, within, self.confidence)
+            return db.topped_up(bound, met.sources, entry, asker)
+        return db.answered(bound, entry, met.cost, within, self.confidence)
 
     def _met(self, key: str | None) -> dict[str, ReusePlan]:
         """By digest: what stored answers say, and what is to be drawn. A known key decides."""
-        recall, known = self.database._recall, self.database.ledger.planned(self.analyst, key)
+        recall, known = self.database.reuse, self.database.ledger.planned(self.analyst, key)
         if known is None:
             return {
                 line.bound.digest: recall.find(
@@ -182,7 +180,7 @@ class Plan:
         if sources:  # the draw adds to earlier answers, to the same ones each time
             return ReusePlan(replace(line.wanted, laws=laws_of(noise)), nothing, sources=sources)
         if sources_of(noise) is not None:
-            derived = db._recall.named(line.bound, noise)
+            derived = db.reuse.named(line.bound, noise)
             return None if derived is None else ReusePlan(line.wanted, nothing, derived)
         cost = stored_price(line.bound, db.calibration, line.wanted, noise)
         return None if cost is None else ReusePlan(cost, nothing)
@@ -208,7 +206,7 @@ SIGNIFICANT = 32
 
 
 def plan(
-    database: Database,
+    database: Table,
     queries: Sequence[object],
     *,
     credits: Credits | None = None,
@@ -246,7 +244,7 @@ def plan(
 
 
 def _shared(
-    database: Database,
+    database: Table,
     bounds: Sequence[BoundQuery],
     credits: Fraction,
     weights: Sequence[Credits] | None,
@@ -256,7 +254,7 @@ def _shared(
 ) -> list[Price]:
     """Credits by unit price, so that all have the same noise; what own repeats do not need goes to
     the others. By weight each has its part, and what repeats do not need is not spent."""
-    quoted = database._recall.quoted
+    quoted = database.reuse.quoted
     units = [unit_cost(bound, database.calibration) for bound in bounds]
     parts: dict[str, Fraction] = {}  # a question that comes twice counts once, at the larger weight
     for place, (bound, unit) in enumerate(zip(bounds, units, strict=True)):
@@ -291,7 +289,7 @@ def _divided(credits: Fraction, weights: dict[str, Fraction]) -> dict[str, Fract
 
 
 def _lines(
-    database: Database,
+    database: Table,
     bounds: Sequence[BoundQuery],
     prices: Sequence[Price],
     rows: int | None,
@@ -307,7 +305,7 @@ def _lines(
     lines, seen = [], set()
     for bound in bounds:
         wanted = best[bound.digest]
-        known = database._recall.quoted(bound, wanted, analyst, confidence)
+        known = database.reuse.quoted(bound, wanted, analyst, confidence)
         bar = forecast(bound, known.laws, rows, database.size)
         lines.append(PlanLine(bound, wanted, known.due, known.repeat or bound.digest in seen, bar))
         seen.add(bound.digest)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sulq.database.amend import budget_of, check_told, grow_at, member_of, note_size, repair_at
 from sulq.database.facts import facts_text, most_rows, name_of, table_facts
-from sulq.database.reading import open_engine_for
+from sulq.database.individual import open_engine_for
+from sulq.database.table import Table
 from sulq.errors import InvalidQuery, Refused
 from sulq.exact.domain import Assumptions
 from sulq.exact.release import check_assumptions
@@ -24,9 +25,6 @@ from sulq.kernel.ledger.register import told_of
 from sulq.kernel.schema.columns import Schema
 from sulq.kernel.schema.promise import Numeric, Population, Promise
 from sulq.kernel.schema.strata import accounts
-
-if TYPE_CHECKING:
-    from sulq.database.database import Database
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,12 +119,12 @@ def open_table(
 # After a failed write: the ledger again, verified as at the start, without reading a row.
 
 
-def broken(database: Database) -> bool:
+def broken(database: Table) -> bool:
     """True if a write failed: nothing more is answered until the ledger is opened again."""
     return database.ledger.broken
 
 
-def reopen(database: Database) -> None:
+def reopen(database: Table) -> None:
     """Open the ledger again; what is on the disk decides what was charged. `Refused` if it cannot.
 
     Charge, compute, store, release: who was in between finds the charge in the chain, or pays.
@@ -145,10 +143,8 @@ def reopen(database: Database) -> None:
         wait=1.0,
     )
     try:
-        again = database.with_(ledger=journal)
+        database.move_to(journal)
     except BaseException:
         journal.close()
         raise
-    database._recall, database._exactly = again._recall, again._exactly
-    database.ledger = journal
     old.close()

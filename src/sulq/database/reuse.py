@@ -8,49 +8,37 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from sulq.answers.error_bars import Forecast
-from sulq.answers.oracle import Answer
-from sulq.answers.readings import forecast, read_apart, read_derived
-from sulq.errors import BudgetSpent, InvalidQuery, Reason
+from sulq.errors import InvalidQuery
 from sulq.kernel.accounting.calibration import Calibration
 from sulq.kernel.accounting.loss import Loss
 from sulq.kernel.accounting.pricing import (
     COARSE,
     Price,
-    finer,
     laws_of,
-    least_intensity,
     noise_grid,
-    positive,
     price,
     stored_price,
-    unit_cost,
 )
 from sulq.kernel.engines.engine import Engine, check_read, check_source
 from sulq.kernel.ledger.budget import OWNER
-from sulq.kernel.ledger.events import Charge, PricedRequest
+from sulq.kernel.ledger.events import Charge
 from sulq.kernel.ledger.ledger import ChargeRow, Ledger, Snapshot
 from sulq.kernel.ledger.signing import Receipt
 from sulq.kernel.noise.laws import DiscreteGaussian, Law
 from sulq.kernel.query.sum_query import SumQuery
-from sulq.kernel.release.release import Mechanism, release
 from sulq.kernel.reuse.containers import IntMap, WeightedLRU
 from sulq.kernel.reuse.estimate import LinearEstimate, exact_variance, sources_of
 from sulq.kernel.reuse.store import AnswerStore, Stored
 from sulq.kernel.schema.bind import BoundQuery, bind
 from sulq.kernel.schema.columns import Schema
 from sulq.kernel.schema.program import RowSums
-
-if TYPE_CHECKING:
-    from sulq.database.database import Database
 
 
 @dataclass(frozen=True, slots=True)
@@ -424,215 +412,3 @@ def _rises(found: LinearEstimate, wanted: Price, wider: Fraction = Fraction(1)) 
     each = float(wider) * (law.standard_deviation() * float(term.fine_step)) ** 2
     spread = np.einsum("ij,jk,ik->i", below, found.covariance(), below)
     return bool((spread <= each * np.arange(1, len(below) + 1) * (1 + 1e-9)).all())
-
-
-# How much a wished error bar takes: from the question, the promise and public sizes; no data.
-
-
-def intensity_for_half_width(
-    database: Database,
-    bound: BoundQuery,
-    within: float,
-    confidence: float,
-    rows: int | None,
-    told: Callable[[Price], Sequence[Law]] | None = None,
-) -> Fraction:
-    """How many unit prices bring the half-width down to `within`; of quantiles, the rank's.
-
-    `told`: the noise that is in the number told, where that is not what the price is of. V.4
-    """
-    target = positive(within, "within")
-    if bound.statistic.kind == "quantiles" and target >= 1:
-        raise InvalidQuery(
-            f"within of quantiles is a share of the rows, such as 0.02, got {within!r:.40}: how far"
-            " off the value itself is depends on how dense the rows lie there",
-            reason=Reason.WITHIN_RANK,
-        )
-
-    def widest(intensity: Fraction) -> Fraction:
-        cost = price(bound, database.calibration, intensity)
-        laws = cost.laws if told is None else told(cost)
-        bar = forecast(bound, laws, rows, database.size)
-        found = _widest(bound, bar, confidence, rows or database.size)
-        if found is None:
-            raise InvalidQuery(
-                "no error bar can be promised here; state `rows`, or give `credits`",
-                reason=Reason.WITHIN_UNKNOWN,
-            )
-        return found
-
-    if noise_grid(database.calibration).whole:
-        return least_intensity(lambda intensity: widest(intensity) <= target)
-    power = 2 if database.promise.noise == "gaussian" else 1
-    intensity = Fraction(1)
-    for _ in range(4):  # the law scales; one step is enough but for rounding
-        found = widest(intensity)
-        if found <= target and intensity != 1:
-            break
-        intensity = finer(intensity * (found / target) ** power)
-    return intensity
-
-
-def bar_left(database: Database, bound: BoundQuery, asker: Asker) -> str | None:
-    """Return the error bar that the credits left would buy, None if it depends on rows."""
-    touched = list(database._charges(price(bound, database.calibration, Fraction(1))))
-    left = database.ledger.remaining(asker.analyst, touched or None).credits_fraction
-    try:
-        spend = price(bound, database.calibration, left / unit_cost(bound, database.calibration))
-        bar = forecast(bound, spend.laws, None, database.size)
-    except InvalidQuery:
-        return None
-    widest = _widest(bound, bar, asker.confidence, database.size)
-    if widest is None or bound.statistic.kind == "quantiles":
-        return None
-    return f"+-{float(widest):,.4g} at {100 * asker.confidence:g} %"
-
-
-def _widest(
-    bound: BoundQuery, bar: Forecast, confidence: float, matching: int | None
-) -> Fraction | None:
-    if bound.statistic.kind == "quantiles" and bar.rank is not None:
-        ranks = [bar.rank(share, confidence) for share in bound.statistic.shares]
-        return Fraction(max(ranks)) / matching if matching else None
-    half = bar.half_width(confidence)
-    return None if half is None else Fraction(float(np.max(half)))
-
-
-# The steps of an answer that follows from stored ones: no row is read, no account pays.
-
-
-class Asker(NamedTuple):
-    """Who asks, under which key, and how exactly."""
-
-    analyst: str
-    key: str | None
-    within: float | None
-    confidence: float
-
-
-def recalled(database: Database, bound: BoundQuery, wanted: Price, asker: Asker) -> ReusePlan:
-    """How stored answers meet a question; a known key stands for the answer it got."""
-    recall, analyst, key = database._recall, asker.analyst, asker.key
-    if key is None:
-        return recall.find(bound, wanted, analyst, asker.confidence)
-    seen = database.ledger.snapshot(analyst, key=key, digest=bound.digest)
-    keyed, planned = seen.keyed, seen.planned
-    if keyed is None and planned is None:
-        return recall.find(bound, wanted, analyst, asker.confidence)
-    if planned is not None and len(planned) == 1 and planned[0][0] == bound.digest:
-        _, noise, sources = planned[0]
-        if sources:  # the draw adds to earlier answers, to the same ones each time
-            return ReusePlan(replace(wanted, laws=laws_of(noise)), Loss.zero(), sources=sources)
-    cost = recall.stored(seen, bound, wanted) or wanted
-    same = keyed is not None and keyed[0] == bound.digest
-    derived = recall.named(bound, keyed[1]) if keyed is not None and same else None
-    return ReusePlan(cost, cost.share, derived)
-
-
-def priced(database: Database, bound: BoundQuery, found: ReusePlan) -> PricedRequest:
-    """What the ledger is asked to charge for the draw, or for what is derived."""
-    if found.derived is not None:  # no account pays
-        return PricedRequest(bound.text, bound.digest, found.derived.noise, {}, found.share)
-    cost = found.cost
-    named = (bound.text, bound.digest, cost.noise)
-    return PricedRequest(*named, database._charges(cost), cost.share, found.sources or ())
-
-
-def charged(
-    database: Database, bound: BoundQuery, asker: Asker, whole: Sequence[PricedRequest]
-) -> list[Charge]:
-    """Pay; a repeat comes answered. A draw that is added to earlier answers is a plan of one,
-    which says to which: a retry goes on from there, and nothing is paid twice."""
-    try:
-        if any(one.sources for one in whole):
-            return database.ledger.charge_all(whole, analyst=asker.analyst, key=asker.key)
-        return charge_one(database.ledger, asker.analyst, asker.key, whole)
-    except BudgetSpent as error:
-        bought = None if asker.within is None else bar_left(database, bound, asker)
-        if bought is None:
-            raise
-        raise BudgetSpent(f"{error}. What is left would buy {bought}") from None
-
-
-def charge_one(
-    ledger: Ledger, analyst: str, key: str | None, whole: Sequence[PricedRequest]
-) -> list[Charge]:
-    """Pay for a single question; the key is its own."""
-    (one,) = whole
-    return [ledger.charge(*one[:5], analyst=analyst, key=key)]
-
-
-def release_one(database: Database, mechanism: Mechanism, analyst: str, key: str | None) -> Charge:
-    """Release what is asked alone, under a key of its own."""
-    charge = partial(charge_one, database.ledger, analyst, key)
-    paid = release([mechanism], database.reader, charge, database.ledger.settle_all)
-    return paid[mechanism.priced.digest]
-
-
-def told_again(database: Database, bound: BoundQuery, found: ReusePlan, asker: Asker) -> Answer:
-    """Return the stored answer that this analyst was told. Nothing is charged, no row is read."""
-    named = (bound.text, bound.digest, found.cost.noise)
-    entry = database.ledger.repeat(*named, analyst=asker.analyst, key=asker.key)
-    return database._answered(bound, entry, found.cost, asker.within, asker.confidence)
-
-
-def derived_answer(
-    database: Database,
-    bound: BoundQuery,
-    derived: LinearEstimate,
-    asker: Asker,
-    share: Loss,
-    paid: Charge | None = None,
-) -> Answer:
-    """Stored under its own name, made of its sources'; `paid` is the draw that was added."""
-    ledger, recall = database.ledger, database._recall
-    entry = ledger.charge(
-        question=bound.text,
-        digest=bound.digest,
-        noise=derived.noise,
-        charges={},
-        share=share,
-        analyst=asker.analyst,
-        key=asker.key,
-    )
-    if not entry.answered:
-        sizes = recall.public_sums(derived.public)  # G.2.1
-        entry = ledger.settle(entry, derived.values(sizes))  # stored, write-once
-    assert entry.values is not None  # noqa: S101
-    laws, most = derived.laws(), database._most
-    reading = (
-        read_apart(derived, entry.values, laws, most)
-        if laws
-        else read_derived(derived, entry.values, most)
-    )
-    return Answer.of(
-        bound,
-        entry.values,
-        laws or derived.worst(),
-        most=most,
-        credits=paid_by(paid or entry),
-        receipt=recall.receipt(bound, derived, entry),
-        reading=reading,
-        sources=derived.sources,
-        **database._exactly.said(),
-    ).judged(bound, asker.within, asker.confidence)
-
-
-def topped_up(
-    database: Database, bound: BoundQuery, sources: tuple[int, ...], drawn: Charge, asker: Asker
-) -> Answer:
-    """Earlier answers and a new draw together: law, bar and price of one answer. M.7"""
-    assert drawn.receipt is not None  # noqa: S101
-    derived = database._recall.after(bound, sources, int(drawn.receipt.body["origin"]))
-    asker = asker._replace(key=None)  # it stands for the draw and what that was added to
-    return derived_answer(database, bound, derived, asker, Loss.zero(), drawn)
-
-
-def paid_by(entry: Charge) -> Fraction:
-    """What a call charged: to the share of an analyst, for the owner to the worst account.
-
-    Accounts that pay no credits have people who do, each their own (V.2): then the most of them.
-    """
-    worst = max((loss.credits_fraction for loss in entry.charged.values()), default=Fraction(0))
-    people_pay = bool(entry.charged) and not worst
-    return entry.share_charged.credits_fraction if entry.analyst != OWNER or people_pay else worst

@@ -10,28 +10,23 @@ from __future__ import annotations
 import hashlib
 import json
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
 from nacl.public import Box, PrivateKey, PublicKey
 
 from sulq.answers.oracle import Quote
 from sulq.answers.readings import forecast
-from sulq.database.reading import check_readable, refuse_individual
-from sulq.database.reuse import paid_by, release_one
+from sulq.database.individual import refuse_individual
+from sulq.database.table import Table, paid_by
 from sulq.errors import InvalidQuery, Refused
 from sulq.kernel.accounting.pricing import Price, divided
 from sulq.kernel.ledger.budget import OWNER
 from sulq.kernel.ledger.events import PricedRequest
-from sulq.kernel.ledger.ledger import Ledger
 from sulq.kernel.ledger.signing import secret_at
 from sulq.kernel.ledger.state_dir import named, passing_key, private_directory
 from sulq.kernel.query.sum_query import FORMAT, digest_of
 from sulq.kernel.release.mechanisms import MaskedSums
 from sulq.kernel.schema.bind import BoundQuery
 from sulq.shares import MODULUS, Joint, Partners, ShareQuote, SumShare, check_joint, share_law
-
-if TYPE_CHECKING:
-    from sulq.database.database import Database
 
 PURPOSE = b"sulq secure addition 1\x00"
 WORD = 32
@@ -42,26 +37,26 @@ Credits = Fraction | int | float
 class Sharing:
     """One table's part in joint sums: its secret key, and its partners as its owner names them."""
 
-    def __init__(self, ledger: Ledger) -> None:
-        self._ledger, self._passing = ledger, bytes.fromhex(passing_key())
+    def __init__(self, table: Table) -> None:
+        self.table, self._passing = table, bytes.fromhex(passing_key())
         self._partners: Partners | None = None
 
     @property
     def secret(self) -> PrivateKey:
         """For these rows, these facts and this life of the ledger: after growth, an amendment or a
         recovery it is another one, so that no mask is ever used for a second draw."""
-        book, header = self._ledger._book, self._ledger.header
-        if book.replica is not None:
+        ledger = self.table.ledger
+        header = ledger.header
+        if ledger.replica is not None:
             raise Refused(
                 "secure addition needs a ledger of its own, a file: replicas that share one would"
                 " each have their own key"
             )
-        lost = book.read(lambda: max((gap.stop for gap in book.history.gaps), default=0))
-        about = f"{header.name}.{header.version}.{self._ledger._generation}.{lost}"
-        if book.file is None:
+        about = f"{header.name}.{header.version}.{ledger.generation}.{ledger.last_lost}"
+        if not ledger.durable:
             own = hashlib.blake2b(about.encode(), key=self._passing, digest_size=WORD)
             return PrivateKey(own.digest())
-        place = private_directory("ledgers", book.history.ledger) / f"sharing-{named(about)}"
+        place = private_directory("ledgers", ledger.ledger_id) / f"sharing-{named(about)}"
         return PrivateKey(secret_at(place))
 
     @property
@@ -99,7 +94,7 @@ class Sharing:
 
 
 def ask_share(
-    database: Database,
+    sharing: Sharing,
     query: object,
     *,
     joint: str,
@@ -114,18 +109,19 @@ def ask_share(
     `joint` names the sum. Asked again under it the same share comes back, free; another question
     under it is refused.
     """
-    bound, cost, agreed = _priced(database, query, within, confidence, credits, rows, analyst)
+    bound, cost, agreed = _priced(sharing, query, within, confidence, credits, rows, analyst)
+    database = sharing.table
     text, noise = _text(bound, agreed, check_joint(joint)), _noise_text(cost)
-    masks = _masks(database._sharing.secret, agreed, text, bound.width)
-    due = PricedRequest(text, digest_of(text), noise, database._charges(cost), cost.share)
+    masks = _masks(sharing.secret, agreed, text, bound.width)
+    due = PricedRequest(text, digest_of(text), noise, database.charges(cost), cost.share)
     masked = MaskedSums(bound, cost, due, masks, MODULUS)
-    entry = release_one(database, masked, analyst, joint)
+    entry = database.release_one(masked, analyst, joint)
     assert entry.values is not None  # noqa: S101
     return SumShare(entry.values, agreed, paid_by(entry), entry.receipt)
 
 
 def quote_share(
-    database: Database,
+    sharing: Sharing,
     query: object,
     *,
     joint: str | None = None,
@@ -136,21 +132,22 @@ def quote_share(
     analyst: str = OWNER,
 ) -> ShareQuote:
     """What a share costs, and the bar of the total; free, and no row is read."""
-    bound, cost, agreed = _priced(database, query, within, confidence, credits, rows, analyst)
-    check_readable(database, bound)  # what ask would refuse, a quote refuses too
+    bound, cost, agreed = _priced(sharing, query, within, confidence, credits, rows, analyst)
+    database = sharing.table
+    database.check_readable(bound)  # what ask would refuse, a quote refuses too
     repeat = False
     if joint is not None:
         text = _text(bound, agreed, check_joint(joint))
         repeat = database.ledger.paid(analyst, digest_of(text), _noise_text(cost))
     due = Fraction(0) if repeat else cost.share.credits_fraction
-    touched = None if repeat else list(database._charges(cost)) or None
+    touched = None if repeat else list(database.charges(cost)) or None
     left = database.ledger.remaining(analyst, touched).credits_fraction
     bar = forecast(bound, agreed.whole, rows, database.size)
     return ShareQuote(Quote(due, left - due, bar, repeat, bound.notes), agreed)
 
 
 def _priced(
-    database: Database,
+    sharing: Sharing,
     query: object,
     within: float | None,
     confidence: float,
@@ -159,10 +156,10 @@ def _priced(
     analyst: str,
 ) -> tuple[BoundQuery, Price, Joint]:
     """The question, the price with each owner's part of the noise, and what must be agreed on."""
-    refuse_individual(database, "secure addition")
-    if database._exactly.assumptions is not None:
+    database = sharing.table
+    refuse_individual(database.engine, "secure addition")
+    if database.exact.assumptions is not None:
         raise Refused("a table with exact release takes no part in secure addition; ask it alone")
-    sharing = database._sharing
     partners = sharing.partners(analyst)
     own = sharing.key
     everybody = tuple(sorted((*partners.keys, own)))

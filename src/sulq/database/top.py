@@ -9,11 +9,10 @@ import json
 import math
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
 from sulq.answers.selections import Top
 from sulq.answers.statistics import ranked
-from sulq.database.reuse import release_one
+from sulq.database.table import Table
 from sulq.errors import InvalidQuery
 from sulq.kernel.accounting.loss import Loss
 from sulq.kernel.accounting.mechanisms import epsilon_for, noisy_choice, pure_losses
@@ -27,16 +26,13 @@ from sulq.kernel.release.mechanisms import TopK
 from sulq.kernel.schema.bind import BoundQuery
 from sulq.kernel.schema.strata import accounts
 
-if TYPE_CHECKING:
-    from sulq.database.database import Database
-
 MOST_DRAWS = 4_000_000
 """Of one choice: they are drawn before a row is read, so all are held at once."""
 Credits = Fraction | int | float
 
 
 def top_k(
-    database: Database,
+    database: Table,
     of: Expression | str,
     *,
     by: object = None,
@@ -83,7 +79,7 @@ def top_k(
             f"{k} choices among {bound.cells} cells are drawn at once, and at most {MOST_DRAWS:,}"
             " numbers are; choose fewer, or among fewer cells"
         )
-    entry = release_one(database, TopK(bound, k, law, due), analyst, key)
+    entry = database.release_one(TopK(bound, k, law, due), analyst, key)
     assert entry.values is not None  # noqa: S101
     axis = bound.groups[0]
     return Top(
@@ -93,7 +89,7 @@ def top_k(
         entry.share_charged.credits_fraction,
         entry.receipt,
         "; ".join(bound.notes),
-        database._exactly.said().get("terms", ""),
+        database.exact.said().get("terms", ""),
     )
 
 

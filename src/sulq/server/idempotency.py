@@ -16,7 +16,7 @@ import apsw
 
 from sulq.database import Database
 from sulq.database.publish import broken
-from sulq.database.reuse import paid_by
+from sulq.database.table import paid_by
 from sulq.errors import EngineFailed, SulqError
 from sulq.kernel.ledger.state_dir import private_directory
 from sulq.server.errors import HttpProblem, out_of_order, problem_of

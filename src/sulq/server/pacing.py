@@ -21,7 +21,6 @@ import numpy as np
 from sulq.answers.statistics import count, histogram
 from sulq.database import Database
 from sulq.database.delay import delayed, draw_delay
-from sulq.database.reading import has_balances
 from sulq.errors import InvalidQuery, Refused
 from sulq.kernel.accounting.mechanisms import Delay, delay_for
 from sulq.kernel.query.expressions import col
@@ -209,7 +208,7 @@ class Clock:
         or the owner's own choice, in seconds, for such a question.
         """
         schema, rows = database.schema, public_rows(database)
-        known = machine or Machine.measured(has_balances(database))
+        known = machine or Machine.measured(database.has_balances)
         light = known.seconds(rows * (len(schema.columns) + LIGHT), 1)
         usual = rounded(max(SHORTEST, MARGIN * light))
 

@@ -36,8 +36,8 @@ PREPARED = {
     "kernel/release/mechanisms.py AboveThreshold.prepare": 1,
     "kernel/release/mechanisms.py UndeclaredKeys.prepare": 1,
     "kernel/release/reading.py EngineReader._prepared": 2,  # one mechanism alone, or several merged
-    "database/reading.py IndividualReader._prepared": 1,  # of what filters do not read: it refuses
-    "database/reading.py check_readable": 1,  # a quote
+    "database/individual.py IndividualReader._prepared": 1,  # it refuses what filters do not read
+    "database/individual.py check_readable": 1,  # a quote
     "database/individual.py IndividualFilter.reader": 1,  # may refuse
     "database/individual.py IndividualFilter._values": 1,  # called by the filters' own pass
     "database/keys.py quote_keys": 1,
@@ -49,6 +49,7 @@ PREPARED = {
     "database/audit.py _chosen": 1,
     "database/audit.py _keys": 1,
     "cli/exact.py _checks": 1,  # the owner's own checks of what is assumed
+    "server/executor.py run_charged.find_or_prepare": 1,  # a request: no engine is asked
 }
 DRAWN = {
     "kernel/release/release.py release": 1,
@@ -206,7 +207,7 @@ def test_a_repeat_draws_and_reads_nothing(steps, monkeypatch):
     watch(db, steps, monkeypatch)
     steps.clear()
     db.ask(histogram("blood"))
-    assert steps == ["charge"]
+    assert steps == []  # nor is anything charged
 
 
 def test_a_choice_of_more_draws_than_are_held_at_once_is_refused_free(monkeypatch):

@@ -39,8 +39,10 @@ from sulq.kernel.ledger.events import (
 )
 from sulq.kernel.ledger.file import MEMORY, LedgerFile, is_known, open_ledger_file
 from sulq.kernel.ledger.header import (
+    Amended,
     Amendment,
     Ended,
+    Grown,
     Outside,
     PopulationMembership,
     TableHeader,
@@ -82,6 +84,14 @@ class ChargeRow(NamedTuple):
     analyst: str
     question: str
     record: Record
+
+
+class JointTable(NamedTuple):
+    """A table whose charges count for the balances of people."""
+
+    name: str
+    charged: int  # how many questions
+    recovered: bool  # events were lost since it was published
 
 
 class StoredAnswer(NamedTuple):
@@ -239,6 +249,31 @@ class Ledger:
         return self._table.header
 
     @property
+    def ledger_id(self) -> str:
+        """The random id of the ledger, which names its files in the state directory."""
+        return self._shared.history.ledger
+
+    @property
+    def replica(self) -> int | None:
+        """Which replica this process is of a shared ledger; None for a ledger of its own."""
+        return self._shared.replica
+
+    @property
+    def data_version(self) -> str | None:
+        """The version whose data is registered; None for the one that was published first."""
+        return self._table.data_version
+
+    @property
+    def amended(self) -> tuple[Amended, ...]:
+        """The table's amendments, oldest first."""
+        return self._book.read(lambda: tuple(self._table.amended))
+
+    @property
+    def grown(self) -> tuple[Grown, ...]:
+        """The versions of the data before the present one, oldest first."""
+        return self._book.read(lambda: tuple(self._table.grown))
+
+    @property
     def public_key(self) -> str:
         return self._shared.history.public
 
@@ -308,6 +343,12 @@ class Ledger:
     def recovered(self) -> bool:
         """True if events were lost since the table was published."""
         return self._book.read(lambda: self._table.recovered)
+
+    @property
+    def last_lost(self) -> int:
+        """The number after the last event that was lost at a recovery; 0 if none was."""
+        gaps = self._book.read(lambda: list(self._shared.history.gaps))
+        return max((gap.stop for gap in gaps), default=0)
 
     def recovered_since(self, seq: int) -> bool:
         """True if events after that number were lost, or may have been."""
@@ -683,6 +724,43 @@ class Ledger:
         record = self._table.at(row.seq)
         asked = event if isinstance(event, ChargeEvent) else self._desk.charge_at(record.seq)
         return ChargeRow(row.seq, event.analyst, asked.question, record)
+
+    def origin(self, seq: int) -> int:
+        """The number of the first charge of what an entry is about: a repeat stands for it."""
+        return self._book.read(lambda: self._table.at(seq).seq)
+
+    def joint_tables(self) -> list[JointTable]:
+        """The tables whose people pay from the same balances: this one, or its population's."""
+
+        def work() -> list[JointTable]:
+            tables = self._shared.history.tables
+            found = [(name, tables[name]) for name in self._joint_names()]
+            return [JointTable(name, table.charged, table.recovered) for name, table in found]
+
+        return self._book.read(work)
+
+    def _joint_names(self) -> list[str]:
+        pool = self._table.pool
+        return [self._name] if pool is None else list(pool.tables)
+
+    def joint_charges(self, after: int, until: int) -> Iterator[tuple[Charge, Record]]:
+        """The charges and repeats of those tables with these numbers, oldest first."""
+        names = self._book.read(self._joint_names)
+        desks = {name: TableTransaction(self._shared, name) for name in names}
+
+        def page() -> list[tuple[int, tuple[Charge, Record] | None]]:
+            found: list[tuple[int, tuple[Charge, Record] | None]] = []
+            for row in self._shared.page(after, PAGE):
+                if row.seq <= until:
+                    desk = desks.get(read_event(row.body).table or "", self._desk)
+                    entry = desk.recorded(row, None)[0]  # None for an event of another table
+                    own = None if entry is None else (entry, desk.table.at(row.seq))
+                    found.append((row.seq, own))
+            return found
+
+        while after < until and (found := self._book.read(page)):
+            yield from (one for _, one in found if one is not None)
+            after = found[-1][0]
 
     def stored_answers(self, numbers: Sequence[int]) -> list[StoredAnswer]:
         """The answers that were charged first with these numbers, unsigned."""

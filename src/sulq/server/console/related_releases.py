@@ -11,7 +11,6 @@ from markupsafe import Markup
 from sulq.account import Account, joint_exceeded, joint_promise
 from sulq.beliefs.confidence import USUAL_PRIOR, Worst, belief_up, moved, usual, worst, worst_so_far
 from sulq.database import Database
-from sulq.database.reading import has_balances, spent_by_people
 from sulq.errors import Refused
 from sulq.formatting import left_text, ordinal, price_text, spelled
 from sulq.kernel.ledger.inspect import Statement
@@ -117,7 +116,7 @@ def standing(session: TableSession) -> RelatedRelease:
         joint_view(found, full=session.caller.role != Role.ANALYST),
         _versions(found),
         _people(database) if session.caller.role == Role.OWNER else (),
-        has_balances(database),
+        database.has_balances,
     )  # fmt: skip
 
 
@@ -187,10 +186,10 @@ def _versions(found: Statement) -> tuple[VersionRow, ...]:
 
 def _people(database: Database) -> tuple[tuple[str, str, Markup], ...]:
     """An exact function of the rows, with no noise: for the owner's eyes alone. V.2"""
-    if not has_balances(database):
+    if not database.has_balances:
         return ()
     try:
-        found = spent_by_people(database)
+        found = database.spent_by_people()
     except Refused:
         return ()
     most = Fraction(max(*found, 1))
