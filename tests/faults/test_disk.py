@@ -37,7 +37,9 @@ class Run:
     def __init__(self, path, disk, monkeypatch, pragmas=PRAGMAS):
         self.released, self.furthest = {}, 0
         with monkeypatch.context() as patch:
-            patch.setattr(sqlite, "connect", lambda name: apsw.Connection(name, vfs=disk.name))
+            patch.setattr(
+                sqlite, "open_connection", lambda name: apsw.Connection(name, vfs=disk.name)
+            )
             patch.setattr(sqlite, "PRAGMAS", pragmas)
             journal = publish(path)
             patch.setattr(os, "pwrite", disk.pwrite)
@@ -125,7 +127,7 @@ def test_without_sync_the_power_cut_is_noticed(template, state, monkeypatch):
 def test_after_a_failed_write_the_ledger_is_closed(path, monkeypatch):
     disk = Disk("full", 1)
     with monkeypatch.context() as patch:
-        patch.setattr(sqlite, "connect", lambda name: apsw.Connection(name, vfs=disk.name))
+        patch.setattr(sqlite, "open_connection", lambda name: apsw.Connection(name, vfs=disk.name))
         journal = publish(path)
         disk.armed = True
         with pytest.raises(Refused, match="the charge may stand; reopen"):

@@ -34,7 +34,7 @@ def attempt(path, disk, monkeypatch):
     """What was released of a batch out of a reservation, on a disk that fails."""
     released = {}
     with monkeypatch.context() as patch:
-        patch.setattr(sqlite, "connect", lambda name: apsw.Connection(name, vfs=disk.name))
+        patch.setattr(sqlite, "open_connection", lambda name: apsw.Connection(name, vfs=disk.name))
         patch.setattr(sqlite, "PRAGMAS", PRAGMAS)
         journal = publish(path)
         patch.setattr(os, "pwrite", disk.pwrite)

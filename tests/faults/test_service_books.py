@@ -32,7 +32,9 @@ def asking(number):
 )
 def test_the_books_are_opened_again_when_there_is_room(tmp_path, state, monkeypatch, kind, at):
     disk = Disk(kind, at, sticky=True)
-    monkeypatch.setattr(sqlite, "connect", lambda name: apsw.Connection(name, vfs=disk.name))
+    monkeypatch.setattr(
+        sqlite, "open_connection", lambda name: apsw.Connection(name, vfs=disk.name)
+    )
     monkeypatch.setattr(catalog, "PAUSE", 0.0)
     with served(tmp_path, Settings(pacing=False)) as server:
         told = {0: server.post("ask", asking(0), key="question-0")}

@@ -35,6 +35,7 @@ from sulq.shares import ShareQuote, SumShare
 from sulq.sql.api import SqlQuote, ask_sql, quote_sql
 from sulq.sql.evaluate.result import Result
 from sulq.synthetic import dummy_rows
+from sulq.wire import SqlReply
 from sulq.wire.convert import ReceiptDocument
 
 PAGE = 500
@@ -205,6 +206,14 @@ class Remote:
     def quote_sql(self, text: str, **terms: Any) -> SqlQuote:
         """Price and error bars of a SELECT; free, and no row is read."""
         return quote_sql(self, text, **{"table": self.table, **terms})
+
+    def select(self, text: str, *, key: str | None = None, **terms: Any) -> SqlReply:
+        """Answer a SELECT that the server reads and plans, in one request; for other tools.
+
+        Terms are the fields of POST sql: `params`, `credits`, `confidence`, `max_credits`,
+        `purpose`, `purpose_credits`.
+        """
+        return self._line.send(self._calls.select(text, terms, key))
 
     def ask_exactly(self, batch: object, *, key: str | None = None) -> list[Answer]:
         """Answer a batch without noise, under the owner's assumptions, or refuse."""

@@ -43,6 +43,7 @@ from sulq.wire import (
     ReservationReply,
     ReserveBody,
     SchemaReply,
+    SqlReply,
     StatementReply,
     TablesReply,
     answer_of,
@@ -187,6 +188,19 @@ class Calls:
             return self._answer(self.same(parsed(AnswerReply, text)), bound)
 
         return Call("POST", self.path("ask"), read, body, key=key_of(key))
+
+    def select(self, text: str, terms: Mapping[str, Any], key: str | None) -> Call[SqlReply]:
+        """A SELECT that the server itself reads and plans."""
+        given = {name: value for name, value in terms.items() if value is not None}
+        for name in ("max_credits", "purpose_credits"):
+            if name in given:
+                given[name] = fraction_text(_most(given[name]) or 0)
+        body = {"sql": text, "facts_id": self.facts.facts_id, **given}
+
+        def read(content: bytes) -> SqlReply:
+            return self.same(parsed(SqlReply, content))
+
+        return Call("POST", self.path("sql"), read, body, key=key_of(key))
 
     def quote_share(
         self,

@@ -180,6 +180,10 @@ class Result:
 
         return pyarrow.table(self._flat())
 
+    def __arrow_c_stream__(self, requested_schema: object = None) -> Any:
+        """The Arrow stream of `to_arrow`: `pyarrow.table(result)`, `polars.DataFrame(result)`."""
+        return self.to_arrow().__arrow_c_stream__(requested_schema)
+
     def _flat(self, confidence: float | None = None) -> dict[str, list[Any]]:
         level = self.confidence if confidence is None else confidence
         taken = {column.name for column in self.columns}

@@ -29,7 +29,7 @@ PRAGMAS = (
 )
 
 
-def connect(path: str) -> apsw.Connection:
+def open_connection(path: str) -> apsw.Connection:
     return apsw.Connection(path, statementcachesize=STATEMENTS)
 
 
@@ -41,7 +41,7 @@ class SqliteStore:
         self.path = str(path)
         self._log = -1  # a handle of the write-ahead log, to see whether somebody copies it
         try:
-            self._connection = connect(self.path)
+            self._connection = open_connection(self.path)
         except apsw.Error:
             raise Refused(
                 f"the ledger {self.path} cannot be opened; check path and rights"
