@@ -10,8 +10,10 @@ from pathlib import Path
 
 from sqlglot import exp
 
+from sulq.sql.parse.dialects import DIALECTS
 from sulq.sql.parse.grammar import AGGREGATES, BUCKETS, CALCULATIONS, STRUCTURE, TESTS
 from sulq.sql.parse.row_expr import READERS
+from sulq.sql.parse.step_functions import MOST_STEPS, Ready
 from sulq.sql.parse.tokens import KNOWN_OPTIONS, LONGEST, Node
 
 PAGE = Path(__file__).parents[1] / "docs" / "reference" / "sql.md"
@@ -106,14 +108,33 @@ ARITHMETIC: Lines = {
         "digits of the value; the interval is widened to the same digits, away from it",
     ),
     exp.Abs: ("`ABS(x)`", ""),
+    exp.Ln: ("`LN(x)`, `LOG(x)`, `EXP(x)`, `FLOOR(x)`, `CEIL(x)`", "the image of the interval"),
+    exp.Exp: (HIDDEN, ""),
+    exp.Log: (HIDDEN, ""),
+    exp.Floor: (HIDDEN, ""),
+    exp.Ceil: (HIDDEN, ""),
+    exp.Pow: ("`POWER(x, 2)`", "a constant from 1 to 4"),
+    exp.Case: (
+        "`CASE WHEN COUNT(*) > 100 THEN 'large' ELSE 'small' END`",
+        "chosen by what is shown; the interval of a number holds what the other branches may be, too",
+    ),
     exp.Sqrt: (
         "`SQRT(x)`",
         "of a noisy value below 0 it is 0; of what is never above 0 it is refused",
     ),
-    exp.Nullif: ("`NULLIF(x, 0)`", "x: a ratio says by itself when its bottom may be 0"),
-    exp.SafeDivide: ("`SAFE_DIVIDE(x, y)`", "x / y"),
-    exp.Coalesce: ("`COALESCE(x, 0)`", "x: a noisy answer is never NULL"),
-    exp.Cast: ("`COUNT(*)::DOUBLE`", "x: answers are floating point already"),
+    exp.Nullif: (
+        "`NULLIF(x, 0)`",
+        "x: a ratio says by itself when its bottom may be 0; `NULLIF(x, y)` is a CASE",
+    ),
+    exp.SafeDivide: ("`SAFE_DIVIDE(x, y)`, `DIV0(x, y)`", "x / y; where y may be 0 it is unknown"),
+    exp.Coalesce: (
+        "`COALESCE(x, 0)`",
+        "x: a noisy answer is never NULL; `COALESCE(city, 'none')` names the group NULL",
+    ),
+    exp.Cast: (
+        "`COUNT(*)::DOUBLE`, `AVG(x)::NUMERIC(10, 2)`",
+        "x, which is floating point already; NUMERIC(10, 2) rounds",
+    ),
     exp.Anonymous: (
         "`DP_INTERVAL_LOW(n)`, `DP_INTERVAL_HIGH(n)`",
         "the ends of the interval of the column called n",
@@ -139,23 +160,26 @@ HAVINGS: Lines = {
 GROUPS: Lines = {
     exp.Floor: ("`FLOOR(x / 10) * 10`", "and other + - * / with constants around one FLOOR"),
     exp.WidthBucket: ("`WIDTH_BUCKET(x, low, high, n)`", "0 below low, n + 1 from high on"),
-    exp.DateTrunc: ("`DATE_TRUNC('month', day)`", "year, quarter, month, week, day"),
-    exp.Extract: ("`EXTRACT(YEAR FROM day)`", "years only"),
-    exp.Year: ("`YEAR(day)`", "the same"),
 }
 ROWS: Lines = {
     exp.Column: ("`age`", "a column"),
     exp.Literal: ("`3`, `-2.5`, `1e3`, `'it''s'`", "numbers, exactly as written; texts"),
     exp.Boolean: ("`TRUE`, `FALSE`", ""),
     exp.Null: ("`NULL`", ""),
-    exp.Cast: ("`DATE '2024-02-29'`, `TIMESTAMP '2024-02-29 12:30:00'`", "no other cast"),
+    exp.Cast: (
+        "`DATE '2024-02-29'`, `TIMESTAMP '2024-02-29 12:30:00'`",
+        "and casts that change nothing: `age::INT`, `smoker::INT` (1 and 0), `time::DATE` (its day)",
+    ),
     exp.Paren: (HIDDEN, ""),
     exp.Add: ("`+ - * /`", "division by something that can be 0 is refused; `CLAMP` it first"),
     exp.Sub: (HIDDEN, ""),
     exp.Mul: (HIDDEN, ""),
     exp.Div: (HIDDEN, ""),
     exp.Neg: (HIDDEN, ""),
-    exp.EQ: ("`=`, `<>`, `<`, `<=`, `>`, `>=`", "categories with `=` and `<>` only"),
+    exp.EQ: (
+        "`=`, `<>`, `<`, `<=`, `>`, `>=`",
+        "declared texts in the order of their letters; a day may be written as text, `seen >= '2024-01-01'`",
+    ),
     exp.NEQ: (HIDDEN, ""),
     exp.LT: (HIDDEN, ""),
     exp.LTE: (HIDDEN, ""),
@@ -174,6 +198,7 @@ ROWS: Lines = {
     exp.Least: ("`LEAST(x, y)`", "NULL if one is, as in BigQuery (DuckDB skips them)"),
     exp.Greatest: ("`GREATEST(x, y)`", "NULL if one is, as in BigQuery (DuckDB skips them)"),
     exp.Anonymous: ("`CLAMP(x, low, high)`", "moved into [low, high]: less noise"),
+    Ready: (HIDDEN, ""),
 }
 SECTIONS: list[tuple[str, str, Lines, set[type[Node]]]] = [
     ("The statement", "", STATEMENT, set(STRUCTURE)),
@@ -199,15 +224,18 @@ db.sql("SELECT city, COUNT(*) AS n, AVG(income) FROM people WHERE age >= 18 GROU
 db.quote_sql(text)                       # price and error bars, free
 db.sql("EXPLAIN SELECT ...")             # the questions behind it, free
 db.sql(text, credits=5)                  # for the whole statement
+db.sql("SELECT ... WHERE age > ? AND city = ?", [65, "Oslo"])   # also %s, $1, :name
+db.sql(text, dialect="snowflake")        # how it is written
 db.sql(text, lookups={{"regions": {{"key": ["Oslo"], "name": ["North"]}}}})
 ```
 
-On the command line: `sulq ask "SELECT ..."`, `sulq quote "SELECT ..."`, `--lookup regions=regions.csv`.
+On the command line: `sulq ask "SELECT ..."`, `sulq quote "SELECT ..."`, `--lookup regions=regions.csv`, `--dialect mysql`,
+`--param 65 --param Oslo` (or `--param low=65` of `:low`). Over HTTP: `"dialect"` and `"params"` beside `"sql"`.
 
 What is listed here is the whole language. Anything else is refused with the reason and the place, and costs
 nothing ([why was my question refused](../guides/refused.md)). The refusal (`InvalidQuery`) has the characters
-meant, `start` to `end`, and in `alternatives` up to three statements near it that would be answered. A statement has at most {LONGEST:,} characters and
-no comments.
+meant, `start` to `end`, and in `alternatives` up to three statements near it that would be answered. A statement has at most {LONGEST:,} characters. Comments
+and a final `;` are skipped. Of `db.public.people` only the last part counts.
 
 All counts, sums, means and variances of a statement are one question, priced together; where asking them apart
 is cheaper, they are asked apart. Quantiles and ends of one expression share one question. Everything is priced
@@ -218,6 +246,73 @@ Groups without rows are shown too: which groups have rows is private. `HAVING CO
 noise hides anyway. A group that WHERE rules out is not shown. The group NULL holds missing and undeclared
 values; `WHERE city IS NOT NULL` leaves it out, and with it the rows of undeclared values, which an ungrouped
 COUNT(*) with that WHERE has. LIKE looks at declared values only. An owner who declares all values has neither.
+"""
+SUBJECTS = f"""\
+## Other spellings
+
+Each is read as the words after it.
+
+| written | read as |
+|---|---|
+| `` `city` ``, `[city]`, `"db"."public"."people"."city"` | `city` |
+| `TOP 3`, `FETCH FIRST 3 ROWS ONLY` | `LIMIT 3` |
+| `IF(c, a, b)`, `IFF`, `IIF`, `CASE x WHEN 1 THEN a END`, `DECODE(x, 1, a, b)` | `CASE WHEN ...` |
+| `IFNULL(x, y)`, `NVL`, `ISNULL(x, y)`, `ZEROIFNULL(x)` | `COALESCE(x, y)` |
+| `x IS TRUE`, `x IS NOT FALSE`, `x IS NOT DISTINCT FROM y`, `x <=> y` | a test that is never NULL |
+| `count()`, `COUNT_BIG(*)`, `COUNTIF(c)` | `COUNT(*)`, `COUNT_IF(c)` |
+| `VAR`, `VARP`, `STD`, `STDEV`, `STDEVP` | `VAR_SAMP`, `VAR_POP`, `STDDEV_SAMP`, `STDDEV_POP` (MySQL's `STD`, `STDDEV`, `VARIANCE`: of the rows themselves) |
+| `QUANTILE_CONT(x, p)`, `APPROX_PERCENTILE`, `PERCENTILE_APPROX`, `PERCENTILE_DISC(p) WITHIN GROUP (ORDER BY x)`, `APPROX_QUANTILES(x, 100)[OFFSET(90)]` | `QUANTILE(x, p)` |
+| `DATEDIFF(day, a, b)` of days | `b - a` |
+| `DATE_ADD`, `DATE_SUB`, `DATEADD` | a sum with an `INTERVAL` |
+
+## Days, times and today
+
+`EXTRACT(part FROM x)`, `DATE_PART('part', x)`, `DATEPART(part, x)`, `YEAR(x)`, `MONTH(x)`, `HOUR(x)` and the like, in SELECT,
+GROUP BY, WHERE and inside aggregates: year, quarter, month, week (ISO), day, dayofyear, dow, isodow, hour. `DATE_TRUNC` takes
+its arguments in either order: year, quarter, month, week, day, of times hour. `TO_CHAR`, `FORMAT_DATE`, `DATE_FORMAT`,
+`STRFTIME`, `MONTHNAME`, `DAYNAME` give texts. Weekdays are numbered as the dialect counts: PostgreSQL, DuckDB and Snowflake from
+0 on Sunday, BigQuery, MySQL, T-SQL and Spark from 1 on Sunday.
+
+`CURRENT_DATE` and `NOW()` are the day (UTC) on which the statement was asked, put into the question as that constant; a note says
+which, and tomorrow it is a new question. `INTERVAL '30 days'` goes with constant days in any unit, with columns in days and weeks.
+
+## Texts
+
+On a column with declared values: `LOWER`, `UPPER`, `TRIM`, `SUBSTRING`, `LEFT`, `RIGHT`, `CONCAT`, `||`, `REPLACE`, `LENGTH`,
+`ILIKE`, `STARTS_WITH`, `CONTAINS`, `city > 'P'`, and regular expressions (`~`, `REGEXP`, `RLIKE`, `REGEXP_LIKE`; RE2, at most 200
+characters). They are worked out once for the declared values; no row is looked at. On open text there are `=`, `IN`, `LIKE`, `IS NULL`.
+
+## Functions of a number
+
+`FLOOR`, `CEIL`, `ROUND`, `TRUNC`, `%`, `//`, `DIV`, `LN`, `LOG`, `EXP`, `SQRT`, `POWER`, `SIGN` of one column with a declared step and at
+most {MOST_STEPS} places: exact, or rounded to 2^-20 of the largest. `FLOOR(a * x + b)` goes with any column.
+"""
+DIALECT_WORDS = f"""\
+## Dialects
+
+`dialect=` says whose words a statement takes: {", ".join(f"`{name}`" for name in DIALECTS)}. Without it, PostgreSQL's are
+read, and of the others what means nothing else there. It decides how names and texts are quoted, the order of
+arguments, how weekdays are numbered and which deviation `STDDEV` is; what a statement *asks* is the same language.
+"""
+DIFFERENCES = """\
+## What differs from engines
+
+| what | here | elsewhere |
+|---|---|---|
+| `7 / 2` | 3.5 | 3 in PostgreSQL and T-SQL; write `FLOOR(x / 10)` or `x // 10` |
+| `SUM` of no rows | 0 | NULL |
+| `LEAST`, `GREATEST` with NULL | NULL, as in BigQuery, MySQL, Snowflake | PostgreSQL, DuckDB and Spark skip NULL |
+| groups without rows | shown, since which have rows is private | not shown |
+| group NULL | missing and undeclared values | missing values |
+| undeclared values | match no `=`, `LIKE` or function of texts | are texts like others |
+| `=` and `LIKE` | mind capitals | MySQL and T-SQL do not, as they are usually set up |
+| `ORDER BY` | NULL last, unless told; groups that noise alone may have made after the others | NULL first in MySQL, T-SQL, Spark |
+| `PERCENTILE_CONT` | a place of the lattice or cell | between two rows |
+| `MIN`, `MAX` | where clearly anybody is | the one most extreme row |
+| `SAFE_DIVIDE`, `DIV0`, `x / NULLIF(y, 0)` | unknown where y may be 0 | NULL or 0 |
+| `DATE_TRUNC('week', x)` | from Monday; from Sunday in BigQuery's `WEEK` and in T-SQL | Snowflake and T-SQL may be set otherwise |
+| `NOW()` | today's day, UTC | the time |
+| `ROUND(x)` of a half | away from 0 | to even in some |
 """
 TAIL = f"""\
 ## Days and times
@@ -274,7 +369,7 @@ def page() -> str:
             said.append(f"{words}\n")
         table = [f"| {spelled} | {meaning} |" for spelled, meaning in lines.values() if spelled]
         said.append("\n".join(["| | |", "|---|---|", *table]) + "\n")
-    return "\n".join([*said, TAIL])
+    return "\n".join([*said, SUBJECTS, DIALECT_WORDS, DIFFERENCES, TAIL])
 
 
 if __name__ == "__main__":

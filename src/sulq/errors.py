@@ -34,7 +34,6 @@ class Reason(StrEnum):
     """Not SQL, or not yet: a word or bracket is missing or not expected (line, column)."""
     SEMICOLON = auto()
     """A semicolon stands inside the text, which holds one statement."""
-    COMMENT = auto()
     """The text holds a comment."""
     NOT_IN_LANGUAGE = auto()
     """SQL that this language leaves out."""

@@ -32,7 +32,12 @@ SCHEMA = sulq.Schema(
     sulq.Category("comment"),
     sulq.Flag("smoker"),
     sulq.Flag("member"),
+    sulq.Number("visited", datetime.datetime(2023, 11, 15), datetime.datetime(2024, 3, 10)),
 )
+
+
+def _visit(draw: random.Random) -> datetime.datetime:
+    return datetime.datetime(2023, 11, 15) + datetime.timedelta(minutes=draw.randrange(160_000))
 
 
 def rows(count: int = 400) -> pyarrow.Table:
@@ -57,6 +62,7 @@ def rows(count: int = 400) -> pyarrow.Table:
             "comment": [gap(draw.choice(["fine", "bad", "a%b", "ünïcode"])) for _ in range(count)],
             "smoker": [gap(draw.random() < 0.3) for _ in range(count)],
             "member": [draw.random() < 0.6 for _ in range(count)],
+            "visited": pyarrow.array([gap(_visit(draw)) for _ in range(count)], "timestamp[us]"),
         }
     )
 

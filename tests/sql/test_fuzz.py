@@ -6,7 +6,8 @@ import json
 import random
 
 import pytest
-from tests.sql.accepted import SAME
+from tests.sql.accepted import SAME as PLAIN
+from tests.sql.dialects.fixtures import fixtures
 from tests.sql.refused import REFUSED
 from tests.sql.small_table import LOOKUPS, SCHEMA
 
@@ -17,6 +18,8 @@ from sulq.sql.parse.select import Select, aggregates_of
 from sulq.sql.parse.statement import read_statement
 from sulq.sql.plan.plan import plan_of
 
+SAME = [*PLAIN, *(fixture.text for fixture in fixtures())]
+DIALECTS = ("postgres", "snowflake", "bigquery", "duckdb", "mysql", "tsql", "spark")
 COLUMNS = {column.name for column in SCHEMA.columns}
 WORDS = """
 SELECT FROM WHERE GROUP BY HAVING ORDER LIMIT AND OR NOT IN LIKE IS NULL BETWEEN CASE WHEN THEN
@@ -26,6 +29,9 @@ ELSE END COUNT SUM AVG MIN MAX MEDIAN QUANTILE FILTER WITHIN PERCENT CONFIDENCE 
 AS UNION DISTINCT EXPLAIN DIFFERENTIAL_PRIVACY OPTIONS epsilon CLAMP COALESCE NULLIF ROUND
 DP_INTERVAL_LOW PARTITION ROW_NUMBER EXISTS INTO :: INT % || [ ] { } ? @ $1 \\ `a` -- /* */ %s
 read_csv getenv pg_sleep ATTACH PRAGMA COPY
+EXTRACT MONTH DOW HOUR visited TO_CHAR 'YYYY-MM' CURRENT_DATE INTERVAL '30 days' NOW() LOWER UPPER
+SUBSTRING ILIKE ~ '^O' LN SQRT POWER MOD // ROUND TRUNC IF IFF IIF NVL TRUE IS TOP
+public. '2024-01-02'
 """
 LANGUAGE = WORDS.split()
 
@@ -77,10 +83,10 @@ def columns_in(form: object) -> set[str]:
     return set()
 
 
-def judge(text: str) -> bool:
+def judge(text: str, dialect: str | None = None) -> bool:
     """Whether it is answered; then it is bound to declared columns and shows no row."""
     try:
-        select = read_statement(text, SCHEMA, "people", LOOKUPS)
+        select = read_statement(text, SCHEMA, "people", LOOKUPS, dialect)
         plan = plan_of(select, SCHEMA, 400, lambda question: 1)
     except InvalidQuery as refusal:
         assert str(refusal)
@@ -100,7 +106,7 @@ def judge(text: str) -> bool:
 def fuzzed(seed: int, count: int) -> int:
     draw = random.Random(seed)
     makers = (words, mutated, mutated, scribbled)
-    return sum(judge(draw.choice(makers)(draw)) for _ in range(count))
+    return sum(judge(draw.choice(makers)(draw), draw.choice(DIALECTS)) for _ in range(count))
 
 
 def test_three_thousand_strings():

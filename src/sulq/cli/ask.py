@@ -135,6 +135,17 @@ Exact = Annotated[
 Lookup = Annotated[
     list[str] | None, typer.Option(help="A public table to join in SQL: regions=regions.csv.")
 ]
+DialectName = Annotated[
+    str | None,
+    typer.Option(
+        "--dialect", help="How a SELECT is written: postgres, snowflake, bigquery, duckdb, mysql,"
+        " tsql or spark.", show_default="postgres",
+    ),
+]  # fmt: skip
+Param = Annotated[
+    list[str] | None,
+    typer.Option(help="A value of a SELECT's ? or $1, in order; of its :name, as name=value."),
+]
 SQL = (["SELECT"], ["WITH"], ["EXPLAIN"])
 
 
@@ -148,6 +159,8 @@ class QuestionOptions:
     other: Other = False
     exact: Exact = False
     lookup: Lookup = None
+    dialect: DialectName = None
+    param: Param = None
 
 
 @command
@@ -375,14 +388,14 @@ def _cell(value: object, count: bool) -> str:
 _STATEMENT = re.compile(r"\s*(SELECT|WITH|EXPLAIN)\b", re.IGNORECASE)
 
 
-def _source(session: Session, words: Sequence[str]) -> tuple[Source, str]:
+def _source(session: Session, words: Sequence[str], dialect: str | None) -> tuple[Source, str]:
     """The table that FROM names, and the text; behind a server the address names it."""
     first = 0 if _STATEMENT.match(words[0]) else 1
     text = " ".join(words[first:])
     if session.url is not None:
         return session.source(), text
     tables = read_policy(session.policy)
-    name = words[0] if first else table_of(text)
+    name = words[0] if first else table_of(text, dialect)
     found = [known for known in tables if name is not None and known.casefold() == name.casefold()]
     if not found:
         raise InvalidQuery(f"no table {name!r:.60}; the policy has {sorted(tables)}")
@@ -407,7 +420,18 @@ def _statement_terms(terms: Terms, shape: QuestionOptions) -> dict[str, Any]:
         )
     taken = terms.arguments()
     del taken["within"]
+    taken |= {"dialect": shape.dialect, "params": _params(shape.param)}
     return taken
+
+
+def _params(given: Sequence[str] | None) -> list[Any] | dict[str, Any] | None:
+    """Return the values of a statement's parameters: in order, or by name where all have one."""
+    if not given:
+        return None
+    named = [re.fullmatch(r"([A-Za-z_]\w*)=(.*)", each, re.DOTALL) for each in given]
+    if all(named):
+        return {found[1]: _typed([found[2]])[0] for found in named if found is not None}
+    return [_typed([each])[0] for each in given]
 
 
 def _quote_statement(
@@ -415,7 +439,7 @@ def _quote_statement(
 ) -> None:
     """Show what a statement would cost."""
     taken = _statement_terms(terms, shape)
-    source, text = _source(session, words)
+    source, text = _source(session, words, shape.dialect)
     read = _lookups(shape.lookup or ())
     with session.oracle(source, prices=True) as oracle, hinted(text):
         found = quote_sql(oracle, text, table=source.name, lookups=read, **taken)
@@ -462,7 +486,7 @@ def _ask_statement(
 ) -> None:
     """Ask a statement and show its table."""
     taken = _statement_terms(terms, shape)
-    source, text = _source(session, words)
+    source, text = _source(session, words, shape.dialect)
     read = _lookups(shape.lookup or ())
     check_receipts(receipts)
     with ExitStack() as told:

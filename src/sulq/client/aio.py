@@ -305,14 +305,14 @@ class AsyncRemote:
     def _finding(self) -> DiscoveryRequests:
         return DiscoveryRequests(self._calls)
 
-    async def sql(self, text: str, **terms: Any) -> Result:
+    async def sql(self, text: str, params: Any = None, **terms: Any) -> Result:
         """Answer a SELECT: planned in a thread, which asks through this loop."""
-        named = {"table": self._calls.facts.table, **terms}
+        named = {"table": self._calls.facts.table, "params": params, **terms}
         return await asyncio.to_thread(ask_sql, self._bridge(), text, **named)
 
-    async def quote_sql(self, text: str, **terms: Any) -> SqlQuote:
+    async def quote_sql(self, text: str, params: Any = None, **terms: Any) -> SqlQuote:
         """Price and error bars of a SELECT; free, and no row is read."""
-        named = {"table": self._calls.facts.table, **terms}
+        named = {"table": self._calls.facts.table, "params": params, **terms}
         return await asyncio.to_thread(quote_sql, self._bridge(), text, **named)
 
     def _bridge(self) -> Bridge:

@@ -199,13 +199,13 @@ class Remote:
 
         return RemotePlan(lines, most, reply.left_after_exact, reply.confidence, ask)
 
-    def sql(self, text: str, **terms: Any) -> Result:
+    def sql(self, text: str, params: Any = None, **terms: Any) -> Result:
         """Answer a SELECT with noise; planned here, asked there, as `Database.sql`."""
-        return ask_sql(self, text, **{"table": self.table, **terms})
+        return ask_sql(self, text, params=params, **{"table": self.table, **terms})
 
-    def quote_sql(self, text: str, **terms: Any) -> SqlQuote:
+    def quote_sql(self, text: str, params: Any = None, **terms: Any) -> SqlQuote:
         """Price and error bars of a SELECT; free, and no row is read."""
-        return quote_sql(self, text, **{"table": self.table, **terms})
+        return quote_sql(self, text, params=params, **{"table": self.table, **terms})
 
     def select(self, text: str, *, key: str | None = None, **terms: Any) -> SqlReply:
         """Answer a SELECT that the server reads and plans, in one request; for other tools.

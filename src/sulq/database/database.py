@@ -44,21 +44,22 @@ if TYPE_CHECKING:
     from sulq.sql.evaluate.result import Result
 
 
-def ask_select(oracle: Oracle, text: str, **terms: Any) -> Result:
+def ask_select(oracle: Oracle, text: str, params: Any = None, **terms: Any) -> Result:
     """Answer a SELECT with noise: `db.sql("SELECT AVG(age) FROM people")`.
 
-    Terms: `credits`, `confidence`, `rows`, `key`, `lookups`, `table`; docs/reference/sql.md.
+    `params` are the values of its ?, %s, :name or $1. Terms: `credits`, `confidence`, `rows`,
+    `key`, `lookups`, `dialect`, `table`; docs/reference/sql.md.
     """
     from sulq.sql.api import ask_sql
 
-    return ask_sql(oracle, text, **_named(oracle, terms))
+    return ask_sql(oracle, text, params=params, **_named(oracle, terms))
 
 
-def quote_select(oracle: Oracle, text: str, **terms: Any) -> SqlQuote:
+def quote_select(oracle: Oracle, text: str, params: Any = None, **terms: Any) -> SqlQuote:
     """Price and error bars of a SELECT; free, and no row is read."""
     from sulq.sql.api import quote_sql
 
-    return quote_sql(oracle, text, **_named(oracle, terms))
+    return quote_sql(oracle, text, params=params, **_named(oracle, terms))
 
 
 def _named(oracle: Any, terms: dict[str, Any]) -> dict[str, Any]:

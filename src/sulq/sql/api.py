@@ -31,7 +31,7 @@ from sulq.sql.parse.types import MOMENTS, kind_of
 from sulq.sql.plan.forecast import Forecasts
 from sulq.sql.plan.nodes import StatementPlan
 from sulq.sql.plan.precision import verdict
-from sulq.sql.plan.pricing import Lookups, PricedPlan, explained, priced_statement
+from sulq.sql.plan.pricing import PricedPlan, Writing, explained, priced_statement
 
 Credits = Fraction | int | float
 BAR_UNITS = {"date": " days", "datetime": " seconds"}
@@ -121,15 +121,15 @@ def quote_sql(
     credits: Credits | None = None,
     confidence: float = 0.95,
     rows: int | None = None,
-    lookups: Lookups | None = None,
-    table: str | None = None,
+    **written: Any,
 ) -> SqlQuote:
-    """Price and error bars of a statement; free, and no row is read."""
+    """Price and error bars of a statement; free, and no row is read. `written` as in `ask_sql`."""
+    writing = Writing(**written)
     try:
-        priced = priced_statement(oracle, text, credits, confidence, rows, lookups, table)
+        priced = priced_statement(oracle, text, credits, confidence, rows, writing)
         return _quoted(oracle, priced, rows, credits)
     except InvalidQuery as error:
-        raise explained(error, oracle, text, rows, lookups, table) from None
+        raise explained(error, oracle, text, rows, writing) from None
 
 
 def explain_sql(oracle: Oracle, text: str, **terms: Any) -> str:
@@ -145,19 +145,21 @@ def ask_sql(
     confidence: float = 0.95,
     rows: int | None = None,
     key: str | None = None,
-    lookups: Lookups | None = None,
-    table: str | None = None,
+    **written: Any,
 ) -> Result:
     """Answer a SELECT with noise.
 
-    `credits` is for the whole statement. `lookups` are public tables to join, by name. `rows` is
-    how many rows you expect to match. EXPLAIN SELECT is free and gives the plan.
+    `credits` is for the whole statement. `rows` is how many rows you expect to match. Of how it is
+    written (`Writing`): `table` is what FROM has to say, `lookups` are public tables to join, by
+    name, `dialect` says whose words it takes, `params` are the values of its ?, %s, :name or $1.
+    EXPLAIN SELECT is free and gives the plan.
     """
+    writing = Writing(**written)
     try:
-        priced = priced_statement(oracle, text, credits, confidence, rows, lookups, table)
+        priced = priced_statement(oracle, text, credits, confidence, rows, writing)
         return _answered(oracle, priced, rows, key, credits)
     except InvalidQuery as error:
-        raise explained(error, oracle, text, rows, lookups, table) from None
+        raise explained(error, oracle, text, rows, writing) from None
 
 
 def _answered(
@@ -314,5 +316,5 @@ def _answers(oracle: Oracle, priced: PricedPlan, rows: int | None, key: str | No
 
 def _column(item: Item, plan: StatementPlan) -> ResultColumn:
     kind = kind_of(item.of, plan.select.groups)
-    noisy = bool(aggregates_of(item.of))
+    noisy = bool(aggregates_of(item.of)) and kind not in ("text", "truth")
     return ResultColumn(item.name, not noisy, kind=kind if noisy and kind in MOMENTS else "number")

@@ -13,29 +13,19 @@ from itertools import islice
 from sqlglot import exp
 
 from sulq.errors import InvalidQuery, Reason
-from sulq.kernel.schema.bind_rows import like
-from sulq.kernel.schema.columns import Category, Number, Schema
+from sulq.kernel.schema.columns import Number, Schema
 from sulq.sql.errors import span
 from sulq.sql.parse.tokens import Node, opened
 
 MOST = 3
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
-_DAY = re.compile(r"(?<!DATE )(?<!TIMESTAMP )'(\d{4}-\d\d-\d\d)'", re.IGNORECASE)
-_ILIKE = re.compile(
-    r"""(?P<name>(?:"[^"]+"|\w+)(?:\.(?:"[^"]+"|\w+))*)\s+(?P<negated>NOT\s+)?ILIKE\s+"""
-    r"""'(?P<pattern>(?:[^']|'')*)'""",
-    re.IGNORECASE,
-)
 _MODE = re.compile(
     r"""SELECT\s+MODE\((?P<of>\s*(?:"[^"]+"|\w+)\s*)\)\s+FROM\s+(?P<source>"[^"]+"|\w+)"""
     r"""(?:\s+WHERE\s+(?P<where>(?:(?!\b(?:GROUP|ORDER|HAVING|LIMIT|WITHIN|OFFSET)\b).)+))?""",
     re.IGNORECASE | re.DOTALL,
 )
 _SPELLED: tuple[tuple[re.Pattern[str], str], ...] = (
-    (re.compile(r"\bPERCENTILE_DISC\b", re.IGNORECASE), "PERCENTILE_CONT"),
-    (re.compile(r"\bPOW(?:ER)?\(\s*(\w+)\s*,\s*2\s*\)", re.IGNORECASE), r"(\1 * \1)"),
-    (re.compile(r"\bCOUNT\(\s*\)", re.IGNORECASE), "COUNT(*)"),
-    (_DAY, r"DATE '\1'"),
+    (re.compile(r"\b(?<!FLOOR\()(\w+)\s*/\s*(\d+)(?!\s*\))", re.IGNORECASE), r"FLOOR(\1 / \2)"),
 )
 
 
@@ -52,13 +42,10 @@ def _candidates(error: InvalidQuery, text: str, schema: Schema) -> Iterator[str]
         yield from _at_the_place(error, text, error.start, error.end, schema)
     if error.reason in (Reason.ROWS_SHOWN, Reason.PERSON_COLUMN, Reason.DISTINCT):
         yield from _counted(text, schema)
-    yield from _listed(text, schema)
     yield from _most_frequent(text)
-    for pattern, instead in _SPELLED:
+    for pattern, instead in _SPELLED if error.reason is Reason.NO_GROUPS else ():
         if pattern.search(text):
             yield pattern.sub(instead, text)
-    if error.reason is Reason.COMMENT and not {"'", '"'} & set(text):
-        yield re.sub(r"--[^\n]*|/\*.*?\*/", " ", text, flags=re.DOTALL).strip()
 
 
 def _at_the_place(
@@ -161,33 +148,6 @@ def _counted(text: str, schema: Schema) -> Iterator[str]:
     if keys:
         yield f"SELECT {keys}, {counted} {rest} GROUP BY {keys}"
     yield f"SELECT {counted} {rest}"
-
-
-def _listed(text: str, schema: Schema) -> Iterator[str]:
-    """ILIKE as the list of the declared values that match, which is all that it can find."""
-
-    def instead(found: re.Match[str]) -> str:
-        name, negated, pattern = found["name"], found["negated"], found["pattern"]
-        bare = name.rpartition(".")[2].strip('"')
-        column = next((c for c in schema.columns if c.name.casefold() == bare.casefold()), None)
-        if not isinstance(column, Category) or column.values is None:
-            return found[0]
-        wanted = pattern.replace("''", "'").casefold()
-        matching = [_literal(v) for v in column.values if like(wanted, str(v).casefold())]
-        if not matching:
-            return found[0]
-        return f"{name} {'NOT IN' if negated else 'IN'} ({', '.join(matching)})"
-
-    tree = _tree(text)
-    meant = [] if tree is None else list(tree.find_all(exp.ILike))
-    if meant and len(_ILIKE.findall(text)) == len(meant):  # none of them is inside a text
-        yield _ILIKE.sub(instead, text)
-
-
-def _literal(value: object) -> str:
-    if isinstance(value, str):
-        return "'" + value.replace("'", "''") + "'"
-    return str(value)
 
 
 def _most_frequent(text: str) -> Iterator[str]:

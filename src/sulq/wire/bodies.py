@@ -90,6 +90,16 @@ Lookup = dict[Name, Annotated[list[Plain], Field(max_length=10_000)]]
 Lookups = Annotated[dict[Name, Annotated[Lookup, Field(max_length=100)]], Field(max_length=20)]
 
 
+Params = Annotated[
+    Annotated[list[Plain], Field(max_length=1_000)]
+    | Annotated[dict[Name, Plain], Field(max_length=1_000)],
+    Field(description="the values of ?, %s and $1 in order, or of :name by name"),
+]
+Spelling = Annotated[
+    Name, Field(description="how it is written: postgres, snowflake, bigquery, duckdb, ...")
+]
+
+
 FactsId = Annotated[
     Name | None, Field(description="of GET schema: refuse, free, if the table was amended since")
 ]
@@ -163,6 +173,8 @@ class QuoteBody(PriceTerms):
     within: Within | None = None
     credits: Amount | None = None
     lookups: Lookups | None = None
+    dialect: Spelling | None = None
+    params: Params | None = None
 
     @model_validator(mode="after")
     def one_of_both(self) -> QuoteBody:
@@ -184,6 +196,8 @@ class SqlBody(SpendingTerms):
     sql: Statement
     credits: Amount | None = None
     lookups: Lookups | None = None
+    dialect: Spelling | None = None
+    params: Params | None = None
     dummy: Annotated[bool, Field(description="answer from made-up rows, free")] = False
 
 

@@ -96,9 +96,8 @@ def quote(session: TableSession, body: QuoteBody) -> QuoteReply:
     oracle = session.oracle(body.reservation, body.facts_id)
     terms: dict[str, Any] = {"confidence": body.confidence, "rows": body.rows}
     if body.sql is not None:
-        found = oracle.quote_sql(
-            body.sql, table=session.table, lookups=body.lookups, credits=body.credits, **terms
-        )
+        terms |= {"dialect": body.dialect, "params": body.params, "lookups": body.lookups}
+        found = oracle.quote_sql(body.sql, table=session.table, credits=body.credits, **terms)
         return with_version(sql_quote_reply(found), session.database)
     question = read_question(body.question)
     session.bind(question)
@@ -144,6 +143,8 @@ def prepare_sql(
         "credits": body.credits,
         "rows": body.rows,
         "lookups": body.lookups,
+        "dialect": body.dialect,
+        "params": body.params,
         "table": session.table,
     }
     priced = real.quote_sql(body.sql, **terms) if quote is None else quote

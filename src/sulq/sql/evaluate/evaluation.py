@@ -32,6 +32,7 @@ from sulq.sql.parse.select import (
     Ordering,
     Output,
     OverGroups,
+    aggregates_of,
 )
 from sulq.sql.parse.types import MOMENTS, kind_of
 from sulq.sql.plan.nodes import (
@@ -67,6 +68,8 @@ def calculated(operator: str, parts: list[Value]) -> Value:
     """An operation on estimates and public values; NULL in, NULL out."""
     if operator in ("and", "or", "not", "null", "in"):
         return _logic(operator, parts)
+    if operator == "coalesce":
+        return next((part for part in parts if part is not None), None)
     if any(part is None for part in parts):
         return None
     if operator in ("=", "<>", "<", "<=", ">", ">="):
@@ -93,7 +96,48 @@ def calculated(operator: str, parts: list[Value]) -> Value:
             return root(a)
         case "round", [a, digits]:
             return Made((a,), lambda x: _rounded(x, digits), lambda e: _outwards(e, digits))
+        case "power", [a, exponent]:
+            return power(as_estimate(a), int(exponent))
+        case "ln" | "exp" | "log10" | "floor" | "ceil", [a]:
+            rising = partial(_rising, operator)
+            return Made((a,), rising, lambda e: (rising(e[0]), rising(e[1])))
     raise AssertionError(operator)
+
+
+def _chosen(parts: list[Value], noisy: bool) -> Value:
+    """CASE: what the noisy tests choose; its interval holds what any other branch may be, too."""
+    tests, values = parts[:-1:2], [*parts[1:-1:2], parts[-1]]
+    place = next((at for at, test in enumerate(tests) if test is True), len(values) - 1)
+    found = values[place]
+    others = [
+        x for x in values if isinstance(x, Estimate | int | float) and not isinstance(x, bool)
+    ]
+    if not noisy or found is None:
+        return found
+    if not isinstance(found, Estimate | int | float) or isinstance(found, bool):
+        return found
+    at = next(place for place, x in enumerate(others) if x is found)
+    return Made(
+        tuple(as_estimate(x) for x in others),
+        lambda *xs: xs[at],
+        lambda *ends: (min(low for low, _ in ends), max(high for _, high in ends)),
+    )
+
+
+def _rising(operator: str, x: float) -> float:
+    """A function that never falls; below where it is defined, its lowest."""
+    if not math.isfinite(x):
+        return x if operator != "exp" or x > 0 else 0.0
+    match operator:
+        case "ln" | "log10":
+            if x <= 0:
+                return -math.inf
+            return math.log(x) if operator == "ln" else math.log10(x)
+        case "exp":
+            return math.exp(min(x, 700.0))
+        case "floor":
+            return float(math.floor(x))
+    return float(math.ceil(x))
 
 
 def moment_number(moment: datetime.date, kind: str) -> float:
@@ -144,6 +188,11 @@ def _public(operator: str, parts: list[float]) -> float | None:
             return math.sqrt(a) if a >= 0 else None
         case "round", [a, digits]:
             return round(a, int(digits))
+        case "power", [a, exponent]:
+            return a ** int(exponent)
+        case "ln" | "exp" | "log10" | "floor" | "ceil", [a]:
+            found = _rising(operator, a)
+            return found if math.isfinite(found) else None
     raise AssertionError(operator)
 
 
@@ -217,7 +266,7 @@ class Evaluation:
             ordered = self._sorted(ordered, part)
         end = None if select.limit is None else select.offset + select.limit
         return [
-            tuple(self.value(item.of, cell) for item in select.items)
+            tuple(self._told(item.of, cell) for item in select.items)
             for cell in ordered[select.offset : end]
         ]
 
@@ -252,12 +301,21 @@ class Evaluation:
 
     # --- outputs --------------------------------------------------------------------------------
 
+    def _told(self, output: Output, cell: Cell) -> Value:
+        """A value of the result; NULL among noisy numbers is an estimate without a reading."""
+        found = self.value(output, cell)
+        kind = kind_of(output, self.plan.select.groups) if found is None else "text"
+        if aggregates_of(output) and kind not in ("text", "truth"):
+            return _anything(-math.inf, math.inf)
+        return found
+
     def value(self, output: Output, cell: Cell) -> Value:
         match output:
             case ConstantOutput(value=value):
                 return float(value) if isinstance(value, Fraction) else value
-            case GroupKey(place=place):
-                return self.plan.select.groups[place].labels[cell[place]]
+            case GroupKey(place=place, labels=made):
+                known = self.plan.select.groups[place].labels if made is None else made
+                return known[cell[place]]
             case Aggregate():
                 return self._aggregate(output, cell)
             case OverGroups(of=inner):
@@ -265,6 +323,9 @@ class Evaluation:
             case IntervalEnd(of=inner, high=high):
                 found = as_estimate(self.value(inner, cell))
                 return Noisy.exact(found.interval(self.confidence)[high])
+            case Calculation(operator="case", parts=parts):
+                values = [self.value(part, cell) for part in parts]
+                return _chosen(values, noisy=bool(aggregates_of(output)))
             case Calculation(operator=operator, parts=parts):
                 return calculated(operator, [self.value(part, cell) for part in parts])
 

@@ -13,7 +13,9 @@ from sqlglot import exp
 from sulq.errors import Reason
 from sulq.kernel.query.expressions import Expression
 from sulq.kernel.schema.bind_rows import like
+from sulq.kernel.schema.columns import Schema
 from sulq.sql.errors import wrong
+from sulq.sql.parse.declared import core
 from sulq.sql.parse.lookups import constant
 from sulq.sql.parse.row_expr import read_node
 from sulq.sql.parse.tokens import Node
@@ -208,9 +210,9 @@ def is_there(leaf: Node) -> Node:
     return exp.Case(ifs=[exp.If(this=there, true=constant(1))])
 
 
-def plain_row(node: Node) -> Expression:
+def plain_row(node: Node, schema: Schema) -> Expression:
     """A node over declared columns as our expression."""
-    found = without_texts(node)
+    found = without_texts(core(node, schema))
     if is_chosen(found) and any(
         isinstance(leaf, exp.Literal) and leaf.is_string for leaf in leaves(found)
     ):

@@ -60,6 +60,13 @@ CALCULATIONS: dict[type[Node], tuple[str, ...]] = {
     exp.Round: ("this", "decimals"),
     exp.Abs: ("this",),
     exp.Sqrt: ("this",),
+    exp.Ln: ("this",),
+    exp.Exp: ("this",),
+    exp.Log: ("this",),
+    exp.Floor: ("this",),
+    exp.Ceil: ("this",),
+    exp.Pow: ("this", "expression"),
+    exp.Case: ("ifs", "default"),
     exp.Nullif: ("this", "expression"),
     exp.SafeDivide: ("this", "expression"),
     exp.Coalesce: ("this", "expressions"),
@@ -86,9 +93,6 @@ TESTS: dict[type[Node], tuple[str, ...]] = {
 BUCKETS: dict[type[Node], tuple[str, ...]] = {
     exp.Floor: ("this",),
     exp.WidthBucket: ("this", "min_value", "max_value", "num_buckets"),
-    exp.DateTrunc: ("this", "unit"),
-    exp.Extract: ("this", "expression"),
-    exp.Year: ("this",),
 }
 
 HARMLESS = {"typed", "safe"}
@@ -101,7 +105,6 @@ STATEMENT = (
 )
 REMEDIES = {
     "distinct": "GROUP BY gives each value once",
-    "db": "name the table alone",
     "partition_by": "there is only SUM(...) OVER () of an aggregate, the total over all groups",
     "order": "there is only SUM(...) OVER () of an aggregate, the total over all groups",
     "recursive": "a CTE may only filter and compute rows",

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import datetime
 import math
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import pairwise
-from typing import TypeAlias
 
 from sqlglot import exp
 
@@ -22,14 +20,19 @@ from sulq.kernel.schema.fixed_point import Steps
 from sulq.kernel.schema.program import Condition, Quantised
 from sulq.kernel.schema.ranges import Truth, World, mentioned, narrowed_by, range_of, truth_of
 from sulq.sql.errors import span, wrong
-from sulq.sql.parse.case_labels import bare, coded, is_chosen, value_of
+from sulq.sql.parse.calendar import MONTHS, WEEKDAYS
+from sulq.sql.parse.case_labels import bare, coded, is_chosen, is_constant, plain_row, value_of
+from sulq.sql.parse.declared import Core, core
 from sulq.sql.parse.grammar import BUCKETS, TESTS, check_options
+from sulq.sql.parse.lookups import constant, label_tree
+from sulq.sql.parse.maths import MATHS, lattice_function
 from sulq.sql.parse.select import Grouping
+from sulq.sql.parse.step_functions import StepFunction
+from sulq.sql.parse.texts import ALWAYS_A_TEST, is_text_function
 from sulq.sql.parse.tokens import Node
 
 MOST_BUCKETS = 10_000
-RowReader: TypeAlias = Callable[[Node], Expression]
-UNITS = ("year", "quarter", "month", "week", "day")
+TEST_NODES = (*TESTS, *ALWAYS_A_TEST)
 WAYS = (
     "group by a Category or Flag, by a Number with a declared step, or by FLOOR(x / 10) * 10,"
     " WIDTH_BUCKET(x, low, high, n), CASE WHEN ... THEN 'label' END or DATE_TRUNC('month', day)"
@@ -61,6 +64,17 @@ class BucketRows:
         nullable = found.needs is None or not found.needs <= self.truth.present
         low, high = (found.low, found.high) if found.low <= found.high else (value.low, value.high)
         return low * value.step, high * value.step, nullable
+
+    def reach(self, of: Expression) -> tuple[Fraction, Fraction, bool]:
+        """`range` of an expression."""
+        return self.range(self.binder.number(canonical.value(of)))
+
+    def read(self, node: Node) -> Expression:
+        return plain_row(node, self.schema)
+
+    def nullable(self, of: Expression) -> bool:
+        """Whether a value can be NULL in a row that WHERE leaves: if a column of it can."""
+        return not columns_of(of) <= self.truth.present
 
     def kind(self, of: Expression) -> str:
         """date, datetime or number; only what mentions a moment needs a look."""
@@ -97,26 +111,108 @@ def columns_of(expression: Expression) -> set[str]:
     return set()
 
 
-def read_grouping(node: Node, rows: BucketRows, read: RowReader) -> Grouping:
+def read_grouping(node: Node, rows: BucketRows) -> Grouping:
     """The cells of one GROUP BY expression; columns in it are declared ones."""
-    node = bare(node)
+    node = _plainly(bare(node), rows)
     if isinstance(node, exp.Column):
         return _column(node, rows)
+    if isinstance(node, exp.Coalesce) and (found := _relabelled(node, rows)) is not None:
+        return found
     if is_chosen(node):
-        labelled = coded(node)
+        labelled = coded(core(node, rows.schema))
         if labelled is None:
             raise wrong(node, Reason.NO_GROUPS, f"a CASE to group by gives constants; {WAYS}")
-        return _labelled(*labelled, rows, read)
+        return _labelled(*labelled, rows)
     if isinstance(node, exp.WidthBucket):
-        return _width_bucket(node, rows, read)
-    if isinstance(node, exp.DateTrunc | exp.Extract | exp.Year):
-        return _calendar(node, rows, read)
+        return _width_bucket(node, rows)
     floors = list(node.find_all(exp.Floor))
-    if len(floors) == 1:
-        return _floored(node, floors[0], rows, read)
-    if type(node) in TESTS or isinstance(node, exp.Like):
-        return _condition(read(node), rows)
+    if len(floors) == 1 and not any(node.find_all(exp.Mod, exp.Round, exp.Cast)):
+        return _floored(node, floors[0], rows)
+    if (steps := _step_function(node, rows)) is not None:
+        return _stepped(steps, rows)
+    if isinstance(node, (*TEST_NODES, exp.Like)):
+        return _condition(rows.read(node), rows)
     raise wrong(node, Reason.NO_GROUPS, f"no groups can be told from this; {WAYS}")
+
+
+def _plainly(node: Node, rows: BucketRows) -> Node:
+    """Without a cast that changes nothing; a function of declared texts as a table of them."""
+    rewriter = Core(rows.schema)
+    if isinstance(node, exp.Cast) and isinstance(bare(node.this), exp.DateTrunc | exp.Extract):
+        return bare(node.this)
+    if isinstance(node, exp.Cast) and not rewriter.is_stepped(node):
+        return bare(rewriter.read(node.copy()))
+    return rewriter.read(node.copy()) if is_text_function(node) else node
+
+
+def _step_function(node: Node, rows: BucketRows) -> StepFunction | None:
+    rewriter = Core(rows.schema)
+    if rewriter.is_stepped(node):
+        return rewriter.steps(node, rows.reach)
+    if any(node.find_all(*MATHS)):
+        return lattice_function(node, rows.schema, rows.reach)
+    return None
+
+
+def _relabelled(node: Node, rows: BucketRows) -> Grouping | None:
+    """COALESCE(city, 'none'): the group of missing and undeclared values has a name."""
+    inner, instead = bare(node.this), node.expressions
+    if not isinstance(inner, exp.Column) or len(instead) != 1 or not is_constant(instead[0]):
+        return None
+    found, label = _column(inner, rows), value_of(instead[0])
+    if found.undeclared or None not in found.labels:
+        return None if found.undeclared else found
+    if label in found.labels:
+        column = rows.schema[inner.name]
+        if not isinstance(column, Category):
+            return None
+        listed = exp.In(this=inner, expressions=[constant(v) for v in column.values or ()])
+        pairs = [(value, value) for value in column.values or ()]
+        other = exp.Case(
+            ifs=[exp.If(this=listed, true=label_tree(inner, pairs, total=True))],
+            default=constant(label),
+        )
+        return read_grouping(other, rows)
+    labels = tuple(label if each is None else each for each in found.labels)
+    return replace(found, labels=labels)
+
+
+def _stepped(function: StepFunction, rows: BucketRows) -> Grouping:
+    """A step function: cells between its edges, or one cell for each of its labels."""
+    labels = list(function.labels)
+    if len(set(labels)) == len(labels) and None not in labels:
+        found = _binned(function.base, list(function.edges), list(map(_shown, labels)), rows)
+        known = [at for at in found.shown if found.labels[at] is not None]
+        rest = [at for at in found.shown if found.labels[at] is None]
+        known.sort(key=lambda at: _rank(found.labels[at]))
+        return replace(found, shown=(*known, *rest))
+    distinct = sorted({label for label in labels if label is not None}, key=_rank)
+    codes = {label: place for place, label in enumerate(distinct)}
+    nullable = None in labels or rows.nullable(function.base)
+    coded_ = function.mapped(lambda label: None if label is None else codes[label])
+    value = coded_.number(nullable=rows.nullable(function.base))
+    cells = group(value, range(len(distinct) + 1), other=nullable)
+    low, high, _ = rows.reach(value)
+    shown = [at for at in range(len(distinct)) if low <= at <= high]
+    named = tuple(map(_shown, distinct))
+    return Grouping(
+        cells,
+        (*named, None) if nullable else named,
+        (*shown, *([len(distinct)] if nullable else [])),
+    )
+
+
+def _shown(label: object) -> object:
+    return _moment(label, "") if isinstance(label, Fraction) else label
+
+
+def _rank(label: object) -> tuple[int, object]:
+    """Names of months and weekdays in the order of the calendar, all else by value."""
+    for names in (MONTHS, WEEKDAYS):
+        for spelled in (names, tuple(name[:3] for name in names)):
+            if label in spelled:
+                return spelled.index(str(label)), ""
+    return 0, label
 
 
 def _column(node: Node, rows: BucketRows) -> Grouping:
@@ -173,7 +269,7 @@ def _binned(
 ) -> Grouping:
     """One cell per [edge, next edge), and one for NULL unless WHERE rules it out."""
     value = rows.binder.number(canonical.value(of))
-    _, _, nullable = rows.range(value)
+    nullable = rows.range(value)[2] and rows.nullable(of)
     if value.kind == "date":
         edges = [_moment(e, "date") if isinstance(e, Fraction) else e for e in edges]
     found = group(of, edges, other=nullable)
@@ -189,9 +285,10 @@ def _binned(
 
 
 def _labelled(
-    codes: Node, labels: tuple[object, ...], nullable: bool, rows: BucketRows, read: RowReader
+    codes: Node, labels: tuple[object, ...], nullable: bool, rows: BucketRows
 ) -> Grouping:
-    found = read(codes)
+    found = rows.read(codes)
+    nullable = nullable and rows.reach(found)[2]
     if not labels:
         raise InvalidQuery(
             "GROUP BY a CASE that is always NULL; give it labels", reason=Reason.NO_GROUPS
@@ -217,10 +314,10 @@ def _ruled_out(side: Condition, rows: BucketRows) -> bool:
     return truth_of(side, rows.inside).verdict == "never"
 
 
-def _floored(node: Node, floor: Node, rows: BucketRows, read: RowReader) -> Grouping:
+def _floored(node: Node, floor: Node, rows: BucketRows) -> Grouping:
     """a * FLOOR(x) + b: cells between whole numbers of x, called by the whole value."""
     check_options(floor, BUCKETS)
-    of = read(floor.this)
+    of = rows.read(floor.this)
     low, high, _ = rows.range(rows.binder.number(canonical.value(of)))
     whole = _within(math.floor(low), math.floor(high) + 2)
     labels = [_evaluated(node, floor, Fraction(at)) for at in whole[:-1]]
@@ -263,10 +360,10 @@ def _number(node: object, what: str) -> Fraction:
     return Fraction(value)
 
 
-def _width_bucket(node: Node, rows: BucketRows, read: RowReader) -> Grouping:
+def _width_bucket(node: Node, rows: BucketRows) -> Grouping:
     """0 below `low`, 1 to n, n + 1 from `high` on."""
     check_options(node, BUCKETS)
-    of = read(node.this)
+    of = rows.read(node.this)
     start, stop, parts = (
         _number(node.args.get(name), what)
         for name, what in (("min_value", "low"), ("max_value", "high"), ("num_buckets", "number"))
@@ -284,72 +381,3 @@ def _width_bucket(node: Node, rows: BucketRows, read: RowReader) -> Grouping:
     ]
     cut = [*(edge for edge, _, _ in numbered), numbered[-1][1]]
     return _binned(of, cut, [at for _, _, at in numbered], rows)
-
-
-# --- the calendar -------------------------------------------------------------------------------
-
-
-def _calendar(node: Node, rows: BucketRows, read: RowReader) -> Grouping:
-    """DATE_TRUNC(unit, day), EXTRACT(YEAR FROM day), YEAR(day)."""
-    check_options(node, BUCKETS)
-    unit, of, years = "year", node.this, True
-    if isinstance(node, exp.DateTrunc):
-        unit, years = str(node.args["unit"].name).casefold(), False
-    elif isinstance(node, exp.Extract):
-        unit, of = str(node.this.name).casefold(), node.expression
-    if unit not in UNITS or (years and unit != "year"):
-        known = "YEAR" if years else ", ".join(UNITS)
-        raise wrong(
-            node, Reason.NO_GROUPS, f"the unit {unit!r:.40} makes no groups; there is {known}"
-        )
-    value = rows.binder.number(canonical.value(read(of)))
-    if value.kind == "number":
-        raise wrong(node, Reason.WRONG_TYPE, "a day or time is wanted, got a number")
-    second = 86_400 if value.kind == "datetime" else 1
-    low, high, _ = rows.range(value)
-    first, last = (
-        EPOCH.date() + datetime.timedelta(days=math.floor(end / second)) for end in (low, high)
-    )
-    starts = list(_starts(first, last, unit))
-    labels: list[object] = [day.year if years else day for day in starts[:-1]]
-    edges = [_start(day, value.kind) for day in starts]
-    return _binned(read(of), list(edges), labels, rows)
-
-
-def _start(day: datetime.date, kind: str) -> object:
-    return day if kind == "date" else datetime.datetime.combine(day, datetime.time())
-
-
-def _starts(first: datetime.date, last: datetime.date, unit: str) -> Iterator[datetime.date]:
-    """The starts of the units from the one that holds `first` to the one after `last`."""
-    day = _truncated(first, unit)
-    for _ in range(MOST_BUCKETS):
-        yield day
-        if day > last:
-            return
-        day = _after(day, unit)
-    raise InvalidQuery(
-        f"more than {MOST_BUCKETS:,} groups; take a longer unit than {unit}",
-        reason=Reason.TOO_LARGE,
-    )
-
-
-def _truncated(day: datetime.date, unit: str) -> datetime.date:
-    match unit:
-        case "year":
-            return day.replace(month=1, day=1)
-        case "quarter":
-            return day.replace(month=3 * ((day.month - 1) // 3) + 1, day=1)
-        case "month":
-            return day.replace(day=1)
-        case "week":
-            return day - datetime.timedelta(days=day.weekday())
-    return day
-
-
-def _after(day: datetime.date, unit: str) -> datetime.date:
-    months = {"year": 12, "quarter": 3, "month": 1}.get(unit)
-    if months is None:
-        return day + datetime.timedelta(days=7 if unit == "week" else 1)
-    month = day.month - 1 + months
-    return day.replace(year=day.year + month // 12, month=month % 12 + 1)

@@ -36,7 +36,7 @@ def blamed_rows(error: InvalidQuery, nodes: Sequence[Node], schema: Schema) -> I
     binder = RowBinder(schema)
 
     def fails(node: Node) -> bool:
-        return _fails(lambda: binder.condition(canonical.truth(plain_row(node))))
+        return _fails(lambda: binder.condition(canonical.truth(plain_row(node, schema))))
 
     for node in nodes:
         if fails(node):

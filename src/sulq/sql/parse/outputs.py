@@ -22,6 +22,7 @@ from sulq.sql.parse.case_labels import (
     shape,
     value_of,
 )
+from sulq.sql.parse.declared import REAL, WHOLE, core, moment_constant
 from sulq.sql.parse.grammar import AGGREGATES, CALCULATIONS, STRUCTURE, TESTS, check_options
 from sulq.sql.parse.group_by import BucketRows
 from sulq.sql.parse.row_expr import is_condition, read_node
@@ -37,8 +38,9 @@ from sulq.sql.parse.select import (
     OverGroups,
     aggregates_of,
 )
+from sulq.sql.parse.texts import computed, is_text_function
 from sulq.sql.parse.tokens import Node
-from sulq.sql.parse.types import checked
+from sulq.sql.parse.types import COMPARISONS, branches, checked, kind_of
 
 MEANT = (
     "the outer SELECT holds aggregates, group columns and arithmetic on them"
@@ -63,10 +65,11 @@ SIGNS: dict[type[Node], str] = {
     exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">=", exp.And: "and",
     exp.Or: "or",
 }  # fmt: skip
-FUNCTIONS: dict[type[Node], str] = {exp.Neg: "negate", exp.Abs: "abs", exp.Sqrt: "sqrt"}
-NUMERIC_CASTS = {
-    exp.DType.DOUBLE, exp.DType.FLOAT, exp.DType.DECIMAL, exp.DType.INT, exp.DType.BIGINT,
+FUNCTIONS: dict[type[Node], str] = {
+    exp.Neg: "negate", exp.Abs: "abs", exp.Sqrt: "sqrt", exp.Ln: "ln", exp.Exp: "exp",
+    exp.Log: "log10", exp.Floor: "floor", exp.Ceil: "ceil",
 }  # fmt: skip
+NUMERIC_CASTS = WHOLE | REAL
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +86,7 @@ class Reader:
 
     def row(self, node: Node) -> Expression:
         """A row expression over declared columns."""
-        return plain_row(resolved(node, self.scope))
+        return plain_row(resolved(node, self.scope), self.rows.schema)
 
     def _value(self, node: Node) -> Expression:
         """As a number; a condition is 1, 0 or NULL."""
@@ -94,8 +97,9 @@ class Reader:
 
     def _counted(self, node: Node) -> Expression:
         """COUNT(x) only asks whether x is there, so labels will do."""
-        meant = resolved(node, self.scope)
-        return plain_row(mapped(meant, is_there)) if is_chosen(meant) else self._value(node)
+        schema = self.rows.schema
+        meant = core(resolved(node, self.scope), schema)
+        return plain_row(mapped(meant, is_there), schema) if is_chosen(meant) else self._value(node)
 
     # --- outputs --------------------------------------------------------------------------------
 
@@ -159,6 +163,9 @@ class Reader:
         if kind in TESTS:
             check_options(node, TESTS)
             return self._test(node, aliases_first)
+        made = self._of_key(node)
+        if made is not None:
+            return made
         if kind not in CALCULATIONS:
             raise refused(node) if kind in DIFFERENCES else refused(node, remedy=MEANT)
         check_options(node, CALCULATIONS)
@@ -178,14 +185,19 @@ class Reader:
         match node:
             case exp.Round():
                 return self._made("round", (part(), self._digits(node)), node)
+            case exp.Pow():
+                return self._power(node, part)
+            case exp.Case():
+                return self._case(node, aliases_first)
             case exp.Nullif():
                 return self._nullif(node, part)
             case exp.Coalesce() if isinstance(node.this, exp.Expr):
                 if all(is_constant(instead) for instead in node.expressions):
                     return self._noted_coalesce(node, part)
             case exp.Cast() if node.args["to"].this in NUMERIC_CASTS:
-                if not node.args["to"].expressions:
-                    return part()
+                return self._cast(node, part())
+            case exp.Cast() if not is_constant(node.this) and not aggregates_of(part()):
+                return part()  # a key in another format
             case exp.Cast() if is_constant(node.this):
                 found = read_node(node)
                 return ConstantOutput(getattr(found, "value", None))
@@ -196,6 +208,10 @@ class Reader:
         raise refused(node, remedy=MEANT)
 
     def _made(self, operator: str, parts: tuple[Output, ...], node: Node) -> Calculation:
+        if operator in COMPARISONS and {"date", "datetime"} & {
+            kind_of(part, self.groups) for part in parts
+        }:
+            parts = tuple(_as_moment(part, node) for part in parts)
         return checked(operator, parts, self.groups, node)
 
     def _digits(self, node: Node) -> ConstantOutput:
@@ -207,20 +223,66 @@ class Reader:
             )
         return ConstantOutput(value)
 
-    def _nullif(self, node: Node, part: Callable[[], Output]) -> Output:
+    def _of_key(self, node: Node) -> Output | None:
+        """A function of the texts of one group column: a table of its labels."""
+        columns = list(node.find_all(exp.Column)) if is_text_function(node) else []
+        if not columns or any(column.sql() != columns[0].sql() for column in columns):
+            return None
+        place = self._key(columns[0])
+        if place is None:
+            return None
+        labels = self.groups[place].labels
+        return GroupKey(place, tuple(None if x is None else computed(node, x) for x in labels))
+
+    def _case(self, node: Node, aliases_first: bool) -> Output:
+        """CASE over noisy values and keys, chosen by what is shown."""
+        parts: list[Output] = []
+        for branch in node.args["ifs"]:
+            test = self.output(branch.this, aliases_first)
+            if kind_of(test, self.groups) not in ("truth", ""):
+                raise wrong(branch, Reason.WRONG_FORM, "WHEN wants a test; write COUNT(*) > 100")
+            parts += [test, self.output(branch.args["true"], aliases_first)]
+        default = node.args.get("default")
+        parts.append(
+            ConstantOutput(None) if default is None else self.output(default, aliases_first)
+        )
+        kinds = {kind_of(part, self.groups) for part in branches(tuple(parts))} - {""}
+        if len(kinds) > 1:
+            raise wrong(
+                node,
+                Reason.WRONG_TYPE,
+                "a CASE gives values of one kind: all numbers, or all texts",
+            )
+        return Calculation("case", tuple(parts))
+
+    def _power(self, node: Node, part: Callable[..., Output]) -> Output:
+        exponent = part("expression")
+        if not isinstance(exponent, ConstantOutput) or exponent.value not in (1, 2, 3, 4):
+            raise wrong(node, Reason.WRONG_FORM, "POWER wants a constant from 1 to 4: POWER(x, 2)")
+        return self._made("power", (part(), exponent), node)
+
+    def _cast(self, node: Node, found: Output) -> Output:
+        """NUMERIC(10, 2) rounds; other numbers are floating point already."""
+        given = node.args["to"].expressions
+        digits = value_of(given[1].this) if len(given) == 2 else None
+        if not isinstance(digits, int):
+            return found
+        return self._made("round", (found, ConstantOutput(digits)), node)
+
+    def _nullif(self, node: Node, part: Callable[..., Output]) -> Output:
         """NULLIF(x, 0) under a division: a ratio says by itself when nothing is known."""
-        if not is_constant(node.expression) or value_of(node.expression) != 0:
-            raise wrong(node, Reason.WRONG_FORM, "NULLIF knows only NULLIF(x, 0) here")
-        return part()
+        if is_constant(node.expression) and value_of(node.expression) == 0:
+            return part()
+        same = self._made("=", (part(), part("expression")), node)
+        return Calculation("case", (same, ConstantOutput(None), part()))
 
     def _noted_coalesce(self, node: Node, part: Callable[[], Output]) -> Output:
-        """Noisy answers are never NULL."""
+        """Noisy answers are never NULL; a group column may be."""
         found = part()
-        if not aggregates_of(found):
-            raise wrong(
-                node, Reason.WRONG_FORM, "COALESCE of a group column; group by the COALESCE"
-            )
-        return found
+        if aggregates_of(found):
+            return found
+        rest = tuple(ConstantOutput(value_of(each)) for each in node.expressions)  # type: ignore[arg-type]
+        return Calculation("coalesce", (found, *rest))
 
     def _over(self, node: Node) -> Output:
         inner = node.this
@@ -418,3 +480,17 @@ class Reader:
         if isinstance(value, bool) or not isinstance(value, int | Fraction) or not 0 <= value <= 1:
             raise wrong(whole, Reason.WRONG_FORM, "a quantile wants a constant share from 0 to 1")
         return Fraction(value)
+
+
+def _as_moment(part: Output, node: Node) -> Output:
+    """A text beside a day, as the day it spells."""
+    if not isinstance(part, ConstantOutput) or not isinstance(part.value, str):
+        return part
+    found = moment_constant(part.value)
+    if found is None:
+        raise wrong(
+            node,
+            Reason.WRONG_TYPE,
+            f"{part.value!r:.40} is not a day; a day is written '2024-02-29'",
+        )
+    return ConstantOutput(found)

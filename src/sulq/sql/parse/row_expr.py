@@ -22,6 +22,8 @@ from sulq.kernel.query.expressions import (
     operation,
 )
 from sulq.sql.errors import located, refused, span, spoken, wrong
+from sulq.sql.parse.grammar import HARMLESS
+from sulq.sql.parse.step_functions import Ready
 from sulq.sql.parse.tokens import Node, syntax_tree, too_deep
 
 Reader: TypeAlias = Callable[[Node], Expression]
@@ -50,7 +52,7 @@ def read_node(node: Node) -> Expression:
 def _check_options(node: Node) -> None:
     _, options = READERS[type(node)]
     for name, given in node.args.items():
-        if given not in (None, False, [], "") and name not in options:
+        if given not in (None, False, [], "") and name not in options and name not in HARMLESS:
             raise refused(node, _optional(node, name))
 
 
@@ -281,6 +283,7 @@ READERS: dict[type[Node], tuple[Reader, tuple[str, ...]]] = {
     exp.Least: (_extreme("least"), ("this", "expressions", "ignore_nulls")),
     exp.Greatest: (_extreme("greatest"), ("this", "expressions", "ignore_nulls")),
     exp.Anonymous: (_function, ("this", "expressions")),
+    Ready: (lambda node: node.args["read"].of, ("read",)),
 }
 """Every node there is, how it is read, and the options it may carry."""
 

@@ -19,9 +19,10 @@ class ConstantOutput:
 
 @dataclass(frozen=True, slots=True)
 class GroupKey:
-    """The public label of a cell along one group column."""
+    """The public label of a cell along one group column; with `labels`, what is made of it."""
 
     place: int
+    labels: tuple[object, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -45,7 +46,8 @@ class Aggregate:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Calculation:
-    """+ - * / negate abs round sqrt of outputs; = <> < <= and or not in null of them.
+    """+ - * / negate abs round sqrt ln exp log10 floor ceil power of outputs; = <> < <= and or
+    not in null of them; case (test, value, test, value, ..., otherwise) and coalesce.
 
     date and datetime make a number of a public day or time.
     """
@@ -123,6 +125,7 @@ class Select:
     target: PrecisionTarget | None = None
     explain: bool = False
     spans: dict[str, tuple[int, int]] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
 
 
 def parts_of(output: Output) -> tuple[Output, ...]:

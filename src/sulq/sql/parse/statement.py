@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -14,9 +15,12 @@ from sulq.kernel.query.expressions import Expression, operation
 from sulq.kernel.schema.columns import Schema
 from sulq.sql.errors import located, span, wrong
 from sulq.sql.parse.case_labels import bare, is_constant, plain_row, shape, value_of
+from sulq.sql.parse.constants import Params, filled, folded, marked
+from sulq.sql.parse.dialects import named
 from sulq.sql.parse.grammar import check_options, outside
 from sulq.sql.parse.group_by import BucketRows, read_grouping
 from sulq.sql.parse.locate import blamed_rows, closed
+from sulq.sql.parse.normalise import normalised
 from sulq.sql.parse.outputs import KINDS, Reader
 from sulq.sql.parse.scope import KnownTables, find, resolved, scope_of
 from sulq.sql.parse.select import Grouping, Item, Ordering, Output, Select, aggregates_of
@@ -31,22 +35,27 @@ def read_statement(
     schema: Schema,
     table: str | None = None,
     lookups: Mapping[str, Any] | None = None,
+    dialect: str | None = None,
+    params: Params | None = None,
+    today: datetime.date | None = None,
 ) -> Select:
     """The SELECT that `text` spells on this schema, or `InvalidQuery` with the reason."""
     try:
-        return _read(text, schema, table, lookups)
+        return _read(text, schema, table, lookups, named(dialect), params, today or utc_day())
     except RecursionError:
         raise too_deep() from None
     except InvalidQuery as error:
-        raise closed(_hinted(error, text), text) from None
+        raise closed(_hinted(error, text, dialect), text) from None
 
 
-def _hinted(error: InvalidQuery, text: str) -> InvalidQuery:
+def _hinted(error: InvalidQuery, text: str, dialect: str | None) -> InvalidQuery:
     """Add a hint to "no such column" where the name is an alias of the SELECT list."""
     name = error.about.get("column", "")
     if error.reason is not Reason.NO_COLUMN or not name:
         return error
-    if name.casefold() not in {item.alias.casefold() for item in opened(text).tree.expressions}:
+    if name.casefold() not in {
+        item.alias.casefold() for item in opened(text, dialect).tree.expressions
+    }:
         return error
     return InvalidQuery(
         f"no column {name!r:.80} in the rows: it names a column of the result, which only HAVING,"
@@ -58,9 +67,20 @@ def _hinted(error: InvalidQuery, text: str) -> InvalidQuery:
     )
 
 
-def table_of(text: str) -> str | None:
+def utc_day() -> datetime.date:
+    return datetime.datetime.now(datetime.UTC).date()
+
+
+def said_today(today: datetime.date) -> str:
+    return (
+        f"CURRENT_DATE is {today}, the day (UTC) on which this was asked; tomorrow it is a new"
+        " question"
+    )
+
+
+def table_of(text: str, dialect: str | None = None) -> str | None:
     """The table that a statement is about: the one name in FROM that no CTE defines."""
-    tree = opened(text).tree
+    tree = opened(text, dialect).tree
     made = {cte.alias.casefold() for cte in tree.find_all(exp.CTE)}
     for start in tree.find_all(exp.From):
         if isinstance(start.this, exp.Table) and start.this.name.casefold() not in made:
@@ -69,16 +89,23 @@ def table_of(text: str) -> str | None:
 
 
 def _read(
-    text: str, schema: Schema, table: str | None, lookups: Mapping[str, Any] | None
+    text: str,
+    schema: Schema,
+    table: str | None,
+    lookups: Mapping[str, Any] | None,
+    dialect: str,
+    params: Params | None,
+    today: datetime.date,
 ) -> Select:
-    envelope = opened(text)
-    tree = envelope.tree
+    envelope = opened(text, dialect, lambda tokens: marked(tokens, params))
+    tree = normalised(filled(envelope.tree, params), dialect)
+    tree, dated = folded(tree, today)
     if type(tree) is not exp.Select:
         raise outside(tree)
     check_options(tree)
     tables = KnownTables.of(schema, table, lookups)
     scope = scope_of(tree, tables)
-    rows = _all_of([plain_row(node) for node in scope.rows])
+    rows = _all_of([plain_row(node, schema) for node in scope.rows])
     raw = _raw_items(tree)
     try:
         known = BucketRows.where(rows, schema)
@@ -108,6 +135,7 @@ def _read(
         envelope.target,
         envelope.explain,
         envelope.spans,
+        (said_today(today),) if dated else (),
     )
     if not groups and not any(aggregates_of(item.of) for item in items):
         said = "a SELECT of rows; rows are never shown: ask for COUNT(*), SUM, AVG, ... of them"
@@ -117,7 +145,7 @@ def _read(
 
 def _grouping(node: Node, known: BucketRows) -> Grouping:
     try:
-        return read_grouping(node, known, plain_row)
+        return read_grouping(node, known)
     except InvalidQuery as error:
         raise located(error, span(node)) from None
 

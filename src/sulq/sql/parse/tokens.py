@@ -1,4 +1,4 @@
-"""SQL text to sqlglot's syntax tree: one statement, no comments, bounded in length and depth."""
+"""SQL text to sqlglot's syntax tree: one statement, bounded in length and depth."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from fractions import Fraction
 from typing import TypeAlias, TypeVar
 
 from sqlglot import Token, TokenType, exp
-from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import SqlglotError
 
 from sulq.errors import InvalidQuery, Reason
 from sulq.kernel.query.expressions import DEEPEST
+from sulq.sql.parse.dialects import reader
 from sulq.sql.parse.select import PrecisionTarget
 
 LONGEST = 10_000
@@ -32,7 +32,7 @@ def syntax_tree(text: str, into: type[Node] = exp.Condition) -> Node:
     return tree_of(tokens_of(text), text, into)
 
 
-def tokens_of(text: str) -> list[Token]:
+def tokens_of(text: str, dialect: str | None = None) -> list[Token]:
     """The words of a text of bearable length."""
     if not isinstance(text, str):
         raise InvalidQuery(f"want SQL as a text, got {type(text).__name__}")
@@ -46,14 +46,13 @@ def tokens_of(text: str) -> list[Token]:
         raise InvalidQuery(
             "SQL must not hold NUL characters", start=nul, end=nul + 1, reason=Reason.UNREADABLE
         )
-    return _guarded(text, lambda: Dialect.get_or_raise(None).tokenize(text))
+    return _guarded(text, lambda: reader(dialect).tokenize(text))
 
 
-def tree_of(tokens: list[Token], text: str, into: type[Node]) -> Node:
+def tree_of(tokens: list[Token], text: str, into: type[Node], dialect: str | None = None) -> Node:
     """sqlglot's tree of words that `text` holds."""
     _check_tokens(tokens)
-    dialect = Dialect.get_or_raise(None)
-    trees = _guarded(text, lambda: dialect.parser().parse_into(into, tokens, text))
+    trees = _guarded(text, lambda: reader(dialect).parser().parse_into(into, tokens, text))
     if len(trees) != 1 or trees[0] is None:
         raise InvalidQuery(
             "the SQL text is empty; write for instance age >= 65 AND smoker", reason=Reason.EMPTY
@@ -76,7 +75,7 @@ def _guarded(text: str, step: Callable[[], list[T]]) -> list[T]:
 
 
 def _check_tokens(tokens: list[Token]) -> None:
-    """One statement, no comments, and no deeper than a parser's stack can go."""
+    """One statement, and no deeper than a parser's stack can go."""
     depth = run = 0
     for token in tokens:
         if token.token_type == TokenType.SEMICOLON:
@@ -85,13 +84,6 @@ def _check_tokens(tokens: list[Token]) -> None:
                 start=token.start,
                 end=token.end + 1,
                 reason=Reason.SEMICOLON,
-            )
-        if token.comments:
-            raise InvalidQuery(
-                "a comment in the SQL text: leave comments out",
-                start=token.start,
-                end=token.end + 1,
-                reason=Reason.COMMENT,
             )
         depth += (token.token_type in _OPENING) - (token.token_type in _CLOSING)
         run = run + 1 if token.token_type in _PREFIX else 0
@@ -157,14 +149,20 @@ def explains(text: str) -> bool:
     return _EXPLAIN.match(text) is not None
 
 
-def opened(text: str) -> Envelope:
+def opened(
+    text: str,
+    dialect: str | None = None,
+    marking: Callable[[list[Token]], list[Token]] | None = None,
+) -> Envelope:
     """Read the envelope of one statement and parse what is in it."""
     explain = isinstance(text, str) and _EXPLAIN.match(text)
     if explain:  # the parser would take all that follows for one word
         text = " " * explain.end() + text[explain.end() :]
-    tokens = tokens_of(text)
-    if tokens and tokens[-1].token_type == TokenType.SEMICOLON and not tokens[-1].comments:
+    tokens = tokens_of(text, dialect)
+    while tokens and tokens[-1].token_type == TokenType.SEMICOLON:
         tokens = tokens[:-1]
+    if marking is not None:
+        tokens = marking(tokens)
     spans: dict[str, tuple[int, int]] = {}
     tokens, options = _without_options(tokens, spans)
     tokens, target = _without_target(tokens, spans)
@@ -174,7 +172,7 @@ def opened(text: str) -> Envelope:
             reason=Reason.EMPTY,
         )
     nulls = any(_is(token, "NULLS") for token in tokens)
-    tree = tree_of(tokens, text, exp.Select)
+    tree = tree_of(tokens, text, exp.Select, dialect)
     return Envelope(tree, bool(explain), options, target, nulls, spans)
 
 

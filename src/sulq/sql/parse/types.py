@@ -22,7 +22,8 @@ from sulq.sql.parse.select import (
 )
 from sulq.sql.parse.tokens import Node
 
-ARITHMETIC = ("+", "-", "*", "/", "negate", "abs", "round", "sqrt")
+FUNCTIONS = ("ln", "exp", "log10", "floor", "ceil", "power")
+ARITHMETIC = ("+", "-", "*", "/", "negate", "abs", "round", "sqrt", *FUNCTIONS)
 COMPARISONS = ("=", "<>", "<", "<=", ">", ">=", "in")
 MOMENTS = ("date", "datetime")
 NAMES = {"text": "a text", "date": "a day", "datetime": "a time", "number": "a number"}
@@ -34,8 +35,13 @@ def kind_of(output: Output, groups: Sequence[Grouping]) -> str:
     match output:
         case ConstantOutput(value=value):
             return _kind(value)
-        case GroupKey(place=at):
-            kinds = {_kind(label) for label in groups[at].labels if label is not None}
+        case GroupKey(place=at, labels=made):
+            known = groups[at].labels if made is None else made
+            kinds = {_kind(label) for label in known if label is not None}
+            return kinds.pop() if len(kinds) == 1 else ""
+        case Calculation(operator="case" | "coalesce", parts=parts):
+            values = branches(parts) if output.operator == "case" else parts
+            kinds = {kind_of(part, groups) for part in values} - {""}
             return kinds.pop() if len(kinds) == 1 else ""
         case Aggregate(moment=moment):
             return moment or "number"
@@ -50,6 +56,11 @@ def kind_of(output: Output, groups: Sequence[Grouping]) -> str:
             return moments[0] if moments and not (sign == "-" and len(moments) == 2) else "number"
         case Calculation(operator=operator):
             return "number" if operator in (*ARITHMETIC, *MOMENTS) else "truth"
+
+
+def branches(parts: tuple[Output, ...]) -> tuple[Output, ...]:
+    """The values that a CASE chooses from."""
+    return (*parts[1:-1:2], parts[-1])
 
 
 def _kind(value: object) -> str:
@@ -145,8 +156,9 @@ def _range(output: Output, groups: Sequence[Grouping]) -> Range:
     match output:
         case ConstantOutput(value=int() | Fraction() as value):
             return float(value), float(value)
-        case GroupKey(place=at):
-            known = [groups[at].labels[cell] for cell in groups[at].shown]
+        case GroupKey(place=at, labels=made):
+            listed = groups[at].labels if made is None else made
+            known = [listed[cell] for cell in groups[at].shown]
             numbers = [float(x) for x in known if isinstance(x, int | float | Fraction)]
             return (min(numbers), max(numbers)) if numbers else (-math.inf, math.inf)
         case Aggregate(kind=kind) if kind in ("count", "persons") or kind[:3] in ("var", "std"):

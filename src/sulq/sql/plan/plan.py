@@ -58,6 +58,7 @@ def plan_of(
             planner.add(aggregate)
         except InvalidQuery as error:
             raise located(error, aggregate.span) from None
+    planner.notes.update(dict.fromkeys(select.notes))
     if not wanted:  # SELECT city FROM people GROUP BY city: the keys are public
         return StatementPlan(select, (), {}, (), ("group keys are public; nothing was asked",))
     return planner.plan(price)

@@ -5,11 +5,12 @@ Nothing here reads data: sizes come from what the asker states or has been answe
 
 from __future__ import annotations
 
+import datetime
 import math
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
@@ -32,9 +33,11 @@ from sulq.kernel.schema.bind import BoundQuery, bind
 from sulq.kernel.schema.columns import Schema
 from sulq.kernel.schema.promise import Promise
 from sulq.sql.errors import located
+from sulq.sql.parse.constants import Params
+from sulq.sql.parse.dialects import named
 from sulq.sql.parse.locate import blamed_aggregates, closed
-from sulq.sql.parse.select import Aggregate, aggregates_of
-from sulq.sql.parse.statement import read_statement
+from sulq.sql.parse.select import Aggregate, Select, aggregates_of
+from sulq.sql.parse.statement import read_statement, utc_day
 from sulq.sql.plan.forecast import Forecasts
 from sulq.sql.plan.nodes import Quantile, Question, StatementPlan
 from sulq.sql.plan.plan import plan_of
@@ -227,19 +230,19 @@ MOST = 128
 LONGEST = 4_000
 """Longer statements are read anew: what is kept stays small."""
 
-Key = tuple[str, str, str, str | None, int | None]
+Key = tuple[str, str, str, str | None, int | None, object]
 _plans: OrderedDict[Key, tuple[Schema, Promise, StatementPlan]] = OrderedDict()
 _lock = threading.Lock()
 
 
 def kept(
-    oracle: Oracle, text: str, table: str | None, make: Callable[[], StatementPlan]
+    oracle: Oracle, text: str, table: str | None, read: object, make: Callable[[], StatementPlan]
 ) -> StatementPlan:
     """The plan of this text for this asker: as it was made before, if nothing has changed since."""
     if not isinstance(text, str) or len(text) > LONGEST:
         return make()
     asker = str(getattr(oracle, "name", ""))
-    key = (type(oracle).__qualname__, asker, text, table, oracle.size)
+    key = (type(oracle).__qualname__, asker, text, table, oracle.size, read)
     schema, promise = oracle.schema, oracle.promise
     with _lock:
         found = _plans.get(key)
@@ -264,6 +267,29 @@ Lookups = Mapping[str, Mapping[str, Sequence[Any]]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Writing:
+    """How a statement is written: the name of the table, public tables, dialect and parameters."""
+
+    table: str | None = None
+    lookups: Lookups | None = None
+    dialect: str | None = None
+    params: Params | None = None
+    today: datetime.date = field(default_factory=utc_day)
+
+    def read(self, text: str, schema: Schema) -> Select:
+        return read_statement(
+            text, schema, self.table, self.lookups, self.dialect, self.params, self.today
+        )
+
+    @property
+    def whole(self) -> object:
+        """All that decides what a text means, beside its table; None where it is read anew."""
+        if self.lookups or self.params is not None:
+            return None
+        return (named(self.dialect), self.today)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class PricedPlan:
     """What to ask, and the credits for each question (None: the plain price)."""
 
@@ -279,17 +305,17 @@ def priced_statement(
     credits: Fraction | int | float | None,
     confidence: float,
     rows: int | None,
-    lookups: Lookups | None,
-    table: str | None,
+    writing: Writing,
 ) -> PricedPlan:
     check_confidence(confidence)
     schema = oracle.schema
 
     def made() -> StatementPlan:
-        read = read_statement(text, schema, table, lookups)
+        read = writing.read(text, schema)
         return plan_of(read, schema, oracle.size, lambda question: unit_price(question, oracle))
 
-    plan = made() if lookups else kept(oracle, text, table, made)
+    whole = writing.whole
+    plan = made() if whole is None else kept(oracle, text, writing.table, whole, made)
     select = plan.select
     try:
         cap = most_credits(select.options, oracle.promise, schema.unit, schema.max_rows)
@@ -342,8 +368,7 @@ def explained(
     oracle: Oracle,
     text: str,
     rows: int | None,
-    lookups: Lookups | None,
-    table: str | None,
+    writing: Writing,
 ) -> InvalidQuery:
     """A refusal with its place in the text, and with rewrites that would be answered. Free."""
     if not isinstance(text, str):
@@ -351,24 +376,22 @@ def explained(
 
     def answered(near: str) -> bool:
         try:
-            found = priced_statement(oracle, near, None, 0.95, rows, lookups, table)
+            found = priced_statement(oracle, near, None, 0.95, rows, writing)
             unit_prices(found.plan, oracle)
         except InvalidQuery:
             return False
         return True
 
     if error.start is None:
-        error = _blamed(error, oracle, text, lookups, table)
+        error = _blamed(error, oracle, text, writing)
     error = closed(error, text)
     error.alternatives = error.alternatives or offered(error, text, oracle.schema, answered)
     return error
 
 
-def _blamed(
-    error: InvalidQuery, oracle: Oracle, text: str, lookups: Lookups | None, table: str | None
-) -> InvalidQuery:
+def _blamed(error: InvalidQuery, oracle: Oracle, text: str, writing: Writing) -> InvalidQuery:
     try:
-        select = read_statement(text, oracle.schema, table, lookups)
+        select = writing.read(text, oracle.schema)
     except InvalidQuery:
         return error
     return blamed_aggregates(error, select, oracle.schema)

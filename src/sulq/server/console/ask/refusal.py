@@ -39,7 +39,6 @@ TITLES: dict[Reason, str] = {
         (
             Reason.UNREADABLE,
             Reason.SEMICOLON,
-            Reason.COMMENT,
             Reason.NOT_IN_LANGUAGE,
             Reason.WRONG_FORM,
             Reason.JOIN,

@@ -1,0 +1,501 @@
+"""Row expressions by the declared types of their columns, in the language that rows are read in.
+
+A day written as text is a day where the other side is one; a function of declared texts is a table
+of them; a part of a day, and a function of a number on a lattice, is a step function. All of that
+follows from the schema and the statement alone.
+"""
+
+from __future__ import annotations
+
+import datetime
+import re
+from collections.abc import Callable
+from fractions import Fraction
+
+from sqlglot import exp
+
+from sulq.errors import InvalidQuery, Reason
+from sulq.kernel.query import canonical
+from sulq.kernel.query.expressions import Expression
+from sulq.kernel.schema.bind_rows import RowBinder
+from sulq.kernel.schema.columns import Category, Flag, Number, Schema
+from sulq.sql.errors import wrong
+from sulq.sql.parse import texts
+from sulq.sql.parse.calendar import PARTS, Calendar
+from sulq.sql.parse.constants import interval_of
+from sulq.sql.parse.maths import MATHS, lattice_function
+from sulq.sql.parse.normalise import TIMES, chosen, number, truncation
+from sulq.sql.parse.row_expr import read_node
+from sulq.sql.parse.step_functions import StepFunction, ready
+from sulq.sql.parse.tokens import Node
+
+MOMENTS = ("date", "datetime")
+WHOLE = {exp.DType.INT, exp.DType.BIGINT, exp.DType.SMALLINT, exp.DType.TINYINT, exp.DType.BIT}
+REAL = {exp.DType.DOUBLE, exp.DType.FLOAT, exp.DType.DECIMAL, exp.DType.BIGDECIMAL}
+ORDERINGS: dict[type[Node], Callable[[object, object], bool]] = {
+    exp.EQ: lambda a, b: a == b,
+    exp.NEQ: lambda a, b: a != b,
+    exp.LT: lambda a, b: a < b,  # type: ignore[operator]
+    exp.LTE: lambda a, b: a <= b,  # type: ignore[operator]
+    exp.GT: lambda a, b: a > b,  # type: ignore[operator]
+    exp.GTE: lambda a, b: a >= b,  # type: ignore[operator]
+}
+FLIPPED: dict[type[Node], type[Node]] = {
+    exp.LT: exp.GT, exp.LTE: exp.GTE, exp.GT: exp.LT, exp.GTE: exp.LTE,
+}  # fmt: skip
+COMPARED = (*ORDERINGS, exp.Between, exp.In, exp.Like, *texts.ALWAYS_A_TEST)
+_DAY = re.compile(r"(\d{4})-(\d\d?)-(\d\d?)", re.ASCII)
+_TIME = re.compile(
+    r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d(:\d\d(\.\d{1,6})?)?(Z|\+00(:?00)?| UTC)?", re.ASCII
+)
+_TRUTHS = {"true": True, "t": True, "yes": True, "false": False, "f": False, "no": False}
+
+
+def bare(node: Node) -> Node:
+    while isinstance(node, exp.Paren):
+        node = node.this
+    return node
+
+
+def core(node: Node, schema: Schema) -> Node:
+    """The node in the language of rows; itself where it is that already."""
+    if not any(_touched(part, schema) for part in node.walk()):
+        return node
+    return Core(schema).read(node.copy())
+
+
+def _touched(part: Node, schema: Schema) -> bool:
+    return type(part) in HANDLED or (isinstance(part, exp.Literal) and bool(part.is_string))
+
+
+def moment_kind(node: Node, schema: Schema) -> str:
+    """date or datetime where a node is surely one; else nothing."""
+    node = bare(node)
+    match node:
+        case exp.Column():
+            column = _column(node, schema)
+            if isinstance(column, Number) and column.kind in MOMENTS:
+                return column.kind
+        case exp.Cast():
+            kind = node.args["to"].this
+            return "date" if kind == exp.DType.DATE else "datetime" if kind in TIMES else ""
+        case exp.DateTrunc():
+            return "date"
+        case exp.Add() | exp.Sub():
+            sides = [moment_kind(side, schema) for side in (node.this, node.expression)]
+            kinds = [side for side in sides if side]
+            return kinds[0] if len(kinds) == 1 else ""
+        case exp.Coalesce() | exp.Least() | exp.Greatest():
+            return moment_kind(node.this, schema)
+    return ""
+
+
+class Core:
+    """Rewrites one tree that is its own."""
+
+    def __init__(self, schema: Schema) -> None:
+        self.schema = schema
+        self.binder = RowBinder(schema)
+
+    def read(self, node: Node) -> Node:
+        handler = self._handler(type(node))
+        if handler is not None:
+            made = handler(node)
+            if made is not node:
+                return made
+        return self._inside(node)
+
+    def _inside(self, node: Node) -> Node:
+        for name, given in list(node.args.items()):
+            if isinstance(given, list):
+                node.set(name, [self.read(x) if isinstance(x, exp.Expr) else x for x in given])
+            elif isinstance(given, exp.Expr):
+                made = self.read(given)
+                if made is not given:
+                    node.set(name, made)
+        return node
+
+    def _handler(self, kind: type[Node]) -> Callable[[Node], Node] | None:
+        if kind in COMPARED:
+            return self._compared
+        if kind in texts.FUNCTIONS:
+            return self._text
+        if kind in PARTS:
+            return self._part
+        if kind in MATHS:
+            return self._maths
+        return {
+            exp.Cast: self._cast,
+            exp.Nullif: self._nullif,
+            exp.Add: self._shifted,
+            exp.Sub: self._shifted,
+            exp.Case: self._case,
+            exp.Coalesce: self._coalesce,
+        }.get(kind)  # type: ignore[arg-type]
+
+    # --- comparisons ----------------------------------------------------------------------------
+
+    def _compared(self, node: Node) -> Node:
+        self._as_moments(node)
+        self._as_truths(node)
+        found = self._by_texts(node)
+        if found is None:
+            found = self._by_steps(node)
+        return node if found is None else found
+
+    def _operands(self, node: Node) -> list[tuple[str, int | None, Node]]:
+        found: list[tuple[str, int | None, Node]] = []
+        for name in ("this", "expression", "low", "high"):
+            inner = node.args.get(name)
+            if isinstance(inner, exp.Expr):
+                found.append((name, None, inner))
+        found += [("expressions", at, each) for at, each in enumerate(node.expressions)]
+        return found
+
+    def _as_moments(self, node: Node) -> None:
+        """Texts that are days or times, where another side is one."""
+        operands = self._operands(node)
+        kinds = [moment_kind(each, self.schema) for _, _, each in operands]
+        kind = next((each for each in kinds if each), "")
+        if not kind:
+            return
+        for name, at, each in operands:
+            inner = bare(each)
+            if not isinstance(inner, exp.Literal) or not inner.is_string:
+                continue
+            made = _moment(inner)
+            if made is None:
+                raise wrong(
+                    inner,
+                    Reason.WRONG_TYPE,
+                    f"{inner.this!r:.40} is not a day or time that exists; write '2024-02-29' or"
+                    " '2024-02-29 12:30:00'",
+                )
+            node.set(name, made, at) if at is not None else node.set(name, made)
+
+    def _as_truths(self, node: Node) -> None:
+        """'true', 1 and 0 beside a flag."""
+        operands = self._operands(node)
+        flags = [
+            isinstance(bare(each), exp.Column)
+            and bare(each).name in self.schema
+            and isinstance(self.schema[bare(each).name], Flag)
+            for _, _, each in operands
+        ]
+        if not any(flags):
+            return
+        for name, at, each in operands:
+            inner = bare(each)
+            if isinstance(inner, exp.Literal) and str(inner.this).casefold() in _TRUTHS:
+                made = exp.Boolean(this=_TRUTHS[str(inner.this).casefold()])
+                node.set(name, made, at) if at is not None else node.set(name, made)
+
+    def _by_texts(self, node: Node) -> Node | None:
+        """A test of declared texts, as a list of them."""
+        column = texts.declared_texts(node, self.schema)
+        if column is None:
+            if type(node) in texts.ALWAYS_A_TEST or self._has_texts(node):
+                raise self._open_text(node)
+            return None
+        plain = not any(texts.is_text_function(part) for part in node.walk())
+        if plain and not isinstance(node, (*texts.ALWAYS_A_TEST, *texts.ORDERED)):
+            return None
+        if not self._only_texts(node):
+            return None
+        return texts.as_condition(node, column)
+
+    def _has_texts(self, node: Node) -> bool:
+        return any(texts.is_text_function(part) for _, _, part in self._operands(node)) and any(
+            isinstance(self.schema[c.name], Category)
+            for c in node.find_all(exp.Column)
+            if c.name in self.schema
+        )
+
+    def _only_texts(self, node: Node) -> bool:
+        known = (*texts.FUNCTIONS, *texts.TESTS, *texts.REGULAR)
+        simple = (
+            exp.Column, exp.Identifier, exp.Literal, exp.Null, exp.Paren, exp.RawString, exp.Neg,
+        )  # fmt: skip
+        return all(
+            isinstance(part, (*known, *simple))
+            or (isinstance(part, exp.Cast) and part.args["to"].this in texts.TEXT_TYPES)
+            or isinstance(part.parent, exp.Cast | exp.DataType)
+            for part in node.walk()
+        )
+
+    def _open_text(self, node: Node) -> InvalidQuery:
+        return wrong(
+            node,
+            Reason.NOT_IN_LANGUAGE,
+            "a function of texts works on a column with declared values; on open text there are"
+            " =, IN, LIKE and IS NULL",
+        )
+
+    def _by_steps(self, node: Node) -> Node | None:
+        """A test of a part of a day, or of a function of a lattice, against constants."""
+        sides = [bare(each) for _, _, each in self._operands(node)]
+        places = [at for at, side in enumerate(sides) if self.is_stepped(side)]
+        if len(places) != 1:
+            return None
+        (at,) = places
+        others = [_constant(side) for place, side in enumerate(sides) if place != at]
+        if not all(known for known, _ in others):
+            return None
+        function = self.steps(sides[at])
+        kind = type(node)
+        if at == 1 and kind in FLIPPED:
+            kind = FLIPPED[kind]
+        values = [_alike(value, function, node) for _, value in others]
+        return ready(function.condition(_test(kind, values, node)))
+
+    # --- values ---------------------------------------------------------------------------------
+
+    def is_stepped(self, node: Node) -> bool:
+        return (
+            isinstance(node, PARTS)
+            or (type(node) in MATHS and not any(node.find_all(*PARTS, exp.AggFunc)))
+            or self._is_day_of_time(node)
+        )
+
+    def _is_day_of_time(self, node: Node) -> bool:
+        """CAST(time AS DATE): its day."""
+        return (
+            isinstance(node, exp.Cast)
+            and node.args["to"].this == exp.DType.DATE
+            and moment_kind(node.this, self.schema) == "datetime"
+        )
+
+    def steps(
+        self,
+        node: Node,
+        within: Callable[[Expression], tuple[Fraction, Fraction, bool]] | None = None,
+    ) -> StepFunction:
+        """A part of a day, or a function of a number on a lattice; `within` narrows its range."""
+        if type(node) in MATHS:
+            return lattice_function(node, self.schema, within)
+        if isinstance(node, exp.Cast):
+            node = truncation(node.this, "day")
+        inner = node.expression if isinstance(node, exp.Extract) else node.this
+        of = read_node(self.read(inner.copy()))
+        value = self.binder.number(canonical.value(of))
+        if value.kind not in MOMENTS:
+            raise wrong(node, Reason.WRONG_TYPE, "a day or time is wanted, got a number")
+        if within is None:
+            low, high, nullable = value.low * value.step, value.high * value.step, True
+        else:
+            low, high, nullable = within(of)
+        return Calendar(of, value.kind, low, high, nullable).read(node)
+
+    def _part(self, node: Node) -> Node:
+        return ready(self.steps(node).number())
+
+    def _maths(self, node: Node) -> Node:
+        return ready(self.steps(node).number())
+
+    def _text(self, node: Node) -> Node:
+        column = texts.declared_texts(node, self.schema)
+        if column is None or not self._only_texts(node):
+            raise self._open_text(node)
+        return texts.as_labels(node, column)
+
+    def _coalesce(self, node: Node) -> Node:
+        kind = moment_kind(node.this, self.schema)
+        if kind:
+            for at, each in enumerate(node.expressions):
+                made = _moment(each) if isinstance(each, exp.Literal) else None
+                if made is not None:
+                    node.set("expressions", made, at)
+        return node
+
+    def _nullif(self, node: Node) -> Node:
+        """NULLIF(x, y): NULL where they are equal, else x."""
+        same = exp.EQ(this=node.this.copy(), expression=node.expression.copy())
+        return self.read(chosen(same, exp.Null(), node.this))
+
+    def _case(self, node: Node) -> Node:
+        return node
+
+    def _cast(self, node: Node) -> Node:
+        """A cast that changes nothing, or a flag as 1 and 0."""
+        inner, to = bare(node.this), node.args["to"]
+        if isinstance(inner, exp.Literal):
+            made = _moment(inner) if to.this in TIMES or to.this == exp.DType.DATE else None
+            if made is not None:
+                return made if to.this != exp.DType.DATE else _as_day(made)
+            if not inner.is_string and to.this in WHOLE | REAL and not to.expressions:
+                return inner
+            return node
+        if to.this in WHOLE | REAL and _is_test(inner, self.schema):
+            one = self.read(inner)
+            return chosen(
+                one, number(1), chosen(exp.Not(this=exp.Paren(this=one.copy())), number(0), None)
+            )
+        column = _column(inner, self.schema)
+        if isinstance(column, Category) and to.this in texts.TEXT_TYPES:
+            return inner
+        kind = moment_kind(inner, self.schema)
+        if kind == "date" and (to.this in TIMES or to.this == exp.DType.DATE):
+            return self.read(inner)
+        if kind == "datetime" and to.this in TIMES:
+            return self.read(inner)
+        if not kind and to.this in REAL and not isinstance(column, Category):
+            digits = to.expressions[1:] if to.expressions else []
+            if not digits or _has_digits(column, digits[0]):
+                return self.read(inner)
+        if (
+            not kind
+            and to.this in WHOLE
+            and (isinstance(inner, (*MATHS, *PARTS)) or _has_digits(column, None))
+        ):
+            return self.read(inner)
+        return node
+
+    def _shifted(self, node: Node) -> Node:
+        """A day plus or minus an INTERVAL of days."""
+        by = bare(node.expression)
+        if not isinstance(by, exp.Interval):
+            return node
+        kind = moment_kind(node.this, self.schema)
+        count, unit = interval_of(by)
+        seconds = {"day": 86_400, "week": 604_800, "hour": 3_600, "minute": 60, "second": 1}
+        if not kind or unit not in seconds:
+            raise wrong(
+                by,
+                Reason.NOT_IN_LANGUAGE,
+                "an INTERVAL beside a column is one of days or weeks, of times also hours; put"
+                " months on the side of the constant: DATE '2024-03-31' - INTERVAL '1 month'",
+            )
+        size = Fraction(count * seconds[unit], 86_400 if kind == "date" else 1)
+        node.set("expression", number(size))
+        return node
+
+
+HANDLED = {
+    *COMPARED, *texts.FUNCTIONS, *PARTS, *MATHS, exp.Cast, exp.Nullif, exp.Interval,
+}  # fmt: skip
+HANDLED -= {exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Between, exp.In, exp.Like}
+"""What makes a tree need a look; comparisons alone do not, unless with texts."""
+
+
+def _column(node: Node, schema: Schema) -> object:
+    """The declaration of a column; None of anything else."""
+    if not isinstance(node, exp.Column):
+        return None
+    return next((column for column in schema.columns if column.name == node.name), None)
+
+
+def _is_test(node: Node, schema: Schema) -> bool:
+    if isinstance(node, exp.Column):
+        return node.name in schema and isinstance(schema[node.name], Flag)
+    return isinstance(node, (*COMPARED, exp.And, exp.Or, exp.Not, exp.Is))
+
+
+def _has_digits(column: object, digits: Node | None) -> bool:
+    """Whether rounding to so many digits changes nothing of a column."""
+    if not isinstance(column, Number) or column.kind != "number" or column.lattice is None:
+        return False
+    places = 0 if digits is None else int(digits.name)
+    ends = (column.lattice, column.range[0])
+    return all((Fraction(end) * 10**places).denominator == 1 for end in ends)
+
+
+def _moment(node: Node) -> Node | None:
+    """A text as a day or a time; None if it is neither."""
+    spelled = str(node.this).strip()
+    try:
+        if found := _DAY.fullmatch(spelled):
+            day = datetime.date(*map(int, found.groups()))
+            return _cast_to(day.isoformat(), exp.DType.DATE, node)
+        if _TIME.fullmatch(spelled):
+            plain = re.sub(r"(Z|\+00(:?00)?| UTC)$", "", spelled).replace("T", " ")
+            at = datetime.datetime.fromisoformat(plain)
+            if at.time() == datetime.time():
+                return _cast_to(at.date().isoformat(), exp.DType.DATE, node)
+            return _cast_to(plain, exp.DType.TIMESTAMP, node)
+    except ValueError:
+        return None
+    return None
+
+
+def moment_constant(spelled: str) -> datetime.date | None:
+    """The day or time that a text spells; None of any other text."""
+    made = _moment(exp.Literal(this=spelled, is_string=True))
+    value = None if made is None else getattr(read_node(made), "value", None)
+    return value if isinstance(value, datetime.date) else None
+
+
+def _as_day(node: Node) -> Node:
+    spelled = str(node.this.this)[:10]
+    return _cast_to(spelled, exp.DType.DATE, node)
+
+
+def _cast_to(spelled: str, kind: object, place: Node) -> Node:
+    made = exp.Cast(this=exp.Literal(this=spelled, is_string=True), to=exp.DataType(this=kind))
+    if "start" in place.meta:
+        made.meta.update({name: place.meta[name] for name in ("start", "end")})
+    return made
+
+
+def _constant(node: Node) -> tuple[bool, object]:
+    node = bare(node)
+    sign = 1
+    while isinstance(node, exp.Neg):
+        sign, node = -sign, bare(node.this)
+    if isinstance(node, exp.Null):
+        return True, None
+    if isinstance(node, exp.Literal | exp.Boolean) or (
+        isinstance(node, exp.Cast) and isinstance(node.this, exp.Literal)
+    ):
+        value = getattr(read_node(node), "value", None)
+        if isinstance(value, int | Fraction) and not isinstance(value, bool):
+            return True, sign * value
+        return True, value
+    return False, None
+
+
+def _alike(value: object, function: StepFunction, node: Node) -> object:
+    """A constant as the labels are: days with days, texts with texts, numbers with numbers."""
+    sample = next((label for label in function.labels if label is not None), None)
+    if value is None or sample is None:
+        return value
+    if isinstance(sample, datetime.datetime) and type(value) is datetime.date:
+        return datetime.datetime.combine(value, datetime.time())
+    whole_day = isinstance(value, datetime.datetime) and value.time() == datetime.time()
+    if isinstance(value, datetime.datetime) and type(sample) is datetime.date and whole_day:
+        return value.date()
+    if isinstance(value, str) and isinstance(sample, int) and value.strip().lstrip("-").isdigit():
+        return int(value)
+    same = isinstance(value, str) is isinstance(sample, str) and isinstance(
+        value, datetime.date
+    ) is isinstance(sample, datetime.date)
+    if not same:
+        raise wrong(
+            node,
+            Reason.WRONG_TYPE,
+            f"{value!s:.40} is compared with {sample!s:.40}; compare like with like",
+        )
+    return value
+
+
+def _test(kind: type[Node], values: list[object], node: Node) -> Callable[[object], bool | None]:
+    if kind in ORDERINGS:
+        order = ORDERINGS[kind]
+        return lambda label: None if None in (label, values[0]) else order(label, values[0])
+    if kind is exp.Between:
+        return lambda label: (
+            None if None in (label, *values) else values[0] <= label <= values[1]  # type: ignore[operator]
+        )
+    if kind is exp.In:
+
+        def among(label: object) -> bool | None:
+            if label is None:
+                return None
+            return True if label in values else None if None in values else False
+
+        return among
+    from sulq.kernel.schema.bind_rows import like
+
+    if kind is exp.Like and isinstance(values[0], str):
+        pattern = values[0]
+        return lambda label: like(pattern, str(label)) is not bool(node.args.get("negate"))
+    raise wrong(node, Reason.NOT_IN_LANGUAGE, "this test is not one of days and numbers")

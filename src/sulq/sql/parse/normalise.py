@@ -1,0 +1,570 @@
+"""One spelling of each thing: what dialects write in many ways, written in the one we read.
+
+Works on names and forms alone, before any column is known. What depends on the declared type of a
+column (a day written as text, a cast, a function of texts) is `declared.py`'s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+
+from sqlglot import exp
+
+from sulq.errors import Reason
+from sulq.sql.errors import wrong
+from sulq.sql.parse.dialects import HOUSE, SUNDAY_IS_ONE, WEEKS_FROM_SUNDAY
+from sulq.sql.parse.tokens import Node
+
+Rule = Callable[[Node, str], Node]
+
+
+def normalised(tree: Node, dialect: str = HOUSE) -> Node:
+    """The tree in the house spelling; changed in place, except at its root."""
+    for step in PASSES:
+        tree = step(tree, dialect)
+    return tree
+
+
+def _named_alone(tree: Node, dialect: str) -> Node:
+    """`db.public.people.age` is `people.age`: there is one table, whatever it lives in."""
+    for node in tree.find_all(exp.Table, exp.Column):
+        for name in ("db", "catalog"):
+            if isinstance(node.args.get(name), exp.Identifier):
+                node.set(name, None)
+        if isinstance(node, exp.Table) and node.args.get("hints"):
+            node.set("hints", None)  # WITH (NOLOCK): how an engine reads, not what
+    return tree
+
+
+def _one_spelling(tree: Node, dialect: str) -> Node:
+    found = [node for node in tree.walk() if type(node) in RULES]
+    for node in reversed(found):  # what is inside first
+        made = RULES[type(node)](node, dialect)
+        if made is node:
+            continue
+        if node is tree:
+            tree = made
+        else:
+            node.replace(made)
+        _keep_place(node, made)
+    return tree
+
+
+PASSES: tuple[Rule, ...] = (_named_alone, _one_spelling)
+"""In this order."""
+
+
+def _keep_place(old: Node, new: Node) -> None:
+    """What was rewritten still stands where it was typed."""
+    if "start" in old.meta and "start" not in new.meta:
+        new.meta.update({name: old.meta[name] for name in ("start", "end")})
+
+
+# --- small parts --------------------------------------------------------------------------------
+
+
+def number(value: int | Fraction) -> Node:
+    """A whole number or a fraction as a constant."""
+    exact = Fraction(value)
+    if exact < 0:
+        return exp.Neg(this=number(-exact))
+    whole: Node = exp.Literal(this=str(exact.numerator), is_string=False)
+    if exact.denominator == 1:
+        return whole
+    under = exp.Literal(this=str(exact.denominator), is_string=False)
+    return exp.Paren(this=exp.Div(this=whole, expression=under))
+
+
+def text(value: str) -> Node:
+    return exp.Literal(this=value, is_string=True)
+
+
+def chosen(condition: Node, then: Node, otherwise: Node | None) -> Node:
+    """CASE WHEN condition THEN then ELSE otherwise END."""
+    return exp.Case(ifs=[exp.If(this=condition, true=then)], default=otherwise)
+
+
+def certain(condition: Node) -> Node:
+    """`condition IS TRUE`: true or false, never NULL."""
+    return exp.EQ(this=chosen(condition, number(1), number(0)), expression=number(1))
+
+
+def missing(node: Node) -> Node:
+    return exp.Is(this=node, expression=exp.Null())
+
+
+def _moved(node: Node, name: str = "this") -> Node:
+    """A part of a node, taken out of it."""
+    inner = node.args[name]
+    inner.pop() if inner.parent is not None else None
+    return inner  # type: ignore[no-any-return]
+
+
+# --- choices ------------------------------------------------------------------------------------
+
+
+def _if(node: Node, dialect: str) -> Node:
+    if isinstance(node.parent, exp.Case) and node.arg_key == "ifs":
+        return node
+    ratio = _ratio_or_zero(node)
+    if ratio is not None:
+        return ratio
+    return chosen(node.this, node.args["true"], node.args.get("false"))
+
+
+def _ratio_or_zero(node: Node) -> Node | None:
+    """DIV0(a, b), as sqlglot writes it: IF b = 0 ... THEN 0 ELSE a / b."""
+    ratio, then = node.args.get("false"), node.args["true"]
+    zero = isinstance(then, exp.Literal) and str(then.this) == "0"
+    if not isinstance(ratio, exp.Div) or not zero:
+        return None
+    tested = [test for test in node.this.find_all(exp.EQ) if test.this == ratio.expression]
+    if not tested or str(tested[0].expression) != "0":
+        return None
+    return exp.SafeDivide(this=ratio.this, expression=ratio.expression)
+
+
+def _case(node: Node, dialect: str) -> Node:
+    """CASE x WHEN 1 THEN ... is CASE WHEN x = 1 THEN ..."""
+    subject = node.args.get("this")
+    if subject is None:
+        return node
+    branches = [
+        exp.If(this=exp.EQ(this=subject.copy(), expression=b.this), true=b.args["true"])
+        for b in node.args["ifs"]
+    ]
+    return exp.Case(ifs=branches, default=node.args.get("default"))
+
+
+def _decode(node: Node, dialect: str) -> Node:
+    """DECODE(x, a, 1, b, 2, otherwise); NULL matches NULL there."""
+    subject, *rest = node.expressions
+    branches = []
+    for at in range(0, len(rest) - 1, 2):
+        wanted = rest[at]
+        same = (
+            missing(subject.copy())
+            if isinstance(wanted, exp.Null)
+            else exp.EQ(this=subject.copy(), expression=wanted)
+        )
+        branches.append(exp.If(this=same, true=rest[at + 1]))
+    return exp.Case(ifs=branches, default=rest[-1] if len(rest) % 2 else None)
+
+
+def _is(node: Node, dialect: str) -> Node:
+    """x IS TRUE, x IS FALSE: never NULL; where only truth counts, x and NOT x say the same."""
+    wanted = node.args.get("expression")
+    if node.args.get("negate"):
+        plain = exp.Is(this=node.this, expression=wanted)
+        return exp.Not(this=_is(plain, dialect) if isinstance(wanted, exp.Boolean) else plain)
+    if not isinstance(wanted, exp.Boolean):
+        return node
+    inner = node.this
+    meant = inner if wanted.this else exp.Not(this=exp.Paren(this=inner))
+    return exp.Paren(this=meant if _only_truth_counts(node) else certain(meant))
+
+
+def _only_truth_counts(node: Node) -> bool:
+    """Whether NULL and false do the same here: under AND and OR up to WHERE, HAVING or WHEN."""
+    at = node
+    while isinstance(at.parent, exp.And | exp.Or | exp.Paren):
+        at = at.parent
+    above = at.parent
+    return isinstance(above, exp.Where | exp.Having) or (
+        isinstance(above, exp.If) and at.arg_key == "this"
+    )
+
+
+def _same(node: Node, dialect: str) -> Node:
+    """a IS NOT DISTINCT FROM b; a <=> b."""
+    left, right = node.this, node.expression
+    if isinstance(right, exp.Null):
+        same = missing(left)
+    elif isinstance(right, exp.Literal | exp.Boolean):
+        same = certain(exp.EQ(this=left, expression=right))
+    else:
+        both = exp.And(this=missing(left.copy()), expression=missing(right.copy()))
+        same = certain(exp.Or(this=exp.EQ(this=left, expression=right), expression=both))
+    other = isinstance(node, exp.NullSafeNEQ)
+    return exp.Paren(this=exp.Not(this=exp.Paren(this=same)) if other else same)
+
+
+# --- LIMIT, COUNT, quantiles --------------------------------------------------------------------
+
+
+def _fetch(node: Node, dialect: str) -> Node:
+    options = node.args.get("limit_options")
+    if options is not None and (options.args.get("percent") or options.args.get("with_ties")):
+        raise wrong(
+            node, Reason.WRONG_FORM, "FETCH takes a number of rows: FETCH FIRST 10 ROWS ONLY"
+        )
+    return exp.Limit(expression=node.args.get("count") or number(1))
+
+
+def _limit(node: Node, dialect: str) -> Node:
+    inner = node.args.get("expression")
+    if isinstance(inner, exp.Paren):
+        node.set("expression", inner.this)
+    return node
+
+
+def _count(node: Node, dialect: str) -> Node:
+    if node.this is None:
+        node.set("this", exp.Star())
+    return node
+
+
+def _count_if(node: Node, dialect: str) -> Node:
+    return exp.CountIf(this=node.this)
+
+
+def _quantile(node: Node, dialect: str) -> Node:
+    return exp.Quantile(this=node.this, quantile=node.args.get("quantile"))
+
+
+def _percentile(node: Node, dialect: str) -> Node:
+    """PERCENTILE_DISC is read as PERCENTILE_CONT is: off a noisy distribution."""
+    return exp.PercentileCont(this=node.this, expression=node.args.get("expression"))
+
+
+def _bracket(node: Node, dialect: str) -> Node:
+    """APPROX_QUANTILES(x, 100)[OFFSET(50)] is the quantile at 50 / 100."""
+    parts, inner = node.this, node.expressions[0] if len(node.expressions) == 1 else None
+    if not isinstance(parts, exp.ApproxQuantiles) or inner is None:
+        return node
+    if isinstance(inner, exp.Anonymous | exp.Func) and inner.args.get("expressions"):
+        inner = inner.expressions[0]
+    counts = [part for part in (inner, parts.args.get("expression")) if _is_whole(part)]
+    if len(counts) != 2:
+        return node
+    at, of = (int(part.name) for part in counts if part is not None)
+    at += int(node.args.get("offset") or 0) * -1
+    if not 0 <= at <= of or of == 0:
+        return node
+    share = f"{at / of:.12f}".rstrip("0").rstrip(".") or "0"
+    return exp.Quantile(this=parts.this, quantile=exp.Literal(this=share, is_string=False))
+
+
+def _is_whole(part: object) -> bool:
+    return isinstance(part, exp.Literal) and not part.is_string and str(part.this).isdigit()
+
+
+def _approx_distinct(node: Node, dialect: str) -> Node:
+    return exp.Count(this=exp.Distinct(expressions=[node.this]))
+
+
+# --- days and times -----------------------------------------------------------------------------
+
+UNITS: dict[str, str] = {
+    "y": "year", "yy": "year", "yyy": "year", "yyyy": "year", "year": "year", "years": "year",
+    "q": "quarter", "qq": "quarter", "quarter": "quarter", "quarters": "quarter",
+    "m": "month", "mm": "month", "mon": "month", "month": "month", "months": "month",
+    "w": "week", "wk": "week", "ww": "week", "week": "week", "weeks": "week", "isoweek": "week",
+    "d": "day", "dd": "day", "day": "day", "days": "day", "dayofmonth": "day",
+    "h": "hour", "hh": "hour", "hour": "hour", "hours": "hour",
+    "mi": "minute", "n": "minute", "minute": "minute", "minutes": "minute",
+    "s": "second", "ss": "second", "second": "second", "seconds": "second",
+    "doy": "dayofyear", "dy": "dayofyear", "dayofyear": "dayofyear",
+    "dow": "dow", "dw": "dayofweek", "weekday": "dayofweek", "dayofweek": "dayofweek",
+    "isodow": "isodow", "dayofweekiso": "isodow", "dayofweek_iso": "isodow",
+    "year_month": "year_month", "isoyear": "isoyear", "yearofweek": "isoyear",
+}  # fmt: skip
+"""What units of time are called."""
+
+
+def unit_of(node: object, dialect: str) -> str:
+    """The unit that a word names; as it stands where it names none."""
+    if isinstance(node, exp.WeekStart):
+        return "week" if node.name.upper() == "MONDAY" else f"week({node.name.lower()})"
+    said = (node.name if isinstance(node, exp.Expr) else str(node)).casefold()
+    unit = UNITS.get(said, said)
+    if unit == "dayofweek":
+        return "dow1" if dialect in SUNDAY_IS_ONE else "dow"
+    return unit
+
+
+def part(unit: str, of: Node) -> Node:
+    """EXTRACT(unit FROM of), the one spelling of a part of a day or time."""
+    return exp.Extract(this=exp.Var(this=unit), expression=_plain_moment(of))
+
+
+def _plain_moment(of: Node) -> Node:
+    """A day without the cast that dialects put around it for texts; a text is a day here."""
+    if _is_text(of):
+        kind = exp.DType.TIMESTAMP if ":" in str(of.this) else exp.DType.DATE
+        return exp.Cast(this=of, to=exp.DataType(this=kind))
+    while isinstance(of, WRAPPED) or (
+        isinstance(of, exp.Cast) and of.args["to"].this in TIMES and not _is_text(of.this)
+    ):
+        of = of.this
+    return of
+
+
+TIMES = {
+    exp.DType.TIMESTAMP, exp.DType.DATETIME, exp.DType.DATETIME2, exp.DType.TIMESTAMPTZ,
+    exp.DType.TIMESTAMPNTZ, exp.DType.TIMESTAMPLTZ,
+}  # fmt: skip
+WRAPPED = (exp.TsOrDsToDate, exp.TsOrDsToTimestamp, exp.TimeStrToTime)
+
+
+def _is_text(node: object) -> bool:
+    return isinstance(node, exp.Literal) and bool(node.is_string)
+
+
+def _extract(node: Node, dialect: str) -> Node:
+    if isinstance(node.parent, exp.Extract) and node.arg_key == "this":
+        return node
+    return part(unit_of(node.this, dialect), node.expression)
+
+
+def _part(unit: str) -> Rule:
+    return lambda node, dialect: part(unit_of(unit, dialect), node.this)
+
+
+def truncation(of: Node, unit: str) -> Node:
+    """DATE_TRUNC(unit, of)."""
+    return exp.DateTrunc(this=of, unit=text(unit))  # type: ignore[no-untyped-call]
+
+
+def _truncated(node: Node, dialect: str) -> Node:
+    """DATE_TRUNC in either order of its arguments."""
+    of, unit = node.this, node.args.get("unit")
+    said = unit_of(unit, dialect)
+    if said not in UNITS.values() and isinstance(of, exp.Column) and not of.table:
+        named = UNITS.get(of.name.casefold())
+        if named is not None and isinstance(unit, exp.Expr):
+            said, of = named, exp.Column(this=exp.Identifier(this=unit.name, quoted=False))
+    if said == "week" and dialect in WEEKS_FROM_SUNDAY:
+        said = "week(sunday)"
+    return truncation(_plain_moment(of), said)
+
+
+def _time_bucket(node: Node, dialect: str) -> Node:
+    """TIME_BUCKET(INTERVAL '1 month', day), of one unit, is DATE_TRUNC."""
+    width, of = node.this, node.args.get("expression")
+    if isinstance(width, exp.Interval) and isinstance(of, exp.Expr):
+        count = width.this
+        if isinstance(count, exp.Literal) and str(count.this) == "1":
+            return truncation(of, unit_of(width.args.get("unit"), dialect))
+    return node
+
+
+def _formatted(node: Node, dialect: str) -> Node:
+    of, form = node.this, node.args.get("format")
+    if _is_text(of) and isinstance(form, exp.Column):  # STRFTIME('%Y', day)
+        of, form = form, of
+    if not isinstance(form, exp.Literal):
+        return node
+    spelled = str(form.this).replace("strict", "")
+    return exp.TimeToStr(this=_plain_moment(of), format=text(spelled))
+
+
+def _day_name(form: str, short: str) -> Rule:
+    def rule(node: Node, dialect: str) -> Node:
+        spelled = short if node.args.get("abbreviated") else form
+        return exp.TimeToStr(this=_plain_moment(node.this), format=text(spelled))
+
+    return rule
+
+
+def _as_date(node: Node, dialect: str) -> Node:
+    """DATE(x), TO_DATE('2024-01-01'): a cast."""
+    if node.args.get("format") is not None or node.this is None:
+        return node
+    if isinstance(node.parent, exp.Extract | exp.DateTrunc | exp.TimeToStr):
+        return node
+    return exp.Cast(this=node.this, to=exp.DataType(this=exp.DType.DATE))
+
+
+def _as_time(node: Node, dialect: str) -> Node:
+    if isinstance(node.this, exp.Literal):
+        return exp.Cast(this=node.this, to=exp.DataType(this=exp.DType.TIMESTAMP))
+    return node.this  # type: ignore[no-any-return]
+
+
+def _cast(node: Node, dialect: str) -> Node:
+    return exp.Cast(this=node.this, to=node.args["to"])
+
+
+def _converted(node: Node, dialect: str) -> Node:
+    """CONVERT(date, x)."""
+    return exp.Cast(this=node.expression, to=node.this)
+
+
+def _date_of_parts(node: Node, dialect: str) -> Node:
+    found = [node.args.get(name) for name in ("year", "month", "day")]
+    if not all(_is_whole(each) for each in found):
+        return node
+    year, month, day = (int(str(each.this)) for each in found if isinstance(each, exp.Expr))
+    spelled = text(f"{year:04}-{month:02}-{day:02}")
+    return exp.Cast(this=spelled, to=exp.DataType(this=exp.DType.DATE))
+
+
+def _shifted(sign: int) -> Rule:
+    """DATE_ADD, DATE_SUB, DATEADD: a sum with an INTERVAL."""
+
+    def rule(node: Node, dialect: str) -> Node:
+        amount, unit = node.args.get("expression"), node.args.get("unit")
+        by = amount
+        if not isinstance(amount, exp.Interval):
+            said = exp.Var(this=unit_of(unit if unit is not None else "day", dialect))
+            by = exp.Interval(this=amount, unit=said)
+        kind = exp.Add if sign > 0 else exp.Sub
+        return exp.Paren(this=kind(this=_plain_moment(node.this), expression=by))
+
+    return rule
+
+
+def _add_months(node: Node, dialect: str) -> Node:
+    by = exp.Interval(this=node.expression, unit=exp.Var(this="month"))
+    return exp.Paren(this=exp.Add(this=node.this, expression=by))
+
+
+def _between_days(node: Node, dialect: str) -> Node:
+    """DATEDIFF(day, a, b) is b - a; other units count borders and stay refused."""
+    later, earlier, unit = node.this, node.args.get("expression"), node.args.get("unit")
+    if (
+        isinstance(later, exp.Column)
+        and UNITS.get(later.name.casefold()) == "day"
+        and isinstance(unit, exp.Expr)
+        and isinstance(earlier, exp.Expr)
+    ):  # DATEDIFF(day, a, b) where the words came in another order
+        later, unit = exp.Column(this=exp.Identifier(this=unit.name, quoted=False)), None
+    if unit is not None and unit_of(unit, dialect) != "day":
+        return node
+    if not isinstance(earlier, exp.Expr):
+        return node
+    return exp.Paren(this=exp.Sub(this=_plain_moment(later), expression=_plain_moment(earlier)))
+
+
+# --- functions that sqlglot does not know by name -----------------------------------------------
+
+
+def _function(node: Node, dialect: str) -> Node:
+    rule = FUNCTIONS.get((str(node.this).upper(), len(node.expressions)))
+    return node if rule is None else rule(list(node.expressions), dialect)
+
+
+def _quantile_of(given: list[Node], dialect: str) -> Node:
+    return exp.Quantile(this=given[0], quantile=given[1])
+
+
+def _named_part(given: list[Node], dialect: str) -> Node:
+    return part(unit_of(given[0], dialect), given[1])
+
+
+def _formatted_by(given: list[Node], dialect: str) -> Node:
+    form, of = (given[0], given[1]) if _is_text(given[0]) else (given[1], given[0])
+    return _formatted(exp.TimeToStr(this=of, format=form), dialect)
+
+
+def _added(given: list[Node], dialect: str) -> Node:
+    unit = exp.Var(this=unit_of(given[0], dialect))
+    by = exp.Interval(this=given[1], unit=unit)
+    return exp.Paren(this=exp.Add(this=_plain_moment(given[2]), expression=by))
+
+
+FUNCTIONS: dict[tuple[str, int], Callable[[list[Node], str], Node]] = {
+    ("IFF", 3): lambda given, _: chosen(given[0], given[1], given[2]),
+    ("IIF", 3): lambda given, _: chosen(given[0], given[1], given[2]),
+    ("ISNULL", 2): lambda given, _: exp.Coalesce(this=given[0], expressions=given[1:]),
+    ("ISNULL", 1): lambda given, _: missing(given[0]),
+    ("ZEROIFNULL", 1): lambda given, _: exp.Coalesce(this=given[0], expressions=[number(0)]),
+    ("NULLIFZERO", 1): lambda given, _: exp.Nullif(this=given[0], expression=number(0)),
+    ("DIV0", 2): lambda given, _: exp.SafeDivide(this=given[0], expression=given[1]),
+    ("DIV0NULL", 2): lambda given, _: exp.SafeDivide(this=given[0], expression=given[1]),
+    ("VAR", 1): lambda given, _: exp.Variance(this=given[0]),
+    ("VARP", 1): lambda given, _: exp.VariancePop(this=given[0]),
+    ("STD", 1): lambda given, _: exp.Stddev(this=given[0]),
+    ("STDEV", 1): lambda given, _: exp.Stddev(this=given[0]),
+    ("STDEVP", 1): lambda given, _: exp.StddevPop(this=given[0]),
+    ("STDDEVP", 1): lambda given, _: exp.StddevPop(this=given[0]),
+    **dict.fromkeys(
+        (
+            (name, 2)
+            for name in (
+                "QUANTILE_CONT", "QUANTILE_DISC", "PERCENTILE", "APPROX_PERCENTILE",
+                "APPROX_QUANTILE", "PERCENTILE_APPROX", "PERCENTILE_DISC",
+            )
+        ),
+        _quantile_of,
+    ),
+    **dict.fromkeys([("DATEPART", 2), ("DATE_PART", 2)], _named_part),
+    ("WEEKDAY", 1): lambda given, dialect: part(
+        "dow" if dialect == "duckdb" else "monday0", given[0]
+    ),
+    ("MONTHNAME", 1): lambda given, _: exp.TimeToStr(this=given[0], format=text("%B")),
+    ("DAYNAME", 1): lambda given, _: exp.TimeToStr(this=given[0], format=text("%A")),
+    **dict.fromkeys(
+        [("FORMAT_DATE", 2), ("DATE_FORMAT", 2), ("STRFTIME", 2), ("FORMAT_TIMESTAMP", 2)],
+        _formatted_by,
+    ),
+    ("DATEADD", 3): _added,
+    ("NOW", 0): lambda given, _: exp.CurrentTimestamp(),
+    ("GETDATE", 0): lambda given, _: exp.CurrentTimestamp(),
+    ("SYSDATE", 0): lambda given, _: exp.CurrentTimestamp(),
+    ("TODAY", 0): lambda given, _: exp.CurrentDate(),
+    ("PMOD", 2): lambda given, _: exp.Mod(this=given[0], expression=given[1]),
+    ("REGEXP_CONTAINS", 2): lambda given, _: exp.RegexpLike(this=given[0], expression=given[1]),
+    ("REGEXP_MATCHES", 2): lambda given, _: exp.RegexpLike(this=given[0], expression=given[1]),
+}  # fmt: skip
+"""By name and number of arguments."""
+
+RULES: dict[type[Node], Rule] = {
+    exp.If: _if,
+    exp.Case: _case,
+    exp.DecodeCase: _decode,
+    exp.Is: _is,
+    exp.NullSafeEQ: _same,
+    exp.NullSafeNEQ: _same,
+    exp.EqualNull: _same,
+    exp.Fetch: _fetch,
+    exp.Limit: _limit,
+    exp.Count: _count,
+    exp.CountIf: _count_if,
+    exp.ApproxQuantile: _quantile,
+    exp.PercentileDisc: _percentile,
+    exp.Bracket: _bracket,
+    exp.ApproxDistinct: _approx_distinct,
+    exp.Extract: _extract,
+    exp.Year: _part("year"),
+    exp.Quarter: _part("quarter"),
+    exp.Month: _part("month"),
+    exp.Week: _part("week"),
+    exp.WeekOfYear: _part("week"),
+    exp.Day: _part("day"),
+    exp.DayOfMonth: _part("day"),
+    exp.DayOfYear: _part("dayofyear"),
+    exp.DayOfWeek: _part("dayofweek"),
+    exp.DayOfWeekIso: _part("isodow"),
+    exp.Hour: _part("hour"),
+    exp.Minute: _part("minute"),
+    exp.Second: _part("second"),
+    exp.DateTrunc: _truncated,
+    exp.TimestampTrunc: _truncated,
+    exp.DatetimeTrunc: _truncated,
+    exp.DateBin: _time_bucket,
+    exp.TimeToStr: _formatted,
+    exp.Dayname: _day_name("%A", "%a"),
+    exp.Monthname: _day_name("%B", "%b"),
+    exp.TsOrDsToDate: _as_date,
+    exp.Date: _as_date,
+    exp.StrToDate: _as_date,
+    exp.TsOrDsToTimestamp: _as_time,
+    exp.TimeStrToTime: _as_time,
+    exp.TryCast: _cast,
+    exp.Convert: _converted,
+    exp.DateFromParts: _date_of_parts,
+    exp.DateAdd: _shifted(1),
+    exp.DatetimeAdd: _shifted(1),
+    exp.TimestampAdd: _shifted(1),
+    exp.TsOrDsAdd: _shifted(1),
+    exp.DateSub: _shifted(-1),
+    exp.DatetimeSub: _shifted(-1),
+    exp.TimestampSub: _shifted(-1),
+    exp.AddMonths: _add_months,
+    exp.DateDiff: _between_days,
+    exp.Anonymous: _function,
+}
+"""What is written in the house spelling, and how."""
