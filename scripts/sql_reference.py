@@ -30,8 +30,11 @@ STATEMENT: Lines = {
     ),
     exp.Table: ("`people AS p`", "an alias; `p.age` names a column with it"),
     exp.TableAlias: (HIDDEN, ""),
-    exp.Subquery: ("`FROM (SELECT ...) t`", "a subquery that only filters and computes rows"),
-    exp.With: ("`WITH a AS (SELECT ...)`", "CTEs of the same kind"),
+    exp.Subquery: (
+        "`FROM (SELECT ...) t`",
+        "a subquery that filters and computes rows; or a grouped one: what stands around it sees released groups only and is free (WHERE, ORDER BY, LIMIT, CASE, windows; SUM, AVG, MIN, MAX and COUNT(*) of groups, those without rows included)",
+    ),
+    exp.With: ("`WITH a AS (SELECT ...)`", "CTEs of the same kinds"),
     exp.CTE: (HIDDEN, ""),
     exp.Join: (
         "`JOIN r ON city = r.key`, `LEFT JOIN`, `USING (key)`",
@@ -43,6 +46,7 @@ STATEMENT: Lines = {
         "one cell per declared value or bucket, and one for NULL and undeclared values",
     ),
     exp.Having: ("`HAVING test`", "which groups, judged by the noisy values; free"),
+    exp.Qualify: ("`QUALIFY RANK() OVER (...) <= 3`", "which groups, judged after windows; free"),
     exp.Order: (
         "`ORDER BY n DESC, 1`",
         "by noisy values or keys; free. Groups whose interval holds 0, or that have no reading, come last, and a note says how many",
@@ -102,7 +106,10 @@ ARITHMETIC: Lines = {
     exp.Literal: ("`7`, `'all'`", "constants"),
     exp.Boolean: (HIDDEN, ""),
     exp.Null: (HIDDEN, ""),
-    exp.Window: ("`SUM(COUNT(*)) OVER ()`", "the total over all groups: for shares of it"),
+    exp.Window: (
+        "`SUM(COUNT(*)) OVER ()`, `RANK() OVER (ORDER BY COUNT(*) DESC)`",
+        "over the groups that HAVING leaves, free: SUM, AVG, MIN, MAX, COUNT, RANK, DENSE_RANK, ROW_NUMBER, LAG, LEAD, FIRST_VALUE, LAST_VALUE, with PARTITION BY, ORDER BY and ROWS BETWEEN 2 PRECEDING AND CURRENT ROW; the interval of a rank says which places a group may truly have",
+    ),
     exp.Round: (
         "`ROUND(x, 2)`",
         "digits of the value; the interval is widened to the same digits, away from it",

@@ -23,6 +23,7 @@ from sulq.kernel.noise.laws import NoNoise
 from sulq.kernel.schema.columns import EPOCH
 from sulq.sql.evaluate.estimates import PairEstimate, Stated, mean, power, root, variance
 from sulq.sql.evaluate.linear_forms import UNKNOWN, Estimate, Made, Noisy, as_estimate
+from sulq.sql.evaluate.windows import Windows, order_of, plain, total
 from sulq.sql.parse.select import (
     Aggregate,
     Calculation,
@@ -32,6 +33,7 @@ from sulq.sql.parse.select import (
     Ordering,
     Output,
     OverGroups,
+    Windowed,
     aggregates_of,
 )
 from sulq.sql.parse.types import MOMENTS, kind_of
@@ -49,19 +51,6 @@ from sulq.sql.plan.nodes import (
 
 Value = Any
 """An Estimate, or a public value: text, number, truth value, date or None."""
-
-
-def plain(value: Value) -> Value:
-    """What HAVING and ORDER BY see: the noisy value."""
-    return value.value if isinstance(value, Estimate) else value
-
-
-def order_of(value: Value) -> tuple[int, Value]:
-    if isinstance(value, bool | int | float | Fraction):
-        return 0, float(value)
-    if isinstance(value, datetime.date):
-        return 1, value.isoformat()
-    return 2, str(value)
 
 
 def calculated(operator: str, parts: list[Value]) -> Value:
@@ -250,6 +239,7 @@ class Evaluation:
     """Cells that ORDER BY put last: what they are sorted by cannot be told from 0."""
     _read: dict[tuple[int, Cell], Estimate] = field(default_factory=dict)
     _totals: dict[int, Estimate] = field(default_factory=dict)
+    _windows: dict[int, dict[Cell, Value]] = field(default_factory=dict)
     _steps: dict[int, list[float]] = field(default_factory=dict)
     _values: dict[int, NDArray[Any]] = field(default_factory=dict)
     _names: dict[int, str] = field(default_factory=dict)
@@ -261,7 +251,11 @@ class Evaluation:
         self.cells = list(itertools.product(*(grouping.shown for grouping in select.groups)))
         if select.having is not None:
             self.cells = [c for c in self.cells if self.value(select.having, c) is True]
+        if select.collapsed:
+            return [tuple(self._told(item.of, ()) for item in select.items)]
         ordered = self.cells
+        if select.qualify is not None:
+            ordered = [c for c in self.cells if self.value(select.qualify, c) is True]
         for part in reversed(select.order):
             ordered = self._sorted(ordered, part)
         end = None if select.limit is None else select.offset + select.limit
@@ -304,6 +298,8 @@ class Evaluation:
     def _told(self, output: Output, cell: Cell) -> Value:
         """A value of the result; NULL among noisy numbers is an estimate without a reading."""
         found = self.value(output, cell)
+        if isinstance(found, Estimate) and not aggregates_of(output):
+            return found.value  # a number of groups, known to all
         kind = kind_of(output, self.plan.select.groups) if found is None else "text"
         if aggregates_of(output) and kind not in ("text", "truth"):
             return _anything(-math.inf, math.inf)
@@ -320,6 +316,8 @@ class Evaluation:
                 return self._aggregate(output, cell)
             case OverGroups(of=inner):
                 return self._over_groups(inner)
+            case Windowed():
+                return self._windowed(output, cell)
             case IntervalEnd(of=inner, high=high):
                 found = as_estimate(self.value(inner, cell))
                 return Noisy.exact(found.interval(self.confidence)[high])
@@ -331,13 +329,17 @@ class Evaluation:
 
     def _over_groups(self, inner: Output) -> Estimate:
         if id(inner) not in self._totals:
-            waiting = [as_estimate(self.value(inner, cell)).unrounded for cell in self.cells]
-            waiting = waiting or [Noisy.exact(0.0)]
-            while len(waiting) > 1:  # in pairs: a long sum of long forms stays quick
-                pairs = itertools.zip_longest(waiting[::2], waiting[1::2])
-                waiting = [a if b is None else a + b for a, b in pairs]
-            self._totals[id(inner)] = waiting[0]
+            found = [as_estimate(self.value(inner, cell)).unrounded for cell in self.cells]
+            self._totals[id(inner)] = total(found)
         return self._totals[id(inner)]
+
+    def _windowed(self, output: Windowed, cell: Cell) -> Value:
+        """A window function, worked out once for all cells."""
+        if id(output) not in self._windows:
+            self._windows[id(output)] = Windows(self.value, self.cells, self.confidence).read(
+                output
+            )
+        return self._windows[id(output)][cell]
 
     # --- aggregates -----------------------------------------------------------------------------
 

@@ -19,7 +19,15 @@ from sulq.kernel.noise.intervals import z_of
 from sulq.kernel.query import canonical
 from sulq.kernel.query.expressions import Column, Expression
 from sulq.sql.errors import located
-from sulq.sql.parse.select import Aggregate, Output, OverGroups, Select, aggregates_of, parts_of
+from sulq.sql.parse.select import (
+    Aggregate,
+    Output,
+    OverGroups,
+    Select,
+    Windowed,
+    aggregates_of,
+    parts_of,
+)
 from sulq.sql.plan.nodes import StatementPlan, TotalNode
 
 REMEDY = "COUNT(*) by this column alone is shown, of keys that many rows share"
@@ -99,7 +107,7 @@ def keys_plan(select: Select, wanted: list[Aggregate]) -> StatementPlan:
 
 
 def _over_groups(output: Output) -> bool:
-    return isinstance(output, OverGroups) or any(map(_over_groups, parts_of(output)))
+    return isinstance(output, OverGroups | Windowed) or any(map(_over_groups, parts_of(output)))
 
 
 def finder(oracle: object) -> Finder:

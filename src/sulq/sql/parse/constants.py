@@ -18,6 +18,7 @@ from sulq.errors import InvalidQuery, Reason
 from sulq.sql.errors import wrong
 from sulq.sql.parse.calendar import BY_BORDERS, INSIDE, truncated
 from sulq.sql.parse.lookups import constant
+from sulq.sql.parse.normalise import unit_of
 from sulq.sql.parse.tokens import Node
 
 Params = Sequence[Any] | Mapping[str, Any]
@@ -281,8 +282,6 @@ def _shifted(start: datetime.datetime, count: int, unit: str, node: Node) -> Nod
 
 def interval_of(node: Node) -> tuple[int, str]:
     """How many of which unit; refuses what is not a whole constant number of one unit."""
-    from sulq.sql.parse.normalise import unit_of
-
     amount, unit = node.this, node.args.get("unit")
     sign = 1
     while isinstance(amount, exp.Neg | exp.Paren | exp.Mul):

@@ -17,7 +17,7 @@ from sqlglot import exp
 from sulq.errors import InvalidQuery, Reason
 from sulq.kernel.query import canonical
 from sulq.kernel.query.expressions import Expression
-from sulq.kernel.schema.bind_rows import RowBinder
+from sulq.kernel.schema.bind_rows import RowBinder, like
 from sulq.kernel.schema.columns import Category, Flag, Number, Schema
 from sulq.sql.errors import wrong
 from sulq.sql.parse import texts
@@ -493,8 +493,6 @@ def _test(kind: type[Node], values: list[object], node: Node) -> Callable[[objec
             return True if label in values else None if None in values else False
 
         return among
-    from sulq.kernel.schema.bind_rows import like
-
     if kind is exp.Like and isinstance(values[0], str):
         pattern = values[0]
         return lambda label: like(pattern, str(label)) is not bool(node.args.get("negate"))

@@ -11,7 +11,7 @@ from sulq.sql.parse.tokens import Node
 STRUCTURE: dict[type[Node], tuple[str, ...]] = {
     exp.Select: (
         "expressions", "from_", "where", "group", "having", "order", "limit", "offset", "with_",
-        "joins",
+        "joins", "qualify",
     ),
     exp.From: ("this",),
     exp.Table: ("this", "alias"),
@@ -23,6 +23,7 @@ STRUCTURE: dict[type[Node], tuple[str, ...]] = {
     exp.Where: ("this",),
     exp.Group: ("expressions", "all"),
     exp.Having: ("this",),
+    exp.Qualify: ("this",),
     exp.Order: ("expressions",),
     exp.Ordered: ("this", "desc", "nulls_first"),
     exp.Limit: ("expression",),
@@ -56,7 +57,7 @@ AGGREGATES: dict[type[Node], tuple[str, ...]] = {
 }
 
 CALCULATIONS: dict[type[Node], tuple[str, ...]] = {
-    exp.Window: ("this", "over"),
+    exp.Window: ("this", "over", "partition_by", "order", "spec"),
     exp.Round: ("this", "decimals"),
     exp.Abs: ("this",),
     exp.Sqrt: ("this",),
@@ -105,8 +106,6 @@ STATEMENT = (
 )
 REMEDIES = {
     "distinct": "GROUP BY gives each value once",
-    "partition_by": "there is only SUM(...) OVER () of an aggregate, the total over all groups",
-    "order": "there is only SUM(...) OVER () of an aggregate, the total over all groups",
     "recursive": "a CTE may only filter and compute rows",
     "columns": "name columns where they are made: SELECT age / 10 AS decade",
     "sample": "noise protects rows already; ask the whole table",

@@ -19,7 +19,7 @@ from sulq.sql.parse.tokens import Node
 def outputs_of(select: Select) -> list[Aggregate]:
     """Every aggregate of a statement."""
     outputs = [item.of for item in select.items] + [part.of for part in select.order]
-    outputs += [] if select.having is None else [select.having]
+    outputs += [test for test in (select.having, select.qualify) if test is not None]
     return [aggregate for output in outputs for aggregate in aggregates_of(output)]
 
 

@@ -34,8 +34,10 @@ from sulq.sql.parse.select import (
     Grouping,
     GroupKey,
     IntervalEnd,
+    Ordering,
     Output,
     OverGroups,
+    Windowed,
     aggregates_of,
 )
 from sulq.sql.parse.texts import computed, is_text_function
@@ -70,6 +72,12 @@ FUNCTIONS: dict[type[Node], str] = {
     exp.Log: "log10", exp.Floor: "floor", exp.Ceil: "ceil",
 }  # fmt: skip
 NUMERIC_CASTS = WHOLE | REAL
+WINDOWS: dict[type[Node], str] = {
+    exp.Sum: "sum", exp.Avg: "avg", exp.Min: "min", exp.Max: "max", exp.Count: "count",
+    exp.Rank: "rank", exp.DenseRank: "dense_rank", exp.RowNumber: "row_number", exp.Lag: "lag",
+    exp.Lead: "lead", exp.FirstValue: "first_value", exp.LastValue: "last_value",
+}  # fmt: skip
+RANKS = ("rank", "dense_rank", "row_number")
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,19 +293,71 @@ class Reader:
         return Calculation("coalesce", (found, *rest))
 
     def _over(self, node: Node) -> Output:
+        """A window function: over released groups, so it is free."""
         inner = node.this
-        if type(inner) is not exp.Sum or node.args.get("over") != "OVER":
+        name = WINDOWS.get(type(inner))
+        if isinstance(inner, exp.Anonymous) and str(inner.this).upper() == "RATIO_TO_REPORT":
+            whole = exp.Window(this=exp.Sum(this=inner.expressions[0].copy()), over="OVER")
+            whole.set("partition_by", [x.copy() for x in node.args.get("partition_by") or ()])
+            return self._made("/", (self.output(inner.expressions[0]), self._over(whole)), node)
+        if name is None or node.args.get("over") != "OVER":
             raise wrong(
                 node,
                 Reason.NOT_IN_LANGUAGE,
-                "a window; there is only SUM(...) OVER () of an aggregate,"
-                " the total over all groups",
+                "this window is not known; over groups there are SUM, AVG, MIN, MAX, COUNT, RANK,"
+                " DENSE_RANK, ROW_NUMBER, LAG, LEAD, FIRST_VALUE and LAST_VALUE ... OVER (...)",
             )
-        check_options(inner, AGGREGATES)
-        found = self.output(inner.this)
-        if not aggregates_of(found):
-            raise wrong(node, Reason.AGGREGATE, "SUM(...) OVER () wants an aggregate inside")
-        return OverGroups(found)
+        of = None
+        if name not in RANKS and not isinstance(inner.this, exp.Star):
+            if not isinstance(inner.this, exp.Expr):
+                raise refused(node)
+            of = self.output(inner.this)
+        partition = tuple(self.output(each) for each in node.args.get("partition_by") or ())
+        order = self._window_order(node.args.get("order"))
+        if name == "sum" and not partition and not order:
+            assert of is not None  # noqa: S101
+            if not aggregates_of(of):
+                raise wrong(node, Reason.AGGREGATE, "SUM(...) OVER () wants an aggregate inside")
+            return OverGroups(of)
+        if name in RANKS and not order:
+            raise wrong(node, Reason.WRONG_FORM, f"{name.upper()}() wants OVER (ORDER BY ...)")
+        running, frame = self._frame(node, bool(order))
+        offset = inner.args.get("offset")
+        step = 1 if offset is None else value_of(offset) if is_constant(offset) else None
+        if isinstance(step, bool) or not isinstance(step, int) or not 0 <= step <= 10_000:
+            raise wrong(node, Reason.WRONG_FORM, "LAG and LEAD want a whole number of groups")
+        return Windowed(name, of, partition, order, running, frame, step)
+
+    def _window_order(self, order: Node | None) -> tuple[Ordering, ...]:
+        if order is None:
+            return ()
+        check_options(order)
+        found = []
+        for part in order.expressions:
+            check_options(part)
+            found.append(Ordering(self.output(part.this), bool(part.args.get("desc")), False))
+        return tuple(found)
+
+    def _frame(self, node: Node, ordered: bool) -> tuple[bool, int | None]:
+        """Whether it runs up to the current group, and over how many before it."""
+        spec = node.args.get("spec")
+        if spec is None:
+            return ordered, None
+        start, end = spec.args.get("start"), spec.args.get("end")
+        before = spec.args.get("start_side") == "PRECEDING"
+        if before and start == "UNBOUNDED" and end in ("CURRENT ROW", None):
+            return True, None
+        if before and start == "UNBOUNDED" and end == "UNBOUNDED":
+            return False, None
+        if before and isinstance(start, exp.Expr) and is_constant(start) and end == "CURRENT ROW":
+            count = value_of(start)
+            if spec.args.get("kind") == "ROWS" and isinstance(count, int):
+                return True, count
+        raise wrong(
+            node,
+            Reason.WRONG_FORM,
+            "a frame is ROWS BETWEEN 2 PRECEDING AND CURRENT ROW, or from UNBOUNDED PRECEDING",
+        )
 
     def _interval_end(self, node: Node) -> Output:
         name = str(node.this).upper()

@@ -64,6 +64,24 @@ class OverGroups:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Windowed:
+    """A window function over the cells that HAVING leaves.
+
+    sum, avg, min, max, count, first_value, last_value, lag, lead of an output; rank, dense_rank and
+    row_number. `frame` is how many cells before the current one count, None for all; without
+    `running` the whole partition does.
+    """
+
+    function: str
+    of: Output | None
+    partition: tuple[Output, ...] = ()
+    order: tuple[Ordering, ...] = ()
+    running: bool = False
+    frame: int | None = None
+    offset: int = 1
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class IntervalEnd:
     """DP_INTERVAL_LOW/HIGH(alias): an end of the interval of an output."""
 
@@ -71,7 +89,9 @@ class IntervalEnd:
     high: bool
 
 
-Output: TypeAlias = "ConstantOutput | GroupKey | Aggregate | Calculation | OverGroups | IntervalEnd"
+Output: TypeAlias = (
+    "ConstantOutput | GroupKey | Aggregate | Calculation | OverGroups | Windowed | IntervalEnd"
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -126,6 +146,8 @@ class Select:
     explain: bool = False
     spans: dict[str, tuple[int, int]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    qualify: Output | None = None
+    collapsed: bool = False  # aggregates over the groups: one row
 
 
 def parts_of(output: Output) -> tuple[Output, ...]:
@@ -135,6 +157,8 @@ def parts_of(output: Output) -> tuple[Output, ...]:
             return parts
         case OverGroups(of=inner) | IntervalEnd(of=inner):
             return (inner,)
+        case Windowed(of=of, partition=partition, order=order):
+            return (*([] if of is None else [of]), *partition, *(part.of for part in order))
     return ()
 
 

@@ -22,6 +22,7 @@ from sulq.sql.parse.group_by import BucketRows, read_grouping
 from sulq.sql.parse.locate import blamed_rows, closed
 from sulq.sql.parse.normalise import normalised
 from sulq.sql.parse.outputs import KINDS, Reader
+from sulq.sql.parse.released import COLLAPSED, inner_items, merged
 from sulq.sql.parse.scope import KnownTables, find, resolved, scope_of
 from sulq.sql.parse.select import Grouping, Item, Ordering, Output, Select, aggregates_of
 from sulq.sql.parse.tokens import Node, opened, too_deep
@@ -100,6 +101,8 @@ def _read(
     envelope = opened(text, dialect, lambda tokens: marked(tokens, params))
     tree = normalised(filled(envelope.tree, params), dialect)
     tree, dated = folded(tree, today)
+    tree = merged(tree)
+    inside = inner_items(tree)
     if type(tree) is not exp.Select:
         raise outside(tree)
     check_options(tree)
@@ -114,20 +117,22 @@ def _read(
     keys: dict[object, int] = {}
     groups: list[Grouping] = []
     reader = Reader(scope, known, keys, groups)
-    for node in _group_nodes(tree, raw, reader):
+    for node in _group_nodes(tree, inside or raw, reader):
         meant = resolved(node, scope)
         if shape(meant) not in keys:
             keys[shape(meant)] = len(groups)
             groups.append(_grouping(meant, known))
     items = _items(raw, reader, not any(aliasing(node) for _, node in raw))
     named = replace(reader, aliases={item.name.casefold(): item.of for item in items})
+    within = _items(inside, reader, False) if inside else items
+    around = replace(reader, aliases={item.name.casefold(): item.of for item in within})
     if len(items) < len(raw):  # DP_INTERVAL_LOW(alias) needs the aliases
         items = _items(raw, named, True)
     select = Select(
         items,
         rows,
         tuple(groups),
-        _having(tree, named),
+        _test(tree, "having", around if inside else named),
         _order(tree, named, items, envelope.nulls),
         _whole(tree, "limit"),
         _whole(tree, "offset") or 0,
@@ -136,6 +141,8 @@ def _read(
         envelope.explain,
         envelope.spans,
         (said_today(today),) if dated else (),
+        _test(tree, "qualify", named),
+        bool(tree.meta.get(COLLAPSED)),
     )
     if not groups and not any(aggregates_of(item.of) for item in items):
         said = "a SELECT of rows; rows are never shown: ask for COUNT(*), SUM, AVG, ... of them"
@@ -251,15 +258,18 @@ def _position(node: Node, raw: list[tuple[str, Node]]) -> int:
     return at - 1
 
 
-def _having(tree: Node, reader: Reader) -> Output | None:
-    given = tree.args.get("having")
+def _test(tree: Node, place: str, reader: Reader) -> Output | None:
+    """HAVING or QUALIFY: which groups are shown."""
+    given = tree.args.get(place)
     if given is None:
         return None
     check_options(given)
     found = reader.output(given.this, aliases_first=True)
     if kind_of(found, reader.groups) not in ("truth", ""):
         raise wrong(
-            given, Reason.WRONG_FORM, "HAVING wants a test; write for instance COUNT(*) > 100"
+            given,
+            Reason.WRONG_FORM,
+            f"{place.upper()} wants a test; write for instance COUNT(*) > 100",
         )
     return found
 

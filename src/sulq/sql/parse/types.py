@@ -18,6 +18,7 @@ from sulq.sql.parse.select import (
     IntervalEnd,
     Output,
     OverGroups,
+    Windowed,
     aggregates_of,
 )
 from sulq.sql.parse.tokens import Node
@@ -47,6 +48,9 @@ def kind_of(output: Output, groups: Sequence[Grouping]) -> str:
             return moment or "number"
         case OverGroups(of=inner) | IntervalEnd(of=inner):
             return kind_of(inner, groups)
+        case Windowed(function=function, of=of):
+            same = function in ("min", "max", "lag", "lead", "first_value", "last_value")
+            return kind_of(of, groups) if same and of is not None else "number"
         case Calculation(operator="-", parts=(_, Calculation(operator="date" | "datetime"))):
             return "number"
         case Calculation(operator="-", parts=(Calculation(operator="date" | "datetime"), _)):
