@@ -61,7 +61,7 @@ STATEMENT: Lines = {
 STATISTICS: Lines = {
     exp.Count: (
         "`COUNT(*)`, `COUNT(x)`, `COUNT(DISTINCT person)`",
-        "whole numbers: rows; rows where x is there (of a condition: true or false; `COUNT_IF` counts where it is true); persons, where persons are protected",
+        "whole numbers: rows; rows where x is there (of a condition: true or false; `COUNT_IF` counts where it is true); persons, where persons are protected. `COUNT(DISTINCT city)`, alone in its SELECT, counts the declared values that surely occur: its interval goes on to their number, since one row cannot be told from none",
     ),
     exp.CountIf: ("`COUNT_IF(c)`, `COUNTIF(c)`", "rows where c is true"),
     exp.Sum: ("`SUM(x)`", "NULL adds nothing; **of no rows it is 0**, not NULL"),
@@ -270,6 +270,7 @@ Each is read as the words after it.
 | `VAR`, `VARP`, `STD`, `STDEV`, `STDEVP` | `VAR_SAMP`, `VAR_POP`, `STDDEV_SAMP`, `STDDEV_POP` (MySQL's `STD`, `STDDEV`, `VARIANCE`: of the rows themselves) |
 | `QUANTILE_CONT(x, p)`, `APPROX_PERCENTILE`, `PERCENTILE_APPROX`, `PERCENTILE_DISC(p) WITHIN GROUP (ORDER BY x)`, `APPROX_QUANTILES(x, 100)[OFFSET(90)]` | `QUANTILE(x, p)` |
 | `DATEDIFF(day, a, b)` of days | `b - a` |
+| `COUNT(*) / (SELECT COUNT(*) FROM people)` | by groups, `SUM(COUNT(*)) OVER ()`; without, aggregates with FILTER in one SELECT |
 | `DATE_ADD`, `DATE_SUB`, `DATEADD` | a sum with an `INTERVAL` |
 
 ## Days, times and today
@@ -360,7 +361,8 @@ Whatever a statement is to cost, all its questions are charged in one transactio
 `SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(epsilon=0.1) ...`: {", ".join(f"`{o}`" for o in KNOWN_OPTIONS)}.
 They may only tighten. `epsilon` and `delta` bound what this statement alone spends: credits are cut until it is
 (epsilon, delta)-private by itself. The owner's promise holds whatever stands there; more than the promise is
-refused. `max_groups_contributed` below what the owner declared, and another `privacy_unit_column`, are refused.
+refused. `group_selection_strategy=PUBLIC_GROUPS` is what happens; NULL is what is usual;
+`SUM(x, contribution_bounds_per_row => (0, 10))` is `SUM(CLAMP(x, 0, 10))`. `max_groups_contributed` below what the owner declared, and another `privacy_unit_column`, are refused.
 """
 
 

@@ -60,3 +60,10 @@ def test_a_number_of_groups_is_a_plain_number(database):
 def test_no_groups_left_is_one_row_of_aggregates(database):
     (row,) = database.sql(f"SELECT SUM(n) AS s, MAX(n) AS m FROM ({COUNTED}) t WHERE n > 1e6").rows
     assert row[0].value == 0 and row[1].unread()
+
+
+def test_distinct_values_have_a_lower_end_and_their_number(database):
+    found = database.sql("SELECT COUNT(DISTINCT city) AS k FROM people").cell("k")
+    low, high = found.interval()
+    assert 0 <= low == found.value or found.unread()
+    assert high == 4  # of the declared ones perhaps each has a row

@@ -25,7 +25,7 @@ _MODE = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _SPELLED: tuple[tuple[re.Pattern[str], str], ...] = (
-    (re.compile(r"\b(?<!FLOOR\()(\w+)\s*/\s*(\d+)(?!\s*\))", re.IGNORECASE), r"FLOOR(\1 / \2)"),
+    (re.compile(r"(?<!FLOOR\()\b([A-Za-z_]\w*)\s*/\s*(\d+)\b", re.IGNORECASE), r"FLOOR(\1 / \2)"),
 )
 
 

@@ -47,3 +47,8 @@ SELECT COUNT(*) FILTER (WHERE smoker) * 100.0 / COUNT(*) AS percent FROM people
 SELECT city, ROUND(AVG(age), 1) AS a FROM people GROUP BY city HAVING COUNT(*) > 10 ORDER BY a DESC LIMIT 3
 -- reads
 SELECT city, ROUND(AVG(age), 1) AS a FROM people GROUP BY city HAVING COUNT(*) > 10 ORDER BY a DESC LIMIT 3
+
+-- bigquery
+SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(epsilon=.5, delta=NULL, group_selection_strategy=PUBLIC_GROUPS) city, SUM(age, contribution_bounds_per_row => (0, 50)) AS s FROM people GROUP BY city
+-- reads
+SELECT city, SUM(CLAMP(age, 0, 50)) AS s FROM people GROUP BY city

@@ -177,3 +177,23 @@ SELECT AVG(DAY(seen)) AS d, SUM(MONTH(seen)) AS m FROM people
 SELECT COUNT(*) FROM people WHERE DATE_TRUNC('month', seen) = '2024-01-01'
 -- reads
 SELECT COUNT(*) FROM people WHERE DATE_TRUNC('month', seen) = DATE '2024-01-01'
+
+-- duckdb
+SELECT date_diff('day', seen, DATE '2024-03-10') AS d, count(*) FROM people WHERE seen > '2024-03-01' GROUP BY d
+-- reads
+SELECT date_diff('day', seen, DATE '2024-03-10') AS d, count(*) FROM people WHERE seen > '2024-03-01' GROUP BY d
+
+-- mysql
+SELECT AVG(TIMESTAMPDIFF(DAY, seen, '2024-03-10')) AS d FROM people
+-- reads
+SELECT AVG(DATE '2024-03-10' - seen) AS d FROM people
+
+-- snowflake
+SELECT TO_VARCHAR(seen, 'YYYY-MM') AS m, COUNT(*) FROM people GROUP BY 1
+-- reads
+SELECT STRFTIME(seen, '%Y-%m') AS m, COUNT(*) FROM people GROUP BY 1
+
+-- bigquery
+SELECT COUNT(*) FROM people WHERE TIMESTAMP_TRUNC(visited, DAY) = TIMESTAMP '2024-01-05'
+-- reads
+SELECT COUNT(*) FROM people WHERE visited::DATE = DATE '2024-01-05'

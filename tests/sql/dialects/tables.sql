@@ -72,3 +72,23 @@ SELECT city, COUNT(*) AS n, COUNT(*) * 100.0 / SUM(COUNT(*)) OVER () AS percent 
 WITH a AS (SELECT city, COUNT(*) AS n FROM people GROUP BY city), b AS (SELECT city, n, RANK() OVER (ORDER BY n DESC) AS r FROM a) SELECT city, r FROM b WHERE r < 3
 -- reads
 SELECT city, RANK() OVER (ORDER BY COUNT(*) DESC) AS r FROM people GROUP BY city QUALIFY r < 3
+
+-- postgres
+SELECT city, COUNT(*) * 100.0 / (SELECT COUNT(*) FROM people) AS percent FROM people GROUP BY city
+-- reads
+SELECT city, COUNT(*) * 100.0 / (SELECT COUNT(*) FROM people) AS percent FROM people GROUP BY city
+
+-- tsql
+SELECT COUNT(*) * 1.0 / (SELECT COUNT(*) FROM people WHERE member = 1) AS ratio FROM people WHERE smoker = 1
+-- reads
+SELECT COUNT(*) * 1.0 / (SELECT COUNT(*) FROM people WHERE member) AS ratio FROM people WHERE smoker
+
+-- bigquery
+SELECT COUNT(DISTINCT city) AS cities FROM people WHERE city <> 'Oslo'
+-- reads
+SELECT MAX(n) FROM (SELECT COUNT(DISTINCT city) AS n FROM people WHERE city <> 'Oslo')
+
+-- snowflake
+SELECT APPROX_COUNT_DISTINCT(grade) FROM people
+-- reads
+SELECT COUNT(DISTINCT grade) FROM people

@@ -23,7 +23,7 @@ from sulq.kernel.noise.laws import NoNoise
 from sulq.kernel.schema.columns import EPOCH
 from sulq.sql.evaluate.estimates import PairEstimate, Stated, mean, power, root, variance
 from sulq.sql.evaluate.linear_forms import UNKNOWN, Estimate, Made, Noisy, as_estimate
-from sulq.sql.evaluate.windows import Windows, order_of, plain, total
+from sulq.sql.evaluate.windows import Windows, added_up, order_of, plain
 from sulq.sql.parse.select import (
     Aggregate,
     Calculation,
@@ -330,7 +330,7 @@ class Evaluation:
     def _over_groups(self, inner: Output) -> Estimate:
         if id(inner) not in self._totals:
             found = [as_estimate(self.value(inner, cell)).unrounded for cell in self.cells]
-            self._totals[id(inner)] = total(found)
+            self._totals[id(inner)] = added_up(found)
         return self._totals[id(inner)]
 
     def _windowed(self, output: Windowed, cell: Cell) -> Value:

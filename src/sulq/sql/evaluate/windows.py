@@ -33,7 +33,7 @@ def order_of(value: Value) -> tuple[int, Value]:
     return 2, str(value)
 
 
-def total(parts: Sequence[Estimate]) -> Estimate:
+def added_up(parts: Sequence[Estimate]) -> Estimate:
     """The sum, in pairs: a long sum of long forms stays quick."""
     waiting = list(parts) or [Noisy.exact(0.0)]
     while len(waiting) > 1:
@@ -113,6 +113,8 @@ class Windows:
                 return Noisy.exact(float(len(values)))
             case "first_value" | "last_value":
                 return values[0 if window.function == "first_value" else -1] if values else None
+        if window.function == "distinct":
+            return self._surely(values)
         if not values:
             return Noisy.exact(0.0) if window.function == "sum" else None
         if window.function in ("min", "max") and not any(isinstance(x, Estimate) for x in values):
@@ -121,15 +123,33 @@ class Windows:
         known = [as_estimate(x).unrounded for x in values]
         match window.function:
             case "sum":
-                return total(known)
+                return added_up(known)
             case "avg":
-                return total(known) / Noisy.exact(float(len(known)))
+                return added_up(known) / Noisy.exact(float(len(known)))
         pick = min if window.function == "min" else max
 
         def ends(*parts: Ends) -> Ends:
             return pick(low for low, _ in parts), pick(high for _, high in parts)
 
         return Made(tuple(known), lambda *xs: pick(xs), ends)
+
+    def _surely(self, values: list[Value]) -> Estimate:
+        """How many cells surely hold a row; one row cannot be told from none, so perhaps all do."""
+        counts = [as_estimate(value) for value in values]
+        every = float(len(counts))
+
+        def at_least(confidence: float) -> float:
+            each = 1 - (1 - confidence) / max(1, len(counts))
+            return float(sum(count.interval(each)[0] > 0 for count in counts))
+
+        exact = all(count.public for count in counts)
+        number = float(sum(count.value > 0 for count in counts)) if exact else None
+        if number is not None:
+            return Noisy.exact(number)
+        rests = frozenset().union(*(count.rests_on for count in counts))
+        return Stated(
+            at_least(self.confidence), lambda c: (at_least(c), every), (0.0, every), rests
+        )
 
     # --- ranks ----------------------------------------------------------------------------------
 

@@ -360,7 +360,7 @@ class Core:
         seconds = {"day": 86_400, "week": 604_800, "hour": 3_600, "minute": 60, "second": 1}
         if not kind or unit not in seconds:
             raise wrong(
-                by,
+                node,
                 Reason.NOT_IN_LANGUAGE,
                 "an INTERVAL beside a column is one of days or weeks, of times also hours; put"
                 " months on the side of the constant: DATE '2024-03-31' - INTERVAL '1 month'",

@@ -130,6 +130,8 @@ def read_grouping(node: Node, rows: BucketRows) -> Grouping:
         return _floored(node, floors[0], rows)
     if (steps := _step_function(node, rows)) is not None:
         return _stepped(steps, rows)
+    if isinstance(node, exp.Add | exp.Sub | exp.Neg | exp.Abs):
+        return _whole_steps(rows.read(node), node, rows)
     if isinstance(node, (*TEST_NODES, exp.Like)):
         return _condition(rows.read(node), rows)
     raise wrong(node, Reason.NO_GROUPS, f"no groups can be told from this; {WAYS}")
@@ -152,6 +154,17 @@ def _step_function(node: Node, rows: BucketRows) -> StepFunction | None:
     if any(node.find_all(*MATHS)):
         return lattice_function(node, rows.schema, rows.reach)
     return None
+
+
+def _whole_steps(of: Expression, node: Node, rows: BucketRows) -> Grouping:
+    """A sum or difference of columns that have steps: a cell for each value there can be."""
+    value = rows.binder.number(canonical.value(of))
+    if not value.exact or value.kind == "datetime":
+        raise wrong(node, Reason.NO_GROUPS, f"no groups can be told from this; {WAYS}")
+    low, high, _ = rows.range(value)
+    first, last = math.ceil(low / value.step), math.floor(high / value.step)
+    numbers = [value.step * at for at in _within(first, last + 2)]
+    return _binned(of, numbers, [_moment(each, value.kind) for each in numbers[:-1]], rows)
 
 
 def _relabelled(node: Node, rows: BucketRows) -> Grouping | None:

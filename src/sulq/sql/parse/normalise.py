@@ -6,6 +6,7 @@ column (a day written as text, a cast, a function of texts) is `declared.py`'s.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from fractions import Fraction
 
@@ -384,7 +385,29 @@ def _as_time(node: Node, dialect: str) -> Node:
 
 
 def _cast(node: Node, dialect: str) -> Node:
-    return exp.Cast(this=node.this, to=node.args["to"])
+    """Times of all kinds are times; what says that it is in UTC says nothing new."""
+    to = node.args["to"]
+    if _is_text(node.this) and to.this in TIMES:
+        plain = re.sub(r"(Z|\+00(:?00)?| UTC)$", "", str(node.this.this).strip())
+        return exp.Cast(this=text(plain), to=exp.DataType(this=exp.DType.TIMESTAMP))
+    return node if type(node) is exp.Cast else exp.Cast(this=node.this, to=to)
+
+
+def _to_char(node: Node, dialect: str) -> Node:
+    """TO_VARCHAR(day, 'YYYY-MM')."""
+    form = node.args.get("format")
+    if not isinstance(form, exp.Literal):
+        return exp.Cast(this=node.this, to=exp.DataType(this=exp.DType.TEXT))
+    spelled = str(form.this)
+    for word, sign in CHAR_FORMATS:
+        spelled = re.sub(word, sign, spelled, flags=re.IGNORECASE)
+    return exp.TimeToStr(this=_plain_moment(node.this), format=text(spelled))
+
+
+CHAR_FORMATS = (
+    ("YYYY", "%Y"), ("MMMM", "%B"), ("MON", "%b"), ("(?<!%)MM", "%m"), ("DD", "%d"), ("DY", "%a"),
+    ("HH24", "%H"),
+)  # fmt: skip
 
 
 def _converted(node: Node, dialect: str) -> Node:
@@ -554,6 +577,8 @@ RULES: dict[type[Node], Rule] = {
     exp.TsOrDsToTimestamp: _as_time,
     exp.TimeStrToTime: _as_time,
     exp.TryCast: _cast,
+    exp.Cast: _cast,
+    exp.ToChar: _to_char,
     exp.Convert: _converted,
     exp.DateFromParts: _date_of_parts,
     exp.DateAdd: _shifted(1),
@@ -565,6 +590,7 @@ RULES: dict[type[Node], Rule] = {
     exp.TimestampSub: _shifted(-1),
     exp.AddMonths: _add_months,
     exp.DateDiff: _between_days,
+    exp.TimestampDiff: _between_days,
     exp.Anonymous: _function,
 }
 """What is written in the house spelling, and how."""

@@ -76,6 +76,7 @@ WINDOWS: dict[type[Node], str] = {
     exp.Sum: "sum", exp.Avg: "avg", exp.Min: "min", exp.Max: "max", exp.Count: "count",
     exp.Rank: "rank", exp.DenseRank: "dense_rank", exp.RowNumber: "row_number", exp.Lag: "lag",
     exp.Lead: "lead", exp.FirstValue: "first_value", exp.LastValue: "last_value",
+    exp.ApproxDistinct: "distinct",
 }  # fmt: skip
 RANKS = ("rank", "dense_rank", "row_number")
 
@@ -495,9 +496,9 @@ class Reader:
             raise wrong(
                 node,
                 Reason.DISTINCT,
-                "COUNT(DISTINCT ...) counts persons only, on a table that protects"
-                " persons (its owner declares unit = the person column); count groups from"
-                " the rows of GROUP BY instead",
+                "COUNT(DISTINCT ...) counts declared values, alone in its SELECT, and persons, on a"
+                " table that protects persons (its owner declares unit = the person column); count"
+                " groups from the rows of GROUP BY instead",
             )
         meant = resolved(one, self.scope)
         if not isinstance(meant, exp.Column) or meant.name != self.rows.schema.unit:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from sulq.errors import Reason
+from sulq.kernel.schema.columns import Category, Schema
 from sulq.sql.errors import wrong
 from sulq.sql.parse.tokens import Node
 
@@ -266,3 +267,122 @@ def _check_uncut(inner: Node, place: Node) -> None:
 def inner_items(tree: Node) -> list[tuple[str, Node]]:
     """The items of the inner SELECT that was taken in; none of a plain one."""
     return list(tree.meta.get(INNER) or ())
+
+
+# --- one SELECT beside another ------------------------------------------------------------------
+
+
+def shares_of_totals(tree: Node) -> Node:
+    """(SELECT COUNT(*) FROM people) beside aggregates: the total, from the same rows."""
+    found = [
+        part
+        for item in tree.expressions
+        for part in item.find_all(exp.Subquery)
+        if isinstance(part.this, exp.Select)
+    ]
+    if not found or tree.args.get("joins") or tree.args.get("with_") is not None:
+        return tree
+    if not all(_is_total(part.this, tree) for part in found):
+        return tree
+    if tree.args.get("group") is not None:
+        return _over_all_groups(tree, found)
+    where = tree.args.get("where")
+    own = [
+        each
+        for item in tree.expressions
+        for each in item.find_all(exp.AggFunc)
+        if each.find_ancestor(exp.Subquery) is None
+    ]
+    if not own:
+        return tree  # a SELECT of rows
+    for aggregate in own if where is not None else ():
+        _filter(aggregate, where.this)
+    for part in found:
+        made, kept = _total(part).copy(), part.this.args.get("where")
+        if kept is not None:
+            made = exp.Filter(this=made, expression=kept.copy())
+        part.replace(exp.Paren(this=made))
+    tree.set("where", None)
+    return tree
+
+
+def _total(part: Node) -> Node:
+    item = part.this.expressions[0]
+    return item.this if isinstance(item, exp.Alias) else item  # type: ignore[no-any-return]
+
+
+def _over_all_groups(tree: Node, found: list[Node]) -> Node:
+    """Beside groups: their total, where the same rows are counted or added, and all are shown."""
+    where = tree.args.get("where")
+    plain = tree.args.get("having") is None and tree.args.get("qualify") is None
+    for part in found:
+        if not plain or part.this.args.get("where") != where:
+            return tree
+        if type(_total(part)) not in (exp.Count, exp.Sum):
+            return tree
+    for part in found:
+        part.replace(
+            exp.Paren(this=exp.Window(this=exp.Sum(this=_total(part).copy()), over="OVER"))
+        )
+    return tree
+
+
+def _filter(aggregate: Node, where: Node) -> None:
+    around = aggregate.parent
+    if isinstance(around, exp.Filter) and aggregate.arg_key == "this":
+        old = around.expression.this
+        both = exp.And(this=exp.Paren(this=old.copy()), expression=exp.Paren(this=where.copy()))
+        around.set("expression", exp.Where(this=both))
+        return
+    aggregate.replace(exp.Filter(this=aggregate.copy(), expression=exp.Where(this=where.copy())))
+
+
+def _is_total(inner: Node, outer: Node) -> bool:
+    """Whether a SELECT is one aggregate of the same table, and nothing else."""
+    start, own = inner.args.get("from_"), outer.args.get("from_")
+    if not isinstance(start, exp.From) or not isinstance(own, exp.From):
+        return False
+    same = isinstance(start.this, exp.Table) and isinstance(own.this, exp.Table)
+    extra = [name for name, given in inner.args.items() if given and name not in (
+        "expressions", "from_", "where")]  # fmt: skip
+    if not same or extra or len(inner.expressions) != 1:
+        return False
+    item = inner.expressions[0]
+    value = item.this if isinstance(item, exp.Alias) else item
+    return start.this.name.casefold() == own.this.name.casefold() and isinstance(
+        value, exp.Count | exp.Sum | exp.Avg | exp.Min | exp.Max
+    )
+
+
+def counted_values(tree: Node, schema: Schema) -> Node:
+    """COUNT(DISTINCT city), alone: the groups of city that surely hold a row."""
+    item = tree.expressions[0] if len(tree.expressions) == 1 else None
+    value = item.this if isinstance(item, exp.Alias) else item
+    if not isinstance(value, exp.Count) or not isinstance(value.this, exp.Distinct):
+        return tree
+    named = value.this.expressions
+    if (
+        len(named) != 1
+        or not isinstance(named[0], exp.Column)
+        or tree.args.get("group") is not None
+    ):
+        return tree
+    if not _is_countable(named[0].name, schema) or tree.args.get("having") is not None:
+        return tree
+    column = named[0]
+    counted = exp.Window(this=exp.ApproxDistinct(this=exp.Count(this=exp.Star())), over="OVER")
+    made = tree.copy()
+    label = item.alias if isinstance(item, exp.Alias) else "count"
+    made.set("expressions", [_aliased(counted, label)])
+    made.set("group", exp.Group(expressions=[column.copy()]))
+    there = exp.Not(this=exp.Is(this=column.copy(), expression=exp.Null()))
+    made.set("having", exp.Having(this=there))
+    made.meta[COLLAPSED] = True
+    return made
+
+
+def _is_countable(name: str, schema: Schema) -> bool:
+    """Whether all values of a column are public: not persons, and not open text."""
+    found = next((c for c in schema.columns if c.name.casefold() == name.casefold()), None)
+    is_open = isinstance(found, Category) and found.values is None
+    return found is not None and not is_open and name.casefold() != schema.unit.casefold()

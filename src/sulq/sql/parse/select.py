@@ -67,9 +67,9 @@ class OverGroups:
 class Windowed:
     """A window function over the cells that HAVING leaves.
 
-    sum, avg, min, max, count, first_value, last_value, lag, lead of an output; rank, dense_rank and
-    row_number. `frame` is how many cells before the current one count, None for all; without
-    `running` the whole partition does.
+    sum, avg, min, max, count, first_value, last_value, lag, lead of an output; distinct, how many
+    cells surely hold a row; rank, dense_rank and row_number. `frame` is how many cells before the
+    current one count, None for all; without `running` the whole partition does.
     """
 
     function: str

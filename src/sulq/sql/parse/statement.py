@@ -22,7 +22,13 @@ from sulq.sql.parse.group_by import BucketRows, read_grouping
 from sulq.sql.parse.locate import blamed_rows, closed
 from sulq.sql.parse.normalise import normalised
 from sulq.sql.parse.outputs import KINDS, Reader
-from sulq.sql.parse.released import COLLAPSED, inner_items, merged
+from sulq.sql.parse.released import (
+    COLLAPSED,
+    counted_values,
+    inner_items,
+    merged,
+    shares_of_totals,
+)
 from sulq.sql.parse.scope import KnownTables, find, resolved, scope_of
 from sulq.sql.parse.select import Grouping, Item, Ordering, Output, Select, aggregates_of
 from sulq.sql.parse.tokens import Node, opened, too_deep
@@ -102,6 +108,8 @@ def _read(
     tree = normalised(filled(envelope.tree, params), dialect)
     tree, dated = folded(tree, today)
     tree = merged(tree)
+    if isinstance(tree, exp.Select):
+        tree = counted_values(shares_of_totals(tree), schema)
     inside = inner_items(tree)
     if type(tree) is not exp.Select:
         raise outside(tree)

@@ -125,7 +125,9 @@ def _malformed(error: SqlglotError, text: str) -> InvalidQuery:
 # What stands around a SELECT: EXPLAIN, WITH DIFFERENTIAL_PRIVACY OPTIONS(...), WITHIN ..., `;`.
 
 
-KNOWN_OPTIONS = ("epsilon", "delta", "max_groups_contributed", "privacy_unit_column")
+KNOWN_OPTIONS = (
+    "epsilon", "delta", "max_groups_contributed", "privacy_unit_column", "group_selection_strategy",
+)  # fmt: skip
 _EXPLAIN = re.compile(r"\s*EXPLAIN(?=\s)", re.IGNORECASE | re.ASCII)
 _DP_OPENING = ("SELECT", "WITH", "DIFFERENTIAL_PRIVACY")
 LIKE_THIS = "write WITHIN 50 CONFIDENCE 95, or WITHIN 2 PERCENT CONFIDENCE 95, at the end"
@@ -165,7 +167,7 @@ def opened(
         tokens = marking(tokens)
     spans: dict[str, tuple[int, int]] = {}
     tokens, options = _without_options(tokens, spans)
-    tokens, target = _without_target(tokens, spans)
+    tokens, target = _without_target(clamped(tokens), spans)
     if not tokens:
         raise InvalidQuery(
             "the SQL text is empty; write for instance SELECT COUNT(*) FROM people",
@@ -215,9 +217,11 @@ def _without_options(
 def _options(tokens: list[Token], place: int) -> tuple[dict[str, Fraction | str], int]:
     """`(name = value, ...)`, and where it ends."""
     found: dict[str, Fraction | str] = {}
-    separator = TokenType.L_PAREN
+    separator, named = TokenType.L_PAREN, False
     while place < len(tokens) and tokens[place].token_type == separator:
         part = tokens[place + 1 : place + 4]
+        if len(part) == 3 and part[2].token_type == TokenType.DOT:  # epsilon = .5
+            part, place = [*part[:2], _fraction(tokens[place + 3 : place + 5])], place + 1
         if len(part) < 3 or part[1].token_type != TokenType.EQ:
             break
         name = part[0].text.casefold()
@@ -229,16 +233,59 @@ def _options(tokens: list[Token], place: int) -> tuple[dict[str, Fraction | str]
             )
         if name in found:
             raise _wrong(part[0], Reason.WRONG_FORM, f"the option {name} stands twice; say it once")
-        found[name] = _value(name, part[2])
+        if part[2].token_type != TokenType.NULL:  # NULL is what is usual
+            found[name] = _value(name, part[2])
+        named = True
         place, separator = place + 4, TokenType.COMMA
-    if place >= len(tokens) or tokens[place].token_type != TokenType.R_PAREN or not found:
+    if place >= len(tokens) or tokens[place].token_type != TokenType.R_PAREN or not named:
         near = tokens[min(place, len(tokens) - 1)]
         raise _wrong(near, Reason.UNREADABLE, f"OPTIONS cannot be read; {OPTIONS_LIKE_THIS}")
     return found, place + 1
 
 
+def _fraction(words: list[Token]) -> Token:
+    """.5, which is read as a point and a number."""
+    first, last = words[0], words[-1]
+    return Token(TokenType.NUMBER, "0." + last.text, first.line, first.col, first.start, last.end)
+
+
+def clamped(tokens: list[Token]) -> list[Token]:
+    """SUM(x, contribution_bounds_per_row => (0, 10)) as SUM(CLAMP(x, 0, 10))."""
+    for place, token in enumerate(tokens):
+        if not token.text.casefold().startswith("contribution_bounds_per_"):
+            continue
+        if token.text.casefold() != "contribution_bounds_per_row":
+            raise _wrong(
+                token,
+                Reason.WRONG_FORM,
+                "bounds per group are the owner's to declare; of rows write SUM(CLAMP(x, 0, 10))",
+            )
+        depth, start = 0, place
+        while start > 0 and depth >= 0:
+            start -= 1
+            kind = tokens[start].token_type
+            depth += (kind == TokenType.R_PAREN) - (kind == TokenType.L_PAREN)
+        bounds = [t for t in tokens[place + 1 :] if t.token_type == TokenType.L_PAREN][:1]
+        if not bounds or tokens[place - 1].token_type != TokenType.COMMA:
+            raise _wrong(token, Reason.UNREADABLE, "write contribution_bounds_per_row => (0, 10)")
+        opening, at = tokens[start], tokens.index(bounds[0])
+        name = Token(TokenType.VAR, "CLAMP", opening.line, opening.col, token.start, token.end)
+        inside = [*tokens[: start + 1], name, opening, *tokens[start + 1 : place]]
+        return clamped([*inside, *tokens[at + 1 :]])
+    return tokens
+
+
 def _value(name: str, token: Token) -> Fraction | str:
     if name == "privacy_unit_column":
+        return token.text
+    if name == "group_selection_strategy":
+        if token.text.upper() != "PUBLIC_GROUPS":
+            raise _wrong(
+                token,
+                Reason.WRONG_FORM,
+                "groups are those of declared values, PUBLIC_GROUPS; of open text, keys are found"
+                " by GROUP BY the column alone with COUNT(*)",
+            )
         return token.text
     return _number(token, name)
 
