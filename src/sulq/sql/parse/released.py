@@ -295,8 +295,9 @@ def shares_of_totals(tree: Node) -> Node:
     ]
     if not own:
         return tree  # a SELECT of rows
-    for aggregate in own if where is not None else ():
-        _filter(aggregate, where.this)
+    if isinstance(where, exp.Where):
+        for aggregate in own:
+            _filter(aggregate, where.this)
     for part in found:
         made, kept = _total(part).copy(), part.this.args.get("where")
         if kept is not None:
