@@ -65,7 +65,7 @@ SQL = [
     "SELECT COUNT(*) FROM people WHERE born > DATE '2023-02-30'",
     "SELECT COUNT(*) FROM people WHERE born > '2003-02-30'",
     "SELECT COUNT(*) FROM people WHERE age = ?",
-    "SELECT COUNT(DISTINCT city) FROM people",
+    "SELECT SUM(DISTINCT age) FROM people",
     "SELECT SUM(AVG(age)) FROM people",
     "SELECT QUANTILE(age, 2) FROM people",
     "SELECT ROW_NUMBER() OVER () FROM people",
