@@ -57,3 +57,8 @@ SELECT COUNT(*) FROM people WHERE FLOOR(age / 10) * 10 = 30 OR balance % 7 = -3
 SELECT balance // 20 AS b, count(*) FROM people GROUP BY b
 -- reads
 SELECT balance // 20 AS b, count(*) FROM people GROUP BY b
+
+-- postgres
+SELECT FLOOR(NULLIF(age, 0) / 50) AS f, COUNT(*) FROM people WHERE age IS NOT NULL GROUP BY 1
+-- reads
+SELECT FLOOR(NULLIF(age, 0) / 50) AS f, COUNT(*) FROM people WHERE age IS NOT NULL GROUP BY 1

@@ -152,14 +152,15 @@ class Calendar:
         """Labels that hold still from one start of a unit to the next."""
         edges = list(starts(self.first, self.last, unit))
         labels = tuple(label(at) for at in edges[:-1])
-        return StepFunction(self.of, tuple(map(self._edge, edges)), labels)
+        return StepFunction(self.of, tuple(map(self._edge, edges)), labels, self.nullable)
 
     def _inside(self, outer: str, step: str, label: Label) -> StepFunction:
         """Labels that repeat in each longer unit: how far the moment is from its start."""
         seconds = {"day": 86_400, "hour": 3_600}[step]
         unit = 1 if self.kind == "datetime" else 86_400
         if seconds < unit:  # the hour of a day without a time
-            return StepFunction(self.of, (self._edge(self.first), self._edge(self.last)), (0,))
+            ends = (self._edge(self.first), self._edge(self.last + datetime.timedelta(days=1)))
+            return StepFunction(self.of, ends, (0,), self.nullable)
         edges = list(starts(self.first, self.last, outer))
         check_steps(len(edges) - 1)
         zero = Literal(EPOCH if self.kind == "datetime" else EPOCH.date())
@@ -174,7 +175,7 @@ class Calendar:
             label(model + datetime.timedelta(seconds=seconds * at)) for at in range(count)
         )
         places = tuple(at * seconds // unit for at in range(count + 1))
-        return StepFunction(base, places, labels)
+        return StepFunction(base, places, labels, self.nullable)
 
     def _long_one(self, edges: list[datetime.datetime], outer: str) -> datetime.datetime:
         """A unit that has all the days there can be: only their number matters."""

@@ -72,10 +72,6 @@ class BucketRows:
     def read(self, node: Node) -> Expression:
         return plain_row(node, self.schema)
 
-    def nullable(self, of: Expression) -> bool:
-        """Whether a value can be NULL in a row that WHERE leaves: if a column of it can."""
-        return not columns_of(of) <= self.truth.present
-
     def kind(self, of: Expression) -> str:
         """date, datetime or number; only what mentions a moment needs a look."""
         if not any(
@@ -194,16 +190,22 @@ def _stepped(function: StepFunction, rows: BucketRows) -> Grouping:
     """A step function: cells between its edges, or one cell for each of its labels."""
     labels = list(function.labels)
     if len(set(labels)) == len(labels) and None not in labels:
-        found = _binned(function.base, list(function.edges), list(map(_shown, labels)), rows)
+        found = _binned(
+            function.base,
+            list(function.edges),
+            list(map(_shown, labels)),
+            rows,
+            function.nullable,
+        )
         known = [at for at in found.shown if found.labels[at] is not None]
         rest = [at for at in found.shown if found.labels[at] is None]
         known.sort(key=lambda at: _rank(found.labels[at]))
         return replace(found, shown=(*known, *rest))
     distinct = sorted({label for label in labels if label is not None}, key=_rank)
     codes = {label: place for place, label in enumerate(distinct)}
-    nullable = None in labels or rows.nullable(function.base)
+    nullable = None in labels or function.nullable
     coded_ = function.mapped(lambda label: None if label is None else codes[label])
-    value = coded_.number(nullable=rows.nullable(function.base))
+    value = coded_.number(nullable=function.nullable)
     cells = group(value, range(len(distinct) + 1), other=nullable)
     low, high, _ = rows.reach(value)
     shown = [at for at in range(len(distinct)) if low <= at <= high]
@@ -278,11 +280,15 @@ def _moment(number: Fraction, kind: str) -> object:
 
 
 def _binned(
-    of: Expression, edges: list[Fraction] | list[object], labels: list[object], rows: BucketRows
+    of: Expression,
+    edges: list[Fraction] | list[object],
+    labels: list[object],
+    rows: BucketRows,
+    nullable: bool = True,
 ) -> Grouping:
     """One cell per [edge, next edge), and one for NULL unless WHERE rules it out."""
     value = rows.binder.number(canonical.value(of))
-    nullable = rows.range(value)[2] and rows.nullable(of)
+    nullable = nullable and rows.range(value)[2]
     if value.kind == "date":
         edges = [_moment(e, "date") if isinstance(e, Fraction) else e for e in edges]
     found = group(of, edges, other=nullable)

@@ -44,8 +44,9 @@ def lattice_function(node: Node, schema: Schema, within: Within | None) -> StepF
         )
     of = col(column.name)
     low, high = (Fraction(end) for end in column.range)
+    nullable = True
     if within is not None:
-        low, high, _ = within(of)
+        low, high, nullable = within(of)
     step = column.lattice
     if step is None:
         return _floors(node, column, of, low, high)
@@ -63,7 +64,7 @@ def lattice_function(node: Node, schema: Schema, within: Within | None) -> StepF
     places = [step * at for at in range(first, last + 1)]
     values = _rounded([evaluated(node, place) for place in places])
     edges = (*places, step * (last + 1))
-    return StepFunction(of, tuple(map(_tidy, edges)), tuple(values)).merged()
+    return StepFunction(of, tuple(map(_tidy, edges)), tuple(values), nullable).merged()
 
 
 def _names(schema: Schema) -> list[str]:

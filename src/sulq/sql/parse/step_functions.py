@@ -49,6 +49,7 @@ class StepFunction:
     base: Expression
     edges: tuple[object, ...]
     labels: tuple[object, ...]
+    nullable: bool = True  # whether base can be NULL
 
     def merged(self) -> StepFunction:
         """Without edges between equal labels."""
@@ -58,11 +59,12 @@ class StepFunction:
             if (type(a), a) != (type(b), b)
         ]
         edges = (*(self.edges[at] for at in kept), self.edges[-1])
-        return StepFunction(self.base, edges, tuple(self.labels[at] for at in kept))
+        kept_labels = tuple(self.labels[at] for at in kept)
+        return StepFunction(self.base, edges, kept_labels, self.nullable)
 
     def mapped(self, change: Callable[[object], object]) -> StepFunction:
         found = tuple(map(change, self.labels))
-        return StepFunction(self.base, self.edges, found).merged()
+        return StepFunction(self.base, self.edges, found, self.nullable).merged()
 
     def number(self, nullable: bool = True) -> Expression:
         """The function as a number of the row."""
