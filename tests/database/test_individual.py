@@ -480,3 +480,13 @@ def test_the_clock_of_a_server_is_measured_on_such_a_table(monkeypatch: pytest.M
     everybody, some = matching  # a row that takes part takes longer: all of them do
     assert everybody == spelling(col("a") < pacing.CELLS)
     assert some == spelling(col("a") < 7)
+
+
+def test_a_constant_beyond_64_bits_is_read_back_and_closes_nothing():
+    """A charge whose question cannot be read again would fail, and every later one with it."""
+    db = individual()
+    wide = total(col("income").clip(0, Fraction(10**29)))
+    assert SumQuery.from_json(json.loads(db.bind(wide).text)) is not None
+    first = db.ask(wide, credits=1)
+    assert first.receipt is not None
+    assert db.ask(count(where=col("income") < 1e29), credits=1).receipt.seq > first.receipt.seq

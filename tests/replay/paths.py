@@ -28,24 +28,29 @@ PROMISES = {
 
 
 def replay(
-    name: str, tables: Sequence[Any], play: Callable[[World, Any], None], coarse: int = 0
+    name: str,
+    tables: Sequence[Any],
+    play: Callable[[World, Any], None],
+    coarse: int = 0,
+    quiet: bool = False,
 ) -> int:
     """Live through the first table, then through its neighbours; the number of pairs compared."""
     with frozen() as first:
-        first.tape.coarse = coarse
+        first.tape.coarse, first.tape.quiet = coarse, quiet
         play(first, tables[0])
     pairs = 0
     for place, table in enumerate(tables[1:], 1):
         with frozen(first) as second:
-            second.tape.coarse = coarse
+            second.tape.coarse, second.tape.quiet = coarse, quiet
             play(second, table)
         try:
             pairs += same(first, second, f"{name}, neighbour {place}")
         except Divergence:
             with frozen(first) as again:
-                again.tape.coarse = coarse
+                again.tape.coarse, again.tape.quiet = coarse, quiet
                 play(again, tables[0])
-            same(first, again, f"{name}: not frozen, it differs from itself")
+            if first.lines != again.lines:
+                same(first, again, f"{name}: not frozen, it differs from itself")
             raise
     return pairs
 
@@ -197,7 +202,7 @@ def alerts(world: World, table: Any, rng: random.Random, relation: Relation, noi
         for _ in range(STEPS):
             question = rng.choice([whole(rng), whole(rng), extremes.question(rng)])
             if not armed or rng.random() < 0.25:
-                above = rng.choice([0, 5, -(10**4), 10**4, extremes.number(rng)])
+                above = rng.choice([0, *range(1, 9), -(10**4), 10**4, extremes.number(rng)])
                 more = {"credits": rng.choice([1, 5]), "firings": rng.choice([1, 2])}
                 made = asked.step(partial(db.alert, question, above=above, **more), "pure")
                 armed += [] if made is None else [(made, more["credits"])]
@@ -348,6 +353,7 @@ def by_path(path: str, seed: int, near: int, relation: Relation | None = None) -
         lambda world, table: ONCE[path](
             world, table, random.Random(f"{path} {seed} play"), relation, noise
         ),
+        quiet=path == "alerts" and seed % 4 > 1,
     )
 
 

@@ -84,7 +84,8 @@ def from_json(form: Any, depth: int = 0) -> Expression:
             case "bool", [bool(value)]:
                 return Literal(value)
             case "num", [str(value)] if _NUMBER.fullmatch(value):
-                return as_expression(_tidy(Fraction(value)))
+                number = Fraction(value)  # beyond 64 bits it was given as a fraction or a float
+                return as_expression(_tidy(number) if abs(number) < 2**63 else number)
             case "text", [str(value)]:
                 return as_expression(value)
             case "datetime", [str(value)]:
