@@ -524,7 +524,7 @@ def test_a_private_median_is_not_called_public(visit: Visits) -> None:
     """Also where the range is as narrow as one step: what was paid for is no public fact."""
     found = visit()
     found.enter("epi-team", "ask")
-    found.price("SELECT MEDIAN(age) FROM admissions")
+    found.price("SELECT MEDIAN(stay_days) FROM admissions")
     found.ask()
     page = found.page
     assert page.locator("#answer .chip:text-is('public')").count() == 0
