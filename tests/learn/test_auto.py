@@ -17,7 +17,7 @@ from tests.learn.exact_oracle import ExactOracle
 from sulq import Category, Database, Flag, InvalidQuery, Number, Promise, Schema, outer
 from sulq.kernel.noise.laws import DiscreteLaplace
 from sulq.kernel.query.vectors import ones
-from sulq.learn.auto import Classifier, PublicGrid, axis, choice_of, draw
+from sulq.learn.auto import Classifier, PublicGrid, axis, draw
 from sulq.learn.estimator import NoisyResult
 from sulq.learn.features import Features
 from sulq.learn.tree import DecisionTree
@@ -118,7 +118,7 @@ def test_trials_count_the_hits_of_their_predictions(classes: int) -> None:
     oracle = ExactOracle(opened(frame, GAUSSIAN, classes))
     for name in ("discriminant", "logistic", "tree"):
         learner = Classifier(method=name, credits=20).fit(oracle, FEATURES, "label").estimator_
-        counted = np.asarray(oracle.ask(outer(ones(), choice_of(learner))).value)[0]
+        counted = np.asarray(oracle.ask(outer(ones(), learner.as_choice())).value)[0]
         said = [(learner.predict(frame) == value).sum() for value in learner.classes_]
         assert np.abs(counted - said).max() <= 3, name  # rows on the very edge
 
@@ -128,8 +128,8 @@ def test_the_majority_is_a_choice_too() -> None:
     oracle = ExactOracle(opened(frame))
     learner = Classifier(method="discriminant").fit(oracle, FEATURES, "label").estimator_
     with pytest.warns(NoisyResult):
-        learner._give_up(np.array([1.0, 9.0]), "for this test")
-    assert np.asarray(oracle.ask(outer(ones(), choice_of(learner))).value)[0].tolist() == [0, 500]
+        learner.give_up(np.array([1.0, 9.0]), "for this test")
+    assert np.asarray(oracle.ask(outer(ones(), learner.as_choice())).value)[0].tolist() == [0, 500]
 
 
 def test_labels_of_pure_noise_end_at_the_majority() -> None:

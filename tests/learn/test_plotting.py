@@ -33,9 +33,11 @@ from sulq.learn import (
     NaiveBayes,
     Perceptron,
 )
-from sulq.learn.plotting.models import arrow, information, roc
-from sulq.learn.plotting.registry import DRAWN_BY, save
+from sulq.learn.naive_bayes import information
+from sulq.learn.plotting.models import roc
+from sulq.learn.plotting.registry import draw, save
 from sulq.learn.plotting.style import interval, without_constants
+from sulq.learn.summaries import Summary, rule_text
 
 SCHEMA = Schema(
     Number("age", 0, 100),
@@ -165,14 +167,13 @@ def test_public_rows_add_a_panel(fitted, name, tmp_path):
     assert "public rows" not in json.dumps(alone)
 
 
-def test_every_estimator_of_the_page_is_drawn():
-    """By name, or as a classifier."""
-    from sulq import learn
-    from sulq.learn.estimator import ClassLearner
-
-    aside = {"Learner", "NoisyResult", "TooNoisy", "stat"}
-    kinds = [getattr(learn, name) for name in learn.__all__ if name not in aside]
-    undrawn = [k for k in kinds if k.__name__ not in DRAWN_BY and not issubclass(k, ClassLearner)]
+def test_every_kind_of_summary_is_drawn():
+    kinds, found = [Summary], []
+    while kinds:
+        kind = kinds.pop()
+        kinds += kind.__subclasses__()
+        found.append(kind)
+    undrawn = [kind for kind in found[1:] if draw.dispatch(kind) is draw.dispatch(Summary)]
     assert undrawn == []
 
 
@@ -228,7 +229,7 @@ def test_clusters_are_drawn_on_the_coordinates_asked(fitted):
 def test_rules_are_numbered_in_order(fitted):
     learner = fitted("AssociationRules")
     shown = numbers_in(learner.plot().to_dict(), "rule")
-    assert shown[0] == f"1  {arrow(learner.rules_[0])}"
+    assert shown[0] == f"1  {rule_text(learner.rules_[0])}"
     assert numbers_in(learner.plot().to_dict(), "support")[0] == learner.rules_[0].support
 
 

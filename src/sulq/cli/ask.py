@@ -533,7 +533,7 @@ def _notes(found: Result) -> list[str]:
 
 def _drawn(found: Result) -> Any:
     """Keys, and for each aggregate its value and interval."""
-    heads, rows, right = found._texts()
+    heads, rows, right = found.texts()
     drawn = table(heads, rows)
     for column, is_number in zip(drawn.columns, right, strict=True):
         column.justify = "right" if is_number else "left"

@@ -20,6 +20,7 @@ from sulq.learn.budget import FitBudget, FitPlan, FitStep
 from sulq.learn.dataset import FitData
 from sulq.learn.estimator import Learner
 from sulq.learn.parameters import Constraints, Interval, OneOf, Whole
+from sulq.learn.summaries import RuleList, Summary
 
 MOST_SETS = 500
 """Sets of one length that are asked about."""
@@ -168,6 +169,9 @@ class AssociationRules(Learner):
         elif count >= self.min_support * table.rows:
             support = min(count / table.rows, 1.0)  # where rows are private, their noise counts too
             found[held] = (support, math.hypot(error, support * table.rows_error) / table.rows)
+
+    def _summary(self) -> Summary:
+        return RuleList(name=type(self).__name__, rules=self.rules_)
 
     def to_pandas(self) -> Any:
         """The rules as a frame."""

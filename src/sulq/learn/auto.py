@@ -2,35 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any, ClassVar
 
 import numpy as np
 
-from sulq.kernel.query.expressions import Expression, lit
-from sulq.kernel.query.vectors import Vector, bins, cells, concat, crossed, ones, project
+from sulq.kernel.query.vectors import Vector, bins, concat, crossed, project
 from sulq.kernel.schema.columns import Category
 from sulq.learn.budget import FitBudget, FitPlan, FitStep
 from sulq.learn.dataset import FitData
-from sulq.learn.discriminant import LinearDiscriminant, directions, largest
-from sulq.learn.estimator import ClassLearner, deviations, learned_within
+from sulq.learn.discriminant import LinearDiscriminant, directions
+from sulq.learn.estimator import ClassLearner, deviations, learn_by, learned_within
 from sulq.learn.features import Array, Features, published
 from sulq.learn.linear.classifiers import LogisticRegression
 from sulq.learn.parameters import Constraints, OneOf
-from sulq.learn.tree import DecisionTree, Node
-
-
-def choice_of(learner: ClassLearner) -> Vector:
-    """The predicted class, one-hot."""
-    if learner.majority_ is not None:
-        chosen = np.eye(len(learner.classes_))[:, learner.majority_ : learner.majority_ + 1]
-        return project(ones(), chosen.tolist())
-    if isinstance(learner, LinearDiscriminant):
-        return learner.as_choice()
-    if isinstance(learner, DecisionTree):
-        return _tree_choice(learner)
-    return _linear_choice(learner)
+from sulq.learn.summaries import Summary
+from sulq.learn.tree import DecisionTree
 
 
 def hits(
@@ -42,45 +30,11 @@ def hits(
     """
     assert table.label is not None  # noqa: S101
     classes = len(table.label.classes)
-    votes = concat(*(choice_of(learner) for learner in learners))
+    votes = concat(*(learner.as_choice() for learner in learners))
     found, error = purse.sums("judge", table.outer(votes, table.label.one_hot()), share)
     tables = found.reshape(len(learners), classes, classes)
     right = np.trace(tables, axis1=1, axis2=2)
     return right, error * float(np.sqrt(classes)), tables.sum(axis=1).mean(axis=0)
-
-
-def _linear_choice(learner: ClassLearner) -> Vector:
-    """From `coef_` and `intercept_` per user unit; two classes have one row of them."""
-    offset, width = learner._features.units
-    coef, level = np.atleast_2d(learner.coef_), np.atleast_1d(learner.intercept_)
-    weights = np.column_stack([coef * width, level + coef @ offset])
-    if len(weights) == 1:
-        weights = np.vstack([-weights / 2, weights / 2])
-    return largest(concat(learner._features.as_vector(), ones()), weights)
-
-
-def _tree_choice(learner: DecisionTree) -> Vector:
-    """Cells of the classes, by where the tree predicts each."""
-    found = _regions(learner, learner.tree_[0])
-    always = lit(1) > lit(0)
-    where = [found.get(place, ~always) for place in range(len(learner.classes_))]
-    return cells(*(always if part is None else part for part in where))
-
-
-def _regions(learner: DecisionTree, node: Node) -> dict[int, Expression | None]:
-    """Below a node: where each class is predicted; None where it is everywhere."""
-    if node.split is None:
-        return {int(np.argmax(node.shares)): None}
-    below = [_regions(learner, learner.tree_[child]) for child in node.children]
-    if len({place for found in below for place in found}) == 1:
-        return below[0]
-    attribute = learner.attributes_[node.split.attribute]
-    parts: dict[int, list[Expression]] = {}
-    for child, found in enumerate(below):
-        here = node.split.truth(attribute, child)
-        for place, deeper in found.items():
-            parts.setdefault(place, []).append(here if deeper is None else here & deeper)
-    return {place: reduce(lambda a, b: a | b, where) for place, where in parts.items()}
 
 
 # PublicGrid: classes counted once in cells that public facts alone drew. For the tiniest budgets.
@@ -132,6 +86,9 @@ class PublicGrid(ClassLearner):
         self.majority_ = None
         apart = counts - counts.mean(axis=1, keepdims=True)
         self._doubt_unless(deviations(apart, error, len(counts) * (counts.shape[1] - 1)))
+
+    def _summary(self) -> Summary:
+        return self._class_shares(np.log(np.maximum(self.counts_.sum(axis=0), 1e-300)))
 
     def _scores(self, rows: Any) -> Array:
         coordinates = self._coordinates(rows)
@@ -290,9 +247,7 @@ class Classifier(ClassLearner):
         self.trials_: tuple[Trial, ...] = ()
         if len(tried) == 1:
             self.estimator_ = self._made(tried[0])
-            self.estimator_._remember(table)
-            self.estimator_.method_ = purse.plan.method
-            self.estimator_._learn(table, purse)
+            learn_by(self.estimator_, table, purse)
         else:
             self._try(table, purse, tried)
         self.majority_ = self.estimator_.majority_
@@ -317,7 +272,7 @@ class Classifier(ClassLearner):
         )
         if best.hits < float(classes.max()) - error:
             self.estimator_ = fitted[best.method]
-            self.estimator_._give_up(classes, "no method hits more rows than the majority class")
+            self.estimator_.give_up(classes, "no method hits more rows than the majority class")
             return
         self.estimator_ = self._fitted(best.method, table, purse, purse.left)
         self.method_ = best.method
@@ -328,5 +283,12 @@ class Classifier(ClassLearner):
         learned_within(learner, table, purse, share)
         return learner
 
+    def summary(self) -> Summary:
+        """Return the summary of the classifier that was chosen, and its name among the facts."""
+        self._check_fitted()
+        found = self.estimator_.summary()
+        chosen = {"chosen": type(self.estimator_).__name__} if self.majority_ is None else {}
+        return replace(found, facts=chosen | found.facts)
+
     def _scores(self, rows: Any) -> Array:
-        return self.estimator_._all_scores(rows)
+        return self.estimator_.class_scores(rows)

@@ -30,6 +30,7 @@ from sulq.learn.dataset import FitData
 from sulq.learn.estimator import Learner
 from sulq.learn.features import Array, published
 from sulq.learn.parameters import NONE, Constraints, Interval, Whole
+from sulq.learn.summaries import Directions, Summary, loading_errors
 
 CLEAR = 1.25
 """Edges of the noise from which a direction is worth showing, with a warning."""
@@ -97,6 +98,18 @@ class Subspace(Learner):
         self._check_fitted()
         name = type(self).__name__.lower()
         return np.array([f"{name}{place}" for place in range(self.n_components_)], dtype=object)
+
+    def _directions(self, sizes: Array, **more: Any) -> Directions:
+        return Directions(
+            name=type(self).__name__,
+            keys=tuple(self._features.keys),
+            components=self.components_,
+            sizes=np.asarray(sizes),
+            **more,
+        )
+
+    def _turned(self) -> Array:
+        return loading_errors(self.components_error_, self._features.width)
 
     def _middle(self) -> Array:
         return np.zeros(self._features.width) if self._origin is None else self._origin
@@ -225,6 +238,19 @@ class PCA(Subspace):
         self.singular_values_ = np.sqrt(variances * max(found.rows - 1, 1.0))
         self._say_unspent(purse)
 
+    def _summary(self) -> Summary:
+        return self._directions(
+            self.explained_variance_,
+            errors=self._turned(),
+            sizes_error=self.explained_variance_error_,
+            noise_edge=float(self.noise_edge_),
+            ratios=self.explained_variance_ratio_,
+            facts={
+                "explained_variance_ratio": [float(x) for x in self.explained_variance_ratio_],
+                "noise_edge": float(self.noise_edge_),
+            },
+        )
+
 
 class SVD(Subspace):
     """The leading right singular vectors of the table of scaled coordinates, not centred. S4.6
@@ -252,6 +278,15 @@ class SVD(Subspace):
         slopes = np.maximum(2 * self.singular_values_, 1e-300)
         errors = found.error * found.rows / slopes
         self.singular_values_error_ = np.minimum(errors, math.sqrt(found.error * found.rows))
+
+    def _summary(self) -> Summary:
+        return self._directions(
+            self.singular_values_,
+            errors=self._turned(),
+            sizes_error=self.singular_values_error_,
+            size_name="singular value",
+            facts={"singular_values": [float(x) for x in self.singular_values_]},
+        )
 
     def _second_moments(self, table: FitData, purse: FitBudget, share: float) -> Covariance:
         lengths = find_lengths(table, purse, None)
@@ -337,6 +372,11 @@ class FactorAnalysis(Subspace):
         if self.method == "paper":
             return literal_plan(table, means=True)
         return spread_plan(table, "gram")
+
+    def _summary(self) -> Summary:
+        sizes = (np.asarray(self.components_) ** 2).sum(axis=1)
+        edge = float(self.noise_edge_)
+        return self._directions(sizes, errors=None, noise_edge=edge, word="factor")
 
     def _learn(self, table: FitData, purse: FitBudget) -> None:
         loud = self._loudness(table, purse)

@@ -19,7 +19,6 @@ from sulq.kernel.query.vectors import (
     bins,
     clipped,
     concat,
-    nearest,
     norm,
     ones,
     project,
@@ -28,8 +27,9 @@ from sulq.kernel.query.vectors import (
 from sulq.learn.budget import FitBudget, FitPlan, FitStep
 from sulq.learn.covariance import shrink
 from sulq.learn.dataset import FitData
-from sulq.learn.estimator import ClassLearner
+from sulq.learn.estimator import ClassLearner, largest
 from sulq.learn.features import Array, published
+from sulq.learn.summaries import Summary
 
 INNER = 0.05
 """Radius of the ball where only directions count, of the public reach."""
@@ -135,7 +135,7 @@ class LinearDiscriminant(ClassLearner):
         self.intercept_ = level - self.coef_ @ offset
         if rule.evidence < (1.0 if rule.priors.max() > 1.3 * rule.priors.mean() else -2.0):
             # equal classes lose nothing by a guess; a majority is not given up for noise
-            self._give_up(
+            self.give_up(
                 rule.priors,
                 f"the classes' means differ no more than noise would make them"
                 f" ({table.rows:,.0f} rows, {table.unit:.3g} noise on a count)",
@@ -165,6 +165,9 @@ class LinearDiscriminant(ClassLearner):
         gram, gram_error = purse.sums("gram", outer(vector, vector, rows=table.labelled))
         return replace(found, gram=gram, gram_error=gram_error)
 
+    def _summary(self) -> Summary:
+        return self._coefficients()
+
     def _scores(self, rows: Any) -> Array:
         moved = self._coordinates(rows, self.centre_) - self.centre_
         length = np.linalg.norm(moved, axis=1, keepdims=True)
@@ -172,8 +175,7 @@ class LinearDiscriminant(ClassLearner):
         rule = self._rule
         return np.asarray((drawn - rule.mean) @ rule.weights.T + rule.offsets)
 
-    def as_choice(self) -> Vector:
-        """The predicted class, one-hot, inside a question."""
+    def _choice(self) -> Vector:
         rule = self._rule
         drawn = self._features.as_vector(self.centre_, self.radius_)
         level = rule.offsets - rule.weights @ rule.mean
@@ -289,14 +291,6 @@ def mixed_rows(table: FitData, rows: float, error: float) -> float:
         return max(rows, error / 2, 1e-3)
     weight = doubt**2 / (doubt**2 + error**2)
     return max(weight * rows + (1 - weight) * known, 1.0)
-
-
-def largest(vector: Vector, weights: Array) -> Vector:
-    """One-hot of the largest score: the nearest of t e_k, since |s - t e_k|^2 falls with s_k."""
-    scaled = np.nan_to_num(weights / max(float(np.abs(weights).max()), 1e-300))
-    if not np.round(scaled * 2**24).any():  # all scores are alike: the first class
-        return project(ones(), np.eye(len(weights))[:, :1].tolist())
-    return nearest(project(vector, published(scaled)), np.eye(len(weights)).tolist())
 
 
 # --- from moments to a rule ---------------------------------------------------------------------

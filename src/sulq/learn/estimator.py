@@ -16,11 +16,11 @@ from sulq.answers.oracle import Credits, Oracle
 from sulq.answers.statistics import count
 from sulq.errors import InvalidQuery, TooNoisy
 from sulq.kernel.query.expressions import Expression
-from sulq.kernel.query.vectors import Vector
+from sulq.kernel.query.vectors import Vector, concat, nearest, ones, project
 from sulq.kernel.schema.columns import Schema
 from sulq.learn.budget import FitBudget, FitPlan, FitQuote, budget_of, default_notes
 from sulq.learn.dataset import COUNT_SHARE, FitData, LabelKind
-from sulq.learn.features import Array
+from sulq.learn.features import Array, published
 from sulq.learn.parameters import (
     NONE,
     Constraints,
@@ -31,6 +31,7 @@ from sulq.learn.parameters import (
     check_parameter,
 )
 from sulq.learn.plotting import registry
+from sulq.learn.summaries import ClassShares, ClassTest, Coefficients, Summary
 
 try:
     from sklearn.base import BaseEstimator
@@ -218,15 +219,33 @@ class Learner(BaseEstimator):  # type: ignore[misc]
         self._check_fitted()
         return self._features.encode(rows, missing)
 
-    # --- a picture ------------------------------------------------------------------------------
+    # --- a summary and a picture ----------------------------------------------------------------
+
+    def summary(self) -> Summary:
+        """Return what was learned: `records()` for a table, `facts`, and what a chart draws."""
+        self._check_fitted()
+        return self._summary()
+
+    def _summary(self) -> Summary:
+        raise InvalidQuery(f"{type(self).__name__} has no summary")
 
     def plot(self, *public: Any, title: str | None = None, **options: Any) -> Any:
-        """An Altair chart of what was learned; of public rows and labels too, where given.
+        """Return an Altair chart of what was learned.
 
         `sulq.learn.plotting.registry.save(chart, path)` writes it as .svg, .png or .html.
         """
-        self._check_fitted()
-        return registry.plot(self, *public, title=title, **options)
+        return registry.plot(self.summary(), *self._tested(public), title=title, **options)
+
+    def _tested(self, public: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Return the positional arguments of `plot` as the chart takes them."""
+        return public
+
+
+def learn_by(learner: Learner, table: FitData, purse: FitBudget) -> None:
+    """Let another learner learn from a purse that already follows its plan."""
+    learner.method_ = purse.plan.method
+    learner._remember(table)
+    learner._learn(table, purse)
 
 
 def learned_within(learner: Learner, table: FitData, purse: FitBudget, share: float) -> None:
@@ -235,14 +254,20 @@ def learned_within(learner: Learner, table: FitData, purse: FitBudget, share: fl
     part = replace(table, cap=credits / Fraction(table.share))
     with FitBudget(purse.oracle, credits, type(learner).__name__, False) as own:
         own.follow(learner._plan(part))
-        learner.method_ = own.plan.method
-        learner._remember(part)
         try:
-            learner._learn(part, own)
+            learn_by(learner, part, own)
         finally:
             purse.spent += own.spent
             purse.receipts += own.receipts
             purse.reused += own.reused
+
+
+def largest(vector: Vector, weights: Array) -> Vector:
+    """One-hot of the largest score: the nearest of t e_k, since |s - t e_k|^2 falls with s_k."""
+    scaled = np.nan_to_num(weights / max(float(np.abs(weights).max()), 1e-300))
+    if not np.round(scaled * 2**24).any():  # all scores are alike: the first class
+        return project(ones(), np.eye(len(weights))[:, :1].tolist())
+    return nearest(project(vector, published(scaled)), np.eye(len(weights)).tolist())
 
 
 # What every classifier shares: classes, predictions, and the majority when nothing more is known.
@@ -274,7 +299,7 @@ class ClassLearner(ClassifierMixin, Learner):  # type: ignore[misc]
         """Log-odds up to a constant: one row per public row, one column per class."""
         raise NotImplementedError
 
-    def _give_up(self, counts: Array, why: str) -> None:
+    def give_up(self, counts: Array, why: str) -> None:
         """Predict the most frequent class from noisy class counts, and say why."""
         self.majority_ = int(np.argmax(counts))
         held = np.maximum(counts, 1e-9)
@@ -293,13 +318,13 @@ class ClassLearner(ClassifierMixin, Learner):  # type: ignore[misc]
     def decision_function(self, rows: Any) -> Array:
         """Scores of public rows: of the second class if there are two, else one column each."""
         self._check_fitted()
-        scores = self._all_scores(rows)
+        scores = self.class_scores(rows)
         if len(self.classes_) == 2:
             return np.asarray(scores[:, 1] - scores[:, 0])
         return scores
 
     def predict_log_proba(self, rows: Any) -> Array:
-        scores = self._all_scores(rows)
+        scores = self.class_scores(rows)
         top = scores.max(axis=1, keepdims=True)
         return np.asarray(scores - top - np.log(np.exp(scores - top).sum(axis=1, keepdims=True)))
 
@@ -309,10 +334,68 @@ class ClassLearner(ClassifierMixin, Learner):  # type: ignore[misc]
 
     def predict(self, rows: Any) -> Any:
         """The likeliest class of each public row."""
-        places = self._all_scores(rows).argmax(axis=1)
+        places = self.class_scores(rows).argmax(axis=1)
         return self.classes_[places]
 
-    def _all_scores(self, rows: Any) -> Array:
+    def summary(self) -> Summary:
+        """Return what was learned; where that is below its noise, the shares of the classes."""
+        self._check_fitted()
+        if self.majority_ is None:
+            return self._summary()
+        predicts = {"predicts": self.classes_[self.majority_]}
+        return self._class_shares(self.class_log_prior_, facts=predicts, notes=self.notes_)
+
+    def _class_shares(self, logs: Array, **more: Any) -> ClassShares:
+        held = np.exp(logs)
+        shares = held / max(float(held.sum()), 1e-300)
+        name = type(self).__name__
+        return ClassShares(name=name, classes=tuple(self.classes_), shares=shares, **more)
+
+    def _coefficients(self, errors: Array | None = None) -> Coefficients:
+        """Return the summary of `coef_`: one row of weights for two classes, else one for each."""
+        matrix = np.atleast_2d(self.coef_)
+        return Coefficients(
+            name=type(self).__name__,
+            keys=tuple(self._features.keys),
+            widths=self._features.units[1],
+            matrix=matrix,
+            errors=errors,
+            classes=tuple(self.classes_[1:] if len(matrix) == 1 else self.classes_),
+        )
+
+    def _tested(self, public: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Return the classes and probabilities of public test rows, for a ROC curve."""
+        if not public:
+            return ()
+        if len(public) != 2 or any(part is None for part in public):
+            raise InvalidQuery("a ROC curve needs both: plot(X_test, y_test), of public rows")
+        rows, labels = public
+        truth, chances = self._codes(labels), self.predict_proba(rows)
+        if len(truth) != len(chances):
+            raise InvalidQuery(
+                f"got {len(chances)} rows and {len(truth)} labels; want as many of both"
+            )
+        return (ClassTest(tuple(self.classes_), truth, chances),)
+
+    def as_choice(self) -> Vector:
+        """Return the predicted class as a one-hot vector, for use inside a question."""
+        self._check_fitted()
+        if self.majority_ is not None:
+            chosen = np.eye(len(self.classes_))[:, self.majority_ : self.majority_ + 1]
+            return project(ones(), chosen.tolist())
+        return self._choice()
+
+    def _choice(self) -> Vector:
+        """From `coef_` and `intercept_` per user unit; two classes have one row of them."""
+        offset, width = self._features.units
+        coef, level = np.atleast_2d(self.coef_), np.atleast_1d(self.intercept_)
+        weights = np.column_stack([coef * width, level + coef @ offset])
+        if len(weights) == 1:
+            weights = np.vstack([-weights / 2, weights / 2])
+        return largest(concat(self._features.as_vector(), ones()), weights)
+
+    def class_scores(self, rows: Any) -> Array:
+        """Return the score of each class for public rows; only their differences matter."""
         self._check_fitted()
         if self.majority_ is None:
             return self._scores(rows)

@@ -22,6 +22,7 @@ from sulq.learn.dataset import FitData
 from sulq.learn.estimator import Learner
 from sulq.learn.features import Array
 from sulq.learn.parameters import Constraints, OneOf, Whole, check_parameter
+from sulq.learn.summaries import Summary, Topics, WordVectors
 
 DRAWS = 20
 """Simulated draws of the known noise, for the standard errors."""
@@ -126,6 +127,15 @@ class LSI(LatentLearner):
         self.document_vectors_ = left[:, :kept] * signs
         self.word_vectors_ = right[:kept] * signs[:, None]
 
+    def _summary(self) -> Summary:
+        return WordVectors(
+            name=type(self).__name__,
+            facts={"singular_values": [float(x) for x in self.singular_values_]},
+            words=tuple(self.words_),
+            vectors=self.word_vectors_,
+            error=self.counts_error_ / max(float(self.singular_values_[0]), TINY),
+        )
+
     def transform(self, counts: Any) -> Array:
         """Public documents, as counts of `words_`, in the coordinates of `document_vectors_`."""
         self._check_fitted()
@@ -229,6 +239,16 @@ class PLSI(LatentLearner):
             [self.words_[place] for place in np.argsort(-chances, kind="stable")[:count]]
             for chances in self.word_given_topic_
         ]
+
+    def _summary(self) -> Summary:
+        return Topics(
+            name=type(self).__name__,
+            words=tuple(self.words_),
+            shares=self.topic_shares_,
+            shares_error=self.topic_shares_error_,
+            chances=self.word_given_topic_,
+            chances_error=self.word_given_topic_error_,
+        )
 
     def transform(self, counts: Any) -> Array:
         """P(topic | document) of public documents, given as counts of `words_`."""

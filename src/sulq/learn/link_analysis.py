@@ -20,6 +20,7 @@ from sulq.learn.dataset import FitData
 from sulq.learn.estimator import Learner
 from sulq.learn.features import Array, published
 from sulq.learn.parameters import Constraints, Interval, OneOf
+from sulq.learn.summaries import ItemScores, Summary
 
 CLIP_SHARE = 0.05
 DRAWS = 100
@@ -135,6 +136,15 @@ class LinkAnalysis(Learner):
             error /= length
         total = max(float(weights.sum()), 1e-300)
         return weights / total, np.full(table.width, error / total)
+
+    def _summary(self) -> Summary:
+        order = np.argsort(-self.scores_, kind="stable")
+        return ItemScores(
+            name=type(self).__name__,
+            items=tuple(str(item) for item in self.items_[order]),
+            scores=self.scores_[order],
+            errors=self.scores_error_[order],
+        )
 
     def score(self, rows: Any, y: object = None) -> Array:
         """The hub value of public rows, such as a participant's own: A w."""

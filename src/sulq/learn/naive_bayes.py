@@ -27,6 +27,7 @@ from sulq.learn.dataset import FitData
 from sulq.learn.estimator import ClassLearner
 from sulq.learn.features import Array, Features
 from sulq.learn.parameters import NONE, Constraints, Interval, OneOf, Whole
+from sulq.learn.summaries import ClassColumns, Summary
 
 CENTRE_SHARE = 0.1
 CLIP_SHARE = 0.05
@@ -120,7 +121,7 @@ class NaiveBayes(ClassLearner):
         self.majority_ = None
         if told <= 0:
             held = np.maximum(self.class_count_, 1e-9)
-            self._give_up(held, "no column tells the classes apart above the noise")
+            self.give_up(held, "no column tells the classes apart above the noise")
 
     def planned(self, table: FitData) -> FitPlan:
         """What `ask` will need."""
@@ -235,6 +236,21 @@ class NaiveBayes(ClassLearner):
         self.theta_error_ = error / held[:, None] * width
         return told
 
+    def _summary(self) -> Summary:
+        prior = np.exp(self.class_log_prior_)
+        bits = {
+            attribute.name: information(prior, np.exp(table))
+            for attribute, table in zip(self.attributes_, self.feature_log_prob_, strict=True)
+        }
+        means: dict[str, Array] = {}
+        if self._gaussian is not None:
+            spread = np.sqrt(np.broadcast_to(self.var_, np.shape(self.theta_)))
+            for place, key in enumerate(self._gaussian.keys):
+                means[key] = self.theta_[:, place]
+                bits[key] = information(prior, _densities(means[key], spread[:, place]))
+        shares = vars(self._class_shares(self.class_log_prior_))
+        return ClassColumns(**shares, bits=bits, means=means)
+
     def draw(self, classes: Places, random: np.random.Generator) -> Array:
         """Coordinates of the Numbers of made-up rows of these classes."""
         if self._gaussian is None:
@@ -303,3 +319,20 @@ def beyond_noise(squares: Array, variance: float) -> float:
     """By how much squared deviations exceed what noise alone would show 19 times in 20."""
     count = squares.size
     return float(squares.sum()) - variance * (count + 1.65 * math.sqrt(2 * count))
+
+
+def information(prior: Array, table: Array) -> float:
+    """Return the mutual information in bits of a class and a cell; `table` is classes x cells."""
+    held = table / np.maximum(table.sum(axis=1, keepdims=True), 1e-300)
+    overall = prior @ held
+    ratio = np.where(held > 0, held, 1.0) / np.where(overall > 0, overall, 1.0)
+    return float(max(0.0, (prior[:, None] * held * np.log2(np.where(held > 0, ratio, 1.0))).sum()))
+
+
+def _densities(means: Array, spread: Array) -> Array:
+    """Return the normal densities of each class on one fine grid."""
+    least = np.maximum(spread, 1e-12)
+    grid = np.linspace((means - 5 * least).min(), (means + 5 * least).max(), 400)
+    return np.asarray(
+        np.exp(-(((grid - means[:, None]) / least[:, None]) ** 2) / 2) / least[:, None]
+    )

@@ -30,6 +30,7 @@ from sulq.learn.dataset import FitData
 from sulq.learn.estimator import ClassLearner
 from sulq.learn.features import Array
 from sulq.learn.parameters import NONE, Constraints, Interval, OneOf, Whole, check_parameter
+from sulq.learn.summaries import Clauses, Summary
 
 
 @dataclass(frozen=True, slots=True)
@@ -324,7 +325,7 @@ class SQLearner(ClassLearner):
         self.accuracy_error_ = min(error * math.sqrt(len(said)) / total, 1.0)
         classes = np.array([found[:, 1].sum(), found[:, 0].sum()])
         if right + self.accuracy_error_ * total < classes.max():
-            self._give_up(classes, f"the clauses are right on {self.accuracy_:.0%} of the rows")
+            self.give_up(classes, f"the clauses are right on {self.accuracy_:.0%} of the rows")
         elif self.tau_ > 0.25:
             self._doubt(f"each share is only known within {self.tau_:.2g}: take this for a guess")
 
@@ -348,6 +349,10 @@ class SQLearner(ClassLearner):
             said[held] = clause.then
             open_ &= ~held
         return np.column_stack([~said, said]).astype(np.float64)
+
+    def _summary(self) -> Summary:
+        lines = tuple(self.export_text().splitlines())
+        return Clauses(name=type(self).__name__, lines=lines, tau=float(self.tau_))
 
     def export_text(self) -> str:
         """The clauses as text."""

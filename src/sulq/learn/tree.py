@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from sulq.errors import InvalidQuery
-from sulq.kernel.query.expressions import Expression
+from sulq.kernel.query.expressions import Expression, lit
 from sulq.kernel.query.vectors import Vector, cells, concat, crossed, ones, signed
 from sulq.kernel.schema.columns import Category, Number
 from sulq.learn.binning import (
@@ -34,6 +34,7 @@ from sulq.learn.estimator import ClassLearner, deviations
 from sulq.learn.features import Array, Features
 from sulq.learn.naive_bayes import NaiveBayes
 from sulq.learn.parameters import NONE, Constraints, OneOf, Whole
+from sulq.learn.summaries import Summary, TreeNode, TreeNodes
 
 
 @dataclass(frozen=True, slots=True)
@@ -708,9 +709,51 @@ class DecisionTree(ClassLearner):
         self.tree_: tuple[Node, ...] = tuple(tree.nodes)
         self.majority_ = None
         if len(tree.leaves) == 1:
-            self._give_up(counts.sum(axis=0), "no split of this table stands out of its noise")
+            self.give_up(counts.sum(axis=0), "no split of this table stands out of its noise")
 
     # --- what was learned -----------------------------------------------------------------------
+
+    def _choice(self) -> Vector:
+        """Cells of the classes, by where the tree predicts each."""
+        found = self._regions(self.tree_[0])
+        always = lit(1) > lit(0)
+        where = [found.get(place, ~always) for place in range(len(self.classes_))]
+        return cells(*(always if part is None else part for part in where))
+
+    def _regions(self, node: Node) -> dict[int, Expression | None]:
+        """Below a node: where each class is predicted; None where it is everywhere."""
+        if node.split is None:
+            return {int(np.argmax(node.shares)): None}
+        below = [self._regions(self.tree_[child]) for child in node.children]
+        if len({place for found in below for place in found}) == 1:
+            return below[0]
+        attribute = self.attributes_[node.split.attribute]
+        parts: dict[int, list[Expression]] = {}
+        for child, found in enumerate(below):
+            here = node.split.truth(attribute, child)
+            for place, deeper in found.items():
+                parts.setdefault(place, []).append(here if deeper is None else here & deeper)
+        return {place: reduce(lambda a, b: a | b, where) for place, where in parts.items()}
+
+    def _summary(self) -> Summary:
+        nodes = []
+        for node in self.tree_:
+            condition = None
+            if node.parent is not None:
+                split = self.tree_[node.parent].split
+                assert split is not None  # noqa: S101
+                cells = split.groups[node.child]
+                condition = str(self.attributes_[split.attribute].text(cells))
+            column = None if node.split is None else self.attributes_[node.split.attribute].name
+            nodes.append(
+                TreeNode(node.depth, condition, column, node.counts, node.shares, node.children)
+            )
+        return TreeNodes(
+            name=type(self).__name__,
+            classes=tuple(self.classes_),
+            nodes=tuple(nodes),
+            leaf_error=float(self.leaf_error_),
+        )
 
     @property
     def feature_importances_(self) -> Array:

@@ -29,7 +29,6 @@ from sulq.server.console.learn.view import (
     Arrow,
     Branch,
     CentreRow,
-    axes,
     centres,
     directions,
     mostly,
@@ -204,7 +203,6 @@ def test_pictures() -> None:
 def test_words() -> None:
     assert mostly(["a", "b", "c"], np.array([0.9, 0.4, 0.1])) == ["a"]
     assert mostly(["a", "b", "c"], np.array([1, 1, 1]) / math.sqrt(3)) == ["a", "b", "c"]
-    assert axes(np.array([[0.0, 5, 1], [0, 9, 4]]), np.array([1.0, 1])) == (1, 2)
 
 
 def test_one_run_at_a_time(server: Served, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -28,6 +28,7 @@ from sulq.learn.dataset import FitData
 from sulq.learn.estimator import Learner
 from sulq.learn.features import Array, published
 from sulq.learn.parameters import NONE, Constraints, Whole
+from sulq.learn.summaries import Groups, Summary
 
 REACH_BINS = 40
 LEAST_REACH = 2.0**-9
@@ -802,6 +803,22 @@ class KMeans(Learner):
                 f"{which}the centres are closer together than their noise: worse than one centre at"
                 " the mean." + _wanted(table, min(max(short, 1.5), 20.0))
             )
+
+    def _summary(self) -> Summary:
+        rows = max(float(self.sizes_.sum()), 1.0)
+        spread = max(float(self.inertia_), 0.0) / rows / max(len(self._features.keys), 1)
+        return Groups(
+            name=type(self).__name__,
+            word="cluster",
+            keys=tuple(self._features.keys),
+            widths=self._features.units[1],
+            centres=self.cluster_centers_,
+            centres_error=self.centers_error_,
+            shares=self.shares_,
+            sizes=self.sizes_,
+            sizes_error=self.sizes_error_,
+            within=math.sqrt(spread),
+        )
 
     # --- public rows ----------------------------------------------------------------------------
 

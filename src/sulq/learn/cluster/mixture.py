@@ -21,6 +21,7 @@ from sulq.learn.dataset import FitData
 from sulq.learn.estimator import Learner, learned_within
 from sulq.learn.features import Array, published
 from sulq.learn.parameters import NONE, Constraints, OneOf, Whole
+from sulq.learn.summaries import Groups, Summary
 
 START_SHARE = 0.5
 MOST_ROUNDS = 200
@@ -204,6 +205,18 @@ class GaussianMixture(Learner):
                 f"components {', '.join(lost)} hold fewer rows than noise would show; take"
                 f" n_components={self.n_components - len(lost)}"
             )
+
+    def _summary(self) -> Summary:
+        return Groups(
+            name=type(self).__name__,
+            word="component",
+            keys=tuple(self._features.keys),
+            widths=self._features.units[1],
+            centres=self.means_,
+            centres_error=self.means_error_,
+            shares=self.weights_,
+            deviations=np.sqrt(np.maximum(self.covariances_, 0)),
+        )
 
     # --- public rows ------------------------------------------------------------------------------
 

@@ -33,6 +33,7 @@ from sulq.learn.linear.newton import (
     lbfgs,
 )
 from sulq.learn.parameters import NONE, Constraints, Interval, OneOf, Whole
+from sulq.learn.summaries import Summary
 
 DOUBT = {True: 2.0, False: -2.0}
 """Deviations by which the label's moments must pass their noise, if there is a clear majority."""
@@ -93,12 +94,15 @@ class LinearClassifier(ClassLearner):
         usual = max(float(counts.mean()), 0.0)
         ahead = float(counts.max()) - error > CLEAR_MAJORITY * usual
         if clear < DOUBT[ahead]:
-            self._give_up(
+            self.give_up(
                 counts,
                 f"the features' moments with the label are {clear:+.1f} deviations from what noise"
                 f" alone gives ({table.rows:,.0f} rows, {table.unit:.3g} noise on a count)",
             )
         self._doubt_unless(clear)
+
+    def _summary(self) -> Summary:
+        return self._coefficients(self.coef_error_)
 
     def _scores(self, rows: Any) -> Array:
         v = self._view.of(self._coordinates(rows, self._view.centre))

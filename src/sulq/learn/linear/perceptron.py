@@ -21,6 +21,7 @@ from sulq.learn.features import Array, published
 from sulq.learn.linear.classifiers import clearness, rounds_of
 from sulq.learn.linear.newton import Standardised, even_spread, evidence, find_view
 from sulq.learn.parameters import NONE, Constraints, Interval, Whole
+from sulq.learn.summaries import Summary
 
 ROUNDS = 8
 MOST_ROUNDS = 60
@@ -136,7 +137,7 @@ class Perceptron(ClassLearner):
             f" ({table.rows:,.0f} rows, {table.unit:.3g} noise on a count)"
         )
         if float(counts.max()) > 1.3 * float(counts.mean()) + noise:
-            self._give_up(counts, why)
+            self.give_up(counts, why)
         else:  # classes about equal: a guess loses nothing
             self._doubt(f"{why}; take this for a guess")
 
@@ -173,6 +174,9 @@ class Perceptron(ClassLearner):
         self._centre, self._slopes, self._intercepts = centre, slopes, intercepts
         self.coef_ = slopes / width
         self.intercept_ = intercepts - self.coef_ @ offset
+
+    def _summary(self) -> Summary:
+        return self._coefficients()
 
     def _scores(self, rows: Any) -> Array:
         scores = self._coordinates(rows, self._centre) @ self._slopes.T + self._intercepts

@@ -19,6 +19,7 @@ import numpy as np
 from sklearn.base import RegressorMixin
 
 from sulq.answers.oracle import Oracle
+from sulq.errors import InvalidQuery
 from sulq.kernel.query.expressions import Expression, Operation, col
 from sulq.kernel.query.sum_query import outer
 from sulq.kernel.query.vectors import Vector, columns, concat, crossed, ones, project, scaled
@@ -41,6 +42,7 @@ from sulq.learn.linear.location import (
     weight_vector,
 )
 from sulq.learn.parameters import NONE, Constraints, InstanceOf, Interval
+from sulq.learn.summaries import NumberCoefficients, NumberTest, Summary
 
 FIRST_RIDGE = 0.75
 """Of the noise's spectral edge, for the first solution."""
@@ -381,6 +383,29 @@ class LinearRegression(RegressorMixin, Learner):  # type: ignore[misc]
         self._say(table, mean, target, slopes, spread * np.sqrt(np.diag(inverse @ inverse)))
 
     # --- public rows ----------------------------------------------------------------------------
+
+    def _summary(self) -> Summary:
+        return NumberCoefficients(
+            name=type(self).__name__,
+            facts={"intercept": float(self.intercept_)},
+            keys=tuple(self._features.keys),
+            widths=self._features.units[1],
+            matrix=np.atleast_2d(self.coef_),
+            errors=getattr(self, "coef_error_", None),
+        )
+
+    def _tested(self, public: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Return the predictions for public test rows, to be drawn against the true numbers."""
+        if not public:
+            return ()
+        if len(public) != 2 or any(part is None for part in public):
+            raise InvalidQuery("predicted against true needs both: plot(X_test, y_test)")
+        found, true = (np.asarray(x, np.float64) for x in (self.predict(public[0]), public[1]))
+        if len(found) != len(true):
+            raise InvalidQuery(
+                f"got {len(found)} rows and {len(true)} labels; want as many of both"
+            )
+        return (NumberTest(true, found),)
 
     def predict(self, rows: Any) -> Array:
         """Predictions for public rows, within the label's public range."""

@@ -1,4 +1,4 @@
-"""Classifiers: which coordinates speak for a class, and the ROC curve on public test rows."""
+"""Charts of models, drawn from their summaries: one function for each kind of summary."""
 
 from __future__ import annotations
 
@@ -27,50 +27,63 @@ from sulq.learn.plotting.style import (
     weighed,
     without_constants,
 )
+from sulq.learn.summaries import (
+    ClassColumns,
+    ClassShares,
+    ClassTest,
+    Clauses,
+    Coefficients,
+    Directions,
+    Groups,
+    ItemScores,
+    NumberCoefficients,
+    NumberTest,
+    RuleList,
+    Summary,
+    Topics,
+    WordVectors,
+    rule_text,
+)
 
 CORNERS = 200
 """At most this many corners of a curve are drawn."""
 MOST_CLASSES = 8
 
 
-def classifier(learner: Any, rows: Any = None, labels: Any = None) -> Picture:
+def classifier(summary: Summary, test: ClassTest | None = None) -> Picture:
     """Weights by coordinate; with public test rows and labels, the ROC curve beside them."""
-    if (rows is None) != (labels is None):
-        raise InvalidQuery("a ROC curve needs both: plot(X_test, y_test), of public rows")
-    alt = altair()
-    said = list(learner.notes_) if learner.majority_ is not None else []
-    parts = []
-    if rows is not None:
-        parts.append(curve(learner, rows, labels))
-    weights = None if learner.majority_ is not None else _weights(learner)
-    if weights is not None:
-        parts.append(weights)
-    if not parts:
-        parts.append(_shares(learner))
-    drawn = alt.hconcat(*parts, spacing=36).resolve_scale(color="independent")
-    return finished(drawn, type(learner).__name__, said)
+    parts = [] if test is None else [curve(test)]
+    if isinstance(summary, Coefficients):
+        parts.append(_weights(summary))
+    elif isinstance(summary, ClassColumns):
+        parts.append(_columns(summary))
+    elif isinstance(summary, ClassShares) and not parts:
+        parts.append(bars_with_errors(_share_bars(summary), across="noisy share of the rows"))
+    drawn = altair().hconcat(*parts, spacing=36).resolve_scale(color="independent")
+    return finished(drawn, summary.name, list(summary.notes))
+
+
+def _share_bars(summary: ClassShares) -> Records:
+    return [{"name": line["class"], "value": line["share"]} for line in summary.records()]
 
 
 # --- the curve ----------------------------------------------------------------------------------
 
 
-def curve(learner: Any, rows: Any, labels: Any) -> Picture:
+def curve(test: ClassTest) -> Picture:
     """True against false positives as the threshold falls; one curve a class, or one for two."""
     alt = altair()
-    truth = learner._codes(labels)
-    scores = learner.predict_proba(rows)
-    if len(truth) != len(scores):
-        raise InvalidQuery(f"got {len(scores)} rows and {len(truth)} labels; want as many of both")
-    places = [1] if len(learner.classes_) == 2 else range(len(learner.classes_))[:MOST_CLASSES]
+    truth = test.truth
+    places = [1] if len(test.classes) == 2 else range(len(test.classes))[:MOST_CLASSES]
     records: Records = []
     names = []
     for place in places:
         positive = truth == place
         if positive.all() or not positive.any():
             continue  # no curve without both kinds
-        false, true = roc(scores[:, place], positive)
+        false, true = roc(test.chances[:, place], positive)
         area = float(np.trapezoid(true, false))
-        names.append(f"{learner.classes_[place]} (area {area:.2f})")
+        names.append(f"{test.classes[place]} (area {area:.2f})")
         kept = _thinned(len(false))
         records += [
             {"class": names[-1], "false": float(false[i]), "true": float(true[i]), "order": i}
@@ -78,18 +91,17 @@ def curve(learner: Any, rows: Any, labels: Any) -> Picture:
         ]
     if not names:
         raise InvalidQuery("the test labels are all of one class; a ROC curve needs two")
+    unit, percent = alt.Scale(domain=[0, 1]), alt.Axis(format="%", tickCount=5)
     lines = (
         chart(records, width=260, height=260)
         .mark_line(strokeWidth=2, interpolate="linear", clip=True)
         .encode(
-            alt.X("false:Q", title="false positives",
-                  scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(format="%", tickCount=5)),
-            alt.Y("true:Q", title="true positives",
-                  scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(format="%", tickCount=5)),
+            alt.X("false:Q", title="false positives", scale=unit, axis=percent),
+            alt.Y("true:Q", title="true positives", scale=unit, axis=percent),
             colours("class", names, orient="bottom", columns=2, labelLimit=240),
             order="order:Q",
         )
-    )  # fmt: skip
+    )
     chance = (
         chart([{"false": 0, "true": 0}, {"false": 1, "true": 1}])
         .mark_line(color=GREY, strokeDash=[4, 4], strokeWidth=1)
@@ -118,24 +130,21 @@ def _thinned(count: int) -> list[int]:
 # --- the weights --------------------------------------------------------------------------------
 
 
-def _weights(learner: Any) -> Picture | None:
-    """Bars of coef_, each times the width of its column's bounds so that they compare.
+def _weights(summary: Coefficients) -> Picture:
+    """Bars of coefficients, each times the width of its column's bounds so that they compare.
 
     What no row can show is taken out: a constant in all values of a Category, or in all classes.
     """
-    found = getattr(learner, "coef_", None)
-    if found is None:
-        return _telling(learner) if hasattr(learner, "feature_log_prob_") else None
-    _, widths = learner._features.units
-    matrix = np.atleast_2d(found) * widths
-    errors = getattr(learner, "coef_error_", None)
-    keys = learner._features.keys
-    classes = [learner.classes_[1]] if len(matrix) == 1 else list(learner.classes_)
+    matrix = summary.matrix * summary.widths
     if len(matrix) > 1:
-        return _many(without_constants(keys, matrix - matrix.mean(axis=0)), keys, classes)
-    records = weighed(keys, matrix[0], None if errors is None else np.ravel(errors) * widths)
+        shown = without_constants(summary.keys, matrix - matrix.mean(axis=0))
+        return _many(shown, summary.keys, list(summary.classes))
+    errors = None if summary.errors is None else np.ravel(summary.errors) * summary.widths
     return bars_with_errors(
-        records, across=f"weight for {classes[0]}, over the whole bounds", colour=BLUE, width=260
+        weighed(summary.keys, matrix[0], errors),
+        across=f"weight for {summary.classes[0]}, over the whole bounds",
+        colour=BLUE,
+        width=260,
     ).properties(title=panel("weights"))
 
 
@@ -154,70 +163,31 @@ def _many(matrix: Array, keys: tuple[str, ...], classes: list[Any]) -> Picture:
         chart(records, width=alt.Step(46), height=alt.Step(20))
         .mark_rect(cornerRadius=2)
         .encode(
-            alt.X("class:N", sort=None, title=None,
-                  axis=alt.Axis(orient="top", labelAngle=angle, domain=False, ticks=False)),
+            alt.X(
+                "class:N",
+                sort=None,
+                title=None,
+                axis=alt.Axis(orient="top", labelAngle=angle, domain=False, ticks=False),
+            ),
             alt.Y("name:N", sort=None, title=None, axis=alt.Axis(domain=False, ticks=False)),
-            alt.Color("value:Q", title="weight, over the whole bounds",
-                      scale=alt.Scale(domain=[-most, 0, most],
-                                      range=["#D55E00", "#F7F7F7", "#0072B2"]),
-                      legend=alt.Legend(orient="bottom", gradientLength=180, format=".2g")),
+            alt.Color(
+                "value:Q",
+                title="weight, over the whole bounds",
+                scale=alt.Scale(domain=[-most, 0, most], range=["#D55E00", "#F7F7F7", "#0072B2"]),
+                legend=alt.Legend(orient="bottom", gradientLength=180, format=".2g"),
+            ),
         )
-    )  # fmt: skip
+    )
 
 
-def _telling(learner: Any) -> Picture:
+def _columns(summary: ClassColumns) -> Picture:
     """Naive Bayes: how many bits each column tells of the class, by the learned tables."""
-    prior = np.exp(learner.class_log_prior_)
-    told = {
-        attribute.name: information(prior, np.exp(table))
-        for attribute, table in zip(learner.attributes_, learner.feature_log_prob_, strict=True)
-    }
-    means = getattr(learner, "theta_", None)
-    if learner._gaussian is not None and means is not None:
-        spread = np.sqrt(np.broadcast_to(learner.var_, np.shape(means)))
-        for place, name in enumerate(learner._gaussian.keys):
-            told[name] = information(prior, _bells(means[:, place], spread[:, place]))
-    records = [{"name": name, "value": bits} for name, bits in told.items()]
+    records = [{"name": name, "value": bits} for name, bits in summary.bits.items()]
     return bars_with_errors(
         sorted(records, key=lambda record: -record["value"]),
         across="bits a column tells of the class",
         width=260,
     ).properties(title=panel("columns"))
-
-
-def information(prior: Array, table: Array) -> float:
-    """Mutual information in bits of a class and a cell; `table` is classes x cells."""
-    held = table / np.maximum(table.sum(axis=1, keepdims=True), 1e-300)
-    overall = prior @ held
-    ratio = np.where(held > 0, held, 1.0) / np.where(overall > 0, overall, 1.0)
-    return float(max(0.0, (prior[:, None] * held * np.log2(np.where(held > 0, ratio, 1.0))).sum()))
-
-
-def _bells(means: Array, spread: Array) -> Array:
-    """Normal densities of each class on one fine grid."""
-    least = np.maximum(spread, 1e-12)
-    grid = np.linspace((means - 5 * least).min(), (means + 5 * least).max(), 400)
-    return np.asarray(
-        np.exp(-(((grid - means[:, None]) / least[:, None]) ** 2) / 2) / least[:, None]
-    )
-
-
-def _shares(learner: Any) -> Picture:
-    """What is left when no column can be drawn: the noisy share of each class."""
-    records = [
-        {"name": str(name), "value": float(share)}
-        for name, share in zip(learner.classes_, class_shares(learner), strict=True)
-    ]
-    return bars_with_errors(records, across="noisy share of the rows")
-
-
-def class_shares(learner: Any) -> Array:
-    """The noisy share of each class, from what the learner holds."""
-    if hasattr(learner, "class_log_prior_"):
-        held = np.exp(learner.class_log_prior_)
-    else:
-        held = np.maximum(np.atleast_2d(learner.counts_).sum(axis=0), 0.0)
-    return np.asarray(held / max(float(held.sum()), 1e-300))
 
 
 # PCA, SVD and factors: what each direction is made of, and which stand out of the noise.
@@ -226,21 +196,17 @@ def class_shares(learner: Any) -> Array:
 MOST_SHOWN = 3
 
 
-def directions(learner: Any, n_components: int | None = None) -> Picture:
+def directions(summary: Directions, n_components: int | None = None) -> Picture:
     """Loadings of the first components (three, or as many as told) and the scree with its noise."""
     alt = altair()
-    count = min(n_components or MOST_SHOWN, len(learner.components_))
-    keys = learner._features.keys
-    errors = None if _word(learner) == "factor" else getattr(learner, "components_error_", None)
-    reach = _reach(learner.components_[:count])
+    count = min(n_components or MOST_SHOWN, len(summary.components))
+    keys, errors = summary.keys, summary.errors
+    reach = _reach(summary.components[:count])
     panels = []
     for place in range(count):
         records = [
-            {
-                "name": key,
-                **interval(value, None if errors is None else _at(errors, place, i, len(keys))),
-            }
-            for i, (key, value) in enumerate(zip(keys, learner.components_[place], strict=True))
+            {"name": key, **interval(value, None if errors is None else errors[place, i])}
+            for i, (key, value) in enumerate(zip(keys, summary.components[place], strict=True))
         ]
         panels.append(
             bars_with_errors(
@@ -250,14 +216,14 @@ def directions(learner: Any, n_components: int | None = None) -> Picture:
                 width=180,
                 reach=reach,
                 labels=place == 0,
-            ).properties(title=panel(f"{_word(learner)} {place + 1}"))
+            ).properties(title=panel(f"{summary.word} {place + 1}"))
         )
-    panels.append(_scree(learner))
+    panels.append(_scree(summary))
     said = ["loadings of coordinates scaled by their bounds"]
     if errors is not None:
         said[0] += "; bars: 95 % intervals of the noise, pale where they hold 0"
     drawn = alt.hconcat(*panels, spacing=28).resolve_scale(x="independent", y="independent")
-    return finished(drawn, f"{type(learner).__name__} of {len(keys)} coordinates", said)
+    return finished(drawn, f"{summary.name} of {len(keys)} coordinates", said)
 
 
 def _reach(loadings: Array) -> float:
@@ -268,30 +234,20 @@ def _reach(loadings: Array) -> float:
     return float(np.ceil(longest * 50) / 50) or 1.0
 
 
-def _at(errors: Any, row: int, column: int, width: int) -> float:
-    """A loading's standard error: its own, or its part of how far the direction is turned."""
-    found = np.asarray(errors)
-    if found.ndim == 2:
-        return float(found[row, column])
-    return float(found[row] / np.sqrt(max(width - 1, 1)))
-
-
-def _word(learner: Any) -> str:
-    return "factor" if type(learner).__name__ == "FactorAnalysis" else "component"
-
-
-def _scree(learner: Any) -> Picture:
+def _scree(summary: Directions) -> Picture:
     """What lies along each direction; below the dashed edge it may be noise alone."""
     alt = altair()
-    values, errors, title = _sizes(learner)
-    edge = float(getattr(learner, "noise_edge_", 0.0) or 0.0) if title == "variance" else 0.0
+    values, errors, edge = summary.sizes, summary.sizes_error, summary.noise_edge
     records = [
-        {"number": place + 1, "sure": bool(value > edge),
-         **interval(max(float(value), 0.0), None if errors is None else errors[place])}
+        {
+            "number": place + 1,
+            "sure": bool(value > edge),
+            **interval(max(float(value), 0.0), None if errors is None else errors[place]),
+        }
         for place, value in enumerate(values)
-    ]  # fmt: skip
-    x = alt.X("number:O", title=_word(learner), axis=alt.Axis(labelAngle=0, ticks=False))
-    y = alt.Y("value:Q", title=title, axis=alt.Axis(tickCount=5, format=".3~g"))
+    ]
+    x = alt.X("number:O", title=summary.word, axis=alt.Axis(labelAngle=0, ticks=False))
+    y = alt.Y("value:Q", title=summary.size_name, axis=alt.Axis(tickCount=5, format=".3~g"))
     base = chart(records, width=max(26 * len(values), 110), height=170)
     layers = [
         base.mark_bar(size=16, color=BLUE, cornerRadius=1.5).encode(
@@ -315,112 +271,67 @@ def _scree(learner: Any) -> Picture:
     return alt.layer(*layers).properties(title=panel("how much each explains"))
 
 
-def _sizes(learner: Any) -> tuple[Array, Any, str]:
-    """(how large each direction is, its standard error, what that is called)."""
-    for name, title in (
-        ("explained_variance_", "variance"),
-        ("singular_values_", "singular value"),
-    ):
-        if hasattr(learner, name):
-            return getattr(learner, name), getattr(learner, f"{name}error_", None), title
-    return np.asarray((np.asarray(learner.components_) ** 2).sum(axis=1)), None, "variance"
-
-
 # Clusters and mixtures: where the centres are, how many rows each holds, how sure that is.
 
 
 RING_POINTS = 48
 
 
-def groups(learner: Any, x: str | None = None, y: str | None = None) -> Picture:
+def groups(summary: Groups, x: str | None = None, y: str | None = None) -> Picture:
     """Centres on two coordinates (those that part them most), and the whole of each centre."""
     alt = altair()
-    centres, shares, spread = _learned(learner)
-    keys = list(learner._features.keys)
-    first, second = _axes(learner, centres, shares, keys, x, y)
-    scatter = _scatter(learner, centres, shares, spread, keys, first, second)
-    drawn = scatter
-    if len(keys) > 2:
-        drawn = alt.hconcat(scatter, _profile(learner, centres, keys), spacing=30)
+    drawn = scatter = _scatter(summary, *summary.axes(x, y))
+    if len(summary.keys) > 2:
+        drawn = alt.hconcat(scatter, _profile(summary), spacing=30)
     drawn = drawn.resolve_scale(color="independent", size="independent")
-    said = ["the area of a circle is the noisy share of the rows"]
-    if spread is not None:
-        said = [f"{said[0]}; an ellipse {_of_what(learner)}"]
-    name = "clusters" if type(learner).__name__ == "KMeans" else "components"
-    return finished(drawn, f"{type(learner).__name__}: {len(centres)} {name}", said)
+    said = "the area of a circle is the noisy share of the rows"
+    if summary.deviations is not None:
+        said += "; an ellipse holds two deviations of its rows"
+    elif _ellipse(summary) is not None:
+        said += "; an ellipse is where its centre lies with 95 %"
+    return finished(drawn, f"{summary.name}: {len(summary.centres)} {summary.word}s", [said])
 
 
-def _of_what(learner: Any) -> str:
-    if hasattr(learner, "covariances_"):
-        return "holds two deviations of its rows"
-    return "is where its centre lies with 95 %"
-
-
-def _learned(learner: Any) -> tuple[Array, Array, Array | None]:
-    """(centres in user units, shares, half axes of an ellipse in user units)."""
-    if hasattr(learner, "covariances_"):
-        return learner.means_, learner.weights_, _spreads(learner)
-    errors = np.asarray(learner.centers_error_)
-    if errors.ndim == 1:
-        errors = errors[:, None] * np.ones_like(learner.cluster_centers_)
+def _ellipse(summary: Groups) -> Array | None:
+    """Half axes in user units: of the rows of a component, else of where the centre lies."""
+    if summary.deviations is not None:
+        return 2 * summary.deviations
     # 95 % of a normal cloud in the plane lie within 2.45 deviations
-    return learner.cluster_centers_, learner.shares_, 2.45 * errors if errors.any() else None
+    return 2.45 * summary.centres_error if summary.centres_error.any() else None
 
 
-def _spreads(learner: Any) -> Array:
-    found = np.asarray(learner.covariances_)
-    variances = np.diagonal(found, axis1=1, axis2=2) if found.ndim == 3 else found
-    return np.asarray(2 * np.sqrt(np.maximum(variances, 0)))
-
-
-def _axes(
-    learner: Any, centres: Array, shares: Array, keys: list[str], x: str | None, y: str | None
-) -> tuple[int, int]:
-    for name in (x, y):
-        if name is not None and name not in keys:
-            raise InvalidQuery(f"no coordinate {name!r:.40}; there are {keys[:20]}")
-    _, widths = learner._features.units
-    weights = np.maximum(shares, 0) / max(float(np.maximum(shares, 0).sum()), 1e-9)
-    scaled = centres / widths
-    between = (weights[:, None] * (scaled - weights @ scaled) ** 2).sum(axis=0)
-    order = [int(place) for place in np.argsort(-between)]
-    first = (
-        keys.index(x)
-        if x is not None
-        else next(place for place in order if y is None or keys[place] != y or len(keys) == 1)
-    )
-    if y is not None:
-        return first, keys.index(y)
-    return first, next((place for place in order if place != first), first)
-
-
-def _scatter(
-    learner: Any, centres: Array, shares: Array, spread: Array | None, keys: list[str],
-    first: int, second: int,
-) -> Picture:  # fmt: skip
+def _scatter(summary: Groups, first: int, second: int) -> Picture:
     alt = altair()
+    keys, centres, spread = summary.keys, summary.centres, _ellipse(summary)
     records: Records = [
-        {"number": str(i), "x": float(c[first]), "y": float(c[second]), "share": float(max(s, 0)),
-         "text": f"{i} · {max(s, 0):.0%}"}
-        for i, (c, s) in enumerate(zip(centres, shares, strict=True))
-    ]  # fmt: skip
+        {
+            "number": str(i),
+            "x": float(c[first]),
+            "y": float(c[second]),
+            "share": float(max(s, 0)),
+            "text": f"{i} · {max(s, 0):.0%}",
+        }
+        for i, (c, s) in enumerate(zip(centres, summary.shares, strict=True))
+    ]
     across = alt.X("x:Q", title=keys[first], scale=alt.Scale(zero=False, nice=True, padding=24))
     down = alt.Y("y:Q", title=keys[second], scale=alt.Scale(zero=False, nice=True, padding=24))
     shade = _shade(len(centres))
     base = chart(records, width=300, height=300)
-    circles = base.mark_circle(opacity=0.4).encode(
-        across, down, shade,
-        alt.Size("share:Q", scale=alt.Scale(domain=[0, 1], range=[0, 6000]), legend=None),
-    )  # fmt: skip
+    size = alt.Size("share:Q", scale=alt.Scale(domain=[0, 1], range=[0, 6000]), legend=None)
+    circles = base.mark_circle(opacity=0.4).encode(across, down, shade, size)
     layers = [circles, base.mark_circle(size=5, opacity=1).encode(across, down, shade)]
     if spread is not None and first != second:
         ring = np.linspace(0, 2 * np.pi, RING_POINTS)
         ellipses = [
-            {"number": str(i), "x": float(c[first] + s[first] * np.cos(t)),
-             "y": float(c[second] + s[second] * np.sin(t)), "order": n}
+            {
+                "number": str(i),
+                "x": float(c[first] + s[first] * np.cos(t)),
+                "y": float(c[second] + s[second] * np.sin(t)),
+                "order": n,
+            }
             for i, (c, s) in enumerate(zip(centres, spread, strict=True))
             for n, t in enumerate(ring)
-        ]  # fmt: skip
+        ]
         layers.append(
             chart(ellipses).mark_line(strokeWidth=1.5).encode(across, down, shade, order="order:Q")
         )
@@ -435,23 +346,32 @@ def _shade(count: int) -> Any:
     return alt.Color("number:N", scale=alt.Scale(domain=names, range=shades), legend=None)
 
 
-def _profile(learner: Any, centres: Array, keys: list[str]) -> Picture:
+def _profile(summary: Groups) -> Picture:
     """Every centre in user units; the shade says where it lies among the centres."""
     alt = altair()
+    centres, keys = summary.centres, summary.keys
     low, high = centres.min(axis=0), centres.max(axis=0)
     reach = np.where(high > low, high - low, 1.0)
     kept = range(len(keys))[:20]
     records = [
-        {"coordinate": keys[j], "number": str(i), "place": float((c[j] - low[j]) / reach[j]),
-         "text": f"{c[j]:,.0f}" if abs(c[j]) >= 100 else f"{c[j]:.2g}"}
+        {
+            "coordinate": keys[j],
+            "number": str(i),
+            "place": float((c[j] - low[j]) / reach[j]),
+            "text": f"{c[j]:,.0f}" if abs(c[j]) >= 100 else f"{c[j]:.2g}",
+        }
         for i, c in enumerate(centres)
         for j in kept
-    ]  # fmt: skip
+    ]
     base = chart(records, width=alt.Step(52), height=alt.Step(22)).encode(
-        alt.X("number:N", sort=None, title="cluster" if len(centres) else None,
-              axis=alt.Axis(orient="top", labelAngle=0, domain=False, ticks=False)),
+        alt.X(
+            "number:N",
+            sort=None,
+            title="cluster",
+            axis=alt.Axis(orient="top", labelAngle=0, domain=False, ticks=False),
+        ),
         alt.Y("coordinate:N", sort=None, title=None, axis=alt.Axis(domain=False, ticks=False)),
-    )  # fmt: skip
+    )
     cells = base.mark_rect(cornerRadius=2, stroke="white").encode(
         alt.Color(
             "place:Q", scale=alt.Scale(domain=[0, 1], range=["#F4F8FB", "#6BAED6"]), legend=None
@@ -466,34 +386,28 @@ def _profile(learner: Any, centres: Array, keys: list[str]) -> Picture:
 MOST_DOTS = 300
 
 
-def regression(learner: Any, rows: Any = None, truth: Any = None) -> Picture:
+def regression(summary: NumberCoefficients, test: NumberTest | None = None) -> Picture:
     """Coefficients over the whole bounds; with public test rows, predictions beside them."""
-    if (rows is None) != (truth is None):
-        raise InvalidQuery("predicted against true needs both: plot(X_test, y_test)")
     alt = altair()
-    keys = learner._features.keys
-    _, widths = learner._features.units
-    errors = getattr(learner, "coef_error_", None)
-    values = np.ravel(learner.coef_) * widths
+    errors, widths = summary.errors, summary.widths
+    values = np.ravel(summary.matrix) * widths
     spread = None if errors is None else np.ravel(errors) * widths
+    keys = summary.keys
     records = weighed(keys, values, spread)
     across = "change over the whole bounds of a column"
     bars = bars_with_errors(records, across=across, colour=BLUE).properties(title=panel("columns"))
     drawn = bars
-    if rows is not None:
-        drawn = alt.hconcat(_predicted(learner, rows, truth), bars, spacing=36)
+    if test is not None:
+        drawn = alt.hconcat(_predicted(test), bars, spacing=36)
     said = (
         ["bars: 95 % intervals of the noise; pale where they hold 0"] if errors is not None else []
     )
-    return finished(drawn, "LinearRegression", said)
+    return finished(drawn, summary.name, said)
 
 
-def _predicted(learner: Any, rows: Any, truth: Any) -> Picture:
+def _predicted(test: NumberTest) -> Picture:
     alt = altair()
-    found = np.asarray(learner.predict(rows), dtype=np.float64)
-    true = np.asarray(truth, dtype=np.float64)
-    if len(found) != len(true):
-        raise InvalidQuery(f"got {len(found)} rows and {len(true)} labels; want as many of both")
+    found, true = test.predicted, test.truth
     known = np.isfinite(true)
     found, true = found[known], true[known]
     kept = np.unique(np.linspace(0, len(true) - 1, min(len(true), MOST_DOTS)).astype(int))
@@ -530,18 +444,18 @@ NAMED = 12
 MOST_RULES = 400
 
 
-def rules(learner: Any) -> Picture:
+def rules(summary: RuleList) -> Picture:
     """Each rule by the noisy share of rows that hold it all, and how often it is right."""
     alt = altair()
     records = [
         {
             "number": str(place + 1) if place < NAMED else "",
-            "rule": f"{place + 1}  {arrow(rule)}",
+            "rule": f"{place + 1}  {rule_text(rule)}",
             "support": float(rule.support),
             "confidence": float(rule.confidence),
             **_span(rule),
         }
-        for place, rule in enumerate(learner.rules_[:MOST_RULES])
+        for place, rule in enumerate(summary.rules[:MOST_RULES])
     ]
     base = chart(records, width=330, height=300)
     x = alt.X("support:Q", title="support: share of the rows", axis=alt.Axis(format="%"))
@@ -560,13 +474,8 @@ def rules(learner: Any) -> Picture:
         .encode(alt.Y("rule:N", sort=None, axis=None), x=alt.value(0), text="rule:N")
     )
     drawn = alt.hconcat(alt.layer(bars, dots, numbers), listed, spacing=20)
-    said = [f"{len(learner.rules_)} rules; bars: 95 % intervals of the noise"]
-    return finished(drawn, "AssociationRules", said)
-
-
-def arrow(rule: Any) -> str:
-    """bread & butter → jam"""
-    return f"{' & '.join(rule.given)} → {' & '.join(rule.then)}"
+    said = [f"{len(summary.rules)} rules; bars: 95 % intervals of the noise"]
+    return finished(drawn, summary.name, said)
 
 
 def _span(rule: Any) -> dict[str, float]:
@@ -574,54 +483,51 @@ def _span(rule: Any) -> dict[str, float]:
     return {"low": max(rule.confidence - half, 0.0), "high": min(rule.confidence + half, 1.0)}
 
 
-def links(learner: Any) -> Picture:
+def links(summary: ItemScores) -> Picture:
     """The items' scores, the highest first."""
-    records: Records = [
-        {"name": str(item), **interval(score, error)}
-        for item, score, error in zip(
-            learner.items_, learner.scores_, learner.scores_error_, strict=True
-        )
+    records = [
+        {"name": line["item"], **interval(line["score"], line["noise"])}
+        for line in summary.records()
     ]
-    ordered = sorted(records, key=lambda record: -record["value"])
     said = ["scores add up to 1; bars: 95 % intervals of the noise"]
-    return finished(bars_with_errors(ordered, across="score"), "LinkAnalysis", said)
+    return finished(bars_with_errors(records, across="score"), summary.name, said)
 
 
-def topics(learner: Any, count: int = 5) -> Picture:
+def topics(summary: Topics, count: int = 5) -> Picture:
     """The words that say most of each topic, with their chances."""
-    records: Records = []
-    for place, chances in enumerate(learner.word_given_topic_):
-        errors = learner.word_given_topic_error_[place]
-        for word in learner.top_words(count)[place]:
-            at = int(np.flatnonzero(learner.words_ == word)[0])
-            name = f"{place + 1}: {word}"
-            records.append({"name": name, **interval(chances[at], errors[at])})
-    shares = ", ".join(f"{share:.0%}" for share in learner.topic_shares_)
-    said = [f"topics have shares {shares}; bars: 95 % intervals of the noise"]
-    return finished(bars_with_errors(records, across="chance of the word"), "PLSI", said)
-
-
-def words(learner: Any, count: int = 20) -> Picture:
-    """The words that lie furthest along the first direction."""
-    first = learner.word_vectors_[0]
-    spread = learner.counts_error_ / max(float(learner.singular_values_[0]), 1e-300)
     records: Records = [
-        {"name": str(learner.words_[at]), **interval(first[at], spread)}
+        {
+            "name": f"{place + 1}: {summary.words[at]}",
+            **interval(chances[at], summary.chances_error[place][at]),
+        }
+        for place, chances in enumerate(summary.chances)
+        for at in summary.top_words(place, count)
+    ]
+    shares = ", ".join(f"{share:.0%}" for share in summary.shares)
+    said = [f"topics have shares {shares}; bars: 95 % intervals of the noise"]
+    return finished(bars_with_errors(records, across="chance of the word"), summary.name, said)
+
+
+def words(summary: WordVectors, count: int = 20) -> Picture:
+    """The words that lie furthest along the first direction."""
+    first = summary.vectors[0]
+    records: Records = [
+        {"name": str(summary.words[at]), **interval(first[at], summary.error)}
         for at in np.argsort(-np.abs(first), kind="stable")[:count]
     ]
     said = ["first direction of the counts; bars: 95 % intervals of the noise"]
-    return finished(bars_with_errors(records, across="coordinate"), "LSI", said)
+    return finished(bars_with_errors(records, across="coordinate"), summary.name, said)
 
 
-def clauses(learner: Any) -> Picture:
+def clauses(summary: Clauses) -> Picture:
     """A learner from statistical queries: its clauses in the order they are tried."""
     alt = altair()
-    lines = learner.export_text().splitlines()
-    said = [f"each share of rows is known within {learner.tau_:.3g}"]
+    lines = summary.lines
+    said = [f"each share of rows is known within {summary.tau:.3g}"]
     listed = (
         chart([{"line": f"{place + 1}  {line}"} for place, line in enumerate(lines)], width=420)
         .properties(height=alt.Step(22))
         .mark_text(align="left", fontSize=12, color=INK, limit=420)
         .encode(alt.Y("line:N", sort=None, axis=None), x=alt.value(0), text="line:N")
     )
-    return finished(listed, type(learner).__name__, said)
+    return finished(listed, summary.name, said)

@@ -6,7 +6,7 @@ save(kmeans.plot(), "groups.svg")   .svg, .png or .html, without a network
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from functools import singledispatch
 from pathlib import Path
 from typing import Any
 
@@ -24,36 +24,48 @@ from sulq.learn.plotting.models import (
 )
 from sulq.learn.plotting.style import Picture, altair
 from sulq.learn.plotting.trees import tree
+from sulq.learn.summaries import (
+    ClassShares,
+    ClassTest,
+    Clauses,
+    Coefficients,
+    Directions,
+    Groups,
+    ItemScores,
+    NumberCoefficients,
+    RuleList,
+    Summary,
+    Topics,
+    TreeNodes,
+    WordVectors,
+)
 
 KINDS = (".svg", ".png", ".html")
 
-DRAWN_BY: dict[str, Callable[..., Picture]] = {
-    "PCA": directions,
-    "SVD": directions,
-    "FactorAnalysis": directions,
-    "KMeans": groups,
-    "GaussianMixture": groups,
-    "LinearRegression": regression,
-    "AssociationRules": rules,
-    "LinkAnalysis": links,
-    "LSI": words,
-    "PLSI": topics,
-    "DecisionTree": tree,
-    "SQLearner": clauses,
-}
+
+@singledispatch
+def draw(summary: Summary, *public: Any, **options: Any) -> Picture:
+    """Return the chart of a summary, by its class."""
+    raise InvalidQuery(f"{summary.name} has no picture")
 
 
-def plot(learner: Any, *public: Any, title: str | None = None, **options: Any) -> Picture:
-    """The picture of a fitted learner; a subclass is drawn as its nearest known ancestor."""
-    if hasattr(learner, "estimator_"):  # of a learner that chose another
-        return plot(learner.estimator_, *public, title=title, **options)
-    kinds = [kind.__name__ for kind in type(learner).__mro__]
-    draw = next((DRAWN_BY[name] for name in kinds if name in DRAWN_BY), None)
-    if "ClassLearner" in kinds and (draw is None or public or learner.majority_ is not None):
-        draw = classifier
-    if draw is None:
-        raise InvalidQuery(f"{kinds[0]} has no picture")
-    picture = draw(learner, *public, **options)
+draw.register(Directions, directions)
+draw.register(Groups, groups)
+draw.register(ClassShares, classifier)
+draw.register(Coefficients, classifier)
+draw.register(NumberCoefficients, regression)
+draw.register(TreeNodes, tree)
+draw.register(RuleList, rules)
+draw.register(ItemScores, links)
+draw.register(WordVectors, words)
+draw.register(Topics, topics)
+draw.register(Clauses, clauses)
+
+
+def plot(summary: Summary, *public: Any, title: str | None = None, **options: Any) -> Picture:
+    """Return the chart of a summary; with public test rows of a classifier, their ROC curve."""
+    tested = bool(public) and isinstance(public[0], ClassTest)
+    picture = (classifier if tested else draw)(summary, *public, **options)
     if title is not None:
         picture.title.text = title
     return picture

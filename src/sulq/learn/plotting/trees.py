@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
+import math
+from collections.abc import Sequence
 
 from sulq.errors import InvalidQuery
 from sulq.learn.plotting.style import INK, Picture, Records, altair, chart, colours, finished
+from sulq.learn.summaries import TreeNode, TreeNodes
 
 LEVEL, LINE, BAR, THICK = 190, 38, 78, 11
 """In pixels: between levels, between leaves, and a bar's length and thickness."""
@@ -15,12 +15,12 @@ LONGEST = 26
 """Letters of a condition."""
 
 
-def tree(learner: Any, depth: int = 4) -> Picture:
+def tree(summary: TreeNodes, depth: int = 4) -> Picture:
     """The nodes down to `depth`: what leads there, the classes' noisy shares, the noisy rows."""
     if depth < 1:
         raise InvalidQuery(f"depth must be a whole number above 0, got {depth!r:.40}")
     alt = altair()
-    nodes = learner.tree_
+    nodes = summary.nodes
     places, leaves = _places(nodes, depth)
     bars: Records = []
     ways: Records = []
@@ -30,14 +30,14 @@ def tree(learner: Any, depth: int = 4) -> Picture:
         node = nodes[place]
         x, y = level * LEVEL, line * LINE
         start = 0.0
-        for name, share in zip(learner.classes_, node.shares, strict=True):
-            bars.append({"class": str(name), "x": x + start * BAR, "x2": x + (start + share) * BAR,
-                         "y": y - THICK / 2, "y2": y + THICK / 2})  # fmt: skip
+        for name, share in zip(summary.classes, node.shares, strict=True):
+            ends = {"x": x + start * BAR, "x2": x + (start + share) * BAR}
+            sides = {"y": y - THICK / 2, "y2": y + THICK / 2}
+            bars.append({"class": str(name), **ends, **sides})
             start += share
         more = " +" if node.children and node.children[0] not in places else ""
-        rows = max(sum(node.counts), 0.0)
-        sizes.append({"x": x + BAR + 5, "y": y, "text": f"{rows:,.0f}{more}"})
-        ways.append({"x": x, "y": y - 13, "text": _condition(learner, place)})
+        sizes.append({"x": x + BAR + 5, "y": y, "text": f"{node.rows:,.0f}{more}"})
+        ways.append({"x": x, "y": y - 13, "text": _short(node.condition or "all rows")})
         for child in node.children:
             if child in places:
                 to = places[child]
@@ -57,31 +57,31 @@ def tree(learner: Any, depth: int = 4) -> Picture:
         chart(bars)
         .mark_rect(stroke="white", strokeWidth=0.5)
         .encode(
-            alt.X("x:Q", **across), alt.Y("y:Q", **down), colours("class", learner.classes_,
-            orient="top", direction="horizontal"), x2="x2:Q", y2="y2:Q",
+            alt.X("x:Q", **across),
+            alt.Y("y:Q", **down),
+            colours("class", summary.classes, orient="top", direction="horizontal"),
+            x2="x2:Q",
+            y2="y2:Q",
         )
-    )  # fmt: skip
+    )
     texts = [
         chart(said)
         .mark_text(align="left", fontSize=10.5, color=colour)
         .encode(alt.X("x:Q", **across), alt.Y("y:Q", **down), text="text:N")
         for said, colour in ((sizes, "#57606A"), (ways, INK))
     ]
-    count = sum(1 for node in nodes if not node.children)
-    half = 1.96 * _noise(learner)
-    said = [f"{count} leaves; beside each bar its noisy number of rows, ± {half:,.0f} in a leaf"]
+    half = 1.96 * summary.leaf_error * math.sqrt(len(summary.classes))
+    said = [
+        f"{summary.leaves()} leaves; beside each bar its noisy number of rows, ± {half:,.0f} in a"
+        " leaf"
+    ]
     if any(node.depth > depth for node in nodes):
         said.append(f"+ : goes on below depth {depth}")
     drawn = alt.layer(lines, shares, *texts)
-    return finished(drawn, type(learner).__name__, said)
+    return finished(drawn, summary.name, said)
 
 
-def _noise(learner: Any) -> float:
-    """Of a leaf's row count: its classes' errors together."""
-    return float(learner.leaf_error_) * float(np.sqrt(len(learner.classes_)))
-
-
-def _places(nodes: Any, depth: int) -> tuple[dict[int, tuple[int, float]], int]:
+def _places(nodes: Sequence[TreeNode], depth: int) -> tuple[dict[int, tuple[int, float]], int]:
     """(level, line) of each drawn node, and how many lines there are."""
     found: dict[int, tuple[int, float]] = {}
     lines = 0
@@ -102,11 +102,5 @@ def _places(nodes: Any, depth: int) -> tuple[dict[int, tuple[int, float]], int]:
     return found, lines
 
 
-def _condition(learner: Any, place: int) -> str:
-    """What a row must be to come here from the parent."""
-    node = learner.tree_[place]
-    if node.parent is None:
-        return "all rows"
-    split = learner.tree_[node.parent].split
-    said = str(learner.attributes_[split.attribute].text(split.groups[node.child]))
-    return said if len(said) <= LONGEST else said[: LONGEST - 1] + "…"
+def _short(condition: str) -> str:
+    return condition if len(condition) <= LONGEST else condition[: LONGEST - 1] + "…"

@@ -210,7 +210,8 @@ class Result:
 
     # --- showing it ---
 
-    def _texts(self) -> tuple[list[str], list[list[str]], list[bool]]:
+    def texts(self) -> tuple[list[str], list[list[str]], list[bool]]:
+        """Return heads, rows as text, and which columns are set to the right."""
         heads = [f"{c.name} ({c.unit})" if c.unit else c.name for c in self.columns]
         rows = [
             [
@@ -231,10 +232,10 @@ class Result:
         return ["; ".join(said), *dict.fromkeys([*self.notes, *told])]
 
     def __repr__(self) -> str:
-        return "\n".join([text_table(*self._texts()), *self._foot()])
+        return "\n".join([text_table(*self.texts()), *self._foot()])
 
     def _repr_html_(self) -> str:
-        return html_table(*self._texts(), self._foot())
+        return html_table(*self.texts(), self._foot())
 
 
 def compare(

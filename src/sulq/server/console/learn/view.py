@@ -11,8 +11,10 @@ from typing import Any
 import numpy as np
 from markupsafe import Markup
 
+from sulq.errors import InvalidQuery
 from sulq.formatting import about, bar_text, credits_word, show, spelled
 from sulq.kernel.schema.columns import Number, Schema
+from sulq.learn.summaries import Directions, Groups, TreeNodes
 from sulq.server.console.charts import tag, tick_text, ticks
 from sulq.server.console.labels import capital, listed, plural
 
@@ -275,26 +277,34 @@ def learned_view(learner: Any, schema: Schema, label: str, python: str) -> Learn
     asked = len(learner.receipts_) + len(learner.reused_)
     paid = credits_word(learner.credits_) if learner.credits_ else "0 credits"
     chip = f"{paid}, {asked} {'question' if asked == 1 else 'questions'}"
-    made = {"PCA": _directions, "KMeans": _groups, "DecisionTree": _tree}
-    title, picture, bold, caption = made[type(learner).__name__](learner, schema, label)
+    found = learner.summary()
+    match found:
+        case Directions():
+            title, picture, bold, caption = _directions(found)
+        case Groups():
+            title, picture, bold, caption = _groups(found, schema)
+        case TreeNodes():
+            title, picture, bold, caption = _tree(found, label)
+        case _:
+            raise InvalidQuery(f"{found.name} has no picture here")
     notes = tuple(dict.fromkeys(learner.notes_))
-    wide = type(learner).__name__ == "DecisionTree"
+    wide = isinstance(found, TreeNodes)
     return LearnedView(title, chip, picture, bold, caption, notes, python, wide)
 
 
-def _directions(learner: Any, schema: Schema, label: str) -> tuple[str, Markup | None, str, str]:
-    keys = list(learner._features.keys)
-    loads, errors = np.asarray(learner.components_), np.asarray(learner.components_error_)
-    ratios = np.asarray(learner.explained_variance_ratio_)
-    values = np.asarray(learner.explained_variance_)
+def _directions(found: Directions) -> tuple[str, Markup | None, str, str]:
+    assert found.errors is not None  # noqa: S101
+    assert found.ratios is not None  # noqa: S101
+    assert found.sizes_error is not None  # noqa: S101
+    keys, loads, ratios, values = list(found.keys), found.components, found.ratios, found.sizes
     total = float(values[0] / ratios[0]) if ratios[0] > 0 else 1.0
-    halves = NORMAL * np.asarray(learner.explained_variance_error_) / total
+    halves = NORMAL * found.sizes_error / total
     said = [
         f"component {k + 1}: {_part(float(ratios[k]), float(halves[k]))}"
         for k in range(len(ratios))
     ]
     second = loads[1] if len(loads) > 1 else np.zeros(len(keys))
-    noise = float(errors[: min(2, len(errors))].max()) / math.sqrt(max(len(keys) - 1, 1))
+    noise = float(found.errors[:2].max())
     arrows = []
     for place, key in enumerate(keys):
         x, y = float(loads[0][place]), float(second[place])
@@ -332,16 +342,17 @@ def _part(share: float, half: float) -> str:
     return f"{shown} % of the variation" if shown else f"{100 * share:.0f} % of the variation"
 
 
-def _groups(learner: Any, schema: Schema, label: str) -> tuple[str, Markup | None, str, str]:
-    keys = list(learner._features.keys)
-    found = np.asarray(learner.cluster_centers_)
-    errors = np.asarray(learner.centers_error_)
-    errors = errors if errors.ndim == 2 else errors[:, None] * np.ones_like(found)
-    sizes = np.asarray(learner.sizes_)
-    widths = np.asarray(learner._features.units[1])
-    rows = max(float(np.maximum(sizes, 0).sum()), 1.0)
-    inside = math.sqrt(max(float(learner.inertia_), 0.0) / rows / max(len(keys), 1))
-    first, second = axes(found / widths, sizes)
+def _groups(summary: Groups, schema: Schema) -> tuple[str, Markup | None, str, str]:
+    assert summary.sizes is not None  # noqa: S101
+    assert summary.sizes_error is not None  # noqa: S101
+    keys, found, errors, sizes = (
+        summary.keys,
+        summary.centres,
+        summary.centres_error,
+        summary.sizes,
+    )
+    widths, inside = summary.widths, summary.within
+    first, second = summary.axes()
     order = sorted(range(len(found)), key=lambda k: float(found[k][first]))
     groups = [
         CentreRow(NAMES[n % 26], float(found[k][first]), float(found[k][second]),
@@ -355,7 +366,7 @@ def _groups(learner: Any, schema: Schema, label: str) -> tuple[str, Markup | Non
             f"{keys[j]} {show(float(found[k][j]), max(NORMAL * float(errors[k][j]), 1e-9))}"
             for j in dict.fromkeys((first, second))
         )
-        size = about(max(float(sizes[k]), 0.0), NORMAL * float(np.ravel(learner.sizes_error_)[k]))
+        size = about(max(float(sizes[k]), 0.0), NORMAL * float(summary.sizes_error[k]))
         said.append(f"{NAMES[n % 26]}: {numbers}, about {size} {schema.who}")
     picture = None
     if first != second:
@@ -372,14 +383,6 @@ def _groups(learner: Any, schema: Schema, label: str) -> tuple[str, Markup | Non
     return f"k-means: {count} groups", picture, f"{'. '.join(said)}.", caption
 
 
-def axes(scaled: Any, sizes: Any) -> tuple[int, int]:
-    """The two coordinates that part the centres most."""
-    weights = np.maximum(sizes, 0) / max(float(np.maximum(sizes, 0).sum()), 1e-9)
-    between = (weights[:, None] * (scaled - weights @ scaled) ** 2).sum(axis=0)
-    order = [int(place) for place in np.argsort(-between)]
-    return order[0], order[1] if len(order) > 1 else order[0]
-
-
 def _bounds(schema: Schema, key: str, values: Any) -> tuple[float, float]:
     """The public range of a column; of other coordinates 0 to 1."""
     if key in schema and isinstance(schema[key], Number):
@@ -388,18 +391,17 @@ def _bounds(schema: Schema, key: str, values: Any) -> tuple[float, float]:
     return min(0.0, float(values.min())), max(1.0, float(values.max()))
 
 
-def _tree(learner: Any, schema: Schema, label: str) -> tuple[str, Markup | None, str, str]:
-    nodes = learner.tree_
-    depth = max(node.depth for node in nodes)
-    while depth > 1 and _ends(nodes, 0, depth) > MOST_LEAVES:
+def _tree(found: TreeNodes, label: str) -> tuple[str, Markup | None, str, str]:
+    depth = max(node.depth for node in found.nodes)
+    while depth > 1 and found.leaves(0, depth) > MOST_LEAVES:
         depth -= 1
     counter = [0]
-    told = len(learner.classes_) - 1
-    word = label if str(learner.classes_[told]) == "True" else f"{label} {learner.classes_[told]}"
-    root = _branch(learner, schema, 0, depth, told, counter)
-    leaves = sum(1 for node in nodes if not node.children)
+    told = len(found.classes) - 1
+    word = label if str(found.classes[told]) == "True" else f"{label} {found.classes[told]}"
+    root = _branch(found, 0, depth, told, counter)
+    leaves = found.leaves()
     title = f"Decision tree for {label}"
-    shown = "" if _ends(nodes, 0, depth) == leaves else f" The picture shows {depth} levels."
+    shown = "" if found.leaves(0, depth) == leaves else f" The picture shows {depth} levels."
     bold = f"Stopped at {leaves} {plural('leaf', leaves) if leaves == 1 else 'leaves'}."
     caption = (
         f"A further split would gain less than the noise can tell apart.{shown} Each node: the"
@@ -408,36 +410,21 @@ def _tree(learner: Any, schema: Schema, label: str) -> tuple[str, Markup | None,
     return title, tree(root, f"{title}: {bold} {root.rate} ± {root.bar} {word}"), bold, caption
 
 
-def _ends(nodes: Any, place: int, depth: int) -> int:
-    node = nodes[place]
-    if not node.children or node.depth >= depth:
-        return 1
-    return sum(_ends(nodes, child, depth) for child in node.children)
-
-
-def _under(nodes: Any, place: int) -> int:
-    node = nodes[place]
-    return sum(_under(nodes, child) for child in node.children) if node.children else 1
-
-
-def _branch(
-    learner: Any, schema: Schema, place: int, depth: int, told: int, counter: list[int]
-) -> Branch:
-    nodes = learner.tree_
-    node = nodes[place]
+def _branch(found: TreeNodes, place: int, depth: int, told: int, counter: list[int]) -> Branch:
+    node = found.nodes[place]
     counts = np.maximum(np.asarray(node.counts, dtype=np.float64), 0.0)
     rows = max(float(counts.sum()), 1.0)
     share = float(node.shares[told])
-    noise = float(learner.leaf_error_) * math.sqrt(_under(nodes, place))
+    noise = found.leaf_error * math.sqrt(found.leaves(place))
     half = NORMAL * noise * math.sqrt(share**2 * (len(counts) - 1) + (1 - share) ** 2) / rows
     half = min(half, 1.0)
-    way = _way(learner, place)
+    way = node.condition or ""
+    for written, shown_as in WRITTEN:
+        way = way.replace(written, shown_as)
     children: tuple[Branch, ...] = ()
     if node.children and node.depth < depth:
-        children = tuple(
-            _branch(learner, schema, child, depth, told, counter) for child in node.children
-        )
-        split = learner.attributes_[node.split.attribute].name
+        children = tuple(_branch(found, child, depth, told, counter) for child in node.children)
+        split = node.column
         title = f"{'All' if place == 0 else capital(way)} · split by {split}"
         title = title if len(title) <= LETTERS else f"split by {split}"
     else:
@@ -448,17 +435,6 @@ def _branch(
     shown = show(100 * share, 100 * half) if half > 0 else None
     rate = f"{shown.value} %" if shown else f"{spelled(100 * share, 1)} %"
     return Branch(title, rate, shown.bar if shown else bar_text(0), share, half, way, children)
-
-
-def _way(learner: Any, place: int) -> str:
-    node = learner.tree_[place]
-    if node.parent is None:
-        return ""
-    split = learner.tree_[node.parent].split
-    said = str(learner.attributes_[split.attribute].text(split.groups[node.child]))
-    for written, shown in WRITTEN:
-        said = said.replace(written, shown)
-    return said
 
 
 def python_text(
