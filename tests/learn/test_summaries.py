@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from tests.learn.docstrings import described, sections
 from tests.learn.exact_oracle import ExactOracle
 from tests.learn.test_every_learner import LEARNERS, fit
 from tests.people import frame, publish
 
 from sulq import InvalidQuery
-from sulq.learn import KMeans
+from sulq.learn import KMeans, Learner
 from sulq.learn.summaries import ClassShares, Groups, Summary, TreeNode, TreeNodes
 
+UNTOLD = {"class_log_prior_", "theta_", "theta_error_", "var_"}
+"""Attributes that a fit sets on one of its ways only."""
 SLOW = {"LinearSVC", "LogisticRegression, classes"}
 
 
@@ -26,11 +29,17 @@ def oracle():
 def test_every_learner_has_a_summary_of_plain_records(name, oracle):
     learner, features, label = LEARNERS[name]
     more = {"min_confidence": 0.05, "min_support": 0.01} if name == "AssociationRules" else {}
-    found = fit(learner, oracle, features, label, **more).summary()
+    fitted = fit(learner, oracle, features, label, **more)
+    found = fitted.summary()
     assert isinstance(found, Summary)
     records = found.records()
     assert records and all(list(record) == list(records[0]) for record in records)
     assert all(type(value) in (int, float, str) for line in records for value in line.values())
+    told = described(sections(type(learner))["Attributes"])
+    common = described(sections(Learner)["Attributes"])
+    learned = {key for key in vars(fitted) if key.endswith("_") and not key.startswith("_")}
+    assert {key for key in told | common if not hasattr(fitted, key)} <= UNTOLD
+    assert learned - told - common - UNTOLD == set()
 
 
 def test_below_the_noise_the_shares_of_the_classes_are_left():

@@ -59,10 +59,39 @@ class Rule:
 
 
 class AssociationRules(Learner):
-    """Frequent sets of items, and the rules they make.
+    """Association rules: frequent sets of items, and the rules they make.
 
-    Items are Flags that are true and values of Categories. Learned: `itemsets_`, `rules_` (best
-    confidence first), `below_noise_` (candidates too rare to tell), `to_pandas()`.
+    Parameters
+    ----------
+    min_support : float
+        The least share of the rows that holds a set.
+    min_confidence : float
+        The least share of the rows with the left side that also holds the right side.
+    max_length : int
+        The most items in a set, from 2 to 6.
+    credits, method, random_state, on_noise, progress
+        As for every learner; see `Learner`.
+
+    Attributes
+    ----------
+    itemsets_ : list of ItemSet
+        Frequent sets with their noisy support, the most frequent first.
+    rules_ : list of Rule
+        Rules with support, confidence, lift and their errors, the surest first.
+    below_noise_ : int
+        How many candidates were too rare to tell from noise.
+
+    Notes
+    -----
+    Apriori. Items are Flags that are true and values of Categories. Sets over the same columns
+    exclude each other, so together they cost what one costs (V.3).
+
+    Examples
+    --------
+    >>> from sulq.learn import AssociationRules
+    >>> model = AssociationRules(0.01, 0.05, max_length=2, credits=50)
+    >>> model.fit(db, ["smoker", "blood"]).rules_[0].support > 0
+    True
     """
 
     _parameter_constraints: ClassVar[Constraints] = {

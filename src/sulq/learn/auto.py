@@ -185,13 +185,35 @@ class Trial:
 
 
 class Classifier(ClassLearner):
-    """The classifier to start with: it chooses the method, and answers the majority before noise.
+    """The classifier to start with: it chooses the method, and predicts the majority before noise.
 
-    `method="auto"` decides by public facts (rows over noise, coordinates, classes, kinds of
-    columns); with much signal it tries methods on a part of the credits, counts their hits, and
-    gives the rest to the winner. Or name one of the methods.
+    Parameters
+    ----------
+    method : {"auto", "discriminant", "logistic", "tree", "grid"}
+        "auto" decides by public facts: rows over noise, coordinates, classes, kinds of columns.
+        Where there is much signal it tries methods on a part of the credits, counts their hits, and
+        gives the rest to the winner.
+    credits, random_state, on_noise, progress
+        As for every learner; see `Learner`.
 
-    Learned: `estimator_` (the classifier it chose), `trials_` (hits of each method tried).
+    Attributes
+    ----------
+    estimator_ : ClassLearner
+        The classifier that was chosen.
+    trials_ : tuple of Trial
+        The noisy hits of each method that was tried.
+    classes_, majority_ : ndarray, and int or None
+        The classes, and the place of the one that every row gets where noise hides the rest.
+
+    Notes
+    -----
+    Hits are counted by one question of predicted class by label.
+
+    Examples
+    --------
+    >>> from sulq.learn import Classifier
+    >>> Classifier(method="tree", credits=50).quote(db, ["age", "blood"], "smoker").method
+    'tree'
     """
 
     _parameter_constraints: ClassVar[Constraints] = {

@@ -205,12 +205,46 @@ class Subspace(Learner):
 
 
 class PCA(Subspace):
-    """Principal components of the rows.
+    """Principal component analysis: the directions along which the rows vary most.
 
-    `n_components`: how many; a share of the variance; or None, all that stand above the noise.
-    Learned: `components_`, `explained_variance_` (of the rows along them, noise taken off),
-    `explained_variance_ratio_`, their `..._error_`, `mean_` (user units), `noise_edge_`.
-    A missing value counts as the middle of its bounds at first, as the mean from then on.
+    Parameters
+    ----------
+    n_components : int, float or None
+        How many components; a share of the variance between 0 and 1; or None for all that stand
+        above the noise.
+    credits, method, random_state, on_noise, progress
+        As for every learner; see `Learner`.
+
+    Attributes
+    ----------
+    components_ : ndarray of shape (n_components_, coordinates)
+        One direction a row, in coordinates scaled by the public bounds.
+    components_error_ : ndarray
+        The sine of the angle by which noise may have turned each direction.
+    explained_variance_, explained_variance_ratio_ : ndarray
+        The variance of the rows along each direction, without the noise, and its share of all.
+    explained_variance_error_ : ndarray
+        The standard error of the variances.
+    singular_values_ : ndarray
+        The singular values of the centred table.
+    mean_, mean_error_ : ndarray
+        The mean of each coordinate in user units, and its standard error.
+    noise_edge_ : float
+        The largest variance that noise alone would show.
+    n_components_ : int
+        The number of components.
+
+    Notes
+    -----
+    One noisy Gram matrix is asked, around a noisy mean and clipped to a noisy radius
+    (S0.8, S4.7). A missing value counts as the middle of its bounds, later as the mean.
+
+    Examples
+    --------
+    >>> from sulq.learn import PCA
+    >>> model = PCA(n_components=1, credits=50).fit(db, ["age", "income"])
+    >>> model.transform({"age": [40, 70], "income": [30_000, 90_000]}).shape    # public rows
+    (2, 1)
     """
 
     def _plan(self, table: FitData) -> FitPlan:
@@ -253,10 +287,36 @@ class PCA(Subspace):
 
 
 class SVD(Subspace):
-    """The leading right singular vectors of the table of scaled coordinates, not centred. S4.6
+    """The leading right singular vectors of the table of scaled coordinates, not centred.
 
-    Learned: `components_`, `singular_values_` (noise taken off), their `..._error_`, `noise_edge_`
-    (a mean square, as are the eigenvalues it is compared with).
+    Parameters
+    ----------
+    n_components : int, float or None
+        How many directions; a share of the sum of squares between 0 and 1; or None for all that
+        stand above the noise.
+    credits, method, random_state, on_noise, progress
+        As for every learner; see `Learner`.
+
+    Attributes
+    ----------
+    components_, components_error_ : ndarray
+        One direction a row, and the sine of the angle by which noise may have turned it.
+    singular_values_, singular_values_error_ : ndarray
+        Singular values without the noise, and their standard errors.
+    noise_edge_ : float
+        The largest mean square that noise alone would show.
+    n_components_ : int
+        The number of directions.
+
+    Notes
+    -----
+    One noisy Gram matrix of rows that are clipped to a noisy radius (S4.6).
+
+    Examples
+    --------
+    >>> from sulq.learn import SVD
+    >>> SVD(n_components=2, credits=50).fit(db, ["age", "income"]).singular_values_.shape
+    (2,)
     """
 
     def _plan(self, table: FitData) -> FitPlan:
@@ -332,11 +392,46 @@ SMALLEST = 1e-12
 
 
 class FactorAnalysis(Subspace):
-    """Covariance = loadings' loadings + diagonal, by maximum likelihood on a released covariance.
+    """Factor analysis: a few hidden factors, and a variance of its own for each coordinate.
 
-    Learned: `components_` (loadings, in coordinates scaled by the public bounds),
-    `noise_variance_` (each coordinate's own), `mean_` (user units), `loglike_` per row, `n_iter_`.
-    Nothing below the noise of a variance is said of `noise_variance_`.
+    Parameters
+    ----------
+    n_components : int, float or None
+        How many factors; a share of the variance; or None for all that stand above the noise.
+    max_iter : int
+        The most iterations of the maximum-likelihood search. They ask nothing.
+    tol : float
+        Stop when the log-likelihood of a row grows by less.
+    credits, method, random_state, on_noise, progress
+        As for every learner; see `Learner`.
+
+    Attributes
+    ----------
+    components_ : ndarray of shape (n_components_, coordinates)
+        Loadings in coordinates scaled by the public bounds.
+    n_components_ : int
+        The number of factors.
+    components_error_, noise_edge_ : ndarray and float
+        Of the principal directions that the search starts from: the sine of the angle by which
+        noise may have turned each, and the largest variance that noise alone would show.
+    noise_variance_ : ndarray
+        The variance of each coordinate that no factor explains, where noise lets it be told.
+    mean_ : ndarray
+        The mean of each coordinate in user units.
+    loglike_ : float
+        The log-likelihood of a row.
+    n_iter_ : int
+        The number of iterations.
+
+    Notes
+    -----
+    Maximum likelihood on a covariance that was released once.
+
+    Examples
+    --------
+    >>> from sulq.learn import FactorAnalysis
+    >>> FactorAnalysis(n_components=1, credits=50).fit(db, ["age", "income", "blood"]).mean_.shape
+    (5,)
     """
 
     _parameter_constraints: ClassVar[Constraints] = {

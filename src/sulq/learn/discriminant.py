@@ -71,11 +71,38 @@ class DiscriminantRule:
 
 
 class LinearDiscriminant(ClassLearner):
-    """Fisher's linear discriminant.
+    """Fisher's linear discriminant, from class means and one covariance.
 
-    Learned: `priors_`, `means_` (of the rows in the ball, user units), `coef_` and `intercept_`
-    (per user unit, within the ball), `centre_` and `radius_` of the ball in coordinates,
-    `evidence_` (standard deviations by which the classes differ from noise).
+    Parameters
+    ----------
+    credits, method, random_state, on_noise, progress
+        As for every learner; see `Learner`.
+
+    Attributes
+    ----------
+    priors_ : ndarray
+        The share of each class.
+    means_ : ndarray of shape (classes, coordinates)
+        The class means of the rows in the ball, in user units.
+    coef_, intercept_ : ndarray
+        Weights per user unit, within the ball, and constants.
+    centre_, radius_ : ndarray and float
+        The ball that rows are drawn into, in coordinates.
+    evidence_ : float
+        The standard deviations by which the classes differ more than noise alone would show.
+    classes_, majority_ : ndarray, and int or None
+        The classes, and the place of the one that every row gets where noise hides the rest.
+
+    Notes
+    -----
+    The covariance is drawn to a sphere by its share of noise (Ledoit and Wolf).
+
+    Examples
+    --------
+    >>> from sulq.learn import LinearDiscriminant
+    >>> model = LinearDiscriminant(credits=50).fit(db, ["age", "income"], "smoker")
+    >>> model.predict_proba({"age": [40], "income": [30_000]}).shape    # public rows
+    (1, 2)
     """
 
     def __init__(

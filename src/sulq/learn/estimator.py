@@ -45,12 +45,50 @@ class NoisyResult(UserWarning):
 
 
 class Learner(BaseEstimator):  # type: ignore[misc]
-    """What every learner shares. A subclass says how it plans and what it makes of the answers.
+    """The base class of all learners: parameters, `quote`, `fit`, `summary` and `plot`.
 
-    Parameters all learners take: `credits` caps the spending (default: a tenth of what is left; of
-    a ledger in memory, all of it), `method` ("auto", or "paper" for the papers' own algorithm),
-    `random_state` seeds starts, never noise; `on_noise` is "raise" (TooNoisy) or "warn";
-    `progress` shows a bar (default: on a terminal).
+    A learner asks an oracle for noisy sums and sees nothing else, so it needs no privacy proof of
+    its own. It follows scikit-learn: parameters are stored untouched, what was learned ends in
+    `_`. A subclass writes `_plan` (questions and their shares of the credits) and `_learn`.
+
+    Parameters
+    ----------
+    credits : number, optional
+        The most that a fit may spend. Without it, a tenth of what is left; of a ledger in memory,
+        all of it.
+    method : str
+        "auto", or "paper" for the papers' own algorithm, where there is one.
+    random_state : int or Generator, optional
+        Seeds random starts. It never seeds noise.
+    on_noise : {"raise", "warn"}
+        What to do if the result is below its noise: raise TooNoisy, or warn with NoisyResult.
+    progress : bool, optional
+        Whether to show a progress bar. Without it, on a terminal.
+
+    Attributes
+    ----------
+    credits_ : Fraction
+        What the fit spent, also if it failed.
+    receipts_, reused_ : tuple
+        Receipts of the answers that were charged, and of stored answers that were free.
+    method_ : str
+        The algorithm that was used.
+    notes_ : tuple of str
+        What a user should know about this fit.
+    n_features_in_ : int
+        The number of columns.
+    feature_names_in_ : ndarray of str
+        The names of the columns.
+
+    Notes
+    -----
+    A learned attribute holds noisy sums and what follows from them, nothing per row.
+
+    Examples
+    --------
+    >>> from sulq.learn import PCA
+    >>> PCA(credits=40).quote(db, ["age", "income"]).method    # free
+    'gram'
     """
 
     _label: LabelKind = "none"

@@ -88,10 +88,39 @@ class LatentLearner(Learner):
 
 
 class LSI(LatentLearner):
-    """Latent semantic indexing: the leading singular directions of the counts.
+    """Latent semantic indexing: the leading singular directions of documents by words.
 
-    Learned: `singular_values_`, `document_vectors_` (documents x components), `word_vectors_`
-    (components x words), `noise_edge_` (what noise alone reaches), `documents_`, `words_`.
+    Parameters
+    ----------
+    n_components : int
+        How many directions.
+    credits, method, random_state, on_noise, progress
+        As for every learner; see `Learner`.
+
+    Attributes
+    ----------
+    singular_values_ : ndarray
+        The singular values of the noisy counts.
+    document_vectors_ : ndarray of shape (documents, n_components)
+        The coordinates of the documents.
+    word_vectors_ : ndarray of shape (n_components, words)
+        The coordinates of the words.
+    documents_, words_ : ndarray
+        Their declared values.
+    counts_error_ : float
+        The standard error of one count.
+    noise_edge_ : float
+        The largest singular value that noise alone would show.
+
+    Notes
+    -----
+    One question counts every pair. `transform` places public documents.
+
+    Examples
+    --------
+    >>> from sulq.learn import LSI
+    >>> LSI(n_components=1, credits=50).fit(db, ["smoker", "blood"]).word_vectors_.shape
+    (1, 3)
     """
 
     _many = "n_components"
@@ -146,13 +175,45 @@ class LSI(LatentLearner):
 
 
 class PLSI(LatentLearner):
-    """Topics of documents: probabilistic latent semantic indexing, by EM.
+    """Topics of documents: probabilistic latent semantic indexing.
 
-    Learned: `topic_shares_` P(topic), `document_given_topic_` (topics x documents),
-    `word_given_topic_` (topics x words), each with its `..._error_` (the noise's part); `n_iter_`;
-    `documents_`, `words_`. Topics come largest first. `top_words(n)` lists the words that say most
-    of each. Of noisy counts the singular directions below the noise are left out first; without
+    Parameters
+    ----------
+    n_topics : int
+        How many topics.
+    rounds : int
+        The most rounds of expectation and maximisation. They ask nothing.
+    starts : int
+        How many random starts; the likeliest result is kept.
+    credits, method, random_state, on_noise, progress
+        As for every learner; see `Learner`.
+
+    Attributes
+    ----------
+    topic_shares_, topic_shares_error_ : ndarray
+        P(topic), the largest first, and the part of its error that noise gives.
+    document_given_topic_, document_given_topic_error_ : ndarray of shape (topics, documents)
+        P(document | topic).
+    word_given_topic_, word_given_topic_error_ : ndarray of shape (topics, words)
+        P(word | topic). `top_words(n)` lists the words that say most of each topic.
+    documents_, words_ : ndarray
+        Their declared values.
+    counts_error_ : float
+        The standard error of one count.
+    n_iter_, log_likelihood_ : int and float
+        The number of rounds, and the log-likelihood of the counts at their end.
+
+    Notes
+    -----
+    Singular directions of the noisy counts that are below the noise are left out first; without
     noise it is the plain algorithm.
+
+    Examples
+    --------
+    >>> from sulq.learn import PLSI
+    >>> model = PLSI(n_topics=2, rounds=5, starts=1, credits=50, random_state=0)
+    >>> model.fit(db, ["smoker", "blood"]).topic_shares_.shape
+    (2,)
     """
 
     _many = "n_topics"

@@ -30,12 +30,37 @@ STEPS = 1_000
 
 
 class LinkAnalysis(Learner):
-    """Scores of items by who holds them.
+    """Scores of items by who holds them: HITS or PageRank over a private table.
 
-    `kind`: "hits" (authorities; a person's hub value is `score`) or "pagerank" with `damping`.
-    Learned: `scores_` (add up to 1), `scores_error_` (the noise's part), `ranking_` (item names,
-    highest first). method="paper" iterates A'(A w), one noisy question a round, as the papers'
-    power iteration does.
+    Parameters
+    ----------
+    kind : {"hits", "pagerank"}
+        Authorities, or a random walk from item to item through the people who hold both.
+    damping : float
+        Of PageRank: the chance to follow a link rather than to jump anywhere.
+    credits, method, random_state, on_noise, progress
+        As for every learner; see `Learner`.
+
+    Attributes
+    ----------
+    items_ : ndarray
+        The items.
+    scores_, scores_error_ : ndarray
+        Scores that add up to 1, and the part of their error that noise gives.
+    ranking_ : ndarray
+        The items, the highest score first.
+
+    Notes
+    -----
+    Scores follow from one noisy Gram matrix. `method="paper"` iterates A'(A w) with one noisy
+    question a round, as the papers' power iteration does. `score` gives the hub value of public
+    rows.
+
+    Examples
+    --------
+    >>> from sulq.learn import LinkAnalysis
+    >>> LinkAnalysis(credits=50).fit(db, ["smoker", "age", "income"]).ranking_.shape
+    (3,)
     """
 
     _parameter_constraints: ClassVar[Constraints] = {

@@ -34,16 +34,43 @@ CLIP_SHARE = 0.05
 
 
 class NaiveBayes(ClassLearner):
-    """Classes by columns that are taken as independent of each other.
+    """Naive Bayes: classes by columns that are taken as independent of each other.
 
-    `numbers="gaussian"` asks for the count, the sums and the sums of squares of each class, around
-    a centre and within a radius that are found first; `"bins"` asks for a table of classes by
-    bins. Categories and Flags are tables always. "auto" takes bins where there are Categories or
-    Flags and rows enough to fill the tables, else means and variances.
+    Parameters
+    ----------
+    numbers : {"auto", "gaussian", "bins"}
+        How Numbers are learned: by mean and variance in each class, within a ball that is found
+        first, or by a table of classes by bins. "auto" takes bins where there are Categories or
+        Flags and enough rows to fill the tables.
+    alpha : float
+        Added to each count of a table.
+    bins : int, optional
+        How many bins a Number has. Without it, as many as the noise allows.
+    credits, method, random_state, on_noise, progress
+        As for every learner; see `Learner`.
 
-    `alpha` is added to each count of a table. Learned: `class_count_`, `class_log_prior_`,
-    `theta_` and `var_` (classes x Numbers, user units), `feature_log_prob_` (of each table),
-    `theta_error_` (standard errors of `theta_`).
+    Attributes
+    ----------
+    class_count_, class_count_error_ : ndarray and float
+        Noisy rows of each class, and their standard error.
+    class_log_prior_ : ndarray
+        Log shares of the classes.
+    theta_, var_, theta_error_ : ndarray of shape (classes, Numbers)
+        Class means and variances in user units, and the standard errors of the means.
+    feature_log_prob_, attributes_ : list of ndarray, and tuple
+        Log shares of the cells in each class, one table for each of the columns with cells.
+    classes_, majority_ : ndarray, and int or None
+        The classes, and the place of the one that every row gets where noise hides the rest.
+
+    Notes
+    -----
+    All tables and moments are asked in one joint question. Categories and Flags are always tables.
+
+    Examples
+    --------
+    >>> from sulq.learn import NaiveBayes
+    >>> NaiveBayes(credits=50).fit(db, ["age", "blood"], "smoker").class_count_.shape
+    (2,)
     """
 
     _parameter_constraints: ClassVar[Constraints] = {

@@ -212,21 +212,48 @@ class Clause:
 
 
 class SQLearner(ClassLearner):
-    """Learn a yes/no label from shares of rows alone. Write `search`; ten lines are enough:
+    """The base of learners that see only shares of rows: subclass it and write `search`.
 
-        class BestLiteral(SQLearner):
-            def questions(self, literals):
-                return 2 * len(literals)
+    Parameters
+    ----------
+    tau : float, optional
+        The tolerance of each share. Without it, what the credits buy.
+    confidence : float
+        The chance that all shares hold together.
+    credits, method, random_state, on_noise, progress
+        As for every learner; see `Learner`.
 
-            def search(self, ask, literals, label):
-                def right(literal):
-                    return ask(literal.condition & label) + ask(~literal.condition & ~label)
-                return [Clause((max(literals, key=right),), True)], False
+    Attributes
+    ----------
+    clauses_ : list of Clause
+        Clauses in the order they are tried.
+    otherwise_ : bool
+        The prediction if no clause holds.
+    tau_ : float
+        The tolerance that was reached.
+    accuracy_, accuracy_error_ : float
+        The share of rows predicted rightly, from one last question, and its error.
+    classes_, majority_ : ndarray, and int or None
+        The classes, and the place of the one that every row gets where noise hides the rest.
 
-    `tau` is the tolerance of each share (default: what the credits buy); all hold together with
-    `confidence`. Learned: `clauses_`, `otherwise_`, `tau_`, and from one last question
-    `accuracy_` with `accuracy_error_`; where the most frequent class is right more often, that is
-    predicted, with a NoisyResult warning.
+    Notes
+    -----
+    Where the most frequent class is right more often than the clauses, it is predicted, with a
+    NoisyResult warning.
+
+    Examples
+    --------
+    >>> from sulq.learn import SQLearner
+    >>> from sulq.learn.statistical_query import Clause
+    >>> class BestLiteral(SQLearner):
+    ...     def questions(self, literals):
+    ...         return 2 * len(literals)
+    ...     def search(self, ask, literals, label):
+    ...         def right(literal):
+    ...             return ask(literal.condition & label) + ask(~literal.condition & ~label)
+    ...         return [Clause((max(literals, key=right),), True)], False
+    >>> BestLiteral(credits=50).quote(db, ["blood"], "smoker").method
+    'statistical queries'
     """
 
     _parameter_constraints: ClassVar[Constraints] = {
@@ -360,7 +387,30 @@ class SQLearner(ClassLearner):
 
 
 class Conjunction(SQLearner):
-    """All of some literals: those hardly ever false where the label is true (Kearns)."""
+    """Learn a conjunction: the label is true where all of some literals are.
+
+    Parameters
+    ----------
+    tau, confidence
+        As for `SQLearner`.
+    credits, method, random_state, on_noise, progress
+        As for every learner; see `Learner`.
+
+    Attributes
+    ----------
+    clauses_, otherwise_, tau_, accuracy_, accuracy_error_, classes_, majority_
+        As for `SQLearner`.
+
+    Notes
+    -----
+    A literal stays if the label is hardly ever true where the literal is false (Kearns).
+
+    Examples
+    --------
+    >>> from sulq.learn import Conjunction
+    >>> Conjunction(credits=50).quote(db, ["blood"], "smoker").method
+    'statistical queries'
+    """
 
     def questions(self, literals: Sequence[Literal]) -> int:
         return len(literals)
@@ -375,7 +425,30 @@ class Conjunction(SQLearner):
 
 
 class DecisionList(SQLearner):
-    """If this, then yes; else if that, then no; ...: the purest literal left, again and again."""
+    """Learn a decision list: the first literal that holds decides.
+
+    Parameters
+    ----------
+    tau, confidence
+        As for `SQLearner`.
+    credits, method, random_state, on_noise, progress
+        As for every learner; see `Learner`.
+
+    Attributes
+    ----------
+    clauses_, otherwise_, tau_, accuracy_, accuracy_error_, classes_, majority_
+        As for `SQLearner`.
+
+    Notes
+    -----
+    The literal whose rows are most of one class is chosen, again and again.
+
+    Examples
+    --------
+    >>> from sulq.learn import DecisionList
+    >>> DecisionList(credits=50).quote(db, ["blood"], "smoker").method
+    'statistical queries'
+    """
 
     def questions(self, literals: Sequence[Literal]) -> int:
         return 2 * len(literals) * self._length(literals)

@@ -477,14 +477,46 @@ MOST_CELLS = 500_000
 
 
 class DecisionTree(ClassLearner):
-    """A decision tree from noisy class-by-cell tables.
+    """A decision tree (ID3) on categories and binned numbers.
 
+    Parameters
+    ----------
+    max_depth : int, optional
+        The most splits in a row. Without it, what the noise allows.
+    criterion : {"gini", "entropy"}
+        What a split shall lower.
+    bins : int, optional
+        How many bins a Number has. Without it, what the noise allows.
+    method : {"auto", "id3", "model", "random", "paper"}
+        How splits are found: level by level, from a rough model, at random, or as in the papers.
+    credits, random_state, on_noise, progress
+        As for every learner; see `Learner`.
+
+    Attributes
+    ----------
+    tree_ : list of Node
+        The nodes, all public: how they split, and noisy rows and shares of the classes.
+    attributes_ : tuple
+        The columns with their cells.
+    leaf_error_ : float
+        The standard error of the rows of one class in a leaf.
+    feature_importances_ : ndarray
+        How much each column lowers the criterion, as shares.
+    classes_, majority_ : ndarray, and int or None
+        The classes, and the place of the one that every row gets where noise hides the rest.
+
+    Notes
+    -----
     Each level asks one question for all its nodes and columns: a row is in one node, one class and
     one cell of each of A columns, so the noise is that of sqrt(A) counts (add-remove; sqrt(2A)
     where a row is replaced). A last question counts the classes in the leaves.
 
-    `max_depth` and `bins` (of a Number) default to what the noise allows. `criterion` is "gini" or
-    "entropy". `tree_` lists public nodes, `attributes_` the columns with their cells.
+    Examples
+    --------
+    >>> from sulq.learn import DecisionTree
+    >>> model = DecisionTree(max_depth=1, credits=50).fit(db, ["age", "blood"], "smoker")
+    >>> model.predict({"age": [40], "blood": ["A"]}).shape    # public rows
+    (1,)
     """
 
     _parameter_constraints: ClassVar[Constraints] = {

@@ -528,12 +528,46 @@ class Frame:
 
 
 class KMeans(Learner):
-    """Clusters of the rows: centres, sizes, and what is within them.
+    """k-means: centres of clusters, their sizes, and the squared distances within them.
 
-    `init` (centres in user units, k x features) replaces the search for a start; `rounds` the
-    number of rounds. Learned: `cluster_centers_` and `centers_error_` in user units, `sizes_`,
-    `shares_` (of the rows) and `inertia_` (in coordinates scaled by the bounds), each with its
-    `..._error_`; `n_iter_`.
+    Parameters
+    ----------
+    n_clusters : int
+        How many clusters.
+    init : array of shape (n_clusters, coordinates), optional
+        Centres in user units to start from, in place of the search for a start.
+    rounds : int, optional
+        The number of rounds. Without it, as many as the noise allows.
+    credits, method, random_state, on_noise, progress
+        As for every learner; see `Learner`.
+
+    Attributes
+    ----------
+    cluster_centers_, centers_error_ : ndarray of shape (n_clusters, coordinates)
+        Centres in user units, and their standard errors.
+    sizes_, sizes_error_ : ndarray
+        Noisy numbers of rows, and their standard errors.
+    shares_, shares_error_ : ndarray
+        The same as shares of all rows.
+    inertia_, inertia_error_ : float
+        The sum of squared distances to the nearest centre, in coordinates scaled by the bounds.
+    start_ : ndarray of shape (n_clusters, coordinates)
+        Where the rounds began, in coordinates scaled by the bounds.
+    n_iter_ : int
+        The number of rounds.
+
+    Notes
+    -----
+    Lloyd's rounds over noisy sums; each round moves a centre by the part of its step that is not
+    noise. `method="paper"` is the papers' own algorithm from random centres (S4.8). There is no
+    `labels_`: which cluster a private row is in would be a statement about that row.
+
+    Examples
+    --------
+    >>> from sulq.learn import KMeans
+    >>> model = KMeans(n_clusters=2, credits=50, random_state=0).fit(db, ["age", "income"])
+    >>> model.cluster_centers_.shape
+    (2, 2)
     """
 
     _parameter_constraints: ClassVar[Constraints] = {

@@ -59,9 +59,42 @@ class _Components:
 class GaussianMixture(Learner):
     """A mixture of Gaussians whose axes are the coordinates.
 
-    `covariance_type`: "diag" or "spherical"; `means_init`, `rounds` replace the start (KMeans on
-    half of the credits) and the number of rounds. Learned: `weights_`, `means_`, `covariances_`
-    (user units) with `weights_error_`, `means_error_`; `n_iter_`, `converged_`.
+    Parameters
+    ----------
+    n_components : int
+        How many Gaussians.
+    covariance_type : {"diag", "spherical"}
+        One variance for each coordinate, or one for all of a component.
+    means_init : array of shape (n_components, coordinates), optional
+        Means in user units to start from, in place of KMeans on half of the credits.
+    rounds : int, optional
+        The number of rounds. Without it, as many as the noise allows.
+    credits, method, random_state, on_noise, progress
+        As for every learner; see `Learner`.
+
+    Attributes
+    ----------
+    weights_, weights_error_ : ndarray
+        Shares of the rows, and their standard errors.
+    means_, means_error_ : ndarray of shape (n_components, coordinates)
+        Means in user units, and their standard errors.
+    covariances_ : ndarray of shape (n_components, coordinates)
+        Variances in squared user units.
+    n_iter_ : int
+        The number of rounds.
+    converged_ : bool
+        Whether the last round moved nothing.
+
+    Notes
+    -----
+    Expectation and maximisation; one question a round asks for all sums (V.3).
+
+    Examples
+    --------
+    >>> from sulq.learn import GaussianMixture
+    >>> model = GaussianMixture(2, rounds=2, credits=50, random_state=0, on_noise="warn")
+    >>> model.fit(db, ["age", "income"]).means_.shape
+    (2, 2)
     """
 
     _parameter_constraints: ClassVar[Constraints] = {

@@ -175,11 +175,42 @@ MOST_EXPLAINED = 0.8
 
 
 class LogisticRegression(LinearClassifier):
-    """Linear log-odds of two classes, softmax for more.
+    """Logistic regression: linear log-odds of two classes, softmax for more.
 
-    `C` is scikit-learn's: the loss gets |w|^2 / (2 C), w per bounds-scaled coordinate, not the
-    intercept (default 10). Noise adds its own shrinkage, which vanishes with it.
-    Learned: `coef_`, `intercept_` in user units, `coef_error_` (noise only), `n_iter_`.
+    Parameters
+    ----------
+    C : float, optional
+        The inverse of the ridge, as in scikit-learn: the loss gets |w|^2 / (2 C), w per coordinate
+        scaled by its bounds, without the intercept. Without it, 10. Noise adds a ridge of its own.
+    max_iter : int
+        The most rounds.
+    credits, method, random_state, on_noise, progress
+        As for every learner; see `Learner`.
+
+    Attributes
+    ----------
+    coef_, intercept_ : ndarray
+        Weights per user unit, and the constant: one row for two classes, else one for each.
+    coef_error_ : ndarray
+        The standard error that noise gives a weight.
+    n_iter_ : int
+        The number of rounds.
+    classes_ : ndarray
+        The classes.
+    majority_ : int or None
+        The place of the class that every row gets where noise hides the rest.
+
+    Notes
+    -----
+    One noisy moment with the label, one noisy Gram matrix as preconditioner, then L-BFGS rounds
+    whose iterates are averaged by their noise.
+
+    Examples
+    --------
+    >>> from sulq.learn import LogisticRegression
+    >>> model = LogisticRegression(credits=50, max_iter=3).fit(db, ["age", "income"], "smoker")
+    >>> model.predict({"age": [40], "income": [30_000]}).shape    # public rows
+    (1,)
     """
 
     def __init__(
@@ -286,11 +317,42 @@ CURVATURE = 0.4
 
 
 class LinearSVC(LinearClassifier):
-    """The widest margin between two classes; for more, each class against the rest.
+    """A linear support vector machine; for more than two classes, each against the rest.
 
-    `C` is scikit-learn's: minimise |w|^2 / 2 + C * sum of hinges, w per bounds-scaled coordinate,
-    not the intercept (default 1).
-    Learned: `coef_`, `intercept_` in user units, `coef_error_` (noise only), `n_iter_`.
+    Parameters
+    ----------
+    C : float, optional
+        As in scikit-learn: minimise |w|^2 / 2 + C times the sum of hinges, w per coordinate scaled
+        by its bounds, without the intercept. Without it, 1.
+    max_iter : int
+        The most rounds.
+    credits, method, random_state, on_noise, progress
+        As for every learner; see `Learner`.
+
+    Attributes
+    ----------
+    coef_, intercept_ : ndarray
+        Weights per user unit, and the constant: one row for two classes, else one for each.
+    coef_error_ : ndarray
+        The standard error that noise gives a weight.
+    n_iter_ : int
+        The number of rounds.
+    classes_ : ndarray
+        The classes.
+    majority_ : int or None
+        The place of the class that every row gets where noise hides the rest.
+
+    Notes
+    -----
+    The hinge is rounded to a logistic slope whose sharpness grows as the noise falls; the rounds
+    are those of LogisticRegression.
+
+    Examples
+    --------
+    >>> from sulq.learn import LinearSVC
+    >>> model = LinearSVC(credits=50, max_iter=3).fit(db, ["age", "income"], "smoker")
+    >>> model.coef_.shape
+    (1, 2)
     """
 
     def __init__(

@@ -37,10 +37,35 @@ DOUBT = 2.0
 class Perceptron(ClassLearner):
     """A linear border between two classes; for more, each class against the rest.
 
-    Learned: `coef_`, `intercept_` (user units), `n_iter_`. method="paper": w = 0, then the mean of
-    the misclassified rows is added until too few are left to tell (S4.9, two classes). Where unit
-    weights leave every row (1, coordinates - middle) a `margin`, say so: Theorem 3's stop rule then
-    bounds the rounds by 6.25 |row|^2 / margin^2.
+    Parameters
+    ----------
+    max_iter : int, optional
+        The number of rounds. Without it, as many as the noise allows.
+    margin : float, optional
+        With `method="paper"`: a margin that unit weights leave every row (1, coordinates - middle).
+        Theorem 3's stop rule then bounds the rounds by 6.25 |row|^2 / margin^2.
+    credits, method, random_state, on_noise, progress
+        As for every learner; see `Learner`.
+
+    Attributes
+    ----------
+    coef_, intercept_ : ndarray
+        Weights per user unit, and the constant: one row for two classes, else one for each.
+    n_iter_ : int
+        The number of rounds.
+    classes_, majority_ : ndarray, and int or None
+        The classes, and the place of the one that every row gets where noise hides the rest.
+
+    Notes
+    -----
+    `method="paper"` starts at 0 and adds the mean of the misclassified rows until too few are left
+    to tell (S4.9, two classes).
+
+    Examples
+    --------
+    >>> from sulq.learn import Perceptron
+    >>> Perceptron(max_iter=3, credits=50).fit(db, ["age", "income"], "smoker").coef_.shape
+    (1, 2)
     """
 
     _parameter_constraints: ClassVar[Constraints] = {

@@ -147,15 +147,38 @@ def slopes_hopeless(table: FitData) -> bool:
 class LinearRegression(RegressorMixin, Learner):  # type: ignore[misc]
     """Least squares for a Number column.
 
-    `alpha` is a ridge on the coefficients in user units, as scikit-learn's Ridge has it. `weights`
-    is an expression in [0, 1]: every row counts by it (locally weighted regression), rounded to
-    1/256; missing counts as 0. Rows without the label are left out.
+    Parameters
+    ----------
+    alpha : float
+        A ridge on the coefficients in user units, as in scikit-learn's Ridge.
+    weights : Expression, optional
+        An expression in [0, 1] by which every row counts (locally weighted regression), rounded to
+        1/256. A missing weight counts as 0.
+    credits, method, random_state, on_noise, progress
+        As for every learner; see `Learner`.
 
-    Learned: `coef_` and `intercept_` in user units, `coef_error_` (the standard error that noise
-    gives a coefficient), `mean_` of the features, which a missing value stands for, and `r2_`, an
-    estimate of R^2 from the moments themselves. Predictions stay within the label's public range.
-    Where the moments are below their noise the mean is predicted and `coef_` is 0, with a
-    NoisyResult warning; where even the mean is, TooNoisy.
+    Attributes
+    ----------
+    coef_, intercept_ : ndarray and float
+        Coefficients per user unit, and the constant.
+    coef_error_ : ndarray
+        The standard error that noise gives a coefficient.
+    mean_ : ndarray
+        The mean of the features, which stands for a missing value.
+    r2_ : float
+        An estimate of R^2 from the moments themselves.
+
+    Notes
+    -----
+    Rows without the label are left out. Predictions stay within the public range of the label.
+    Where the moments are below their noise, the mean is predicted, `coef_` is 0 and NoisyResult is
+    warned; where even the mean is below its noise, TooNoisy is raised.
+
+    Examples
+    --------
+    >>> from sulq.learn import LinearRegression
+    >>> LinearRegression(credits=50).fit(db, ["age"], "income").predict({"age": [40, 70]}).shape
+    (2,)
     """
 
     _label: LabelKind = "number"
