@@ -73,7 +73,7 @@ def test_a_retry_after_the_draw_and_before_the_sum_pays_nothing(data, monkeypatc
         raise EngineFailed
 
     with monkeypatch.context() as broken:
-        broken.setattr(sulq.database.plan, "topped_up", failing)
+        broken.setattr(sulq.Database, "topped_up", failing)
         with pytest.raises(EngineFailed):
             db.plan([SMOKERS, OLDER], credits=40).ask(key="k")
     left = db.remaining
@@ -126,7 +126,7 @@ def test_an_analysts_retry_has_what_others_answers_added(data, monkeypatch):
         raise EngineFailed
 
     with monkeypatch.context() as broken:
-        broken.setattr(sulq.database.plan, "topped_up", failing)
+        broken.setattr(sulq.Database, "topped_up", failing)
         with pytest.raises(EngineFailed):
             ann.plan([SMOKERS, OLDER], credits=40).ask(key="k")
     assert ann.remaining == 0

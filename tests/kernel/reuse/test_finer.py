@@ -298,7 +298,7 @@ def test_whoever_dies_before_the_sum_is_stored_has_paid_once(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr("sulq.database.database.topped_up", dies)
+        patch.setattr(Database, "topped_up", dies)
         database.ask(asked, credits=10, analyst="ann", key="one key")
     first = database.ask(asked, credits=10, analyst="ann", key="one key")
     again = database.ask(asked, credits=10, analyst="ann", key="one key")
