@@ -16,12 +16,8 @@ from tests.people import publish
 
 from sulq import dbapi
 from sulq.dbapi import OperationalError, ProgrammingError
-from sulq.wire import SqlBody
 
 BY_CITY = "SELECT city, COUNT(*) AS n FROM people WHERE age > 60 GROUP BY city"
-with_params = pytest.mark.skipif(
-    "params" not in SqlBody.model_fields, reason="this server takes no parameters"
-)
 
 
 @pytest.fixture(scope="module")
@@ -133,7 +129,6 @@ def test_refusals_have_the_names_of_pep_249_and_cost_nothing(there):
     assert dbapi.TimeFromTicks(0) == datetime.datetime.fromtimestamp(0).time()
 
 
-@with_params
 def test_parameters_are_values_and_never_text_of_the_statement(there):
     with connect(there, credits=5, purpose="parameters") as connection:
         cursor = connection.cursor()

@@ -18,6 +18,7 @@ from typing import Any, NoReturn, TypeVar
 
 from sulq import client
 from sulq.errors import InvalidQuery, SulqError
+from sulq.wire import reply_columns
 
 apilevel = "2.0"
 threadsafety = 2  # threads may share connections
@@ -202,7 +203,7 @@ class Cursor:
         self._check_open()
         self.description, self._rows, self.rowcount = None, None, -1
         reply = self.connection.select(operation, _sendable(parameters))
-        columns = _columns(reply, self.connection.intervals)
+        columns = reply_columns(reply, self.connection.intervals)
         self._rows, self._next = list(zip(*columns.values(), strict=True)), 0
         self.description = [
             (name, _type_code(cells), None, None, None, None, True)
@@ -309,34 +310,6 @@ def _plain(value: Any) -> Any:
         f"a parameter of type {type(value).__name__} cannot be sent; want a text, a number, a"
         " condition, a day, a time or None"
     )
-
-
-def _columns(reply: Any, intervals: bool) -> dict[str, list[Any]]:
-    """Return the cells by column; of an aggregate `n` also n_low and n_high, if they are wanted."""
-    names = [column.name for column in reply.columns]
-    found: dict[str, list[Any]] = {}
-    for place, column in enumerate(reply.columns):
-        cells = [row[place] for row in reply.rows]
-        name = _free(column.name, found)
-        if column.is_key:
-            found[name] = [_key(cell) for cell in cells]
-            continue
-        found[name] = [cell["value"] for cell in cells]
-        if intervals:
-            for end in ("low", "high"):
-                found[_free(f"{column.name}_{end}", [*found, *names])] = [c[end] for c in cells]
-    return found
-
-
-def _free(name: str, taken: Any) -> str:
-    while name in taken:
-        name += "_"
-    return name
-
-
-def _key(cell: Any) -> Any:
-    """Return a group's key; a bin [low, high] as text, since SQL has no type for it."""
-    return f"[{cell[0]}, {cell[1]})" if isinstance(cell, list) and len(cell) == 2 else cell
 
 
 def _type_code(cells: Sequence[Any]) -> str:

@@ -22,6 +22,7 @@ TITLES = {
     403: "Refused",
     404: "Not found",
     405: "Method not allowed",
+    406: "Not acceptable",
     408: "Too slow",
     409: "Conflict",
     413: "Too large",

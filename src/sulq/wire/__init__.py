@@ -25,6 +25,7 @@ from sulq.wire.convert import (
     question_of,
     quote_of,
     quote_reply,
+    reply_columns,
     sql_quote_reply,
     sql_reply,
 )
@@ -88,6 +89,7 @@ __all__ = [
     "question_of",
     "quote_of",
     "quote_reply",
+    "reply_columns",
     "sql_quote_reply",
     "sql_reply",
 ]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import datetime
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
@@ -337,6 +337,34 @@ def _cell(cell: Any, confidence: float) -> Any:
     low, high = cell.interval(confidence)
     value = None if cell.unread(confidence) else _number(cell.value)
     return SqlCell(value=value, low=_number(low), high=_number(high), public=cell.public)
+
+
+def reply_columns(reply: SqlReply, intervals: bool) -> dict[str, list[Any]]:
+    """Return the cells of a reply by column: keys as they are, a bin [low, high) as text.
+
+    With `intervals` an aggregate `n` also has the columns n_low and n_high.
+    """
+    names = [column.name for column in reply.columns]
+    found: dict[str, list[Any]] = {}
+    for place, column in enumerate(reply.columns):
+        cells = [row[place] for row in reply.rows]
+        name = _free(column.name, found)
+        if column.is_key:
+            found[name] = [
+                f"[{cell[0]}, {cell[1]})" if isinstance(cell, list) else cell for cell in cells
+            ]
+            continue
+        found[name] = [cell["value"] for cell in cells]
+        for end in ("low", "high") if intervals else ():
+            beside = _free(f"{column.name}_{end}", [*found, *names])
+            found[beside] = [cell[end] for cell in cells]
+    return found
+
+
+def _free(name: str, taken: Collection[str]) -> str:
+    while name in taken:
+        name += "_"
+    return name
 
 
 # --- numbers and keys ---------------------------------------------------------------------------

@@ -10,6 +10,7 @@ from fastapi import APIRouter, Header, Path, Request
 from fastapi.responses import Response
 
 from sulq.server.executor import Anybody, Asker, Owner, run_charged, run_free
+from sulq.server.formats import TABLES, Format, table_response
 from sulq.server.idempotency import PreparedRequest
 from sulq.server.service import questions
 from sulq.server.service.session import TableSession
@@ -96,10 +97,12 @@ async def share(request: Request, session: Asker, body: ShareBody, key: Key) -> 
     return await answer(request, session, key, questions.prepare_share, body)
 
 
-@router.post("/sql", response_model=SqlReply)
-async def sql(request: Request, session: Asker, body: SqlBody, key: Key) -> Response:
-    """A SELECT, answered with noise and charged; `dummy`: from made-up rows, free."""
-    return await answer(request, session, key, questions.prepare_sql, body)
+@router.post("/sql", response_model=SqlReply, responses=TABLES)
+async def sql(request: Request, session: Asker, body: SqlBody, key: Key, media: Format) -> Response:
+    """A SELECT, answered with noise and charged, as JSON, CSV or an Arrow stream; `dummy`: from
+    made-up rows, free."""
+    reply = await answer(request, session, key, questions.prepare_sql, body)
+    return table_response(bytes(reply.body), media)
 
 
 @router.post("/plan")
