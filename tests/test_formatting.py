@@ -10,7 +10,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sulq.beliefs.confidence import belief_up
-from sulq.formatting import about, bar_text, credits_word, left_text, price_text, show
+from sulq.formatting import (
+    about,
+    bar_text,
+    credits_left,
+    credits_text,
+    credits_word,
+    decimal_left,
+    decimal_text,
+    left_text,
+    price_text,
+    show,
+)
 
 
 @pytest.mark.parametrize(
@@ -56,6 +67,22 @@ def test_prices_round_up_and_what_is_left_rounds_down(credits: Fraction) -> None
 
     assert number(price_text(credits)) >= float(credits) * (1 - 1e-12)
     assert number(left_text(credits)) <= float(credits) * (1 + 1e-12)
+
+
+@given(st.fractions(min_value=0, max_value=10**9))
+def test_decimals_of_what_is_paid_round_up_and_of_what_is_left_down(credits: Fraction) -> None:
+    paid, left = (Fraction(f(credits).replace(",", "")) for f in (decimal_text, decimal_left))
+    assert left <= credits <= paid
+    assert paid - left <= max(Fraction(1, 10_000), credits / 50)
+
+
+def test_credits_with_their_word() -> None:
+    assert credits_text(Fraction(3858, 3125)) == "1.2346 credits"
+    assert credits_left(Fraction(3858, 3125)) == "1.2345 credits"
+    assert credits_text(Fraction(1)) == credits_left(Fraction(1)) == "1 credit"
+    assert credits_text(Fraction(0)) == "0 credits"
+    assert credits_left(Fraction(2_469_131, 2)) == "1,234,565.5 credits"
+    assert decimal_left(Fraction(1, 3000)) == "0.000333"
 
 
 def test_credits_in_words() -> None:

@@ -6,9 +6,10 @@ import json
 from dataclasses import dataclass
 from fractions import Fraction
 
-from sulq.answers.oracle import Credits, decimal_text
+from sulq.answers.oracle import Credits
 from sulq.beliefs.confidence import Worst, worst, worst_so_far
 from sulq.exact.terms import MAYBE_RELEASED, UNTIL_RELEASED, ExactTerms, promised
+from sulq.formatting import decimal_left, decimal_text
 from sulq.kernel.accounting.calibration import Meaning, calibrate
 from sulq.kernel.accounting.loss import Loss
 from sulq.kernel.accounting.outside import OutsideTotal, total
@@ -78,7 +79,7 @@ class Account:
         cap = decimal_text(self.statement.cap.credits_fraction)
         lines = [
             f"{decimal_text(self.spent)} of {cap} credits spent{where},"
-            f" {decimal_text(self.left)} left",
+            f" {decimal_left(self.left)} left",
             self.guarantee,
         ]
         if self.as_promised:
@@ -108,7 +109,8 @@ class Account:
         if self.statement.burnt:
             lines.append(BURNT)
         for aside in self.statement.reservations:
-            amount, left = (decimal_text(x.credits_fraction) for x in (aside.amount, aside.left))
+            amount = decimal_text(aside.amount.credits_fraction)
+            left = decimal_left(aside.left.credits_fraction)
             lines.append(f"{amount} credits reserved, {left} left, by {aside.analyst}")
         lines.append(
             f"{self.statement.entries} questions charged, {self.statement.answered} answered"
@@ -151,7 +153,7 @@ def joint_lines(line: PopulationLine) -> list[str]:
         ]
     lines = [
         f"population {line.name} ({', '.join(line.tables)}): {spent} of its {cap} credits spent,"
-        f" {decimal_text(line.left)} left for all of them",
+        f" {decimal_left(line.left)} left for all of them",
         f"joint promise: {joint_promise(line)}",
     ]
     beyond = joint_exceeded(line)

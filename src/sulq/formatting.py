@@ -106,13 +106,44 @@ def about(value: float, bar: float) -> str:
     return spelled(round(value, -place) + 0.0, max(0, -place))
 
 
+def decimal_text(credits: Fraction) -> str:
+    """Return credits paid in four decimals, rounded up; below 0.001 in three digits.
+
+    Python, the terminal and files show these: people add them up.
+    """
+    return _four(credits, ROUND_CEILING)
+
+
+def decimal_left(credits: Fraction) -> str:
+    """Return credits left as `decimal_text` does, rounded down."""
+    return _four(credits, ROUND_FLOOR)
+
+
+def credits_text(credits: Fraction) -> str:
+    """Return credits paid: "1 credit", "2.5 credits"."""
+    return f"{decimal_text(credits)} credit{'' if credits == 1 else 's'}"
+
+
+def credits_left(credits: Fraction) -> str:
+    """Return credits left: "1 credit", "2.5 credits"."""
+    return f"{decimal_left(credits)} credit{'' if credits == 1 else 's'}"
+
+
+def _four(credits: Fraction, way: str) -> str:
+    exact = Context(prec=60, rounding=way).divide(*map(Decimal, credits.as_integer_ratio()))
+    if 0 < abs(exact) < Decimal("0.001"):
+        return f"{float(Context(prec=3, rounding=way).plus(exact)):.3g}"
+    text = f"{exact.quantize(Decimal('0.0001'), context=Context(prec=60, rounding=way)):,f}"
+    return text.rstrip("0").rstrip(".")
+
+
 def price_text(credits: Fraction) -> str:
-    """Credits to pay: whole, 1/2, or rounded up to three digits."""
+    """Return credits to pay as a screen has room for: whole, ½, or rounded up to three digits."""
     return _three(credits, ROUND_CEILING)
 
 
 def left_text(credits: Fraction) -> str:
-    """Credits left: the same, rounded down."""
+    """Return credits left as a screen has room for: the same, rounded down."""
     return _three(credits, ROUND_FLOOR)
 
 

@@ -19,7 +19,7 @@ from sulq import (
     mean,
     total,
 )
-from sulq.answers.oracle import decimal_text
+from sulq.formatting import decimal_text
 from sulq.kernel.accounting.pricing import stored_price
 
 

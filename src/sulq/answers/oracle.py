@@ -30,6 +30,7 @@ from sulq.answers.readings import read
 from sulq.answers.statistics import kind_named
 from sulq.beliefs.confidence import worst
 from sulq.errors import InvalidQuery
+from sulq.formatting import credits_text, decimal_left
 from sulq.kernel.noise.intervals import half_width
 from sulq.kernel.noise.laws import (
     CentredBinomial,
@@ -342,23 +343,11 @@ def law_text(law: Law) -> str:
     return "none"
 
 
-def decimal_text(credits: Fraction) -> str:
-    """Credits as people read and add them: four decimals, fewer where they are 0."""
-    if 0 < abs(credits) < Fraction(1, 1000):
-        return f"{float(credits):.3g}"
-    return f"{float(credits):,.4f}".rstrip("0").rstrip(".")
-
-
-def credits_text(credits: Fraction) -> str:
-    """ "1 credit", "2.5 credits"."""
-    return f"{decimal_text(credits)} credit{'' if credits == 1 else 's'}"
-
-
 class Credits(Fraction):
     """An exact number of credits that is shown as people read it, 962.5; counts as a `Fraction`."""
 
     def __repr__(self) -> str:
-        return decimal_text(self).replace(",", "")
+        return decimal_left(self).replace(",", "")
 
     __str__ = __repr__
 

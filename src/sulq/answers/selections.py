@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
-from sulq.answers.oracle import check_confidence, credits_text
+from sulq.answers.oracle import check_confidence
 from sulq.errors import InvalidQuery
+from sulq.formatting import credits_text
 from sulq.kernel.noise.laws import DiscreteGaussian, DiscreteLaplace
 
 

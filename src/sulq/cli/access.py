@@ -15,14 +15,8 @@ from urllib.parse import quote
 import typer
 
 from sulq.cli.context import LocalSession, command, opened
-from sulq.cli.output import (
-    Json,
-    credits_text,
-    print_note,
-    show,
-    show_json,
-    table,
-)
+from sulq.cli.output import Json, print_note, show, show_json, table
+from sulq.formatting import credits_left, credits_text
 
 if TYPE_CHECKING:
     from sulq.policy import TablePolicy
@@ -216,7 +210,7 @@ def _told(found: dict[str, Any]) -> str:
     return (
         f"{name} has {credits_text(granted)} of {found['table']} in all,"
         f" {credits_text(Fraction(found['spent_exact']))} of them spent;"
-        f" left to grant: {credits_text(left)}"
+        f" left to grant: {credits_left(left)}"
     )
 
 

@@ -7,18 +7,10 @@ from typing import Annotated, Any
 import typer
 
 from sulq.cli.context import Credits, Key, Session, TableName, Where, chosen, command
-from sulq.cli.output import (
-    charging,
-    credits_text,
-    key_values,
-    number_text,
-    show,
-    show_json,
-    stored,
-    table,
-)
+from sulq.cli.output import charging, key_values, number_text, show, show_json, stored, table
 from sulq.cli.question_text import credits_of, hinted, question
 from sulq.errors import InvalidQuery
+from sulq.formatting import credits_left, credits_text
 
 Watched = Annotated[
     list[str],
@@ -78,7 +70,7 @@ def arm(
                     ("fires", f"when it has reached {number_text(float(found.above))}"),
                     ("right about", sure),
                     ("cost", credits_text(found.credits)),
-                    ("left", credits_text(left)),
+                    ("left", credits_left(left)),
                 ]
             )
         )

@@ -29,7 +29,6 @@ from sulq.cli.context import (
 )
 from sulq.cli.output import (
     charging,
-    credits_text,
     key_values,
     moment_text,
     number_text,
@@ -42,6 +41,7 @@ from sulq.cli.output import (
 )
 from sulq.cli.question_text import edges_note, hinted, question, unit_of_value
 from sulq.errors import InvalidQuery
+from sulq.formatting import credits_left, credits_text
 from sulq.policy import read_policy
 from sulq.sql.api import SqlQuote, ask_sql, quote_sql
 from sulq.sql.evaluate.linear_forms import Estimate
@@ -239,7 +239,7 @@ def _quote_lines(found: Quote, confidence: float, note: str) -> list[tuple[str, 
         lines.append((f"{percent(confidence)} bar", f"± {number_text(widest)}{each}"))
     if note:
         lines.append(("note", note))
-    left = credits_text(found.left_after) if found.affordable else "not affordable"
+    left = credits_left(found.left_after) if found.affordable else "not affordable"
     return [*lines, ("left after", left)]
 
 
@@ -306,7 +306,7 @@ def _show_answer(found: Answer, confidence: float, left: Fraction, unit: str) ->
     free = " (nothing new)" if found.guarantee == PRIVATE else ""
     cost = [
         ("cost", credits_text(found.credits) + ("" if found.credits else free)),
-        ("left", credits_text(left)),
+        ("left", credits_left(left)),
         ("receipt", "none" if found.receipt is None else str(found.receipt.seq)),
     ]
     if found.terms:
@@ -454,7 +454,7 @@ def _quote_statement(
          else f"± {number_text(half)}")
         for name, half in found.half_widths
     ]  # fmt: skip
-    left = credits_text(found.left_after) if found.affordable else "not affordable"
+    left = credits_left(found.left_after) if found.affordable else "not affordable"
     notes = [("note", note) for note in found.notes]
     level = (f"{percent(found.confidence)} bars", "")
     cost = ("cost", credits_text(found.credits))
@@ -519,7 +519,7 @@ def _ask_statement(
                 key_values(
                     [
                         ("cost", credits_text(found.credits)),
-                        ("left", credits_text(left)),
+                        ("left", credits_left(left)),
                         ("receipts" if len(found.receipts) > 1 else "receipt", numbers_text),
                     ]
                 )

@@ -14,15 +14,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from sulq.cli.context import LocalSession, TableName, command, named
-from sulq.cli.output import (
-    credits_text,
-    key_values,
-    many,
-    number_text,
-    print_note,
-    show,
-    show_json,
-)
+from sulq.cli.output import key_values, many, number_text, print_note, show, show_json
+from sulq.formatting import credits_text
 
 if TYPE_CHECKING:
     from sulq.kernel.ledger.backup import BackedUp, Backup

@@ -13,15 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from sulq.cli.context import LocalSession, TableName, command, database_of, named, opened, repair
-from sulq.cli.output import (
-    credits_text,
-    key_values,
-    print_note,
-    promise_text,
-    show,
-    show_json,
-    table,
-)
+from sulq.cli.output import key_values, print_note, promise_text, show, show_json, table
+from sulq.formatting import credits_left, credits_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -250,7 +243,7 @@ def close(
     if before.closed is None:
         left = before.cap.credits_fraction - before.spent.credits_fraction
         confirm(
-            f"{source.name} will never answer anything new; {credits_text(left)} are left.", yes
+            f"{source.name} will never answer anything new; {credits_left(left)} are left.", yes
         )
         with closing(Ledger.attach(source.ledger_path, source.name)) as ledger:
             ledger.close_for_good(reason)
@@ -357,7 +350,7 @@ def outside(
         ("table", source.name),
         ("outside", str(booked)),
         ("costs", credits_text(booked.loss.credits_fraction)),
-        ("left", credits_text(statement.left)),
+        ("left", credits_left(statement.left)),
     ]
     if beyond is not None:
         lines.append(("promise exceeded", f"in all {beyond}"))
@@ -423,7 +416,7 @@ def grow(
     lines = [
         ("table", source.name),
         ("version", f"{found['versions']} ({statement.version[:8]})"),
-        ("left", credits_text(statement.left)),
+        ("left", credits_left(statement.left)),
         *(("", said) for said in version_lines(statement)[1:]),
     ]
     if size is not None:

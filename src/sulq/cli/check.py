@@ -8,9 +8,10 @@ from typing import Any
 
 from sulq.beliefs.sizing import NORMAL_95
 from sulq.cli.context import companions, database_of
-from sulq.cli.output import credits_text, key_values, many, number_text, promise_text, show, table
+from sulq.cli.output import key_values, many, number_text, promise_text, show, table
 from sulq.database.amend import changes
 from sulq.errors import Refused
+from sulq.formatting import credits_text
 from sulq.kernel.accounting.calibration import Calibration, calibrate
 from sulq.kernel.ledger.inspect import Statement, inspect, is_there
 from sulq.kernel.ledger.state_dir import location_name

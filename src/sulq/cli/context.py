@@ -18,7 +18,6 @@ from sulq.cli.output import (
     POLICY,
     Json,
     Policy,
-    credits_text,
     exit_stack,
     guarded,
     key_values,
@@ -33,6 +32,7 @@ from sulq.database import Database
 from sulq.database.publish import Options, open_table
 from sulq.errors import InvalidQuery, Refused, UnsafeExactly
 from sulq.exact import Assumptions
+from sulq.formatting import credits_left
 from sulq.kernel.ledger.file import MEMORY, missing
 from sulq.kernel.ledger.inspect import inspect, is_lost, is_published, is_there
 from sulq.kernel.ledger.state_dir import location_name
@@ -502,7 +502,7 @@ def show_remote_ledger(source: RemoteSource, last: int, as_json: bool) -> None:
     for line in str(said).split("\n"):
         print(line)
     whose = "not granted" if said.text else "left for you"  # who reads all holds no share
-    show(key_values([(whose, credits_text(said.mine)), ("head", said.head)]))
+    show(key_values([(whose, credits_left(said.mine)), ("head", said.head)]))
     if lines:
         print()
         show(table(("event", "kind", "analyst", "credits"), [_line(line) for line in lines]))

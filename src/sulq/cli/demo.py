@@ -26,12 +26,13 @@ from rich.text import Text
 
 from sulq.answers.oracle import Answer
 from sulq.beliefs.sizing import sizing
-from sulq.cli.output import credits_text, number_text, plain, table
+from sulq.cli.output import number_text, plain, table
 from sulq.cli.question_text import question
 from sulq.cli.server_process import PORT, Started, Where, serve_tables
 from sulq.database import Database
 from sulq.demo import Demo, make_demo, own_state
 from sulq.errors import BudgetSpent, InvalidQuery, Refused
+from sulq.formatting import credits_left, credits_text
 from sulq.kernel.ledger.inspect import inspect
 from sulq.policy import read_policy
 from sulq.server.limits import Settings
@@ -81,7 +82,7 @@ class Stage:
         bar = Text("     budget ")
         bar.append(on * full, style=style)
         bar.append(off * (BAR - full), style="dim")
-        bar.append(f" {credits_text(left).split()[0]} of {whole} credits left")
+        bar.append(f" {credits_left(left).split()[0]} of {whole} credits left")
         self.screen.print(bar)
 
     @contextmanager

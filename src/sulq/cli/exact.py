@@ -11,14 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from sulq.cli.context import LocalSession, chosen, command, named
-from sulq.cli.output import (
-    key_values,
-    number_text,
-    print_note,
-    show,
-    show_json,
-    table,
-)
+from sulq.cli.output import key_values, number_text, print_note, show, show_json, table
 
 if TYPE_CHECKING:
     from sulq.exact.domain import Assumptions

@@ -9,7 +9,6 @@ import typer
 from sulq.cli.context import Credits, Key, Session, Where, chosen, command
 from sulq.cli.output import (
     charging,
-    credits_text,
     key_values,
     number_text,
     print_note,
@@ -20,6 +19,7 @@ from sulq.cli.output import (
 )
 from sulq.cli.question_text import credits_of, hinted, question
 from sulq.errors import InvalidQuery
+from sulq.formatting import credits_left, credits_text
 from sulq.sql import parse_condition
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ def _show_quote(name: str, column: str, found: KeysQuote, as_json: bool) -> None
         return
     lines = [_shown_from(found.threshold), _cost(found.credits, found.delta)]
     lines += [("note", note)] if note else []
-    left_after = credits_text(found.left_after) if found.affordable else "not affordable"
+    left_after = credits_left(found.left_after) if found.affordable else "not affordable"
     show(key_values([*lines, ("left after", left_after)]))
 
 
@@ -173,4 +173,4 @@ def _cost(credits: Fraction, delta: Fraction) -> tuple[str, str]:
 
 
 def _rest(left: Fraction, receipt: Any) -> list[tuple[str, str]]:
-    return [("left", credits_text(left)), ("receipt", str(receipt.seq))]
+    return [("left", credits_left(left)), ("receipt", str(receipt.seq))]

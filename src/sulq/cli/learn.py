@@ -17,7 +17,6 @@ from sulq.cli.context import Receipts, Session, Where, append_receipts, check_re
 from sulq.cli.output import (
     Stopped,
     charging,
-    credits_text,
     key_values,
     number_text,
     print_note,
@@ -28,6 +27,7 @@ from sulq.cli.output import (
 )
 from sulq.cli.question_text import credits_of, hinted
 from sulq.errors import InvalidQuery, SulqError
+from sulq.formatting import credits_left, credits_text
 
 if TYPE_CHECKING:
     from sulq.learn.budget import FitQuote
@@ -326,7 +326,7 @@ def _show(
     pairs += [
         ("method", learner.method_),
         ("cost", credits_text(learner.credits_) + ("" if learner.credits_ else " (nothing new)")),
-        ("left", credits_text(left)),
+        ("left", credits_left(left)),
         ("receipts", _numbers([receipt.seq for receipt in learner.receipts_])),
     ]
     if picture is not None:
@@ -366,6 +366,6 @@ def _show_quote(name: str, algorithm: str, found: FitQuote, as_json: bool) -> No
     pairs = [
         ("method", found.method),
         ("cost", f"at most {credits_text(found.credits)}"),
-        ("left after", f"at least {credits_text(found.left_after)}"),
+        ("left after", f"at least {credits_left(found.left_after)}"),
     ]
     show(key_values([*pairs, *(("note", note) for note in found.plan.notes)]))

@@ -26,7 +26,6 @@ from sulq.cli.context import (
     show_remote_ledger,
 )
 from sulq.cli.output import (
-    credits_text,
     key_values,
     moment_text,
     print_note,
@@ -36,6 +35,7 @@ from sulq.cli.output import (
     table,
 )
 from sulq.errors import Refused
+from sulq.formatting import credits_left, credits_text
 from sulq.kernel.accounting.loss import CREDIT
 from sulq.kernel.ledger.accounts import from_json, loss_from_json
 from sulq.kernel.ledger.inspect import verified_rows
@@ -191,7 +191,7 @@ def _summary(
         ("table", f"{statement.table} (version {statement.version[:8]})"),
         *_guarantee(statement, promise, unit, means),
         ("spent", f"{_credits(spent)} of {credits_text(cap)}"),
-        ("left", "nothing: closed for good" if statement.closed else credits_text(statement.left)),
+        ("left", "nothing: closed for good" if statement.closed else credits_left(statement.left)),
         ("questions", f"{statement.entries:,} charged, {statement.answered:,} answered"),
         ("chain", f"{statement.seq:,} events, head {statement.head}"),
     ]

@@ -20,6 +20,7 @@ from rich.console import Console
 from rich.table import Table
 
 from sulq.errors import EngineFailed, SulqError, codes_of
+from sulq.formatting import credits_text
 
 if TYPE_CHECKING:
     from sulq.kernel.schema.promise import Promise
@@ -222,13 +223,6 @@ def _failed(
 def promise_text(promise: Promise, unit: str) -> str:
     """The promise in words; who is protected is a row or a person."""
     return str(promise.about(unit))
-
-
-def credits_text(credits: Fraction) -> str:
-    """1 credit, 2.5 credits."""
-    whole = credits.denominator == 1
-    number = f"{credits.numerator:,}" if whole else f"{float(credits):,.4g}"
-    return f"{number} credit" + ("" if credits == 1 else "s")
 
 
 def many(number: int, what: str) -> str:

@@ -20,7 +20,6 @@ from sulq.cli.context import (
 )
 from sulq.cli.output import (
     charging,
-    credits_text,
     key_values,
     number_text,
     percent,
@@ -32,6 +31,7 @@ from sulq.cli.output import (
 )
 from sulq.cli.question_text import spelled
 from sulq.errors import InvalidQuery
+from sulq.formatting import credits_left, credits_text
 
 if TYPE_CHECKING:
     from sulq.answers.oracle import Answer
@@ -96,7 +96,7 @@ def plan(
             for line in _answer_lines(text, answer, terms.confidence)
         ]
         show(table(("question", "value", "low", "high", "credits", "receipt"), lines))
-        show(key_values([("cost", credits_text(cost)), ("left", credits_text(left))]))
+        show(key_values([("cost", credits_text(cost)), ("left", credits_left(left))]))
 
 
 def _show_plan(found: Plan | RemotePlan, texts: list[str], name: str, as_json: bool) -> None:
@@ -123,7 +123,7 @@ def _show_plan(found: Plan | RemotePlan, texts: list[str], name: str, as_json: b
         for text, line in zip(texts, lines, strict=True)
     ]
     show(table(("question", "credits", f"{percent(found.confidence)} bar"), shown))
-    left = credits_text(found.left_after) if found.affordable else "not affordable"
+    left = credits_left(found.left_after) if found.affordable else "not affordable"
     show(key_values([("together", credits_text(found.credits)), ("left after", left)]))
     for text, line in zip(texts, lines, strict=True):
         if line["note"]:

@@ -10,7 +10,6 @@ import typer
 from sulq.cli.context import Credits, OwnerSession, chosen, command, opened, quoting
 from sulq.cli.output import (
     charging,
-    credits_text,
     key_values,
     number_text,
     print_note,
@@ -20,6 +19,7 @@ from sulq.cli.output import (
     table,
 )
 from sulq.cli.question_text import credits_of
+from sulq.formatting import credits_left, credits_text
 
 if TYPE_CHECKING:
     from sulq.policy import TablePolicy
@@ -68,7 +68,7 @@ def suggest(
             show_json({"table": source.name, **_json(found), "left": left})
         else:
             _show(found, source)
-            show(key_values([("cost", credits_text(found.credits)), ("left", credits_text(left))]))
+            show(key_values([("cost", credits_text(found.credits)), ("left", credits_left(left))]))
 
 
 def _json(found: Suggestion) -> dict[str, object]:

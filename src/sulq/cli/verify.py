@@ -8,13 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from sulq.cli.context import LocalSession, command, named, several
-from sulq.cli.output import (
-    key_values,
-    print_note,
-    show,
-    show_json,
-    table,
-)
+from sulq.cli.output import key_values, print_note, show, show_json, table
 
 if TYPE_CHECKING:
     from sulq.kernel.ledger.export import Chain

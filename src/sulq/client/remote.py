@@ -11,7 +11,7 @@ from typing import Any
 
 import httpx
 
-from sulq.answers.oracle import Answer, Quote, credits_text
+from sulq.answers.oracle import Answer, Quote
 from sulq.answers.selections import Keys, KeysQuote, Top
 from sulq.answers.statistics import count
 from sulq.client.requests import (
@@ -28,6 +28,7 @@ from sulq.client.requests import (
 from sulq.client.transport import Sender, ServerAddress, Transport, address_of, bearer, options
 from sulq.client.values import Granted, RemoteExactQuote, RemotePlan, RemoteStatement
 from sulq.errors import InvalidQuery
+from sulq.formatting import credits_left
 from sulq.kernel.query.expressions import Expression
 from sulq.kernel.schema.columns import Schema
 from sulq.kernel.schema.promise import Promise
@@ -362,4 +363,4 @@ class RemoteReserved(Remote):
         return self
 
     def __repr__(self) -> str:
-        return f"<RemoteReserved {credits_text(self.remaining)} at {self._address.base}>"
+        return f"<RemoteReserved {credits_left(self.remaining)} at {self._address.base}>"

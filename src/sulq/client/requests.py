@@ -14,12 +14,13 @@ from urllib.parse import quote
 
 from pydantic import BaseModel, ValidationError
 
-from sulq.answers.oracle import Answer, Quote, check_confidence, credits_text
+from sulq.answers.oracle import Answer, Quote, check_confidence
 from sulq.answers.oracle import Credits as Shown
 from sulq.answers.selections import Keys, KeysQuote, Top, alert_margin
 from sulq.answers.statistics import count, ranked
 from sulq.client.values import Granted, RemoteExactQuote, RemoteLine, RemoteStatement, lines_of
 from sulq.errors import InvalidQuery, Refused
+from sulq.formatting import credits_text
 from sulq.kernel.accounting.pricing import positive
 from sulq.kernel.noise.laws import DiscreteLaplace, law_from_json
 from sulq.kernel.query.expressions import Expression

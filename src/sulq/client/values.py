@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 
 from sulq.answers.error_bars import Forecast
-from sulq.answers.oracle import Answer, check_confidence, credits_text, decimal_text
+from sulq.answers.oracle import Answer, check_confidence
 from sulq.answers.readings import forecast
+from sulq.formatting import credits_left, credits_text, decimal_left, decimal_text
 from sulq.kernel.noise.laws import law_from_json
 from sulq.kernel.query.sql_text import told_apart
 from sulq.kernel.schema.bind import BoundQuery
@@ -46,7 +47,7 @@ class RemoteStatement:
         )  # fmt: skip
 
     def __str__(self) -> str:
-        spent, whole, left = map(decimal_text, (self.spent, self.credits, self.left))
+        spent, whole, left = *map(decimal_text, (self.spent, self.credits)), decimal_left(self.left)
         return self.text or f"{spent} of {whole} credits spent, {left} left\n{self.guarantee}"
 
 
@@ -68,11 +69,11 @@ class RemoteExactQuote:
 
     def __str__(self) -> str:
         if self.divisor == 1:
-            return f"{self.guarantee}; credits left: {decimal_text(self.left)}, as before"
+            return f"{self.guarantee}; credits left: {decimal_left(self.left)}, as before"
         return (
             f"{self.guarantee}; with it no worst-case promise is left, every cap is divided by"
-            f" {self.divisor}, and of {decimal_text(self.left)} credits"
-            f" {decimal_text(max(Fraction(0), self.left_after))} stay"
+            f" {self.divisor}, and of {decimal_left(self.left)} credits"
+            f" {decimal_left(max(Fraction(0), self.left_after))} stay"
         )
 
 
@@ -157,7 +158,7 @@ class RemotePrice:
             f"{short}: {_price_text(line, self.confidence)}"
             for short, line in zip(asked, self.lines, strict=True)
         ]
-        left = credits_text(self.left_after) if self.affordable else "not affordable"
+        left = credits_left(self.left_after) if self.affordable else "not affordable"
         return "\n".join([*said, f"together {credits_text(self.credits)}; left after: {left}"])
 
     def __repr__(self) -> str:

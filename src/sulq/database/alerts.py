@@ -20,10 +20,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
-from sulq.answers.oracle import credits_text
 from sulq.answers.selections import alert_margin
 from sulq.database.table import Table
 from sulq.errors import EngineFailed, InvalidQuery, Refused, SulqError
+from sulq.formatting import credits_text
 from sulq.kernel.accounting.loss import Loss
 from sulq.kernel.accounting.mechanisms import (
     MOST_FIRINGS,

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sulq.account import Account
-from sulq.answers.oracle import Answer, Oracle, Quote, credits_text
+from sulq.answers.oracle import Answer, Oracle, Quote
 from sulq.answers.oracle import Credits as Shown
 from sulq.answers.readings import forecast
 from sulq.answers.selections import Keys, KeysQuote, Top
@@ -27,6 +27,7 @@ from sulq.database.top import top_k
 from sulq.errors import InvalidQuery
 from sulq.exact.domain import Assumptions
 from sulq.exact.terms import ExactTerms
+from sulq.formatting import credits_left
 from sulq.kernel.accounting.calibration import meaning
 from sulq.kernel.accounting.loss import Loss
 from sulq.kernel.accounting.pricing import positive
@@ -166,7 +167,7 @@ class Reserved(Analyst):
         self.close()
 
     def __repr__(self) -> str:
-        return f"<Reserved {credits_text(self.remaining)} for {self.name}>"
+        return f"<Reserved {credits_left(self.remaining)} for {self.name}>"
 
 
 def reserve(database: Database, credits: Credits, analyst: str) -> Reserved:

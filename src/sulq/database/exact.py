@@ -8,11 +8,12 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
-from sulq.answers.oracle import Answer, decimal_text
+from sulq.answers.oracle import Answer
 from sulq.errors import InvalidQuery, Refused, UnsafeExactly
 from sulq.exact.domain import Assumptions
 from sulq.exact.release import Derived, Menu, planned, released_digest
 from sulq.exact.terms import MAYBE_RELEASED, UNTIL_RELEASED, ExactTerms, promised
+from sulq.formatting import decimal_left
 from sulq.kernel.accounting.calibration import Calibration
 from sulq.kernel.accounting.loss import Loss
 from sulq.kernel.accounting.pricing import Price, unit_cost
@@ -51,11 +52,11 @@ class ExactQuote:
 
     def __str__(self) -> str:
         if self.divisor == 1:
-            return f"{self.guarantee}; credits left: {decimal_text(self.left)}, as before"
+            return f"{self.guarantee}; credits left: {decimal_left(self.left)}, as before"
         return (
             f"{self.guarantee}; with it no worst-case promise is left, every cap is divided by"
-            f" {self.divisor}, and of {decimal_text(self.left)} credits"
-            f" {decimal_text(max(Fraction(0), self.left_after))} stay"
+            f" {self.divisor}, and of {decimal_left(self.left)} credits"
+            f" {decimal_left(max(Fraction(0), self.left_after))} stay"
         )
 
 

@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from sulq.answers.oracle import credits_text
 from sulq.errors import BudgetSpent, EngineFailed, Refused, SulqError
+from sulq.formatting import credits_text
 from sulq.kernel.accounting.calibration import Calibration
 from sulq.kernel.accounting.individual import (
     Balances,

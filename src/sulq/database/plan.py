@@ -13,11 +13,12 @@ from typing import Any
 import numpy as np
 
 from sulq.answers.error_bars import Forecast
-from sulq.answers.oracle import Answer, check_confidence, credits_text, decimal_text
+from sulq.answers.oracle import Answer, check_confidence
 from sulq.answers.readings import forecast
 from sulq.database.reuse import ReusePlan
 from sulq.database.table import Asker, Credits, Table
 from sulq.errors import InvalidQuery, Refused
+from sulq.formatting import credits_left, credits_text, decimal_text
 from sulq.kernel.accounting.loss import CREDIT, Loss
 from sulq.kernel.accounting.pricing import Price, laws_of, positive, stored_price, unit_cost
 from sulq.kernel.ledger.budget import OWNER
@@ -112,7 +113,7 @@ class Plan:
             f"{short}: {_price_text(line, self.confidence)}"
             for short, line in zip(asked, self.lines, strict=True)
         ]
-        left = credits_text(self.left_after) if self.affordable else "not affordable"
+        left = credits_left(self.left_after) if self.affordable else "not affordable"
         return "\n".join([*said, f"together {credits_text(self.credits)}; left after: {left}"])
 
     def __repr__(self) -> str:

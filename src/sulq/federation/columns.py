@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from sulq.answers.error_bars import Forecast, Interval, Reading
-from sulq.answers.oracle import Answer, Oracle, Quote, credits_text, is_durable
+from sulq.answers.oracle import Answer, Oracle, Quote, is_durable
 from sulq.errors import BudgetSpent, InvalidQuery, SulqError
 from sulq.federation.rows import Receipts
 from sulq.federation.sketches import (
@@ -28,6 +28,7 @@ from sulq.federation.sketches import (
     products,
     sketch_questions,
 )
+from sulq.formatting import credits_left, credits_text
 from sulq.kernel.accounting.calibration import calibrate, meaning
 from sulq.kernel.accounting.gaussian import gaussian_epsilon
 from sulq.kernel.accounting.loss import coupling_factor
@@ -284,7 +285,7 @@ class ColumnSplit:
         if key not in self._begun and paid > self.remaining:
             raise BudgetSpent(
                 f"this costs {credits_text(paid)} with each owner, and one has"
-                f" {credits_text(self.remaining)} left; nothing was asked"
+                f" {credits_left(self.remaining)} left; nothing was asked"
             )
         key = key or secrets.token_hex(16)
         asking = Joining(self, key, paid)

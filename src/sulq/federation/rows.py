@@ -15,9 +15,10 @@ from fractions import Fraction
 from typing import Any, TypeVar
 
 from sulq.answers.error_bars import Draw
-from sulq.answers.oracle import Answer, Oracle, Quote, credits_text, is_durable
+from sulq.answers.oracle import Answer, Oracle, Quote, is_durable
 from sulq.answers.readings import forecast, read_derived
 from sulq.errors import BudgetSpent, InvalidQuery, Refused, SulqError
+from sulq.formatting import credits_left, credits_text
 from sulq.kernel.noise.laws import DiscreteGaussian, DiscreteLaplace, Law, NoNoise
 from sulq.kernel.reuse.estimate import LinearEstimate, StoredDraws
 from sulq.kernel.schema.bind import BoundQuery
@@ -134,7 +135,7 @@ class RowSplit:
         if short and not known:
             raise BudgetSpent(
                 f"this costs {credits_text(quote.credits)} with each owner, and one has"
-                f" {credits_text(quote.left_after + quote.credits)} left; nothing was asked"
+                f" {credits_left(quote.left_after + quote.credits)} left; nothing was asked"
             )
         found: dict[int, Found] = {}
 

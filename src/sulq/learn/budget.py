@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
-from sulq.answers.oracle import Answer, Oracle, decimal_text, is_durable
+from sulq.answers.oracle import Answer, Oracle, is_durable
 from sulq.errors import BudgetSpent
+from sulq.formatting import decimal_left, decimal_text
 
 DEFAULT_PART = Fraction(1, 10)
 """Of what the caller has left, for a fit without `credits=` where what is spent is spent for good.
@@ -191,7 +192,7 @@ def budget_of(oracle: Oracle, credits: Any) -> Fraction:
         wanted = Fraction(credits if isinstance(credits, Rational) else float(credits))
         if wanted > left:
             raise BudgetSpent(
-                f"the fit may spend {decimal_text(wanted)} credits, {decimal_text(left)} are left;"
+                f"the fit may spend {decimal_left(wanted)} credits, {decimal_text(left)} are left;"
                 " lower credits="
             )
     if wanted <= 0:
@@ -205,5 +206,5 @@ def default_notes(oracle: Oracle, credits: object) -> tuple[str, ...]:
         return ()
     return (
         f"no `credits` were given: this fit takes at most a tenth of the"
-        f" {decimal_text(oracle.remaining)} credits left; `credits` sets another amount",
+        f" {decimal_left(oracle.remaining)} credits left; `credits` sets another amount",
     )

@@ -18,9 +18,10 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from sulq.answers.oracle import Oracle, Quote, decimal_text
+from sulq.answers.oracle import Oracle, Quote
 from sulq.answers.statistics import count
 from sulq.errors import InvalidQuery, TooNoisy
+from sulq.formatting import decimal_left, decimal_text
 from sulq.kernel.query.expressions import Expression, as_expression, col
 from sulq.kernel.query.sum_query import Statistic
 from sulq.kernel.query.vectors import cells, ones
@@ -98,7 +99,7 @@ def _affordable(
         bars = (oracle.quote(one, credits=each).interval(confidence) for one in questions)
         factor = max(float(high) for _, high in bars) / half
     raise TooNoisy(
-        f"this tolerance costs {decimal_text(due)} credits, {decimal_text(left)} are left:"
+        f"this tolerance costs {decimal_left(due)} credits, {decimal_text(left)} are left:"
         f" {factor:.3g} times the rows, the epsilon or the tau would do"
     )
 

@@ -8,10 +8,11 @@ from fractions import Fraction
 from typing import Any
 
 from sulq.answers.display import held_text, percent
-from sulq.answers.oracle import Answer, Oracle, Quote, credits_text
+from sulq.answers.oracle import Answer, Oracle, Quote
 from sulq.answers.selections import KeysQuote
 from sulq.answers.statistics import everybody
 from sulq.errors import BudgetSpent, InvalidQuery
+from sulq.formatting import credits_left, credits_text
 from sulq.kernel.query.sql_text import question_text
 from sulq.kernel.query.sum_query import Statistic, text_of
 from sulq.sql.evaluate.evaluation import Evaluation
@@ -176,7 +177,7 @@ def _answered(
     if not quoted.affordable:
         raise BudgetSpent(
             f"this statement costs {credits_text(quoted.credits)},"
-            f" {credits_text(quoted.left_before)} are left; nothing was asked;"
+            f" {credits_left(quoted.left_before)} are left; nothing was asked;"
             " ask for less, or ask the owner for a larger grant"
         )
     return _asked(oracle, priced, rows, key)

@@ -12,9 +12,10 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 
 from sulq.answers.error_bars import Forecast, Reading
-from sulq.answers.oracle import Answer, credits_text
+from sulq.answers.oracle import Answer
 from sulq.answers.selections import Keys, KeysQuote
 from sulq.errors import InvalidQuery, Reason
+from sulq.formatting import credits_text
 from sulq.kernel.noise.intervals import z_of
 from sulq.kernel.query import canonical
 from sulq.kernel.query.expressions import Column, Expression

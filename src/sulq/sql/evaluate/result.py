@@ -22,8 +22,8 @@ from sulq.answers.display import (
     percent,
     text_table,
 )
-from sulq.answers.oracle import credits_text
 from sulq.errors import InvalidQuery
+from sulq.formatting import credits_text
 from sulq.kernel.schema.columns import EPOCH
 from sulq.sql.evaluate.estimates import combine
 from sulq.sql.evaluate.linear_forms import Estimate, as_estimate

@@ -14,9 +14,10 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
-from sulq.answers.oracle import Oracle, check_confidence, credits_text
+from sulq.answers.oracle import Oracle, check_confidence
 from sulq.answers.readings import forecast
 from sulq.errors import InvalidQuery, Reason
+from sulq.formatting import credits_text
 from sulq.kernel.accounting.calibration import SET_ASIDE, calibrate
 from sulq.kernel.accounting.gaussian import gaussian_mu
 from sulq.kernel.accounting.loss import CREDIT
