@@ -36,6 +36,7 @@ from sulq.shares import ShareQuote, SumShare
 from sulq.sql.api import SqlQuote, ask_sql, quote_sql
 from sulq.sql.evaluate.result import Result
 from sulq.synthetic import dummy_rows
+from sulq.wire import SqlReply
 from sulq.wire.convert import ReceiptDocument
 
 T = TypeVar("T")
@@ -314,6 +315,10 @@ class AsyncRemote:
         """Price and error bars of a SELECT; free, and no row is read."""
         named = {"table": self._calls.facts.table, "params": params, **terms}
         return await asyncio.to_thread(quote_sql, self._bridge(), text, **named)
+
+    async def select(self, text: str, *, key: str | None = None, **terms: Any) -> SqlReply:
+        """Answer a SELECT that the server reads and plans; terms as of `Remote.select`."""
+        return await self._line.send(self._calls.select(text, terms, key))
 
     def _bridge(self) -> Bridge:
         return Bridge(self, asyncio.get_running_loop())

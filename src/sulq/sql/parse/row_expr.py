@@ -23,6 +23,7 @@ from sulq.kernel.query.expressions import (
 )
 from sulq.sql.errors import located, refused, span, spoken, wrong
 from sulq.sql.parse.grammar import HARMLESS
+from sulq.sql.parse.normalise import normalised
 from sulq.sql.parse.step_functions import Ready
 from sulq.sql.parse.tokens import Node, syntax_tree, too_deep
 
@@ -318,7 +319,7 @@ def parse_value(text: str) -> Expression:
 
 def _parsed(text: str) -> Expression:
     try:
-        return read_node(syntax_tree(text))
+        return read_node(normalised(syntax_tree(text)))
     except RecursionError:
         raise too_deep() from None
 
