@@ -21,6 +21,10 @@ from sulq.sql.errors import spoken, wrong
 from sulq.sql.parse.step_functions import MOST_STEPS, StepFunction
 from sulq.sql.parse.tokens import Node
 
+MOST_DIGITS = 30
+"""Digits that ROUND and TRUNC may keep, and the decimal exponent of a constant."""
+LARGEST_VALUE = 2**512
+"""Of numerator and denominator of a value on the way: more would take time without end."""
 DIGITS = 50
 BITS = 20
 """Irrational values are rounded to 2^-20 of the largest power of two in their range."""
@@ -116,7 +120,7 @@ def _line(node: Node) -> tuple[Fraction, Fraction] | None:
         case exp.Column():
             return Fraction(1), Fraction(0)
         case exp.Literal() if not node.is_string:
-            return Fraction(0), Fraction(str(node.this))
+            return Fraction(0), _constant(node)
         case exp.Neg():
             inner = _line(node.this)
             return None if inner is None else (-inner[0], -inner[1])
@@ -156,7 +160,7 @@ def evaluated(node: Node, at: Fraction) -> Fraction | None:
     if isinstance(node, exp.Column):
         return at
     if isinstance(node, exp.Literal) and not node.is_string:
-        return Fraction(str(node.this))
+        return _constant(node)
     if isinstance(node, exp.Cast):
         return evaluated(node.this, at)
     work = WORK.get(type(node))
@@ -172,11 +176,30 @@ def evaluated(node: Node, at: Fraction) -> Fraction | None:
         if found is None:
             return None
         given.append(found)
+    if isinstance(node, exp.Round | exp.Trunc) and any(abs(n) > MOST_DIGITS for n in given[1:]):
+        raise wrong(node, Reason.TOO_LARGE, f"{spoken(node)} keeps at most {MOST_DIGITS} digits")
     try:
         with localcontext(Context(prec=DIGITS, Emax=999, Emin=-999)):
-            return function(*given)
+            made = function(*given)
     except (ArithmeticError, ValueError):
         return None
+    if made is not None and max(abs(made.numerator), made.denominator) > LARGEST_VALUE:
+        raise wrong(
+            node, Reason.TOO_LARGE, f"a value of {spoken(node)} is too large to be worked out"
+        )
+    return made
+
+
+def _constant(node: Node) -> Fraction:
+    """A number as typed; one of more than 30 places is refused before it is written out."""
+    typed = Decimal(str(node.this))
+    if typed and abs(typed.adjusted()) > MOST_DIGITS:
+        raise wrong(
+            node,
+            Reason.TOO_LARGE,
+            f"a constant here lies between 1e-{MOST_DIGITS} and 1e{MOST_DIGITS}",
+        )
+    return Fraction(typed)
 
 
 def _decimal(value: Fraction) -> Decimal:
