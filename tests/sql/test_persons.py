@@ -59,6 +59,7 @@ def test_one_person_moves_the_count_by_one(database):
 
 
 @pytest.mark.parametrize("text", ["SELECT COUNT(person) FROM v", "SELECT SUM(person) FROM v",
+    "SELECT person, COUNT(*) FROM v GROUP BY person",
     "SELECT COUNT(*) FROM v WHERE person = 3", "SELECT COUNT(DISTINCT person + 1) FROM v",
     "SELECT COUNT(*) FROM v WHERE person IS NULL", "SELECT MAX(person) FROM v"])  # fmt: skip
 def test_the_person_column_can_only_be_counted(text, database):
