@@ -1,0 +1,4 @@
+library(testthat)
+library(sulq)
+
+test_check("sulq")
