@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
 
@@ -11,24 +10,12 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from tests.client.conftest import Far, far
-from tests.people import publish
+from tests.client.conftest import Far
 
 from sulq import dbapi
 from sulq.dbapi import OperationalError, ProgrammingError
 
 BY_CITY = "SELECT city, COUNT(*) AS n FROM people WHERE age > 60 GROUP BY city"
-
-
-@pytest.fixture(scope="module")
-def there(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Far]:
-    with pytest.MonkeyPatch.context() as patch:
-        path = tmp_path_factory.mktemp("dbapi")
-        patch.setenv("SULQ_STATE", str(path / "state"))
-        database = publish(name="people")
-        database.grant("analyst", 60)
-        with far(path, people=database) as found:
-            yield found
 
 
 def connect(there: Far, **terms: Any) -> dbapi.Connection:
