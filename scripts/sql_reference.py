@@ -32,7 +32,7 @@ STATEMENT: Lines = {
     exp.TableAlias: (HIDDEN, ""),
     exp.Subquery: (
         "`FROM (SELECT ...) t`",
-        "a subquery that filters and computes rows; or a grouped one: what stands around it sees released groups only and is free (WHERE, ORDER BY, LIMIT, CASE, windows; SUM, AVG, MIN, MAX and COUNT(*) of groups, those without rows included)",
+        "a subquery that filters and computes rows; or a released table: a grouped SELECT, a UNION of such, or a join of them (see below)",
     ),
     exp.With: ("`WITH a AS (SELECT ...)`", "CTEs of the same kinds"),
     exp.CTE: (HIDDEN, ""),
@@ -44,6 +44,10 @@ STATEMENT: Lines = {
     exp.Group: (
         "`GROUP BY a, 2, alias`, `GROUP BY ALL`",
         "one cell per declared value or bucket, and one for NULL and undeclared values",
+    ),
+    exp.Union: (
+        "`SELECT ... UNION ALL SELECT ...`",
+        "the rows of both, with the names of the first; one plan, charged together or not at all. `UNION` shows rows once that are equal as they are shown",
     ),
     exp.Having: ("`HAVING test`", "which groups, judged by the noisy values; free"),
     exp.Qualify: ("`QUALIFY RANK() OVER (...) <= 3`", "which groups, judged after windows; free"),
@@ -110,6 +114,15 @@ ARITHMETIC: Lines = {
         "`SUM(COUNT(*)) OVER ()`, `RANK() OVER (ORDER BY COUNT(*) DESC)`",
         "over the groups that HAVING leaves, free: SUM, AVG, MIN, MAX, COUNT, RANK, DENSE_RANK, ROW_NUMBER, LAG, LEAD, FIRST_VALUE, LAST_VALUE, with PARTITION BY, ORDER BY and ROWS BETWEEN 2 PRECEDING AND CURRENT ROW; the interval of a rank says which places a group may truly have",
     ),
+    exp.Subquery: (
+        "`COUNT(*) / (SELECT COUNT(*) FROM people WHERE member)`",
+        "one value, in SELECT, HAVING and ORDER BY: asked together with the rest; the interval holds its noise too",
+    ),
+    exp.Grouping: (
+        "`GROUPING(city)`, `GROUPING_ID(city, grade)`",
+        "with ROLLUP, CUBE, GROUPING SETS: 1 where the key is left out, else 0; of several, as bits",
+    ),
+    exp.GroupingId: (HIDDEN, ""),
     exp.Round: (
         "`ROUND(x, 2)`",
         "digits of the value; the interval is widened to the same digits, away from it",
@@ -295,6 +308,23 @@ characters). They are worked out once for the declared values; no row is looked 
 `FLOOR`, `CEIL`, `ROUND`, `TRUNC`, `%`, `//`, `DIV`, `LN`, `LOG`, `EXP`, `SQRT`, `POWER`, `SIGN` of one column with a declared step and at
 most {MOST_STEPS} places: exact, or rounded to 2^-20 of the largest. `FLOOR(a * x + b)` goes with any column.
 """
+RESULTS = """\
+## Results are tables
+
+What the inner SELECTs compute from rows is asked: one plan with one price, charged together or not at all. All around
+them sees released groups only, so it is free, and every figure carries its interval, also where noise is shared.
+
+| written | read as |
+|---|---|
+| `SELECT region, SUM(n) FROM (SELECT city, region, COUNT(*) AS n ... GROUP BY city, region) t GROUP BY region` | groups of released groups: SUM, AVG, MIN, MAX, COUNT, each with FILTER; groups without rows are among them |
+| `WITH a AS (...), b AS (...) SELECT ... FROM a JOIN b ON a.city = b.city` | a join of released tables by their keys: JOIN, LEFT JOIN, CROSS JOIN, USING |
+| `ORDER BY n DESC LIMIT 3` inside, WHERE and windows around | in the order in which they stand |
+| `GROUP BY ROLLUP (a, b)`, `CUBE (a, b)`, `GROUPING SETS ((a), (b), ())`, `GROUP BY a, b WITH ROLLUP` | the same SELECT by each set of keys; a key that is left out is NULL, and GROUPING tells it from the group NULL |
+
+A coarser level of ROLLUP can be added up from finer groups, which is free and adds up their noise, or be asked by itself. Those levels
+are asked which make the widest bar smallest for the same credits; the quote says which. What is asked by itself differs from the sum of
+its parts by noise. A window goes around ROLLUP, not beside it: `SELECT ..., RANK() OVER (...) FROM (SELECT ... GROUP BY ROLLUP (a)) t`.
+"""
 DIALECT_WORDS = f"""\
 ## Dialects
 
@@ -378,7 +408,7 @@ def page() -> str:
             said.append(f"{words}\n")
         table = [f"| {spelled} | {meaning} |" for spelled, meaning in lines.values() if spelled]
         said.append("\n".join(["| | |", "|---|---|", *table]) + "\n")
-    return "\n".join([*said, SUBJECTS, DIALECT_WORDS, DIFFERENCES, TAIL])
+    return "\n".join([*said, SUBJECTS, RESULTS, DIALECT_WORDS, DIFFERENCES, TAIL])
 
 
 if __name__ == "__main__":

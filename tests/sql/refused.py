@@ -48,7 +48,16 @@ REFUSED = [
     ("PRAGMA database_list", Reason.UNREADABLE),
     ("COPY people TO 'x.csv'", Reason.UNREADABLE),
     ("SELECT COUNT(*) FROM people; DROP TABLE people", Reason.SEMICOLON),
-    ("SELECT COUNT(*) FROM people UNION SELECT COUNT(*) FROM people", Reason.NOT_IN_LANGUAGE),
+    ("SELECT COUNT(*) FROM people INTERSECT SELECT COUNT(*) FROM people", Reason.NOT_IN_LANGUAGE),
+    ("SELECT age FROM people UNION ALL SELECT age FROM people", Reason.UNGROUPED),
+    (
+        "SELECT city, COUNT(*) FROM people GROUP BY 1 UNION ALL SELECT COUNT(*) FROM people",
+        Reason.WRONG_FORM,
+    ),
+    (
+        "SELECT city, COUNT(*) FROM people GROUP BY 1 UNION ALL SELECT 1, COUNT(*) FROM people",
+        Reason.WRONG_TYPE,
+    ),
     ("SELECT COUNT(*) FROM people INTERSECT SELECT 3", Reason.NOT_IN_LANGUAGE),
     ("SELECT COUNT(*) INTO x FROM people", Reason.NOT_IN_LANGUAGE),
     ("SELECT COUNT(*) FROM people FOR UPDATE", Reason.NOT_IN_LANGUAGE),
@@ -76,7 +85,7 @@ REFUSED = [
     ),
     ("SELECT COUNT(*) FROM people WHERE city IN (SELECT key FROM regions)", Reason.NOT_IN_LANGUAGE),
     ("SELECT COUNT(*) FROM people WHERE EXISTS (SELECT 1 FROM people)", Reason.NOT_IN_LANGUAGE),
-    ("SELECT (SELECT COUNT(*) FROM people) FROM people", Reason.NOT_IN_LANGUAGE),
+    ("SELECT (SELECT COUNT(*) FROM people) FROM people", Reason.ROWS_SHOWN),
     ("SELECT COUNT(*) FROM (SELECT DISTINCT city FROM people) t", Reason.DISTINCT),
     ("SELECT COUNT(*) FROM (SELECT * FROM people LIMIT 5) t", Reason.AGGREGATE),
     ("SELECT COUNT(*) FROM (SELECT * FROM people ORDER BY age) t", Reason.AGGREGATE),
@@ -148,9 +157,35 @@ REFUSED = [
         Reason.NO_COLUMN,
     ),
     (
-        "SELECT city FROM (SELECT city, COUNT(*) AS n FROM people GROUP BY city LIMIT 2) t"
-        " WHERE n > 3",
+        "SELECT city, grade, SUM(n) FROM (SELECT city, grade, COUNT(*) AS n FROM people"
+        " GROUP BY city, grade) t GROUP BY city",
+        Reason.UNGROUPED,
+    ),
+    (
+        "SELECT AVG(SUM(n)) FROM (SELECT city, COUNT(*) AS n FROM people GROUP BY city) t",
         Reason.AGGREGATE,
+    ),
+    (
+        "SELECT SUM(city) FROM (SELECT city, COUNT(*) AS n FROM people GROUP BY city) t",
+        Reason.WRONG_TYPE,
+    ),
+    (
+        "WITH a AS (SELECT city, COUNT(*) AS n FROM people GROUP BY 1) SELECT a.n FROM a JOIN"
+        " people p ON a.city = p.city",
+        Reason.JOIN,
+    ),
+    (
+        "WITH a AS (SELECT city, COUNT(*) AS n FROM people GROUP BY 1) SELECT a.city FROM a JOIN a"
+        " AS b ON a.n = b.n",
+        Reason.JOIN,
+    ),
+    (
+        "SELECT city, COUNT(*), RANK() OVER (ORDER BY COUNT(*)) FROM people GROUP BY ROLLUP (city)",
+        Reason.AGGREGATE,
+    ),
+    (
+        "SELECT COUNT(*) > (SELECT COUNT(*) FROM people GROUP BY city) FROM people",
+        Reason.WRONG_FORM,
     ),
     ("SELECT ROUND(COUNT(*), age) FROM people", Reason.WRONG_FORM),
     ("SELECT city + 1, COUNT(*) FROM people GROUP BY city", Reason.WRONG_TYPE),
@@ -206,9 +241,11 @@ REFUSED = [
     ("SELECT COUNT(*) FROM people GROUP BY COUNT(*)", Reason.AGGREGATE),
     ("SELECT COUNT(*) FROM people GROUP BY 1", Reason.AGGREGATE),
     ("SELECT COUNT(*) FROM people GROUP BY 7", Reason.WRONG_FORM),
-    ("SELECT city, COUNT(*) FROM people GROUP BY ROLLUP (city)", Reason.NO_GROUPS),
-    ("SELECT city, COUNT(*) FROM people GROUP BY CUBE (city)", Reason.NO_GROUPS),
-    ("SELECT city, COUNT(*) FROM people GROUP BY GROUPING SETS ((city))", Reason.NO_GROUPS),
+    ("SELECT city, COUNT(*) FROM people GROUP BY ROLLUP (age + 1)", Reason.UNGROUPED),
+    ("SELECT age, grade, COUNT(*) FROM people GROUP BY CUBE (age)", Reason.UNGROUPED),
+    ("SELECT comment, COUNT(*) FROM people GROUP BY ROLLUP (comment)", Reason.OPEN_TEXT),
+    ("SELECT city, GROUPING(grade) FROM people GROUP BY ROLLUP (city)", Reason.UNGROUPED),
+    ("SELECT city, GROUPING(city) FROM people GROUP BY city", Reason.NOT_IN_LANGUAGE),
     ("SELECT COUNT(*) FROM people LIMIT age", Reason.WRONG_FORM),
     ("SELECT COUNT(*) FROM people LIMIT -1", Reason.WRONG_FORM),
     ("SELECT city, COUNT(*) FROM people GROUP BY city HAVING age > 3", Reason.UNGROUPED),

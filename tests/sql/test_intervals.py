@@ -15,8 +15,7 @@ import numpy as np
 import pytest
 from tests.sql.simulation import Simulation, Z, law_of, least_hits
 
-from sulq.answers.readings import read
-from sulq.answers.statistics import cdf, histogram, mean, quantiles, variance
+from sulq.answers.statistics import cdf, histogram, mean, quantiles, read, variance
 from sulq.kernel.noise.laws import DiscreteGaussian, DiscreteLaplace
 from sulq.kernel.noise.sampler import add_fresh_noise
 from sulq.kernel.query.expressions import col

@@ -17,10 +17,10 @@ from sulq.kernel.query.sql_text import question_text
 from sulq.kernel.query.sum_query import Statistic, text_of
 from sulq.sql.evaluate.evaluation import Evaluation
 from sulq.sql.evaluate.open_keys import (
-    answer_of,
     finder,
     forecast_of,
     found_plan,
+    keys_answer,
     line_of,
     notes_of,
     quote_notes,
@@ -198,7 +198,7 @@ def _quoted(
         notes += [note for note in quote.notes if note not in notes]
     new = [quote for quote in quotes if not quote.repeat]
     left = min((quote.left_after + quote.credits for quote in new), default=oracle.remaining)
-    matching = rows if rows is not None else (None if plan.select.groups else oracle.size)
+    matching = rows if rows is not None else (None if plan.is_grouped else oracle.size)
     bars = Forecasts(plan, tuple(quote.forecast for quote in quotes), confidence, matching)
     items = [item for item in plan.select.items if aggregates_of(item.of)]
     halves = tuple((item.name, bars.half_width(item.of)) for item in items)
@@ -234,7 +234,7 @@ def _found(oracle: Oracle, priced: PricedPlan, key: str | None, credits: Credits
     most = math.inf if oracle.size is None else oracle.size * oracle.schema.max_rows
     return Result(
         tuple(_column(item, plan) for item in plan.select.items),
-        tuple(Evaluation(plan, [answer_of(found)], priced.confidence, most).rows()),
+        tuple(Evaluation(plan, [keys_answer(found)], priced.confidence, most).rows()),
         found.credits,
         (found.receipt,),
         (*priced.notes, *notes_of(found)),

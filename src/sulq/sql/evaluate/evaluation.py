@@ -23,16 +23,24 @@ from sulq.kernel.noise.laws import NoNoise
 from sulq.kernel.schema.columns import EPOCH
 from sulq.sql.evaluate.estimates import PairEstimate, Stated, mean, power, root, variance
 from sulq.sql.evaluate.linear_forms import UNKNOWN, Estimate, Made, Noisy, as_estimate
-from sulq.sql.evaluate.windows import Windows, added_up, order_of, plain
+from sulq.sql.evaluate.windows import Windows, added_up, is_there, order_of, plain
 from sulq.sql.parse.select import (
     Aggregate,
     Calculation,
     ConstantOutput,
+    Gathered,
     GroupKey,
     IntervalEnd,
+    Joined,
+    Mapped,
     Ordering,
     Output,
     OverGroups,
+    Released,
+    Scalar,
+    Select,
+    Source,
+    Stacked,
     Windowed,
     aggregates_of,
 )
@@ -226,8 +234,19 @@ Cell = tuple[int, ...]
 
 
 @dataclass(slots=True)
+class AnswersRead:
+    """What has been read off the answers of a plan; all its SELECTs share it."""
+
+    read: dict[tuple[int, Cell], Estimate] = field(default_factory=dict)
+    steps: dict[int, list[float]] = field(default_factory=dict)
+    values: dict[int, NDArray[Any]] = field(default_factory=dict)
+    names: dict[int, str] = field(default_factory=dict)
+    tracing: dict[int, bool] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
 class Evaluation:
-    """The answers of a plan, read cell by cell."""
+    """The answers of a plan, read cell by cell; a cell of a SELECT around others is one row."""
 
     plan: StatementPlan
     answers: Sequence[Answer]
@@ -237,32 +256,92 @@ class Evaluation:
     cells: list[Cell] = field(default_factory=list)
     weak: set[Cell] = field(default_factory=set)
     """Cells that ORDER BY put last: what they are sorted by cannot be told from 0."""
-    _read: dict[tuple[int, Cell], Estimate] = field(default_factory=dict)
+    known: AnswersRead = field(default_factory=AnswersRead)
+    released: list[tuple[Value, ...]] = field(default_factory=list)
+    """The rows of the released tables that FROM names."""
+    members: dict[Cell, list[Cell]] = field(default_factory=dict)
+    """The released rows of each group, by the first of them."""
     _totals: dict[int, Estimate] = field(default_factory=dict)
     _windows: dict[int, dict[Cell, Value]] = field(default_factory=dict)
-    _steps: dict[int, list[float]] = field(default_factory=dict)
-    _values: dict[int, NDArray[Any]] = field(default_factory=dict)
-    _names: dict[int, str] = field(default_factory=dict)
-    _tracing: dict[int, bool] = field(default_factory=dict)
+    _scalars: dict[int, Value] = field(default_factory=dict)
 
     def rows(self) -> list[tuple[Value, ...]]:
-        """The result: HAVING, then totals over what it left, ORDER BY, OFFSET and LIMIT."""
+        """The result."""
+        items = self.plan.select.items
+        return [tuple(self._told(item.of, cell) for item in items) for cell in self._shown()]
+
+    def values(self) -> list[tuple[Value, ...]]:
+        """The result for a SELECT around it: NULL is None."""
+        items = self.plan.select.items
+        return [tuple(self.value(item.of, cell) for item in items) for cell in self._shown()]
+
+    def _shown(self) -> list[Cell]:
+        """HAVING, then totals over what it left, QUALIFY, ORDER BY, OFFSET and LIMIT."""
         select = self.plan.select
-        self.cells = list(itertools.product(*(grouping.shown for grouping in select.groups)))
+        self.cells = self._groups()
         if select.having is not None:
             self.cells = [c for c in self.cells if self.value(select.having, c) is True]
-        if select.collapsed:
-            return [tuple(self._told(item.of, ()) for item in select.items)]
         ordered = self.cells
         if select.qualify is not None:
             ordered = [c for c in self.cells if self.value(select.qualify, c) is True]
         for part in reversed(select.order):
             ordered = self._sorted(ordered, part)
         end = None if select.limit is None else select.offset + select.limit
-        return [
-            tuple(self._told(item.of, cell) for item in select.items)
-            for cell in ordered[select.offset : end]
-        ]
+        return ordered[select.offset : end]
+
+    def _groups(self) -> list[Cell]:
+        select = self.plan.select
+        if select.source is None:
+            return list(itertools.product(*(grouping.shown for grouping in select.groups)))
+        self.released = self._rows_of(select.source)
+        listed: list[Cell] = [(at,) for at in range(len(self.released))]
+        if select.where is not None:
+            listed = [cell for cell in listed if self.value(select.where, cell) is True]
+        if select.gathers is None:
+            return listed
+        if not select.gathers:
+            self.members = {(): listed}
+            return [()]
+        found: dict[tuple[Value, ...], list[Cell]] = {}
+        for cell in listed:
+            key = tuple(plain(self.value(each, cell)) for each in select.gathers)
+            found.setdefault(key, []).append(cell)
+        self.members = {cells[0]: cells for cells in found.values()}
+        return list(self.members)
+
+    # --- released tables ------------------------------------------------------------------------
+
+    def _rows_of(self, source: Source) -> list[tuple[Value, ...]]:
+        match source:
+            case Select():
+                return self._inside(source).values()
+            case Stacked(selects=selects):
+                rows = [row for each in selects for row in self._inside(each).values()]
+                once = {tuple(map(plain, row)): row for row in reversed(rows)}
+                return rows if source.all else list(reversed(once.values()))
+            case Joined(first=first, second=second):
+                return self._joined(source, self._rows_of(first), self._rows_of(second))
+
+    def _inside(self, select: Select) -> Evaluation:
+        """One of the plan's other SELECTs."""
+        plan = replace(self.plan, select=select)
+        bounds = (self.confidence, self.most, self.persons)
+        return Evaluation(plan, self.answers, *bounds, known=self.known)
+
+    def _joined(
+        self, joined: Joined, first: list[tuple[Value, ...]], second: list[tuple[Value, ...]]
+    ) -> list[tuple[Value, ...]]:
+        width = len(second[0]) if second else joined.width
+        found: list[tuple[Value, ...]] = []
+        for row in first:
+            self.released = [(*row, *other) for other in second]
+            held = [
+                both
+                for at, both in enumerate(self.released)
+                if joined.on is None or self.value(joined.on, (at,)) is True
+            ]
+            found += held or ([(*row, *(None,) * width)] if joined.left else [])
+        return found
 
     def _sorted(self, cells: list[Cell], part: Ordering) -> list[Cell]:
         """By value; what noise alone may have made comes after what can be told."""
@@ -271,13 +350,12 @@ class Evaluation:
         unknown: list[Cell] = []
         for cell in cells:
             found = self.value(part.of, cell)
-            value = plain(found)
-            if value is None or value != value:
+            if not is_there(found):
                 unknown.append(cell)
             elif isinstance(found, Estimate) and self._is_weak(found, part):
-                weak.append((value, cell))
+                weak.append((plain(found), cell))
             else:
-                known.append((value, cell))
+                known.append((plain(found), cell))
         listed: list[Cell] = []
         for group in (known, weak):
             group.sort(key=lambda pair: order_of(pair[0]), reverse=part.descending)
@@ -303,6 +381,8 @@ class Evaluation:
         kind = kind_of(output, self.plan.select.groups) if found is None else "text"
         if aggregates_of(output) and kind not in ("text", "truth"):
             return _anything(-math.inf, math.inf)
+        if isinstance(found, float | int) and not isinstance(found, bool) and aggregates_of(output):
+            return as_estimate(found)  # of a UNION where another part is noisy
         return found
 
     def value(self, output: Output, cell: Cell) -> Value:
@@ -318,6 +398,8 @@ class Evaluation:
                 return self._over_groups(inner)
             case Windowed():
                 return self._windowed(output, cell)
+            case Released() | Gathered() | Mapped() | Scalar():
+                return self._of_tables(output, cell)
             case IntervalEnd(of=inner, high=high):
                 found = as_estimate(self.value(inner, cell))
                 return Noisy.exact(found.interval(self.confidence)[high])
@@ -333,6 +415,29 @@ class Evaluation:
             self._totals[id(inner)] = added_up(found)
         return self._totals[id(inner)]
 
+    def _of_tables(self, output: Output, cell: Cell) -> Value:
+        """What is made of released tables."""
+        match output:
+            case Released(place=place):
+                return self.released[cell[0]][place]
+            case Gathered(function=function, of=of, test=test):
+                held = self.members[cell]
+                if test is not None:
+                    held = [each for each in held if self.value(test, each) is True]
+                return Windows(self.value, held, self.confidence).of(function, of, held)
+            case Mapped(of=inner, function=made):
+                return made(self.value(inner, cell))
+            case Scalar(select=select):
+                return self._scalar(select)
+        raise AssertionError(output)
+
+    def _scalar(self, select: Select) -> Value:
+        """The one value of a SELECT; NULL where it has no row."""
+        if id(select) not in self._scalars:
+            rows = self._inside(select).values()
+            self._scalars[id(select)] = rows[0][0] if rows else None
+        return self._scalars[id(select)]
+
     def _windowed(self, output: Windowed, cell: Cell) -> Value:
         """A window function, worked out once for all cells."""
         if id(output) not in self._windows:
@@ -345,12 +450,12 @@ class Evaluation:
 
     def _aggregate(self, aggregate: Aggregate, cell: Cell) -> Estimate:
         key = (id(aggregate), cell)
-        if key not in self._read:
+        if key not in self.known.read:
             found = self._estimate(self.plan.recipes[id(aggregate)], cell)
             if aggregate.kind in ("count", "persons") and isinstance(found, Noisy | Stated):
                 found = replace(found, whole=True)
-            self._read[key] = found
-        return self._read[key]
+            self.known.read[key] = found
+        return self.known.read[key]
 
     def _estimate(self, recipe: Recipe, cell: Cell) -> Estimate:
         match recipe:
@@ -381,11 +486,12 @@ class Evaluation:
 
     def _empty(self, cell: Cell) -> bool:
         """Whether everybody knows that the cell has no rows: a count without noise is 0."""
-        if self.plan.whole is None:
+        whole = self.plan.leaf.whole
+        if whole is None:
             return False
-        question, position = self.plan.places[self.plan.whole]
+        question, position = self.plan.places[whole]
         exact = isinstance(self.answers[question].laws[position], NoNoise)
-        return exact and self._draw(self.plan.whole, cell).value == 0
+        return exact and self._draw(whole, cell).value == 0
 
     def _limits(self, low: float, high: float) -> tuple[float, float]:
         if math.isinf(self.most):
@@ -455,7 +561,12 @@ class Evaluation:
         self, place: int, cell: Cell, low: float = -math.inf, high: float = math.inf
     ) -> Estimate:
         """A term of the vector in a cell."""
-        return self._sum(*self.plan.places[place], cell, low, high)
+        spread = self.plan.leaf.spread
+        question, position = self.plan.places[place]
+        if spread is None:
+            return self._sum(question, position, cell, low, high)
+        finer = [self._sum(question, position, c, low, high) for c in spread.cells(cell)]
+        return _cut(added_up(finer), (low, high))
 
     def _sum(self, question: int, position: int, cell: Cell, low: float, high: float) -> Estimate:
         """One noisy sum of a question.
@@ -464,15 +575,15 @@ class Evaluation:
         answer of the statement rests on the same ones and does not say how, it only states its own
         interval, and what is made of several is bounded from theirs.
         """
-        if question not in self._steps:
+        if question not in self.known.steps:
             self._open(question, len(cell))
         answer, at = self.answers[question], (*cell, position)
-        value = float(self._values[question][at])
+        value = float(self.known.values[question][at])
         if answer.sources and not self._traced(question):
             name = frozenset([(self._name(question), *at)])
             return Stated(value, lambda c: _ends_at(answer, c, at), (low, high), name)
         if answer.reading.mixture is not None and answer.bound is not None:
-            flat = int(np.ravel_multi_index(at, self._values[question].shape))
+            flat = int(np.ravel_multi_index(at, self.known.values[question].shape))
             unit = float(answer.bound.terms[position].fine_step)
             draws: dict[object, Draw] = {
                 ("stored", seq, place): (float(weight) * unit, law)
@@ -483,7 +594,7 @@ class Evaluation:
             if not draws:
                 return Noisy.exact(value)
             return Noisy(value, draws, (low, high))
-        step = self._steps[question][position]
+        step = self.known.steps[question][position]
         if not step:
             return Noisy.exact(value)
         return Noisy.draw(
@@ -493,7 +604,7 @@ class Evaluation:
     def _traced(self, question: int) -> bool:
         """Whether it is known which draws a derived answer shares with others of the statement:
         none, or both name them."""
-        if question not in self._tracing:
+        if question not in self.known.tracing:
             answer = self.answers[question]
             own = _origins(answer)
             sharing = [
@@ -502,26 +613,26 @@ class Evaluation:
                 if at != question and own & _origins(other)
             ]
             told = [one.reading.mixture is not None for one in (answer, *sharing)]
-            self._tracing[question] = all(told) or not sharing
-        return self._tracing[question]
+            self.known.tracing[question] = all(told) or not sharing
+        return self.known.tracing[question]
 
     def _open(self, question: int, axes: int) -> None:
         """The sums of an answer, and the step of each term; 0 where it has no noise."""
         answer = self.answers[question]
         errors = np.asarray(answer.standard_error)[(0,) * axes]
         deviations = [law.standard_deviation() for law in answer.laws]
-        self._values[question] = np.asarray(answer.value)
-        self._steps[question] = [
+        self.known.values[question] = np.asarray(answer.value)
+        self.known.steps[question] = [
             float(error) / deviation if deviation else 0.0
             for error, deviation in zip(errors, deviations, strict=True)
         ]
 
     def _name(self, question: int) -> str:
         """Equal names, equal draws: the question and its noise."""
-        if question not in self._names:
+        if question not in self.known.names:
             answer = self.answers[question]
-            self._names[question] = answer.question + noise_text(answer.laws)
-        return self._names[question]
+            self.known.names[question] = answer.question + noise_text(answer.laws)
+        return self.known.names[question]
 
     def _quantile(self, recipe: Quantile, cell: Cell) -> Estimate:
         found = self.answers[recipe.question].distribution

@@ -123,7 +123,8 @@ def finder(oracle: object) -> Finder:
 
 
 def where_of(plan: StatementPlan) -> Expression | None:
-    return None if plan.select.rows is canonical.TRUE else plan.select.rows
+    rows = plan.bottom.rows
+    return None if rows is canonical.TRUE else rows
 
 
 def forecast_of(quoted: KeysQuote) -> Forecast:
@@ -144,11 +145,20 @@ def _shown(threshold: float) -> str:
 
 def found_plan(plan: StatementPlan, found: Keys) -> StatementPlan:
     """The plan with the keys that were found as its groups."""
-    grouping = replace(plan.select.groups[0], labels=found.keys, shown=tuple(range(len(found))))
-    return replace(plan, select=replace(plan.select, groups=(grouping,)))
+    bottom = plan.bottom
+    grouping = replace(bottom.groups[0], labels=found.keys, shown=tuple(range(len(found))))
+    return replace(plan, select=_put(plan.select, replace(bottom, groups=(grouping,))))
 
 
-def answer_of(found: Keys) -> Answer:
+def _put(select: Select, bottom: Select) -> Select:
+    """The statement with its one SELECT of rows as this."""
+    if select.source is None:
+        return bottom
+    assert isinstance(select.source, Select)  # noqa: S101
+    return replace(select, source=_put(select.source, bottom))
+
+
+def keys_answer(found: Keys) -> Answer:
     """Counts by key as sums, to be read cell by cell."""
     shape = (len(found), 1)
     value = np.array(found.counts, dtype=np.float64).reshape(shape)

@@ -1,4 +1,4 @@
-"""Window functions over released groups: ranks, running sums, neighbours. Post-processing only."""
+"""Functions of released groups: ranks, running sums, neighbours, totals. Post-processing only."""
 
 from __future__ import annotations
 
@@ -25,6 +25,12 @@ def plain(value: Value) -> Value:
     return value.value if isinstance(value, Estimate) else value
 
 
+def is_there(value: Value) -> bool:
+    """Whether a value is known: not NULL, and not a statistic of no rows."""
+    known = plain(value)
+    return known is not None and known == known
+
+
 def order_of(value: Value) -> tuple[int, Value]:
     if isinstance(value, bool | int | float | Fraction):
         return 0, float(value)
@@ -44,14 +50,14 @@ def added_up(parts: Sequence[Estimate]) -> Estimate:
 
 @dataclass(frozen=True, slots=True)
 class Windows:
-    """Reads window functions over the cells that HAVING left."""
+    """Reads window functions over the cells that HAVING left, and aggregates of groups of them."""
 
     value: Callable[[Output, Cell], Value]
     cells: Sequence[Cell]
     confidence: float
 
     def read(self, window: Windowed) -> dict[Cell, Value]:
-        """The value of a window function in every cell; with no partition also of no cell."""
+        """The value of a window function in every cell."""
         parts: dict[tuple[Value, ...], list[Cell]] = {}
         for cell in self.cells:
             key = tuple(plain(self.value(each, cell)) for each in window.partition)
@@ -59,15 +65,13 @@ class Windows:
         found: dict[Cell, Value] = {}
         for listed in parts.values():
             found |= self._partition(window, self._sorted(listed, window.order))
-        if not window.partition and not window.running:
-            found[()] = self._of(window, list(self.cells))
         return found
 
     def _sorted(self, cells: list[Cell], order: tuple[Ordering, ...]) -> list[Cell]:
         for part in reversed(order):
             keys = {cell: plain(self.value(part.of, cell)) for cell in cells}
-            blank = [c for c in cells if keys[c] is None or keys[c] != keys[c]]
-            known = [c for c in cells if not (keys[c] is None or keys[c] != keys[c])]
+            blank = [c for c in cells if not is_there(keys[c])]
+            known = [c for c in cells if is_there(keys[c])]
             known.sort(key=lambda cell, keys=keys: order_of(keys[cell]), reverse=part.descending)  # type: ignore[misc]
             cells = known + blank
         return cells
@@ -82,7 +86,7 @@ class Windows:
                     cell: self._neighbour(window, cells, at + step) for at, cell in enumerate(cells)
                 }
         if not window.running:
-            whole = self._of(window, cells)
+            whole = self.of(window.function, window.of, cells)
             return dict.fromkeys(cells, whole)
         ties = [self._tie(window, cell) for cell in cells]
         found: dict[Cell, Value] = {}
@@ -91,42 +95,41 @@ class Windows:
             while window.frame is None and end < len(cells) and ties[end] == ties[at]:
                 end += 1  # equal in order: they count together
             start = 0 if window.frame is None else max(0, at - window.frame)
-            found[cell] = self._of(window, cells[start:end])
+            found[cell] = self.of(window.function, window.of, cells[start:end])
         return found
 
     def _tie(self, window: Windowed, cell: Cell) -> tuple[Value, ...]:
         return tuple(plain(self.value(part.of, cell)) for part in window.order)
 
     def _neighbour(self, window: Windowed, cells: list[Cell], at: int) -> Value:
-        return self._one(window, cells[at]) if 0 <= at < len(cells) else None
+        if window.of is None or not 0 <= at < len(cells):
+            return None
+        return self.value(window.of, cells[at])
 
-    def _one(self, window: Windowed, cell: Cell) -> Value:
-        return None if window.of is None else self.value(window.of, cell)
-
-    def _of(self, window: Windowed, cells: list[Cell]) -> Value:
-        """An aggregate of the cells in a frame."""
-        if window.function == "count" and window.of is None:
+    def of(self, function: str, of: Output | None, cells: list[Cell]) -> Value:
+        """An aggregate of these cells: those of a frame, or of a group."""
+        if of is None:
             return Noisy.exact(float(len(cells)))
-        values = [found for found in (self._one(window, c) for c in cells) if found is not None]
-        match window.function:
+        values = [found for found in (self.value(of, c) for c in cells) if is_there(found)]
+        match function:
             case "count":
                 return Noisy.exact(float(len(values)))
             case "first_value" | "last_value":
-                return values[0 if window.function == "first_value" else -1] if values else None
-        if window.function == "distinct":
-            return self._surely(values)
+                return values[0 if function == "first_value" else -1] if values else None
+            case "distinct":
+                return self._surely(values)
         if not values:
-            return Noisy.exact(0.0) if window.function == "sum" else None
-        if window.function in ("min", "max") and not any(isinstance(x, Estimate) for x in values):
-            pick = min if window.function == "min" else max
+            return Noisy.exact(0.0) if function == "sum" else None
+        if function in ("min", "max") and not any(isinstance(x, Estimate) for x in values):
+            pick = min if function == "min" else max
             return pick(values, key=order_of)
         known = [as_estimate(x).unrounded for x in values]
-        match window.function:
+        match function:
             case "sum":
                 return added_up(known)
             case "avg":
                 return added_up(known) / Noisy.exact(float(len(known)))
-        pick = min if window.function == "min" else max
+        pick = min if function == "min" else max
 
         def ends(*parts: Ends) -> Ends:
             return pick(low for low, _ in parts), pick(high for _, high in parts)

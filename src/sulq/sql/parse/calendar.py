@@ -226,3 +226,25 @@ class Calendar:
         if unit == "hour" and self.kind != "datetime":
             unit = "day"
         return self.by_borders(unit, label).merged()
+
+
+def part_of(node: Node, at: datetime.date) -> object:
+    """A part of one public day or time."""
+    moment = at if isinstance(at, datetime.datetime) else EPOCH.combine(at, datetime.time())
+    match node:
+        case exp.Extract():
+            unit = str(node.this.name)
+            if unit in BY_BORDERS:
+                return BY_BORDERS[unit][1](moment)
+            if unit in INSIDE:
+                return INSIDE[unit][2](moment)
+        case exp.DateTrunc():
+            unit = str(node.args["unit"].name).casefold()
+            if unit in (*LENGTHS, "week(sunday)"):
+                start = truncated(moment, unit)
+                return start if unit == "hour" else start.date()
+        case exp.TimeToStr():
+            form = str(node.args["format"].name)
+            if all(each in DIRECTIVES for each in _FORMAT.findall(form)):
+                return _FORMAT.sub(lambda m: str(DIRECTIVES[m[1]][1](moment)), form)
+    raise wrong(node, Reason.NO_GROUPS, "no part of a day that is known here")

@@ -12,15 +12,8 @@ from sulq.kernel.schema.bind_rows import RowBinder
 from sulq.kernel.schema.columns import Schema
 from sulq.sql.errors import located, span
 from sulq.sql.parse.case_labels import bare, plain_row
-from sulq.sql.parse.select import Aggregate, Select, aggregates_of
+from sulq.sql.parse.select import Select, asked_of
 from sulq.sql.parse.tokens import Node
-
-
-def outputs_of(select: Select) -> list[Aggregate]:
-    """Every aggregate of a statement."""
-    outputs = [item.of for item in select.items] + [part.of for part in select.order]
-    outputs += [test for test in (select.having, select.qualify) if test is not None]
-    return [aggregate for output in outputs for aggregate in aggregates_of(output)]
 
 
 def _fails(step: Callable[[], object]) -> bool:
@@ -56,7 +49,7 @@ def _conditions(node: Node) -> list[Node]:
 def blamed_aggregates(error: InvalidQuery, select: Select, schema: Schema) -> InvalidQuery:
     """The first aggregate that is refused by itself."""
     binder = RowBinder(schema)
-    for aggregate in outputs_of(select):
+    for aggregate in asked_of(select):
         values = [value for value in (aggregate.of, aggregate.other) if value is not None]
         where = aggregate.where
         if any(_fails(lambda of=of: binder.number(canonical.value(of))) for of in values) or (  # type: ignore[misc]

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import partial
+from typing import Any
 
 from sqlglot import exp
 
 from sulq.errors import InvalidQuery, Reason
 from sulq.kernel.query.expressions import Expression, operation
 from sulq.kernel.schema.columns import Category
-from sulq.sql.errors import DIFFERENCES, located, refused, span, wrong
+from sulq.sql.errors import DIFFERENCES, located, refused, span, spoken, wrong
+from sulq.sql.parse.calendar import PARTS, part_of
 from sulq.sql.parse.case_labels import (
     bare,
     is_chosen,
@@ -34,15 +38,19 @@ from sulq.sql.parse.select import (
     Grouping,
     GroupKey,
     IntervalEnd,
+    Mapped,
     Ordering,
     Output,
     OverGroups,
+    Scalar,
+    Select,
     Windowed,
     aggregates_of,
 )
-from sulq.sql.parse.texts import computed, is_text_function
+from sulq.sql.parse.texts import ALWAYS_A_TEST, TEXT_TYPES, computed
+from sulq.sql.parse.texts import FUNCTIONS as TEXT_FUNCTIONS
 from sulq.sql.parse.tokens import Node
-from sulq.sql.parse.types import COMPARISONS, branches, checked, kind_of
+from sulq.sql.parse.types import COMPARISONS, MOMENTS, branches, checked, kind_of, kind_of_value
 
 MEANT = (
     "the outer SELECT holds aggregates, group columns and arithmetic on them"
@@ -76,103 +84,86 @@ WINDOWS: dict[type[Node], str] = {
     exp.Sum: "sum", exp.Avg: "avg", exp.Min: "min", exp.Max: "max", exp.Count: "count",
     exp.Rank: "rank", exp.DenseRank: "dense_rank", exp.RowNumber: "row_number", exp.Lag: "lag",
     exp.Lead: "lead", exp.FirstValue: "first_value", exp.LastValue: "last_value",
-    exp.ApproxDistinct: "distinct",
 }  # fmt: skip
 RANKS = ("rank", "dense_rank", "row_number")
+OF_KEYS = {*TEXT_FUNCTIONS, *ALWAYS_A_TEST, exp.Like, *PARTS}
+SAMPLES: dict[str, object] = {
+    "text": "a", "": "a", "number": 1, "date": datetime.date(2024, 1, 1),
+    "datetime": datetime.datetime(2024, 1, 1),
+}  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Reader:
-    """Reads expressions of one SELECT."""
+def function_of(node: Node, kind: str) -> Callable[[Node, Any], object]:
+    """How a function of a key is worked out at one value."""
+    if isinstance(node, PARTS):
+        if kind not in MOMENTS:
+            raise wrong(node, Reason.WRONG_TYPE, f"{spoken(node)} wants a day or a time")
+        return part_of
+    return computed
 
-    scope: Scope
-    rows: BucketRows
-    keys: Mapping[object, int]  # shape of a group column -> place
-    groups: Sequence[Grouping]
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Calculations:
+    """Reads expressions on noisy answers; who inherits it knows columns and aggregates."""
+
+    groups: Sequence[Grouping] = ()
     aliases: Mapping[str, Output] = field(default_factory=dict)
+    inner: Callable[[Node], Select] | None = None
+    """Reads a SELECT inside brackets."""
 
-    # --- rows -----------------------------------------------------------------------------------
+    def leaf(self, node: Node, aliases_first: bool) -> Output | None:
+        """A column, a key or an aggregate; None of what is made of such."""
+        raise NotImplementedError
 
-    def row(self, node: Node) -> Expression:
-        """A row expression over declared columns."""
-        return plain_row(resolved(node, self.scope), self.rows.schema)
+    def of_key(self, node: Node) -> Output | None:
+        """A function of one key: of a text, of a day or of a time."""
+        if type(node) not in OF_KEYS and not (isinstance(node, exp.Cast) and _is_text(node)):
+            return None
+        columns = list(node.find_all(exp.Column))
+        if not columns or any(column.sql() != columns[0].sql() for column in columns):
+            return None
+        if node.find(exp.AggFunc, exp.Window, exp.Query) is not None:
+            return None
+        of = self.output(columns[0])
+        kind = kind_of(of, self.groups)
+        if aggregates_of(of) or kind == "truth":
+            return None
+        made = partial(function_of(node, kind), node)
+        try:  # what it cannot do is found out before anything is asked
+            found = made(SAMPLES[kind])
+        except (ValueError, TypeError, OverflowError):
+            raise wrong(node, Reason.WRONG_FORM, f"{spoken(node)} is not understood here") from None
+        return Mapped(
+            of, lambda value: None if value is None else made(value), kind_of_value(found)
+        )
 
-    def _value(self, node: Node) -> Expression:
-        """As a number; a condition is 1, 0 or NULL."""
-        found = self.row(node)
-        if is_condition(found):
-            found = operation("choose", found, 1, operation("choose", ~found, 0, None))
-        return found
-
-    def _counted(self, node: Node) -> Expression:
-        """COUNT(x) only asks whether x is there, so labels will do."""
-        schema = self.rows.schema
-        meant = core(resolved(node, self.scope), schema)
-        return plain_row(mapped(meant, is_there), schema) if is_chosen(meant) else self._value(node)
+    def grouping(self, node: Node) -> Output:
+        """GROUPING(key, ...): a bit for each key that is left out."""
+        raise refused(node, remedy="GROUPING goes with GROUP BY ROLLUP, CUBE or GROUPING SETS")
 
     # --- outputs --------------------------------------------------------------------------------
 
     def output(self, node: Node, aliases_first: bool = False) -> Output:
         """An output, or a refusal that says where."""
         try:
-            return self._output(bare(node), aliases_first)
+            node = bare(node)
+            found = self.leaf(node, aliases_first)
+            return self._calculation(node, aliases_first) if found is None else found
         except InvalidQuery as error:
             raise located(error, span(node)) from None
 
-    def _output(self, node: Node, aliases_first: bool) -> Output:
-        if aliases_first and (named := self._alias(node)) is not None:
-            return named
-        key = self._key(node)
-        if key is not None:
-            return GroupKey(key)
-        if type(node) in AGGREGATES:
-            return self._told(self.aggregate(node), node)
-        if isinstance(node, exp.Column):
-            named = self._alias(node)
-            if named is not None:
-                return named
-            meant = resolved(node, self.scope)  # an unknown name is refused as one
-            if isinstance(meant, exp.Column) and meant.name == self.rows.schema.unit:
-                raise wrong(
-                    node,
-                    Reason.PERSON_COLUMN,
-                    f"{node.name!r:.60} is the person column; rows are never shown:"
-                    f" count persons with COUNT(DISTINCT {node.name:.60})",
-                    column=node.name,
-                )
-            column = self.rows.schema[meant.name] if isinstance(meant, exp.Column) else None
-            name = "COUNT" if isinstance(column, Category) else "AVG"
-            raise wrong(
-                node,
-                Reason.UNGROUPED,
-                f"{node.name!r:.60} is neither grouped by nor inside an aggregate;"
-                f" write GROUP BY {node.name:.60} or, for instance, {name}({node.name:.60})",
-                column=node.name,
-            )
-        return self._calculation(node, aliases_first)
-
-    def _alias(self, node: Node) -> Output | None:
+    def alias(self, node: Node) -> Output | None:
         if not isinstance(node, exp.Column) or node.table:
             return None
         check_options(node, STRUCTURE)
         return self.aliases.get(node.name.casefold())
-
-    def _key(self, node: Node) -> int | None:
-        if not self.keys or is_constant(node):
-            return None
-        for part in node.walk():
-            if isinstance(part, exp.AggFunc | exp.Window):
-                return None
-            if isinstance(part, exp.Column) and find(part, self.scope) is None:
-                return None
-        return self.keys.get(shape(resolved(node, self.scope)))
 
     def _calculation(self, node: Node, aliases_first: bool) -> Output:
         kind = type(node)
         if kind in TESTS:
             check_options(node, TESTS)
             return self._test(node, aliases_first)
-        made = self._of_key(node)
+        made = self.of_key(node)
         if made is not None:
             return made
         if kind not in CALCULATIONS:
@@ -214,6 +205,10 @@ class Reader:
                 return self._over(node)
             case exp.Anonymous():
                 return self._interval_end(node)
+            case exp.Subquery():
+                return self._scalar(node)
+            case exp.Grouping() | exp.GroupingId():
+                return self.grouping(node)
         raise refused(node, remedy=MEANT)
 
     def _made(self, operator: str, parts: tuple[Output, ...], node: Node) -> Calculation:
@@ -231,17 +226,6 @@ class Reader:
                 node, Reason.WRONG_FORM, "ROUND wants a whole number of digits: ROUND(x, 2)"
             )
         return ConstantOutput(value)
-
-    def _of_key(self, node: Node) -> Output | None:
-        """A function of the texts of one group column: a table of its labels."""
-        columns = list(node.find_all(exp.Column)) if is_text_function(node) else []
-        if not columns or any(column.sql() != columns[0].sql() for column in columns):
-            return None
-        place = self._key(columns[0])
-        if place is None:
-            return None
-        labels = self.groups[place].labels
-        return GroupKey(place, tuple(None if x is None else computed(node, x) for x in labels))
 
     def _case(self, node: Node, aliases_first: bool) -> Output:
         """CASE over noisy values and keys, chosen by what is shown."""
@@ -317,9 +301,8 @@ class Reader:
         order = self._window_order(node.args.get("order"))
         if name == "sum" and not partition and not order:
             assert of is not None  # noqa: S101
-            if not aggregates_of(of):
-                raise wrong(node, Reason.AGGREGATE, "SUM(...) OVER () wants an aggregate inside")
-            return OverGroups(of)
+            if aggregates_of(of):
+                return OverGroups(of)
         if name in RANKS and not order:
             raise wrong(node, Reason.WRONG_FORM, f"{name.upper()}() wants OVER (ORDER BY ...)")
         running, frame = self._frame(node, bool(order))
@@ -367,7 +350,7 @@ class Reader:
         if len(node.expressions) != 1:
             raise wrong(node, Reason.WRONG_FORM, f"{name} wants one alias: {name}(n)")
         inner = node.expressions[0]
-        found = self._alias(inner)
+        found = self.alias(inner)
         if found is None:
             found = self.output(inner)
         if not aggregates_of(found):
@@ -399,6 +382,119 @@ class Reader:
                 return Calculation("null", (read(node.this),))
         parts = (read(node.this), read(node.args.get("expression")))
         return self._made(SIGNS[type(node)], parts, node)
+
+    def _scalar(self, node: Node) -> Output:
+        """(SELECT ...): one value, asked together with what stands around it."""
+        if self.inner is None or not isinstance(node.this, exp.Query):
+            raise refused(node)
+        found = self.inner(node.this)
+        if len(found.items) != 1 or not _is_one_row(found):
+            raise wrong(
+                node,
+                Reason.WRONG_FORM,
+                "a SELECT in brackets gives one value: one aggregate without GROUP BY, or LIMIT 1",
+            )
+        of = found.items[0].of
+        return Scalar(found, of, kind_of(of, found.groups))
+
+
+def _is_text(node: Node) -> bool:
+    return node.args["to"].this in TEXT_TYPES
+
+
+def _is_one_row(select: Select) -> bool:
+    if select.limit == 1:
+        return True
+    return not select.groups if select.source is None else select.gathers == ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reader(Calculations):
+    """Reads expressions of one SELECT of rows."""
+
+    scope: Scope
+    rows: BucketRows
+    keys: Mapping[object, int]  # shape of a group column -> place
+    every: Sequence[object] | None = None  # of ROLLUP: shapes of all keys, also those left out
+
+    # --- rows -----------------------------------------------------------------------------------
+
+    def row(self, node: Node) -> Expression:
+        """A row expression over declared columns."""
+        return plain_row(resolved(node, self.scope), self.rows.schema)
+
+    def _value(self, node: Node) -> Expression:
+        """As a number; a condition is 1, 0 or NULL."""
+        found = self.row(node)
+        if is_condition(found):
+            found = operation("choose", found, 1, operation("choose", ~found, 0, None))
+        return found
+
+    def _counted(self, node: Node) -> Expression:
+        """COUNT(x) only asks whether x is there, so labels will do."""
+        schema = self.rows.schema
+        meant = core(resolved(node, self.scope), schema)
+        return plain_row(mapped(meant, is_there), schema) if is_chosen(meant) else self._value(node)
+
+    # --- outputs ----------------------------------------------------------------------------------
+
+    def leaf(self, node: Node, aliases_first: bool) -> Output | None:
+        if aliases_first and (named := self.alias(node)) is not None:
+            return named
+        key = self._key(node)
+        if key is not None:
+            return key
+        if type(node) in AGGREGATES:
+            return self._told(self.aggregate(node), node)
+        if isinstance(node, exp.Column):
+            named = self.alias(node)
+            if named is not None:
+                return named
+            meant = resolved(node, self.scope)  # an unknown name is refused as one
+            if isinstance(meant, exp.Column) and meant.name == self.rows.schema.unit:
+                raise wrong(
+                    node,
+                    Reason.PERSON_COLUMN,
+                    f"{node.name!r:.60} is the person column; rows are never shown:"
+                    f" count persons with COUNT(DISTINCT {node.name:.60})",
+                    column=node.name,
+                )
+            column = self.rows.schema[meant.name] if isinstance(meant, exp.Column) else None
+            name = "COUNT" if isinstance(column, Category) else "AVG"
+            raise wrong(
+                node,
+                Reason.UNGROUPED,
+                f"{node.name!r:.60} is neither grouped by nor inside an aggregate;"
+                f" write GROUP BY {node.name:.60} or, for instance, {name}({node.name:.60})",
+                column=node.name,
+            )
+        return None
+
+    def _key(self, node: Node) -> Output | None:
+        if not (self.keys or self.every) or is_constant(node):
+            return None
+        for part in node.walk():
+            if isinstance(part, exp.AggFunc | exp.Window | exp.Query):
+                return None
+            if isinstance(part, exp.Column) and find(part, self.scope) is None:
+                return None
+        meant = shape(resolved(node, self.scope))
+        if meant in self.keys:
+            return GroupKey(self.keys[meant])
+        return ConstantOutput(None) if meant in (self.every or ()) else None
+
+    def grouping(self, node: Node) -> Output:
+        if self.every is None:
+            return Calculations.grouping(self, node)
+        named = [shape(resolved(each, self.scope)) for each in node.expressions]
+        if not named and isinstance(node, exp.GroupingId):
+            named = list(self.every)
+        bits = 0
+        for meant in named:
+            if meant not in self.every:
+                raise wrong(node, Reason.UNGROUPED, "GROUPING wants keys of GROUP BY")
+            bits = 2 * bits + (meant not in self.keys)
+        return ConstantOutput(bits)
 
     # --- aggregates -----------------------------------------------------------------------------
 

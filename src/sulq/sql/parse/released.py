@@ -1,272 +1,406 @@
-"""SELECT around a grouped SELECT or CTE: post-processing of released groups, as one SELECT.
+"""SELECT around released tables: post-processing of noisy groups, so it is free.
 
-What the inner SELECT computes from rows is asked; everything around it sees noisy groups only and
-is free. Its WHERE becomes a test of groups, its aggregates go over the groups that are left.
+A released table is a grouped SELECT, a CTE of one, a UNION of them or a join of such by their
+keys. What they compute from rows is asked; everything around them sees noisy groups only.
 """
 
 from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 from sqlglot import exp
 
 from sulq.errors import Reason
 from sulq.kernel.schema.columns import Category, Schema
-from sulq.sql.errors import wrong
+from sulq.sql.errors import refused, wrong
+from sulq.sql.parse.case_labels import bare, shape
+from sulq.sql.parse.grammar import AGGREGATES, check_options
+from sulq.sql.parse.outputs import Calculations
+from sulq.sql.parse.select import (
+    Either,
+    Gathered,
+    Joined,
+    Output,
+    Released,
+    Select,
+    Source,
+    Stacked,
+    aggregates_of,
+)
 from sulq.sql.parse.tokens import Node
+from sulq.sql.parse.types import kind_of
 
-INNER, COLLAPSED = "inner", "collapsed"
-"""Marks on a merged SELECT: the items of its inner one, and that its result is one row."""
+Ctes: TypeAlias = tuple[Node, ...]
+"""The CTEs that a SELECT may name, in their order."""
 
-OVER_GROUPS = (exp.Sum, exp.Avg, exp.Min, exp.Max, exp.Count)
-CUT = "LIMIT inside, and more around it; put LIMIT, ORDER BY and WHERE in one SELECT"
-
-
-def merged(tree: Node) -> Node:
-    """The statement with every SELECT around a grouped one taken into it."""
-    while isinstance(tree, exp.Select):
-        inner = _released_source(tree)
-        if inner is None:
-            return tree
-        tree = _merged(tree, *inner)
-    return tree
+OVER_GROUPS: dict[type[Node], str] = {
+    exp.Sum: "sum", exp.Avg: "avg", exp.Min: "min", exp.Max: "max", exp.Count: "count",
+    exp.ApproxDistinct: "distinct",
+}  # fmt: skip
 
 
-def _released_source(outer: Node) -> tuple[Node, str, list[Node]] | None:
-    """The grouped SELECT that FROM names, what it is called, and the CTEs that it does not need."""
-    start = outer.args.get("from_")
-    source = start.this if isinstance(start, exp.From) else None
-    with_ = outer.args.get("with_")
-    ctes = [] if with_ is None else list(with_.expressions)
-    if isinstance(source, exp.Subquery) and isinstance(source.this, exp.Select):
-        found = source.this if _is_released(source.this) else None
-        return None if found is None else (found, source.alias, ctes)
-    if not isinstance(source, exp.Table):
-        return None
-    for cte in ctes:
-        if cte.alias.casefold() == source.name.casefold() and isinstance(cte.this, exp.Select):
-            if not _is_released(cte.this) and not _around_released(cte.this, ctes):
-                return None
-            rest = [each for each in ctes if each is not cte]
-            return cte.this, source.alias or source.name, rest
+# --- which SELECTs are around released tables ---------------------------------------------------
+
+
+def is_released(node: Node, ctes: Ctes) -> bool:
+    """Whether what FROM names gives groups or aggregates, not rows."""
+    if isinstance(node, exp.Table):
+        found = defined(node, ctes)
+        return found is not None and _gives_groups(*found)
+    return isinstance(node, exp.Subquery) and _gives_groups(node.this, ctes)
+
+
+def defined(table: Node, ctes: Ctes) -> tuple[Node, Ctes] | None:
+    """The CTE that a table is, and the CTEs that it may name itself."""
+    for at in reversed(range(len(ctes))):
+        if ctes[at].alias.casefold() == table.name.casefold() and not table.args.get("db"):
+            return ctes[at].this, ctes[:at]
     return None
 
 
-def _around_released(select: Node, ctes: list[Node]) -> bool:
-    start = select.args.get("from_")
-    name = start.this.name.casefold() if isinstance(start, exp.From) else ""
-    return any(
-        cte.alias.casefold() == name and isinstance(cte.this, exp.Select) and _is_released(cte.this)
-        for cte in ctes
-    )
-
-
-def _is_released(select: Node) -> bool:
-    """Whether a SELECT gives groups or aggregates, not rows."""
-    if select.args.get("group") is not None:
+def _gives_groups(query: Node, ctes: Ctes) -> bool:
+    if isinstance(query, exp.Subquery):
+        return _gives_groups(query.this, ctes)
+    if isinstance(query, exp.SetOperation):
         return True
-    start = select.args.get("from_")
-    if isinstance(start, exp.From) and isinstance(start.this, exp.Subquery):
-        inner = start.this.this
-        if isinstance(inner, exp.Select) and _is_released(inner):
-            return True
-    return any(_aggregates(item) for item in select.expressions)
+    if not isinstance(query, exp.Select):
+        return False
+    if query.args.get("group") is not None or any(map(has_aggregate, query.expressions)):
+        return True
+    start = query.args.get("from_")
+    return isinstance(start, exp.From) and is_released(start.this, (*ctes, *own_ctes(query)))
 
 
-def _aggregates(node: Node) -> list[Node]:
-    """Aggregates of a SELECT's own rows: not those of a window."""
-    return [
-        each
-        for each in node.find_all(exp.AggFunc)
-        if not isinstance(each.parent, exp.Window)
-        and not (isinstance(each.parent, exp.WithinGroup | exp.Filter))
-    ] + list(node.find_all(exp.WithinGroup, exp.Filter))
+def own_ctes(query: Node) -> Ctes:
+    """The CTEs before a SELECT."""
+    given = query.args.get("with_")
+    if given is None:
+        return ()
+    check_options(given)
+    return tuple(given.expressions)
 
 
-def _merged(outer: Node, inner: Node, name: str, rest: list[Node]) -> Node:
-    if outer.args.get("joins"):
-        raise wrong(outer, Reason.JOIN, "a join of results; ask each SELECT by itself")
-    inner = merged(_with(inner, rest))
-    if outer.args.get("group") is not None:
-        raise wrong(
-            outer.args["group"],
-            Reason.AGGREGATE,
-            "GROUP BY of groups; group the rows by all that is wanted, in one SELECT",
-        )
-    items = _named_items(inner)
-    known = {label.casefold(): node for label, node in items}
-    collapsed = any(_aggregates(item) for item in outer.expressions)
-    made = inner.copy()
-    made.set("expressions", _outer_items(outer, items, known, name, collapsed))
-    _filtered(made, outer, inner, known, name)
-    _ordered(made, outer, inner, known, name)
-    made.meta[INNER] = inner.meta.get(INNER) or [(label, node.copy()) for label, node in items]
-    if collapsed:
-        made.meta[COLLAPSED] = True
-    return made
-
-
-def _with(inner: Node, ctes: list[Node]) -> Node:
-    """The inner SELECT with the CTEs that stand before it."""
-    if ctes:
-        own = inner.args.get("with_")
-        listed = [*(each.copy() for each in ctes), *([] if own is None else own.expressions)]
-        inner = inner.copy()
-        needed = _needed(inner, listed)
-        inner.set("with_", exp.With(expressions=needed) if needed else None)
-    return inner
-
-
-def _needed(select: Node, ctes: list[Node]) -> list[Node]:
-    """The CTEs that a SELECT names, and those that they name, in their order."""
+def needed_ctes(select: Node, ctes: Ctes) -> list[Node]:
+    """The CTEs that a SELECT of rows names, and those that they name, in their order."""
     wanted = {table.name.casefold() for table in select.find_all(exp.Table)}
+    found: list[Node] = []
     for cte in reversed(ctes):
         if cte.alias.casefold() in wanted:
+            found.insert(0, cte)
             wanted |= {table.name.casefold() for table in cte.find_all(exp.Table)}
-    return [cte for cte in ctes if cte.alias.casefold() in wanted]
-
-
-def _named_items(inner: Node) -> list[tuple[str, Node]]:
-    found = []
-    for item in inner.expressions:
-        value = item.this if isinstance(item, exp.Alias) else item
-        label = item.alias_or_name or (
-            value.sql_name().lower() if isinstance(value, exp.Func) else ""
-        )
-        found.append((str(label), value))
     return found
 
 
-def _filled(node: Node, known: dict[str, Node], name: str) -> Node:
-    """A part of the outer SELECT with the inner one's columns as what they are."""
-    node = node.copy()
-    for column in list(node.find_all(exp.Column)):
-        if column.table and column.table.casefold() != name.casefold():
-            continue
-        meant = known.get(column.name.casefold())
-        if meant is None:
-            said = ", ".join(sorted(known)) or "none"
+def has_aggregate(node: Node) -> bool:
+    """Whether a node has an aggregate of the rows of its own SELECT: not one of a window."""
+    if isinstance(node, exp.Query):
+        return False
+    if isinstance(node, exp.Window):
+        inside = [node.this.this, *node.this.args.get("expressions", ())]
+        parts = [*inside, *(node.args.get("partition_by") or ()), node.args.get("order")]
+        return any(has_aggregate(part) for part in parts if isinstance(part, exp.Expr))
+    if isinstance(node, exp.AggFunc | exp.WithinGroup | exp.Filter):
+        return True
+    return any(has_aggregate(part) for part in node.iter_expressions())
+
+
+# --- reading them -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """A column of what FROM names."""
+
+    table: str
+    name: str
+    of: Output
+
+
+def columns_of(source: Source) -> list[tuple[str, Output]]:
+    """The columns of a released table: their names, and what they are."""
+    match source:
+        case Select(items=items, groups=groups):
+            return [
+                (i.name, Released(at, i.of, kind_of(i.of, groups))) for at, i in enumerate(items)
+            ]
+        case Stacked(selects=selects):
+            every = [columns_of(each) for each in selects]
+            return [_stacked(at, [each[at] for each in every]) for at in range(len(every[0]))]
+        case Joined(first=first, second=second):
+            left = columns_of(first)
+            right = [(name, _shifted(of, len(left))) for name, of in columns_of(second)]
+            return left + right
+
+
+def _shifted(of: Output, by: int) -> Output:
+    assert isinstance(of, Released)  # noqa: S101
+    return replace(of, place=of.place + by)
+
+
+def _stacked(at: int, columns: list[tuple[str, Output]]) -> tuple[str, Output]:
+    """One column of a UNION."""
+    outputs = [of for _, of in columns if isinstance(of, Released)]
+    kinds = {of.kind for of in outputs} - {""}
+    either = Either(tuple(of.of for of in outputs))
+    return columns[0][0], Released(at, either, kinds.pop() if kinds else "")
+
+
+def stacked(selects: Sequence[Select], node: Node, all_rows: bool) -> Stacked:
+    """UNION [ALL] of tables that have the same columns."""
+    first = selects[0]
+    for other in selects[1:]:
+        if len(other.items) != len(first.items):
             raise wrong(
-                column,
-                Reason.NO_COLUMN,
-                f"no column {column.name!r:.60} in the inner SELECT; it has {said}",
+                node,
+                Reason.WRONG_FORM,
+                f"UNION of {len(first.items)} columns and {len(other.items)}; each SELECT wants"
+                " the same columns",
             )
-        instead = meant.copy() if isinstance(meant, exp.Column) else exp.Paren(this=meant.copy())
-        if column is node:
-            node = instead
-        else:
-            column.replace(instead)
-    return node
+        for one, two in zip(first.items, other.items, strict=True):
+            kinds = {kind_of(one.of, first.groups), kind_of(two.of, other.groups)} - {""}
+            if len(kinds) > 1:
+                raise wrong(
+                    node,
+                    Reason.WRONG_TYPE,
+                    f"{one.name:.60} is a {' in one SELECT and a '.join(sorted(kinds))} in another;"
+                    " UNION wants the same kind in each",
+                )
+    return Stacked(tuple(selects), all_rows)
 
 
-def _outer_items(
-    outer: Node, items: list[tuple[str, Node]], known: dict[str, Node], name: str, collapsed: bool
-) -> list[Node]:
-    found: list[Node] = []
-    for item in outer.expressions:
-        star = isinstance(item, exp.Star) or (
-            isinstance(item, exp.Column) and isinstance(item.this, exp.Star)
-        )
-        if star:
-            found += [_aliased(node.copy(), label) for label, node in items]
-            continue
-        label = item.alias_or_name
-        value = item.this if isinstance(item, exp.Alias) else item
-        if collapsed:
-            value = _over_groups(value, known, name)
-        else:
-            value = _filled(value, known, name)
-        found.append(_aliased(value, label) if label else value)
-    return found
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AroundReleased(Calculations):
+    """Reads expressions of a SELECT around released tables."""
 
+    columns: Sequence[Named]
+    keys: Mapping[object, Output] | None = None
+    """With GROUP BY or aggregates: what is grouped by, by its shape."""
+    inside: bool = False  # an aggregate
 
-def _aliased(node: Node, label: str) -> Node:
-    return exp.Alias(this=node, alias=exp.Identifier(this=label, quoted=True)) if label else node
-
-
-def _over_groups(value: Node, known: dict[str, Node], name: str) -> Node:
-    """AVG(n) around groups: over all of them that are left."""
-    value = value.copy()
-    own = _aggregates(value)
-    for part in own:
-        if type(part) not in OVER_GROUPS or isinstance(part.this, exp.Distinct):
+    def leaf(self, node: Node, aliases_first: bool) -> Output | None:
+        if aliases_first and (named := self.alias(node)) is not None:
+            return named
+        if self.keys and not self.inside and shape(node) in self.keys:
+            return self.keys[shape(node)]
+        if type(node) in AGGREGATES or isinstance(node, exp.ApproxDistinct):
+            return self._gathered(node)
+        if not isinstance(node, exp.Column):
+            return None
+        found = self.find(node)
+        if found is None and (named := self.alias(node)) is not None:
+            return named
+        if found is None:
+            said = ", ".join(dict.fromkeys(column.name for column in self.columns)) or "none"
             raise wrong(
-                part,
+                node,
+                Reason.NO_COLUMN,
+                f"no column {node.name!r:.60} in the inner SELECT; it has {said:.300}",
+            )
+        if self.keys is None or self.inside:
+            return found
+        by_column = next((key for key in self.keys.values() if key is found), None)
+        if by_column is None:
+            raise wrong(
+                node,
+                Reason.UNGROUPED,
+                f"{node.name!r:.60} is neither grouped by nor inside an aggregate of groups",
+            )
+        return by_column
+
+    def find(self, column: exp.Column) -> Output | None:
+        check_options(column)
+        name, table = column.name.casefold(), column.table.casefold()
+        found = [
+            each
+            for each in self.columns
+            if each.name.casefold() == name and table in ("", each.table)
+        ]
+        if len(found) > 1:
+            raise wrong(
+                column, Reason.AMBIGUOUS, f"{name!r:.60} is in two tables; write table.{name:.60}"
+            )
+        return found[0].of if found else None
+
+    def _gathered(self, node: Node) -> Output:
+        test = None
+        if isinstance(node, exp.Filter):
+            check_options(node, AGGREGATES)
+            test = replace(self, inside=True).output(node.expression.this)
+            node = node.this
+        if isinstance(node, exp.CountIf):
+            return Gathered("count", None, replace(self, inside=True).output(node.this))
+        function = OVER_GROUPS.get(type(node))
+        if self.inside or function is None or isinstance(node.this, exp.Distinct):
+            raise wrong(
+                node,
                 Reason.AGGREGATE,
                 "of groups there are SUM, AVG, MIN, MAX and COUNT(*); ask others of the rows",
             )
-    inside = {id(column) for part in own for column in part.find_all(exp.Column)}
-    for column in value.find_all(exp.Column):
-        if id(column) not in inside:
+        if isinstance(node.this, exp.Star) or (function == "count" and _is_literal(node.this)):
+            return Gathered(function, None, test)
+        if not isinstance(node.this, exp.Expr):
+            raise refused(node)
+        of = replace(self, inside=True).output(node.this)
+        if kind_of(of, ()) in ("text", "truth") and function in ("sum", "avg"):
             raise wrong(
-                column,
-                Reason.UNGROUPED,
-                f"{column.name!r:.60} is not inside an aggregate of groups",
+                node, Reason.WRONG_TYPE, f"{function.upper()} of a text; only numbers are added up"
             )
-    for part in own:
-        instead = exp.Window(this=_filled(part, known, name), over="OVER")
-        if part is value:
-            return instead
-        part.replace(instead)
-    return value
+        return Gathered(function, of, test)
 
 
-def _filtered(made: Node, outer: Node, inner: Node, known: dict[str, Node], name: str) -> None:
-    tests: dict[str, list[Node]] = {"having": [], "qualify": []}
-    windows = any(node.find(exp.Window) is not None for node in known.values())
-    for place in tests:
-        if (given := inner.args.get(place)) is not None:
-            tests[place].append(given.this.copy())
-    where = outer.args.get("where")
-    if where is not None:
-        _check_uncut(inner, where)
-        after = windows or bool(tests["qualify"])
-        tests["qualify" if after else "having"].append(_filled(where.this, known, name))
-        if after and any(item.find(exp.Window) for item in outer.expressions):
+def _is_literal(node: object) -> bool:
+    return isinstance(node, exp.Literal)
+
+
+def grouped_by(
+    tree: Node, reader: AroundReleased, raw: list[tuple[str, Node]]
+) -> dict[object, Output] | None:
+    """The keys of GROUP BY, by their shape; None where nothing is gathered."""
+    group = tree.args.get("group")
+    tests = [tree.args[place] for place in ("having", "order") if tree.args.get(place)]
+    if group is None:
+        gathers = any(has_aggregate(node) for _, node in raw) or any(map(has_aggregate, tests))
+        return {} if gathers else None
+    check_options(group)
+    listed = [node for _, node in raw if not has_aggregate(node)]
+    nodes = listed if group.args.get("all") else [_meant(n, raw, reader) for n in group.expressions]
+    keys = {shape(node): reader.output(node) for node in nodes}
+    for node, key in zip(nodes, keys.values(), strict=False):
+        if aggregates_of(key) and kind_of(key, ()) not in ("text", "truth"):
             raise wrong(
-                where, Reason.AGGREGATE, "a window around a window that WHERE cuts; ask in two"
+                node,
+                Reason.AGGREGATE,
+                "GROUP BY a noisy figure, which hardly two groups share; group by a CASE of it:"
+                " CASE WHEN n > 100 THEN 'large' ELSE 'small' END",
             )
-    if outer.args.get("qualify") is not None:
-        tests["qualify"].append(_filled(outer.args["qualify"].this, known, name))
-    kinds = {"having": exp.Having, "qualify": exp.Qualify}
-    for place, listed in tests.items():
-        if listed:
-            whole = listed[0]
-            for more in listed[1:]:
-                whole = exp.And(this=exp.Paren(this=whole), expression=exp.Paren(this=more))
-            made.set(place, kinds[place](this=whole))
+    return keys
 
 
-def _ordered(made: Node, outer: Node, inner: Node, known: dict[str, Node], name: str) -> None:
-    order = outer.args.get("order")
-    cut = inner.args.get("limit") is not None or inner.args.get("offset") is not None
-    if order is not None or outer.args.get("limit") is not None:
-        _check_uncut(inner, outer)
-    if order is not None:
-        aliases = {item.alias.casefold() for item in outer.expressions if item.alias}
-        parts = []
-        for part in order.expressions:
-            inside = part.this
-            named = isinstance(inside, exp.Column) and inside.name.casefold() in aliases
-            part = part.copy()
-            if not named and not isinstance(inside, exp.Literal):
-                part.set("this", _filled(inside, known, name))
-            parts.append(part)
-        made.set("order", exp.Order(expressions=parts))
-    elif not cut:
-        made.set("order", None)
-    for place in ("limit", "offset"):
-        given = outer.args.get(place)
-        if given is not None:
-            made.set(place, given.copy())
+def _meant(node: Node, raw: list[tuple[str, Node]], reader: AroundReleased) -> Node:
+    """A key by its place or by its alias."""
+    inner = bare(node)
+    if isinstance(inner, exp.Literal) and not inner.is_string:
+        place = int(inner.name) if inner.name.isdigit() else 0
+        if not 1 <= place <= len(raw):
+            raise wrong(node, Reason.WRONG_FORM, f"there is no column number {inner.name:.20}")
+        inner = raw[place - 1][1]
+    elif isinstance(inner, exp.Column) and not inner.table and reader.find(inner) is None:
+        inner = {name.casefold(): of for name, of in raw}.get(inner.name.casefold(), inner)
+    if has_aggregate(inner) or inner.find(exp.Window) is not None:
+        raise wrong(node, Reason.AGGREGATE, "GROUP BY an aggregate; group by columns")
+    return inner
 
 
-def _check_uncut(inner: Node, place: Node) -> None:
-    if inner.args.get("limit") is not None or inner.args.get("offset") is not None:
-        raise wrong(place, Reason.AGGREGATE, CUT)
+Read: TypeAlias = Callable[[Node, Ctes], Select]
 
 
-def inner_items(tree: Node) -> list[tuple[str, Node]]:
-    """The items of the inner SELECT that was taken in; none of a plain one."""
-    return list(tree.meta.get(INNER) or ())
+def sources_of(tree: Node, ctes: Ctes, read: Read) -> tuple[Source, list[Named]]:
+    """The released tables that FROM and JOIN name, and their columns."""
+    source, columns = _one_source(tree.args["from_"].this, ctes, read)
+    for join in tree.args.get("joins") or ():
+        source, columns = _joined(source, columns, join, ctes, read)
+    return source, columns
+
+
+def _one_source(node: Node, ctes: Ctes, read: Read) -> tuple[Source, list[Named]]:
+    check_options(node)
+    name = node.alias or (node.name if isinstance(node, exp.Table) else "")
+    if isinstance(node, exp.Table):
+        found = defined(node, ctes)
+        assert found is not None  # noqa: S101
+        inner = read(found[0].copy(), found[1])  # a CTE may be named more than once
+    else:
+        inner = read(node.this, ctes)
+    return inner, [Named(name.casefold(), label, of) for label, of in columns_of(inner)]
+
+
+def _joined(
+    source: Source, columns: list[Named], join: Node, ctes: Ctes, read: Read
+) -> tuple[Source, list[Named]]:
+    check_options(join)
+    side, kind = (str(join.args.get(name) or "").upper() for name in ("side", "kind"))
+    if side not in ("", "LEFT") or kind not in ("", "INNER", "OUTER", "CROSS"):
+        raise wrong(join, Reason.JOIN, f"{side} {kind}".strip() + " JOIN; use JOIN or LEFT JOIN")
+    if not is_released(join.this, ctes):
+        raise wrong(
+            join, Reason.JOIN, "a join of a result with rows; join results, or ask each by itself"
+        )
+    other, more = _one_source(join.this, ctes, read)
+    if most_rows(source) * most_rows(other) > MOST_JOINED:
+        raise wrong(join, Reason.TOO_LARGE, f"a join of more than {MOST_JOINED:,} pairs of groups")
+    width = len(columns)
+    both = columns + [replace(each, of=_shifted(each.of, width)) for each in more]
+    using = [str(each.name).casefold() for each in join.args.get("using") or ()]
+    reader = AroundReleased(columns=both)
+    tests = [_same(name, columns, both[width:], join) for name in using]
+    if join.args.get("on") is not None:
+        tests.append(bare(join.args["on"]))
+    on = None
+    for at, test in enumerate(tests):
+        on = test if not at else exp.And(this=on, expression=test)
+    held = None if on is None else reader.output(on)
+    if held is not None and aggregates_of(held):
+        raise wrong(join, Reason.JOIN, "a join on a noisy figure; join results by their keys")
+    shown = [
+        each for at, each in enumerate(both) if at < width or each.name.casefold() not in using
+    ]
+    return Joined(source, other, held, side == "LEFT", len(more)), shown
+
+
+MOST_JOINED = 250_000
+
+
+def most_rows(source: Source) -> int:
+    """How many rows a released table has at most, as the schema tells."""
+    match source:
+        case Select(source=None, groups=groups):
+            return math.prod(max(1, len(grouping.shown)) for grouping in groups)
+        case Select(source=inner) if inner is not None:
+            return most_rows(inner)
+        case Stacked(selects=selects):
+            return sum(map(most_rows, selects))
+        case Joined(first=first, second=second):
+            return most_rows(first) * most_rows(second)
+    return 1
+
+
+def _same(name: str, left: list[Named], right: list[Named], join: Node) -> Node:
+    """USING (city): the column of both."""
+    tables = [
+        next((each.table for each in side if each.name.casefold() == name), None)
+        for side in (left, right)
+    ]
+    if None in tables:
+        raise wrong(join, Reason.NO_COLUMN, f"no column {name!r:.60} in both tables of USING")
+    first, second = (
+        exp.Column(this=exp.Identifier(this=name), table=exp.Identifier(this=table))
+        for table in tables
+    )
+    return exp.EQ(this=first, expression=second)
+
+
+def expanded(tree: Node, columns: Sequence[Named]) -> list[Node]:
+    """The items of a SELECT with every * as the columns it stands for."""
+    found: list[Node] = []
+    for item in tree.expressions:
+        table = item.table.casefold() if isinstance(item, exp.Column) else ""
+        star = item.this if isinstance(item, exp.Column) else item
+        if not isinstance(star, exp.Star):
+            found.append(item)
+            continue
+        check_options(star)
+        found += [
+            exp.Column(
+                this=exp.Identifier(this=each.name, quoted=True),
+                table=exp.Identifier(this=each.table) if each.table else None,
+            )
+            for each in columns
+            if table in ("", each.table)
+        ]
+    return found
 
 
 # --- one SELECT beside another ------------------------------------------------------------------
@@ -370,16 +504,27 @@ def counted_values(tree: Node, schema: Schema) -> Node:
         return tree
     if not _is_countable(named[0].name, schema) or tree.args.get("having") is not None:
         return tree
-    column = named[0]
-    counted = exp.Window(this=exp.ApproxDistinct(this=exp.Count(this=exp.Star())), over="OVER")
-    made = tree.copy()
-    label = item.alias if isinstance(item, exp.Alias) else "count"
-    made.set("expressions", [_aliased(counted, label)])
-    made.set("group", exp.Group(expressions=[column.copy()]))
+    column, inner = named[0], tree.copy()
+    for place in ("order", "limit", "offset"):
+        inner.set(place, None)
+    inner.set("expressions", [aliased(exp.Count(this=exp.Star()), COUNTED)])
+    inner.set("group", exp.Group(expressions=[column.copy()]))
     there = exp.Not(this=exp.Is(this=column.copy(), expression=exp.Null()))
-    made.set("having", exp.Having(this=there))
-    made.meta[COLLAPSED] = True
+    inner.set("having", exp.Having(this=there))
+    counted = exp.ApproxDistinct(this=exp.Column(this=exp.Identifier(this=COUNTED, quoted=True)))
+    source = exp.Subquery(this=inner, alias=exp.TableAlias(this=exp.Identifier(this=COUNTED)))
+    label = item.alias if isinstance(item, exp.Alias) else "count"
+    made = exp.Select(expressions=[aliased(counted, label)], from_=exp.From(this=source))
+    for place in ("limit", "offset"):
+        made.set(place, tree.args.get(place))
     return made
+
+
+COUNTED = "counted"
+
+
+def aliased(node: Node, label: str) -> Node:
+    return exp.Alias(this=node, alias=exp.Identifier(this=label, quoted=True))
 
 
 def _is_countable(name: str, schema: Schema) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TypeAlias
@@ -67,9 +68,9 @@ class OverGroups:
 class Windowed:
     """A window function over the cells that HAVING leaves.
 
-    sum, avg, min, max, count, first_value, last_value, lag, lead of an output; distinct, how many
-    cells surely hold a row; rank, dense_rank and row_number. `frame` is how many cells before the
-    current one count, None for all; without `running` the whole partition does.
+    sum, avg, min, max, count, first_value, last_value, lag, lead of an output; rank, dense_rank
+    and row_number. `frame` is how many cells before the current one count, None for all; without
+    `running` the whole partition does.
     """
 
     function: str
@@ -89,8 +90,55 @@ class IntervalEnd:
     high: bool
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Released:
+    """A column of the released table that FROM names: its place there, and what it is there."""
+
+    place: int
+    of: Output
+    kind: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Either:
+    """A column of a UNION: what it is in each of its parts."""
+
+    options: tuple[Output, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Gathered:
+    """An aggregate over the released rows of a group, where `test` is true.
+
+    sum, avg, min, max, count; distinct, how many of the counts are surely of at least one row.
+    """
+
+    function: str
+    of: Output | None
+    test: Output | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Mapped:
+    """A public function of a key."""
+
+    of: Output
+    function: Callable[[object], object]
+    kind: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Scalar:
+    """(SELECT ...) of one value, asked together with what stands around it."""
+
+    select: Select
+    of: Output
+    kind: str
+
+
 Output: TypeAlias = (
     "ConstantOutput | GroupKey | Aggregate | Calculation | OverGroups | Windowed | IntervalEnd"
+    " | Released | Either | Gathered | Mapped | Scalar"
 )
 
 
@@ -131,8 +179,39 @@ class PrecisionTarget:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Stacked:
+    """Tables one below the other: UNION ALL; without `all`, equal rows once.
+
+    `levels` says that they are one SELECT by several sets of keys: ROLLUP, CUBE, GROUPING SETS.
+    """
+
+    selects: tuple[Select, ...]
+    all: bool = True
+    levels: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Joined:
+    """Two released tables beside each other where `on` holds; `left` keeps rows without a match."""
+
+    first: Source
+    second: Source
+    on: Output | None
+    left: bool
+    width: int  # columns of the second
+
+
+Source: TypeAlias = "Select | Stacked | Joined"
+"""A released table: what a SELECT around it, which is free, is made from."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Select:
-    """One statement. HAVING, ORDER BY and LIMIT see noisy values only."""
+    """One statement. HAVING, ORDER BY and LIMIT see noisy values only.
+
+    With a `source` it is around released tables: `where` is a test of their rows, and it has the
+    rows of each group of `gathers` together, all in one where that is empty.
+    """
 
     items: tuple[Item, ...]
     rows: Expression
@@ -147,7 +226,9 @@ class Select:
     spans: dict[str, tuple[int, int]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     qualify: Output | None = None
-    collapsed: bool = False  # aggregates over the groups: one row
+    source: Source | None = None
+    where: Output | None = None
+    gathers: tuple[Output, ...] | None = None
 
 
 def parts_of(output: Output) -> tuple[Output, ...]:
@@ -155,20 +236,83 @@ def parts_of(output: Output) -> tuple[Output, ...]:
     match output:
         case Calculation(parts=parts):
             return parts
-        case OverGroups(of=inner) | IntervalEnd(of=inner):
+        case OverGroups(of=inner) | IntervalEnd(of=inner) | Mapped(of=inner):
             return (inner,)
+        case Released(of=inner) | Scalar(of=inner):
+            return (inner,)
+        case Either(options=options):
+            return options
+        case Gathered(of=of, test=test):
+            return tuple(part for part in (of, test) if part is not None)
         case Windowed(of=of, partition=partition, order=order):
             return (*([] if of is None else [of]), *partition, *(part.of for part in order))
     return ()
 
 
 def aggregates_of(output: Output) -> list[Aggregate]:
-    """The aggregates in an output."""
-    found: list[Aggregate] = []
+    """The aggregates in an output, those of released tables too: without any it is public."""
+    return [each for each in _walked(output) if isinstance(each, Aggregate)]
+
+
+def own_aggregates(output: Output) -> list[Aggregate]:
+    """The aggregates in an output over the rows of its own SELECT."""
+    found = _walked(output, within=(Released, Scalar))
+    return [each for each in found if isinstance(each, Aggregate)]
+
+
+def _walked(output: Output, within: tuple[type, ...] = ()) -> Iterator[Output]:
     waiting = [output]
     while waiting:
         here = waiting.pop()
-        if isinstance(here, Aggregate):
-            found.append(here)
-        waiting.extend(parts_of(here))
-    return found
+        yield here
+        if not isinstance(here, within):
+            waiting.extend(parts_of(here))
+
+
+def outputs_of(select: Select) -> list[Output]:
+    """Every output of one SELECT."""
+    outputs = [item.of for item in select.items] + [part.of for part in select.order]
+    outputs += [test for test in (select.where, select.having, select.qualify) if test is not None]
+    return [*outputs, *(select.gathers or ())]
+
+
+def sources_of(select: Select) -> Iterator[Source]:
+    """What a statement is made of: what FROM names, then scalar SELECTs, then itself."""
+    if select.source is not None:
+        yield from _sourced(select.source)
+    for output in outputs_of(select):
+        for part in _walked(output, within=(Released, Scalar)):
+            if isinstance(part, Scalar):
+                yield from sources_of(part.select)
+    yield select
+
+
+def _sourced(source: Source) -> Iterator[Source]:
+    match source:
+        case Select():
+            yield from sources_of(source)
+            return
+        case Stacked(selects=selects):
+            for each in selects:
+                yield from sources_of(each)
+        case Joined(first=first, second=second):
+            yield from _sourced(first)
+            yield from _sourced(second)
+    yield source
+
+
+def selects_of(select: Select) -> Iterator[Select]:
+    """The SELECTs of rows in a statement."""
+    for each in sources_of(select):
+        if isinstance(each, Select) and each.source is None:
+            yield each
+
+
+def asked_of(select: Select) -> list[Aggregate]:
+    """The aggregates over rows in a statement, of all its SELECTs."""
+    return [
+        aggregate
+        for each in selects_of(select)
+        for output in outputs_of(each)
+        for aggregate in own_aggregates(output)
+    ]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Mapping
-from dataclasses import replace
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from sqlglot import exp
@@ -21,16 +22,32 @@ from sulq.sql.parse.grammar import check_options, outside
 from sulq.sql.parse.group_by import BucketRows, read_grouping
 from sulq.sql.parse.locate import blamed_rows, closed
 from sulq.sql.parse.normalise import normalised
-from sulq.sql.parse.outputs import KINDS, Reader
+from sulq.sql.parse.outputs import KINDS, Calculations, Reader
 from sulq.sql.parse.released import (
-    COLLAPSED,
+    AroundReleased,
+    Ctes,
+    Named,
+    columns_of,
     counted_values,
-    inner_items,
-    merged,
+    expanded,
+    grouped_by,
+    is_released,
+    needed_ctes,
+    own_ctes,
     shares_of_totals,
+    sources_of,
+    stacked,
 )
 from sulq.sql.parse.scope import KnownTables, find, resolved, scope_of
-from sulq.sql.parse.select import Grouping, Item, Ordering, Output, Select, aggregates_of
+from sulq.sql.parse.select import (
+    Grouping,
+    Item,
+    Ordering,
+    Output,
+    Select,
+    Stacked,
+    own_aggregates,
+)
 from sulq.sql.parse.tokens import Node, opened, too_deep
 from sulq.sql.parse.types import kind_of
 
@@ -107,55 +124,290 @@ def _read(
     envelope = opened(text, dialect, lambda tokens: marked(tokens, params))
     tree = normalised(filled(envelope.tree, params), dialect)
     tree, dated = folded(tree, today)
-    tree = merged(tree)
-    if isinstance(tree, exp.Select):
-        tree = counted_values(shares_of_totals(tree), schema)
-    inside = inner_items(tree)
-    if type(tree) is not exp.Select:
-        raise outside(tree)
-    check_options(tree)
     tables = KnownTables.of(schema, table, lookups)
-    scope = scope_of(tree, tables)
-    rows = _all_of([plain_row(node, schema) for node in scope.rows])
-    raw = _raw_items(tree)
-    try:
-        known = BucketRows.where(rows, schema)
-    except InvalidQuery as error:
-        raise blamed_rows(error, scope.rows, schema) from None
-    keys: dict[object, int] = {}
-    groups: list[Grouping] = []
-    reader = Reader(scope, known, keys, groups)
-    for node in _group_nodes(tree, inside or raw, reader):
-        meant = resolved(node, scope)
-        if shape(meant) not in keys:
-            keys[shape(meant)] = len(groups)
-            groups.append(_grouping(meant, known))
-    items = _items(raw, reader, not any(aliasing(node) for _, node in raw))
-    named = replace(reader, aliases={item.name.casefold(): item.of for item in items})
-    within = _items(inside, reader, False) if inside else items
-    around = replace(reader, aliases={item.name.casefold(): item.of for item in within})
-    if len(items) < len(raw):  # DP_INTERVAL_LOW(alias) needs the aliases
-        items = _items(raw, named, True)
-    select = Select(
-        items,
-        rows,
-        tuple(groups),
-        _test(tree, "having", around if inside else named),
-        _order(tree, named, items, envelope.nulls),
-        _whole(tree, "limit"),
-        _whole(tree, "offset") or 0,
-        envelope.options,
-        envelope.target,
-        envelope.explain,
-        envelope.spans,
-        (said_today(today),) if dated else (),
-        _test(tree, "qualify", named),
-        bool(tree.meta.get(COLLAPSED)),
+    select = _Statement(tables, envelope.nulls).read(tree)
+    return replace(
+        select,
+        options=envelope.options,
+        target=envelope.target,
+        explain=envelope.explain,
+        spans=envelope.spans,
+        notes=(said_today(today),) if dated else (),
     )
-    if not groups and not any(aggregates_of(item.of) for item in items):
-        said = "a SELECT of rows; rows are never shown: ask for COUNT(*), SUM, AVG, ... of them"
-        raise wrong(tree.expressions[0], Reason.ROWS_SHOWN, said)
-    return select
+
+
+@dataclass(slots=True)
+class _Statement:
+    """Reads the SELECTs of one statement."""
+
+    tables: KnownTables
+    nulls: bool  # ORDER BY says where NULLs go
+    reads: int = 0
+
+    def read(self, tree: Node, ctes: Ctes = ()) -> Select:
+        """A query: a SELECT of rows, one around released tables, or a UNION of such."""
+        self.reads += 1
+        if self.reads > MOST_SELECTS:
+            raise InvalidQuery(
+                f"a statement has at most {MOST_SELECTS} SELECTs once names are filled in",
+                reason=Reason.TOO_LARGE,
+            )
+        if isinstance(tree, exp.Subquery):
+            check_options(tree)
+            return self.read(tree.this, ctes)
+        if isinstance(tree, exp.Union):
+            return self._union(tree, (*ctes, *own_ctes(tree)))
+        if type(tree) is not exp.Select:
+            raise outside(tree)
+        tree = counted_values(shares_of_totals(tree), self.tables.schema)
+        check_options(tree)
+        ctes = (*ctes, *own_ctes(tree))
+        start = tree.args.get("from_")
+        if isinstance(start, exp.From) and is_released(start.this, ctes):
+            return self._around(tree, ctes)
+        if start is None and any(item.find(exp.Subquery) for item in tree.expressions):
+            return self._scalars(tree, ctes)
+        return self._of_rows(tree, ctes)
+
+    # --- rows -----------------------------------------------------------------------------------
+
+    def _of_rows(self, tree: Node, ctes: Ctes) -> Select:
+        schema = self.tables.schema
+        needed = needed_ctes(tree, ctes)
+        tree.set("with_", exp.With(expressions=needed) if needed else None)
+        scope = scope_of(tree, self.tables)
+        rows = _all_of([plain_row(node, schema) for node in scope.rows])
+        raw = _raw_items(tree, tree.expressions)
+        try:
+            known = BucketRows.where(rows, schema)
+        except InvalidQuery as error:
+            raise blamed_rows(error, scope.rows, schema) from None
+        reader = Reader(
+            scope=scope, rows=known, keys={}, inner=lambda inner: self.read(inner, ctes)
+        )
+        found: dict[object, Grouping] = {}
+
+        def keys_of(nodes: list[Node]) -> list[object]:
+            shapes = []
+            for node in nodes:
+                meant = resolved(_group_node(node, raw, reader), scope)
+                shapes.append(shape(meant))
+                if shapes[-1] not in found:
+                    found[shapes[-1]] = _grouping(meant, known)
+            return list(dict.fromkeys(shapes))
+
+        levels = [keys_of(nodes) for nodes in _grouping_sets(tree, raw)]
+        if len(levels) == 1 and not _is_leveled(tree):
+            (keys,) = levels
+            level = replace(
+                reader,
+                keys={key: at for at, key in enumerate(keys)},
+                groups=[found[key] for key in keys],
+            )
+            return self._select(tree, raw, level, rows)
+        return self._leveled(tree, raw, reader, levels, found, rows)
+
+    def _select(
+        self, tree: Node, raw: list[tuple[str, Node]], reader: Reader, rows: Expression
+    ) -> Select:
+        items = _items(raw, reader, not any(aliasing(node) for _, node in raw))
+        named = replace(reader, aliases={item.name.casefold(): item.of for item in items})
+        if len(items) < len(raw):  # DP_INTERVAL_LOW(alias) needs the aliases
+            items = _items(raw, named, True)
+        if not reader.groups and not any(own_aggregates(item.of) for item in items):
+            said = "a SELECT of rows; rows are never shown: ask for COUNT(*), SUM, AVG, ... of them"
+            raise wrong(tree.expressions[0], Reason.ROWS_SHOWN, said)
+        return Select(
+            items,
+            rows,
+            tuple(reader.groups),
+            _test(tree, "having", named),
+            _order(tree, named, items, self.nulls),
+            _whole(tree, "limit"),
+            _whole(tree, "offset") or 0,
+            qualify=_test(tree, "qualify", named),
+        )
+
+    def _leveled(
+        self,
+        tree: Node,
+        raw: list[tuple[str, Node]],
+        reader: Reader,
+        levels: list[list[object]],
+        found: dict[object, Grouping],
+        rows: Expression,
+    ) -> Select:
+        """ROLLUP, CUBE, GROUPING SETS: one SELECT by several sets of keys, one below the other.
+
+        What ORDER BY sorts by are further columns of each level, which are not shown.
+        """
+        for node in (*tree.expressions, tree.args.get("order"), tree.args.get("qualify")):
+            if isinstance(node, exp.Qualify) or (node and node.find(exp.Window)):
+                raise wrong(
+                    node,
+                    Reason.AGGREGATE,
+                    "a window beside ROLLUP, CUBE or GROUPING SETS; put those into an inner SELECT"
+                    " and the window around it",
+                )
+        selects = []
+        for keys in levels:
+            level = replace(
+                reader,
+                keys={key: at for at, key in enumerate(keys)},
+                groups=[found[key] for key in keys],
+                every=tuple(found),
+            )
+            whole = self._select(tree, raw, level, rows)
+            sorts = tuple(Item(f"sort {at}", part.of) for at, part in enumerate(whole.order))
+            selects.append(
+                replace(whole, items=(*whole.items, *sorts), order=(), limit=None, offset=0)
+            )
+        source = Stacked(tuple(selects), levels=True)
+        columns = columns_of(source)
+        shown = tuple(Item(name, of) for name, of in columns[: len(raw)])
+        order = tuple(
+            replace(part, of=of)
+            for part, (_, of) in zip(whole.order, columns[len(raw) :], strict=True)
+        )
+        cut = (_whole(tree, "limit"), _whole(tree, "offset") or 0)
+        return Select(shown, canonical.TRUE, (), None, order, *cut, source=source)
+
+    # --- released tables ------------------------------------------------------------------------
+
+    def _union(self, tree: Node, ctes: Ctes) -> Select:
+        check_options(tree)
+        parts: list[Node] = []
+        waiting = [tree.expression, tree.this]
+        while waiting:
+            part = waiting.pop()
+            same = type(part) is exp.Union and part.args.get("distinct") == tree.args["distinct"]
+            plain = same and not any(part.args.get(name) for name in ("order", "limit", "with_"))
+            if plain:
+                waiting += [part.expression, part.this]
+            else:
+                parts.append(part)
+        selects = [self.read(part, ctes) for part in parts]
+        source = stacked(selects, tree, all_rows=not tree.args.get("distinct"))
+        items = tuple(Item(name, of) for name, of in columns_of(source))
+        columns = [Named("", item.name, item.of) for item in items]
+        order = _order(tree, AroundReleased(columns=columns), items, self.nulls)
+        cut = (_whole(tree, "limit"), _whole(tree, "offset") or 0)
+        return Select(items, canonical.TRUE, (), None, order, *cut, source=source)
+
+    def _scalars(self, tree: Node, ctes: Ctes) -> Select:
+        """SELECT (SELECT ...), (SELECT ...): one row of single values."""
+        for place in ("where", "group", "having", "qualify"):
+            if tree.args.get(place) is not None:
+                raise wrong(tree, Reason.WRONG_FORM, f"{place.upper()} wants a FROM before it")
+        reader = AroundReleased(columns=(), inner=lambda inner: self.read(inner, ctes))
+        items = _items(_raw_items(tree, tree.expressions), reader, True)
+        cut = (_whole(tree, "limit"), _whole(tree, "offset") or 0)
+        return Select(items, canonical.TRUE, (), None, (), *cut, source=Stacked(()), gathers=())
+
+    def _around(self, tree: Node, ctes: Ctes) -> Select:
+        source, columns = sources_of(tree, ctes, self.read)
+        around = AroundReleased(columns=columns, inner=lambda inner: self.read(inner, ctes))
+        raw = _raw_items(tree, expanded(tree, columns))
+        keys = grouped_by(tree, around, raw)
+        where = None if tree.args.get("where") is None else _test(tree, "where", around)
+        reader = around if keys is None else replace(around, keys=keys)
+        items = _items(raw, reader, not any(aliasing(node) for _, node in raw))
+        named = replace(reader, aliases={item.name.casefold(): item.of for item in items})
+        if len(items) < len(raw):
+            items = _items(raw, named, True)
+        return Select(
+            items,
+            canonical.TRUE,
+            (),
+            _test(tree, "having", named),
+            _order(tree, named, items, self.nulls),
+            _whole(tree, "limit"),
+            _whole(tree, "offset") or 0,
+            qualify=_test(tree, "qualify", named),
+            source=source,
+            where=where,
+            gathers=None if keys is None else tuple(keys.values()),
+        )
+
+
+MOST_SELECTS = 100
+MOST_SETS = 64
+MANY_SETS = f"GROUP BY names more than {MOST_SETS} sets of keys"
+
+
+def _is_leveled(tree: Node) -> bool:
+    group = tree.args.get("group")
+    listed = [] if group is None else group.expressions
+    named = (
+        any(group.args.get(name) for name in ("rollup", "cube", "grouping_sets")) if group else 0
+    )
+    return bool(named) or any(isinstance(node, _SETS) for node in listed)
+
+
+_SETS = (exp.Rollup, exp.Cube, exp.GroupingSets)
+
+
+def _grouping_sets(tree: Node, raw: list[tuple[str, Node]]) -> list[list[Node]]:
+    """The sets of keys that GROUP BY names: one, or those of ROLLUP, CUBE and GROUPING SETS."""
+    given = tree.args.get("group")
+    if given is None:
+        return [[]]
+    check_options(given)
+    if given.args.get("all"):
+        return [
+            [
+                node
+                for _, node in raw
+                if next(node.find_all(exp.AggFunc, exp.Window, exp.Anonymous), None) is None
+                and not is_constant(node)
+            ]
+        ]
+    listed = list(given.expressions)
+    for name, kind in (("rollup", exp.Rollup), ("cube", exp.Cube)):
+        for part in given.args.get(name) or ():
+            if part.expressions:
+                listed.append(part)
+            else:  # GROUP BY a, b WITH ROLLUP
+                listed = [kind(expressions=listed)]
+    listed = given.args.get("grouping_sets") or listed  # GROUP BY a, b GROUPING SETS (...)
+    found: list[list[Node]] = [[]]
+    for node in listed:
+        sets = _sets_of(node)
+        if len(found) * len(sets) > MOST_SETS:
+            raise wrong(
+                given, Reason.TOO_LARGE, f"GROUP BY names more than {MOST_SETS} sets of keys"
+            )
+        found = [[*before, *more] for before in found for more in sets]
+    return found
+
+
+def _sets_of(node: Node) -> list[list[Node]]:
+    match node:
+        case exp.Rollup():
+            parts = [_keys_in(part) for part in node.expressions]
+            cuts = [parts[:size] for size in range(len(parts), -1, -1)]
+            return [[key for part in cut for key in part] for cut in cuts]
+        case exp.Cube():
+            parts = [_keys_in(part) for part in node.expressions]
+            if 2 ** len(parts) > MOST_SETS:
+                raise wrong(
+                    node, Reason.TOO_LARGE, f"CUBE names more than {MOST_SETS} sets of keys"
+                )
+            choices = itertools.product((True, False), repeat=len(parts))
+            return [
+                [key for part, kept in zip(parts, choice, strict=True) if kept for key in part]
+                for choice in choices
+            ]
+        case exp.GroupingSets():
+            return [keys for part in node.expressions for keys in _sets_of(part)]
+    return [_keys_in(node)]
+
+
+def _keys_in(node: Node) -> list[Node]:
+    """(a, b) is two keys, () none."""
+    if isinstance(node, exp.Tuple):
+        return list(node.expressions)
+    return [node]
 
 
 def _grouping(node: Node, known: BucketRows) -> Grouping:
@@ -171,16 +423,16 @@ def _all_of(conditions: list[Expression]) -> Expression:
     return conditions[0] if len(conditions) == 1 else operation("and", *conditions)
 
 
-def _raw_items(tree: Node) -> list[tuple[str, Node]]:
+def _raw_items(tree: Node, listed: Sequence[Node]) -> list[tuple[str, Node]]:
     """Names and expressions of the SELECT list."""
     found: list[tuple[str, Node]] = []
     taken: set[str] = set()
-    if not 1 <= len(tree.expressions) <= MOST_ITEMS:
+    if not 1 <= len(listed) <= MOST_ITEMS:
         raise InvalidQuery(
-            f"a SELECT has 1 to {MOST_ITEMS} columns, got {len(tree.expressions)}",
+            f"a SELECT has 1 to {MOST_ITEMS} columns, got {len(listed)}",
             reason=Reason.TOO_LARGE,
         )
-    for node in tree.expressions:
+    for node in listed:
         if isinstance(node, exp.Star) or (
             isinstance(node, exp.Column) and isinstance(node.this, exp.Star)
         ):
@@ -215,7 +467,7 @@ def _spelled(node: Node) -> str:
     return "value"
 
 
-def _items(raw: list[tuple[str, Node]], reader: Reader, strict: bool) -> tuple[Item, ...]:
+def _items(raw: list[tuple[str, Node]], reader: Calculations, strict: bool) -> tuple[Item, ...]:
     """The columns of the result; unless strict, without those that need another's alias."""
     items = []
     for name, node in raw:
@@ -229,22 +481,6 @@ def _items(raw: list[tuple[str, Node]], reader: Reader, strict: bool) -> tuple[I
 
 def aliasing(node: Node) -> bool:
     return next(node.find_all(exp.Anonymous), None) is not None
-
-
-def _group_nodes(tree: Node, raw: list[tuple[str, Node]], reader: Reader) -> list[Node]:
-    """GROUP BY's expressions: by column, by alias, by position, or ALL."""
-    given = tree.args.get("group")
-    if given is None:
-        return []
-    check_options(given)
-    if given.args.get("all"):
-        return [
-            node
-            for _, node in raw
-            if next(node.find_all(exp.AggFunc, exp.Window, exp.Anonymous), None) is None
-            and not is_constant(node)
-        ]
-    return [_group_node(node, raw, reader) for node in given.expressions]
 
 
 def _group_node(node: Node, raw: list[tuple[str, Node]], reader: Reader) -> Node:
@@ -266,7 +502,7 @@ def _position(node: Node, raw: list[tuple[str, Node]]) -> int:
     return at - 1
 
 
-def _test(tree: Node, place: str, reader: Reader) -> Output | None:
+def _test(tree: Node, place: str, reader: Calculations) -> Output | None:
     """HAVING or QUALIFY: which groups are shown."""
     given = tree.args.get(place)
     if given is None:
@@ -283,7 +519,7 @@ def _test(tree: Node, place: str, reader: Reader) -> Output | None:
 
 
 def _order(
-    tree: Node, reader: Reader, items: tuple[Item, ...], nulls_stated: bool
+    tree: Node, reader: Calculations, items: tuple[Item, ...], nulls_stated: bool
 ) -> tuple[Ordering, ...]:
     given = tree.args.get("order")
     if given is None:

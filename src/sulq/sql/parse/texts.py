@@ -91,6 +91,8 @@ def computed(node: Node, value: Value) -> Value:
     if isinstance(node, exp.Neg):
         found = computed(node.this, value)
         return None if found is None else -int(str(found))
+    if isinstance(node, REGULAR):
+        return _matches(node, value)
     known = FUNCTIONS.get(type(node)) or TESTS.get(type(node))
     if known is None:
         raise wrong(
@@ -163,6 +165,15 @@ def _like(node: Node, of: Value, pattern: Value) -> Value:
 def _ilike(node: Node, of: Value, pattern: Value) -> Value:
     found = like(_pattern(node, pattern).lower(), str(of).lower())
     return found is not bool(node.args.get("negate"))
+
+
+def _matches(node: Node, value: Value) -> Value:
+    """A regular expression against one value."""
+    of = computed(node.this, value)
+    texts = [None if of is None else str(of)]
+    pattern = _pattern(node, computed(node.expression, None))
+    whole, either_case = bool(node.args.get("full_match")), isinstance(node, exp.RegexpILike)
+    return matched(pattern, texts, either_case, whole)[0]
 
 
 def _matched(node: Node, column: Category) -> list[tuple[Value, Value]]:

@@ -52,7 +52,10 @@ def tokens_of(text: str, dialect: str | None = None) -> list[Token]:
 def tree_of(tokens: list[Token], text: str, into: type[Node], dialect: str | None = None) -> Node:
     """sqlglot's tree of words that `text` holds."""
     _check_tokens(tokens)
-    trees = _guarded(text, lambda: reader(dialect).parser().parse_into(into, tokens, text))
+    if into is exp.Select and tokens[0].token_type == TokenType.L_PAREN:  # (SELECT ...) UNION ...
+        trees = _guarded(text, lambda: reader(dialect).parser().parse(tokens, text))
+    else:
+        trees = _guarded(text, lambda: reader(dialect).parser().parse_into(into, tokens, text))
     if len(trees) != 1 or trees[0] is None:
         raise InvalidQuery(
             "the SQL text is empty; write for instance age >= 65 AND smoker", reason=Reason.EMPTY

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 
 from sulq.errors import Reason
@@ -13,11 +13,16 @@ from sulq.sql.parse.select import (
     Aggregate,
     Calculation,
     ConstantOutput,
+    Either,
+    Gathered,
     Grouping,
     GroupKey,
     IntervalEnd,
+    Mapped,
     Output,
     OverGroups,
+    Released,
+    Scalar,
     Windowed,
     aggregates_of,
 )
@@ -33,24 +38,31 @@ Range = tuple[float, float]
 
 def kind_of(output: Output, groups: Sequence[Grouping]) -> str:
     """number, text, truth, date, datetime; "" of NULL, and of keys of several kinds."""
+    if isinstance(output, Released | Mapped | Scalar):
+        return output.kind
     match output:
         case ConstantOutput(value=value):
-            return _kind(value)
+            return kind_of_value(value)
         case GroupKey(place=at, labels=made):
             known = groups[at].labels if made is None else made
-            kinds = {_kind(label) for label in known if label is not None}
-            return kinds.pop() if len(kinds) == 1 else ""
-        case Calculation(operator="case" | "coalesce", parts=parts):
-            values = branches(parts) if output.operator == "case" else parts
-            kinds = {kind_of(part, groups) for part in values} - {""}
-            return kinds.pop() if len(kinds) == 1 else ""
+            return _common(kind_of_value(label) for label in known)
+        case Calculation(operator="case", parts=parts):
+            return _common(kind_of(part, groups) for part in branches(parts))
+        case Calculation(operator="coalesce", parts=parts) | Either(options=parts):
+            return _common(kind_of(part, groups) for part in parts)
         case Aggregate(moment=moment):
             return moment or "number"
         case OverGroups(of=inner) | IntervalEnd(of=inner):
             return kind_of(inner, groups)
-        case Windowed(function=function, of=of):
+        case Windowed(function=function, of=of) | Gathered(function=function, of=of):
             same = function in ("min", "max", "lag", "lead", "first_value", "last_value")
             return kind_of(of, groups) if same and of is not None else "number"
+        case Calculation():
+            return _calculated(output, groups)
+
+
+def _calculated(output: Calculation, groups: Sequence[Grouping]) -> str:
+    match output:
         case Calculation(operator="-", parts=(_, Calculation(operator="date" | "datetime"))):
             return "number"
         case Calculation(operator="-", parts=(Calculation(operator="date" | "datetime"), _)):
@@ -62,12 +74,18 @@ def kind_of(output: Output, groups: Sequence[Grouping]) -> str:
             return "number" if operator in (*ARITHMETIC, *MOMENTS) else "truth"
 
 
+def _common(kinds: Iterable[str]) -> str:
+    """The one kind of several values; NULL has none."""
+    found = set(kinds) - {""}
+    return found.pop() if len(found) == 1 else ""
+
+
 def branches(parts: tuple[Output, ...]) -> tuple[Output, ...]:
     """The values that a CASE chooses from."""
     return (*parts[1:-1:2], parts[-1])
 
 
-def _kind(value: object) -> str:
+def kind_of_value(value: object) -> str:
     if value is None:
         return ""
     if isinstance(value, bool):
@@ -167,6 +185,8 @@ def _range(output: Output, groups: Sequence[Grouping]) -> Range:
             return (min(numbers), max(numbers)) if numbers else (-math.inf, math.inf)
         case Aggregate(kind=kind) if kind in ("count", "persons") or kind[:3] in ("var", "std"):
             return 0.0, math.inf
+        case Released(of=inner):
+            return _range(inner, ()) if isinstance(inner, Aggregate) else (-math.inf, math.inf)
         case OverGroups(of=inner):
             low, high = _range(inner, groups)
             return (0.0 if low >= 0 else -math.inf), (0.0 if high <= 0 else math.inf)

@@ -17,8 +17,11 @@ from sulq.sql.parse.select import (
     Aggregate,
     Calculation,
     ConstantOutput,
+    Either,
     Output,
     OverGroups,
+    Released,
+    Scalar,
     aggregates_of,
 )
 from sulq.sql.plan.nodes import (
@@ -45,6 +48,10 @@ class Forecasts:
         """Of an output; None where it depends on the data."""
         if not aggregates_of(output):
             return 0.0
+        if isinstance(output, Released | Scalar):
+            return self.half_width(output.of)
+        if isinstance(output, Either):
+            return self._widest(output)
         if isinstance(output, Aggregate):
             recipe = self.plan.recipes[id(output)]
             if isinstance(recipe, Mean):
@@ -60,6 +67,17 @@ class Forecasts:
         if weights is not None:
             return self._linear(weights) + _unit(output)
         return self._made(output) if isinstance(output, Calculation) else None
+
+    def _widest(self, output: Either) -> float | None:
+        """Of a column of a UNION: the widest bar in it. Sums of k cells have the noise of k."""
+        widest = 0.0
+        for option in output.options:
+            half = self.half_width(option)
+            if half is None:
+                return None
+            cells = [self.plan.cells.get(id(each), 1) for each in aggregates_of(option)]
+            widest = max(widest, half * math.sqrt(max(cells, default=1)))
+        return widest
 
     def is_sized(self, output: Output) -> bool:
         """Whether its bar is narrower the more rows match."""
@@ -108,7 +126,7 @@ class Forecasts:
         """A sum over the number of the rows: the true ratio r lies within declared bounds, and
         top - r bottom is noise alone. Its half-width is convex in r, so the ends decide. Fieller
         widens it by the share that the bottom's own noise may take."""
-        inner = bottom.of if isinstance(bottom, OverGroups) else bottom
+        inner = bottom.of if isinstance(bottom, OverGroups | Released) else bottom
         above, below, bounds = self.weights(top), self.weights(inner), self._bounds(top)
         if above is None or not below or bounds is None or not self.matching:
             return None
@@ -126,6 +144,8 @@ class Forecasts:
     def _bounds(self, top: Output) -> tuple[float, float] | None:
         """Where a sum over the number of its rows lies: what one row can add."""
         match top:
+            case Released(of=inner):
+                return self._bounds(inner)
             case Aggregate():
                 recipe = self.plan.recipes[id(top)]
                 if isinstance(recipe, TotalNode):
@@ -147,6 +167,8 @@ class Forecasts:
     def weights(self, output: Output) -> dict[int, float] | None:
         """An output as a linear form of the vector's terms; None if it is not one."""
         match output:
+            case Released(of=inner):
+                return self.weights(inner)
             case Aggregate():
                 recipe = self.plan.recipes[id(output)]
                 if isinstance(recipe, Public):

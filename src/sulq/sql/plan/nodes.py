@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import itertools
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 
 from sulq.kernel.query.expressions import Column
 from sulq.kernel.query.sum_query import Statistic, SumQuery
-from sulq.sql.parse.select import Aggregate, Output, Select
+from sulq.sql.parse.select import Aggregate, Output, Released, Select, selects_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,12 +93,39 @@ Recipe = TotalNode | Mean | VarianceNode | PairNode | Quantile | PersonsNode | P
 Question = SumQuery | Statistic
 
 
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """A coarser level that is read off a finer one: which of its cells are added up.
+
+    Of each axis of the finer level, the axis here, or None and the cells over which it is added.
+    """
+
+    axes: tuple[tuple[int | None, tuple[int, ...]], ...]
+
+    def cells(self, cell: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
+        """The cells of the finer level that make up one of this."""
+        return itertools.product(
+            *(over if own is None else (cell[own],) for own, over in self.axes)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class SelectReading:
+    """How one SELECT of rows is read.
+
+    `whole` is the term that counts the rows of a cell, where their number is public.
+    """
+
+    whole: int | None = None
+    spread: Spread | None = None
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class StatementPlan:
-    """The questions of a statement, vectors first, and a recipe for each aggregate by its id.
+    """The questions of a statement, and a recipe for each aggregate by its id.
 
-    `places` says of each term which question holds it, and where; `whole` is the term that counts
-    the rows of a cell, where their number is public.
+    `places` says of each term which question holds it, and where. `leaves` are the SELECTs of rows
+    by their id; a statement has several of them where it puts results together.
     """
 
     select: Select
@@ -104,15 +133,33 @@ class StatementPlan:
     recipes: dict[int, Recipe]
     places: tuple[tuple[int, int], ...] = ()
     notes: tuple[str, ...] = ()
-    whole: int | None = None
+    leaves: Mapping[int, SelectReading] = field(default_factory=dict)
+    cells: Mapping[int, int] = field(default_factory=dict)
+    """Of an aggregate that is added up from finer groups, by its id: from how many."""
+
+    @property
+    def leaf(self) -> SelectReading:
+        return self.leaves.get(id(self.select), SelectReading())
+
+    @property
+    def bottom(self) -> Select:
+        """The first SELECT of rows: of a plain statement the statement itself."""
+        return next(selects_of(self.select))
+
+    @property
+    def is_grouped(self) -> bool:
+        """Whether any of its figures is one of a group."""
+        return any(each.groups for each in selects_of(self.select))
 
     @property
     def undeclared(self) -> str | None:
         """The open text column that is grouped by, if one is."""
-        grouped = [grouping.group.of for grouping in self.select.groups if grouping.undeclared]
+        grouped = [grouping.group.of for grouping in self.bottom.groups if grouping.undeclared]
         return grouped[0].name if grouped and isinstance(grouped[0], Column) else None
 
     def quantile(self, output: Output) -> Quantile | None:
         """How a quantile or an end that stands by itself is read; None of anything else."""
+        while isinstance(output, Released):
+            output = output.of
         recipe = self.recipes[id(output)] if isinstance(output, Aggregate) else None
         return recipe if isinstance(recipe, Quantile) else None

@@ -7,24 +7,43 @@ Nothing here reads data.
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 from sulq.answers.statistics import RESOLUTION
 from sulq.errors import InvalidQuery, Reason
 from sulq.kernel.query import canonical
 from sulq.kernel.query.expressions import Column, Expression, Literal, Operation, lit, operation
-from sulq.kernel.query.sum_query import MOST_TERMS, Statistic, SumQuery, clip_of, group, rows_where
+from sulq.kernel.query.sum_query import (
+    MOST_TERMS,
+    Statistic,
+    SumQuery,
+    as_statistic,
+    clip_of,
+    group,
+    rows_where,
+    text_of,
+)
 from sulq.kernel.schema.bind import MOST_CELLS
 from sulq.kernel.schema.bind_rows import RowBinder
 from sulq.kernel.schema.columns import Schema
 from sulq.sql.errors import located
 from sulq.sql.evaluate.open_keys import keys_plan
 from sulq.sql.parse.group_by import columns_of
-from sulq.sql.parse.locate import outputs_of
-from sulq.sql.parse.select import Aggregate, Select
+from sulq.sql.parse.select import (
+    Aggregate,
+    GroupKey,
+    Select,
+    Stacked,
+    asked_of,
+    outputs_of,
+    own_aggregates,
+    selects_of,
+    sources_of,
+)
 from sulq.sql.plan.nodes import (
     Mean,
     PairNode,
@@ -33,6 +52,8 @@ from sulq.sql.plan.nodes import (
     Quantile,
     Question,
     Recipe,
+    SelectReading,
+    Spread,
     StatementPlan,
     TotalNode,
     VarianceNode,
@@ -42,15 +63,50 @@ ONE = lit(1)
 VARIANCES = ("var_pop", "var_samp", "stddev_pop", "stddev_samp")
 
 
-def plan_of(
-    select: Select, schema: Schema, size: int | None, price: Callable[[Question], Fraction]
-) -> StatementPlan:
+Price = Callable[[Question], Fraction]
+
+
+def plan_of(select: Select, schema: Schema, size: int | None, price: Price) -> StatementPlan:
     """What to ask. `size` is the public number of rows, where it is public."""
-    wanted = outputs_of(select)
-    if any(grouping.undeclared for grouping in select.groups):
-        return keys_plan(select, wanted)
+    leaves = list(selects_of(select))
+    for leaf in leaves:
+        if any(grouping.undeclared for grouping in leaf.groups):
+            return _keys_plan(select, leaf, leaves)
+    asked = _Asked(several=len(leaves) > 1)
+    planned = {id(leaf): _planned(leaf, schema, size) for leaf in leaves}
+    notes = dict.fromkeys(note for one in planned.values() for note in one.notes)
+    notes.update(dict.fromkeys(select.notes))
+    spreads: dict[int, int] = {}
+    for levels in _levels(select):
+        spreads |= _spread([planned[id(level)] for level in levels], price, notes)
+    for leaf in leaves:
+        if id(leaf) not in spreads:
+            asked.add(planned[id(leaf)], price)
+    for coarse, fine in spreads.items():
+        asked.spread(planned[coarse], planned[fine])
+    if not asked.recipes:  # SELECT city FROM people GROUP BY city: the keys are public
+        return StatementPlan(select, (), {}, (), ("group keys are public; nothing was asked",))
+    return asked.plan(select, tuple(notes))
+
+
+def _keys_plan(select: Select, leaf: Select, leaves: list[Select]) -> StatementPlan:
+    if len(leaves) > 1:
+        raise located(
+            InvalidQuery(
+                "keys that nobody declared are asked for alone: without UNION, ROLLUP or a second"
+                " SELECT",
+                reason=Reason.OPEN_TEXT,
+            ),
+            leaf.groups[0].span,
+        )
+    bottom = replace(leaf, target=select.target, options=select.options, spans=select.spans)
+    return replace(keys_plan(bottom, asked_of(leaf)), select=select)
+
+
+def _planned(select: Select, schema: Schema, size: int | None) -> _Planner:
     public = size if schema.unit == "row" else None
     planner = _Planner(select, schema, public, everybody=size)
+    wanted = [one for output in outputs_of(select) for one in own_aggregates(output)]
     for aggregate in wanted:
         planner.note_mean(aggregate)
     for aggregate in wanted:
@@ -58,10 +114,172 @@ def plan_of(
             planner.add(aggregate)
         except InvalidQuery as error:
             raise located(error, aggregate.span) from None
-    planner.notes.update(dict.fromkeys(select.notes))
-    if not wanted:  # SELECT city FROM people GROUP BY city: the keys are public
-        return StatementPlan(select, (), {}, (), ("group keys are public; nothing was asked",))
-    return planner.plan(price)
+    return planner
+
+
+@dataclass(slots=True)
+class _Asked:
+    """The questions of all SELECTs of a statement; what two of them ask is asked once."""
+
+    several: bool
+    questions: list[Question] = field(default_factory=list)
+    known: dict[tuple[str, str], int] = field(default_factory=dict)
+    recipes: dict[int, Recipe] = field(default_factory=dict)
+    places: list[tuple[int, int]] = field(default_factory=list)
+    leaves: dict[int, SelectReading] = field(default_factory=dict)
+    terms: dict[int, dict[tuple[str, str, str], int]] = field(default_factory=dict)
+    cells: dict[int, int] = field(default_factory=dict)
+
+    def add(self, planner: _Planner, price: Price) -> None:
+        if not planner.recipes and not planner.quantiles and not planner.counted:
+            return
+        own = planner.plan(price)
+        at = [self._question(question) for question in own.questions]
+        first = len(self.places)
+        self.places += [(at[question], place) for question, place in own.places]
+        self.recipes |= {name: _moved(recipe, first, at) for name, recipe in own.recipes.items()}
+        whole = own.leaf.whole
+        self.leaves[id(own.select)] = SelectReading(None if whole is None else first + whole)
+        self.terms[id(own.select)] = {key: first + n for n, key in enumerate(planner.terms)}
+
+    def spread(self, coarse: _Planner, fine: _Planner) -> None:
+        """A level whose terms are sums of those of a finer one."""
+        known = self.terms[id(fine.select)]
+        first = len(self.places)
+        self.places += [self.places[known[key]] for key in coarse.terms]
+        self.recipes |= {name: _moved(one, first, []) for name, one in coarse.recipes.items()}
+        self.leaves[id(coarse.select)] = SelectReading(None, _spread_of(coarse.select, fine.select))
+        self.cells |= dict.fromkeys(coarse.recipes, _cells(coarse, fine))
+
+    def _question(self, question: Question) -> int:
+        if not self.several:
+            self.questions.append(question)
+            return len(self.questions) - 1
+        whole = as_statistic(question)
+        key = (whole.kind, text_of(whole.query.canonical()))
+        if key not in self.known:
+            self.known[key] = len(self.questions)
+            self.questions.append(question)
+        return self.known[key]
+
+    def plan(self, select: Select, notes: tuple[str, ...]) -> StatementPlan:
+        questions, places = tuple(self.questions), tuple(self.places)
+        return StatementPlan(
+            select, questions, self.recipes, places, notes, self.leaves, self.cells
+        )
+
+
+def _moved(recipe: Recipe, first: int, questions: list[int]) -> Recipe:
+    """A recipe of one SELECT among the terms and questions of all."""
+    match recipe:
+        case TotalNode(parts=parts):
+            return replace(recipe, parts=tuple((first + place, w) for place, w in parts))
+        case Mean(counted=counted, centred=centred):
+            return replace(recipe, counted=first + counted, centred=first + centred)
+        case VarianceNode(mean=mean, squared=squared):
+            moved = replace(mean, counted=first + mean.counted, centred=first + mean.centred)
+            return replace(recipe, mean=moved, squared=first + squared)
+        case PairNode(counted=counted, totals=(x, y), products=products):
+            return replace(
+                recipe,
+                counted=first + counted,
+                totals=(first + x, first + y),
+                products=tuple((first + place, middle) for place, middle in products),
+            )
+        case Quantile(question=question) | PersonsNode(question=question):
+            return replace(recipe, question=questions[question])
+        case Public():
+            return recipe
+
+
+# --- levels of ROLLUP, CUBE and GROUPING SETS -----------------------------------------------------
+
+
+def _levels(select: Select) -> Iterator[tuple[Select, ...]]:
+    """The levels of each ROLLUP, CUBE or GROUPING SETS in a statement."""
+    for source in sources_of(select):
+        if isinstance(source, Stacked) and source.levels:
+            yield source.selects
+
+
+def _spread(levels: list[_Planner], price: Price, notes: dict[str, None]) -> dict[int, int]:
+    """The levels that are read off a finer one, by their id, with the id of the finer one.
+
+    A level that is asked by itself has the noise of one cell, and costs its price. One that is
+    added up from k finer cells is free and has the noise of k. Those are asked which make the
+    widest bar smallest for the same credits.
+    """
+    prices = [sum((price(q) for q in one.plan(price).questions), Fraction(0)) for one in levels]
+    finer = [
+        {at: _cells(one, other) for at, other in enumerate(levels) if one.follows_from(other)}
+        for one in levels
+    ]
+    optional = [at for at, found in enumerate(finer) if found and prices[at]]
+    best: tuple[Fraction, int, frozenset[int]] | None = None
+    for asked in _choices(frozenset(range(len(levels))), optional):
+        widths = [
+            1 if at in asked else min((k for f, k in found.items() if f in asked), default=None)
+            for at, found in enumerate(finer)
+        ]
+        known = [width for width in widths if width is not None]
+        if len(known) < len(widths):
+            continue
+        cost = sum((prices[at] for at in asked), Fraction(0))
+        found = (max(known) * cost, len(asked), asked)
+        best = found if best is None or found[:2] < best[:2] else best
+    assert best is not None  # noqa: S101
+    asked = best[2]
+    added = [at for at in range(len(levels)) if at not in asked]
+    if added:
+        names = ", ".join(_level_name(levels[at].select) for at in added)
+        notes[
+            f"coarser groups are added up from finer ones, free, with the noise of all of them:"
+            f" {names}"
+        ] = None
+    own = [at for at in optional if at in asked]
+    if own:
+        names = ", ".join(_level_name(levels[at].select) for at in own)
+        notes[
+            f"asked by themselves, for adding up finer groups would add up their noise: {names};"
+            " so they differ from the sums of those by noise"
+        ] = None
+    return {
+        id(levels[at].select): id(
+            levels[min((f for f in finer[at] if f in asked), key=lambda f: finer[at][f])].select
+        )
+        for at in added
+    }
+
+
+MOST_CHOICES = 10
+"""With more levels than this, all but the finest are either asked or added up."""
+
+
+def _choices(every: frozenset[int], optional: list[int]) -> Iterator[frozenset[int]]:
+    """Which levels may be asked."""
+    if len(optional) > MOST_CHOICES:
+        yield from (every, every - set(optional))
+        return
+    for size in range(len(optional) + 1):
+        for left_out in itertools.combinations(optional, size):
+            yield every - set(left_out)
+
+
+def _cells(coarse: _Planner, fine: _Planner) -> int:
+    """How many cells of the finer level make up one of the coarser."""
+    return math.prod(
+        len(over) for own, over in _spread_of(coarse.select, fine.select).axes if own is None
+    )
+
+
+def _spread_of(coarse: Select, fine: Select) -> Spread:
+    axes = {id(grouping): at for at, grouping in enumerate(coarse.groups)}
+    return Spread(tuple((axes.get(id(each)), each.shown) for each in fine.groups))
+
+
+def _level_name(select: Select) -> str:
+    names = [item.name for item in select.items if isinstance(item.of, GroupKey)]
+    return f"({', '.join(names)})" if names else "the total"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -96,6 +314,13 @@ class _Planner:
         self.binder = RowBinder(self.schema)
         rows = self.select.rows
         self.all_rows = not self.select.groups and canonical.truth(rows) is canonical.TRUE
+
+    def follows_from(self, finer: _Planner) -> bool:
+        """Whether this level is sums of a finer one's cells."""
+        own = {id(grouping) for grouping in self.select.groups}
+        whole = {id(grouping) for grouping in finer.select.groups}
+        alone = not self.quantiles and not self.counted
+        return own < whole and alone and self.terms.keys() <= finer.terms.keys()
 
     def note_mean(self, aggregate: Aggregate) -> None:
         """Where a mean is asked, a sum of the same is read off its parts."""
@@ -347,8 +572,7 @@ class _Planner:
             tuple(questions),
             self.recipes,
             tuple(where[term] for term in range(len(self.terms))),
-            tuple(self.notes),
-            whole,
+            leaves={id(self.select): SelectReading(whole)},
         )
 
 

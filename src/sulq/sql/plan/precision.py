@@ -52,7 +52,7 @@ def wished(
             )
         return WithinClause({item.name: float(target.amount) for item in others})
     share = float(target.amount / 100)
-    counts = not plan.select.groups and all(_is_count(item.of) for item in others)
+    counts = not plan.is_grouped and all(_is_count(item.of) for item in others)
     if rows is not None and (counts or not others):
         stated = (f"{_RANKS}{rows:,} rows as stated",) if ranked else ()
         return WithinClause({item.name: share * rows for item in items}, stated)
@@ -89,7 +89,7 @@ def _matching(
     the fewest that are clearly there). All come before stored ones: a repeat costs nothing."""
     if rows is not None:
         return float(rows), f"{_RANKS}{rows:,} rows as stated"
-    if oracle.size and not plan.select.groups:
+    if oracle.size and not plan.is_grouped:
         return float(oracle.size), f"{_RANKS}all {oracle.size:,}; if fewer match, state `rows`"
     totals: list[float] = []
     for item in ranked:

@@ -15,7 +15,7 @@ from fractions import Fraction
 from typing import Any
 
 from sulq.answers.oracle import Oracle, check_confidence
-from sulq.answers.readings import forecast
+from sulq.answers.statistics import forecast
 from sulq.errors import InvalidQuery, Reason
 from sulq.formatting import credits_text
 from sulq.kernel.accounting.calibration import SET_ASIDE, calibrate
@@ -153,7 +153,7 @@ def intensity_for(
     calibration = calibrate(oracle.promise)
     bound = [bound_by(question, oracle) for question in plan.questions]
     units = [unit_cost(each, calibration) for each in bound]
-    matching = rows if rows is not None else (None if plan.select.groups else oracle.size)
+    matching = rows if rows is not None else (None if plan.is_grouped else oracle.size)
     power = 1.0 if oracle.promise.noise == "laplace" else 2.0
 
     def missed(intensity: Fraction) -> float:
