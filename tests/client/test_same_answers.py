@@ -64,14 +64,24 @@ PROMISES = {
     "huber": Promise(1, "1e-6", queries=500, noise="huber"),
 }
 VISITS = Schema(
-    Number("cost", 0, 900, step=1), Flag("urgent"), Category("ward", ["a", "b", "c"]),
-    unit="patient", max_rows=4,
-)  # fmt: skip
+    Number("cost", 0, 900, step=1),
+    Flag("urgent"),
+    Category("ward", ["a", "b", "c"]),
+    unit="patient",
+    max_rows=4,
+)
 
 where = st.sampled_from(
-    [None, col("smoker"), ~col("smoker"), col("age") >= 40, (col("age") < 70) & col("smoker"),
-     col("city") == "Oslo", col("blood") == "A"]
-)  # fmt: skip
+    [
+        None,
+        col("smoker"),
+        ~col("smoker"),
+        col("age") >= 40,
+        (col("age") < 70) & col("smoker"),
+        col("city") == "Oslo",
+        col("blood") == "A",
+    ]
+)
 column = st.sampled_from(["age", "income"])
 axis = st.sampled_from(["smoker", "blood", "city"])
 shares = st.lists(st.floats(0, 1), min_size=1, max_size=4)
@@ -140,8 +150,10 @@ def checked(
         bound = bind_public(asked, database.schema, database.promise)
         again = quote_of(told, bound, database.size, 700)
         assert (again.credits, again.left_after, again.note) == (
-            quote.credits, quote.left_after, quote.note,
-        )  # fmt: skip
+            quote.credits,
+            quote.left_after,
+            quote.note,
+        )
         assert equal(np.asarray(again.interval(0.9)[1]), np.asarray(quote.interval(0.9)[1]))
         answer = database.ask(sent, **terms)
         seen["mixed" if answer.reading.mixture is not None else answer.kind] += 1
@@ -168,8 +180,12 @@ def test_every_kind_under_every_promise(name: str) -> None:
             checked(database, questions, seen)
 
         check()
-        for asked in (cdf("age"), quantiles("age", [0.25, 0.5]), product,
-                      distribution("age", by="smoker", resolution=16)):  # fmt: skip
+        for asked in (
+            cdf("age"),
+            quantiles("age", [0.25, 0.5]),
+            product,
+            distribution("age", by="smoker", resolution=16),
+        ):
             checked(database, [asked], seen)
     assert seen["count"] and seen["quantiles"] and seen["distribution"]
     assert seen["outer"] or promise.noise in ("binomial", "huber")
@@ -238,11 +254,19 @@ def test_over_http(state_directory: Path) -> None:
     """The whole way once for every kind: ask there, then read what the ledger has here."""
     database = Database.open(frame(300), SCHEMA, PROMISES["gaussian"], ":memory:", name="people")
     questions = [
-        count(where=col("smoker")), total("income"), mean("age"), variance("age"),
-        histogram("smoker", "blood"), histogram("blood"), cdf("age", [0, 18, 65, 120]), cdf("age"),
-        quantiles("age", [0.1, 0.5]), distribution("age", by="smoker", resolution=16), product,
+        count(where=col("smoker")),
+        total("income"),
+        mean("age"),
+        variance("age"),
+        histogram("smoker", "blood"),
+        histogram("blood"),
+        cdf("age", [0, 18, 65, 120]),
+        cdf("age"),
+        quantiles("age", [0.1, 0.5]),
+        distribution("age", by="smoker", resolution=16),
+        product,
         SumQuery((lit(1), col("age")), groups=(group("city"),)),
-    ]  # fmt: skip
+    ]
     with far(state_directory, people=database) as found:
         remote = found.remote()
         for number, asked in enumerate(questions):

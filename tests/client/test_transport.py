@@ -161,10 +161,18 @@ def answered(database: Database) -> Callable[[BaseHTTPRequestHandler], None]:
 
 @pytest.mark.parametrize(
     "fault",
-    [drop, half, reply(502, b"<html>"), reply(503, b""), reply(504, b"later"),
-     problem(503, "busy"), problem(429, "too_many"), problem(429, "too_many", retry="0")],
+    [
+        drop,
+        half,
+        reply(502, b"<html>"),
+        reply(503, b""),
+        reply(504, b"later"),
+        problem(503, "busy"),
+        problem(429, "too_many"),
+        problem(429, "too_many", retry="0"),
+    ],
     ids=["dropped", "half", "502", "503", "504", "busy", "429", "retry-after"],
-)  # fmt: skip
+)
 def test_a_lost_reply_is_asked_for_again_under_the_same_key(
     script: Script, answered: Any, fault: Any
 ) -> None:
@@ -284,8 +292,13 @@ def test_an_answer_that_does_not_fit_its_question_is_none(
     script: Script, database: Database
 ) -> None:
     told = answer_reply(database.ask(SMOKERS))
-    for wrong in ({"values": []}, {"values": ["x"]}, {"noise": [{"law": "telepathy"}]},
-                  {"noise": []}, {"kind": 7}):  # fmt: skip
+    for wrong in (
+        {"values": []},
+        {"values": ["x"]},
+        {"noise": [{"law": "telepathy"}]},
+        {"noise": []},
+        {"kind": 7},
+    ):
         script.turns = [reply(200, {**json.loads(told.model_dump_json()), **wrong})]
         with connect(script.url, token=TOKEN) as remote, pytest.raises(Unreachable):
             remote.ask(SMOKERS)
@@ -336,10 +349,18 @@ def test_addresses(url: str, base: str, table: str | None, loopback: bool) -> No
 
 @pytest.mark.parametrize(
     "url",
-    ["people", "ftp://host/people", "https://", "https://me:secret@host/people", 7,
-     "https://host/people?x=1", "https://host/people#x", "https://host:99999/people",
-     "https://host/a%2fb"],
-)  # fmt: skip
+    [
+        "people",
+        "ftp://host/people",
+        "https://",
+        "https://me:secret@host/people",
+        7,
+        "https://host/people?x=1",
+        "https://host/people#x",
+        "https://host:99999/people",
+        "https://host/a%2fb",
+    ],
+)
 def test_wrong_addresses(url: Any) -> None:
     with pytest.raises(InvalidQuery) as raised:
         address_of(url)
@@ -348,9 +369,17 @@ def test_wrong_addresses(url: Any) -> None:
 
 @pytest.mark.parametrize(
     "terms",
-    [{"timeout": 0}, {"retries": -1}, {"retries": 99}, {"verify": "/no/such/file"},
-     {"verify": False}, {"token": "two words"}, {"token": ""}, {"token": "a\nb"}],
-)  # fmt: skip
+    [
+        {"timeout": 0},
+        {"retries": -1},
+        {"retries": 99},
+        {"verify": "/no/such/file"},
+        {"verify": False},
+        {"token": "two words"},
+        {"token": ""},
+        {"token": "a\nb"},
+    ],
+)
 def test_wrong_terms(terms: dict[str, Any]) -> None:
     with pytest.raises(InvalidQuery):
         connect("https://127.0.0.1:1/people", **{"token": TOKEN, **terms})

@@ -105,11 +105,18 @@ def test_columns_have_a_count_and_bands_and_no_values(awkward: Path) -> None:
     found = advise(table(awkward))
     height = column(found, "height")
     assert (height.readable, height.readable_band, height.within_band) == (
-        ROWS, "at least 99 %", "90 to 99 %",
-    )  # fmt: skip
+        ROWS,
+        "at least 99 %",
+        "90 to 99 %",
+    )
     assert [band(k, 1000) for k in (1000, 990, 989, 900, 899, 0)] == [
-        "at least 99 %", "at least 99 %", "90 to 99 %", "90 to 99 %", "below 90 %", "below 90 %",
-    ]  # fmt: skip
+        "at least 99 %",
+        "at least 99 %",
+        "90 to 99 %",
+        "90 to 99 %",
+        "below 90 %",
+        "below 90 %",
+    ]
     assert band(0, 0) == "no values"
     shown = json.dumps(found.to_json(), default=str)
     for value in ("300.0", "96270", "90000", "text 1", "119"):  # ends and cells of the file
@@ -142,10 +149,16 @@ def test_the_owner_may_overrule_each_verdict_in_the_policy(awkward: Path) -> Non
     for word in ("identifier_ok", "partial", "proposed", "apart"):
         assert word not in json.dumps(schema)
     plain = tuple(
-        replace(one, facts={k: v for k, v in one.facts.items() if k not in
-                            ("identifier_ok", "partial", "proposed")})
+        replace(
+            one,
+            facts={
+                k: v
+                for k, v in one.facts.items()
+                if k not in ("identifier_ok", "partial", "proposed")
+            },
+        )
         for one in fixed.columns
-    )  # fmt: skip
+    )
     assert replace(fixed, columns=plain, apart=False).schema().to_json() == schema
 
 

@@ -115,7 +115,7 @@ BAD = [
     (PEOPLE.replace("promise = {", "promise = 1 # {"), "promise must be"),
     (PEOPLE[: PEOPLE.index("columns")] + "columns = {}", "no columns"),
     (PEOPLE.replace("{number = [0, 120], step = 1}", "3"), "must be a table such as"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("text", "reason"), BAD)

@@ -47,8 +47,11 @@ def written(tmp_path: Path, content: str | bytes, name: str = "t.csv") -> Path:
         ("a;b\n1,5;x\n2;y\n", {"delimiter": ";", "decimal": ","}, "DOUBLE VARCHAR"),
         ('a,b\n"0,125",x\n"2,250",y\n', {"decimal": ","}, "DOUBLE VARCHAR"),
         ('a,b\n"1,250",x\n"12,250",y\n', {"thousands": ","}, "BIGINT VARCHAR"),
-        ("a;b\n1.250,5;x\n1,5;y\n", {"delimiter": ";", "decimal": ",", "thousands": "."},
-         "DOUBLE VARCHAR"),
+        (
+            "a;b\n1.250,5;x\n1,5;y\n",
+            {"delimiter": ";", "decimal": ",", "thousands": "."},
+            "DOUBLE VARCHAR",
+        ),
         ("a,b\n31.05.2016,1\n01.02.2017,2.5\n", {"dates": ("%d.%m.%Y",)}, "DATE DOUBLE"),
         ("a,b\n05/31/2016,1\n1/2/2017,2\n", {"dates": ("%m/%d/%Y",)}, "DATE BIGINT"),
         ("a,b\n31/05/2016,1\n1/2/2017,2\n", {"dates": ("%d/%m/%Y",)}, "DATE BIGINT"),
@@ -60,13 +63,19 @@ def written(tmp_path: Path, content: str | bytes, name: str = "t.csv") -> Path:
         ("a,b\nF,1\nM,2\n", {}, "VARCHAR BIGINT"),
         (",b\n5,x\n6,y\n", {"delimiter": ",", "names": ("column_1", "b")}, "BIGINT VARCHAR"),
         ("b,B\n5,x\n6,y\n", {"delimiter": ",", "names": ("b", "B_2")}, "BIGINT VARCHAR"),
-        ("7,x\n8,y\n", {"delimiter": ",", "header": False, "names": ("column_1", "column_2")},
-         "BIGINT VARCHAR"),
-        ("x,y\nx,y\nx,y\n", {"delimiter": ",", "header": False, "names": ("column_1", "column_2")},
-         "VARCHAR VARCHAR"),
+        (
+            "7,x\n8,y\n",
+            {"delimiter": ",", "header": False, "names": ("column_1", "column_2")},
+            "BIGINT VARCHAR",
+        ),
+        (
+            "x,y\nx,y\nx,y\n",
+            {"delimiter": ",", "header": False, "names": ("column_1", "column_2")},
+            "VARCHAR VARCHAR",
+        ),
         ("year,2019\n1,5\n2,7\n", {}, "BIGINT BIGINT"),
     ],
-)  # fmt: skip
+)
 def test_how_a_file_is_read_is_found_out(
     tmp_path: Path, content: str, found: dict[str, Any], types: str
 ) -> None:
@@ -138,9 +147,9 @@ def test_one_row_per_id_keeps_the_unit_at_row(tmp_path: Path) -> None:
     table, notes, _ = surveyed(written(tmp_path, "patient_nbr,x,surname\n" + rows))
     assert table.unit == "row"
     assert "patient_nbr" in notes
-    table, _, _ = surveyed(written(tmp_path, "x,full_name\n" + "".join(
-        f"{i % 3},Ann {i // 2}\n" for i in range(300)
-    )))  # fmt: skip
+    table, _, _ = surveyed(
+        written(tmp_path, "x,full_name\n" + "".join(f"{i % 3},Ann {i // 2}\n" for i in range(300)))
+    )
     assert table.unit == "row"  # two people may have one name
 
 
@@ -171,8 +180,10 @@ def test_a_workbook_with_one_sheet_needs_no_name(tmp_path: Path) -> None:
     table, _, types = surveyed(path)
     assert table.reading is not None
     assert table.reading.rules == {
-        "sheet": "people", "missing": ("?",), "dates": ("%d.%m.%Y",),
-    }  # fmt: skip
+        "sheet": "people",
+        "missing": ("?",),
+        "dates": ("%d.%m.%Y",),
+    }
     assert types == {"x": "DOUBLE", "when": "DATE"}
     path = workbook(tmp_path / "t.xlsx", people=rows, more=rows)
     with pytest.raises(InvalidQuery, match=r"\['people', 'more'\]; say which with --sheet"):

@@ -98,9 +98,11 @@ def test_a_client_that_stays_connected_is_told(before):
     with served(before) as (client, tables):
         kept = client._calls.ask(total("income"), None, 0.95, 3, None, None, None)
         body = client._line.client.post(
-            kept.path, content=kept.content, auth=client._line.bearer,
+            kept.path,
+            content=kept.content,
+            auth=client._line.bearer,
             headers={"Idempotency-Key": new_key(), "Content-Type": "application/json"},
-        ).json()  # fmt: skip
+        ).json()
         after = before.amend(schema=schema(50_000))
         tables._databases["people"] = after
         left = after.left_for("ann")

@@ -11,7 +11,7 @@ import pytest
 from tests.server.conftest import new_key
 
 from sulq.server.errors import HttpProblem
-from sulq.server.formats import ARROW, CSV, JSON, SPENT, chosen_format
+from sulq.server.routes.questions import ARROW, CSV, JSON, SPENT, chosen_format
 
 ASKED = {"sql": "SELECT illness, COUNT(*) AS n FROM people WHERE age > 20 GROUP BY illness"}
 
@@ -46,11 +46,17 @@ def test_one_key_has_one_answer_in_every_format_and_what_is_not_had_is_free(serv
 @pytest.mark.parametrize(
     ("accept", "media"),
     [
-        ("", JSON), ("*/*", JSON), ("application/*", JSON), ("text/*", CSV), ("TEXT/CSV", CSV),
-        ("text/csv;q=0.5, application/json;q=0.9", JSON), ("text/html, */*;q=0.1", JSON),
-        ("application/json;q=0, text/csv;charset=utf-8", CSV), (ARROW, ARROW),
+        ("", JSON),
+        ("*/*", JSON),
+        ("application/*", JSON),
+        ("text/*", CSV),
+        ("TEXT/CSV", CSV),
+        ("text/csv;q=0.5, application/json;q=0.9", JSON),
+        ("text/html, */*;q=0.1", JSON),
+        ("application/json;q=0, text/csv;charset=utf-8", CSV),
+        (ARROW, ARROW),
     ],
-)  # fmt: skip
+)
 def test_the_format_that_is_liked_best_is_chosen(accept, media):
     assert chosen_format(accept) == media
 

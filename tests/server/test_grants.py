@@ -237,10 +237,46 @@ def test_a_grant_cut_short_after_the_books_is_given_once(server, monkeypatch, is
 def test_a_grant_in_the_books_is_found_however_much_came_after_the_note(monkeypatch, far):
     def pages(_database, _analyst, after, most):
         events = range(after + 1, min(after + most, 3_000) + 1)
-        return [{"seq": n, "kind": "grant" if n == far else "charge", "analyst": "dora"}
-                for n in events]  # fmt: skip
+        return [
+            {"seq": n, "kind": "grant" if n == far else "charge", "analyst": "dora"} for n in events
+        ]
 
     monkeypatch.setattr(grants, "event_lines", pages)
     assert grants._granted_since(None, "dora", 0)
     assert not grants._granted_since(None, "dora", far)
     assert not grants._granted_since(None, "eve", 0)
+
+
+def test_a_token_that_was_given_out_carries_one_table_more(server, tmp_path):
+    source, ledger = write_people(tmp_path / "visits.parquet", 4_000), tmp_path / "visits.ledger"
+    with Database.open(source, SCHEMA, PROMISE, ledger, name="visits", publish=True) as visits:
+        server.app.state.service.tables.add("visits", visits)
+        owner = server.client("owner")
+        first = owner.post("/v1/tables/people/grants", json={"name": "ann", "credits": 3}).json()
+        token_id = first["tokens"][0]["id"]
+        more = {"name": "ann", "credits": 5, "token_id": token_id}
+        given = [
+            owner.post("/v1/tables/visits/grants", json=more, headers={"Idempotency-Key": "k" * 8})
+            for _ in range(2)
+        ]
+        for reply in given:  # sent again: the share is given once, and the token stays good
+            found = reply.json()
+            assert (reply.status_code, found["token"], found["link"]) == (201, None, None)
+            assert found["granted_exact"] == "5" and found["tokens"][0]["tables"] == ["visits"]
+        server.tokens["ann"] = first["token"]
+        ann = server.client("ann")
+        left = {line["name"]: line["left"] for line in ann.get("/v1/tables").json()["tables"]}
+        assert left == {"people": 3.0, "visits": 5.0}
+        for wrong in (
+            {"name": "bob", "credits": 1, "token_id": token_id},
+            {"name": "ann", "credits": 1, "token_id": "0" * 16},
+            {"name": "ann", "role": "owner", "token_id": token_id},
+        ):
+            refused = owner.post("/v1/tables/visits/grants", json=wrong).json()
+            assert refused["code"] == "refused" and "another token" in refused["detail"]
+        kept = owner.post("/v1/tables/visits/grants", json={**more, "days": 3}).json()
+        assert "keeps its end and its rate" in kept["detail"]
+        assert visits.left_for("ann") == 5 and visits.left_for("bob") == 0
+        ended = owner.delete("/v1/tables/visits/grants/ann").json()
+        assert ended["tokens_ended"] == 1
+        assert [line["name"] for line in ann.get("/v1/tables").json()["tables"]] == ["people"]

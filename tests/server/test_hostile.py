@@ -16,8 +16,9 @@ from tests.server.conftest import new_key, served
 from tests.waiting import LONGEST, come
 
 from sulq import col, count
+from sulq.cli import server_process
 from sulq.errors import InvalidQuery
-from sulq.server import idempotency, runner
+from sulq.server import idempotency
 from sulq.server.address import public_url
 from sulq.server.console.ask.page import python_text
 from sulq.server.limits import Settings
@@ -192,7 +193,7 @@ def test_a_silent_connection_is_closed(server, monkeypatch, said):
     """Sooner or later, and one that has asked is not: its time runs out by the test's hand."""
     made = []
 
-    class Noted(runner.IdleTimeoutProtocol):
+    class Noted(server_process.IdleTimeoutProtocol):
         def connection_made(self, transport):
             super().connection_made(transport)
             made.append(self)
@@ -204,12 +205,12 @@ def test_a_silent_connection_is_closed(server, monkeypatch, said):
     come(lambda: running.started)
     where = running.servers[0].sockets[0].getsockname()
     try:
-        monkeypatch.setattr(runner, "FIRST", 0.05)
+        monkeypatch.setattr(server_process, "FIRST", 0.05)
         with socket.create_connection(where, timeout=LONGEST) as silent:
             with suppress(ConnectionError):  # it may be closed already
                 silent.sendall(said)
             assert silent.recv(1) == b""
-        monkeypatch.setattr(runner, "FIRST", 10 * LONGEST)
+        monkeypatch.setattr(server_process, "FIRST", 10 * LONGEST)
         url, fired = f"http://127.0.0.1:{where[1]}", threading.Event()
         with httpx.Client(base_url=url, timeout=LONGEST) as client:
             assert client.get("/healthz").status_code == 200

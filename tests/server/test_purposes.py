@@ -89,6 +89,19 @@ def test_requests_that_come_together_do_not_pass_the_limit(server):
     assert left(server) == before - 3
 
 
+def test_a_plan_is_counted_whole(server):
+    questions = [question_json(count(where=col("age") > age)) for age in (71, 72)]
+    before, plan = left(server), {"questions": questions}
+    refused = server.post("plan/ask", {**plan, **dashboard(1, "plan")}).json()
+    assert refused["code"] == "budget_spent" and refused["about"] == {"credits": "2", "left": "1"}
+    free = server.post("plan/ask", {**plan, "max_credits": 0}).json()
+    assert free["code"] == "price_changed" and left(server) == before
+    assert server.post("plan/ask", {**plan, **dashboard(2, "plan")}).json()["credits"] == 2
+    assert server.post("plan/ask", {**plan, "max_credits": 0}).json()["credits"] == 0
+    assert server.post("sql", older(73, **dashboard(2, "plan"))).json()["code"] == "budget_spent"
+    assert left(server) == before - 2
+
+
 def test_neither_a_restart_nor_a_lost_reply_fills_a_purpose_up(tmp_path, state, monkeypatch):
     settings, promise = Settings(pacing=False), Promise(epsilon=1, delta="1e-6", queries=100)
     key, terms = new_key(), dashboard(1)

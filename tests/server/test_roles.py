@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 from fastapi.routing import APIRoute
-from tests.server.conftest import new_key
+from tests.server.conftest import PROMISE, SCHEMA, new_key, write_people
 
-from sulq import col, count, histogram
+from sulq import Database, col, count, histogram
 from sulq.server.auth.tokens import Role
+from sulq.server.service.catalog import id_of
 from sulq.wire import question_json
 
 OLD = {"question": question_json(count(where=col("age") > 40))}
@@ -127,6 +128,48 @@ def test_each_role_gets_in_exactly_where_it_may(server, who):
         else:
             assert code not in ("unknown_token", "not_for_this_role"), path
             assert reply.status_code < 500
+
+
+def test_a_token_of_several_tables_has_each_ones_role(server, tmp_path):
+    """Analyst of people, auditor of visits: the matrix holds at each, and a third table is as if
+    it were not there."""
+    access, mine = server.access, id_of(server.database)
+    source, ledger = write_people(tmp_path / "visits.parquet", 4_000), tmp_path / "visits.ledger"
+    with Database.open(source, SCHEMA, PROMISE, ledger, name="visits", publish=True) as visits:
+        server.app.state.service.tables.add("visits", visits)
+        token = access.issue("analyst", Role.ANALYST, {mine: "people"})
+        access.carry(
+            access.caller(token).token_id, "analyst", {id_of(visits): "visits"}, Role.AUDITOR
+        )
+        server.tokens["both"] = token
+        client = server.client("both")
+        listed = client.get("/v1/tables").json()["tables"]
+        assert {line["name"]: line["role"] for line in listed}["visits"] == "auditor"
+        assert client.get("/v1/me").json()["roles"]["people"] == "analyst"
+        for table, role in (("people", Role.ANALYST), ("visits", Role.AUDITOR)):
+            for (method, path), (roles, body) in MATRIX.items():
+                if "{table}" not in path or path.endswith("/close"):
+                    continue
+                url = path.format(table=table, number=1, reservation="none", name="zoe")
+                headers = {"Idempotency-Key": new_key()}
+                reply = client.request(method, url, json=body, headers=headers)
+                kind = reply.headers["content-type"]
+                code = reply.json().get("code") if "json" in kind else None
+                assert (code == "not_for_this_role") == (role not in roles), (table, path)
+                assert reply.status_code < 500
+        server.tokens["some"] = access.issue("some", Role.ANALYST, {id_of(visits): "visits"})
+        token_id = access.caller(server.tokens["some"]).token_id
+        access.carry(token_id, "some", {"elsewhere": "secret"}, Role.AUDITOR)
+        client = server.client("some")
+        for (method, path), (_, body) in MATRIX.items():
+            if "{table}" in path:
+                told = []
+                for table in ("people", "nowhere"):  # not theirs, and not there
+                    url = path.format(table=table, number=1, reservation="none", name="zoe")
+                    headers = {"Idempotency-Key": new_key()}
+                    reply = client.request(method, url, json=body, headers=headers)
+                    told.append((reply.status_code, reply.json()))
+                assert told[0] == told[1] and told[0][0] in (403, 404), path
 
 
 def test_a_token_reaches_its_tables_only(server):

@@ -71,6 +71,77 @@ def test_a_token_ends(access, monkeypatch):
         access.issue("ann", Role.ANALYST, HERE, expires=int(later) - 1)
 
 
+def test_a_token_carries_several_tables_each_with_its_role(access):
+    token = access.issue("ann", Role.ANALYST, {"a": "first"})
+    (line,) = access.list()
+    access.carry(line.token_id, "ann", {"b": "second"}, Role.AUDITOR)
+    access.carry(line.token_id, "ann", {"b": "second"}, Role.AUDITOR)  # again: nothing new
+    access.carry(line.token_id, "ann", {"c": "third"}, Role.ANALYST)
+    caller = access.caller(token)
+    assert caller.tables == {"a", "b", "c"} and caller.roles == {Role.ANALYST, Role.AUDITOR}
+    assert [caller.at(table).role for table in "abc"] == ["analyst", "auditor", "analyst"]
+    (line,) = access.list()
+    assert line.to_json()["roles"] == {"first": "analyst", "second": "auditor", "third": "analyst"}
+    told = line.to_json(only="b")  # nothing of tables that are not the reader's
+    assert (told["role"], told["tables"]) == ("auditor", ["second"]) and "first" not in str(told)
+    assert access.revoke("ann", "b") == 1
+    caller = access.caller(token)
+    assert caller.tables == {"a", "c"} and caller.roles == {Role.ANALYST} and not caller.others
+    assert access.revoke("ann", "a") == access.revoke("ann", "c") == 1
+    assert access.caller(token) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "table", "role"),
+    [
+        ("bob", "b", Role.ANALYST),  # not this one's token
+        ("ann", "b", Role.OWNER),  # owner and analyst together
+        ("ann", "a", Role.AUDITOR),  # two roles at one table
+    ],
+)
+def test_what_a_token_cannot_carry_is_refused_in_one_text(access, name, table, role):
+    token = access.issue("ann", Role.ANALYST, {"a": "first"})
+    before = access.caller(token)
+    said = []
+    for token_id in (access.list()[0].token_id, "0" * 16):
+        for attempt in (access.carry, access.check_carries):
+            given = {table: "second"} if attempt == access.carry else table
+            with pytest.raises(Refused, match="another token") as refusal:
+                attempt(token_id, name, given, role)
+            said.append(str(refusal.value).replace(token_id, "ID"))
+    assert len(set(said)) == 1 and access.caller(token) == before
+    owner = access.issue("eve", Role.OWNER, {"a": "first"})
+    access.carry(access.caller(owner).token_id, "eve", {"b": "second"}, Role.AUDITOR)
+    with pytest.raises(Refused):
+        access.carry(access.caller(owner).token_id, "eve", {"c": "third"}, Role.ANALYST)
+
+
+def test_a_ledger_that_ends_takes_its_tables_only(access):
+    token = access.issue("ann", Role.ANALYST, {"book.1/people": "people"})
+    token_id = access.caller(token).token_id
+    access.carry(token_id, "ann", {"other.1/visits": "visits"}, Role.AUDITOR)
+    assert access.end_ledger("other") == 1 and access.end_ledger("other") == 0
+    assert access.caller(token).tables == {"book.1/people"}
+    assert access.end_ledger("book") == 1 and access.caller(token) is None
+
+
+def test_tokens_of_the_format_before_keep_their_role(tmp_path):
+    path = tmp_path / "access.sqlite"
+    access = Access.open(path)
+    token = access.issue("eve", Role.AUDITOR, {"a": "first", "b": "second"})
+    access.close()
+    old = apsw.Connection(str(path))
+    old.execute("ALTER TABLE tokens DROP COLUMN others")
+    old.execute("PRAGMA user_version = 2")
+    old.close()
+    access = Access.open(path)
+    caller = access.caller(token)
+    assert caller.tables == {"a", "b"} and caller.roles == {Role.AUDITOR}
+    access.carry(caller.token_id, "eve", {"c": "third"}, Role.ANALYST)
+    assert access.caller(token).at("c").role == Role.ANALYST
+    access.close()
+
+
 def test_revoked_at_once_and_for_good(access, tmp_path):
     mine, other = access.issue("ann", Role.ANALYST, HERE), access.issue("bob", Role.ANALYST, HERE)
     assert access.revoke("ann") == 1
@@ -132,6 +203,7 @@ def test_tokens_by_a_name_alone_are_ended(tmp_path):
     found.close()
     with contextlib.closing(apsw.Connection(str(path))) as raw:
         raw.execute("UPDATE tokens SET tables = '[\"people\"]'; PRAGMA user_version = 1")
+        raw.execute("ALTER TABLE tokens DROP COLUMN others")
     again = Access.open(path)
     assert again.caller(token) is None
     assert [line.state for line in again.list()] == ["revoked"]

@@ -69,8 +69,10 @@ def connected(
 def only_table(names: list[str]) -> str:
     """The table meant by an address that names none."""
     if len(names) != 1:
-        raise InvalidQuery(f"say which table, as in https://host/{names[0] if names else 'people'};"
-                           f" this token may see {sorted(names)}")  # fmt: skip
+        raise InvalidQuery(
+            f"say which table, as in https://host/{names[0] if names else 'people'};"
+            f" this token may see {sorted(names)}"
+        )
     return names[0]
 
 
@@ -198,7 +200,13 @@ class Remote:
         def ask(key: str | None) -> list[Answer]:
             return self._line.send(self._calls.ask_plan(body, bounds, most, key))
 
-        return RemotePlan(lines, most, reply.left_after_exact, reply.confidence, ask)
+        return RemotePlan(
+            lines=lines,
+            credits=most,
+            left_after=reply.left_after_exact,
+            confidence=reply.confidence,
+            _ask=ask,
+        )
 
     def sql(self, text: str, params: Any = None, **terms: Any) -> Result:
         """Answer a SELECT with noise; planned here, asked there, as `Database.sql`."""

@@ -157,10 +157,15 @@ class Calls:
     ) -> Call[Quote]:
         bound = self.facts.bind(question)
         body = checked(
-            QuoteBody, question=question_json(question), within=within,
-            confidence=_level(confidence), credits=_amount(credits), rows=rows,
-            reservation=self.reservation, facts_id=self.facts.facts_id,
-        )  # fmt: skip
+            QuoteBody,
+            question=question_json(question),
+            within=within,
+            confidence=_level(confidence),
+            credits=_amount(credits),
+            rows=rows,
+            reservation=self.reservation,
+            facts_id=self.facts.facts_id,
+        )
 
         def read(text: bytes) -> Quote:
             return quote_of(self.same(parsed(QuoteReply, text)), bound, self.facts.size, rows)
@@ -179,11 +184,17 @@ class Calls:
     ) -> Call[Answer]:
         bound = self.facts.bind(question)
         body = checked(
-            AskBody, question=question_json(question), within=within,
-            confidence=_level(confidence), credits=_amount(credits), rows=rows,
-            max_credits=_most(max_credits), reservation=self.reservation, figures=False,
+            AskBody,
+            question=question_json(question),
+            within=within,
+            confidence=_level(confidence),
+            credits=_amount(credits),
+            rows=rows,
+            max_credits=_most(max_credits),
+            reservation=self.reservation,
+            figures=False,
             facts_id=self.facts.facts_id,
-        )  # fmt: skip
+        )
 
         def read(text: bytes) -> Answer:
             return self._answer(self.same(parsed(AnswerReply, text)), bound)
@@ -214,10 +225,15 @@ class Calls:
     ) -> Call[ShareQuote]:
         bound = self._shared(question)
         body = checked(
-            ShareQuoteBody, question=question_json(question), joint=joint, within=within,
-            confidence=_level(confidence), credits=_amount(credits), rows=rows,
+            ShareQuoteBody,
+            question=question_json(question),
+            joint=joint,
+            within=within,
+            confidence=_level(confidence),
+            credits=_amount(credits),
+            rows=rows,
             facts_id=self.facts.facts_id,
-        )  # fmt: skip
+        )
 
         def read(text: bytes) -> ShareQuote:
             reply = self.same(parsed(ShareQuoteReply, text))
@@ -237,10 +253,15 @@ class Calls:
     ) -> Call[SumShare]:
         self._shared(question)
         body = checked(
-            ShareBody, question=question_json(question), within=within,
-            confidence=_level(confidence), credits=_amount(credits), rows=rows,
-            max_credits=_most(max_credits), facts_id=self.facts.facts_id,
-        )  # fmt: skip
+            ShareBody,
+            question=question_json(question),
+            within=within,
+            confidence=_level(confidence),
+            credits=_amount(credits),
+            rows=rows,
+            max_credits=_most(max_credits),
+            facts_id=self.facts.facts_id,
+        )
         read = lambda text: share_of(self.same(parsed(ShareReply, text)))  # noqa: E731
         return Call("POST", self.path("share"), read, body, key=check_joint(joint))
 
@@ -277,9 +298,12 @@ class Calls:
             within=list(within) if isinstance(within, tuple) else within,
             credits=_amount(credits),
             weights=None if weights is None else [positive(w, "a weight") for w in weights],
-            confidence=_level(confidence), rows=rows, reservation=self.reservation, figures=False,
+            confidence=_level(confidence),
+            rows=rows,
+            reservation=self.reservation,
+            figures=False,
             facts_id=self.facts.facts_id,
-        )  # fmt: skip
+        )
 
         def read(text: bytes) -> tuple[PlanReply, tuple[RemoteLine, ...]]:
             reply = self.same(parsed(PlanReply, text))
@@ -384,12 +408,12 @@ def facts_call(path: str) -> Call[Facts]:
         found = parsed(SchemaReply, text)
         schema, promise = Schema.from_json(found.facts), Promise.from_json(found.promise)
         return Facts(
-            found.table,
-            schema,
-            promise.about(schema.unit),
-            found.size,
-            found.facts_id or None,
-            found.durable,
+            table=found.table,
+            schema=schema,
+            promise=promise.about(schema.unit),
+            size=found.size,
+            facts_id=found.facts_id or None,
+            durable=found.durable,
         )
 
     return Call("GET", path, read)
@@ -517,11 +541,14 @@ class DiscoveryRequests:
     ) -> KeysBody:
         asked = None if where is None else question_json(count(where=where))
         return checked(
-            KeysBody, column=getattr(column, "name", column), question=asked,
+            KeysBody,
+            column=getattr(column, "name", column),
+            question=asked,
             credits=None if credits is None else positive(credits, "credits"),
             delta=None if delta is None else positive(delta, "delta"),
-            most=most, **self._common(),
-        )  # fmt: skip
+            most=most,
+            **self._common(),
+        )
 
     def _common(self) -> dict[str, Any]:
         facts = self.calls.facts
@@ -539,9 +566,12 @@ class DiscoveryRequests:
         question = ranked(of, by, edges)
         bound = self.calls.facts.bind(question)
         body = checked(
-            TopBody, question=question_json(question), k=k,
-            credits=None if credits is None else positive(credits, "credits"), **self._common(),
-        )  # fmt: skip
+            TopBody,
+            question=question_json(question),
+            k=k,
+            credits=None if credits is None else positive(credits, "credits"),
+            **self._common(),
+        )
         read = lambda text: top_of(self.calls.same(parsed(TopReply, text)), bound)  # noqa: E731
         return Call("POST", self.calls.path("top"), read, body, key=key_of(key))
 
@@ -549,9 +579,13 @@ class DiscoveryRequests:
         self, question: object, above: object, firings: int, credits: Credits, key: str | None
     ) -> Call[AlertReply]:
         body = checked(
-            AlertBody, question=question_json(question), above=as_number(above, "above"),
-            firings=firings, credits=positive(credits, "credits"), **self._common(),
-        )  # fmt: skip
+            AlertBody,
+            question=question_json(question),
+            above=as_number(above, "above"),
+            firings=firings,
+            credits=positive(credits, "credits"),
+            **self._common(),
+        )
         read = lambda text: self.calls.same(parsed(AlertReply, text))  # noqa: E731
         return Call("POST", self.calls.path("alerts"), read, body, key=key_of(key))
 
@@ -593,9 +627,18 @@ def alert_of(
         raise InvalidQuery("alerts come with laplace noise")
     paid = line.credits_exact if isinstance(line, AlertReply) else Fraction(0)
     return RemoteAlert(
-        line.number, line.question, line.above, line.firings, line.left, paid,
-        paper_of(line.receipt), (level, each), line.step, line.terms, check,
-    )  # fmt: skip
+        number=line.number,
+        question=line.question,
+        above=line.above,
+        firings=line.firings,
+        left=line.left,
+        credits=paid,
+        receipt=paper_of(line.receipt),
+        laws=(level, each),
+        step=line.step,
+        terms=line.terms,
+        _check=check,
+    )
 
 
 def numbered(alerts: Sequence[RemoteAlert[Verdict]], number: int) -> RemoteAlert[Verdict]:

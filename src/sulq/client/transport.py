@@ -309,9 +309,13 @@ class Transport:
             outcome: Response | Retry
             try:
                 response = self.client.request(
-                    call.method, call.path, content=content, params=call.params,
-                    headers=_headers(call), auth=self.bearer,
-                )  # fmt: skip
+                    call.method,
+                    call.path,
+                    content=content,
+                    params=call.params,
+                    headers=_headers(call),
+                    auth=self.bearer,
+                )
             except httpx.TransportError as error:
                 outcome = self.sender.failed(error, call, attempt)
             else:
@@ -338,9 +342,13 @@ class AsyncLine:
             outcome: Response | Retry
             try:
                 response = await self.client.request(
-                    call.method, call.path, content=content, params=call.params,
-                    headers=_headers(call), auth=self.bearer,
-                )  # fmt: skip
+                    call.method,
+                    call.path,
+                    content=content,
+                    params=call.params,
+                    headers=_headers(call),
+                    auth=self.bearer,
+                )
             except httpx.TransportError as error:
                 outcome = self.sender.failed(error, call, attempt)
             else:

@@ -12,7 +12,7 @@ import numpy as np
 
 from sulq.answers.error_bars import Forecast
 from sulq.answers.oracle import Answer, check_confidence
-from sulq.answers.readings import forecast
+from sulq.answers.statistics import forecast
 from sulq.formatting import credits_left, credits_text, decimal_left, decimal_text
 from sulq.kernel.noise.laws import law_from_json
 from sulq.kernel.query.sql_text import told_apart
@@ -41,10 +41,20 @@ class RemoteStatement:
     @classmethod
     def of(cls, reply: StatementReply) -> RemoteStatement:
         return cls(
-            reply.table, reply.credits_exact, reply.spent_exact, reply.left_exact,
-            reply.mine_exact, reply.guarantee, reply.questions, reply.answered, reply.seq,
-            reply.head, reply.public_key, reply.text, tuple(reply.analysts or ()),
-        )  # fmt: skip
+            table=reply.table,
+            credits=reply.credits_exact,
+            spent=reply.spent_exact,
+            left=reply.left_exact,
+            mine=reply.mine_exact,
+            guarantee=reply.guarantee,
+            questions=reply.questions,
+            answered=reply.answered,
+            seq=reply.seq,
+            head=reply.head,
+            public_key=reply.public_key,
+            text=reply.text,
+            analysts=tuple(reply.analysts or ()),
+        )
 
     def __str__(self) -> str:
         spent, whole, left = *map(decimal_text, (self.spent, self.credits)), decimal_left(self.left)
@@ -64,7 +74,11 @@ class RemoteExactQuote:
     @classmethod
     def of(cls, reply: ExactQuoteReply) -> RemoteExactQuote:
         return cls(
-            reply.guarantee, reply.terms, reply.divisor, reply.left_exact, reply.left_after_exact
+            guarantee=reply.guarantee,
+            terms=reply.terms,
+            divisor=reply.divisor,
+            left=reply.left_exact,
+            left_after=reply.left_after_exact,
         )
 
     def __str__(self) -> str:
@@ -122,7 +136,15 @@ def lines_of(
     lines = []
     for line, bound in zip(reply.lines, bounds, strict=True):
         bar = forecast(bound, [law_from_json(law) for law in line.noise], rows, size)
-        lines.append(RemoteLine(line.question, line.credits_exact, line.repeat, bar, line.note))
+        lines.append(
+            RemoteLine(
+                question=line.question,
+                credits=line.credits_exact,
+                repeat=line.repeat,
+                forecast=bar,
+                note=line.note,
+            )
+        )
     return tuple(lines)
 
 

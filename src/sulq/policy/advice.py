@@ -54,15 +54,17 @@ CELLS: dict[Spelling, tuple[str, str]] = {
     ),
     "blanks": ("most of the others have blanks around them, as after a comma", "csv.trim = true"),
     "capitals": ("most of the others differ from a declared value in capitals only", ""),
-    "initials": ('most of the others are one letter for a word, or a word for it ("F", "female")',
-                 ""),
+    "initials": (
+        'most of the others are one letter for a word, or a word for it ("F", "female")',
+        "",
+    ),
     "day first": (
         "most of the others are dates with the day first, as in 31.05.2016",
         'csv.dates = "%d.%m.%Y"',
     ),
     "decimal comma": ("most of the others have a decimal comma, as in 62,5", 'csv.decimal = ","'),
     "beside": ("most of the others have other signs beside the digits, as in [70-80) or 12 kg", ""),
-}  # fmt: skip
+}
 """What a spelling says of the cells that do not fit, and the rule that reads them in a CSV file."""
 
 
@@ -383,16 +385,16 @@ def advise(policy: TablePolicy) -> Advice:
         sizes = sizing(policy.promise, rows)
     known = {column.name for column in policy.columns}
     return Advice(
-        policy,
-        published,
-        advised,
-        tuple(name for name in found.names if name not in known),
-        _repeating(policy, found),
-        found.together,
-        _kept(found),
-        rows,
-        sizes,
-        _fewer(policy.promise, sizes),
+        policy=policy,
+        published=published,
+        columns=advised,
+        hidden=tuple(name for name in found.names if name not in known),
+        repeats=_repeating(policy, found),
+        together=found.together,
+        kept=_kept(found),
+        rows=rows,
+        sizes=sizes,
+        fewer=_fewer(policy.promise, sizes),
     )
 
 

@@ -6,7 +6,7 @@ import datetime
 import json
 import re
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
@@ -160,7 +160,10 @@ Write bounds or values in place of "?", then run: sulq check, sulq publish""",
 
 
 def policy_text(table: TablePolicy, notes: Mapping[str, str], *, commented: bool = False) -> str:
-    """One table as TOML; `notes` are comments by column name, `commented` adds what lines mean."""
+    """Return the policy of one table as TOML.
+
+    `notes` are comments by column name. `commented` adds comments that say what each line means.
+    """
 
     def about(part: str) -> list[str]:
         return [f"# {line}" for line in ABOUT[part].splitlines()] if commented else []
@@ -169,33 +172,45 @@ def policy_text(table: TablePolicy, notes: Mapping[str, str], *, commented: bool
     if table.reading is not None:
         kind = "csv" if isinstance(table.reading, CsvFile) else "xlsx"
         lines += [*about("reading"), f"{kind} = {_inline(table.reading.rules)}"]
-    lines += [
-        *about("ledger"),
-        f"ledger = {_value(table.ledger)}",
-        *about("promise"),
-        f"promise = {_inline(_promise(table.promise))}",
-    ]
+    lines += [*about("ledger"), f"ledger = {_value(table.ledger)}"]
+    lines += [*about("promise"), f"promise = {_inline(_promise(table.promise))}"]
+    lines += _storage_lines(table)
+    lines += [*about("row" if table.unit == "row" else "unit"), *_unit_lines(table)]
+    lines += _option_lines(table)
+    lines += ["", *about("columns"), *_column_lines(table, notes)]
+    return "\n".join(lines) + "\n"
+
+
+def _storage_lines(table: TablePolicy) -> list[str]:
+    """Where receipts are written, and how much is read of rows that lie elsewhere."""
+    lines = []
     if table.receipts is not None:
         lines.append(f"receipts = {_value(table.receipts)}")
     if table.remote:
         lines.append("remote = true")
         if table.most_bytes != MOST_BYTES:
             lines.append(f"most_bytes = {table.most_bytes}")
-    lines += about("row" if table.unit == "row" else "unit")
+    return lines
+
+
+def _unit_lines(table: TablePolicy) -> list[str]:
+    """Who is protected, and what is public about their number."""
+    lines = []
     if table.unit != "row":
         lines.append(f"unit = {_inline({'column': table.unit, 'max_rows': table.max_rows})}")
     if table.at_most is not None:
         lines.append(f"at_most = {table.at_most}")
     if table.strata is not None:
         lines.append(f"strata = {_value(list(table.strata))}")
-    for analyst, credits in table.grants.items():
-        lines.append(f"grants.{_key(analyst)} = {_value(credits)}")
+    return lines
+
+
+def _option_lines(table: TablePolicy) -> list[str]:
+    """Shares of analysts, and the ways of accounting and of release that are turned on."""
+    lines = [f"grants.{_key(who)} = {_value(credits)}" for who, credits in table.grants.items()]
     if table.version_budget is not None:
         lines.append(f"version_budget = {_value(table.version_budget)}")
-    if table.individual:
-        lines.append("individual = true")
-    if table.apart:
-        lines.append("apart = true")
+    lines += [f"{option} = true" for option in ("individual", "apart") if getattr(table, option)]
     if table.partners is not None:
         named = {"keys": table.partners.keys, "colluding": table.partners.colluding}
         lines.append(f"partners = {_inline(named)}")
@@ -205,16 +220,17 @@ def policy_text(table: TablePolicy, notes: Mapping[str, str], *, commented: bool
             said["persons"] = True
         lines.append(f"population = {_inline(said)}")
     if table.exact is not None:
-        for name, value in table.exact.facts.items():
-            lines.append(f"exact.{name} = {_value(value)}")
-    lines += ["", *about("columns")]
+        lines += [f"exact.{name} = {_value(value)}" for name, value in table.exact.facts.items()]
+    return lines
+
+
+def _column_lines(table: TablePolicy, notes: Mapping[str, str]) -> Iterator[str]:
+    """The columns, each after its notes; a column that has notes alone is hidden."""
     declared = {column.name: column for column in table.columns}
     for name in [*notes, *(name for name in declared if name not in notes)]:
-        if name in notes:
-            lines.extend(f"# {line}" for line in notes[name].splitlines())
+        yield from (f"# {line}" for line in notes.get(name, "").splitlines())
         if name in declared:
-            lines.append(policy_line(name, declared[name].facts))
-    return "\n".join(lines) + "\n"
+            yield policy_line(name, declared[name].facts)
 
 
 def policy_line(column: str, facts: Mapping[str, Any]) -> str:

@@ -16,38 +16,48 @@ MANY = 100
 FEW = 30
 """Fewer values than this are often all different, whatever they are."""
 
+
+def _listed(words: str) -> frozenset[str]:
+    return frozenset(words.split())
+
+
 _NUMBERS = {"id", "ids", "idx", "key", "nbr", "nr", "no", "num", "number", "nummer", "numero"}
 """Last words of patient_id, patient_nbr, account_no; `id` counts wherever it stands."""
-_ALWAYS = {
-    "id", "ids", "uuid", "guid", "pk", "rowid", "rownum", "rownames", "ssn", "mrn", "nin", "nhs",
-    "npi", "bsn", "ahv", "tin", "ein", "vin", "iban", "imei", "imsi", "msisdn", "passport",
-    "email", "emails", "mail", "phone", "phones", "telephone", "tel", "telefon", "mobile", "fax",
-    "address", "addresses", "adresse", "addr", "street", "strasse", "surname", "firstname",
-    "lastname", "fullname", "forename", "username", "nickname", "login", "vorname", "nachname",
-    "prenom", "fingerprint", "licence", "license", "plate", "identifier", "pseudonym", "token",
-}  # fmt: skip
-_PEOPLE = {
-    "patient", "person", "customer", "client", "member", "user", "employee", "student", "subject",
-    "participant", "respondent", "individual", "citizen", "resident", "owner", "holder", "contact",
-    "guardian", "mother", "father", "spouse", "partner", "physician", "doctor", "household",
-    "account",
-}  # fmt: skip
+_ALWAYS = _listed(
+    """
+    id ids uuid guid pk rowid rownum rownames ssn mrn nin nhs npi bsn ahv tin ein vin iban
+    imei imsi msisdn passport email emails mail phone phones telephone tel telefon mobile
+    fax address addresses adresse addr street strasse surname firstname lastname fullname
+    forename username nickname login vorname nachname prenom fingerprint licence license
+    plate identifier pseudonym token
+    """
+)
+_PEOPLE = _listed(
+    """
+    patient person customer client member user employee student subject participant
+    respondent individual citizen resident owner holder contact guardian mother father
+    spouse partner physician doctor household account
+    """
+)
 """A column called just this holds whom it names; `patient name` is a name, `city name` is not."""
-_NAMED = _PEOPLE | {
-    "full", "first", "last", "middle", "given", "family", "maiden", "birth", "nick", "display",
-    "legal", "real", "sur", "fore",
-}  # fmt: skip
-_THINGS = _PEOPLE | {
-    "row", "record", "case", "order", "encounter", "visit", "appointment", "stay", "admission",
-    "transaction", "session", "device", "policy", "claim", "invoice", "card", "national", "health",
-    "insurance", "tax", "security", "file", "entry", "sample", "specimen", "line",
-}  # fmt: skip
+_NAMED = _PEOPLE | _listed(
+    "full first last middle given family maiden birth nick display legal real sur fore"
+)
+_THINGS = _PEOPLE | _listed(
+    """
+    row record case order encounter visit appointment stay admission transaction session
+    device policy claim invoice card national health insurance tax security file entry
+    sample specimen line
+    """
+)
 _PERSONAL = {"ssn", "mrn", "nin", "nhs", "bsn", "ahv", "passport", "email", "mail", "username"}
-_SHARED = {
-    "name", "names", "nom", "surname", "firstname", "lastname", "fullname", "forename", "vorname",
-    "nachname", "prenom", "nickname", "address", "addresses", "adresse", "addr", "street",
-    "strasse", "phone", "phones", "telephone", "tel", "telefon", "mobile", "fax",
-}  # fmt: skip
+_SHARED = _listed(
+    """
+    name names nom surname firstname lastname fullname forename vorname nachname prenom
+    nickname address addresses adresse addr street strasse phone phones telephone tel
+    telefon mobile fax
+    """
+)
 """Two people may have the same."""
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[^\W\d_]+")
 _NUMBERED = "(id|uuid|guid|nbr|nr|no|num|number|nummer|key)"

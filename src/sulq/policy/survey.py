@@ -53,9 +53,19 @@ LINES = 200
 MARKS = ("?", "NA", "N/A", "n/a", "#N/A", "-", "--", "NULL", "null", "NaN", "nan", ".", "*")
 """Fields that stand for "missing" in text as in numbers; words such as None may be values."""
 FORMS = (
-    "%d.%m.%Y", "%m/%d/%Y", "%d/%m/%Y", "%d-%m-%Y", "%m-%d-%Y", "%d.%m.%y", "%m/%d/%y", "%d/%m/%y",
-    "%d %b %Y", "%d-%b-%Y", "%d-%b-%y", "%d %B %Y",
-)  # fmt: skip
+    "%d.%m.%Y",
+    "%m/%d/%Y",
+    "%d/%m/%Y",
+    "%d-%m-%Y",
+    "%m-%d-%Y",
+    "%d.%m.%y",
+    "%m/%d/%y",
+    "%d/%m/%y",
+    "%d %b %Y",
+    "%d-%b-%Y",
+    "%d-%b-%y",
+    "%d %B %Y",
+)
 TIMES = ("", " %H:%M", " %H:%M:%S", " %I:%M %p")
 CellKind = Literal["empty", "flag", "whole", "real", "date", "time", "text"]
 
@@ -361,7 +371,13 @@ class Survey:
             found = self._spelled(found, sniffed, marks)
         self.source = found
         with_rules = CsvFile(
-            "", ",", found.decimal, found.thousands, found.dates, found.missing, found.trim
+            path="",
+            delimiter=",",
+            decimal=found.decimal,
+            thousands=found.thousands,
+            dates=found.dates,
+            missing=found.missing,
+            trim=found.trim,
         )
         self.types = {}
         typed = []
@@ -393,7 +409,13 @@ class Survey:
         )[0]
         self._counted[name] = Counts(int(counts[0]), int(counts[1]), int(counts[2]))
         if column.kind in ("whole", "real", "date", "time"):
-            rules = CsvFile("", ",", column.decimal, column.thousands, column.dates or ())
+            rules = CsvFile(
+                path="",
+                delimiter=",",
+                decimal=column.decimal,
+                thousands=column.thousands,
+                dates=column.dates or (),
+            )
             kind, sql = self._typed("value", column, rules)
             read = f"sum(n) FILTER (({sql}) IS NOT NULL)"
             good = int(self._ask(f"SELECT {read} FROM found WHERE {missing}")[0][0] or 0)
@@ -486,9 +508,15 @@ class Survey:
             columns.append(ColumnPolicy(column, facts))
         unit = _unit({c: found for c, found in counts.items() if _can_be_unit(kinds[c])})
         drawn = TablePolicy(
-            name, source, ledger, SUGGESTED, tuple(columns), unit or "row",
-            MAX_ROWS if unit else 1, reading=self.source,
-        )  # fmt: skip
+            name=name,
+            source=source,
+            ledger=ledger,
+            promise=SUGGESTED,
+            columns=tuple(columns),
+            unit=unit or "row",
+            max_rows=MAX_ROWS if unit else 1,
+            reading=self.source,
+        )
         return drawn, {**notes, **self._notes}
 
     def _counts(self, column: str, kind: str) -> Counts:
@@ -584,11 +612,13 @@ def server_policy(address: str, name: str | None = None) -> tuple[TablePolicy, d
         )
     place = read_address(address)
     called = name or re.sub(r"\W+", "_", place.table)
-    drafted, notes = _drafted({
-        column: KINDS.get(kind, kind) for column, kind in _types(place).items()
-    })  # fmt: skip
+    drafted, notes = _drafted(
+        {column: KINDS.get(kind, kind) for column, kind in _types(place).items()}
+    )
     columns = tuple(ColumnPolicy(column, facts) for column, facts in drafted.items())
-    return TablePolicy(called, address, f"{called}.ledger", SUGGESTED, columns), notes
+    return TablePolicy(
+        name=called, source=address, ledger=f"{called}.ledger", promise=SUGGESTED, columns=columns
+    ), notes
 
 
 def _types(place: PostgresAddress) -> dict[str, str]:

@@ -20,10 +20,26 @@ from sulq.policy.exact import ExactPolicy
 from sulq.shares import Partners
 
 KEYS = (
-    "source", "ledger", "promise", "unit", "columns", "at_most", "strata", "grants", "exact",
-    "population", "individual", "remote", "most_bytes", "version_budget", "csv", "xlsx",
-    "apart", "receipts", "partners",
-)  # fmt: skip
+    "source",
+    "ledger",
+    "promise",
+    "unit",
+    "columns",
+    "at_most",
+    "strata",
+    "grants",
+    "exact",
+    "population",
+    "individual",
+    "remote",
+    "most_bytes",
+    "version_budget",
+    "csv",
+    "xlsx",
+    "apart",
+    "receipts",
+    "partners",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,14 +81,14 @@ class TablePolicy:
     ) -> TablePolicy:
         """The policy that declares `schema`."""
         return cls(
-            name,
-            source,
-            ledger,
-            promise,
-            tuple(ColumnPolicy.of(column) for column in schema.columns),
-            schema.unit,
-            schema.max_rows,
-            None if schema.at_most == DEFAULT_AT_MOST else schema.at_most,
+            name=name,
+            source=source,
+            ledger=ledger,
+            promise=promise,
+            columns=tuple(ColumnPolicy.of(column) for column in schema.columns),
+            unit=schema.unit,
+            max_rows=schema.max_rows,
+            at_most=None if schema.at_most == DEFAULT_AT_MOST else schema.at_most,
         )
 
     @classmethod
@@ -95,29 +111,31 @@ class TablePolicy:
             raise InvalidQuery(f"[{name}]: no columns; declare at least one, the rest stay hidden")
         unit, max_rows = _unit(name, facts.get("unit", "row"))
         return cls(
-            name,
-            _text(name, "source", facts["source"]),
-            _text(name, "ledger", facts["ledger"]),
-            Promise.from_policy(facts["promise"]),
-            tuple(ColumnPolicy(column, given) for column, given in facts["columns"].items()),
-            unit,
-            max_rows,
-            facts.get("at_most"),
-            _strata(name, facts.get("strata")),
-            _grants(name, facts.get("grants", {})),
-            ExactPolicy.read(name, facts["exact"]) if "exact" in facts else None,
-            _population(name, facts["population"], facts["promise"])
+            name=name,
+            source=_text(name, "source", facts["source"]),
+            ledger=_text(name, "ledger", facts["ledger"]),
+            promise=Promise.from_policy(facts["promise"]),
+            columns=tuple(
+                ColumnPolicy(column, given) for column, given in facts["columns"].items()
+            ),
+            unit=unit,
+            max_rows=max_rows,
+            at_most=facts.get("at_most"),
+            strata=_strata(name, facts.get("strata")),
+            grants=_grants(name, facts.get("grants", {})),
+            exact=ExactPolicy.read(name, facts["exact"]) if "exact" in facts else None,
+            population=_population(name, facts["population"], facts["promise"])
             if "population" in facts
             else None,
-            home,
-            _yes(name, "individual", facts.get("individual", False)),
-            _remote(name, facts["source"], facts.get("remote", False)),
-            _version_budget(name, facts.get("version_budget")),
-            _most_bytes(name, facts.get("most_bytes", MOST_BYTES)),
-            _reading(name, facts["source"], facts.get("csv"), facts.get("xlsx")),
-            _yes(name, "apart", facts.get("apart", False)),
-            _text(name, "receipts", facts["receipts"]) if "receipts" in facts else None,
-            _partners(name, facts["partners"]) if "partners" in facts else None,
+            home=home,
+            individual=_yes(name, "individual", facts.get("individual", False)),
+            remote=_remote(name, facts["source"], facts.get("remote", False)),
+            version_budget=_version_budget(name, facts.get("version_budget")),
+            most_bytes=_most_bytes(name, facts.get("most_bytes", MOST_BYTES)),
+            reading=_reading(name, facts["source"], facts.get("csv"), facts.get("xlsx")),
+            apart=_yes(name, "apart", facts.get("apart", False)),
+            receipts=_text(name, "receipts", facts["receipts"]) if "receipts" in facts else None,
+            partners=_partners(name, facts["partners"]) if "partners" in facts else None,
         )
 
     @property

@@ -20,7 +20,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from sulq.database import Database
 from sulq.errors import InvalidQuery, Refused, SulqError
-from sulq.formatting import bar_text, credits_word, show
+from sulq.formatting import bar_text, credits_word, value_with_bar
 from sulq.kernel.engines.duckdb.csv_files import CsvFile
 from sulq.kernel.engines.duckdb.physical import INTEGERS
 from sulq.kernel.engines.duckdb.workbooks import XlsxFile
@@ -247,13 +247,13 @@ def policy_of(draft: Draft, home: Path) -> TablePolicy:
         columns.append(ColumnPolicy(column.name, facts))
     unit = draft.unit or "row"
     return TablePolicy(
-        draft.name,
-        draft.source,
-        f"{draft.name}.ledger",
-        draft.promise,
-        tuple(columns),
-        unit,
-        1 if unit == "row" else draft.max_rows,
+        name=draft.name,
+        source=draft.source,
+        ledger=f"{draft.name}.ledger",
+        promise=draft.promise,
+        columns=tuple(columns),
+        unit=unit,
+        max_rows=1 if unit == "row" else draft.max_rows,
         home=home,
         reading=_reading(draft),
         apart=draft.apart,
@@ -282,8 +282,11 @@ def faults(draft: Draft, home: Path, taken: list[str]) -> list[str]:
     by_state: dict[str, list[str]] = {}
     for column in draft.columns:
         by_state.setdefault(state_of(column).word, []).append(column.name)
-    for word, said in (("fix", "the entries of"), ("todo", "what is possible for"),
-                       ("confirm", "whether everybody may know")):  # fmt: skip
+    for word, said in (
+        ("fix", "the entries of"),
+        ("todo", "what is possible for"),
+        ("confirm", "whether everybody may know"),
+    ):
         if word in by_state:
             found.append(f"{said} {', '.join(by_state[word])}")
     if set(by_state) <= {"hidden"}:
@@ -426,7 +429,7 @@ def _asked(database: Database, title: str, sql: str) -> dict[str, Any]:
     said = ""
     if isinstance(cell, Estimate):
         low, high = cell.interval(result.confidence)
-        said = str(show(cell.value, max(high - cell.value, cell.value - low)))
+        said = str(value_with_bar(cell.value, max(high - cell.value, cell.value - low)))
     half = next((half for _, half in quote.half_widths), None)
     bar = "by its size" if half is None else f"± {bar_text(half)}" if half else "exact"
     return {

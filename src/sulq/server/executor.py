@@ -10,9 +10,9 @@ from typing import Annotated, TypeVar
 
 from fastapi import Depends, Request
 
-from sulq.kernel.release.gate import held
+from sulq.kernel.release.release import held
 from sulq.server.auth.tokens import Caller, Role, require
-from sulq.server.errors import HttpProblem
+from sulq.server.errors import HttpProblem, not_for_this_role
 from sulq.server.idempotency import PreparedRequest, digest_of
 from sulq.server.scheduling import CallerLimiter, Scheduler
 from sulq.server.service.session import Service, TableSession
@@ -110,13 +110,17 @@ def service_of(request: Request) -> Service:
 def session_for(*roles: Role) -> Callable[..., Awaitable[TableSession]]:
     """Return a route's dependency: the session of the caller at the table in the address.
 
-    The caller has one of these roles. Whether the token reaches the table is found out when the
-    session is used, after the body of the request was read and checked.
+    The caller has one of these roles there. Whether the token reaches the table is found out when
+    the session is used, after the body of the request was read and checked: until then a table
+    that it does not reach is as one that is not there.
     """
     known = Depends(require(*roles))
 
     async def open_session(request: Request, table: str, caller: Caller = known) -> TableSession:
-        return service_of(request).session(caller, table)
+        session = service_of(request).session(caller, table)
+        if session.is_reached and session.caller.role not in roles:
+            raise not_for_this_role(str(session.caller.role))
+        return session
 
     open_session.roles = frozenset(roles)  # type: ignore[attr-defined]
     return open_session

@@ -201,14 +201,13 @@ class SqlBody(SpendingTerms):
     dummy: Annotated[bool, Field(description="answer from made-up rows, free")] = False
 
 
-class PlanBody(PriceTerms):
+class PlanBody(SpendingTerms):
     """Several questions, charged together or not at all; `within` for all or for each."""
 
     questions: Annotated[list[QuestionBody], Field(min_length=1, max_length=MOST_QUESTIONS)]
     within: Within | Annotated[list[Within | None], Field(max_length=MOST_QUESTIONS)] | None = None
     credits: Amount | None = None
     weights: Annotated[list[Amount], Field(max_length=MOST_QUESTIONS)] | None = None
-    max_credits: Exact | None = None
     figures: bool = True
 
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from sulq.answers.error_bars import Mixture, Reading
 from sulq.answers.oracle import Answer, Quote
-from sulq.answers.readings import forecast, read_apart, read_derived
+from sulq.answers.statistics import forecast, read_apart, read_derived
 from sulq.errors import InvalidQuery, Reason
 from sulq.kernel.accounting.calibration import calibrate
 from sulq.kernel.accounting.pricing import noise_grid
@@ -37,7 +37,7 @@ from sulq.wire.replies import (
     LawJson,
     MixtureJson,
     Nested,
-    PlanLine,
+    PlanLineJson,
     PlanReply,
     QuoteColumn,
     QuoteQuestion,
@@ -292,7 +292,7 @@ def plan_reply(plan: Any) -> PlanReply:
         affordable=plan.affordable,
         confidence=plan.confidence,
         lines=[
-            PlanLine(
+            PlanLineJson(
                 question=line.question,
                 credits=float(line.credits),
                 credits_exact=line.credits,

@@ -212,9 +212,15 @@ def keys_quote_reply(found: KeysQuote) -> KeysQuoteReply:
 
 def keys_quote_of(reply: KeysQuoteReply) -> KeysQuote:
     return KeysQuote(
-        reply.credits_exact, reply.delta, reply.threshold, reply.standard_error,
-        reply.left_after_exact, reply.affordable, reply.repeat, reply.note,
-    )  # fmt: skip
+        credits=reply.credits_exact,
+        delta=reply.delta,
+        threshold=reply.threshold,
+        standard_error=reply.standard_error,
+        left_after=reply.left_after_exact,
+        affordable=reply.affordable,
+        repeat=reply.repeat,
+        note=reply.note,
+    )
 
 
 def keys_reply(found: Keys) -> KeysReply:
@@ -241,9 +247,18 @@ def keys_of(reply: KeysReply) -> Keys:
     if not isinstance(law, DiscreteGaussian):
         raise InvalidQuery("keys come with gaussian noise")
     return Keys(
-        reply.column, tuple(reply.keys), tuple(reply.counts), reply.total, reply.threshold,
-        reply.credits_exact, reply.delta, paper_of(reply.receipt), law, reply.unit, reply.note,
-    )  # fmt: skip
+        column=reply.column,
+        keys=tuple(reply.keys),
+        counts=tuple(reply.counts),
+        total=reply.total,
+        threshold=reply.threshold,
+        credits=reply.credits_exact,
+        delta=reply.delta,
+        receipt=paper_of(reply.receipt),
+        law=law,
+        unit=reply.unit,
+        note=reply.note,
+    )
 
 
 def top_reply(found: Top, bound: BoundQuery) -> TopReply:
@@ -264,9 +279,14 @@ def top_reply(found: Top, bound: BoundQuery) -> TopReply:
 def top_of(reply: TopReply, bound: BoundQuery) -> Top:
     cells = bound.groups[0].keys
     return Top(
-        reply.column, tuple(cells[place] for place in reply.places), reply.slack,
-        reply.credits_exact, paper_of(reply.receipt), reply.note, reply.terms,
-    )  # fmt: skip
+        column=reply.column,
+        keys=tuple(cells[place] for place in reply.places),
+        slack=reply.slack,
+        credits=reply.credits_exact,
+        receipt=paper_of(reply.receipt),
+        note=reply.note,
+        terms=reply.terms,
+    )
 
 
 def ranked(question: object) -> tuple[Group, SumQuery]:

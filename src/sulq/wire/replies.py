@@ -113,7 +113,7 @@ class QuoteReply(Reply):
     questions: list[QuoteQuestion] | None = None
 
 
-class PlanLine(BaseModel):
+class PlanLineJson(BaseModel):
     question: str
     credits: float
     credits_exact: Exact
@@ -130,7 +130,7 @@ class PlanReply(Reply):
     left_after_exact: Exact
     affordable: bool
     confidence: float
-    lines: list[PlanLine]
+    lines: list[PlanLineJson]
 
 
 class SqlColumn(BaseModel):
@@ -230,6 +230,7 @@ class TableLine(BaseModel):
     size: int | None = None
     credits: float = 0.0
     left: float = 0.0
+    role: Annotated[str, Field(description="what the token may do there")] = ""
 
 
 class TablesReply(Reply):
@@ -237,6 +238,9 @@ class TablesReply(Reply):
 
 
 class MeReply(Reply):
+    """`role` where the token has one role everywhere; `roles` by table."""
+
     name: str
     role: str
+    roles: dict[str, str] = {}
     tables: list[str] | None = None

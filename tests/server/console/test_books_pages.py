@@ -21,8 +21,8 @@ from sulq import Promise, col, count
 from sulq.attacks.result import AttackResult
 from sulq.beliefs.confidence import moved, tail
 from sulq.cli.server_process import report_page
-from sulq.kernel.ledger.chain import START, link
 from sulq.kernel.ledger.export import read_chain
+from sulq.kernel.ledger.signing import START, link
 from sulq.kernel.ledger.stores.store import Row
 from sulq.report import audit_report
 from sulq.server.auth.tokens import Caller, Role
@@ -31,7 +31,6 @@ from sulq.server.console.ask.page import mine_view
 from sulq.server.console.budget import budget_view, daily, forecast, outlook
 from sulq.server.console.history import Books, history
 from sulq.server.console.ledger import (
-    anchor_of,
     chain_state,
     entries_view,
     exported,
@@ -148,8 +147,9 @@ def test_the_owner_sees_accounts_and_an_analyst_only_their_own(asked: Served) ->
     assert mine.table_line == "The table has 96.7 of 100 credits left."
     assert "rival" not in repr(mine) and "≥ 77" not in repr(mine)
     assert [line[0] for line in mine.changes] == [
-        "40 credits granted to you", "Table opened with 100 credits",
-    ]  # fmt: skip
+        "40 credits granted to you",
+        "Table opened with 100 credits",
+    ]
 
 
 def test_what_a_repeat_bought_is_named(asked: Served) -> None:
@@ -233,7 +233,7 @@ def test_a_changed_entry_is_named(asked: Served) -> None:
 
 def test_a_chain_shorter_than_its_anchor_is_told(fresh: Served) -> None:
     asked = fresh  # its own state directory, where the anchor is
-    rows, anchor = rows_of(asked), anchor_of(asked.database)
+    rows, anchor = rows_of(asked), asked.database.ledger.anchor()
     assert chain_state(asked.database, anchor, taken(rows))[0] == "ok"
     kind, first, _ = chain_state(asked.database, anchor, taken(rows[:-2]))
     assert (kind, first) == ("bad", "The ledger is older than its anchor.")

@@ -57,10 +57,15 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     place = tmp_path_factory.mktemp("console")
     n = 60_000
     at = np.arange(n)
-    rows = pd.DataFrame({
-        "age": at * 7 % 100, "stay_days": np.where(at % 2 == 0, 20, 5) + at % 3,
-        "region": np.where(at % 2 == 0, "North", "Coast"), "<script>": "a", "smoker": at % 4 == 0,
-    })  # fmt: skip
+    rows = pd.DataFrame(
+        {
+            "age": at * 7 % 100,
+            "stay_days": np.where(at % 2 == 0, 20, 5) + at % 3,
+            "region": np.where(at % 2 == 0, "North", "Coast"),
+            "<script>": "a",
+            "smoker": at % 4 == 0,
+        }
+    )
     monkey = pytest.MonkeyPatch()
     monkey.setenv("SULQ_STATE", str(place / "state"))
     access = Access.open(place / "access.sqlite")
@@ -373,8 +378,11 @@ def test_questions_of_the_ledger_in_words() -> None:
     assert question_title(bands) == "Count, by age in 3 bands"
     assert len(question_title("x" * 200)) == 64
     assert [plural(word) for word in ("region", "sex", "city", "rows")] == [
-        "regions", "sexes", "cities", "rows",
-    ]  # fmt: skip
+        "regions",
+        "sexes",
+        "cities",
+        "rows",
+    ]
 
 
 def test_charts_escape_and_fit() -> None:

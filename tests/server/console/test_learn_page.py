@@ -60,13 +60,19 @@ def test_a_quote_is_free_and_says_what_is_left(server: Served) -> None:
     service = server.app.state.service
     view = quote_view(service.session(ANALYST, "people"), LearnBody(columns=COLUMNS, credits=3))
     assert (view.state, view.price, view.own, view.button) == (
-        "ready", "3", "37", "Learn for 3 credits",
-    )  # fmt: skip
+        "ready",
+        "3",
+        "37",
+        "Learn for 3 credits",
+    )
     large = quote_view(service.session(ANALYST, "people"), LearnBody(columns=COLUMNS, credits=20))
     assert large.state == "large" and large.confirm == "Yes, spend up to 20 of my 40 credits."
     assert quote_view(service.session(ANALYST, "people"), LearnBody()).state == "empty"
-    for wrong in (LearnBody(columns=["note"]), LearnBody(columns=COLUMNS, credits=99),
-                  LearnBody(columns=COLUMNS, method="tree")):  # fmt: skip
+    for wrong in (
+        LearnBody(columns=["note"]),
+        LearnBody(columns=COLUMNS, credits=99),
+        LearnBody(columns=COLUMNS, method="tree"),
+    ):
         assert quote_view(service.session(ANALYST, "people"), wrong).state == "refused"
     assert server.database.left_for("analyst") == 40
 
@@ -76,10 +82,13 @@ def test_a_quote_is_free_and_says_what_is_left(server: Served) -> None:
     [
         ({"method": "pca"}, "wedge", "Component 1 is mostly"),
         ({"method": "kmeans", "groups": 2, "columns": ["age", "income"]}, "cloud k2", "A: "),
-        ({"method": "tree", "label": "smoker", "columns": ["age", "region"]}, "node leaf",
-         "Stopped at"),
+        (
+            {"method": "tree", "label": "smoker", "columns": ["age", "region"]},
+            "node leaf",
+            "Stopped at",
+        ),
     ],
-)  # fmt: skip
+)
 def test_a_fit_is_told_charged_and_drawn(
     server: Served, body: dict[str, Any], picture: str, words: str
 ) -> None:

@@ -82,13 +82,19 @@ def ready(name: str = "wards") -> Draft:
         source="wards.parquet",
         columns=[
             DraftColumn(name="age", type="bigint", kind="number", low="0", high="110"),
-            DraftColumn(name="region", type="varchar", kind="category", values="N, S",
-                        public=True, confirmed=True),
+            DraftColumn(
+                name="region",
+                type="varchar",
+                kind="category",
+                values="N, S",
+                public=True,
+                confirmed=True,
+            ),
             DraftColumn(name="smoker", type="boolean", kind="flag"),
             DraftColumn(name="notes", type="varchar"),
         ],
         queries=100,
-    )  # fmt: skip
+    )
 
 
 @dataclass
@@ -115,8 +121,14 @@ def house(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[House]:
     with ExitStack() as stack:
 
         def publish(policy: Any) -> Database:
-            made = Database.open(policy.rows, policy.schema(), policy.promise,
-                                 policy.ledger_path, name=policy.name, publish=True)  # fmt: skip
+            made = Database.open(
+                policy.rows,
+                policy.schema(),
+                policy.promise,
+                policy.ledger_path,
+                name=policy.name,
+                publish=True,
+            )
             return stack.enter_context(made)
 
         tables = Tables({}, publish, home / "sulq.toml")
@@ -143,8 +155,14 @@ def house(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[House]:
 def test_a_draft_comes_from_types_alone(house: House) -> None:
     draft = new_draft(house.home, "wards.parquet")
     kinds = {column.name: column.kind for column in draft.columns}
-    assert kinds == {"age": "number", "region": "category", "smoker": "flag",
-                     "patient_id": "hidden", "notes": "hidden", "admitted": "number"}  # fmt: skip
+    assert kinds == {
+        "age": "number",
+        "region": "category",
+        "smoker": "flag",
+        "patient_id": "hidden",
+        "notes": "hidden",
+        "admitted": "number",
+    }
     said = draft.model_dump_json()
     assert CANARY not in said and "3000" not in said and all(not c.low for c in draft.columns)
 
@@ -159,8 +177,11 @@ def test_a_draft_of_a_csv_file_reads_it_as_it_is(house: House) -> None:
     assert made["csv"] == {"delimiter": ", ", "missing": ["?"]}
     assert (made["unit"], made["max_rows"]) == ("patient_nbr", 4)
     assert {column["name"]: column["kind"] for column in made["columns"]} == {
-        "row_number": "hidden", "patient_nbr": "hidden", "work": "category", "over": "flag",
-    }  # fmt: skip
+        "row_number": "hidden",
+        "patient_nbr": "hidden",
+        "work": "category",
+        "over": "flag",
+    }
     draft = Draft.model_validate(made)
     draft.columns[2].values = "x y"
     file = house.home / "trial.toml"
@@ -213,11 +234,13 @@ def test_only_files_of_the_directory_are_offered(house: House) -> None:
         (DraftColumn(name="a", kind="category", values="F, F"), "fix"),
         (DraftColumn(name="a", kind="category", values="F, M", public=True), "confirm"),
         (DraftColumn(name="a", kind="flag", public=True, confirmed=True), "ready"),
-        (DraftColumn(name="a", type="date", kind="number", low="2020-01-01", high="2021-01-01"),
-         "ready"),
+        (
+            DraftColumn(name="a", type="date", kind="number", low="2020-01-01", high="2021-01-01"),
+            "ready",
+        ),
         (DraftColumn(name="a"), "hidden"),
     ],
-)  # fmt: skip
+)
 def test_how_a_column_stands(column: DraftColumn, word: str) -> None:
     assert column_state(column).word == word
 
@@ -442,8 +465,11 @@ def test_warnings_before_a_promise(house: House) -> None:
 def test_a_rehearsal_reads_no_file(house: House) -> None:
     policy = policy_of(ready(), house.home / "nowhere")
     assert [line["title"] for line in rehearsed(policy)] == [
-        "How many rows", "Average age", "Count by region", "Average smoker",
-    ]  # fmt: skip
+        "How many rows",
+        "Average age",
+        "Count by region",
+        "Average smoker",
+    ]
 
 
 # --- access ---
@@ -453,8 +479,9 @@ def test_grants_and_their_states(server: Served) -> None:
     service = server.app.state.service
     view = grants_view(service.session(OWNER, "people"))
     assert {line.name: line.state for line in view.lines} == {
-        "analyst": "no token", "rival": "no token",
-    }  # fmt: skip
+        "analyst": "no token",
+        "rival": "no token",
+    }
     assert (view.left, view.granted, view.free) == (100, 50, 50)
     client = server.client("owner")
     made = client.post("/v1/tables/people/grants", json={"name": "zoe", "credits": 1}).json()
@@ -491,8 +518,12 @@ def test_granting_by_the_form(server: Served) -> None:
     more = {"credits": "1", "until": "2099-01-31", "rate": "9/min"}
     text = owner.post(f"{path}/mia/change", json=more).text
     assert "of 3.5" in text and "31 Jan 2099" in text and "9/min" in text
-    for wrong in ({**filled, "name": ""}, {**filled, "until": "1960-01-01"},
-                  {**filled, "credits": "1e400"}, {**filled, "role": "owner"}):  # fmt: skip
+    for wrong in (
+        {**filled, "name": ""},
+        {**filled, "until": "1960-01-01"},
+        {**filled, "credits": "1e400"},
+        {**filled, "role": "owner"},
+    ):
         assert owner.post(path, json=wrong).status_code == 422, wrong
     assert "3.5 credits are free again" in owner.post(f"{path}/mia/revoke", json={}).text
     assert server.access.caller(token[0]) is None

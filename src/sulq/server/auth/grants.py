@@ -34,13 +34,22 @@ class GrantTerms:
     credits: Fraction | None = None
     expires: int | None = None
     rate: Rate | None = None
+    token_id: str | None = None
+    """Of a token that was given out: it is to carry this table too."""
 
 
 def give(
     database: Database, table: str, access: Access, name: str, terms: GrantTerms
-) -> tuple[str, dict[str, Any]]:
-    """A new token, shown once; of an analyst with a share, which the ledger records first."""
+) -> tuple[str | None, dict[str, Any]]:
+    """A new token, shown once; of an analyst with a share, which the ledger records first.
+
+    None where a token that was given out carries the table from now on.
+    """
     spelled = check_name(name)
+    if terms.token_id is not None:
+        if terms.expires is not None or terms.rate is not None:
+            raise InvalidQuery("a token keeps its end and its rate: leave days and rate out")
+        access.check_carries(terms.token_id, spelled, id_of(database), terms.role)
     if terms.role != Role.ANALYST:
         if terms.credits is not None:
             raise InvalidQuery(f"only an analyst has credits of their own, not an {terms.role}")
@@ -53,8 +62,12 @@ def give(
         )
     if terms.credits is not None:
         database.grant(spelled, terms.credits)
-    rate = terms.rate or (RATE if terms.role == Role.ANALYST else None)
-    token = access.issue(spelled, terms.role, {id_of(database): table}, terms.expires, rate)
+    rate, reach, token = terms.rate, {id_of(database): table}, None
+    if terms.token_id is not None:
+        access.carry(terms.token_id, spelled, reach, terms.role)
+    else:
+        rate = rate or (RATE if terms.role == Role.ANALYST else None)
+        token = access.issue(spelled, terms.role, reach, terms.expires, rate)
     return token, line_of(database.ledger, table, access, spelled)
 
 
@@ -69,7 +82,7 @@ class Given:
 
 def give_once(
     given: Given, database: Database, table: str, access: Access, name: str, terms: GrantTerms
-) -> tuple[str, dict[str, Any]]:
+) -> tuple[str | None, dict[str, Any]]:
     """As `give`, the share once for a key. Of the token only its id is kept: sent again, it is
     ended and another one takes its place."""
     kept = given.replies.begin(given.name, given.digest, database.ledger.head)
@@ -83,7 +96,7 @@ def give_once(
         if not kept.again and not _granted_since(database, name, kept.head):
             given.replies.forget(given.name)
         raise
-    caller = access.caller(token)
+    caller = None if token is None else access.caller(token)
     given.replies.finish(given.name, b"" if caller is None else caller.token_id.encode())
     return token, line
 
@@ -140,7 +153,9 @@ def were_given(ledger: str, table: str) -> bool:
     """True if somebody beside owners was ever given a token for this table, on this machine."""
     with closing(Access.open()) as access:
         return any(
-            line.reaches(ledger, table) and line.role != Role.OWNER for line in access.list()
+            line.role_at(reached) != Role.OWNER
+            for line in access.list()
+            for reached in line.reached(ledger, table)
         )
 
 
@@ -167,7 +182,7 @@ def line_of(ledger: Ledger, table: str, access: Access, name: str) -> dict[str, 
         **both("left", left),
         "revoked": share is not None and share.revoked is not None,
         "tokens": [
-            line.to_json()
+            line.to_json(only=ledger.identity)
             for line in access.list()
             if line.name == name and ledger.identity in line.tables
         ],

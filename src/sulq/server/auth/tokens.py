@@ -2,8 +2,9 @@
 
 A token is 256 bits of the operating system; only its SHA-256 is kept, in one SQLite file that
 server and command line use at once. It reaches the tables that it was given for, known by the
-random ids of their publishing: another table of the same name is another table. Only a token that
-a server lends in its own memory reaches all of its tables. Guide: docs/guides/access.md.
+random ids of their publishing: another table of the same name is another table. At each of them it
+has a role. Only a token that a server lends in its own memory reaches all of its tables. Guide:
+docs/guides/access.md.
 """
 
 from __future__ import annotations
@@ -16,9 +17,9 @@ import secrets
 import threading
 import time
 import unicodedata
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
@@ -32,7 +33,7 @@ from sulq.server.auth.rate_limit import Buckets, Rate, too_often
 from sulq.server.errors import not_for_this_role, unknown_token
 
 APPLICATION = 0x73756C61  # "sula"
-FORMAT = 2
+FORMAT = 3
 LINK_SECONDS = 600.0
 MOST_LINKS = 1_000
 BUSY = 5.0
@@ -40,7 +41,7 @@ BUSY = 5.0
 STARTED = time.time(), time.monotonic()
 _NAME = re.compile(r"[\w.@+-](?:[\w .@+-]{0,62}[\w.@+-])?")
 Write = Callable[..., apsw.Cursor]
-_COLUMNS = "id, hash, name, role, tables, created, expires, rate, revoked"
+_COLUMNS = "id, hash, name, role, tables, created, expires, rate, revoked, others"
 
 
 class Role(StrEnum):
@@ -59,6 +60,18 @@ class Caller:
     token_id: str
     expires: int | None = None
     rate: Rate | None = None
+    others: Mapping[str, Role] = field(default_factory=dict)  # tables with another role
+
+    @property
+    def roles(self) -> frozenset[Role]:
+        """Every role that the token has at some table."""
+        if not self.tables:
+            return frozenset({self.role})
+        return frozenset(self.others.get(table, self.role) for table in self.tables)
+
+    def at(self, table: str) -> Caller:
+        """Return the caller with the role that the token has at the table of this id."""
+        return replace(self, role=self.others.get(table, self.role))
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,20 +86,38 @@ class TokenLine:
     expires: int | None
     rate: Rate | None
     state: str  # good, ended, revoked
+    others: Mapping[str, Role] = field(default_factory=dict)  # tables with another role
+
+    def role_at(self, table: str) -> Role:
+        """Return the role that it has at the table of this id."""
+        return self.others.get(table, self.role)
 
     def reaches(self, ledger: str, table: str | None = None) -> bool:
         """True if it was given for a table of this ledger, or for that one, withdrawn since too."""
-        known = (name.partition("/") for name in self.tables)
-        return any(
-            book.partition(".")[0] == ledger and table in (None, name) for book, _, name in known
-        )
+        return bool(self.reached(ledger, table))
 
-    def to_json(self) -> dict[str, Any]:
+    def reached(self, ledger: str, table: str | None = None) -> set[str]:
+        """Return the ids of the tables of this ledger, or of that table, that it was given for."""
+        known = ((identity, *identity.partition("/")) for identity in self.tables)
+        return {
+            identity
+            for identity, book, _, name in known
+            if book.partition(".")[0] == ledger and table in (None, name)
+        }
+
+    def to_json(self, only: str | None = None) -> dict[str, Any]:
+        """`only`: what the owner of the table of this id is told, nothing of other tables."""
+        tables = {
+            name: str(self.role_at(table))
+            for table, name in self.tables.items()
+            if only in (None, table)
+        }
         return {
             "id": self.token_id,
             "name": self.name,
-            "role": str(self.role),
-            "tables": sorted(self.tables.values()),
+            "role": str(self.role if only is None else self.role_at(only)),
+            "tables": sorted(tables),
+            "roles": tables,
             "created": self.created,
             "expires": self.expires,
             "rate": None if self.rate is None else str(self.rate),
@@ -158,10 +189,52 @@ class Access:
         kept = (str(role), held, int(time.time()), expires, None if rate is None else str(rate))
         with self._changing() as write:
             write(
-                f"INSERT INTO tokens ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, NULL)",  # noqa: S608
+                f"INSERT INTO tokens ({_COLUMNS})"  # noqa: S608
+                " VALUES (?, ?, ?, ?, ?, ?, ?, ?, NULL, '{}')",
                 (secrets.token_hex(8), _hash(token), spelled, *kept),
             )
         return token
+
+    def check_carries(self, token_id: str, name: str, table: str, role: Role) -> None:
+        """Refuse a table, known by its id, that cannot be added to this token.
+
+        One text, whether the token is not there, not of this name or has other roles elsewhere.
+        """
+        with self._changing() as write:
+            self._carrying(write, token_id, check_name(name), table, role)
+
+    def carry(self, token_id: str, name: str, table: Mapping[str, str], role: Role) -> None:
+        """Let a token that was given out reach one table more, with a role of its own there.
+
+        `table`: its id, and its name for people.
+        """
+        ((identity, called),) = table.items()
+        with self._changing() as write:
+            line = self._carrying(write, token_id, check_name(name), identity, role)
+            others = dict(line.others) if role == line.role else {**line.others, identity: role}
+            write(
+                "UPDATE tokens SET tables = ?1, others = ?2 WHERE id = ?3",
+                (
+                    json.dumps({**line.tables, identity: called}, sort_keys=True),
+                    json.dumps(others, sort_keys=True),
+                    token_id,
+                ),
+            )
+
+    @staticmethod
+    def _carrying(write: Write, token_id: str, name: str, table: str, role: Role) -> TokenLine:
+        row = write(f"SELECT {_COLUMNS} FROM tokens WHERE id = ?", (token_id,)).fetchone()  # noqa: S608
+        line = None if row is None else _line(row)
+        if line is not None and line.state == "good" and line.name == name:
+            roles = {line.role_at(held) for held in line.tables if held != table} | {role}
+            same = table not in line.tables or line.role_at(table) == role
+            if same and not roles >= {Role.OWNER, Role.ANALYST}:
+                return line
+        raise Refused(
+            f"no good token {token_id!r:.40} of {name!r} can carry this table as {role}: a token"
+            " has one role at a table, and is never owner of one and analyst of another; give"
+            " another token"
+        )
 
     def lend(self, name: str, role: Role) -> str:
         """A token for all tables of this server, good in this process only and written nowhere."""
@@ -175,15 +248,8 @@ class Access:
         spelled, met = check_name(name), 0
         with self._changing() as write:
             for line in self._good(write, spelled, table):
-                left = {} if table is None else {k: v for k, v in line.tables.items() if k != table}
-                write(
-                    "UPDATE tokens SET tables = ?1, revoked = ?2 WHERE id = ?3",
-                    (
-                        json.dumps(left or dict(line.tables), sort_keys=True),
-                        None if left else int(time.time()),
-                        line.token_id,
-                    ),
-                )
+                lost = line.tables.keys() if table is None else {table}
+                _take_away(write, line, lost)
                 met += 1
         return met
 
@@ -198,14 +264,15 @@ class Access:
         return line.name
 
     def end_ledger(self, ledger: str, table: str | None = None) -> int:
-        """End every token that reaches a table of this ledger, or that one; how many there were."""
+        """End the reach of every token into the tables of this ledger, or into that one; how many
+        there were. A token that reaches others too stays good for those."""
         met = 0
         with self._changing() as write:
             rows = write(f"SELECT {_COLUMNS} FROM tokens").fetchall()  # noqa: S608
             for line in map(_line, rows):
-                if line.reaches(ledger, table) and line.state == "good":
-                    end = (int(time.time()), line.token_id)
-                    write("UPDATE tokens SET revoked = ? WHERE id = ?", end)
+                lost = line.reached(ledger, table)
+                if lost and line.state == "good":
+                    _take_away(write, line, lost)
                     met += 1
         return met
 
@@ -275,7 +342,8 @@ class Access:
         if line.state != "good":
             return None
         scope = frozenset(line.tables)
-        return Caller(line.name, line.role, scope, line.token_id, line.expires, line.rate)
+        held = (line.name, line.role, scope, line.token_id, line.expires, line.rate)
+        return Caller(*held, line.others)
 
     def allow(self, caller: Caller) -> float:
         """0, or seconds to wait: the token's own rate, whatever it asks."""
@@ -314,7 +382,10 @@ class Access:
 
 
 def require(*roles: Role, every_table: bool = False) -> Callable[[Request], Awaitable[Caller]]:
-    """A route's dependency: the caller, if the token is good, has one of these roles and rate."""
+    """A route's dependency: the caller, if the token is good, has one of these roles and rate.
+
+    A token of several tables has it at one of them; `session_for` looks at which.
+    """
 
     async def judge(request: Request) -> Caller:
         scheme, _, token = request.headers.get("authorization", "").partition(" ")
@@ -327,7 +398,7 @@ def require(*roles: Role, every_table: bool = False) -> Callable[[Request], Awai
         request.state.caller = caller
         if (wait := access.allow(caller)) and caller.rate is not None:
             raise too_often(wait, caller.rate)
-        if caller.role not in roles:
+        if not caller.roles & set(roles):
             raise not_for_this_role(str(caller.role))
         if every_table and caller.tables is not None:
             raise not_for_this_role(f"{caller.role} of some tables")
@@ -360,13 +431,17 @@ def _connect(path: Path) -> apsw.Connection:
         one(
             "CREATE TABLE tokens (id TEXT PRIMARY KEY, hash BLOB NOT NULL UNIQUE,"
             " name TEXT NOT NULL, role TEXT NOT NULL, tables TEXT NOT NULL,"
-            " created INTEGER NOT NULL, expires INTEGER, rate TEXT, revoked INTEGER) STRICT"
+            " created INTEGER NOT NULL, expires INTEGER, rate TEXT, revoked INTEGER,"
+            " others TEXT NOT NULL DEFAULT '{}') STRICT"
         )
         one(f"PRAGMA application_id = {APPLICATION}")
         one(f"PRAGMA user_version = {FORMAT}")
     elif one("PRAGMA user_version").get == 1:
         # tokens that are good by a table's name alone: ended, to be given out anew
         one("UPDATE tokens SET tables = '{}', revoked = coalesce(revoked, created)")
+        one("PRAGMA user_version = 2")
+    if one("PRAGMA user_version").get == 2:  # of which each had one role everywhere
+        one("ALTER TABLE tokens ADD COLUMN others TEXT NOT NULL DEFAULT '{}'")
         one(f"PRAGMA user_version = {FORMAT}")
     one("COMMIT")
     if (one("PRAGMA application_id").get, one("PRAGMA user_version").get) != (APPLICATION, FORMAT):
@@ -392,9 +467,24 @@ def _hash(secret: str) -> bytes:
 
 
 def _line(row: tuple[Any, ...]) -> TokenLine:
-    token_id, _, name, role, tables, created, expires, rate, revoked = row
+    token_id, _, name, role, tables, created, expires, rate, revoked, others = row
     ended = expires is not None and expires <= now()
     state = "revoked" if revoked is not None else "ended" if ended else "good"
     held = None if rate is None else Rate.of(rate)
     scope = json.loads(tables)
-    return TokenLine(token_id, name, Role(role), scope, created, expires, held, state)
+    elsewhere = {table: Role(said) for table, said in json.loads(others).items()}
+    return TokenLine(token_id, name, Role(role), scope, created, expires, held, state, elsewhere)
+
+
+def _take_away(write: Write, line: TokenLine, lost: Collection[str]) -> None:
+    """End the reach of a token into these tables; with none left the token ends."""
+    left = {table: name for table, name in line.tables.items() if table not in lost}
+    others = {table: str(role) for table, role in line.others.items() if table in left}
+    if left:
+        kept = (json.dumps(left, sort_keys=True), json.dumps(others, sort_keys=True))
+        write(
+            "UPDATE tokens SET tables = ?1, others = ?2 WHERE id = ?3",
+            (*kept, line.token_id),
+        )
+    else:
+        write("UPDATE tokens SET revoked = ? WHERE id = ?", (int(time.time()), line.token_id))

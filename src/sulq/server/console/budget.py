@@ -155,8 +155,11 @@ def budget_view(session: TableSession, now: float | None = None) -> BudgetView:
         belief=(f"{round(100 * USUAL_PRIOR)} %", held.now(), held.after()),
         epsilons=f"(ε {so_far} of {at_end})",
         gauge=gauge(
-            left, whole, f"{left_text(left)} of {left_text(whole)} credits left",
-            going=reserved, tall=True,
+            left,
+            whole,
+            f"{left_text(left)} of {left_text(whole)} credits left",
+            going=reserved,
+            tall=True,
         ),
         legend=_legend(left, reserved, spent),
         table_line=_table_line(purse),
@@ -170,7 +173,7 @@ def budget_view(session: TableSession, now: float | None = None) -> BudgetView:
         report=session.caller.role != Role.ANALYST,
         closed=ended.reason or "no reason given" if ended is not None else "",
         standing=standing(session),
-    )  # fmt: skip
+    )
 
 
 NOTHING = (("nothing", "more: this table is closed for good"),)
@@ -277,7 +280,9 @@ def _chart(
     last = start + (max(ends) - start) * (1.12 if len(ends) > 1 else 1.25)
     last = max(last, start + 3_600)
     top = float(whole)
-    plot = Plot(start, last, 0, top, 236, gutter=58, top=24)  # room for the label
+    plot = Plot(
+        x0=start, x1=last, y0=0, y1=top, height=236, gutter=58, top=24
+    )  # room for the label
     plot.up([(top * k / 4, _short(top * k / 4)) for k in range(5)])
     marks = [(start, when_text(int(start), clock=False)), (now, "today")]
     if found and found.middle:
@@ -294,13 +299,25 @@ def _chart(
         high = top * (0.5 if side else 0.36)
         plot.upright(end, 0, high)
         plot.dot(end, 0, "point open")
-        plot.text(f"ends about {day_text(end)}", end, high, "key mid" if side else "key",
-                  dx=0 if side else 8, dy=-6 if side else 4)  # fmt: skip
+        plot.text(
+            f"ends about {day_text(end)}",
+            end,
+            high,
+            "key mid" if side else "key",
+            dx=0 if side else 8,
+            dy=-6 if side else 4,
+        )
     plot.line(_thinned(sharp))
     plot.dot(now, float(left))
     end_side = plot.x(now) > 62
-    plot.text(f"{left_text(left)} left today", now, float(left), "key end" if end_side else "key",
-              dx=-10 if end_side else 10, dy=-10)  # fmt: skip
+    plot.text(
+        f"{left_text(left)} left today",
+        now,
+        float(left),
+        "key end" if end_side else "key",
+        dx=-10 if end_side else 10,
+        dy=-10,
+    )
     said = f"{left_text(whole)} at first, {left_text(left)} today"
     return plot.drawn(f"Credits left over time: {said}", "burn")
 
@@ -352,11 +369,19 @@ def _accounts(session: TableSession, events: list[Event]) -> tuple[AccountRow, .
         rate, last_at = rates.get(share.name), when_text(last.get(share.name, 0))
         held = Fraction(0) if ended else left
         said = f"{left_text(held)} of {left_text(granted)}"
-        lines.append(AccountRow(
-            share.name, "analyst", left_text(held), left_text(granted),
-            gauge(held, granted, said), str(rate or "no limit"),
-            last_at or "never", chip, "" if ended else "warn",
-        ))  # fmt: skip
+        lines.append(
+            AccountRow(
+                name=share.name,
+                role="analyst",
+                left=left_text(held),
+                of=left_text(granted),
+                gauge=gauge(held, granted, said),
+                rate=str(rate or "no limit"),
+                last=last_at or "never",
+                chip=chip,
+                chip_kind="" if ended else "warn",
+            )
+        )
     return tuple(lines)
 
 
@@ -388,8 +413,14 @@ def _changes(events: list[Event], session: TableSession) -> tuple[tuple[str, str
         if session.caller.role == Role.ANALYST and theirs:
             continue
         who = "you" if event.analyst == session.caller.name else event.analyst
-        found.append((change_text(event, who), event.reason, when_text(event.at, clock=False),
-                      ordinal(event.seq)))  # fmt: skip
+        found.append(
+            (
+                change_text(event, who),
+                event.reason,
+                when_text(event.at, clock=False),
+                ordinal(event.seq),
+            )
+        )
     return tuple(found[:MOST_CHANGES])
 
 

@@ -144,14 +144,27 @@ def _fits(marks: Sequence[float]) -> bool:
 def _body(bar: Bar, at: Place, middle: float) -> Markup:
     start, end = sorted((0.0, bar.value))
     width = float(at(end)[:-1]) - float(at(start)[:-1])
-    return tag("rect", class_="body", x=at(start), y=f"{middle - 10:g}", width=f"{width:.2f}%",
-               height=20, rx=2)  # fmt: skip
+    return tag(
+        "rect",
+        class_="body",
+        x=at(start),
+        y=f"{middle - 10:g}",
+        width=f"{width:.2f}%",
+        height=20,
+        rx=2,
+    )
 
 
 def _whisker(bar: Bar, at: Place, middle: float) -> list[Markup]:
     def line(x1: float, x2: float, half: int) -> Markup:
-        return tag("line", class_="whisker", x1=at(x1), x2=at(x2), y1=f"{middle - half:g}",
-                   y2=f"{middle + half:g}")  # fmt: skip
+        return tag(
+            "line",
+            class_="whisker",
+            x1=at(x1),
+            x2=at(x2),
+            y1=f"{middle - half:g}",
+            y2=f"{middle + half:g}",
+        )
 
     point = tag("circle", class_="point", cx=at(bar.value), cy=f"{middle:g}", r=4.5)
     return [

@@ -32,58 +32,72 @@ class Starter:
 
 
 def starters(schema: Schema, table: str) -> list[Starter]:
-    """Up to four: a count, an average by group, a histogram, a share."""
+    """Return up to four example questions: a count, a figure by group, a histogram, a share."""
     numbers = [c for c in schema.columns if isinstance(c, Number) and c.kind == "number"]
     flags = [c for c in schema.columns if isinstance(c, Flag)]
     groups = [
         c for c in schema.columns if isinstance(c, Category) and 1 < len(c.values or ()) <= FEW
     ]
     groups.sort(key=lambda column: not column.public)
-    named, made, counted = name(table), [], count_of(schema)
+    found = [
+        _counted(schema, table, numbers, flags),
+        _by_group(schema, table, numbers, groups),
+        _bands(schema, table, numbers[0]) if numbers else None,
+        _share(table, flags) if flags else None,
+    ]
+    return [starter for starter in found if starter]
+
+
+def _counted(
+    schema: Schema, table: str, numbers: list[Number], flags: list[Flag]
+) -> Starter | None:
+    """Return a count of the rows or people that meet one condition."""
+    asked = f"SELECT {count_of(schema)} AS {schema.who}\nFROM {name(table)}\nWHERE"
     if numbers:
         first = numbers[0]
         middle = _round(sum(first.range, Fraction(0)) / 2, first)
-        made.append(Starter(
-            f"How many {schema.who} have {first.name} of {middle} or more?",
-            f"SELECT {counted} AS {schema.who}\nFROM {named}\nWHERE {name(first.name)} >= {middle}",
-        ))  # fmt: skip
-    elif flags and schema.unit != "row":
-        made.append(Starter(
-            f"How many {schema.who} have {flags[0].name}?",
-            f"SELECT {counted} AS {schema.who}\nFROM {named}\nWHERE {name(flags[0].name)}",
-        ))  # fmt: skip
-    if numbers and groups:
-        measured = numbers[1] if len(numbers) > 1 else numbers[0]
-        by = groups[0]
-        made.append(Starter(
-            f"Average {measured.name} by {by.name}",
-            f"SELECT {name(by.name)}, AVG({name(measured.name)}) AS average\n"
-            f"FROM {named}\nGROUP BY {name(by.name)}",
-        ))  # fmt: skip
-    elif groups:
-        by = groups[0]
-        made.append(Starter(
-            f"{schema.who.capitalize()} by {by.name}",
-            f"SELECT {name(by.name)}, {counted} AS {schema.who}\n"
-            f"FROM {named}\nGROUP BY {name(by.name)}",
-        ))  # fmt: skip
+        title = f"How many {schema.who} have {first.name} of {middle} or more?"
+        return Starter(title, f"{asked} {name(first.name)} >= {middle}")
+    if flags and schema.unit != "row":
+        title = f"How many {schema.who} have {flags[0].name}?"
+        return Starter(title, f"{asked} {name(flags[0].name)}")
+    return None
+
+
+def _by_group(
+    schema: Schema, table: str, numbers: list[Number], groups: list[Category]
+) -> Starter | None:
+    """Return an average by group, or a count by group where the table has no numbers."""
+    if not groups:
+        return None
+    by = name(groups[0].name)
     if numbers:
-        first = numbers[0]
-        width = _width(first)
-        made.append(Starter(
-            f"{first.name} in bands of {width}",
-            f"SELECT FLOOR({name(first.name)} / {width}) * {width} AS {name(first.name)}_from,"
-            f" {counted} AS {schema.who}\nFROM {named}\nGROUP BY 1",
-        ))  # fmt: skip
-    if flags:
-        share = flags[-1]
-        where = f"\nWHERE {name(flags[0].name)}" if len(flags) > 1 else ""
-        among = f" among {flags[0].name}" if len(flags) > 1 else ""
-        made.append(Starter(
-            f"Share of {share.name}{among}",
-            f"SELECT AVG({name(share.name)}) AS share\nFROM {named}{where}",
-        ))  # fmt: skip
-    return made[:4]
+        measured = numbers[1] if len(numbers) > 1 else numbers[0]
+        title = f"Average {measured.name} by {groups[0].name}"
+        figure = f"AVG({name(measured.name)}) AS average"
+    else:
+        title = f"{schema.who.capitalize()} by {groups[0].name}"
+        figure = f"{count_of(schema)} AS {schema.who}"
+    return Starter(title, f"SELECT {by}, {figure}\nFROM {name(table)}\nGROUP BY {by}")
+
+
+def _bands(schema: Schema, table: str, column: Number) -> Starter:
+    """Return a histogram of one number, in bands of equal width."""
+    named, width = name(column.name), _width(column)
+    return Starter(
+        f"{column.name} in bands of {width}",
+        f"SELECT FLOOR({named} / {width}) * {width} AS {named}_from,"
+        f" {count_of(schema)} AS {schema.who}\nFROM {name(table)}\nGROUP BY 1",
+    )
+
+
+def _share(table: str, flags: list[Flag]) -> Starter:
+    """Return the share of one flag, among the rows of another flag where there are two."""
+    asked = f"SELECT AVG({name(flags[-1].name)}) AS share\nFROM {name(table)}"
+    if len(flags) == 1:
+        return Starter(f"Share of {flags[0].name}", asked)
+    title = f"Share of {flags[-1].name} among {flags[0].name}"
+    return Starter(title, f"{asked}\nWHERE {name(flags[0].name)}")
 
 
 def count_of(schema: Schema) -> str:

@@ -275,14 +275,15 @@ def balance_of(session: TableSession) -> Balance:
 
 def head_view(service: Service, caller: Caller, table: str, page: str) -> HeadView:
     lines = {str(line["name"]): line for line in service.listed(caller)}
-    names, role = list(lines), str(caller.role)
+    names, role = list(lines), ", ".join(sorted(caller.roles))
     if table not in lines:
         links = _links(names, "", page)
         return HeadView("", links, "", "", caller.name, role, (), "", "", "", Markup(""), "/")
-    purse = balance_of(service.session(caller, table))
+    session = service.session(caller, table)
+    purse, role = balance_of(session), str(session.caller.role)
     left, whole = (purse.own_left, purse.own_whole) if purse.shared else (purse.left, purse.whole)
     state, kind = STATES.get(str(lines[table]["state"]), ("Open", "ok"))
-    tabs = [tab for tab in TABS if caller.role in tab[2]]
+    tabs = [tab for tab in TABS if role in tab[2]]
     return HeadView(
         table,
         _links(names, table, page),
@@ -317,7 +318,7 @@ def home_view(service: Service, caller: Caller) -> HomeView:
         )
         for line in lines
     )
-    return HomeView(caller.role == Role.OWNER, only, tables)
+    return HomeView(Role.OWNER in caller.roles, only, tables)
 
 
 @shell_router.get("/console/head")

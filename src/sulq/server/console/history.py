@@ -13,7 +13,7 @@ from weakref import WeakKeyDictionary
 from sulq.database import Database
 from sulq.formatting import credits_word, ordinal
 from sulq.kernel.ledger.accounts import from_json, loss_from_json
-from sulq.kernel.ledger.chain import START, link
+from sulq.kernel.ledger.signing import START, link
 from sulq.kernel.ledger.stores.store import Row
 from sulq.kernel.query.sql_text import kind_of, question_text
 from sulq.server.console.labels import question_title

@@ -4,22 +4,32 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sulq.formatting import spelled
 from sulq.kernel.query.expressions import Column
 from sulq.kernel.query.sql_text import PERSONS
 from sulq.kernel.schema.columns import Category, Flag, Number, Schema
 from sulq.kernel.schema.columns import Column as Declared
-from sulq.sql.parse.select import Aggregate, GroupKey, Select, aggregates_of
+from sulq.sql.parse.select import Aggregate, GroupKey, Item, Released, Select, aggregates_of
 
-NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten",
-           "eleven", "twelve")  # fmt: skip
-NOUNS = {"count": "count", "persons": "count", "sum": "total", "avg": "average",
-         "quantile": "percentile", "min": "lowest value", "max": "highest value",
-         "corr": "correlation", "covar_pop": "covariance", "covar_samp": "covariance",
-         "var_pop": "variance", "var_samp": "variance",
-         "stddev_pop": "standard deviation", "stddev_samp": "standard deviation"}  # fmt: skip
+NUMBERS = "no one two three four five six seven eight nine ten eleven twelve"
+NOUNS = {
+    "count": "count",
+    "persons": "count",
+    "sum": "total",
+    "avg": "average",
+    "quantile": "percentile",
+    "min": "lowest value",
+    "max": "highest value",
+    "corr": "correlation",
+    "covar_pop": "covariance",
+    "covar_samp": "covariance",
+    "var_pop": "variance",
+    "var_samp": "variance",
+    "stddev_pop": "standard deviation",
+    "stddev_samp": "standard deviation",
+}
 SIZED = ("count", "sum", "persons")
 """Statistics whose bar does not depend on how many rows match."""
 MOST_VALUES = 6
@@ -57,6 +67,9 @@ class Shape:
 
 def shape_of(select: Select, schema: Schema) -> Shape:
     """Read off the statement and the schema; no row is looked at."""
+    ordered = bool(select.order)
+    while isinstance(select.source, Select):  # around another: what that gives
+        select = replace(select.source, items=_unfolded(select.items))
     names = {item.of.place: item.name for item in select.items if isinstance(item.of, GroupKey)}
     groups = tuple(names.get(place, "group") for place in range(len(select.groups)))
     cells = 1
@@ -68,7 +81,14 @@ def shape_of(select: Select, schema: Schema) -> Shape:
         if aggregates_of(item.of)
     )
     other = any(grouping.labels[at] is None for grouping in select.groups for at in grouping.shown)
-    return Shape(figures, groups, cells, bool(select.order), other)
+    return Shape(figures=figures, groups=groups, cells=cells, ordered=ordered, other=other)
+
+
+def _unfolded(items: Sequence[Item]) -> tuple[Item, ...]:
+    """Columns of an inner SELECT that stand by themselves, as what they are there."""
+    return tuple(
+        replace(item, of=item.of.of) if isinstance(item.of, Released) else item for item in items
+    )
 
 
 def _figure(name: str, of: object, inside: Sequence[Aggregate], schema: Schema) -> Figure:
@@ -82,7 +102,17 @@ def _figure(name: str, of: object, inside: Sequence[Aggregate], schema: Schema) 
     sized = all(aggregate.kind in SIZED for aggregate in inside) and plain
     place = inside[0].span if plain else None
     grain = _grain(kind, column, schema) if plain else ""
-    return Figure(name, noun, unit, counts, sized, column, place, kind, grain)
+    return Figure(
+        name=name,
+        noun=noun,
+        unit=unit,
+        counts=counts,
+        sized=sized,
+        column=column,
+        span=place,
+        kind=kind,
+        grain=grain,
+    )
 
 
 def _grain(kind: str, column: str, schema: Schema) -> str:
@@ -111,7 +141,8 @@ def _measure(column: str, schema: Schema) -> str:
 
 
 def number_word(count: int) -> str:
-    return NUMBERS[count] if 0 <= count < len(NUMBERS) else spelled(count, 0)
+    words = NUMBERS.split()
+    return words[count] if 0 <= count < len(words) else spelled(count, 0)
 
 
 def plural(word: str, count: int = 2) -> str:

@@ -28,10 +28,6 @@ from sulq.kernel.ledger.export import (
     export,
     judge_signature,
 )
-from sulq.kernel.ledger.file import Files
-from sulq.kernel.ledger.signing import latest_head
-from sulq.kernel.ledger.state_dir import read_private
-from sulq.kernel.ledger.stores.store import Row
 from sulq.server.auth.tokens import Role
 from sulq.server.console.framework import fragment, problem_card
 from sulq.server.console.history import (
@@ -112,7 +108,7 @@ def short(print_: str) -> str:
 
 def ledger_view(session: TableSession) -> LedgerView:
     database = session.database
-    anchor = anchor_of(database)  # first: the ledger only runs ahead of it
+    anchor = database.ledger.anchor()  # first: the ledger only runs ahead of it
     found = books(database)
     state, first, more = chain_state(database, anchor, found)
     statement = database.statement().statement
@@ -153,28 +149,23 @@ def ledger_view(session: TableSession) -> LedgerView:
     )
 
 
-def _rows(database: Database) -> list[Row]:
-    book = database.ledger._book
-    found: list[Row] = book.read(lambda: list(book.rows()))
-    return found
-
-
-def anchor_of(database: Database) -> bytes | None:
-    book = database.ledger._book
-    return None if book.file is None else read_private(Files(book.history.ledger).anchor)
-
-
 def chain_state(database: Database, anchor: bytes | None, found: Books) -> tuple[str, str, str]:
     """(kind of note, first clause, rest): the server's own check, as far as the chain has come."""
     if found.broken:
-        return ("bad", f"Entry {ordinal(found.broken)} was changed after it was written.",
-                "Nothing new may rest on this chain.")  # fmt: skip
+        return (
+            "bad",
+            f"Entry {ordinal(found.broken)} was changed after it was written.",
+            "Nothing new may rest on this chain.",
+        )
     rows = found.events
     span = f"{spelled(len(rows), 0)} entries ({ordinal(rows[0].seq)} to {ordinal(found.seq)})"
     anchored = _anchored(database, anchor, found)
     if anchored is False:
-        return ("bad", "The ledger is older than its anchor.",
-                "Probably a restored backup; entries are missing.")  # fmt: skip
+        return (
+            "bad",
+            "The ledger is older than its anchor.",
+            "Probably a restored backup; entries are missing.",
+        )
     said = (
         " The anchor, kept outside this server's ledger, agrees with the head."
         if anchored
@@ -186,19 +177,21 @@ def chain_state(database: Database, anchor: bytes | None, found: Books) -> tuple
 
 
 def _anchored(database: Database, anchor: bytes | None, found: Books) -> bool | None:
-    """Whether the anchor lies on this chain; None where there is none to ask."""
-    book = database.ledger._book
-    if book.file is None:
+    """Return whether the anchor names a head of this chain, or None if there is no anchor."""
+    if anchor is None:
         return None
-    mark = latest_head(anchor or b"", book.history.ledger, [book.history.public])
+    mark = database.ledger.anchored_head(anchor)
     return mark is not None and (mark.seq == 0 or found.hashes.get(mark.seq) == mark.hash.hex())
 
 
 def noise_state(session: TableSession) -> tuple[str, str, str]:
     """Pass or fail, for the owner only; any figure would be a function of exact answers."""
     if session.caller.role != Role.OWNER:
-        return ("info", "For the owner.", "The word stands in the owner's view and never with more"
-                " than pass or fail.")  # fmt: skip
+        return (
+            "info",
+            "For the owner.",
+            "The word stands in the owner's view and never with more than pass or fail.",
+        )
     try:
         found = last_replay(session.database)
     except Refused:
@@ -206,8 +199,12 @@ def noise_state(session: TableSession) -> tuple[str, str, str]:
     if found is None:
         return ("info", "Not run yet.", f"sulq audit --replay runs it, from {FEWEST} answers on.")
     if found.passed:
-        return ("ok", "Passed.", "An honest table fails this test once in a thousand million."
-                " Only pass or fail leaves the replay.")  # fmt: skip
+        return (
+            "ok",
+            "Passed.",
+            "An honest table fails this test once in a thousand million."
+            " Only pass or fail leaves the replay.",
+        )
     return (
         "bad",
         "Failed.",
@@ -250,11 +247,13 @@ def entries_view(
         return f"/console/{quote(session.table, safe='')}/entries?{wanted}"
 
     return EntriesView(
-        tuple(replace(line(event), newest=event.seq == newest and not before) for event in part),
-        of,
-        at(newer) if start else "",
-        at(part[-1].seq) if end < len(lines) else "",
-        bool(before),
+        lines=tuple(
+            replace(line(event), newest=event.seq == newest and not before) for event in part
+        ),
+        said=of,
+        newer=at(newer) if start else "",
+        older=at(part[-1].seq) if end < len(lines) else "",
+        paged=bool(before),
     )
 
 
@@ -281,9 +280,18 @@ def _line(
     else:
         said, state = step_text(event) if mine or not asker else "—", "step"
     return EntryLine(
-        False, ordinal(event.seq), when_text(event.at), who, said, credits, state, STATES[state],
-        short(event.hash), *((ordinal(answer.seq), short(answer.hash)) if answer else ()),
-    )  # fmt: skip
+        newest=False,
+        number=ordinal(event.seq),
+        at=when_text(event.at),
+        account=who,
+        question=said,
+        credits=credits,
+        state=state,
+        state_kind=STATES[state],
+        print=short(event.hash),
+        then=ordinal(answer.seq) if answer else "",
+        then_print=short(answer.hash) if answer else "",
+    )
 
 
 def _fits(event: Event, line: EntryLine, kind: str, text: str, own: str) -> bool:
@@ -331,9 +339,9 @@ def exported(session: TableSession) -> str:
     name = database.ledger.header.name
     redact = session.caller.role != Role.OWNER
     auditor = session.caller.role == Role.AUDITOR
-    lines = export(
-        _rows(database), table=name, redact=redact, analyst=session.reader, everybody=auditor
-    )
+    ledger = database.ledger
+    rows = ledger.rows(0, ledger.head)
+    lines = export(rows, table=name, redact=redact, analyst=session.reader, everybody=auditor)
     return "".join(f"{line}\n" for line in lines)
 
 

@@ -81,23 +81,35 @@ class Plot:
         """A zone from `start` to `end` along x."""
         first, last = self.x(start), self.x(end)
         wide, high = f"{last - first:.2f}%", self.height - self.top
-        self._under.append(tag("rect", class_=kind, x=f"{first:.2f}%", y=self.top,
-                               width=wide, height=high))  # fmt: skip
+        self._under.append(
+            tag("rect", class_=kind, x=f"{first:.2f}%", y=self.top, width=wide, height=high)
+        )
 
     def upright(self, value: float, low: float, high: float, **more: str) -> None:
         at = f"{self.x(value):.2f}%"
-        self._over.append(tag("line", class_="mark-line", x1=at, x2=at, y1=f"{self.y(low):.1f}",
-                              y2=f"{self.y(high):.1f}", **more))  # fmt: skip
+        self._over.append(
+            tag(
+                "line",
+                class_="mark-line",
+                x1=at,
+                x2=at,
+                y1=f"{self.y(low):.1f}",
+                y2=f"{self.y(high):.1f}",
+                **more,
+            )
+        )
 
     def dot(self, x: float, y: float, kind: str = "point", r: float = 5, **more: str) -> None:
-        self._over.append(tag("circle", class_=kind, cx=f"{self.x(x):.2f}%", cy=f"{self.y(y):.1f}",
-                              r=r, **more))  # fmt: skip
+        self._over.append(
+            tag("circle", class_=kind, cx=f"{self.x(x):.2f}%", cy=f"{self.y(y):.1f}", r=r, **more)
+        )
 
     def diamond(self, x: float, y: float) -> None:
         """Its place is that of a small inner picture."""
         shape = tag("path", class_="own", d="M0-6 6 0 0 6-6 0Z")
-        self._over.append(tag("svg", shape, class_="spot", x=f"{self.x(x):.2f}%",
-                              y=f"{self.y(y):.1f}"))  # fmt: skip
+        self._over.append(
+            tag("svg", shape, class_="spot", x=f"{self.x(x):.2f}%", y=f"{self.y(y):.1f}")
+        )
 
     def text(
         self,
@@ -110,15 +122,30 @@ class Plot:
         dy: int = 0,
         **more: str,
     ) -> None:
-        self._over.append(tag("text", said, class_=kind, x=f"{self.x(x):.2f}%",
-                              y=f"{self.y(y):.1f}", dx=dx, dy=dy, **more))  # fmt: skip
+        self._over.append(
+            tag(
+                "text",
+                said,
+                class_=kind,
+                x=f"{self.x(x):.2f}%",
+                y=f"{self.y(y):.1f}",
+                dx=dx,
+                dy=dy,
+                **more,
+            )
+        )
 
     def drawn(self, label: str, kind: str = "") -> Markup:
         tall = self.height + FOOT
         curves = tag(
-            "svg", *self._curves, viewBox=f"0 0 100 {self.height}", preserveAspectRatio="none",
-            class_="curves", width="100%", height=self.height,
-        )  # fmt: skip
+            "svg",
+            *self._curves,
+            viewBox=f"0 0 100 {self.height}",
+            preserveAspectRatio="none",
+            class_="curves",
+            width="100%",
+            height=self.height,
+        )
         inside = [*self._under, curves, *self._over]
         return tag(
             "div",

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 from urllib.parse import quote
 
 from fastapi import APIRouter, Depends, Query, Request
@@ -116,8 +116,14 @@ def _whole(text: str) -> int:
 
 FEW_ROWS = 10_000
 CHIPS = {"ready": "ok", "confirm": "warn", "fix": "bad", "todo": "warn", "hidden": ""}
-Note = tuple[str, str, str]
-"""Kind, first clause, rest."""
+
+
+class Note(NamedTuple):
+    """A remark beside a step of publishing: how grave it is, a bold sentence, and the rest."""
+
+    kind: str
+    title: str
+    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,17 +146,27 @@ def side_view(draft: Draft, home: Path, step: str) -> SideView:
 
 def column_notes(states: list[tuple[str, State]]) -> list[Note]:
     notes = [
-        ("warn", f"Is {name} really public?", "“Public” means: anyone may already know it for"
-         " everyone in the table. Its sizes are then given exactly and free of charge. If it is a"
-         " secret, choose private.")
-        for name, state in states if state.word == "confirm"
-    ]  # fmt: skip
+        Note(
+            "warn",
+            f"Is {name} really public?",
+            "“Public” means: anyone may already know it for everyone in the table. Its sizes are"
+            " then given exactly and free of charge. If it is a secret, choose private.",
+        )
+        for name, state in states
+        if state.word == "confirm"
+    ]
     wrong = [name for name, state in states if state.word in ("fix", "todo")]
     if wrong:
         things = f"{len(wrong)} thing{'s' if len(wrong) > 1 else ''} to fix"
-        notes.append(("bad", things, f"before you can go on: {', '.join(wrong[:8])}."))
-    notes.append(("info", "Do not read bounds off the data.", "A maximum is one person's value."
-                  " Take what everybody knows; what lies beyond counts as the bound."))  # fmt: skip
+        notes.append(Note("bad", things, f"before you can go on: {', '.join(wrong[:8])}."))
+    notes.append(
+        Note(
+            "info",
+            "Do not read bounds off the data.",
+            "A maximum is one person's value."
+            " Take what everybody knows; what lies beyond counts as the bound.",
+        )
+    )
     return notes
 
 
@@ -161,29 +177,48 @@ def promise_notes(draft: Draft, home: Path) -> list[Note]:
         bar = calibrate(promise).unit_bar
         limit = rebuilding_limit(promise, calibrate(promise).unit_standard_deviation)
     except SulqError as error:
-        return [("bad", "This promise cannot be kept.", str(error))]
+        return [Note("bad", "This promise cannot be kept.", str(error))]
     if bar > 0.03 * draft.smallest:
-        fewer = Promise(draft.epsilon, draft.delta, max(1, draft.queries // 10),
-                        neighbours=draft.neighbours)  # fmt: skip
+        fewer = Promise(
+            draft.epsilon, draft.delta, max(1, draft.queries // 10), neighbours=draft.neighbours
+        )
         sharper = bar_text(calibrate(fewer).unit_bar)
-        notes.append((
-            "warn", "Small groups will not be answerable.",
-            f"Below about {spelled(_two(10 * bar), 0)} a count is more than 10 % off. If you need"
-            f" those, choose {spelled(max(1, draft.queries // 10), 0)} credits (± {sharper})"
-            " rather than weaker protection.",
-        ))  # fmt: skip
+        notes.append(
+            Note(
+                "warn",
+                "Small groups will not be answerable.",
+                f"Below about {spelled(_two(10 * bar), 0)} a count is more than 10 % off. If you"
+                f" need those, choose {spelled(max(1, draft.queries // 10), 0)} credits"
+                f" (± {sharper}) rather than weaker protection.",
+            )
+        )
     if promise.epsilon > WEAK:
         after = belief_up(moved(USUAL_PRIOR, float(promise.epsilon)))
-        notes.append(("bad", f"Weak: 40 % can become {after} %.", "Write down why; it stands in the"
-                      " policy for everyone to read."))  # fmt: skip
+        notes.append(
+            Note(
+                "bad",
+                f"Weak: 40 % can become {after} %.",
+                "Write down why; it stands in the policy for everyone to read.",
+            )
+        )
     rows = rows_of(home, draft)
     if rows is not None and rows < FEW_ROWS:
-        notes.append(("warn", "A small table.", f"Below {spelled(FEW_ROWS, 0)} rows the noise is"
-                      " large beside most answers."))  # fmt: skip
-    notes.append(("info", "Are these people in another table here?", "Then the promises add up:"
-                  " publish both on one ledger, with sulq init and one policy."))  # fmt: skip
+        notes.append(
+            Note(
+                "warn",
+                "A small table.",
+                f"Below {spelled(FEW_ROWS, 0)} rows the noise is large beside most answers.",
+            )
+        )
+    notes.append(
+        Note(
+            "info",
+            "Are these people in another table here?",
+            "Then the promises add up: publish both on one ledger, with sulq init and one policy.",
+        )
+    )
     share = f"{belief_up(limit) if limit > 0.9 else round(100 * limit + 0.05, 1)} %"
-    notes.append(("ok", "Checked.", f"Rebuilding attack: at most {share} right (coin: 50 %)."))
+    notes.append(Note("ok", "Checked.", f"Rebuilding attack: at most {share} right (coin: 50 %)."))
     return notes
 
 
@@ -262,15 +297,15 @@ def advice_view(draft: Draft, file: Path) -> AdviceView:
     places = {column.name: (at, column) for at, column in enumerate(draft.columns)}
     rows = tuple(_advice_row(column, *places[column.name]) for column in found.columns)
     return AdviceView(
-        "",
-        found.ready,
-        found.sentence,
-        _lines(found),
-        rows,
-        tuple(row for row in rows if row.faults or row.ticks),
-        tuple(_sentence(warning) for warning in found.warnings),
-        "" if found.shared is None else _sentence(found.shared.why),
-        ("apart", "Nobody is in two of them.", draft.apart)
+        refused="",
+        ready=found.ready,
+        sentence=found.sentence,
+        lines=_lines(found),
+        rows=rows,
+        said=tuple(row for row in rows if row.faults or row.ticks),
+        warnings=tuple(_sentence(warning) for warning in found.warnings),
+        shared="" if found.shared is None else _sentence(found.shared.why),
+        apart=("apart", "Nobody is in two of them.", draft.apart)
         if draft.apart or found.shared is not None
         else None,
     )
@@ -310,16 +345,16 @@ def _advice_row(column: ColumnAdvice, at: int, typed: DraftColumn) -> AdviceRow:
     if column.readable is not None and column.there is not None:
         readable = f"{spelled(column.readable, 0)} of {spelled(column.there, 0)}"
     return AdviceRow(
-        column.name,
-        column.declared,
-        readable,
-        tuple(
+        name=column.name,
+        declared=column.declared,
+        readable=readable,
+        bands=tuple(
             (BAND_KINDS.get(band, ""), band)
             for band in (column.readable_band, column.within_band)
             if band is not None
         ),
-        tuple(f"{fault.why}." for fault in column.faults),
-        tuple(ticks.values()),
+        faults=tuple(f"{fault.why}." for fault in column.faults),
+        ticks=tuple(ticks.values()),
     )
 
 
@@ -334,8 +369,14 @@ def _sentence(text: str) -> str:
 
 
 router = APIRouter(include_in_schema=False)
-STEPS = (("source", "Source"), ("who", "Who is protected"), ("columns", "Columns"),
-         ("promise", "Promise"), ("rehearse", "Rehearse"), ("publish", "Publish"))  # fmt: skip
+STEPS = (
+    ("source", "Source"),
+    ("who", "Who is protected"),
+    ("columns", "Columns"),
+    ("promise", "Promise"),
+    ("rehearse", "Rehearse"),
+    ("publish", "Publish"),
+)
 LEADS = {
     "source": "Nothing is visible to anyone until the last step.",
     "who": "Nothing is visible to anyone until the last step.",
@@ -346,8 +387,13 @@ LEADS = {
     "publish": "This cannot be undone. Read it once more.",
     "published": "It stands in the list of tables, and analysts may ask what you grant them.",
 }
-KINDS = (("number", "Number"), ("category", "Category"), ("flag", "Yes / no"),
-         ("text", "Open text"), ("hidden", "Hidden"))  # fmt: skip
+KINDS = (
+    ("number", "Number"),
+    ("category", "Category"),
+    ("flag", "Yes / no"),
+    ("text", "Open text"),
+    ("hidden", "Hidden"),
+)
 PROTECTION = {"1/2": "Stricter", "1": "Standard", "2": "Looser", "4": "Weak"}
 
 
@@ -494,14 +540,16 @@ def publish_view(session: TableSession, number: str = "", step: str = "source") 
         next_said=dict(STEPS)[order[at + 1]].lower() if at + 1 < len(order) else "",
         missing=_unready(draft) if step == "columns" else "",
         attacks=attacks_view(ATTACKS.of(draft.promise), f"/console/drafts/{number}")
-        if step == "rehearse" else None,
+        if step == "rehearse"
+        else None,
         faults=missing,
         advice=advice_view(draft, file_of(tables, caller))
-        if step == "publish" and not missing else None,
+        if step == "publish" and not missing
+        else None,
         csv=not draft.source.endswith(".parquet"),
         gone=gone,
         published=published,
-    )  # fmt: skip
+    )
 
 
 def _unpublished(file: Path | None) -> tuple[str, ...]:
@@ -523,20 +571,36 @@ def _done(name: str, passed: bool, draft: Draft, published: PublishedView | None
 
 def _row(at: int, column: DraftColumn) -> ColumnRow:
     found = state_of(column)
-    fixed = {"flag": "yes, no, or missing", "text": "any text; asked about by its value",
-             "hidden": "not asked about, ever"}.get(column.kind, "")  # fmt: skip
+    fixed = {
+        "flag": "yes, no, or missing",
+        "text": "any text; asked about by its value",
+        "hidden": "not asked about, ever",
+    }.get(column.kind, "")
     return ColumnRow(
-        at, column.name, column.type, column.kind, KINDS, column.low, column.high, column.values,
-        column.public, column.confirmed, found.word, CHIPS[found.word], found.said, fixed,
-        column.type.upper() in WHEN,
-    )  # fmt: skip
+        at=at,
+        name=column.name,
+        type=column.type,
+        kind=column.kind,
+        kinds=KINDS,
+        low=column.low,
+        high=column.high,
+        values=column.values,
+        public=column.public,
+        confirmed=column.confirmed,
+        state=found.word,
+        state_kind=CHIPS[found.word],
+        said=found.said,
+        fixed=fixed,
+        date=column.type.upper() in WHEN,
+    )
 
 
 def _unready(draft: Draft) -> str:
     waiting = [
-        (at, column.kind, state_of(column).word) for at, column in enumerate(draft.columns)
+        (at, column.kind, state_of(column).word)
+        for at, column in enumerate(draft.columns)
         if state_of(column).word in ("fix", "todo", "confirm")
-    ]  # fmt: skip
+    ]
     if not waiting:
         return ""
     at, kind, word = waiting[0]
@@ -565,17 +629,25 @@ def _sizes(draft: Draft) -> tuple[SizeRow, ...]:
         chosen = Fraction(draft.epsilon) == Fraction(epsilon)
         cells = tuple(
             ColumnCell(
-                epsilon,
-                cell["queries"],
-                f"± {bar_text(cell['bar'])}",
-                size_kind(cell["bar"], draft.smallest),
-                chosen and cell["queries"] == draft.queries,
+                epsilon=epsilon,
+                queries=cell["queries"],
+                bar=f"± {bar_text(cell['bar'])}",
+                kind=size_kind(cell["bar"], draft.smallest),
+                chosen=chosen and cell["queries"] == draft.queries,
             )
             for cell in line["bars"]
         )
         after = belief_up(moved(USUAL_PRIOR, float(Fraction(epsilon))))
         shown = f"{float(Fraction(epsilon)):g}"
-        rows.append(SizeRow(PROTECTION[epsilon], shown, f"40 % → {after} %", cells, chosen))
+        rows.append(
+            SizeRow(
+                name=PROTECTION[epsilon],
+                epsilon=shown,
+                belief=f"40 % → {after} %",
+                cells=cells,
+                chosen=chosen,
+            )
+        )
     return tuple(rows)
 
 
@@ -592,8 +664,12 @@ def _promised(draft: Draft) -> tuple[str, str, str, str]:
         after = beliefs(promise, Fraction(0)).after()
     except SulqError:
         return ("", "", "", "")
-    return (f"{spelled(draft.queries, 0)} credits", f"± {bar_text(bar)}",
-            f"{round(100 * USUAL_PRIOR)} %", after)  # fmt: skip
+    return (
+        f"{spelled(draft.queries, 0)} credits",
+        f"± {bar_text(bar)}",
+        f"{round(100 * USUAL_PRIOR)} %",
+        after,
+    )
 
 
 def _technical(draft: Draft) -> str:
@@ -630,9 +706,7 @@ def saved_view(session: TableSession, number: str, step: str, fields: Fields) ->
     after = taken(before, fields)
     DRAFTS.save(number, after)
     shown = publish_view(session, number, step)
-    rows = tuple(
-        row for row in shown.columns if before.columns[row.at] != after.columns[row.at]
-    )  # fmt: skip
+    rows = tuple(row for row in shown.columns if before.columns[row.at] != after.columns[row.at])
     return SavedView(shown, redraws(before, after), rows)
 
 
@@ -679,12 +753,12 @@ async def for_good(request: Request, session: Owner, number: str, body: Filled) 
     draft, text = await run_free(request, drafted)
     done = await routes_drafts.publish(request, number, ticks, caller)
     _published[number] = PublishedView(
-        number,
-        done["table"],
-        done["fingerprint"][:16],
-        done["policy_written"],
-        text,
-        draft.rehearsed,
+        draft=number,
+        table=done["table"],
+        print=done["fingerprint"][:16],
+        written=done["policy_written"],
+        text=text,
+        rehearsed=draft.rehearsed,
     )
     return page("go.html", f"/t/{quote(done['table'], safe='')}/publish?draft={number}")
 

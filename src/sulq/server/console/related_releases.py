@@ -107,17 +107,21 @@ def standing(session: TableSession) -> RelatedRelease:
     account = database.statement()
     found = account.statement
     return RelatedRelease(
-        broken(account),
-        tuple(
-            (one.reason, price_text(one.loss.credits_fraction),
-             when_text(one.at, clock=False), ordinal(one.seq))
+        broken=broken(account),
+        elsewhere=tuple(
+            (
+                one.reason,
+                price_text(one.loss.credits_fraction),
+                when_text(one.at, clock=False),
+                ordinal(one.seq),
+            )
             for one in reversed(found.outside)
         ),
-        joint_view(found, full=session.caller.role != Role.ANALYST),
-        _versions(found),
-        _people(database) if session.caller.role == Role.OWNER else (),
-        database.has_balances,
-    )  # fmt: skip
+        joint=joint_view(found, full=session.caller.role != Role.ANALYST),
+        versions=_versions(found),
+        people=_people(database) if session.caller.role == Role.OWNER else (),
+        individual=database.has_balances,
+    )
 
 
 def broken(account: Account) -> tuple[str, str]:
@@ -143,21 +147,21 @@ def joint_view(found: Statement, *, full: bool) -> JointView | None:
         f" {becomes(worst(joint_promise(line)))}."
     )
     if not full:
-        return JointView(line.name, promise, "", None, "")
+        return JointView(name=line.name, promise=promise, said="", gauge=None, beyond="")
     whole, beyond = line.cap.credits_fraction, joint_exceeded(line)
     left, tables = left_text(line.left), _listed(line.tables)
     if line.persons:  # nobody knows what is left of them
         said = (
             f"Each person has one balance of {left_text(whole)} credits for {tables}; it is secret"
         )
-        return JointView(line.name, promise, said, None, "")
+        return JointView(name=line.name, promise=promise, said=said, gauge=None, beyond="")
     said = f"{left} of {left_text(whole)} joint credits left for {tables}"
     return JointView(
-        line.name,
-        promise,
-        said,
-        gauge(line.left, whole, said),
-        "" if beyond is None else f"{BEYOND} Together it is now {beyond}.",
+        name=line.name,
+        promise=promise,
+        said=said,
+        gauge=gauge(line.left, whole, said),
+        beyond="" if beyond is None else f"{BEYOND} Together it is now {beyond}.",
     )
 
 
@@ -172,12 +176,12 @@ def _versions(found: Statement) -> tuple[VersionRow, ...]:
     begun = [(0, "as published"), *((one.at, one.reason) for one in found.grown)]
     lines = [
         VersionRow(
-            str(number),
-            when_text(at, clock=False),
-            why,
-            price_text(line.spent),
-            "what is left" if line.budget is None else left_text(line.budget),
-            price_text(line.newcomers),
+            number=str(number),
+            since=when_text(at, clock=False),
+            why=why,
+            spent=price_text(line.spent),
+            budget="what is left" if line.budget is None else left_text(line.budget),
+            newcomers=price_text(line.newcomers),
         )
         for number, (line, (at, why)) in enumerate(zip(found.versions, begun, strict=True), 1)
     ]
@@ -194,7 +198,10 @@ def _people(database: Database) -> tuple[tuple[str, str, Markup], ...]:
         return ()
     most = Fraction(max(*found, 1))
     return tuple(
-        (f"{10 * bar} to {10 * (bar + 1)} %", spelled(many, 0),
-         gauge(Fraction(many), most, f"{spelled(many, 0)} people", plain=True))
+        (
+            f"{10 * bar} to {10 * (bar + 1)} %",
+            spelled(many, 0),
+            gauge(Fraction(many), most, f"{spelled(many, 0)} people", plain=True),
+        )
         for bar, many in enumerate(found)
-    )  # fmt: skip
+    )

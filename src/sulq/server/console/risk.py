@@ -113,7 +113,7 @@ def attacked(promise: Promise, noted: Callable[[Run], None] = lambda _: None) ->
         noted(Run(RUNNING, done=len(lines)))
     asked = min(promise.credits, QUESTIONS)
     points = sweep(target, asked, SIGMAS, tables=1).points
-    return Run(DONE, tuple(lines), points, time.time(), len(lines))
+    return Run(state=DONE, lines=tuple(lines), points=points, at=time.time(), done=len(lines))
 
 
 def made_up(promise: Promise) -> Target:
@@ -240,7 +240,7 @@ def risk_view(session: TableSession) -> RiskView:
         aimed=_percent(best_guess(promise, promise.credits)),
         questions=spelled(promise.credits, 0),
         attacks=tried.attacks,
-    )  # fmt: skip
+    )
 
 
 def rebuilding_limit(promise: Promise, sigma: float) -> float:
@@ -268,7 +268,7 @@ def _rebuilt(limit: float, sigma: float, questions: int) -> tuple[str, str, str,
 
 def belief_curve(held: Beliefs) -> Markup:
     """Belief after against belief before: at the end, so far, and what is possible at all."""
-    plot = Plot(0, 1, 0, 1, HEIGHT, gutter=70, top=TOP)
+    plot = Plot(x0=0, x1=1, y0=0, y1=1, height=HEIGHT, gutter=70, top=TOP)
     marks = [(k / 4, f"{25 * k} %") for k in range(5)]
     plot.up(marks)
     plot.across(marks)
@@ -287,13 +287,23 @@ def belief_curve(held: Beliefs) -> Markup:
     plot.dot(prior, prior, "point low", 3.5, id="r-before")
     plot.dot(prior, moved(prior, held.so_far), "point open", 4.5, id="r-now")
     plot.dot(prior, moved(prior, held.end), id="r-end")
-    plot.text(f"at most {held.after()}", prior, moved(prior, held.end), "key end", dx=-10, dy=-8,
-              id="r-text")  # fmt: skip
+    plot.text(
+        f"at most {held.after()}",
+        prior,
+        moved(prior, held.end),
+        "key end",
+        dx=-10,
+        dy=-8,
+        id="r-text",
+    )
     plot.text("dashed straight line:", 0.98, 0.56, "end", dy=0)
     plot.text("nothing learnt", 0.98, 0.51, "end", dy=0)
     plot.titled("how sure they were before", "how sure they can be after")
-    return plot.drawn("How sure someone can be after all answers, against how sure they were"
-                      f" before: 40 % becomes at most {held.after()}", "belief")  # fmt: skip
+    return plot.drawn(
+        "How sure someone can be after all answers, against how sure they were"
+        f" before: 40 % becomes at most {held.after()}",
+        "belief",
+    )
 
 
 def rebuilding_plot(
@@ -303,7 +313,7 @@ def rebuilding_plot(
     root = math.sqrt(questions / 2)
     last = 10.0 ** max(3, math.ceil(math.log10(2 * sigma)))
     first = min(1.0, 10.0 ** math.floor(math.log10(sigma / 2)))
-    plot = Plot(first, last, 0.5, 1, HEIGHT, gutter=62, log=True, top=TOP)
+    plot = Plot(x0=first, x1=last, y0=0.5, y1=1, height=HEIGHT, gutter=62, log=True, top=TOP)
     rebuilt, leaking = root / (2 * Z_REBUILT), root / (2 * Z_LEAKING)
     if rebuilt > first:
         plot.shade(first, min(rebuilt, last), "zone bad")
@@ -324,8 +334,7 @@ def rebuilding_plot(
     side = plot.x(sigma) > 70
     plot.text("This table", sigma, 0.8, "key end" if side else "key", dx=-8 if side else 8, dy=4)
     for place, said in enumerate((f"noise {bar_text(sigma)}:", f"at most {_percent(limit)}")):
-        plot.text(said, sigma, 0.8, "end" if side else "", dx=-8 if side else 8,
-                  dy=21 + 16 * place)  # fmt: skip
+        plot.text(said, sigma, 0.8, "end" if side else "", dx=-8 if side else 8, dy=21 + 16 * place)
     plot.titled(f"noise on one count ({who}, log scale)")
     label = f"Recovered share against noise: this table, noise {bar_text(sigma)}, {_percent(limit)}"
     return plot.drawn(label, "rebuild")
@@ -341,22 +350,38 @@ def attacks_view(run: Run, path: str) -> AttacksView:
     said, button = {
         RUNNING: (f"Running: {run.done} of {len(WORDS)} attacks done. You may leave.", ""),
         DONE: ("", "Run again"),
-        FAILED: ("The run did not finish. Rebuilding needs SciPy: pip install 'sulq[learn]'.",
-                 "Run the attacks"),
-    }.get(run.state, ("Not tried yet. Takes about a minute, free.", "Run the attacks"))  # fmt: skip
+        FAILED: (
+            "The run did not finish. Rebuilding needs SciPy: pip install 'sulq[learn]'.",
+            "Run the attacks",
+        ),
+    }.get(run.state, ("Not tried yet. Takes about a minute, free.", "Run the attacks"))
     chip = f"{good} of {len(lines)} within the limit" if lines else ""
     kind = "ok" if good == len(lines) else "bad"
     at = when_text(int(run.at)) if run.at else ""
-    return AttacksView(path, run.state == RUNNING, said, chip, kind, at, lines, button)
+    return AttacksView(
+        path=path,
+        running=run.state == RUNNING,
+        said=said,
+        chip=chip,
+        chip_kind=kind,
+        at=at,
+        lines=lines,
+        button=button,
+    )
 
 
 def _attack(line: RiskLine) -> AttackLine:
     found = line.finding
     bar = f"{100 * 1.96 * found.error:.1f}" if found.error else ""
     return AttackLine(
-        line.name, line.words, f"{100 * found.reached:.1f} %", bar, _percent(found.bound), "50 %",
-        not found.broken,
-    )  # fmt: skip
+        name=line.name,
+        words=line.words,
+        reached=f"{100 * found.reached:.1f} %",
+        bar=bar,
+        limit=_percent(found.bound),
+        blind="50 %",
+        within=not found.broken,
+    )
 
 
 def attacked_view(session: TableSession, begin: bool = False) -> AttackedView:

@@ -185,10 +185,16 @@ def column_lines(database: Database, table: str) -> list[ColumnLine]:
         high = getattr(column, "high", None)
         beyond = isinstance(high, int | float) and not column.public
         note = f"(more counts as {spelled(float(high), None)})" if beyond and high else ""
-        lines.append(ColumnLine(
-            column.name, kind_text(column), values_text(column), note, column.public,
-            held[1][column.name],
-        ))  # fmt: skip
+        lines.append(
+            ColumnLine(
+                name=column.name,
+                kind=kind_text(column),
+                values=values_text(column),
+                note=note,
+                public=column.public,
+                bar=held[1][column.name],
+            )
+        )
     return lines
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 import time
+from dataclasses import replace
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Path, Query, Request
@@ -47,8 +48,14 @@ class GrantChanges(BaseModel):
 
 
 class NewGrant(GrantChanges):
+    """`token_id`: of a token of this name that was given out, which is to carry this table too."""
+
     name: Annotated[str, Field(min_length=1, max_length=64)]
     role: Role = Role.ANALYST
+    token_id: Annotated[str, Field(min_length=1, max_length=64)] | None = None
+
+    def new_terms(self) -> grants.GrantTerms:
+        return replace(self.terms(self.role), token_id=self.token_id)
 
 
 class Closing(BaseModel):
@@ -80,14 +87,16 @@ async def granted(
 
     def work() -> dict[str, Any]:
         database = session.database
-        terms = body.terms(body.role)
+        terms = body.new_terms()
         if key is None:
             token, line = grants.give(database, table, service.access, body.name, terms)
         else:
             name = ReplyKey(facts_of(database), f"grant {session.caller.name}", key)
             given = grants.Given(service.replies, name, digest)
             token, line = grants.give_once(given, database, table, service.access, body.name, terms)
-        link = f"{base_of(request)}/enter#{service.access.link_code(token)}"
+        link = None
+        if token is not None:
+            link = f"{base_of(request)}/enter#{service.access.link_code(token)}"
         return {"token": token, "link": link, "role": str(body.role), **line}
 
     workers: Workers = request.app.state.workers

@@ -25,8 +25,8 @@ After = Annotated[int, Query(ge=0, le=2**62)]
 async def me(request: Request, caller: Whoever) -> MeReply:
     """Whose token this is, and which tables it reaches."""
     found = await run_free(request, service_of(request).listed, caller)
-    names = [line["name"] for line in found]
-    return MeReply(name=caller.name, role=str(caller.role), tables=names)
+    roles = {line["name"]: line["role"] for line in found}
+    return MeReply(name=caller.name, role=str(caller.role), roles=roles, tables=list(roles))
 
 
 @router.get("/tables")

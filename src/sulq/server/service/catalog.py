@@ -44,9 +44,12 @@ class Tables:
         """Names that no new table may have: of tables served, and of those declared."""
         return sorted({*self.names(), *self.waiting})
 
-    def __getitem__(self, name: str) -> Database:
+    def find(self, name: str) -> Database | None:
         with self._lock:
-            found = self._databases.get(name)
+            return self._databases.get(name)
+
+    def __getitem__(self, name: str) -> Database:
+        found = self.find(name)
         if found is None:
             raise not_found("there is no table of this name here, or it is not for this token")
         return found

@@ -217,9 +217,7 @@ def prepare_plan(session: TableSession, body: PlanBody, key: str) -> PreparedReq
     """Check several questions, charged together or not at all."""
     plan = _plan(session, body)
 
-    def work() -> AnswersReply:
-        if body.max_credits is not None:
-            check_price(plan.credits, body.max_credits)
+    def ask() -> AnswersReply:
         answers = plan.ask(key)
         paid = sum((answer.credits for answer in answers), Fraction(0))
         return AnswersReply(
@@ -227,6 +225,9 @@ def prepare_plan(session: TableSession, body: PlanBody, key: str) -> PreparedReq
             credits=float(paid),
             credits_exact=paid,
         )
+
+    def work() -> AnswersReply:
+        return spend(session, body, key, plan.credits, ask)
 
     return PreparedRequest([line.bound for line in plan.lines], work)
 
@@ -431,7 +432,7 @@ def release_reservation(session: TableSession, name: str) -> None:
     session.service.reservations.end(name, session.table, session.account)
 
 
-R = TypeVar("R", AnswerReply, SqlReply)
+R = TypeVar("R", AnswerReply, AnswersReply, SqlReply)
 
 
 def spend(

@@ -49,7 +49,9 @@ class Service:
         self.sandbox.close()
 
     def session(self, caller: Caller, table: str) -> TableSession:
-        return TableSession(self, caller, table)
+        """Return the session of a caller at a table, in the role that the token has there."""
+        found = self.tables.find(table)
+        return TableSession(self, caller if found is None else caller.at(id_of(found)), table)
 
     def clock(self, table: str) -> Pace:
         """Return the clock that replies about a table leave by."""
@@ -72,9 +74,11 @@ class Service:
         ]
 
     def _line(self, caller: Caller, name: str) -> dict[str, Any]:
-        database, left = self.tables[name], self.session(caller, name).left
+        session = self.session(caller, name)
+        database, left = session.database, session.left
         return {
             "name": name,
+            "role": str(session.caller.role),
             "state": "closed" if closed(database) else "open",
             "size": database.size,
             "credits": float(database.promise.credits),
@@ -94,13 +98,18 @@ class TableSession:
     def __init__(self, service: Service, caller: Caller, table: str) -> None:
         self.service, self.caller, self.table = service, caller, table
 
+    @property
+    def is_reached(self) -> bool:
+        """True if the table is there and the token reaches it."""
+        found, tables = self.service.tables.find(self.table), self.caller.tables
+        return found is not None and (tables is None or id_of(found) in tables)
+
     @cached_property
     def reached(self) -> Database:
         """The table, if this token reaches it; else as if it were not there."""
-        found = self.service.tables[self.table]
-        if self.caller.tables is not None and id_of(found) not in self.caller.tables:
+        if not self.is_reached:
             raise not_found("there is no table of this name here, or it is not for this token")
-        return found
+        return self.service.tables[self.table]
 
     @cached_property
     def database(self) -> Database:

@@ -14,7 +14,7 @@ from markupsafe import Markup
 
 from sulq.answers.display import percent
 from sulq.database import Analyst, Database
-from sulq.formatting import MINUS, bar_text, credits_word, ordinal, outward, show, spelled
+from sulq.formatting import MINUS, bar_text, credits_word, ordinal, outward, spelled, value_with_bar
 from sulq.kernel.accounting.calibration import calibrate
 from sulq.kernel.schema.columns import Number
 from sulq.kernel.schema.persons import counted_text
@@ -36,7 +36,7 @@ from sulq.sql.evaluate.linear_forms import Estimate
 from sulq.sql.evaluate.result import NO_READING, OUTWARDS, Result, compare, told
 from sulq.wire import SqlReply
 
-__all__ = ["Cell", "answer_cell", "chip_cell", "estimate_cell", "half_of", "plain_cell", "show"]
+__all__ = ["Cell", "answer_cell", "chip_cell", "estimate_cell", "half_of", "plain_cell"]
 
 
 ANYTHING = (-math.inf, math.inf)
@@ -72,9 +72,14 @@ def estimate_cell(
     if kind != "number":
         return _moment_cell(cell, (low, high), kind)
     return answer_cell(
-        cell.value, low, high, count=count, public=cell.public, possible=cell.possible,
+        cell.value,
+        low,
+        high,
+        count=count,
+        public=cell.public,
+        possible=cell.possible,
         exact=f"exact to {grain or 'these digits'} in {percent(confidence)[:-2]} of 100",
-    )  # fmt: skip
+    )
 
 
 def answer_cell(
@@ -93,17 +98,22 @@ def answer_cell(
     """
     if not all(map(math.isfinite, (value, low, high))):
         return Cell(text=NO_READING)
-    shown = show(value, half_of(value, low, high, possible))
+    shown = value_with_bar(value, half_of(value, low, high, possible))
     if not shown.bar:
         said = _plain(shown.value)
         chip = "public" if public else exact
         return Cell(shown.value, raw=said, range=shown.value, chip=chip, low=said, high=said)
     ends = outward(low, high, shown.places, possible)
     return Cell(
-        shown.value, shown.bar, f"{shown.number:.{shown.places}f}", " to ".join(ends),
-        low <= 0 <= high, _tip(ends[1]) if count and shown.number < 0 else "",
-        low=_plain(ends[0]), high=_plain(ends[1]),
-    )  # fmt: skip
+        value=shown.value,
+        bar=shown.bar,
+        raw=f"{shown.number:.{shown.places}f}",
+        range=" to ".join(ends),
+        weak=low <= 0 <= high,
+        tip=_tip(ends[1]) if count and shown.number < 0 else "",
+        low=_plain(ends[0]),
+        high=_plain(ends[1]),
+    )
 
 
 def half_of(
@@ -270,7 +280,7 @@ def _pairs(known: Sequence[tuple[str, Estimate]], shape: Shape, misses: float) -
             half = max(ends[1] - judged.difference, judged.difference - ends[0])
             if half and abs(judged.difference) / half > clearest:
                 clearest = abs(judged.difference) / half
-                shown = show(abs(judged.difference), half)
+                shown = value_with_bar(abs(judged.difference), half)
                 example = f"{known[high][0]} − {known[low][0]} is {shown}"
     told = sum(map(len, above.values()))
     if not told and len(known) == 2:  # the row of other values is no group, and may differ
@@ -330,7 +340,7 @@ NOISES = {"gaussian": "Gaussian", "laplace": "Laplace", "binomial": "coin-toss",
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class AnswerRow:
     keys: tuple[str, ...]
     cells: tuple[Cell, ...]
 
@@ -345,7 +355,7 @@ class AnswerView:
     heads: tuple[str, ...]
     figures: tuple[str, ...]
     ranged: bool
-    rows: tuple[Row, ...]
+    rows: tuple[AnswerRow, ...]
     more: str
     csv: str
     chart: Markup
@@ -420,7 +430,7 @@ def _row(
     keys: list[int],
     figures: list[int],
     shape: Shape,
-) -> Row:
+) -> AnswerRow:
     named = {figure.name: figure for figure in shape.figures}
     cells = []
     for at in figures:
@@ -435,7 +445,7 @@ def _row(
                 cell, result.confidence, kind=column.kind, count=count, grain=grain
             )
             cells.append(shown)
-    return Row(tuple(key_text(row[at]) for at in keys), tuple(cells))
+    return AnswerRow(tuple(key_text(row[at]) for at in keys), tuple(cells))
 
 
 def _chart(result: Result, figures: list[int], shape: Shape) -> Markup:
@@ -477,12 +487,14 @@ def _meaning(
     noun = shape.figures[0].noun if shape.figures else "number"
     counted = counted_text(oracle.schema)
     over = f" over the rows that count ({counted})" if counted else ""
-    said = [(
-        "The bar is our noise.",
-        f"We added random noise so that no single {who} shows. In {percent} of 100 such answers"
-        f" the exact {noun}{over} lies inside the range. If your {plural(who)} are a sample of"
-        " something larger, sampling error comes on top.",
-    )]  # fmt: skip
+    said = [
+        (
+            "The bar is our noise.",
+            f"We added random noise so that no single {who} shows. In {percent} of 100 such answers"
+            f" the exact {noun}{over} lies inside the range. If your {plural(who)} are a sample of"
+            " something larger, sampling error comes on top.",
+        )
+    ]
     if sentence.pairs:
         example = f": {sentence.example}." if sentence.example else "."
         every = number_word(sentence.pairs)
@@ -492,15 +504,19 @@ def _meaning(
             if sentence.pairs > 1
             else f"One pair was compared{example}"
         )
-        said.append((
-            "“Not distinguishable”",
-            f"means the difference is smaller than its own bar. {widened}",
-        ))  # fmt: skip
+        said.append(
+            (
+                "“Not distinguishable”",
+                f"means the difference is smaller than its own bar. {widened}",
+            )
+        )
     said.append(("How it was made.", _made(oracle, shape)))
-    said.append((
-        "Asked again, it is free.",
-        "You and everyone else get this same stored answer. What follows from it is free too.",
-    ))  # fmt: skip
+    said.append(
+        (
+            "Asked again, it is free.",
+            "You and everyone else get this same stored answer. What follows from it is free too.",
+        )
+    )
     return tuple(said)
 
 

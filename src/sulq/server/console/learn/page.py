@@ -25,7 +25,7 @@ from sulq import learn as learners
 from sulq.database import Analyst, Database
 from sulq.errors import InvalidQuery, SulqError, TooNoisy
 from sulq.formatting import credits_word, left_text, price_text
-from sulq.kernel.release.gate import held
+from sulq.kernel.release.release import held
 from sulq.kernel.schema.columns import Category, Flag
 from sulq.server.address import base_of
 from sulq.server.console.charts import gauge
@@ -149,9 +149,14 @@ def learn_view(session: TableSession) -> LearnView:
     picked = [c.name for c in askable if not isinstance(c, Category)][:5]
     labels = [c.name for c in askable if isinstance(c, Flag | Category)]
     return LearnView(
-        session.table, METHODS, tuple((c.name, c.name in picked) for c in askable), tuple(labels),
-        left_text(usual(purse.own_left)).replace("½", "0.5"), missing(), purse.left <= 0,
-    )  # fmt: skip
+        table=session.table,
+        methods=METHODS,
+        columns=tuple((c.name, c.name in picked) for c in askable),
+        labels=tuple(labels),
+        credits=left_text(usual(purse.own_left)).replace("½", "0.5"),
+        missing=missing(),
+        closed=purse.left <= 0,
+    )
 
 
 def missing() -> str:
@@ -189,7 +194,19 @@ def quote_view(session: TableSession, body: LearnBody) -> LearnQuote:
     left = purse.own_left
     own, whole = left_text(left), left_text(purse.own_whole)
     price = body.credits or usual(left)
-    empty = LearnQuote("empty", "", "", "", own, whole, purse.shared, None, "Learn", "", "")
+    empty = LearnQuote(
+        state="empty",
+        price="",
+        get="",
+        more="",
+        own=own,
+        own_whole=whole,
+        shared=purse.shared,
+        gauge=None,
+        button="Learn",
+        confirm="",
+        said="",
+    )
     if not body.columns:
         said = (
             "Pick columns to see what learning would cost. Nothing is spent until you press Learn."
@@ -206,17 +223,17 @@ def quote_view(session: TableSession, body: LearnBody) -> LearnQuote:
     if price > LARGE * left:
         confirm = f"Yes, spend up to {price_text(price)} of my {left_text(left)} credits."
     return LearnQuote(
-        "large" if confirm else "ready",
-        price_text(price),
-        GETS[body.method],
-        f"{rounds} {'question' if rounds == 1 else 'questions'}",
-        left_text(max(left - price, Fraction(0))),
-        whole,
-        purse.shared,
-        gauge(left, purse.own_whole, f"{own} of {whole} credits left", going=price),
-        f"Learn for {credits_word(price)}",
-        confirm,
-        "",
+        state="large" if confirm else "ready",
+        price=price_text(price),
+        get=GETS[body.method],
+        more=f"{rounds} {'question' if rounds == 1 else 'questions'}",
+        own=left_text(max(left - price, Fraction(0))),
+        own_whole=whole,
+        shared=purse.shared,
+        gauge=gauge(left, purse.own_whole, f"{own} of {whole} credits left", going=price),
+        button=f"Learn for {credits_word(price)}",
+        confirm=confirm,
+        said="",
     )
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from markupsafe import Markup
 
 from sulq.errors import InvalidQuery
-from sulq.formatting import about, bar_text, credits_word, show, spelled
+from sulq.formatting import about, bar_text, credits_word, spelled, value_with_bar
 from sulq.kernel.schema.columns import Number, Schema
 from sulq.learn.summaries import Directions, Groups, TreeNodes
 from sulq.server.console.charts import tag, tick_text, ticks
@@ -67,9 +67,18 @@ def directions(arrows: Sequence[Arrow], ratio: float, titles: tuple[str, str]) -
     parts = [
         tag("line", class_="gridline", x1=20, x2=SIDE - 20, y1=middle, y2=middle),
         tag("line", class_="gridline", x1=middle, x2=middle, y1=20, y2=SIDE - 20),
-        *(tag("ellipse", class_="oval", cx=middle, cy=middle, rx=f"{RADIUS * k / 2:g}",
-              ry=f"{RADIUS * k / 2 * ratio:.1f}") for k in (2, 1)),
-    ]  # fmt: skip
+        *(
+            tag(
+                "ellipse",
+                class_="oval",
+                cx=middle,
+                cy=middle,
+                rx=f"{RADIUS * k / 2:g}",
+                ry=f"{RADIUS * k / 2 * ratio:.1f}",
+            )
+            for k in (2, 1)
+        ),
+    ]
     tips: list[tuple[float, float, str]] = []
     for arrow in arrows:
         length = RADIUS * math.hypot(arrow.x, arrow.y) / longest
@@ -111,8 +120,15 @@ def _names(tips: list[tuple[float, float, str]], middle: float) -> list[Markup]:
             place = max(y + 4, last + 15)
             last = place
             at = x + 10 if side else x - 10
-            found.append(tag("text", name, class_="key" if side else "key end", x=f"{at:.1f}",
-                             y=f"{place:.1f}"))  # fmt: skip
+            found.append(
+                tag(
+                    "text",
+                    name,
+                    class_="key" if side else "key end",
+                    x=f"{at:.1f}",
+                    y=f"{place:.1f}",
+                )
+            )
     return found
 
 
@@ -126,8 +142,10 @@ def centres(
     across, up = ticks(x[0], x[1], 7), ticks(y[0], y[1], 7)
 
     def at(value: float, other: float) -> tuple[float, float]:
-        return (left + (right - left) * (value - across[0]) / (across[-1] - across[0]),
-                bottom - (bottom - top) * (other - up[0]) / (up[-1] - up[0]))  # fmt: skip
+        return (
+            left + (right - left) * (value - across[0]) / (across[-1] - across[0]),
+            bottom - (bottom - top) * (other - up[0]) / (up[-1] - up[0]),
+        )
 
     inside = tag("rect", x=left, y=top, width=right - left, height=bottom - top)
     parts: list[Markup] = [tag("clipPath", inside, id="bounds")]  # nobody is beyond them
@@ -201,8 +219,15 @@ def tree(root: Branch, label: str) -> Markup:
             for child, x in zip(node.children, middles, strict=True):
                 parts.insert(0, _edge(middle, y + NODE_H, x, y + LEVEL))
                 way = child.way if len(child.way) <= 24 else child.way[:23] + "…"
-                parts.append(tag("text", way, class_="mid", x=f"{0.25 * middle + 0.75 * x:.1f}",
-                                 y=f"{y + NODE_H + 20:g}"))  # fmt: skip
+                parts.append(
+                    tag(
+                        "text",
+                        way,
+                        class_="mid",
+                        x=f"{0.25 * middle + 0.75 * x:.1f}",
+                        y=f"{y + NODE_H + 20:g}",
+                    )
+                )
         else:
             middle = first + step * width / max(leaves * step, 1) / 2
         parts.extend(_node(node, middle, y))
@@ -240,13 +265,34 @@ def _node(node: Branch, middle: float, y: float) -> list[Markup]:
         tag("text", title, class_="key", x=f"{x:.1f}", y=y + 16),
         tag("text", f"{node.rate} ± {node.bar}", x=f"{x:.1f}", y=y + 32),
         tag("rect", class_="track", x=f"{x:.1f}", y=y + 40, width=inner, height=6),
-        tag("rect", class_="part", x=f"{x:.1f}", y=y + 40, height=6,
-            width=f"{inner * min(1.0, max(0.0, node.share)):.1f}"),
-        *(tag("line", class_="whisker", x1=f"{x + inner * end:.1f}", x2=f"{x + inner * end:.1f}",
-              y1=y + 38, y2=y + 48) for end in (low, high)),
-        tag("line", class_="whisker", x1=f"{x + inner * low:.1f}", x2=f"{x + inner * high:.1f}",
-            y1=y + 43, y2=y + 43),
-    ]  # fmt: skip
+        tag(
+            "rect",
+            class_="part",
+            x=f"{x:.1f}",
+            y=y + 40,
+            height=6,
+            width=f"{inner * min(1.0, max(0.0, node.share)):.1f}",
+        ),
+        *(
+            tag(
+                "line",
+                class_="whisker",
+                x1=f"{x + inner * end:.1f}",
+                x2=f"{x + inner * end:.1f}",
+                y1=y + 38,
+                y2=y + 48,
+            )
+            for end in (low, high)
+        ),
+        tag(
+            "line",
+            class_="whisker",
+            x1=f"{x + inner * low:.1f}",
+            x2=f"{x + inner * high:.1f}",
+            y1=y + 43,
+            y2=y + 43,
+        ),
+    ]
 
 
 # Pictures of what was learned: directions, centres, trees. Made of released numbers; no dot is a
@@ -289,7 +335,16 @@ def learned_view(learner: Any, schema: Schema, label: str, python: str) -> Learn
             raise InvalidQuery(f"{found.name} has no picture here")
     notes = tuple(dict.fromkeys(learner.notes_))
     wide = isinstance(found, TreeNodes)
-    return LearnedView(title, chip, picture, bold, caption, notes, python, wide)
+    return LearnedView(
+        title=title,
+        chip=chip,
+        picture=picture,
+        bold=bold,
+        caption=caption,
+        notes=notes,
+        python=python,
+        wide=wide,
+    )
 
 
 def _directions(found: Directions) -> tuple[str, Markup | None, str, str]:
@@ -338,7 +393,7 @@ def mostly(keys: list[str], load: Any) -> list[str]:
 
 
 def _part(share: float, half: float) -> str:
-    shown = show(100 * share, 100 * half) if half > 0 else None
+    shown = value_with_bar(100 * share, 100 * half) if half > 0 else None
     return f"{shown} % of the variation" if shown else f"{100 * share:.0f} % of the variation"
 
 
@@ -355,17 +410,25 @@ def _groups(summary: Groups, schema: Schema) -> tuple[str, Markup | None, str, s
     first, second = summary.axes()
     order = sorted(range(len(found)), key=lambda k: float(found[k][first]))
     groups = [
-        CentreRow(NAMES[n % 26], float(found[k][first]), float(found[k][second]),
-               NORMAL * float(errors[k][first]), NORMAL * float(errors[k][second]),
-               inside * float(widths[first]), inside * float(widths[second]))
+        CentreRow(
+            letter=NAMES[n % 26],
+            x=float(found[k][first]),
+            y=float(found[k][second]),
+            bar_x=NORMAL * float(errors[k][first]),
+            bar_y=NORMAL * float(errors[k][second]),
+            spread_x=inside * float(widths[first]),
+            spread_y=inside * float(widths[second]),
+        )
         for n, k in enumerate(order)
-    ]  # fmt: skip
+    ]
+
+    def coordinate(k: int, j: int) -> str:
+        bar = max(NORMAL * float(errors[k][j]), 1e-9)
+        return f"{keys[j]} {value_with_bar(float(found[k][j]), bar)}"
+
     said = []
     for n, k in enumerate(order):
-        numbers = ", ".join(
-            f"{keys[j]} {show(float(found[k][j]), max(NORMAL * float(errors[k][j]), 1e-9))}"
-            for j in dict.fromkeys((first, second))
-        )
+        numbers = ", ".join(coordinate(k, j) for j in dict.fromkeys((first, second)))
         size = about(max(float(sizes[k]), 0.0), NORMAL * float(summary.sizes_error[k]))
         said.append(f"{NAMES[n % 26]}: {numbers}, about {size} {schema.who}")
     picture = None
@@ -432,9 +495,17 @@ def _branch(found: TreeNodes, place: int, depth: int, told: int, counter: list[i
         bar = NORMAL * noise * math.sqrt(len(counts))
         more = " +" if node.children else ""
         title = f"Leaf {counter[0]} · about {about(rows, bar)}{more}"
-    shown = show(100 * share, 100 * half) if half > 0 else None
+    shown = value_with_bar(100 * share, 100 * half) if half > 0 else None
     rate = f"{shown.value} %" if shown else f"{spelled(100 * share, 1)} %"
-    return Branch(title, rate, shown.bar if shown else bar_text(0), share, half, way, children)
+    return Branch(
+        title=title,
+        rate=rate,
+        bar=shown.bar if shown else bar_text(0),
+        share=share,
+        half=half,
+        way=way,
+        children=children,
+    )
 
 
 def python_text(
