@@ -18,7 +18,7 @@ from tests.attacks.sandbox import database
 from tests.waiting import come
 
 from sulq.answers.oracle import Answer, Oracle, Quote
-from sulq.answers.readings import forecast, read
+from sulq.answers.statistics import forecast, read
 from sulq.attacks.target import Bits, Target
 from sulq.database import Database
 from sulq.errors import BudgetSpent, Refused

@@ -13,6 +13,7 @@ from sulq.attacks.reconstruction import (
     LINEAR,
     MEAN,
     SQUARES,
+    covariances,
     fitted,
     optimum,
     reconstruction,
@@ -144,6 +145,17 @@ def test_what_is_missing_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "scipy", None)
     with pytest.raises(ImportError, match=r"sulq\[learn\]"):
         fitted(ones, np.ones(2), SQUARES)
+
+
+def test_covariances_without_noise_give_the_column_away_and_the_promise_does_not() -> None:
+    """Huth et al. 2023: as many known columns as rows, robust to noise that is drawn each time."""
+    with sandbox(OPEN, 120) as target:
+        exact = covariances(broken(target, 0.01), people=120)
+        assert exact.reached > 0.99 and exact.broken
+        found = [covariances(target, people=120, seed=seed) for seed in range(3)]
+    assert all(map(within, found)), found
+    assert found[0].credits == pytest.approx(1000) and found[0].trials == 120
+    assert found[0].bound > 0.75
 
 
 @pytest.mark.slow

@@ -9,7 +9,7 @@ import pytest
 from sulq import BudgetSpent, InvalidQuery, Promise
 from sulq.attacks import suite
 from sulq.attacks.result import SHARE, AttackResult
-from sulq.attacks.suite import ATTACKS, REFUSED, Attack, chosen, light, run, worst
+from sulq.attacks.suite import ATTACKS, REFUSED, Attack, chosen, light, run, worst_light
 from sulq.errors import EngineFailed
 from sulq.sandbox import sandbox
 
@@ -76,10 +76,10 @@ def test_the_worst_light_is_the_light_of_all():
     none, green = finding("n", trials=0), finding("g")
     amber, red = finding("a", 0.9, 0.95), finding("r", 0.64)
     assert [light(one) for one in (none, green, amber, red)] == ["none", "green", "amber", "red"]
-    assert worst([none, green, amber, red]) == "red"
-    assert worst([green, amber, none]) == "amber"
-    assert worst([none, green]) == "green"
-    assert worst([none]) == worst([]) == "none"
+    assert worst_light([none, green, amber, red]) == "red"
+    assert worst_light([green, amber, none]) == "amber"
+    assert worst_light([none, green]) == "green"
+    assert worst_light([none]) == worst_light([]) == "none"
 
 
 def twice(*attempts: list[AttackResult]):
@@ -149,7 +149,7 @@ def test_what_a_promise_gives_away_is_amber():
     with sandbox(Promise(30, "1e-6", 10), 300) as target:
         found = run(target, ["disguises", "forks"])
     assert exceeded(found) == []
-    assert worst(found) == "amber"
+    assert worst_light(found) == "amber"
     assert found[0].reached > 0.9  # and the attack does take it
 
 

@@ -1,11 +1,13 @@
 """python -m tests.replay [PATH ...]: replay all pairs of `figures.WANTED`; the figures as JSON.
 
-`--part 0.01` replays that share of them; `--out FILE` keeps what is done, and goes on from there.
+`--part 0.01` replays that share of them. `--out FILE` keeps what is done and goes on from there, so
+a long run may come in pieces: `--seconds 500` ends one. Pieces of different paths may run at once.
 """
 
 from __future__ import annotations
 
 import argparse
+import fcntl
 import json
 import signal
 import time
@@ -17,56 +19,62 @@ from tests.replay.figures import WANTED, compared, place_for
 from tests.replay.world import Divergence
 from tests.spark_session import why_not
 
-PIECE = 500
+PIECE = 72
 """Pairs between two savings."""
-LONGEST = 1_800
+LONGEST = 600
 """Seconds that they may take."""
+FIRST = 1_000_000
+"""The first seed; every run of the tests begins at 0."""
 
 
-def run(path: str, wanted: int, told: dict[str, Any]) -> None:
-    """Add what this path has compared to `told`, as far as it gets."""
-    found = told.setdefault(path, {"pairs": 0, "seconds": 0.0, "divergences": []})
+def run(path: str, wanted: int, until: float, out: Path | None) -> dict[str, Any]:
+    """Compare until so many pairs are done or the time is over; a second run goes on."""
+    told = kept(out).get(path, {"pairs": 0, "seconds": 0.0, "divergences": []})
+    told.setdefault("seed", FIRST + told["pairs"])
     with place_for(path) as where:
-        while found["pairs"] < wanted:
-            start, seed = time.perf_counter(), 1_000_000 + found["pairs"]
+        while told["pairs"] < wanted and time.monotonic() < until and not told["divergences"]:
+            start = time.monotonic()
             signal.alarm(LONGEST)  # a question that never ends is a finding too
             try:
-                some = min(PIECE, wanted - found["pairs"])
-                found["pairs"] += compared(path, some, seed, where=where)
+                pairs, told["seed"] = compared(
+                    path, min(PIECE, wanted - told["pairs"]), told["seed"], where=where
+                )
+                told["pairs"] += pairs
             except Divergence as problem:
-                found["divergences"].append(str(problem))
-                return
+                told["divergences"].append(str(problem))
             signal.alarm(0)
-            found["seconds"] += round(time.perf_counter() - start, 1)
-            yield_to(told)
+            told["seconds"] = round(told["seconds"] + time.monotonic() - start, 1)
+            keep(out, path, told)
+    return told
 
 
-def yield_to(told: dict[str, Any]) -> None:
-    if OUT is not None:
-        OUT.parent.mkdir(parents=True, exist_ok=True)
-        OUT.write_text(json.dumps(told, indent=1), "utf-8")
+def kept(out: Path | None) -> dict[str, Any]:
+    return json.loads(out.read_text("utf-8")) if out is not None and out.exists() else {}
 
 
-OUT: Path | None = None
+def keep(out: Path | None, path: str, told: dict[str, Any]) -> None:
+    """Write the figures of one path; those of the others stay as another process wrote them."""
+    if out is None:
+        return
+    out.parent.mkdir(parents=True, exist_ok=True)
+    with out.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        out.write_text(json.dumps(kept(out) | {path: told}, indent=1), "utf-8")
 
 
 def main() -> None:
-    global OUT
     reader = argparse.ArgumentParser("python -m tests.replay", description=__doc__)
-    reader.add_argument("paths", nargs="*", default=list(WANTED))
+    reader.add_argument("paths", nargs="*", choices=[*WANTED, []], default=[], metavar="PATH")
     reader.add_argument("--part", type=float, default=1.0)
+    reader.add_argument("--seconds", type=float, default=float("inf"))
     reader.add_argument("--out", type=Path)
     given = reader.parse_args()
-    OUT = given.out
-    told: dict[str, Any] = {}
-    if OUT is not None and OUT.exists():
-        told = json.loads(OUT.read_text("utf-8"))
+    until = time.monotonic() + given.seconds
     for path in given.paths or WANTED:
         if (path == "spark" and why_not()) or (path == "postgres" and programs() is None):
             continue
-        run(path, max(1, round(WANTED[path] * given.part)), told)
-        print(path, json.dumps(told[path]), flush=True)
-    yield_to(told)
+        told = run(path, max(1, round(WANTED[path] * given.part)), until, given.out)
+        print(path, json.dumps(told), flush=True)
 
 
 if __name__ == "__main__":

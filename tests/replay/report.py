@@ -1,12 +1,13 @@
 """python -m tests.replay.report FIGURES.json: plant the faults, audit, and write docs/threats.md.
 
 The figures of the replay come from `python -m tests.replay --out FIGURES.json`. Faults and audits
-that stand in the file already are not run again.
+that stand in the file already are not run again; `--seconds 400` ends the planting after so long,
+and the next run goes on.
 """
 
 from __future__ import annotations
 
-import json
+import argparse
 import sys
 import tempfile
 import time
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.attacks.sandbox import honest
+from tests.replay.__main__ import keep, kept
 from tests.replay.figures import WANTED
 from tests.replay.test_planted_faults import FAILED, FAULTS, planted
 
@@ -27,24 +29,28 @@ START, END = "<!-- figures of make attacks: start -->", "<!-- figures of make at
 AUDITED = {"Laplace": Promise(1, queries=1), "Gaussian": Promise(1, "1e-6", queries=1)}
 
 
-def find_faults(told: dict[str, Any]) -> None:
+def find_faults(out: Path, until: float) -> None:
     """Which named test found which fault; those that are known are not planted again."""
-    known = told.setdefault("faults", {})
+    known: dict[str, str | None] = kept(out).get("faults", {})
     for fault in FAULTS:
-        if known.get(fault["name"]) != fault["test"]:
+        if known.get(fault["name"]) != fault["test"] and time.monotonic() < until:
             with tempfile.TemporaryDirectory() as folder:
-                ((code, _),) = planted([fault], Path(folder) / "src")
+                ((code, said),) = planted([fault], Path(folder) / "src")
             known[fault["name"]] = fault["test"] if code == FAILED else None
+            keep(out, "faults", known)
+            if code != FAILED:
+                print(f"not found: {fault['name']}\n{said[-1500:]}", flush=True)
 
 
-def find_audits(told: dict[str, Any]) -> None:
-    known = told.setdefault("audits", {})
+def find_audits(out: Path) -> None:
+    known: dict[str, dict[str, float]] = kept(out).get("audits", {})
     for name, promise in AUDITED.items():
         if name not in known:
             start = time.perf_counter()
             found = audit(honest(promise), confidence=SURE)
             taken = time.perf_counter() - start
             known[name] = {"proved": found.reached, "draws": found.trials, "seconds": taken}
+    keep(out, "audits", known)
 
 
 def page(told: dict[str, Any]) -> str:
@@ -88,11 +94,13 @@ def write(told: dict[str, Any]) -> None:
 
 
 def main() -> None:
-    kept = Path(sys.argv[1])
-    told = json.loads(kept.read_text("utf-8"))
-    for find in (find_faults, find_audits):
-        find(told)
-        kept.write_text(json.dumps(told, indent=1), "utf-8")
+    reader = argparse.ArgumentParser("python -m tests.replay.report", description=__doc__)
+    reader.add_argument("out", type=Path)
+    reader.add_argument("--seconds", type=float, default=float("inf"))
+    given = reader.parse_args()
+    find_faults(given.out, time.monotonic() + given.seconds)
+    find_audits(given.out)
+    told = kept(given.out)
     write(told)
     bad = [path for path in WANTED if told.get(path, {}).get("divergences")]
     missed = [name for name, by in told["faults"].items() if by is None]

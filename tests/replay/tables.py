@@ -22,9 +22,12 @@ TYPES |= {"note": pa.string(), "city": pa.string(), "arrives": pa.int64()}
 OPEN = (Category("note"),)
 
 BY_ROW = Schema(
-    Number("row", 0, 40, step=1, public=True), *PRIVATE, *OPEN,
-    Category("city", ["Oslo", "Paris"]), bits=31,
-)  # fmt: skip
+    Number("row", 0, 40, step=1, public=True),
+    *PRIVATE,
+    *OPEN,
+    Category("city", ["Oslo", "Paris"]),
+    bits=31,
+)
 ADD_REMOVE = Schema(*PRIVATE, *OPEN, Category("city", ["Oslo", "Paris"]), bits=31)
 BY_PERSON = Schema(
     *PRIVATE, *OPEN, Category("city", ["Oslo", "Paris"]), unit="who", max_rows=2, bits=31

@@ -204,8 +204,11 @@ def planted(faults: list[dict[str, str]], copy: Path) -> list[tuple[int, str]]:
         given.append({"file": file, "old": fault["old"], "new": fault["new"], "test": test})
     run = subprocess.run(
         [sys.executable, str(ROOT / "tests" / "house" / "planted.py"), str(copy)],
-        input=json.dumps(given), capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        input=json.dumps(given),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert run.returncode == 0, run.stderr
     return [tuple(json.loads(line)) for line in run.stdout.splitlines()]
 

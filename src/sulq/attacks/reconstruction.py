@@ -1,6 +1,9 @@
 """Reconstruction (Dinur-Nissim 2003): many random sums, then the table that fits them best.
 
 With noise below sqrt(n) nearly every bit comes out; under the promise none beyond Phi(mu/2) (TB.1).
+
+The same through covariances (Huth et al. 2023): where a system lets analysts make columns whose
+values they know, and gives covariances with a private one, as many of them as rows give it away.
 """
 
 from __future__ import annotations
@@ -16,12 +19,14 @@ from numpy.typing import NDArray
 
 from sulq.answers.oracle import Oracle
 from sulq.attacks.asking import Floats, most_parts, part_of, right_bits, signed, signs
+from sulq.attacks.audit import all_credits
 from sulq.attacks.result import AttackResult, best_guess, guessed
 from sulq.attacks.target import ROW, SECRET, Target
 from sulq.errors import InvalidQuery, Refused
 from sulq.kernel.accounting.calibration import calibrate
 from sulq.kernel.query.expressions import col, hashed
-from sulq.kernel.query.sum_query import MOST_TERMS, SumQuery
+from sulq.kernel.query.sum_query import MOST_TERMS, SumQuery, outer
+from sulq.kernel.query.vectors import cells, columns, concat
 
 SQUARES, LINEAR, MEAN = "least squares", "linear program", "posterior mean"
 SIGMAS = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 166.0)
@@ -77,6 +82,30 @@ def _asked(
     sums = np.concatenate(heard) if heard else np.empty(0)
     matrix = signs(oracle, range(len(sums)), people).astype(np.float64)
     return matrix if both_halves else (matrix + 1) / 2, sums, sigma, paid
+
+
+def covariances(target: Target, people: int = 200, seed: int = 0) -> AttackResult:
+    """The bits of the first rows from their covariances with columns that the attacker knows.
+
+    `outer` of as many hashed bits of the public row number as there are rows, and of the secret.
+    """
+    people = min(target.rows, people)
+    secrets = target.secrets(seed)
+    oracle = target.publish(secrets)
+    known = concat(*(cells(hashed(ROW, seed) == 1) for seed in range(people)))
+    question = outer(known, columns([SECRET]), col(ROW) < people)
+    name = "covariances with known columns"
+    try:
+        answer = oracle.ask(question, credits=all_credits(oracle))
+    except (InvalidQuery, Refused):  # coarse laws answer counts only
+        return guessed(name, 0, 0, best_guess(target.promise, 0), Fraction(0))
+    sums = np.ravel(np.asarray(answer.value, dtype=np.float64))
+    sigma = float(np.max(answer.standard_error))
+    matrix = (signs(oracle, range(people), people).astype(np.float64) + 1) / 2
+    right = right_bits(fitted(matrix, sums, MEAN, sigma), secrets)
+    note = f"{people} covariances with noise {sigma:.3g}"
+    bound = best_guess(target.promise, answer.credits)
+    return guessed(name, right, people, bound, answer.credits, note)
 
 
 def fitted(matrix: Floats, sums: Floats, method: str = SQUARES, sigma: float = 1.0) -> Floats:

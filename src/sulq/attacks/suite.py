@@ -13,7 +13,7 @@ from sulq.attacks.concurrency import forks, races
 from sulq.attacks.denials import denials
 from sulq.attacks.disclosures import disclosures
 from sulq.attacks.pooling import analysts, databases
-from sulq.attacks.reconstruction import LINEAR, MEAN, SQUARES, reconstruction
+from sulq.attacks.reconstruction import LINEAR, MEAN, SQUARES, covariances, reconstruction
 from sulq.attacks.result import AttackResult
 from sulq.attacks.side_channels import support, timing
 from sulq.attacks.target import Target
@@ -161,6 +161,12 @@ ATTACKS: tuple[Attack, ...] = (
         _fitted(questions=400, people=400),
     ),
     Attack(
+        "covariances",
+        "covariances of the secret with columns the attacker knows (Huth et al.)",
+        _of(covariances),
+        _of(covariances, people=1_000),
+    ),
+    Attack(
         "membership",
         "is a known person in a group of which only sums are told",
         _of(membership),
@@ -257,7 +263,7 @@ def light(finding: AttackResult) -> str:
     return finding.light if finding.trials else "none"
 
 
-def worst(findings: Iterable[AttackResult]) -> str:
+def worst_light(findings: Iterable[AttackResult]) -> str:
     """The light of the whole run."""
     shown = {light(finding) for finding in findings}
     return next((colour for colour in ("red", "amber", "green") if colour in shown), "none")

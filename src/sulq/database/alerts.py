@@ -36,6 +36,7 @@ from sulq.kernel.engines.engine import check_source
 from sulq.kernel.ledger.accounts import check_text
 from sulq.kernel.ledger.budget import OWNER
 from sulq.kernel.ledger.events import Charge, PricedRequest
+from sulq.kernel.ledger.receipts_journal import file_identity
 from sulq.kernel.ledger.state_dir import (
     named,
     private_directory,
@@ -51,10 +52,11 @@ from sulq.kernel.query.sum_query import FORMAT, SumQuery, digest_of
 from sulq.kernel.release.mechanisms import AboveThreshold
 from sulq.kernel.release.release import release
 from sulq.kernel.schema.bind import BoundQuery
-from sulq.kernel.schema.columns import as_number
-from sulq.kernel.schema.strata import accounts
+from sulq.kernel.schema.columns import accounts, as_number
 
 WRITTEN = {"analyst", "below", "firings", "key", "level", "noise", "question", "seq", "text"}
+BOOT = Path("/proc/sys/kernel/random/boot_id")
+"""A name that the kernel makes up each time the machine is started."""
 MOST_KEPT = 200
 """Alerts of one analyst; who arms one more loses those that have fired."""
 
@@ -86,6 +88,15 @@ class AlertFile:
             return str(self.form["analyst"])
         return None
 
+    @property
+    def over(self) -> bool:
+        """Whether its firings cannot be counted any more: the ledger was recovered since it was
+        armed, the machine was started anew, or this is a copy. A clone may have fired elsewhere."""
+        form = self.form
+        if form.get("home") != home_of(self.path.parent):
+            return True
+        return form["seq"] is not None and self.database.ledger.recovered_since(form["seq"])
+
     def write(self, form: dict[str, Any]) -> None:
         write_private(self.path, json.dumps(form).encode(), replace=True)
 
@@ -109,10 +120,9 @@ class AlertFile:
             raise
 
     def fired(self) -> int:
-        """How often it has fired, by the ledger; as often as it may, if the ledger was recovered
-        since it was armed: firings may be among what was lost."""
+        """How often it has fired, by the ledger; as often as it may, if that cannot be known."""
         form = self.form
-        if form["seq"] is not None and self.database.ledger.recovered_since(form["seq"]):
+        if self.over:
             return int(form["firings"])
         paid, analyst, noise = self.database.ledger.paid, form["analyst"], form["noise"]
         times = range(1, form["firings"] + 1)  # written in this order, so without gaps
@@ -179,6 +189,18 @@ def _firing(form: dict[str, Any], time: int) -> str:
     """An event's text: the alert's own, and which of its firings it is."""
     known = {**json.loads(form["text"]), "fired": time}
     return json.dumps(known, ensure_ascii=False, separators=(",", ":"))
+
+
+def home_of(directory: Path) -> str:
+    """Where alerts are at home: this start of this machine, and this very directory.
+
+    A copy has another mark in it, by its number and time of birth; an image of the whole disk has
+    the same, and is started anew. docs/decisions/0010-clones-end-alerts.md
+    """
+    mark = directory / ".home"
+    write_private(mark, b"", replace=False)
+    boot = read_private(BOOT) or b""
+    return f"{boot.decode('ascii').strip()}/{file_identity(mark)}"
 
 
 def facts_of(database: Table) -> str:
@@ -464,6 +486,7 @@ def _kept_form(
         "firings": wanted["firings"],
         "level": str(level),
         "below": [],
+        "home": home_of(keeper.path.parent),
         "seq": None,
     }
     keeper.write(form)
@@ -479,7 +502,7 @@ def _again(keeper: AlertFile) -> Alert | None:
     form, database = keeper.form, keeper.database
     if form["seq"] is None:
         return None  # a crash came before the charge, or before its number was noted
-    if database.ledger.recovered_since(form["seq"]):
+    if keeper.over:
         return None  # nobody knows how often it has fired
     asked = SumQuery.from_json(form["question"])
     bound = _one_sum(database.bind(asked, fine=True, asked_before=True))
@@ -500,8 +523,8 @@ def kept_alert(database: Table, number: int, analyst: str) -> Alert:
         if keeper.form["seq"] == number and (alert := _again(keeper)) is not None:
             return alert
     raise Refused(
-        f"no alert {number} of yours is kept here, for the rows and facts that the table has now;"
-        " arm a new one"
+        f"no alert {number} of yours is kept here, for the rows and facts that the table has now,"
+        " since this machine was started; arm a new one"
     )
 
 

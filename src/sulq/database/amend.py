@@ -35,9 +35,8 @@ from sulq.kernel.ledger.inspect import INDIVIDUAL
 from sulq.kernel.ledger.ledger import Ledger, Repair
 from sulq.kernel.ledger.register import note_rows, noted_rows
 from sulq.kernel.ledger.transactions import Price
-from sulq.kernel.schema.columns import Category, Column, Flag, Number, Schema
+from sulq.kernel.schema.columns import Category, Column, Flag, Number, Schema, accounts
 from sulq.kernel.schema.promise import Numeric, Population, Promise, exact_number
-from sulq.kernel.schema.strata import accounts
 
 
 @dataclass(frozen=True, slots=True)

@@ -251,10 +251,10 @@ def score_from(drawn: int, least: int, law: Law) -> Score:
 
 def at_least(value: int, law: Law) -> float:
     """P(N >= value)."""
-    return tail(value - 1, law) / 2 if value > 0 else 1 - tail(-value, law) / 2
+    return noise_tail(value - 1, law) / 2 if value > 0 else 1 - noise_tail(-value, law) / 2
 
 
-def tail(far: int, law: Law) -> float:
+def noise_tail(far: int, law: Law) -> float:
     """P(|N| > far); many coins are added up once."""
     if isinstance(law, CentredBinomial) and law.coins <= EXACT_COINS and far >= 0:
         tails = _coin_tails(law.coins)
@@ -272,8 +272,8 @@ def _coin_tails(coins: int) -> list[float]:
 def _below(value: int, law: Law) -> float:
     """z with Phi(z) = P(N <= value), by the smaller of the two tails."""
     if value < 0:
-        return _quantile(tail(-value - 1, law) / 2)
-    return -_quantile(tail(value, law) / 2)
+        return _quantile(noise_tail(-value - 1, law) / 2)
+    return -_quantile(noise_tail(value, law) / 2)
 
 
 def _quantile(chance: float) -> float:

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 from sulq.account import Account
 from sulq.answers.oracle import Answer, Oracle, Quote
 from sulq.answers.oracle import Credits as Shown
-from sulq.answers.readings import forecast
 from sulq.answers.selections import Keys, KeysQuote, Top
+from sulq.answers.statistics import forecast
 from sulq.database.alerts import Alert, arm_alert, kept_alert, kept_alerts
 from sulq.database.amend import amend, charge_outside, close_for_good, grow_table, revoke, withdraw
 from sulq.database.exact import ExactQuote

@@ -24,8 +24,7 @@ from sulq.kernel.ledger.ledger import Ledger, Snapshot
 from sulq.kernel.noise.laws import NoNoise
 from sulq.kernel.query.sum_query import SumQuery
 from sulq.kernel.release.mechanisms import NoisySums
-from sulq.kernel.release.reading import EngineReader
-from sulq.kernel.release.release import release
+from sulq.kernel.release.release import EngineReader, release
 from sulq.kernel.schema.bind import BoundQuery, NoiseGrid, bind
 from sulq.kernel.schema.columns import Schema
 from sulq.kernel.schema.program import RowSums

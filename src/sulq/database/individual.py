@@ -55,8 +55,7 @@ from sulq.kernel.ledger.state_dir import (
 from sulq.kernel.noise.laws import DiscreteGaussian
 from sulq.kernel.query.sum_query import SumQuery
 from sulq.kernel.release.mechanisms import NoisySums
-from sulq.kernel.release.reading import EngineReader
-from sulq.kernel.release.release import Mechanism, Pass, RowReader
+from sulq.kernel.release.release import EngineReader, Mechanism, Pass, RowReader
 from sulq.kernel.reuse.estimate import sources_of
 from sulq.kernel.schema.bind import BoundQuery, bind
 from sulq.kernel.schema.columns import Schema

@@ -19,8 +19,8 @@ from sulq.kernel.ledger.budget import OWNER
 from sulq.kernel.ledger.events import PricedRequest
 from sulq.kernel.query.expressions import Expression
 from sulq.kernel.release.mechanisms import UndeclaredKeys, unpacked_keys
+from sulq.kernel.schema.columns import accounts
 from sulq.kernel.schema.keys import BoundKeys, bind_keys
-from sulq.kernel.schema.strata import accounts
 
 USUAL_MOST = 1_000
 DOWN = Context(prec=1, rounding=ROUND_DOWN)

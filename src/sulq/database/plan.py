@@ -14,7 +14,7 @@ import numpy as np
 
 from sulq.answers.error_bars import Forecast
 from sulq.answers.oracle import Answer, check_confidence
-from sulq.answers.readings import forecast
+from sulq.answers.statistics import forecast
 from sulq.database.reuse import ReusePlan
 from sulq.database.table import Asker, Credits, Table
 from sulq.errors import InvalidQuery, Refused

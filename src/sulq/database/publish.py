@@ -22,9 +22,8 @@ from sulq.kernel.engines.engine import Engine
 from sulq.kernel.ledger.header import TableHeader
 from sulq.kernel.ledger.ledger import Ledger
 from sulq.kernel.ledger.register import told_of
-from sulq.kernel.schema.columns import Schema
+from sulq.kernel.schema.columns import Schema, accounts
 from sulq.kernel.schema.promise import Numeric, Population, Promise
-from sulq.kernel.schema.strata import accounts
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,8 +33,8 @@ from sulq.kernel.ledger.ledger import ChargeRow, Ledger, Snapshot
 from sulq.kernel.ledger.signing import Receipt
 from sulq.kernel.noise.laws import DiscreteGaussian, Law
 from sulq.kernel.query.sum_query import SumQuery
-from sulq.kernel.reuse.containers import IntMap, WeightedLRU
 from sulq.kernel.reuse.estimate import LinearEstimate, exact_variance, sources_of
+from sulq.kernel.reuse.index import IntMap, WeightedLRU
 from sulq.kernel.reuse.store import AnswerStore, Stored
 from sulq.kernel.schema.bind import BoundQuery, bind
 from sulq.kernel.schema.columns import Schema

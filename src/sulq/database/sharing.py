@@ -14,7 +14,7 @@ from fractions import Fraction
 from nacl.public import Box, PrivateKey, PublicKey
 
 from sulq.answers.oracle import Quote
-from sulq.answers.readings import forecast
+from sulq.answers.statistics import forecast
 from sulq.database.individual import refuse_individual
 from sulq.database.table import Table, paid_by
 from sulq.errors import InvalidQuery, Refused

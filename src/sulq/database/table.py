@@ -15,7 +15,7 @@ import numpy as np
 
 from sulq.answers.error_bars import Forecast
 from sulq.answers.oracle import Answer, check_confidence
-from sulq.answers.readings import forecast, read_apart, read_derived
+from sulq.answers.statistics import forecast, read_apart, read_derived
 from sulq.database.exact import ExactRelease
 from sulq.database.facts import readable_again
 from sulq.database.individual import (
@@ -48,9 +48,8 @@ from sulq.kernel.noise.laws import Law
 from sulq.kernel.release.release import Mechanism, RowReader, release
 from sulq.kernel.reuse.estimate import LinearEstimate
 from sulq.kernel.schema.bind import BoundQuery, bind
-from sulq.kernel.schema.columns import Schema
+from sulq.kernel.schema.columns import Schema, accounts
 from sulq.kernel.schema.promise import Promise
-from sulq.kernel.schema.strata import accounts
 
 Credits = Fraction | int | float
 T = TypeVar("T", bound="Table")

@@ -24,7 +24,7 @@ from sulq.kernel.query.expressions import Expression
 from sulq.kernel.query.sum_query import FORMAT, digest_of
 from sulq.kernel.release.mechanisms import TopK
 from sulq.kernel.schema.bind import BoundQuery
-from sulq.kernel.schema.strata import accounts
+from sulq.kernel.schema.columns import accounts
 
 MOST_DRAWS = 4_000_000
 """Of one choice: they are drawn before a row is read, so all are held at once."""
