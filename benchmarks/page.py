@@ -71,10 +71,16 @@ def _measured(results: Results) -> str:
     if not results:
         return "Nothing is measured yet.\n"
     rows = [
-        (part, one["date"], duration(one["seconds"]), one["load_before"], one["load_after"],
-         "full" if one["full"] else "default")
+        (
+            part,
+            one["date"],
+            duration(one["seconds"]),
+            one["load_before"],
+            one["load_after"],
+            "full" if one["full"] else "default",
+        )
         for part, one in results.items()
-    ]  # fmt: skip
+    ]
     machines = {str(one["machine"]): one["machine"] for one in results.values()}
     about = []
     for one in machines.values():
@@ -82,10 +88,14 @@ def _measured(results: Results) -> str:
         about.append(
             f"{one['cores']} cores ({one['processor']}), {one['memory_gb']} GB, {one['system']}; {versions}."
         )
-    noted = "" if max(one["load_before"] for one in results.values()) <= 1 else (
-        "A load average above 1 before a part means that other work ran beside it: its wall times are not to be trusted,"
-        " ratios a little.\n"
-    )  # fmt: skip
+    noted = (
+        ""
+        if max(one["load_before"] for one in results.values()) <= 1
+        else (
+            "A load average above 1 before a part means that other work ran beside it: its wall times are not to be trusted,"
+            " ratios a little.\n"
+        )
+    )
     head = ("part", "measured", "took", "load before", "load after", "sizes")
     return "\n".join(["## The machine\n", *about, "", table(head, rows), noted])
 
@@ -100,15 +110,18 @@ def _engine(results: Results, part: str) -> str:
     name, unit = ENGINES[part]
     if "missing" in lines[0]:
         return f"## {name}\n\nNot measured: {lines[0]['missing']}.\n"
-    kinds = [
-        line for line in lines
-        if "raw" in line and "groups" not in line and "clamped" in line
-    ]  # fmt: skip
+    kinds = [line for line in lines if "raw" in line and "groups" not in line and "clamped" in line]
     rows = [
-        (line["kind"], f"{line['rows']:,}", line["threads"], duration(line["ours"]),
-         ratio(line["ours"] / line["raw"]), ratio(line["ours"] / line["clamped"]))
+        (
+            line["kind"],
+            f"{line['rows']:,}",
+            line["threads"],
+            duration(line["ours"]),
+            ratio(line["ours"] / line["raw"]),
+            ratio(line["ours"] / line["clamped"]),
+        )
         for line in kinds
-    ]  # fmt: skip
+    ]
     parts = [
         f"## {name}: ours against the raw engine\n",
         f"Exact integer sums of ours, floats of the engine; {unit}. Goal: at most {GOAL}; above it is **bold**.\n",
@@ -127,9 +140,14 @@ def _engine(results: Results, part: str) -> str:
     other = [line for line in lines if "raw" in line and line not in kinds and line not in grouped]
     if other:
         cells = [
-            (line["kind"], f"{line['rows']:,}", duration(line["ours"]), ratio(line["ours"] / line["raw"]))
+            (
+                line["kind"],
+                f"{line['rows']:,}",
+                duration(line["ours"]),
+                ratio(line["ours"] / line["raw"]),
+            )
             for line in other
-        ]  # fmt: skip
+        ]
         parts.append(table(("besides", "rows", "ours", "to raw"), cells))
     parts += [_flat(kinds), *_opening(lines)]
     return "\n".join(parts)
@@ -157,15 +175,18 @@ def _flat(kinds: list[Line]) -> str:
 def _opening(lines: list[Line]) -> list[str]:
     """What opening a table takes, and which questions there was no time for."""
     opened = [
-        f"{duration(line['ours'])} for {line['rows']:,} rows" for line in lines if line["kind"] == "opening"
-    ]  # fmt: skip
+        f"{duration(line['ours'])} for {line['rows']:,} rows"
+        for line in lines
+        if line["kind"] == "opening"
+    ]
     said = []
     if opened:
         said.append(f"Opening a table reads every declared column once: {', '.join(opened)}.")
     said += [
         f"Not asked at {line['rows']:,} rows, which would take too long: {', '.join(line['names'])}."
-        for line in lines if line["kind"] == "unasked" and line["names"]
-    ]  # fmt: skip
+        for line in lines
+        if line["kind"] == "unasked" and line["names"]
+    ]
     return [" ".join(said) + "\n"] if said else []
 
 
@@ -181,10 +202,14 @@ def _above(results: Results) -> str:
     if not found:
         return f"## Above {GOAL}\n\nNowhere.\n"
     rows = [
-        (name, kind, f"{min(ratios):.2f} to {max(ratios):.2f}" if len(ratios) > 1 else f"{ratios[0]:.2f}",
-         REASONS.get(kind, ""))
+        (
+            name,
+            kind,
+            f"{min(ratios):.2f} to {max(ratios):.2f}" if len(ratios) > 1 else f"{ratios[0]:.2f}",
+            REASONS.get(kind, ""),
+        )
         for (name, kind), ratios in found.items()
-    ]  # fmt: skip
+    ]
     return f"## Above {GOAL}, and why\n\n" + table(("engine", "question", "to raw", "why"), rows)
 
 
@@ -196,11 +221,18 @@ def _kernels(part: dict[str, Any] | None) -> str:
         return ""
     memory = next(line for line in part["lines"] if line["kernel"] == "memory")
     rows = [
-        (line["kernel"], f"{line['rows']:,}", duration(line["ours"]), duration(line["numpy"]),
-         ratio(line["ours"] / line["numpy"]), f"{line['bytes'] / line['ours'] / 1e9:.2f} GB/s",
-         f"{100 * line['bytes'] / line['ours'] / memory['read']:.0f} %")
-        for line in part["lines"] if line is not memory
-    ]  # fmt: skip
+        (
+            line["kernel"],
+            f"{line['rows']:,}",
+            duration(line["ours"]),
+            duration(line["numpy"]),
+            ratio(line["ours"] / line["numpy"]),
+            f"{line['bytes'] / line['ours'] / 1e9:.2f} GB/s",
+            f"{100 * line['bytes'] / line['ours'] / memory['read']:.0f} %",
+        )
+        for line in part["lines"]
+        if line is not memory
+    ]
     head = (
         "kernel",
         "rows",
@@ -228,11 +260,20 @@ def _replicas(part: dict[str, Any] | None) -> str:
         return f"## Replicas on one PostgreSQL ledger\n\nNot measured: {part['lines'][0]['missing']}.\n"
     alone = next(line for line in part["lines"] if line["kind"] == "ledger alone")
     rows = [
-        (line["replicas"], "yes" if line["paced"] else "no", line["clients"], f"{line['asks']:,}",
-         f"{line['per_second']:.0f} /s", duration(line["p50"]), duration(line["p99"]),
-         f"{1000 * line['cpu']:.1f} ms", f"{line['memory']:.0f} MB")
-        for line in part["lines"] if line["kind"] == "replicas"
-    ]  # fmt: skip
+        (
+            line["replicas"],
+            "yes" if line["paced"] else "no",
+            line["clients"],
+            f"{line['asks']:,}",
+            f"{line['per_second']:.0f} /s",
+            duration(line["p50"]),
+            duration(line["p99"]),
+            f"{1000 * line['cpu']:.1f} ms",
+            f"{line['memory']:.0f} MB",
+        )
+        for line in part["lines"]
+        if line["kind"] == "replicas"
+    ]
     cores = part["machine"]["cores"]
     head = (
         "replicas",
@@ -283,14 +324,27 @@ def _simulation(part: dict[str, Any] | None) -> str:
             f" a further file a core {duration(cost['file'])}, a further task the driver {duration(cost['task'])}, the smallest query {duration(cost['start'])}."
             " In local mode the driver's share of a task cannot be told from the executor's: all of an empty task is put on the driver, which is on the safe side.\n",
             table(
-                ("cores", "tasks", "a query takes", "cores busy", "driver alone", "first bottleneck"),
+                (
+                    "cores",
+                    "tasks",
+                    "a query takes",
+                    "cores busy",
+                    "driver alone",
+                    "first bottleneck",
+                ),
                 [
-                    (f"{line['cores']:,}", f"{line['tasks']:,}", duration(line["seconds"]),
-                     f"{100 * line['busy']:.0f} %", duration(line["driver"]), line["bottleneck"])
+                    (
+                        f"{line['cores']:,}",
+                        f"{line['tasks']:,}",
+                        duration(line["seconds"]),
+                        f"{100 * line['busy']:.0f} %",
+                        duration(line["driver"]),
+                        line["bottleneck"],
+                    )
                     for line in of("spark")
                 ],
             ),
-        ]  # fmt: skip
+        ]
     if of("ledger costs"):
         cost, demand = of("ledger costs")[0], of("demand")[0]
         needs = [
@@ -305,23 +359,35 @@ def _simulation(part: dict[str, Any] | None) -> str:
             table(
                 ("table of rank", "charges offered", "p50 wait", "p99 wait", "keeps up"),
                 [
-                    (f"{line['rank']:,}", f"{line['offered']:,.3g} /s", duration(line["p50"]), duration(line["p99"]),
-                     "yes" if line["keeps_up"] else "no")
+                    (
+                        f"{line['rank']:,}",
+                        f"{line['offered']:,.3g} /s",
+                        duration(line["p50"]),
+                        duration(line["p99"]),
+                        "yes" if line["keeps_up"] else "no",
+                    )
                     for line in of("ledger")
                 ],
             ),
-            table(("needed in the busiest second", ""), [*needs, ("ledger, GB a day", f"{demand['gigabytes']:,.1f}")]),
+            table(
+                ("needed in the busiest second", ""),
+                [*needs, ("ledger, GB a day", f"{demand['gigabytes']:,.1f}")],
+            ),
             f"**The first bottleneck is {first.removeprefix('cores for ')}**: 10^12 rows in {_number(assumed['tables'])} tables mean {duration(demand['scan'])} of a core for a"
             f" question, {_about(demand['cores for reading rows, every question a pass'])} cores in the busiest second against {demand['cores for HTTP, prices, noise']:,.0f} for"
             " everything else. Stored answers (repeats, unions and differences are free) and questions asked as one plan (one pass for all) come first; cores"
             f" second. **The next one is the ledger of the table asked most**: one promise is one sequence of turns, at most {_about(demand['capacity'])} charges a second,"
             f" of which {demand['offered']:,.0f} are asked for; "
-            + ("it cannot keep up." if late else f"it is full at {full:.1f} times as many analysts.")
+            + (
+                "it cannot keep up."
+                if late
+                else f"it is full at {full:.1f} times as many analysts."
+            )
             + " Remedies: plans (one charge for many questions), larger turns, a faster disk; splitting the table into strata or owners with promises of"
             f" their own. **Then the promise itself**: the table asked most gets {_about(demand['year'])} questions a year. With all of them at (1, 1e-6) together, a"
             f" count has a standard error of {_about(demand['error'])}, {100 * demand['error'] / demand['rows']:.2g} % of a table of {demand['rows']:,.0f} rows; nothing but free answers makes"
             " that last for a second year.\n",
-        ]  # fmt: skip
+        ]
     return "\n".join(found)
 
 
@@ -339,6 +405,13 @@ def _further(results: Results) -> str:
     for part, one in results.items():
         lines = one["lines"]
         if lines and all("what" in line for line in lines):
-            rows = [(line["what"], f"{line['value']:,.3g}" if line["value"] < 1000 else f"{line['value']:,.0f}", line["unit"]) for line in lines]  # fmt: skip
+            rows = [
+                (
+                    line["what"],
+                    f"{line['value']:,.3g}" if line["value"] < 1000 else f"{line['value']:,.0f}",
+                    line["unit"],
+                )
+                for line in lines
+            ]
             found.append(f"### {part}\n\n" + table(("", "", ""), rows))
     return "\n".join(["## Further figures\n", *found]) if found else ""

@@ -56,8 +56,9 @@ def peers(part: dict[str, Any] | None) -> str:
     gone = [f"- {line['peer']}: {line['missing']}" for line in part["lines"] if "missing" in line]
     gone += [
         f"- {line['peer']}, {task}: {reason}"
-        for line in lines for task, reason in line.get("failed", {}).items()
-    ]  # fmt: skip
+        for line in lines
+        for task, reason in line.get("failed", {}).items()
+    ]
     return "\n".join(
         [
             "## Peers, each in its own environment\n",
@@ -158,13 +159,17 @@ def _lead(lines: list[Line]) -> str:
         level = [peer for f, peer in others if _level(mine, f, unit)]
         if ahead:
             each = ", ".join(f"{peer} ({mine[0] / found[0]:.1f} times)" for found, peer in ahead)
-            said.append(f"- {name}: **we do not lead**; ours is more than that of {each}: {BEHIND[name]}.")  # fmt: skip
+            said.append(
+                f"- {name}: **we do not lead**; ours is more than that of {each}: {BEHIND[name]}."
+            )
             continue
         led += 1
         if level:
             within = "" if unit else ", as far as the draws tell"
             said.append(f"- {name}: level with {', '.join(level)}{within}.")
         else:
-            said.append(f"- {name}: we lead; next {others[0][1]} with {others[0][0][0] / mine[0]:.1f} times ours.")  # fmt: skip
+            said.append(
+                f"- {name}: we lead; next {others[0][1]} with {others[0][0][0] / mine[0]:.1f} times ours."
+            )
     head = f"We lead, or share the lead, in {led} of {len(said)} columns:"
     return f"{head}\n\n" + "\n".join(said) + "\n"

@@ -38,9 +38,13 @@ def document(results: dict[str, dict[str, Any]]) -> str:
     ]
     for line in part["lines"]:
         rows = [
-            (f"`{one['where']}`", f"{one['calls']:,.0f}" if one["calls"] >= 1 else "<1", f"{100 * one['share']:.1f} %")
+            (
+                f"`{one['where']}`",
+                f"{one['calls']:,.0f}" if one["calls"] >= 1 else "<1",
+                f"{100 * one['share']:.1f} %",
+            )
             for one in line["top"]
-        ]  # fmt: skip
+        ]
         found += [
             f"## {line['path'][0].upper()}{line['path'][1:]}\n",
             f"{duration(line['ms'] / 1000)} a call, {duration(line['cpu_ms'] / 1000)} of CPU.\n",

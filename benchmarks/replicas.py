@@ -146,10 +146,13 @@ def _load(told: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], float]:
     processes = [
         subprocess.Popen(
             [sys.executable, "-m", "benchmarks.service_load"],
-            cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+            cwd=ROOT,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
         )
         for _ in told
-    ]  # fmt: skip
+    ]
     for process, one in zip(processes, told, strict=True):
         assert process.stdin is not None
         process.stdin.write(json.dumps(one))

@@ -151,9 +151,15 @@ def _ledgers(costs: dict[str, float]) -> list[Line]:
         offered = _rate() / harmonic / rank
         waits, lost = _turns(offered, costs)
         lines.append(
-            {"kind": "ledger", "rank": rank, "offered": offered, "p50": waits[0], "p99": waits[1],
-             "keeps_up": not lost}
-        )  # fmt: skip
+            {
+                "kind": "ledger",
+                "rank": rank,
+                "offered": offered,
+                "p50": waits[0],
+                "p99": waits[1],
+                "keeps_up": not lost,
+            }
+        )
     return lines
 
 

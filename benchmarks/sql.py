@@ -23,13 +23,19 @@ SCHEMA = Schema(
     Category("city", [f"c{i}" for i in range(500)]),
 )
 PAIRS = [
-    ("SELECT COUNT(*) FROM people WHERE age >= 65 AND smoker",
-     count(where=(col("age") >= 65) & col("smoker"))),
-    ("SELECT AVG(income) FROM people WHERE age BETWEEN 30 AND 40",
-     mean("income", where=col("age").between(30, 40))),
-    ("SELECT smoker, COUNT(*) AS n FROM people WHERE smoker IS NOT NULL GROUP BY smoker",
-     histogram("smoker", where=col("smoker").is_not_null())),
-]  # fmt: skip
+    (
+        "SELECT COUNT(*) FROM people WHERE age >= 65 AND smoker",
+        count(where=(col("age") >= 65) & col("smoker")),
+    ),
+    (
+        "SELECT AVG(income) FROM people WHERE age BETWEEN 30 AND 40",
+        mean("income", where=col("age").between(30, 40)),
+    ),
+    (
+        "SELECT smoker, COUNT(*) AS n FROM people WHERE smoker IS NOT NULL GROUP BY smoker",
+        histogram("smoker", where=col("smoker").is_not_null()),
+    ),
+]
 LONG = (
     "WITH grown AS (SELECT age, income, smoker FROM people WHERE age >= 18) SELECT CASE WHEN age"
     " < 40 THEN 'young' WHEN age < 65 THEN 'middle' ELSE 'old' END AS part, COUNT(*) AS n,"

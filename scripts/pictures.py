@@ -132,14 +132,21 @@ def statistical(db: Database, town: pd.DataFrame) -> Any:
         chart(records, width=420, height=260)
         .mark_line(strokeWidth=2)
         .encode(
-            altair.X("tau:Q", scale=altair.Scale(type="log", domain=[0.001, 0.2]),
-                     title="tolerance tau", axis=altair.Axis(values=[0.001, 0.01, 0.1])),
-            altair.Y("credits:Q", scale=altair.Scale(type="log", domain=[0.01, 1000]),
-                     title="credits, of 1,000",
-                     axis=altair.Axis(values=[0.01, 0.1, 1, 10, 100, 1000])),
+            altair.X(
+                "tau:Q",
+                scale=altair.Scale(type="log", domain=[0.001, 0.2]),
+                title="tolerance tau",
+                axis=altair.Axis(values=[0.001, 0.01, 0.1]),
+            ),
+            altair.Y(
+                "credits:Q",
+                scale=altair.Scale(type="log", domain=[0.01, 1000]),
+                title="credits, of 1,000",
+                axis=altair.Axis(values=[0.01, 0.1, 1, 10, 100, 1000]),
+            ),
             colours("rows", [f"{rows:,} rows" for rows in sizes], orient="right"),
         )
-    )  # fmt: skip
+    )
     said = [
         "with 99 % confidence; epsilon 1, delta 1e-6: half the tolerance is four times the price"
     ]

@@ -63,9 +63,18 @@ class PostgresServer:
             shutil.chown(folder, user)
         server = cls(found, folder, settings)
         server._run(
-            "initdb", "-D", str(folder / "data"), "-A", "trust", "-U", "postgres", "--no-sync",
-            "-E", "UTF8", "--locale=C.UTF-8",
-        )  # fmt: skip
+            "initdb",
+            "-D",
+            str(folder / "data"),
+            "-A",
+            "trust",
+            "-U",
+            "postgres",
+            "--no-sync",
+            "-E",
+            "UTF8",
+            "--locale=C.UTF-8",
+        )
         server.resume()
         return server
 
@@ -73,11 +82,15 @@ class PostgresServer:
         user = _other_user()
         command = [str(self.programs / program), *arguments]
         done = subprocess.run(
-            command, capture_output=True, check=False, cwd=self.folder, user=user,
+            command,
+            capture_output=True,
+            check=False,
+            cwd=self.folder,
+            user=user,
             group=None if user is None else pwd.getpwnam(user).pw_gid,
             extra_groups=None if user is None else [],
             env={"PATH": os.environ["PATH"], "LC_ALL": "C.UTF-8"},
-        )  # fmt: skip
+        )
         assert done.returncode == 0, (program, done.stderr.decode()[-2000:])
 
     def resume(self) -> None:

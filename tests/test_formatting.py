@@ -20,7 +20,7 @@ from sulq.formatting import (
     decimal_text,
     left_text,
     price_text,
-    show,
+    value_with_bar,
 )
 
 
@@ -38,21 +38,21 @@ from sulq.formatting import (
     ],
 )
 def test_value_and_bar(value: float, bar: float, text: str, range_text: str) -> None:
-    shown = show(value, bar)
+    shown = value_with_bar(value, bar)
     assert str(shown) == text
     assert shown.range == range_text
 
 
 def test_a_public_number_has_no_bar_and_an_unknown_one_no_reading() -> None:
-    assert str(show(80_000, 0)) == "80,000"
-    assert not show(80_000, 0).bar
-    assert str(show(math.nan, 1)) == "no reading"
-    assert show(112, 262).weak and not show(263, 262).weak
+    assert str(value_with_bar(80_000, 0)) == "80,000"
+    assert not value_with_bar(80_000, 0).bar
+    assert str(value_with_bar(math.nan, 1)) == "no reading"
+    assert value_with_bar(112, 262).weak and not value_with_bar(263, 262).weak
 
 
 @given(st.floats(-1e9, 1e9), st.floats(1e-6, 1e9))
 def test_the_shown_range_is_the_shown_value_and_the_shown_bar(value: float, bar: float) -> None:
-    shown = show(value, bar)
+    shown = value_with_bar(value, bar)
     assert shown.half >= bar * (1 - 1e-8)
     assert shown.half <= max(bar * 1.11, bar + 1)
     digits = 10.0**-shown.places

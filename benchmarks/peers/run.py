@@ -51,9 +51,12 @@ def measure(
     more = 4 if full else 1
     end = time.monotonic() + 60 * MINUTES * more
     shared = {
-        "ats": [20 + place / 10 for place in range(QUESTIONS)], "epsilon": 1.0, "delta": 1e-6,
-        "repeats": 1000, "seconds": seconds * more,
-    }  # fmt: skip
+        "ats": [20 + place / 10 for place in range(QUESTIONS)],
+        "epsilon": 1.0,
+        "delta": 1e-6,
+        "repeats": 1000,
+        "seconds": seconds * more,
+    }
     large, small = (shared | _table(folder, size) for size in (rows, min(rows, SMALL)))
     lines = []
     for name in names or PEERS:
@@ -118,9 +121,14 @@ def _run(
     environment |= {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
     begun = time.perf_counter()
     with subprocess.Popen(
-        [python, str(worker), module, task], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE, text=True, env=environment, start_new_session=True,
-    ) as process:  # fmt: skip
+        [python, str(worker), module, task],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment,
+        start_new_session=True,
+    ) as process:
         try:
             with _peak(process.pid) as peak:
                 out, said = process.communicate(json.dumps(told), timeout=limit)

@@ -41,7 +41,7 @@ class Shown:
         return f"{self.value} ± {self.bar}" if self.bar else self.value
 
 
-def show(value: float, bar: float) -> Shown:
+def value_with_bar(value: float, bar: float) -> Shown:
     """`8.9 ± 1.2`: bars from 10 on in whole units, below in two digits, always rounded up."""
     if not math.isfinite(value) or not math.isfinite(bar):
         return Shown("no reading", "", "", "", 0, value, bar)

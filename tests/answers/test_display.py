@@ -26,9 +26,14 @@ def answer(question: Statistic, sums: list[int], sd: int = 20, schema: Schema = 
     bound = bind(question, schema)
     laws = [DiscreteGaussian(Fraction(sd * term.fine_unit) ** 2) for term in bound.terms]
     return Answer.of(
-        bound, bound.lifted(sums), laws, most=None, credits=Fraction(1), receipt=None,
+        bound,
+        bound.lifted(sums),
+        laws,
+        most=None,
+        credits=Fraction(1),
+        receipt=None,
         promise=Promise(1, "1e-6"),
-    )  # fmt: skip
+    )
 
 
 def told(found: Answer) -> dict[str, str]:
@@ -85,9 +90,14 @@ def test_comparisons() -> None:
     assert means[1].compare(means[0]).larger == "the first"
     tight = answer(count(where=col("pay") > 7), [100])
     shared = Answer.of(
-        bind(count(where=col("ill")), SCHEMA), [130 << 30], tight.laws, most=None,
-        credits=Fraction(0), receipt=None, sources=(1, 2),
-    )  # fmt: skip
+        bind(count(where=col("ill")), SCHEMA),
+        [130 << 30],
+        tight.laws,
+        most=None,
+        credits=Fraction(0),
+        receipt=None,
+        sources=(1, 2),
+    )
     wide = shared.compare(old).interval
     assert wide[1] - wide[0] > 1.5 * (apart.interval[1] - apart.interval[0])
     with pytest.raises(TypeError, match="many values"):

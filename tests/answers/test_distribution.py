@@ -19,8 +19,7 @@ from hypothesis import strategies as st
 
 from sulq import Category, Database, Flag, InvalidQuery, Number, Promise, Schema, SumQuery, col, lit
 from sulq.answers.distribution import Fit
-from sulq.answers.readings import read
-from sulq.answers.statistics import cdf, distribution, histogram, quantiles
+from sulq.answers.statistics import cdf, distribution, histogram, quantiles, read
 from sulq.kernel.accounting.calibration import calibrate
 from sulq.kernel.accounting.loss import coupling_factor, coupling_slack
 from sulq.kernel.accounting.pricing import price

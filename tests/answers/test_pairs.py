@@ -15,7 +15,7 @@ import pytest
 from scipy.stats import binom
 
 from sulq import Database, Number, Promise, Schema, col, correlation, covariance
-from sulq.answers.readings import read
+from sulq.answers.statistics import read
 from sulq.errors import InvalidQuery
 from sulq.kernel.noise.laws import DiscreteGaussian, DiscreteLaplace, Law, NoNoise
 from sulq.kernel.noise.sampler import add_fresh_noise

@@ -13,8 +13,7 @@ import pytest
 from scipy.stats import binom
 
 from sulq.answers.distribution import rising
-from sulq.answers.readings import read
-from sulq.answers.statistics import cdf, count, histogram, mean, quantiles, total, variance
+from sulq.answers.statistics import cdf, count, histogram, mean, quantiles, read, total, variance
 from sulq.kernel.noise.intervals import z_of
 from sulq.kernel.noise.laws import DiscreteGaussian, DiscreteLaplace, Law
 from sulq.kernel.noise.sampler import add_fresh_noise

@@ -18,9 +18,13 @@ FACTS = {
     "load_after": 2.0,
     "full": False,
     "machine": {
-        "processor": "P", "cores": 2, "memory_gb": 8, "system": "S", "versions": {"duckdb": "2.0"}
+        "processor": "P",
+        "cores": 2,
+        "memory_gb": 8,
+        "system": "S",
+        "versions": {"duckdb": "2.0"},
     },
-}  # fmt: skip
+}
 
 
 def part(*lines: dict[str, object]) -> dict[str, object]:
@@ -34,10 +38,15 @@ def asked(kind: str, rows: int, ours: float) -> dict[str, object]:
 def peer(name: str, cold: float, error: float, asked: int = 200) -> dict[str, object]:
     one = {"rmse": error, "error": error / 10, "draws": 50}
     return {
-        "peer": name, "rows": 1_000, "cold": cold, "memory": 90.0, "versions": {"it": "1"},
-        "errors": {"count": one, "mean": one, "groups": one, "many": one}, "failed": {},
+        "peer": name,
+        "rows": 1_000,
+        "cold": cold,
+        "memory": 90.0,
+        "versions": {"it": "1"},
+        "errors": {"count": one, "mean": one, "groups": one, "many": one},
+        "failed": {},
         "many": {"asked": asked, "warm": cold / 10, "seconds": cold * 20},
-    }  # fmt: skip
+    }
 
 
 def test_the_committed_pages_are_those_of_the_committed_results() -> None:

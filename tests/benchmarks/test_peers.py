@@ -17,9 +17,14 @@ from benchmarks.peers import run, worker
 from tests.waiting import come
 
 TOLD = {
-    "path": "", "ats": list(range(200)), "epsilon": 1.0, "delta": 1e-6, "repeats": 4,
-    "seconds": 0.02, "truth": {"count": [7] * 200, "mean": [7] * 200, "groups": [[7, 7]] * 200},
-}  # fmt: skip
+    "path": "",
+    "ats": list(range(200)),
+    "epsilon": 1.0,
+    "delta": 1e-6,
+    "repeats": 4,
+    "seconds": 0.02,
+    "truth": {"count": [7] * 200, "mean": [7] * 200, "groups": [[7, 7]] * 200},
+}
 
 
 class Slow:

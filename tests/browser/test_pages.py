@@ -56,24 +56,37 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
         write_wards(place / "wards.parquet")
 
         def publish(policy: TablePolicy) -> Database:
-            made = Database.open(policy.source_path, policy.schema(), policy.promise,
-                                 policy.ledger_path, name=policy.name, publish=True)  # fmt: skip
+            made = Database.open(
+                policy.source_path,
+                policy.schema(),
+                policy.promise,
+                policy.ledger_path,
+                name=policy.name,
+                publish=True,
+            )
             return stack.enter_context(made)
 
         database = stack.enter_context(
             Database.open(
-                write_admissions(place / "admissions.parquet"), SCHEMA,
-                Promise(epsilon=1, delta="1e-6", queries=1000), place / "ledger", name="admissions",
+                write_admissions(place / "admissions.parquet"),
+                SCHEMA,
+                Promise(epsilon=1, delta="1e-6", queries=1000),
+                place / "ledger",
+                name="admissions",
                 publish=True,
             )
-        )  # fmt: skip
+        )
         for name, share in {"epi-team": 200, "rival-lab": 50}.items():
             database.grant(name, share)
         database.as_analyst("epi-team").sql(MINE)
         database.as_analyst("rival-lab").sql(RIVALS)
         access, log = Access.open(), io.StringIO()
-        accounts = {"data-office": Role.OWNER, "epi-team": Role.ANALYST,
-                    "rival-lab": Role.ANALYST, "audit-board": Role.AUDITOR}  # fmt: skip
+        accounts = {
+            "data-office": Role.OWNER,
+            "epi-team": Role.ANALYST,
+            "rival-lab": Role.ANALYST,
+            "audit-board": Role.AUDITOR,
+        }
         tokens = {name: access.lend(name, role) for name, role in accounts.items()}
         tables = Tables({"admissions": database}, publish, place / "sulq.toml")
         app = create_app(tables, access, settings=Settings(), log=Log(log), report=report_page)
@@ -312,6 +325,36 @@ def test_from_a_file_to_a_promise(visit: Visits, site: Home) -> None:
     page.wait_for_selector("#unit-row")
     page.click("#next")
     page.wait_for_selector("#kind-0")
+    declare_columns(page)
+    page.click("#next")
+    page.wait_for_selector("#smallest")
+    choose_promise(page)
+    page.reload()  # a draft is kept
+    page.wait_for_selector("main:has-text('100 credits, each count within ± 83')")
+    page.click("#next")
+    page.wait_for_selector("#rehearse")
+    page.click("#rehearse")
+    page.wait_for_selector("#rehearsal tbody tr")
+    assert page.is_visible("#stripe")
+    page.click("#next")
+    page.wait_for_selector("#last")
+    assert page.is_disabled("#publish") and "This cannot be undone." in page.inner_text("main")
+    for tick in page.locator("#last [type=checkbox]").all():
+        tick.check()
+    page.click("#publish")
+    page.wait_for_selector("#first-grant")
+    page.wait_for_selector("html[data-ready='wards/publish']")  # the picker has the new table
+    check_published(page)
+    page.go_back()  # the draft is gone, and its address says so
+    page.wait_for_selector("html[data-ready='wards/publish']")
+    check_published(page)
+    grant_first(page)
+    assert CANARY not in "".join(found.bodies)
+    assert "wards" in read_policy(site.home / "sulq.toml")
+
+
+def declare_columns(page: Any) -> None:
+    """Bounds, values and what is public: wrong ones are marked where they stand."""
     names = page.locator(".columns tbody code").all_inner_texts()
     assert names == ["age", "region", "smoker", "patient_id", "notes", "admitted"]
     assert page.input_value("#kind-4") == "hidden"
@@ -335,8 +378,10 @@ def test_from_a_file_to_a_promise(visit: Visits, site: Home) -> None:
     page.wait_for_selector("tr[data-at='5'] .chip:has-text('hidden')")
     page.wait_for_selector("#next:not([aria-disabled=true])")
     assert "columns.age = {number = [0, 110], step = 1}" in page.inner_text("#policy")
-    page.click("#next")
-    page.wait_for_selector("#smallest")
+
+
+def choose_promise(page: Any) -> None:
+    """The grid of promises keeps the focus while it is coloured anew."""
     assert "1,000 credits, each count within ± 262" in page.inner_text("main")
     page.focus("#smallest")
     page.keyboard.press("End")
@@ -348,32 +393,15 @@ def test_from_a_file_to_a_promise(visit: Visits, site: Home) -> None:
     page.check("input[name=cell][value='1|100']", force=True)
     page.wait_for_selector("main:has-text('100 credits, each count within ± 83')")
     assert "credits = 100" in page.inner_text("#policy")
-    page.reload()  # a draft is kept
-    page.wait_for_selector("main:has-text('100 credits, each count within ± 83')")
-    page.click("#next")
-    page.wait_for_selector("#rehearse")
-    page.click("#rehearse")
-    page.wait_for_selector("#rehearsal tbody tr")
-    assert page.is_visible("#stripe")
-    page.click("#next")
-    page.wait_for_selector("#last")
-    assert page.is_disabled("#publish") and "This cannot be undone." in page.inner_text("main")
-    for tick in page.locator("#last [type=checkbox]").all():
-        tick.check()
-    page.click("#publish")
-    page.wait_for_selector("#first-grant")
-    page.wait_for_selector("html[data-ready='wards/publish']")  # the picker has the new table
-    check_published(page)
-    page.go_back()  # the draft is gone, and its address says so
-    page.wait_for_selector("html[data-ready='wards/publish']")
-    check_published(page)
+
+
+def grant_first(page: Any) -> None:
+    """The page of a new table leads to its first token."""
     page.click("#first-grant")
     page.wait_for_selector("html[data-ready='wards/access']")
     page.fill("#name", "first")
     page.click("#give:enabled:has-text('10 credits')")
     page.wait_for_selector("#token:visible")
-    assert CANARY not in "".join(found.bodies)
-    assert "wards" in read_policy(site.home / "sulq.toml")
 
 
 @pytest.mark.slow
@@ -384,15 +412,26 @@ def test_the_adviser_reads_the_rows_for_the_owner(visit: Visits, site: Home) -> 
         for i in range(900)
     ]
     (site.home / "visits.csv").write_text("PatientId;weight;sex;ward;age\n" + "\n".join(lines))
-    shape = {"PatientId": ("number", "0", "100000", ""), "weight": ("number", "0", "300", ""),
-             "sex": ("category", "", "", "female, male"), "ward": ("category", "", "", "A, Z"),
-             "age": ("number", "18", "87", "")}  # fmt: skip
+    shape = {
+        "PatientId": ("number", "0", "100000", ""),
+        "weight": ("number", "0", "300", ""),
+        "sex": ("category", "", "", "female, male"),
+        "ward": ("category", "", "", "A, Z"),
+        "age": ("number", "18", "87", ""),
+    }
     columns = [
-        DraftColumn(name=name, type="bigint" if kind == "number" else "varchar", kind=kind,
-                    low=low, high=high, values=values, public=name == "ward",
-                    confirmed=name == "ward")
+        DraftColumn(
+            name=name,
+            type="bigint" if kind == "number" else "varchar",
+            kind=kind,
+            low=low,
+            high=high,
+            values=values,
+            public=name == "ward",
+            confirmed=name == "ward",
+        )
         for name, (kind, low, high, values) in shape.items()
-    ]  # fmt: skip
+    ]
     with (site.home / "sulq.toml").open("a") as policy:
         policy.write(
             "\n[elsewhere]\nsource = 'x.csv'\nledger = 'x.ledger'\npromise = {epsilon = 2}\n"

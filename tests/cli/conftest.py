@@ -42,8 +42,18 @@ class Reply:
 
 
 ACTS = (
-    "ask", "grant", "suggest", "plan", "keys", "top", "alert", "learn", "outside", "access", "find",
-)  # fmt: skip
+    "ask",
+    "grant",
+    "suggest",
+    "plan",
+    "keys",
+    "top",
+    "alert",
+    "learn",
+    "outside",
+    "access",
+    "find",
+)
 """Commands that want a published table."""
 
 

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import duckdb
 import httpx
 import pytest
 from tests.waiting import LONGEST
@@ -202,3 +203,19 @@ def test_a_file_that_tells_nonsense_is_dropped(sulq):
         assert serving("people.ledger") is None
         assert not path.exists()
     assert serving("none.ledger") is None
+
+
+def test_a_token_carries_a_second_table(sulq):
+    policy = Path("sulq.toml")
+    text = policy.read_text()
+    duckdb.sql("FROM 'people.parquet' LIMIT 20").write_parquet("visits.parquet")
+    policy.write_text(text + text.replace("people", "visits") + "apart = true\n")
+    first = sulq("grant", "people", "ann", "2", "--json").json
+    token_id = first["tokens"][0]["id"]
+    reply = sulq("grant", "visits", "ann", "3", "--token", token_id)
+    assert reply.code == 0 and reply.out == ""
+    assert f"token {token_id} carries visits too, as analyst" in reply.err
+    reply = sulq("grant", "visits", "ann", "--role", "auditor", "--token", token_id)
+    assert reply.code != 0 and "another token" in reply.err
+    assert "people, visits" in sulq("tokens").out
+    assert sulq("tokens", "--json").json[0]["roles"] == {"people": "analyst", "visits": "analyst"}

@@ -4,15 +4,43 @@ from __future__ import annotations
 
 
 def test_an_alert_is_armed_checked_and_listed(sulq):
-    reply = sulq("alert", "arm", "count", "--where", "age >= 18", "--above", "-90000", "--credits",
-                 "4", "--firings", "2", "--key", "mine", "--json")  # fmt: skip
+    reply = sulq(
+        "alert",
+        "arm",
+        "count",
+        "--where",
+        "age >= 18",
+        "--above",
+        "-90000",
+        "--credits",
+        "4",
+        "--firings",
+        "2",
+        "--key",
+        "mine",
+        "--json",
+    )
     assert reply.code == 0, reply.err
     armed = reply.json
     assert (armed["credits"], armed["credits_left"], armed["left"]) == (4, 16, 2)
     assert armed["margin"] > 0
     number = str(armed["alert"])
-    again = sulq("alert", "arm", "people", "count", "--where", "age >= 18", "--above", "-90000",
-                 "--credits", "4", "--firings", "2", "--key", "mine")  # fmt: skip
+    again = sulq(
+        "alert",
+        "arm",
+        "people",
+        "count",
+        "--where",
+        "age >= 18",
+        "--above",
+        "-90000",
+        "--credits",
+        "4",
+        "--firings",
+        "2",
+        "--key",
+        "mine",
+    )
     assert "0 credits" in again.out and number in again.out
     first = sulq("alert", "check", number, "--json").json
     assert (first["fired"], first["left"]) == (True, 1)

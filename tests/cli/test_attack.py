@@ -76,9 +76,12 @@ def test_the_table_says_what_was_reached_and_what_is_possible(sulq, planted):
 def test_it_takes_the_policys_promise_and_its_public_size(sulq, planted):
     run = sulq("attack", "--sandbox", "--only", "green", "--json").json
     assert run["promise"] == {
-        "epsilon": "1", "delta": "1/1000000", "queries": 20, "noise": "gaussian",
+        "epsilon": "1",
+        "delta": "1/1000000",
+        "queries": 20,
+        "noise": "gaussian",
         "neighbours": "replace",
-    }  # fmt: skip
+    }
     assert (run["table"], run["rows"], run["fictional_rows"]) == ("people", 20_000, 1000)
     assert "1,000 fictional rows instead of 20,000. Nothing else is scaled" in run["notes"][0]
     assert (faced[0].rows, faced[0].promise.queries) == (1000, 20)
@@ -161,11 +164,16 @@ def test_the_list_names_all_and_attacks_nothing(sulq, planted):
     run = sulq("attack", "--list")
     assert run.code == 0
     assert [line.split()[0] for line in run.out.splitlines()] == [
-        "attack", "green", "amber", "red", "refused",
-    ]  # fmt: skip
+        "attack",
+        "green",
+        "amber",
+        "red",
+        "refused",
+    ]
     assert sulq("attack", "--list", "--json").json["attacks"][0] == {
-        "attack": "green", "tries": "what green tries",
-    }  # fmt: skip
+        "attack": "green",
+        "tries": "what green tries",
+    }
     assert faced == []
 
 

@@ -19,9 +19,14 @@ def notes(sulq):
 
 def test_texts_become_numbers_and_failures_null(notes):
     reply = notes(
-        "derive", "notes.parquet", "words = len(string_split(note, ' '))",
-        "tenth = 10 // n", "as_number = CAST(note AS INTEGER)", "-o", "out.parquet",
-    )  # fmt: skip
+        "derive",
+        "notes.parquet",
+        "words = len(string_split(note, ' '))",
+        "tenth = 10 // n",
+        "as_number = CAST(note AS INTEGER)",
+        "-o",
+        "out.parquet",
+    )
     assert reply.code == 0, reply.err
     found = duckdb.sql("SELECT words, tenth, as_number FROM 'out.parquet'").fetchall()
     assert found == [(3, 10, None), (None, None, None), (1, 5, None), (2, 2, None)]

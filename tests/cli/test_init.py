@@ -170,8 +170,10 @@ def test_init_names_the_columns_of_a_file_without_a_header(sulq):
     assert 'names = ["column_1", "column_2"]' in Path("a.toml").read_text("utf-8")
     sulq("init", "bare.data", "-o", "b.toml", "--names", "age,work")
     assert read_policy("b.toml")["bare"].reading.rules == {
-        "delimiter": ";", "header": False, "names": ("age", "work"),
-    }  # fmt: skip
+        "delimiter": ";",
+        "header": False,
+        "names": ("age", "work"),
+    }
 
 
 def test_source_is_relative_to_the_policy(sulq):

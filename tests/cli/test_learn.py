@@ -26,8 +26,9 @@ def crowd(sulq):
 
 
 def test_a_tree_is_printed_and_drawn_and_paid_for(crowd):
-    told = crowd("learn", "tree", "people", *COLUMNS, "--label", "smoker", "--depth", "1",
-                 "--credits", "10")  # fmt: skip
+    told = crowd(
+        "learn", "tree", "people", *COLUMNS, "--label", "smoker", "--depth", "1", "--credits", "10"
+    )
     assert told.code == 0, told.err
     assert "all rows" in told.out
     assert "10 credits" in told.out
@@ -37,8 +38,19 @@ def test_a_tree_is_printed_and_drawn_and_paid_for(crowd):
 
 
 def test_json_has_what_was_found_and_what_it_cost(crowd):
-    found = crowd("learn", "tree", *COLUMNS, "--label", "smoker", "--depth", "1", "--credits", "5",
-                  "--no-plot", "--json").json  # fmt: skip
+    found = crowd(
+        "learn",
+        "tree",
+        *COLUMNS,
+        "--label",
+        "smoker",
+        "--depth",
+        "1",
+        "--credits",
+        "5",
+        "--no-plot",
+        "--json",
+    ).json
     assert found["found"][0]["node"] == "all rows"
     left, right = found["found"][1:]
     assert min(left["True"], right["True"]) < 0.1 < 0.9 < max(left["True"], right["True"])
@@ -62,8 +74,20 @@ def test_quote_is_free_and_publishes_nothing(crowd):
 
 
 def test_a_label_may_be_a_condition(crowd):
-    found = crowd("learn", "tree", "--columns", "income", "--label", "age >= 50", "--depth", "1",
-                  "--no-plot", "--json", "--credits", "20").json  # fmt: skip
+    found = crowd(
+        "learn",
+        "tree",
+        "--columns",
+        "income",
+        "--label",
+        "age >= 50",
+        "--depth",
+        "1",
+        "--no-plot",
+        "--json",
+        "--credits",
+        "20",
+    ).json
     assert "True" in found["found"][0]
 
 
@@ -109,8 +133,19 @@ def test_more_than_is_left_is_refused_with_4(crowd):
 
 def test_an_analyst_learns_from_their_share(crowd):
     assert crowd("grant", "people", "ann", "3").code == 0
-    words = ("learn", "tree", *COLUMNS, "--label", "smoker", "--depth", "1", "--as", "ann",
-             "--credits", "3")  # fmt: skip
+    words = (
+        "learn",
+        "tree",
+        *COLUMNS,
+        "--label",
+        "smoker",
+        "--depth",
+        "1",
+        "--as",
+        "ann",
+        "--credits",
+        "3",
+    )
     found = crowd(*words, "--no-plot", "--json", "--receipts", "r.jsonl").json
     assert found["credits"] == pytest.approx(3, abs=1e-6)
     assert found["left"] == pytest.approx(0, abs=1e-6)

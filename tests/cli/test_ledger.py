@@ -12,8 +12,16 @@ import pytest
 def asked(sulq):
     sulq("grant", "ann", "5")
     sulq("ask", "count", "--where", "smoker AND age > 30", "--receipts", "r.jsonl")
-    sulq("ask", "count", "--where", "smoker AND city = 'Oslo'", "--as", "ann",
-         "--receipts", "r.jsonl")  # fmt: skip
+    sulq(
+        "ask",
+        "count",
+        "--where",
+        "smoker AND city = 'Oslo'",
+        "--as",
+        "ann",
+        "--receipts",
+        "r.jsonl",
+    )
     return sulq
 
 

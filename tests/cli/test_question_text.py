@@ -203,10 +203,16 @@ def shell(command: str) -> subprocess.CompletedProcess[str]:
     """`sulq` as a shell runs it; the exit code is that of sulq."""
     source = str(Path(__file__).parents[2] / "src")
     return subprocess.run(
-        ["bash", "-c", command.replace("sulq ", f"{sys.executable} -m sulq ", 1)
-         + "; exit ${PIPESTATUS[0]}"],
-        env={**os.environ, "PYTHONPATH": source}, capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        [
+            "bash",
+            "-c",
+            command.replace("sulq ", f"{sys.executable} -m sulq ", 1) + "; exit ${PIPESTATUS[0]}",
+        ],
+        env={**os.environ, "PYTHONPATH": source},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
 
 
 def test_full_disk_on_stdout_is_told_with_the_price(sulq):

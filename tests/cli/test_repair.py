@@ -152,9 +152,11 @@ columns.smoker = {flag = true}
 """
     rewrite(text)
     assert unpublished("publish", "--yes").code == 0
-    rewrite(text.replace('decimal = ","', 'decimal = ",", missing = ["?"]')
-            .replace("columns.smoker", "columns.weight = {number = [0, 300]}\ncolumns.smoker")
-            .replace("queries = 20", "queries = 10"))  # fmt: skip
+    rewrite(
+        text.replace('decimal = ","', 'decimal = ",", missing = ["?"]')
+        .replace("columns.smoker", "columns.weight = {number = [0, 300]}\ncolumns.smoker")
+        .replace("queries = 20", "queries = 10")
+    )
     done = unpublished("amend", "--yes", "--reason", "weights are numbers")
     assert done.code == 0, done.err
     assert unpublished("ask", "mean", "weight").code == 0

@@ -66,8 +66,10 @@ def served(state):
     process = subprocess.Popen(
         [sys.executable, "-m", "sulq", "serve", "--port", "0", "--json", "--no-open"],
         env={**os.environ, "PYTHONPATH": str(SOURCE), "SULQ_STATE": str(state)},
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
     line = process.stdout.readline()
     assert line, process.stderr.read()
     return process, json.loads(line)["address"]

@@ -74,10 +74,10 @@ def test_receipts_are_appended(sulq):
         ([TEXT, "--lookup", "regions"], "NAME=FILE.csv"),
         ([TEXT, "--lookup", "regions=missing.csv"], "there is no file 'missing.csv'"),
         ([TEXT, "--lookup", "regions=."], "cannot be read as CSV"),
-        (["SELECT COUNT(*) FROM people WHERE city = \"Oslo\""], "single quotes"),
+        (['SELECT COUNT(*) FROM people WHERE city = "Oslo"'], "single quotes"),
         (["SELECT COUNT(*) FROM people WHERE smoker WITHIN 0.1"], "this costs"),
     ],
-)  # fmt: skip
+)
 def test_refusals_cost_nothing(words, reason, sulq):
     reply = sulq("ask", *words)
     assert reply.code != 0

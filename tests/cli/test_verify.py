@@ -15,8 +15,16 @@ def asked(sulq):
     sulq("grant", "ann", "5")
     for place in (30, 31):
         sulq("ask", "count", "--where", f"smoker AND age > {place}", "--receipts", "r.jsonl")
-    sulq("ask", "count", "--where", "smoker AND city = 'Oslo'", "--as", "ann",
-         "--receipts", "r.jsonl")  # fmt: skip
+    sulq(
+        "ask",
+        "count",
+        "--where",
+        "smoker AND city = 'Oslo'",
+        "--as",
+        "ann",
+        "--receipts",
+        "r.jsonl",
+    )
     return sulq
 
 
@@ -80,8 +88,11 @@ def test_each_receipt_gets_its_own_result(away):
     reply = sulq("verify", "bad.jsonl", "--head", head, "--json")
     assert reply.code == 3
     assert results(reply) == [
-        "genuine", "not signed by this table", "genuine", "not a receipt",
-    ]  # fmt: skip
+        "genuine",
+        "not signed by this table",
+        "genuine",
+        "not a receipt",
+    ]
     assert "receipt on line 2" in reply.err
     assert all(one["remedy"] for one in reply.json["results"] if one["result"] != "genuine")
     plain = sulq("verify", "bad.jsonl")

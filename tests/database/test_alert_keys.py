@@ -9,7 +9,7 @@ from tests.people import publish
 
 from sulq import col, count
 from sulq.errors import EngineFailed, SulqError
-from sulq.kernel.release.gate import held
+from sulq.kernel.release.release import held
 
 OLD = count(where=col("age") >= 65)
 NOBODY = count(where=col("age") >= 119)

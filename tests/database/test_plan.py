@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.people import SCHEMA, frame, publish
 
-import sulq.kernel.release.reading
 import sulq.kernel.release.release
 from sulq import (
     BudgetSpent,
@@ -36,7 +35,7 @@ from sulq.kernel.engines.duckdb.engine import DuckDBEngine
 from sulq.kernel.ledger.events import PricedRequest
 from sulq.kernel.query.vectors import one_hot
 from sulq.kernel.release.mechanisms import NoisySums
-from sulq.kernel.release.reading import parted, together
+from sulq.kernel.release.release import parted, together
 
 SMOKERS = count(where=col("smoker"))
 ALL_KINDS = [
@@ -299,7 +298,7 @@ def test_parting_undoes_the_joining(widths, cells):
 
 
 def test_passes_stay_within_what_one_question_may_be(data, monkeypatch):
-    monkeypatch.setattr(sulq.kernel.release.reading, "MOST_TERMS", 3)
+    monkeypatch.setattr(sulq.kernel.release.release, "MOST_TERMS", 3)
     db = publish(data)
     asked = [noisy_sums(db, total(col("age") * lit(number))) for number in range(2, 9)]
     assert [len(several) for several in together(asked)] == [3, 3, 1]

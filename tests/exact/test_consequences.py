@@ -35,17 +35,23 @@ def programs(questions):
 CASES = [
     # (released, asked)
     ([count(where=ILL)], [count(where=ILL)]),
-    ([count(where=ILL), count(where=SMOKER), count(where=ILL & SMOKER)],
-     [count(where=ILL | SMOKER)]),
+    (
+        [count(where=ILL), count(where=SMOKER), count(where=ILL & SMOKER)],
+        [count(where=ILL | SMOKER)],
+    ),
     ([count(where=ILL), count(where=col("ill").is_null())], [count(where=~ILL)]),
-    ([total(col("visits")), count(where=~col("visits").is_null())],
-     [total(2 * col("visits") + 3, where=~col("visits").is_null())]),
+    (
+        [total(col("visits")), count(where=~col("visits").is_null())],
+        [total(2 * col("visits") + 3, where=~col("visits").is_null())],
+    ),
     ([count(where=ILL & OSLO)], [count(where=ILL & OSLO), count(where=OSLO), count()]),
-    ([count(where=ILL), count(where=ILL & OSLO)],
-     [count(where=ILL & (~OSLO | col("city").is_null()))]),
+    (
+        [count(where=ILL), count(where=ILL & OSLO)],
+        [count(where=ILL & (~OSLO | col("city").is_null()))],
+    ),
     ([count(where=col("visits") >= k) for k in (1, 2, 3)], [total(col("visits"))]),
     ([], [count(where=OSLO)]),
-]  # fmt: skip
+]
 NOT = [
     ([count(where=ILL)], [count(where=SMOKER)]),
     ([count(where=ILL)], [count(where=~ILL)]),  # a flag may be missing

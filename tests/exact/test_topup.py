@@ -48,12 +48,17 @@ def plain(longest_squared, assumptions):
     [
         ([count(where=col("ill"))], {"ill": 0.05}, 1_300, 1, 0.05),
         ([count(where=col("ill"))], {"ill": 0.05}, 1_000, 1, 0.4),
-        ([count(where=col("ill")), count(where=col("smoker"))], {"ill": 0.05, "smoker": 0.05},
-         4_000, 2, 0.25),
+        (
+            [count(where=col("ill")), count(where=col("smoker"))],
+            {"ill": 0.05, "smoker": 0.05},
+            4_000,
+            2,
+            0.25,
+        ),
         ([total(col("visits"))], {"visits": 0.005}, 12_000, 100**2, 0.05),
         ([total(col("visits"))], {"visits": 0.005}, 3_000, 100**2, 0.1),
     ],
-)  # fmt: skip
+)
 def test_a_batch_that_just_fails_needs_little_noise(questions, least, rows, longest_squared, share):
     _, domain, sizes, assumptions = case(questions, least, rows)
     with pytest.raises(UnsafeExactly):
@@ -147,8 +152,12 @@ def with_noise(law, sigma_squared, reach):
     for place, p in law.items():
         array[tuple(x + reach for x in place)] += p
     kernel = gaussian(sigma_squared, reach)
-    toeplitz = np.array([[kernel[i - j + reach] if abs(i - j) <= reach else 0.0
-                          for j in range(size)] for i in range(size)])  # fmt: skip
+    toeplitz = np.array(
+        [
+            [kernel[i - j + reach] if abs(i - j) <= reach else 0.0 for j in range(size)]
+            for i in range(size)
+        ]
+    )
     for axis in range(wide):
         array = np.moveaxis(np.tensordot(toeplitz, array, (1, axis)), 0, axis)
     return array
@@ -166,9 +175,12 @@ def test_enumeration_never_exceeds_the_top_up(data):
     epsilon = data.draw(st.sampled_from([0.5, 1.0]))
     delta = data.draw(st.sampled_from(["0.1", "0.2", "0.3"]))
     programs, domain, sizes, assumptions = case(
-        questions, {"ill": least, "smoker": least} if "smoker" in repr(questions)
-        else {"ill": least}, n, epsilon=epsilon, delta=delta,
-    )  # fmt: skip
+        questions,
+        {"ill": least, "smoker": least} if "smoker" in repr(questions) else {"ill": least},
+        n,
+        epsilon=epsilon,
+        delta=delta,
+    )
     try:
         found = top_up(domain, sizes, assumptions)
     except UnsafeExactly:
@@ -202,11 +214,11 @@ def test_coins_and_noise_share_the_work(epsilon, delta):
     reach = 14 + int(8 * float(found.sigma_squared) ** 0.5)
     for p in (0.48, 0.52):
         others = {(h, h): float(binom.pmf(h, 8, p)) for h in range(9)}
-        eight = {x: with_noise(moved(others, x), found.sigma_squared, reach) for x in
-                 [(0, 0), (1, 1)]}  # fmt: skip
+        eight = {
+            x: with_noise(moved(others, x), found.sigma_squared, reach) for x in [(0, 0), (1, 1)]
+        }
         nine = {(h, h): float(binom.pmf(h, 9, p)) for h in range(10)}
-        joe = {x: with_noise(moved(nine, x), found.sigma_squared, reach) for x in
-               [(0, 0), (1, 0)]}  # fmt: skip
+        joe = {x: with_noise(moved(nine, x), found.sigma_squared, reach) for x in [(0, 0), (1, 0)]}
         for arrays in (eight, joe):
             for x, y in product(arrays.values(), repeat=2):
                 true = float(np.maximum(x - np.exp(epsilon) * y, 0).sum())

@@ -60,7 +60,8 @@ def publish(path: Path) -> Ledger:
 
 
 def write(notes: int, name: str, values: Sequence[int]) -> None:
-    os.write(notes, json.dumps([name, list(values)]).encode() + b"\n")
+    """Note what was released, on a line of its own: a kill can cut the line before it short."""
+    os.write(notes, b"\n" + json.dumps([name, list(values)]).encode() + b"\n")
 
 
 def batches(journal: Ledger, notes: int, piecemeal: bool, number: int, me: int) -> None:
@@ -164,7 +165,8 @@ def run(path: Path, notes_path: Path, mode: str, number: int, dice: random.Rando
 def compare(path: Path, notes_path: Path) -> tuple[int, int, int]:
     """(charged, released, broken promises) after a restart."""
     lines = notes_path.read_bytes().splitlines() if notes_path.exists() else []
-    released = [json.loads(line) for line in lines]
+    whole = [line for line in lines if line.endswith(b"]]")]  # a kill can cut a note short
+    released = [json.loads(line) for line in whole]
     left_open = _reserved(path)
     journal = publish(path)
     kept = {entry.digest: entry.values for entry in journal.entries()}

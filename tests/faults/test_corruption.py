@@ -12,7 +12,7 @@ import pytest
 from tests.kernel.ledger.publishing import ask, credits, pay, publish
 
 from sulq.errors import Refused
-from sulq.kernel.ledger.chain import START, canonical, link
+from sulq.kernel.ledger.signing import START, canonical, link
 
 
 def snapshot(journal):

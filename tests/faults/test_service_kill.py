@@ -40,8 +40,13 @@ def test_two_hundred_rounds(tmp_path):
     found = rounds(tmp_path, 200, 1_000)
     assert found["wrong"] == []
     assert set(found["killed"]) == {
-        "admitted", "committed", "anchored", "noted", "kept", "any moment",
-    }  # fmt: skip
+        "admitted",
+        "committed",
+        "anchored",
+        "noted",
+        "kept",
+        "any moment",
+    }
     assert found["slowest"] < 5  # seconds until it listened again: a measurement
     assert 1_000 < found["told"] <= found["charged"] <= found["budget"]
     assert found["same"] > found["told"] / 2  # each that a last round asked again, and more

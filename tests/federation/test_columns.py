@@ -287,10 +287,15 @@ def test_bars_of_few_sketches_do_not_follow_their_own_luck() -> None:
     for turn in range(3):
         x = np.random.default_rng(turn).permutation(np.arange(rows) % 2)  # so other signs
         owners = [
-            Database.open({"id": np.arange(rows), name: x}, Schema(number, Number(name, 0, 1)),
-                          rich, ":memory:", name=f"{name}{turn}")
+            Database.open(
+                {"id": np.arange(rows), name: x},
+                Schema(number, Number(name, 0, 1)),
+                rich,
+                ":memory:",
+                name=f"{name}{turn}",
+            )
             for name in "xy"
-        ]  # fmt: skip
+        ]
         answer = split_columns(*owners, row="id", sketches=4).ask(outer(vector, vector), credits=50)
         assert answer.standard_error[0, 1] > 0.95 * rows / 4 / 2
 

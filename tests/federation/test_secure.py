@@ -125,11 +125,27 @@ def test_errors_of_totals_follow_the_law_that_is_told(colluding: int) -> None:
 def test_the_figures_of_the_guide() -> None:
     """The standard error of a count by owners and colluders, as the guide's table has it."""
     for promise, alone, shown in (
-        (GAUSSIAN, 42.2, {2: (59.7, 42.2), 3: (73.2, 42.2, 51.7), 5: (94.5, 42.2, 47.2),
-                          10: (133.6, 42.2, 44.5)}),
-        (PURE, 141.4, {2: (200.0, 141.4), 3: (244.9, 141.4, 173.2), 5: (316.2, 141.4, 158.1),
-                       10: (447.2, 141.4, 149.1)}),
-    ):  # fmt: skip
+        (
+            GAUSSIAN,
+            42.2,
+            {
+                2: (59.7, 42.2),
+                3: (73.2, 42.2, 51.7),
+                5: (94.5, 42.2, 47.2),
+                10: (133.6, 42.2, 44.5),
+            },
+        ),
+        (
+            PURE,
+            141.4,
+            {
+                2: (200.0, 141.4),
+                3: (244.9, 141.4, 173.2),
+                5: (316.2, 141.4, 158.1),
+                10: (447.2, 141.4, 149.1),
+            },
+        ),
+    ):
         tables = opened(promise, [frame(20, seed) for seed in range(10)])
         keys = [table.share_key for table in tables]
         for table in tables:
@@ -414,8 +430,10 @@ def test_a_share_costs_what_the_question_costs(question: Any, promise: Promise) 
     assert asked.credits == table.quote(question, rows=10).credits
     bound, cost, _ = sharing._priced(table._sharing, question, None, 0.95, None, 10, "owner")
     whole = table.price(bound, None, 0.95, None, 10)
-    more = [mine.delta - plain.delta for (mine, _), (plain, _) in zip(
-        cost.losses, whole.losses, strict=True)]  # fmt: skip
+    more = [
+        mine.delta - plain.delta
+        for (mine, _), (plain, _) in zip(cost.losses, whole.losses, strict=True)
+    ]
     assert all(extra > 0 for extra in more) if promise.delta else more == [0] * len(more)
     assert all(extra < 2**20 for extra in more)  # of 2^-128 each: nothing, and charged
 

@@ -39,8 +39,15 @@ def opened(promise: str, **more: Any) -> Database:
 
 def kind_of(error: SulqError) -> str:
     """The documented class of an error."""
-    public = {"InvalidQuery", "BudgetSpent", "UnsafeExactly", "NotPublished", "Refused",
-              "EngineFailed", "SulqError"}  # fmt: skip
+    public = {
+        "InvalidQuery",
+        "BudgetSpent",
+        "UnsafeExactly",
+        "NotPublished",
+        "Refused",
+        "EngineFailed",
+        "SulqError",
+    }
     return next(cls.__name__ for cls in type(error).__mro__ if cls.__name__ in public)
 
 
@@ -225,8 +232,11 @@ def _outside(db: Database) -> dict[str, Any]:
 
 def _statement(db: Database) -> dict[str, Any]:
     account = db.statement()
-    return {"spent": plain(account.spent), "left": plain(account.left),
-            "meaning": plain(vars_of(account.meaning))}  # fmt: skip
+    return {
+        "spent": plain(account.spent),
+        "left": plain(account.left),
+        "meaning": plain(vars_of(account.meaning)),
+    }
 
 
 def vars_of(value: Any) -> dict[str, Any]:
@@ -251,10 +261,20 @@ ACTS: dict[str, Callable[[Database], dict[str, Any]]] = {
 # --- emitted SQL --------------------------------------------------------------------------------
 
 KINDS = {
-    "id": "whole", "age": "whole", "income": "real", "score": "real", "visits": "whole",
-    "born": "day", "seen": "time", "smoker": "flag", "ill": "flag", "city": "text",
-    "blood": "text", "grade": "whole", "note": "text",
-}  # fmt: skip
+    "id": "whole",
+    "age": "whole",
+    "income": "real",
+    "score": "real",
+    "visits": "whole",
+    "born": "day",
+    "seen": "time",
+    "smoker": "flag",
+    "ill": "flag",
+    "city": "text",
+    "blood": "text",
+    "grade": "whole",
+    "note": "text",
+}
 
 
 def statements() -> Records:

@@ -171,12 +171,30 @@ def kept_rows(db: Database, schema: Schema, dialect: str) -> str:
     return kept_rows_sql(schema, places_of(db, dialect), PERSON, READ)
 
 
-POSTGRES_TYPES = {"whole": "int8", "real": "numeric", "day": "date", "time": "timestamptz",
-                  "text": "text", "flag": "int2"}  # fmt: skip
-SPARK_TYPES = {"whole": "bigint", "real": "decimal(10,2)", "day": "date", "time": "timestamp",
-               "text": "string", "flag": "int"}  # fmt: skip
-DUCKDB_TYPES = {"whole": "BIGINT", "real": "FLOAT", "day": "DATE", "time": "TIMESTAMP",
-                "text": "VARCHAR", "flag": "TINYINT"}  # fmt: skip
+POSTGRES_TYPES = {
+    "whole": "int8",
+    "real": "numeric",
+    "day": "date",
+    "time": "timestamptz",
+    "text": "text",
+    "flag": "int2",
+}
+SPARK_TYPES = {
+    "whole": "bigint",
+    "real": "decimal(10,2)",
+    "day": "date",
+    "time": "timestamp",
+    "text": "string",
+    "flag": "int",
+}
+DUCKDB_TYPES = {
+    "whole": "BIGINT",
+    "real": "FLOAT",
+    "day": "DATE",
+    "time": "TIMESTAMP",
+    "text": "VARCHAR",
+    "flag": "TINYINT",
+}
 
 
 def column_readings(schema: Schema, kinds: Mapping[str, str]) -> dict[str, dict[str, str]]:

@@ -229,7 +229,7 @@ RULES = [
         error_text_read,
         "def hint(error: InvalidQuery):\n    return 'no column' in str(error)",
         # the engine's sentence about the owner's own expression: its first line is shown
-        except_in=("policy/derived.py",),
+        except_in=("cli/derive.py",),
     ),
 ]
 

@@ -21,6 +21,7 @@ EXTRA_OF = {
     "kernel/engines/postgres/engine.py": "postgres",
     "kernel/ledger/stores/postgres.py": "postgres",
     "kernel/engines/spark/engine.py": "spark",
+    "dbapi/dialect.py": "sqlalchemy",
 }
 
 

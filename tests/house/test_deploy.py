@@ -58,9 +58,9 @@ def test_the_lock_is_what_the_project_asks_for() -> None:
 
 
 @pytest.mark.parametrize(
-    ("package", "too_old"), [("h11", "0.15.0"), ("pynacl", "1.6.1"), ("pydantic", "2.8"),
-                             ("starlette", "0.39")]
-)  # fmt: skip
+    ("package", "too_old"),
+    [("h11", "0.15.0"), ("pynacl", "1.6.1"), ("pydantic", "2.8"), ("starlette", "0.39")],
+)
 def test_floors_keep_known_holes_out(package: str, too_old: str) -> None:
     asked = {
         Requirement(text).name: Requirement(text) for text in PROJECT["project"]["dependencies"]

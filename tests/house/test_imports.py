@@ -96,9 +96,11 @@ OPENERS_OF_ROWS = (
 )
 ADVICE = "sulq.policy.advice"
 SHOWING_ADVICE = (
-    "sulq.cli", "sulq.server.drafts", "sulq.server.routes.drafts",
+    "sulq.cli",
+    "sulq.server.drafts",
+    "sulq.server.routes.drafts",
     "sulq.server.console.publish",
-)  # fmt: skip
+)
 
 
 def within(module: str, packages: tuple[str, ...]) -> bool:

@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import Any
 
 from sulq.answers.oracle import Answer, Quote
-from sulq.answers.readings import forecast
+from sulq.answers.statistics import forecast
 from sulq.database import Database
 from sulq.kernel.noise.laws import NoNoise
 from sulq.kernel.schema.columns import Schema

@@ -362,22 +362,28 @@ def charged(receipt) -> Fraction:
 @given(
     kind=st.sampled_from([PCA, SVD, FactorAnalysis]),
     wanted=st.sampled_from([None, 1, 2, 0.7]),
-    method=st.sampled_from(["auto", "paper"]),
-    epsilon=st.sampled_from([0.05, 1, 20]),
-    pure=st.booleans(),
-    neighbours=st.sampled_from(RELATIONS),
     credits=st.sampled_from([None, 0.5, 7, 99]),
+    options=st.fixed_dictionaries(
+        {
+            "method": st.sampled_from(["auto", "paper"]),
+            "on_noise": st.sampled_from(["raise", "warn"]),
+        }
+    ),
+    promise=st.builds(
+        lambda epsilon, delta, neighbours: Promise(epsilon, delta, neighbours=neighbours),
+        st.sampled_from([0.05, 1, 20]),
+        st.sampled_from([0, "1e-6"]),
+        st.sampled_from(RELATIONS),
+    ),
     names=st.sampled_from([["age"], ["age", "income"], ["age", "blood"], ["smoker", "blood"]]),
     persons=st.booleans(),
-    on_noise=st.sampled_from(["raise", "warn"]),
 )
 def test_credits_are_the_receipts_and_keep_to_the_cap(
-    kind, wanted, method, epsilon, pure, neighbours, credits, names, persons, on_noise
+    kind, wanted, credits, options, promise, names, persons
 ):
     schema = Schema(*SCHEMA.columns, unit="secret", max_rows=2) if persons else SCHEMA
-    promise = Promise(epsilon, 0 if pure else "1e-6", neighbours=neighbours)
     db = publish(frame(300), schema, promise)
-    learner = kind(wanted, method=method, credits=credits, on_noise=on_noise)
+    learner = kind(wanted, credits=credits, **options)
     quote = None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NoisyResult)

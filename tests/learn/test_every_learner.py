@@ -115,8 +115,16 @@ def test_quote_is_free_and_fit_keeps_to_it(name):
     assert fitted.credits_ == 100 - db.remaining
 
 
-SLOW = {"Classifier", "GaussianMixture", "KMeans", "LinearSVC", "LogisticRegression",
-        "LogisticRegression, classes", "Perceptron", "PLSI"}  # fmt: skip
+SLOW = {
+    "Classifier",
+    "GaussianMixture",
+    "KMeans",
+    "LinearSVC",
+    "LogisticRegression",
+    "LogisticRegression, classes",
+    "Perceptron",
+    "PLSI",
+}
 
 
 @pytest.mark.parametrize(

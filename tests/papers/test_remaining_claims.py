@@ -33,7 +33,7 @@ from sulq.kernel.noise.laws import (
 from sulq.kernel.query import vectors as q
 from sulq.kernel.query.sum_query import SumQuery
 from sulq.kernel.schema.bind import bind
-from sulq.kernel.schema.strata import accounts
+from sulq.kernel.schema.columns import accounts
 
 MILLIONTH = Fraction(1, 10**6)
 

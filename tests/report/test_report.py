@@ -13,9 +13,8 @@ from tests.people import frame, publish
 from sulq import Category, Number, Promise, Schema, col, count, histogram, mean, quantiles, total
 from sulq.kernel.accounting.loss import Loss
 from sulq.kernel.query.sql_text import kind_of
-from sulq.report import asked, audit_report
+from sulq.report import AskedKind, asked, audit_report, by_kind
 from sulq.report.hazards import HAZARDS
-from sulq.report.kinds import AskedKind, by_kind
 from sulq.report.style import SHA256
 
 VOID = {"meta", "br", "circle", "path", "rect"}

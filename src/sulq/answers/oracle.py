@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, Protocol
+from typing import Any, Protocol, TypedDict, Unpack
 
 import numpy as np
 
@@ -26,8 +26,7 @@ from sulq.answers.display import (
     text_table,
 )
 from sulq.answers.error_bars import Forecast, Interval, Reading, Value
-from sulq.answers.readings import read
-from sulq.answers.statistics import kind_named
+from sulq.answers.statistics import kind_named, read
 from sulq.beliefs.confidence import worst
 from sulq.errors import InvalidQuery
 from sulq.formatting import credits_text, decimal_left
@@ -99,6 +98,14 @@ class Quote:
         return f"<Quote {credits_text(self.credits)}{around}>"
 
 
+class Promised(TypedDict, total=False):
+    """What holds for the people behind an answer, where it is not the table's own promise."""
+
+    promise: Promise | None
+    guarantee: str
+    terms: str
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Answer:
     """A noisy answer in user units, with what it cost and the receipt that proves it.
@@ -133,24 +140,33 @@ class Answer:
         most: int | None,
         credits: Fraction,
         receipt: Any,
-        promise: Promise | None = None,
-        guarantee: str = PRIVATE,
-        terms: str = "",
         reading: Reading | None = None,
         sources: tuple[int, ...] = (),
+        **promised: Unpack[Promised],
     ) -> Answer:
-        """Stored noisy integers as an answer; there are at most so many rows.
+        """Read stored noisy integers as an answer about a table of at most `most` rows.
 
-        `reading` says what derived ones mean, where sums share their noise.
+        `reading` is given for derived answers, whose sums share their noise.
         """
         axes = tuple(group.name for group in bound.groups)
         found = reading or read(bound, values, laws, most)
         note = "; ".join([*bound.notes, *([derived_note(sources)] if sources else [])])
         return cls(
-            found, bound.statistic.kind, axes, credits, receipt, note,
-            bound.text, tuple(laws), promise, guarantee, terms, sources,
-            clipped_text(bound), bound.schema, bound, tuple(values),
-        )  # fmt: skip
+            reading=found,
+            kind=bound.statistic.kind,
+            axes=axes,
+            credits=credits,
+            receipt=receipt,
+            note=note,
+            question=bound.text,
+            laws=tuple(laws),
+            sources=sources,
+            clipped=clipped_text(bound),
+            schema=bound.schema,
+            bound=bound,
+            values=tuple(values),
+            **promised,
+        )
 
     def judged(self, bound: BoundQuery, within: float | None, confidence: float) -> Answer:
         """The answer with a note where it says less than was hoped for."""

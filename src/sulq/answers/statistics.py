@@ -18,13 +18,16 @@ from numpy.typing import NDArray
 
 from sulq.answers.distribution import Distribution, Fit, rank_half_width, rising
 from sulq.answers.error_bars import (
+    Draw,
     Floats,
     Forecast,
     FreshNoise,
     Interval,
     MeasuredSums,
+    Mixture,
     Noise,
     Reading,
+    SharedNoise,
     around,
     reach_of,
     spread_of,
@@ -43,7 +46,7 @@ from sulq.kernel.noise.intervals import (
     z_of,
 )
 from sulq.kernel.noise.intervals import half_width as sum_half_width
-from sulq.kernel.noise.laws import DiscreteGaussian
+from sulq.kernel.noise.laws import DiscreteGaussian, Law
 from sulq.kernel.query import canonical
 from sulq.kernel.query.expressions import (
     Column,
@@ -65,8 +68,10 @@ from sulq.kernel.query.sum_query import (
     register_kind,
     rows_where,
 )
+from sulq.kernel.reuse.estimate import LinearEstimate
 from sulq.kernel.schema.bind import BoundQuery, BoundTerm
 from sulq.kernel.schema.columns import Schema
+from sulq.kernel.schema.persons import PersonSums
 from sulq.kernel.schema.program import BinCells
 from sulq.kernel.schema.ranges import World, narrowed_by, range_of, truth_of
 from sulq.kernel.schema.trees import TreeSums
@@ -1020,3 +1025,59 @@ for _kind, _statistic in STATISTICS.items():
 def kind_named(kind: str) -> StatisticKind:
     """Return the statistic of this name; one that is not known here is read as plain sums."""
     return STATISTICS.get(kind, STATISTICS["sums"])
+
+
+# From stored noisy integers to a reading: by the question's statistic, over its noise.
+
+MOST_TOLD = 1_000
+"""Independent sums that say what they rest on."""
+
+
+def read(
+    bound: BoundQuery, values: Sequence[int], laws: Sequence[Law], size: int | None
+) -> Reading:
+    """Read a question's noisy sums, in user units; there are at most `size` rows."""
+    noise = FreshNoise(bound, tuple(laws))
+    return STATISTICS[bound.statistic.kind].read(MeasuredSums(noise, values, _counted(bound, size)))
+
+
+def read_derived(found: LinearEstimate, values: Sequence[int], size: int | None) -> Reading:
+    """Read sums that follow from stored answers, and may share their noise."""
+    sums = MeasuredSums(SharedNoise(found), values, _counted(found.bound, size))
+    reading = STATISTICS[found.bound.statistic.kind].read(sums)
+    return replace(reading, mixture=Mixture(_draws(found), found.exact))
+
+
+def read_apart(
+    found: LinearEstimate, values: Sequence[int], laws: Sequence[Law], size: int | None
+) -> Reading:
+    """Read derived sums that share no noise, as fresh ones.
+
+    Few of them also say what they rest on, so that what is made of several answers knows it.
+    """
+    own = read(found.bound, values, laws, size)
+    if found.alike or found.bound.statistic.kind != "sums" or len(values) > MOST_TOLD:
+        return own
+    return replace(own, mixture=Mixture(_draws(found), found.exact, apart=True))
+
+
+def forecast(
+    bound: BoundQuery, laws: Sequence[Law], rows: int | None, size: int | None
+) -> Forecast:
+    """The error bar a question will have, from public facts and what the asker states."""
+    noise = FreshNoise(bound, tuple(laws))
+    found = STATISTICS[bound.statistic.kind].forecast(noise, rows, size)
+    return replace(found, laws=noise.laws)
+
+
+def _counted(bound: BoundQuery, size: int | None) -> int | None:
+    """How many there are of what is counted: of so many rows, or of their persons."""
+    if size is not None and isinstance(bound.sums, PersonSums):
+        return size // bound.sums.rows_each
+    return size
+
+
+def _draws(found: LinearEstimate) -> tuple[tuple[Draw, ...], ...]:
+    return tuple(
+        tuple((s.seq, s.place, s.weight, s.law) for s in sources) for sources in found.estimates
+    )

@@ -28,11 +28,8 @@ from sulq.cli import (
     init,
     learn,
     ledger,
-    partners,
     plan,
     publish,
-    replica,
-    sandbox,
     serve,
     suggest,
     verify,
@@ -90,10 +87,10 @@ GROUPS = {
             "withdraw": change.withdraw,
             "book-release": change.outside,
             "balances": ledger.balances,
-            "partners": partners.partners,
+            "partners": access.partners,
             "suggest": suggest.suggest,
             "derive": derive.derive,
-            "sandbox": sandbox.sandbox,
+            "sandbox": init.sandbox,
         },
     ),
     "ledger": Topic(
@@ -119,7 +116,7 @@ GROUPS = {
         },
     ),
     "replica": Topic(
-        "Serve one ledger from two machines", {"share-key": replica.share, "join": replica.join}
+        "Serve one ledger from two machines", {"share-key": backup.share, "join": backup.join}
     ),
 }
 

@@ -1,4 +1,4 @@
-"""Who may come in: grant a share with a token, take both back, list tokens.
+"""Who may come in: grant a share with a token, take both back, list tokens, name other owners.
 
 While a server holds the ledger, the commands go through it.
 """
@@ -6,7 +6,9 @@ While a server holds the ledger, the commands go through it.
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -14,13 +16,22 @@ from urllib.parse import quote
 
 import typer
 
-from sulq.cli.context import LocalSession, command, opened
-from sulq.cli.output import Json, print_note, show, show_json, table
+from sulq.cli.context import (
+    LocalSession,
+    TableName,
+    command,
+    companions,
+    database_of,
+    named,
+    opened,
+)
+from sulq.cli.output import Json, key_values, print_note, show, show_json, table
 from sulq.formatting import credits_left, credits_text
 
 if TYPE_CHECKING:
     from sulq.policy import TablePolicy
     from sulq.server.auth.grants import GrantTerms
+    from sulq.server.auth.tokens import TokenLine
 
 DAY = 86_400
 Table = Annotated[str | None, typer.Option("--table", "-t", help="Which table of the policy.")]
@@ -43,6 +54,14 @@ def grant(
     rate: Annotated[
         str | None, typer.Option(help="Requests it may send: 60/min, 5/s.", show_default=False)
     ] = None,
+    token: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ID",
+            help="Let this token carry the table too, by its id in `sulq tokens`.",
+            show_default=False,
+        ),
+    ] = None,
     named: Table = None,
 ) -> None:
     """Give somebody a share of the lifetime budget and a token. The token is printed once."""
@@ -57,19 +76,22 @@ def grant(
         raise InvalidQuery(
             f"want [TABLE] ANALYST CREDITS, or NAME --credits, got {' '.join(words)!r:.60}"
         )
-    terms, name = _terms(said, role, days, rate), rest[0]
+    terms, name = replace(_terms(said, role, days, rate), token_id=token), rest[0]
     found: dict[str, Any]
     if (server := serving(source.ledger_path)) is not None:
         body = {"name": name, "role": str(terms.role), **_changes(terms)}
         found = server.request("POST", f"{server.path(source.name)}/grants", body)
     else:
         with opened(source) as database, closing(Access.open()) as access:
-            token, line = give(database, source.name, access, name, terms)
-        found = {"token": token, "link": None, "role": str(terms.role), **line}
+            made, line = give(database, source.name, access, name, terms)
+        found = {"token": made, "link": None, "role": str(terms.role), **line}
     if session.as_json:
         show_json({"analyst": found["name"], **found})
         return
     print_note(_told(found))
+    if found["token"] is None:
+        print_note(f"token {token} carries {found['table']} too, as {found['role']}")
+        return
     print_note("the token, shown this once; only its hash is kept:")
     print(found["token"])
     if found["link"]:
@@ -158,7 +180,7 @@ def tokens(as_json: Json = False) -> None:
             line.token_id,
             line.name,
             str(line.role),
-            ", ".join(sorted(line.tables.values())),
+            ", ".join(sorted(_reach(line))),
             line.state,
             _day(line.created),
             "no end" if line.expires is None else _day(line.expires),
@@ -198,6 +220,7 @@ def _changes(terms: GrantTerms) -> dict[str, Any]:
         "credits": None if terms.credits is None else str(terms.credits),
         "expires": terms.expires,
         "rate": None if terms.rate is None else str(terms.rate),
+        "token_id": terms.token_id,
     }
     return {name: value for name, value in said.items() if value is not None}
 
@@ -214,5 +237,43 @@ def _told(found: dict[str, Any]) -> str:
     )
 
 
+def _reach(line: TokenLine) -> Iterator[str]:
+    """Yield the tables that a token carries, with its role there where that is another one."""
+    for identity, name in line.tables.items():
+        role = line.role_at(identity)
+        yield name if role == line.role else f"{name} ({role})"
+
+
 def _day(moment: int) -> str:
     return time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(moment))
+
+
+# Other owners: the keys with which shares are added securely.
+
+
+@command
+def partners(session: LocalSession, name: TableName = None) -> None:
+    """The key that other owners need to add securely with a table, and those you have named."""
+    from sulq.errors import Refused
+    from sulq.server.local_control import serving
+
+    source = named(session.policy, name)
+    if (server := serving(source.ledger_path)) is not None:
+        raise Refused(f"the server at {server.url} has the ledger of {source.name}: stop it first")
+    with companions(source), database_of(source, source.ledger_path) as database:
+        own = database.share_key
+    known = source.partners
+    keys = [] if known is None else list(known.keys)
+    colluding = None if known is None else known.colluding
+    if session.as_json:
+        told = {"table": source.name, "key": own, "partners": keys, "colluding": colluding}
+        show_json(told)
+        return
+    lines = [("table", source.name), ("key", own)]
+    lines += [("partner", key) for key in keys]
+    show(key_values([*lines, ("colluding", "" if colluding is None else str(colluding))]))
+    if known is None:
+        print_note(
+            "give this key to the other owners yourself, not through an analyst; then write theirs"
+            ' into the policy: partners = {keys = ["...", "..."], colluding = 1}'
+        )

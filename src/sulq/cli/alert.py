@@ -118,10 +118,14 @@ def listed(
         show_json({"table": source.name, "alerts": records})
         return
     rows = [
-        [str(r["alert"]), r["question"], number_text(float(r["above"])),
-         f"{r['left']} of {r['firings']}"]
+        [
+            str(r["alert"]),
+            r["question"],
+            number_text(float(r["above"])),
+            f"{r['left']} of {r['firings']}",
+        ]
         for r in records
-    ]  # fmt: skip
+    ]
     show(table(["alert", "question", "above", "firings left"], rows))
 
 

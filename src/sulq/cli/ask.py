@@ -138,10 +138,12 @@ Lookup = Annotated[
 DialectName = Annotated[
     str | None,
     typer.Option(
-        "--dialect", help="How a SELECT is written: postgres, snowflake, bigquery, duckdb, mysql,"
-        " tsql or spark.", show_default="postgres",
+        "--dialect",
+        help="How a SELECT is written: postgres, snowflake, bigquery, duckdb, mysql,"
+        " tsql or spark.",
+        show_default="postgres",
     ),
-]  # fmt: skip
+]
 Param = Annotated[
     list[str] | None,
     typer.Option(help="A value of a SELECT's ? or $1, in order; of its :name, as name=value."),
@@ -450,10 +452,14 @@ def _quote_statement(
         print_note(line)
     ranks = {name: f"; its rank ± {number_text(rank)} rows" for name, rank in found.ranks}
     bars = [
-        (name, f"depends on the rows{ranks.get(name, '')}" if half is None
-         else f"± {number_text(half)}")
+        (
+            name,
+            f"depends on the rows{ranks.get(name, '')}"
+            if half is None
+            else f"± {number_text(half)}",
+        )
         for name, half in found.half_widths
-    ]  # fmt: skip
+    ]
     left = credits_left(found.left_after) if found.affordable else "not affordable"
     notes = [("note", note) for note in found.notes]
     level = (f"{percent(found.confidence)} bars", "")

@@ -53,25 +53,18 @@ class Facing:
     notes: tuple[str, ...]
 
 
-@command
-def attack(
-    session: LocalSession,
-    name: TableName = None,
-    sandbox: Annotated[
-        bool, typer.Option("--sandbox", help="On fictional rows; there is no other way.")
-    ] = False,
-    only: Annotated[
-        str | None, typer.Option(help="Attacks by name, with commas; --list has them.")
-    ] = None,
-    full: Annotated[bool, typer.Option("--full", help="More trials: minutes.")] = False,
+@dataclass(frozen=True, slots=True)
+class TargetOptions:
+    """The size of the table, and the promise where it is not that of a table."""
+
     rows: Annotated[
         int | None, typer.Option(help="How many rows the table has.", show_default=False)
-    ] = None,
+    ] = None
     epsilon: Annotated[
         str | None,
         typer.Option(help="A promise of your own instead of a table's.", show_default=False),
-    ] = None,
-    delta: Annotated[str, typer.Option(help="With --epsilon: its delta.")] = "1e-6",
+    ] = None
+    delta: Annotated[str, typer.Option(help="With --epsilon: its delta.")] = "1e-6"
     queries: Annotated[
         int | None,
         typer.Option(
@@ -80,7 +73,21 @@ def attack(
             help="With --epsilon: for how many credits.",
             show_default=False,
         ),
+    ] = None
+
+
+@command
+def attack(
+    session: LocalSession,
+    options: TargetOptions,
+    name: TableName = None,
+    sandbox: Annotated[
+        bool, typer.Option("--sandbox", help="On fictional rows; there is no other way.")
+    ] = False,
+    only: Annotated[
+        str | None, typer.Option(help="Attacks by name, with commas; --list has them.")
     ] = None,
+    full: Annotated[bool, typer.Option("--full", help="More trials: minutes.")] = False,
     plot: Annotated[
         Path | None, typer.Option(help="Recovered share against noise: .svg, .png or .html.")
     ] = None,
@@ -90,16 +97,16 @@ def attack(
 
     No real row is read and no real ledger is opened. Exit code 1 if a light is red.
     """
-    from sulq.attacks.suite import FULL, QUICK, chosen, run, worst
+    from sulq.attacks.suite import FULL, QUICK, chosen, run, worst_light
     from sulq.sandbox import sandbox as sandboxed
 
     if list_them:
         _list(chosen(), session.as_json)
         return
     if not sandbox:
-        raise InvalidQuery(_no_sandbox(name, epsilon))
+        raise InvalidQuery(_no_sandbox(name, options.epsilon))
     attacks = chosen(None if only is None else [word.strip() for word in only.split(",")])
-    faced = _facing(session.policy, name, rows, epsilon, delta, queries)
+    faced = _facing(session.policy, name, options)
     if plot is not None:
         _check_picture(plot)
     effort = FULL if full else QUICK
@@ -115,7 +122,7 @@ def attack(
             step("picture")
             _draw(plot, faced.promise)
     _show(faced, effort, found, plot, session.as_json)
-    if worst(found) == "red":
+    if worst_light(found) == "red":
         raise typer.Exit(1)
 
 
@@ -130,25 +137,20 @@ def _no_sandbox(name: str | None, epsilon: str | None) -> str:
     )
 
 
-def _facing(
-    policy: Path,
-    name: str | None,
-    rows: int | None,
-    epsilon: str | None,
-    delta: str,
-    queries: int | None,
-) -> Facing:
+def _facing(policy: Path, name: str | None, options: TargetOptions) -> Facing:
     from sulq.kernel.schema.promise import Promise
 
+    rows = options.rows
     if rows is not None and rows < 2:
         raise InvalidQuery(f"--rows takes a whole number above 1, got {rows}")
     notes: list[str] = []
-    if epsilon is not None:
+    if options.epsilon is not None:
         if name is not None:
             raise InvalidQuery(f"give a table or --epsilon, not both; got {name!r:.40}")
-        promise, table_name, own = Promise(epsilon, delta, queries), None, rows
+        promise = Promise(options.epsilon, options.delta, options.queries)
+        table_name, own = None, rows
     else:
-        if queries is not None:
+        if options.queries is not None:
             raise InvalidQuery("--credits goes with --epsilon; a table has its own promise")
         if name is not None and name.endswith(".toml"):
             policy, name = Path(name), None
@@ -169,7 +171,7 @@ def _facing(
             f"people are looked for among {used:,} fictional rows; --rows says how many yours has."
             " The noise does not depend on it, and fewer rows are easier to find out"
         )
-    return Facing(table_name, promise, own, used, tuple(notes))
+    return Facing(name=table_name, promise=promise, own_rows=own, rows=used, notes=tuple(notes))
 
 
 def _public_size(source: TablePolicy) -> int | None:
@@ -259,9 +261,9 @@ def _list(attacks: Sequence[Attack], as_json: bool) -> None:
 def _show(
     faced: Facing, effort: str, found: Sequence[AttackResult], plot: Path | None, as_json: bool
 ) -> None:
-    from sulq.attacks.suite import light, worst
+    from sulq.attacks.suite import light, worst_light
 
-    over_all = worst(found)
+    over_all = worst_light(found)
     if as_json:
         records = [{**one.to_json(), "light": light(one)} for one in found]
         show_json(
@@ -289,8 +291,13 @@ def _show(
         drawn.columns[place].justify = "left"
     for one in found:
         colour = light(one)
-        drawn.add_row(one.attack, one.measure, *_figures(one), Text(colour, STYLES[colour]),
-                      f"{float(one.credits):,.6g}")  # fmt: skip
+        drawn.add_row(
+            one.attack,
+            one.measure,
+            *_figures(one),
+            Text(colour, STYLES[colour]),
+            f"{float(one.credits):,.6g}",
+        )
     show(drawn)
     for one in found:
         if one.note:

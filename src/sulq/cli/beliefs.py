@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.table import Table
 
-from sulq.beliefs import curve
-from sulq.beliefs.confidence import USUAL_PRIOR, Worst, one_in, percent_up, worst
+from sulq.beliefs import curve, largest_move, most_moved_prior
+from sulq.beliefs.confidence import USUAL_PRIOR, Worst, one_in, percent_up, worst, worst_so_far
 from sulq.cli.context import LocalSession, TableName, command, named
 from sulq.cli.output import print_note, show, show_json, table
 from sulq.errors import InvalidQuery
@@ -51,26 +52,8 @@ def beliefs(
     ] = None,
 ) -> None:
     """How far anyone's belief about one record can move, after all this table will ever say."""
-    from sulq.beliefs import largest_move, most_moved_prior
-    from sulq.beliefs.confidence import one_in, percent_up, worst, worst_so_far
-    from sulq.errors import InvalidQuery
-    from sulq.exact.terms import UNTIL_RELEASED
-    from sulq.kernel.schema.promise import Promise
-
-    if epsilon is None and delta is not None:
-        raise InvalidQuery("--delta goes with --epsilon: together they are a promise of your own")
-    if epsilon is not None and name is not None:
-        raise InvalidQuery(f"give a table or --epsilon, not both; got {name!r:.40} and {epsilon}")
-    if epsilon is not None:
-        promise, spent = Promise(epsilon, "1e-6" if delta is None else delta), None
-    else:
-        source = named(session.policy, name)
-        promise, spent = _said(source)
-        promise = promise.about(source.unit)
-        if source.exact is not None:
-            print_note(f"note: {UNTIL_RELEASED}")
+    promise, spent = _promised(session.policy, name, epsilon, delta)
     found = [worst(promise, p, about=about) for p in (PRIORS if prior is None else (prior,))]
-    change = found[0].change
     now = (
         None
         if spent is None
@@ -82,13 +65,48 @@ def beliefs(
         show_json(
             {
                 "promise": str(promise),
-                "change": change,
+                "change": found[0].change,
                 "beliefs": [_record(w) for w in found],
                 "so_far_indicative": now and [_record(w) for w in now],
                 "plot": plot,
             }
         )
         return
+    show(_beliefs_table(found, now))
+    if prior is not None:
+        print_note(str(found[0]))
+        if now is not None:
+            print_note(str(now[0]))
+    print_note(f"promise: {promise}")
+    print_note(_largest(found[0]))
+    print_note("records that repeat each other are not hidden by this: see docs/limits.md")
+    if plot is not None:
+        print_note(f"drew {plot}")
+
+
+def _promised(
+    policy: Path, name: str | None, epsilon: str | None, delta: str | None
+) -> tuple[Promise, Fraction | None]:
+    """Return the promise of the options or of the table, and what is spent of it if known."""
+    from sulq.exact.terms import UNTIL_RELEASED
+
+    if epsilon is not None:
+        if name is not None:
+            raise InvalidQuery(
+                f"give a table or --epsilon, not both; got {name!r:.40} and {epsilon}"
+            )
+        return Promise(epsilon, "1e-6" if delta is None else delta), None
+    if delta is not None:
+        raise InvalidQuery("--delta goes with --epsilon: together they are a promise of your own")
+    source = named(policy, name)
+    promise, spent = _said(source)
+    if source.exact is not None:
+        print_note(f"note: {UNTIL_RELEASED}")
+    return promise.about(source.unit), spent
+
+
+def _beliefs_table(found: Sequence[Worst], now: Sequence[Worst] | None) -> Table:
+    """Draw a line for each prior; `now` are the beliefs after what was said so far."""
     rows = [[f"{w.prior:.0%}", f"{percent_up(w.posterior)}%", _bar(w.posterior)] for w in found]
     heads = ["believed before", "at most after", ""]
     if now is not None:
@@ -102,21 +120,17 @@ def beliefs(
             row.insert(1, f"{w.near_percent}%")
     drawn = table(heads, rows)
     drawn.columns[-1].justify = "left"
-    show(drawn)
-    if prior is not None:
-        print_note(str(found[0]))
-        if now is not None:
-            print_note(str(now[0]))
-    print_note(f"promise: {promise}")
-    chance = found[0].except_for
+    return drawn
+
+
+def _largest(example: Worst) -> str:
+    """Say which belief moves most, and how far."""
+    change, chance = example.change, example.except_for
     rarely = f", except with a chance below {one_in(chance)}" if chance else ""
-    print_note(
+    return (
         f"the most any belief moves is {largest_move(change):.1%}, from"
         f" {most_moved_prior(change):.1%} (log-odds rise by {change:.3g} at most{rarely})"
     )
-    print_note("records that repeat each other are not hidden by this: see docs/limits.md")
-    if plot is not None:
-        print_note(f"drew {plot}")
 
 
 def _said(source: TablePolicy) -> tuple[Promise, Fraction | None]:

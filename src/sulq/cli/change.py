@@ -6,7 +6,7 @@ import json
 import sys
 import time
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import asdict, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,6 +14,7 @@ import typer
 
 from sulq.cli.context import LocalSession, TableName, command, database_of, named, opened, repair
 from sulq.cli.output import key_values, print_note, promise_text, show, show_json, table
+from sulq.errors import Refused
 from sulq.formatting import credits_left, credits_text
 
 if TYPE_CHECKING:
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
     from sulq.database.amend import Change
     from sulq.kernel.ledger.inspect import PopulationLine, Statement
+    from sulq.kernel.schema.columns import Schema
+    from sulq.kernel.schema.promise import Promise
     from sulq.policy import TablePolicy
 
 Reason = Annotated[str, typer.Option(help="Kept in the ledger, where everybody reads it.")]
@@ -39,36 +42,17 @@ def amend(
     A larger promise, new columns, tighter bounds. What is spent stays spent. Before anything was
     asked, anything may change: then all shares and tokens end.
     """
-    from sulq.database.amend import changes, differences, scale
-    from sulq.errors import Refused
-    from sulq.kernel.accounting.calibration import calibrate
+    from sulq.database.amend import declared_in
     from sulq.kernel.ledger.ledger import Ledger
     from sulq.kernel.ledger.transactions import STAMP_LOST
-    from sulq.kernel.schema.columns import Schema
-    from sulq.kernel.schema.promise import Promise
-    from sulq.server.local_control import serving
 
     source = named(session.policy, name)
-    if (server := serving(source.ledger_path)) is not None:
-        raise Refused(
-            f"the server at {server.url} serves {source.name} as it is: stop it, amend, and start"
-            " it again with the new policy"
-        )
+    _check_not_served(source)
     before = published(source)
-    schema = Schema.from_json(json.loads(before.facts["schema"]))
-    promise = Promise.from_json(json.loads(before.facts["promise"]))
-    wanted = source.promise.after(promise)
-    declared = (schema, source.schema(), promise, wanted)
-    other = _other_changes(source, before)
-    try:
-        found = changes(*declared)
-        free = bool(other) and before.unused
-    except Refused:
-        if not before.unused:
-            raise
-        free = True
-    if free:
-        _repair(source, before, (*differences(*declared), *other), reason, yes, session.as_json)
+    schema, promise = declared_in(before.facts)
+    found, unused = _changes(source, before, schema, promise)
+    if unused:
+        _repair(source, before, found, reason, yes, session.as_json)
         return
     if not found:
         if session.as_json:
@@ -78,34 +62,16 @@ def amend(
     with closing(Ledger.attach(source.ledger_path, source.name)) as ledger:
         if ledger.recovered:  # said before anything is shown
             raise Refused(STAMP_LOST)
-    worth, _ = scale(calibrate(promise), calibrate(wanted))
-    spent = before.spent.credits_fraction
-    report: dict[str, Any] = {
-        "table": source.name,
-        "changes": [{"what": one.what, "was": one.was, "now": one.now} for one in found],
-        "promise": {"was": promise.to_json(), "now": wanted.to_json()},
-        "spent": {"was": spent, "now": spent * worth},
-        "credits": {"was": promise.credits, "now": source.promise.credits},
-    }
+    report = _amendment(source, before, promise, found)
     if not session.as_json:
-        drawn = table(("what", "was", "now"), [(one.what, one.was, one.now) for one in found])
-        drawn.columns[1].justify = drawn.columns[2].justify = "left"
-        show(drawn)
-        show(
-            key_values(
-                [
-                    ("promise was", promise_text(promise, source.unit)),
-                    ("promise now", promise_text(source.promise, source.unit)),
-                    ("spent was", _part(spent, promise.credits)),
-                    ("spent now", _part(spent * worth, source.promise.credits)),
-                ]
-            )
-        )
-    if session.as_json and not yes:
-        show_json({**report, "amended": False})
-        print_note("look, then add --yes; nothing was changed")
-        raise typer.Exit(2)
-    confirm("A promise is never taken back, and this is recorded for good.", yes)
+        _show_changes(found)
+        _show_promises(source, promise, report)
+    _confirm_report(
+        report,
+        "A promise is never taken back, and this is recorded for good.",
+        yes,
+        session.as_json,
+    )
     with database_of(source, source.ledger_path, schema, promise) as database:
         amended = database.amend(source.schema(), source.promise, reason=reason)
         left = amended.remaining
@@ -113,6 +79,86 @@ def amend(
     print_note(f"amended {source.name}; the old policy does not open it any more")
     if session.as_json:
         show_json({**report, "amended": True, "left": left})
+
+
+def _check_not_served(source: TablePolicy) -> None:
+    """Raise if a server has the table open: it would go on under the old policy."""
+    from sulq.server.local_control import serving
+
+    if (server := serving(source.ledger_path)) is not None:
+        raise Refused(
+            f"the server at {server.url} serves {source.name} as it is: stop it, amend, and start"
+            " it again with the new policy"
+        )
+
+
+def _changes(
+    source: TablePolicy, before: Statement, schema: Schema, promise: Promise
+) -> tuple[Sequence[Change], bool]:
+    """Return how the policy differs from the ledger, and whether the table must be unused for it.
+
+    A table that was used takes only what `changes` allows; `Refused` says what it does not take.
+    """
+    from sulq.database.amend import changes, differences
+
+    declared = (schema, source.schema(), promise, source.promise.after(promise))
+    other = _other_changes(source, before)
+    try:
+        found = changes(*declared)
+        unused = bool(other) and before.unused
+    except Refused:
+        if not before.unused:
+            raise
+        unused = True
+    return ((*differences(*declared), *other), True) if unused else (found, False)
+
+
+def _amendment(
+    source: TablePolicy, before: Statement, promise: Promise, found: Sequence[Change]
+) -> dict[str, Any]:
+    """Return the amendment as JSON: the changes, both promises, and what is spent of each."""
+    from sulq.database.amend import scale
+    from sulq.kernel.accounting.calibration import calibrate
+
+    wanted = source.promise.after(promise)
+    worth, _ = scale(calibrate(promise), calibrate(wanted))
+    spent = before.spent.credits_fraction
+    return {
+        "table": source.name,
+        "changes": [asdict(one) for one in found],
+        "promise": {"was": promise.to_json(), "now": wanted.to_json()},
+        "spent": {"was": spent, "now": spent * worth},
+        "credits": {"was": promise.credits, "now": source.promise.credits},
+    }
+
+
+def _show_changes(found: Sequence[Change]) -> None:
+    drawn = table(("what", "was", "now"), [(one.what, one.was, one.now) for one in found])
+    drawn.columns[1].justify = drawn.columns[2].justify = "left"
+    show(drawn)
+
+
+def _show_promises(source: TablePolicy, promise: Promise, report: dict[str, Any]) -> None:
+    spent = report["spent"]
+    show(
+        key_values(
+            [
+                ("promise was", promise_text(promise, source.unit)),
+                ("promise now", promise_text(source.promise, source.unit)),
+                ("spent was", _part(spent["was"], promise.credits)),
+                ("spent now", _part(spent["now"], source.promise.credits)),
+            ]
+        )
+    )
+
+
+def _confirm_report(report: dict[str, Any], warning: str, yes: bool, as_json: bool) -> None:
+    """Ask before a change; with --json, show the report and end unless --yes was given."""
+    if as_json and not yes:
+        show_json({**report, "amended": False})
+        print_note("look, then add --yes; nothing was changed")
+        raise typer.Exit(2)
+    confirm(warning, yes)
 
 
 def _other_changes(source: TablePolicy, before: Statement) -> list[Change]:
@@ -142,8 +188,6 @@ def _repair(
     as_json: bool,
 ) -> None:
     """`amend` of a table that was never used: anything may change, all shares and tokens end."""
-    from dataclasses import asdict
-
     from sulq.cli.check import review
     from sulq.database.amend import check_told, declared_in
     from sulq.errors import InvalidQuery
@@ -159,14 +203,9 @@ def _repair(
         check_told(schema.unit, source.schema(), source.promise)
     report = {"table": source.name, "changes": [asdict(one) for one in found], "unused": True}
     if not as_json:
-        drawn = table(("what", "was", "now"), [(one.what, one.was, one.now) for one in found])
-        drawn.columns[1].justify = drawn.columns[2].justify = "left"
-        show(drawn)
-    if as_json and not yes:
-        show_json({**report, "amended": False})
-        print_note("look, then add --yes; nothing was changed")
-        raise typer.Exit(2)
-    confirm(f"Nothing was asked of {source.name} yet. All its shares and tokens end.", yes)
+        _show_changes(found)
+    warning = f"Nothing was asked of {source.name} yet. All its shares and tokens end."
+    _confirm_report(report, warning, yes, as_json)
     ended = end_tokens(before.ledger, before.table)  # before: a crash between leaves none good
     repair(source, reason)
     print_note(
@@ -188,7 +227,6 @@ def withdraw(
     Refused once a question was charged or answered, publicly too, or credits were reserved.
     """
     from sulq.database.amend import public_number
-    from sulq.errors import Refused
     from sulq.kernel.ledger.ledger import Ledger
     from sulq.server.auth.grants import end_tokens, were_given
     from sulq.server.local_control import serving
@@ -257,7 +295,6 @@ def close(
 
 def published(source: TablePolicy, *, withdrawn: bool = False) -> Statement:
     """What the ledger has of the table; `Refused` if it has nothing, or it was withdrawn."""
-    from sulq.errors import Refused
     from sulq.kernel.ledger.header import gone
     from sulq.kernel.ledger.inspect import inspect, is_there
     from sulq.kernel.ledger.state_dir import location_name
@@ -317,7 +354,7 @@ def outside(
 ) -> None:
     """Book a release about the same people that was made elsewhere, beyond the cap too."""
     from sulq.account import exceeded
-    from sulq.errors import InvalidQuery, Refused
+    from sulq.errors import InvalidQuery
     from sulq.server.local_control import serving
 
     source = named(session.policy, name)
@@ -370,7 +407,6 @@ def grow(
     New columns, tighter bounds, a larger promise. What was spent stays spent, on the same accounts.
     """
     from sulq.account import version_lines
-    from sulq.errors import Refused
     from sulq.kernel.schema.promise import exact_number
     from sulq.server.local_control import serving
 
@@ -426,7 +462,6 @@ def grow(
 
 def _changed(source: TablePolicy) -> tuple[Change, ...]:
     """What the policy says otherwise than the ledger; `Refused` where that cannot be amended."""
-    import json
 
     from sulq.database.amend import changes
     from sulq.kernel.schema.columns import Schema

@@ -510,5 +510,6 @@ def show_remote_ledger(source: RemoteSource, last: int, as_json: bool) -> None:
 
 def _line(line: dict[str, Any]) -> tuple[str, ...]:
     told = (line.get("seq"), line.get("kind"), line.get("analyst"), line.get("credits"))
-    return tuple("" if one is None else f"{one:g}" if isinstance(one, float) else str(one)
-                 for one in told)  # fmt: skip
+    return tuple(
+        "" if one is None else f"{one:g}" if isinstance(one, float) else str(one) for one in told
+    )

@@ -194,10 +194,18 @@ def _ask(
         stage.result(f"{number_text(found.value)}, {exact}{bound}")
     stage.result(f"cost: {credits_text(found.credits)}", style="")
     stage.record.append(
-        plain({"step": "ask", "command": _spelled("ask", words, where, options),
-               "value": found.value, "low": low, "high": high, "credits": found.credits,
-               "left": database.remaining})
-    )  # fmt: skip
+        plain(
+            {
+                "step": "ask",
+                "command": _spelled("ask", words, where, options),
+                "value": found.value,
+                "low": low,
+                "high": high,
+                "credits": found.credits,
+                "left": database.remaining,
+            }
+        )
+    )
     return found
 
 
@@ -320,9 +328,15 @@ def _audit(stage: Stage, demo: Demo) -> None:
         " receipt. The ledger holds questions, prices and noisy answers, never data.",
     )
     stage.record.append(
-        plain({"step": "verified", "events": len(found.hashes), "anchored": found.anchored,
-               "spent": statement.spent.credits_fraction})
-    )  # fmt: skip
+        plain(
+            {
+                "step": "verified",
+                "events": len(found.hashes),
+                "anchored": found.anchored,
+                "spent": statement.spent.credits_fraction,
+            }
+        )
+    )
 
 
 def _reach_sulq() -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -35,24 +35,31 @@ Questions = Annotated[
 ]
 
 
-@command
-def explain_exact(
-    session: LocalSession,
-    questions: Questions = None,
-    fictional: Annotated[
-        int | None,
-        typer.Option(
-            help="So many people of the demo's register instead of a file.", show_default=False
-        ),
-    ] = None,
-    epsilon: Annotated[str, typer.Option(help="Of the exact answers together.")] = "1",
-    delta: Annotated[str, typer.Option(help="Of the exact answers together.")] = "1e-6",
-    known_rows: Annotated[int, typer.Option(help="Rows an adversary may know.")] = 0,
+@dataclass(frozen=True, slots=True)
+class AssumptionOptions:
+    """What is promised for exact answers, and what is assumed of an adversary."""
+
+    epsilon: Annotated[str, typer.Option(help="Of the exact answers together.")] = "1"
+    delta: Annotated[str, typer.Option(help="Of the exact answers together.")] = "1e-6"
+    known_rows: Annotated[int, typer.Option(help="Rows an adversary may know.")] = 0
     least: Annotated[
         list[str] | None,
         typer.Option(
             help="smoker=0.05: each value has at least this chance, whatever else is known.",
             show_default=False,
+        ),
+    ] = None
+
+
+@command
+def explain_exact(
+    session: LocalSession,
+    options: AssumptionOptions,
+    questions: Questions = None,
+    fictional: Annotated[
+        int | None,
+        typer.Option(
+            help="So many people of the demo's register instead of a file.", show_default=False
         ),
     ] = None,
     counterexample: Annotated[
@@ -74,9 +81,9 @@ def explain_exact(
     from sulq.exact.domain import Assumptions
     from sulq.exact.printed.counterexamples import counterexample as made
 
-    shares = dict(map(_share, least or ()))
+    shares = dict(map(_share, options.least or ()))
     # without --least only epsilon and delta are used; any column stands for none
-    assumed = Assumptions(epsilon, delta, known_rows, shares or {"none": 1})
+    assumed = Assumptions(options.epsilon, options.delta, options.known_rows, shares or {"none": 1})
     if counterexample is not None:
         if questions or fictional is not None or shares:
             raise InvalidQuery("--counterexample brings its own question and rows; leave yours out")

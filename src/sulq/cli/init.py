@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sulq.cli.context import LocalSession, TableName, command, exact_outlook, several
+from sulq.cli.context import LocalSession, TableName, command, exact_outlook, named, several
 from sulq.cli.output import POLICY, Json, print_note, show, show_json, table
 
 if TYPE_CHECKING:
@@ -103,9 +103,14 @@ def init(
             survey.close()
     add_table(output, drafted, notes)
     if as_json:
-        show_json({
-            "policy": output, "table": called, "not_askable_yet": drafted.unready, "notes": notes,
-        })  # fmt: skip
+        show_json(
+            {
+                "policy": output,
+                "table": called,
+                "not_askable_yet": drafted.unready,
+                "notes": notes,
+            }
+        )
         return
     print_note(f"wrote table {called} to {output}: {len(drafted.columns)} columns to review")
     for note in notes.values():
@@ -217,3 +222,36 @@ def explain_noise(
     drawn.columns[3].justify = "left"
     show(drawn)
     print_note(f"for {queries:,} credits at epsilon = {epsilon}, delta = {delta} in all")
+
+
+# `sulq sandbox`: the same schema and promise over made-up rows, to try things out free of charge.
+
+
+@command
+def sandbox(
+    session: LocalSession,
+    name: TableName = None,
+    rows: Annotated[int, typer.Option(help="How many made-up rows.")] = 10_000,
+    directory: Annotated[
+        Path, typer.Option("--directory", "-d", help="A new directory to put it in.")
+    ] = Path("sandbox"),
+) -> None:
+    """Made-up rows with the table's schema, and a policy for them: nothing real is opened.
+
+    Write and debug questions and notebooks there; then run them once on the real table.
+    """
+    from sulq.errors import InvalidQuery
+    from sulq.sandbox import write_dummies
+
+    table = named(session.policy, name)
+    if directory.exists():
+        raise InvalidQuery(f"{directory} exists; name a new directory with -d")
+    made = write_dummies(table, directory, rows)
+    if session.as_json:
+        show_json({"policy": made, "rows": rows, "table": table.name})
+        return
+    print_note(
+        f"{rows:,} made-up rows of {table.name} in {directory}; every row is marked sulq_dummy"
+    )
+    print(f"sulq publish {table.name} --yes --policy {made}")
+    print(f"sulq ask {table.name} count --policy {made}")

@@ -509,7 +509,10 @@ def balances(session: LocalSession, name: TableName = None) -> None:
     if session.as_json:
         show_json({"table": source.name, "private": PRIVATE, "people": found})
         return
-    show(table(("spent", source.unit + "s" if source.unit == "row" else "people"), [
-        (end, f"{people:,}") for end, people in zip(ends, found, strict=True)
-    ]))  # fmt: skip
+    show(
+        table(
+            ("spent", source.unit + "s" if source.unit == "row" else "people"),
+            [(end, f"{people:,}") for end, people in zip(ends, found, strict=True)],
+        )
+    )
     print_note(PRIVATE)

@@ -6,6 +6,7 @@ import sys
 import webbrowser
 from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -22,30 +23,27 @@ if TYPE_CHECKING:
 Host = Annotated[str, typer.Option(help="Where to listen; the default is this machine only.")]
 
 
-@command
-def serve(
-    session: LocalSession,
-    file: Annotated[
-        Path | None,
-        typer.Argument(help="A Parquet or CSV file with its policy beside it.", show_default=False),
-    ] = None,
-    host: Host = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65_535, help="0: any that is free.")] = 8765,
+@dataclass(frozen=True, slots=True)
+class ServeOptions:
+    """Where to listen, when replies leave, and what is opened in a browser."""
+
+    host: Host = "127.0.0.1"
+    port: Annotated[int, typer.Option(min=0, max=65_535, help="0: any that is free.")] = 8765
     tls_cert: Annotated[
         Path | None, typer.Option(help="Certificate chain (PEM).", show_default=False)
-    ] = None,
-    tls_key: Annotated[Path | None, typer.Option(help="Its key (PEM).", show_default=False)] = None,
+    ] = None
+    tls_key: Annotated[Path | None, typer.Option(help="Its key (PEM).", show_default=False)] = None
     public_url: Annotated[
         str | None,
         typer.Option(
             help="Where others reach it, if through a proxy: for links and code.",
             show_default=False,
         ),
-    ] = None,
+    ] = None
     pacing: Annotated[
         bool,
         typer.Option("--pacing/--no-pacing", help="Replies on a public clock; off only locally."),
-    ] = True,
+    ] = True
     delay: Annotated[
         str | None,
         typer.Option(
@@ -54,10 +52,20 @@ def serve(
             " that one row may add to the running time.",
             show_default=False,
         ),
-    ] = None,
+    ] = None
     open_browser: Annotated[
         bool | None,
         typer.Option("--open/--no-open", help="Open the console; the default: on a terminal."),
+    ] = None
+
+
+@command
+def serve(
+    session: LocalSession,
+    options: ServeOptions,
+    file: Annotated[
+        Path | None,
+        typer.Argument(help="A Parquet or CSV file with its policy beside it.", show_default=False),
     ] = None,
 ) -> None:
     """Serve every published table of the policy over HTTP, until Ctrl-C. Prints a one-time link.
@@ -66,39 +74,22 @@ def serve(
     """
     from sulq.cli.server_process import Where
 
-    where = Where(host, port, tls_cert, tls_key)
+    where = Where(options.host, options.port, options.tls_cert, options.tls_key)
     where.check()
-    check_pacing(where, pacing)
+    check_pacing(where, options.pacing)
     tables = chosen_tables(file, session.policy)
     if not where.local and not where.encrypted:
         print_note(
-            f"warning: {host} may be reached from other machines, and without TLS anybody on the"
-            " way reads tokens and answers: give --tls-cert and --tls-key, or listen on 127.0.0.1"
-            " behind a proxy that has TLS"
+            f"warning: {where.host} may be reached from other machines, and without TLS anybody on"
+            " the way reads tokens and answers: give --tls-cert and --tls-key, or listen on"
+            " 127.0.0.1 behind a proxy that has TLS"
         )
-    run(
-        tables,
-        where,
-        pacing=pacing,
-        delay=delay,
-        open_browser=open_browser,
-        as_json=session.as_json,
-        policy=policy_file(file, session.policy),
-        public=public_url,
-    )
+    run(tables, where, options, policy_file(file, session.policy), session.as_json)
     print_note("stopped; every answer that was charged is stored")
 
 
 def run(
-    policies: list[TablePolicy],
-    where: Where,
-    *,
-    pacing: bool,
-    delay: str | None,
-    open_browser: bool | None,
-    as_json: bool,
-    policy: Path | None = None,
-    public: str | None = None,
+    policies: list[TablePolicy], where: Where, options: ServeOptions, policy: Path, as_json: bool
 ) -> None:
     """Listen, open the tables, serve, close the tables."""
     from sulq.cli.publish import published
@@ -109,7 +100,9 @@ def run(
     from sulq.server.pacing import charging_for_time
     from sulq.server.service.catalog import Tables
 
-    settings = Settings(pacing=pacing, delay=delay, public_url=checked_url(public))
+    settings = Settings(
+        pacing=options.pacing, delay=options.delay, public_url=checked_url(options.public_url)
+    )
     with where.listen() as listening, ExitStack() as stack:
 
         def held(table: AbstractContextManager[Database]) -> Database:
@@ -129,10 +122,11 @@ def run(
                 print(f"owner's console, once within 10 minutes: {now.link}")
                 print("stop with Ctrl-C")
             sys.stdout.flush()
-            if sys.stdout.isatty() if open_browser is None else open_browser:
+            wanted = options.open_browser
+            if sys.stdout.isatty() if wanted is None else wanted:
                 webbrowser.open(now.link)
 
-        if pacing and delay is None:
+        if options.pacing and options.delay is None:
             print_note(
                 "measuring on made-up rows how fast this machine is: some seconds, or a minute"
             )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import ipaddress
 import signal
 import socket
@@ -12,9 +13,10 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import uvicorn
+from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
 from sulq.database import Database
 from sulq.database.audit import noted_replay
@@ -25,12 +27,18 @@ from sulq.server.auth.tokens import Access, Role
 from sulq.server.limits import Settings
 from sulq.server.local_control import announced
 from sulq.server.middleware import Log
-from sulq.server.runner import IdleTimeoutProtocol
 from sulq.server.service.catalog import Tables
 
 PORT = 8765
 GRACE = 30
 """Seconds that replies which have begun get when the server is stopped."""
+FIRST = 20.0
+"""Seconds from the connection to the end of the first request's header."""
+
+if TYPE_CHECKING:
+    Protocol = Any
+else:
+    Protocol = AutoHTTPProtocol
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +98,26 @@ class Where:
         host = f"[{self.host}]" if ":" in self.host else self.host
         shown = {"0.0.0.0": "127.0.0.1", "[::]": "[::1]"}.get(host, host)  # noqa: S104
         return f"http{'s' if self.encrypted else ''}://{shown}:{port}"
+
+
+class IdleTimeoutProtocol(Protocol):  # type: ignore[misc]
+    """The protocol of uvicorn with a deadline for the first request.
+
+    uvicorn waits for ever for the first request of a connection; this closes connections that
+    ask nothing.
+    """
+
+    def connection_made(self, transport: asyncio.Transport) -> None:
+        super().connection_made(transport)
+        self.first = self.loop.call_later(FIRST, self.give_up)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.first.cancel()
+        super().connection_lost(exc)
+
+    def give_up(self) -> None:
+        if self.cycle is None and not self.transport.is_closing():
+            self.transport.close()
 
 
 class _Server(uvicorn.Server):

@@ -82,7 +82,9 @@ def certify(domain: Domain, sizes: Sequence[int], assumptions: Assumptions) -> C
     epsilon, delta = assumptions.epsilon, assumptions.delta
     changes = changes_of(views[-1])
     if not len(changes.vectors):
-        return Certificate(epsilon, delta, (), (), (), 1, 0.0)
+        return Certificate(
+            epsilon=epsilon, delta=delta, steps=(), coins=(), worst=(), factor=1, reached=0.0
+        )
     tried = designs_for(views, changes, assumptions)
     if not tried:
         known = f", {assumptions.known_rows:,} of them known" if assumptions.known_rows else ""
@@ -142,7 +144,11 @@ def designs_for(
         for classes in views:
             coins, spent = coins_of(steps, classes, assumptions)
             if any(coins):
-                found.append(Design(steps, coins, counts, bool(made.all()), spent))
+                found.append(
+                    Design(
+                        steps=steps, coins=coins, counts=counts, made=bool(made.all()), spent=spent
+                    )
+                )
     return found
 
 
@@ -180,9 +186,14 @@ def _certificate(design: Design, assumptions: Assumptions) -> Certificate:
         if here > reached:
             reached, worst = here, shift
     return Certificate(
-        assumptions.epsilon, assumptions.delta, design.steps, design.coins,
-        worst, design.factor, min(1.0, reached + design.spent),
-    )  # fmt: skip
+        epsilon=assumptions.epsilon,
+        delta=assumptions.delta,
+        steps=design.steps,
+        coins=design.coins,
+        worst=worst,
+        factor=design.factor,
+        reached=min(1.0, reached + design.spent),
+    )
 
 
 def maximal(shifts: set[Combination]) -> list[Combination]:

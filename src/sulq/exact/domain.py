@@ -65,6 +65,14 @@ def _integer(node: b.Integer, row: Row) -> int | None:
         case b.Added(parts):
             values = [_integer(part, row) for part in parts]
             return None if None in values else sum(v for v in values if v is not None)
+        case b.Divided() | b.Multiplied() | b.Lesser() | b.Greater():
+            return _of_two(node, row)
+        case _:
+            return _of_one(node, row)
+
+
+def _of_one(node: b.Integer, row: Row) -> int | None:
+    match node:
         case b.BoundChoice(condition, then, otherwise):
             return _integer(then if _holds(condition, row) else otherwise, row)
         case b.FirstOf(value, instead):
@@ -81,6 +89,11 @@ def _integer(node: b.Integer, row: Row) -> int | None:
             return _mapped(
                 _integer(value, row), lambda v: ((p * v**3 + q * v**2 + r * v + s) % b.PRIME) % 2
             )
+    raise AssertionError(node)
+
+
+def _of_two(node: b.Divided | b.Multiplied | b.Lesser | b.Greater, row: Row) -> int | None:
+    match node:
         case b.Divided(over, under):
             return _paired(_integer(over, row), _integer(under, row), _nearest)
         case b.Multiplied(left, right):

@@ -225,9 +225,15 @@ def _passes(
     moved = -(-np.abs(left) // strides) * widened
     factor = 1 + int((np.abs(counts).sum(axis=1) + moved.sum(axis=1)).max())  # S1.12
     return TopUp(
-        assumptions.epsilon, delta, sigma_squared, design.steps, design.coins, factor,
-        reached + design.spent, math.sqrt(changes.longest_squared / sigma_squared) * (1 + 1e-12),
-    )  # fmt: skip
+        epsilon=assumptions.epsilon,
+        delta=delta,
+        sigma_squared=sigma_squared,
+        steps=design.steps,
+        coins=design.coins,
+        factor=factor,
+        reached=reached + design.spent,
+        unconditional_mu=math.sqrt(changes.longest_squared / sigma_squared) * (1 + 1e-12),
+    )
 
 
 def _worst_shifts(plan: _Plan, shifts: NDArray[np.int64]) -> list[Combination] | None:

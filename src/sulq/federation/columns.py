@@ -89,9 +89,14 @@ class Joining:
 
         reading = Reading(value, error, interval)
         return Answer(
-            reading, "outer", (), max(self.spent), Receipts(tuple(self.receipts)),
-            f"put together from {len(self.split.owners)} owners", promise=self.split.promise,
-        )  # fmt: skip
+            reading=reading,
+            kind="outer",
+            axes=(),
+            credits=max(self.spent),
+            receipt=Receipts(tuple(self.receipts)),
+            note=f"put together from {len(self.split.owners)} owners",
+            promise=self.split.promise,
+        )
 
     def count(self, blocks: Sequence[ColumnBlock]) -> int:
         """Sign vectors: as wished, or the best."""
@@ -153,9 +158,9 @@ class Joining:
         middle = np.array([float(m) for n in right.names for m in middles(split.schema, n)])
         centred = Columns(right.names, tuple(Fraction(float(m)) for m in middle), None)
         sums, sums_error = (found[0] for found in self._sums(blocks, centred, MEANS))
-        wanted = np.zeros(width) if right.centre is None else np.array(
-            [float(c) for c in right.centre]
-        )  # fmt: skip
+        wanted = (
+            np.zeros(width) if right.centre is None else np.array([float(c) for c in right.centre])
+        )
         shift = middle - wanted
         self._across(blocks, value, error, sums, sums_error, shift)
         return value, error
@@ -274,7 +279,9 @@ class ColumnSplit:
         errors = self._expected(left, right, paid)
         return Quote(paid, after, Forecast(errors, lambda c: z_of(c) * errors), False)
 
-    def ask(self, query: object, *, credits: Any = None, key: str | None = None, **terms: Any) -> Answer:  # noqa: E501  # fmt: skip
+    def ask(
+        self, query: object, *, credits: Any = None, key: str | None = None, **terms: Any
+    ) -> Answer:
         """Ask the owners and put their answers together; priced everywhere first."""
         alone = self._owner_of(query)
         if alone is not None:

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 from sulq.answers.error_bars import Draw
 from sulq.answers.oracle import Answer, Oracle, Quote, is_durable
-from sulq.answers.readings import forecast, read_derived
+from sulq.answers.statistics import forecast, read_derived
 from sulq.errors import BudgetSpent, InvalidQuery, Refused, SulqError
 from sulq.formatting import credits_left, credits_text
 from sulq.kernel.noise.laws import DiscreteGaussian, DiscreteLaplace, Law, NoNoise
@@ -100,11 +100,11 @@ class RowSplit:
                 raise Refused(f"owner {place} quoted another question; nothing was asked")
         laws = [_added(laws) for laws in zip(*(q.forecast.laws for q in given), strict=True)]
         return Quote(
-            max(quote.credits for quote in given),
-            min(quote.left_after for quote in given),
-            forecast(bound, laws, rows, self.size),
-            all(quote.repeat for quote in given),
-            given[0].notes,
+            credits=max(quote.credits for quote in given),
+            left_after=min(quote.left_after for quote in given),
+            forecast=forecast(bound, laws, rows, self.size),
+            repeat=all(quote.repeat for quote in given),
+            notes=given[0].notes,
         )
 
     def ask(self, query: object, *, key: str | None = None, **terms: Any) -> Answer:
@@ -233,12 +233,16 @@ def _derivation(
         for place, draws in enumerate(_draws(answer)):
             estimates[place] += [
                 StoredDraws(
-                    len(answers) * seq + owner, at, weight * scale[place % len(scale)], 0, law
+                    seq=len(answers) * seq + owner,
+                    place=at,
+                    weight=weight * scale[place % len(scale)],
+                    value=0,
+                    law=law,
                 )
                 for seq, at, weight, law in draws
             ]
     none: list[dict[int, Fraction]] = [{} for _ in estimates]
-    return LinearEstimate(bound, estimates, none, None, True)
+    return LinearEstimate(bound=bound, estimates=estimates, constants=none, public=None, exact=True)
 
 
 def _tree_laws(answers: Sequence[Answer], scales: Sequence[Sequence[Fraction]]) -> tuple[Law, ...]:
@@ -297,9 +301,11 @@ def _added(laws: Sequence[Law]) -> Law:
         return NoNoise()
     if all(isinstance(law, DiscreteGaussian) for law in noisy):
         return DiscreteGaussian(
-            sum((law.sigma_squared for law in noisy if isinstance(law, DiscreteGaussian)),
-                Fraction(0))
-        )  # fmt: skip
+            sum(
+                (law.sigma_squared for law in noisy if isinstance(law, DiscreteGaussian)),
+                Fraction(0),
+            )
+        )
     if all(isinstance(law, DiscreteLaplace) for law in noisy):
         variance = math.fsum(law.variance() for law in noisy)
         return DiscreteLaplace(1 / Fraction(2 * math.asinh(1 / math.sqrt(2 * variance))))  # S2.6

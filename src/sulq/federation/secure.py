@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from sulq.answers.oracle import Answer, Oracle, Quote
-from sulq.answers.readings import forecast
+from sulq.answers.statistics import forecast
 from sulq.errors import InvalidQuery, Refused, SulqError
 from sulq.federation.rows import Receipts, RowSplit, at_once
 from sulq.shares import Joint, ShareQuote, SumShare, joint_of, totals

@@ -6,14 +6,16 @@ import json
 from collections.abc import Iterable
 from fractions import Fraction
 from html import escape
+from typing import NamedTuple
 
 from sulq.account import Account
 from sulq.beliefs.confidence import percent_up, worst, worst_so_far
 from sulq.formatting import left_text, price_text
+from sulq.kernel.accounting.loss import Loss
 from sulq.kernel.ledger.inspect import AnalystLine
+from sulq.kernel.query.sql_text import kind_of
 from sulq.kernel.schema.promise import Promise
 from sulq.report.hazards import HAZARDS, NOT_COVERED
-from sulq.report.kinds import AskedKind, asked, by_kind
 from sulq.report.style import LOGO, STYLE
 
 __all__ = ["AskedKind", "asked", "audit_report"]
@@ -251,3 +253,29 @@ def _power(value: Fraction) -> str:
         return digits
     front = "" if digits == "1" else f"{digits} · "
     return f"{front}10<sup>{str(int(exponent)).replace('-', '−')}</sup>"
+
+
+# What was asked, by kind: read off the canonical texts that the ledger keeps.
+
+
+class AskedKind(NamedTuple):
+    """One charge: what kind of question, and what the account that paid most paid."""
+
+    kind: str
+    credits: Fraction
+
+
+def asked(question: str, noise: str, losses: Iterable[Loss]) -> AskedKind:
+    """A charge of the ledger, as the report counts it."""
+    most = max((loss.credits_fraction for loss in losses), default=Fraction(0))
+    return AskedKind(kind_of(question, noise), most)
+
+
+def by_kind(charges: Iterable[AskedKind]) -> list[tuple[str, int, Fraction]]:
+    """Kind, how many, and credits of the accounts that paid most; the dearest first."""
+    found: dict[str, tuple[int, Fraction]] = {}
+    for charge in charges:
+        count, credits = found.get(charge.kind, (0, Fraction(0)))
+        found[charge.kind] = count + 1, credits + charge.credits
+    lines = [(kind, count, credits) for kind, (count, credits) in found.items()]
+    return sorted(lines, key=lambda line: (-line[2], -line[1], line[0]))

@@ -26,9 +26,9 @@ from tests.kernel.ledger.stores import put_back, save
 from sulq.errors import BudgetSpent, InvalidQuery, Refused
 from sulq.kernel.accounting.loss import CREDIT, Loss
 from sulq.kernel.ledger import failpoints
-from sulq.kernel.ledger.chain import canonical, link
 from sulq.kernel.ledger.inspect import statement
 from sulq.kernel.ledger.recovery import recover
+from sulq.kernel.ledger.signing import canonical, link
 from sulq.kernel.ledger.state import ChainState
 from sulq.kernel.ledger.stores.store import Row
 

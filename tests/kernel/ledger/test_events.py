@@ -16,8 +16,8 @@ from sulq.errors import Refused
 from sulq.kernel.accounting.outside import NONE
 from sulq.kernel.ledger import events
 from sulq.kernel.ledger.accounts import AccountCharge
-from sulq.kernel.ledger.chain import canonical
 from sulq.kernel.ledger.header import PopulationMembership, TableHeader
+from sulq.kernel.ledger.signing import canonical
 
 PARTS = (AccountCharge(ONE, ((0, 2), (4, 4))),)
 TOWN = PopulationMembership("town", "{}", ONE, Fraction(1, 3), Fraction(2))

@@ -9,10 +9,17 @@ from tests.people import publish
 
 from sulq import Refused, col, count
 from sulq.kernel.ledger import events
-from sulq.kernel.ledger.chain import canonical, fingerprint, link
 from sulq.kernel.ledger.export import GENUINE, NOT_SIGNED, export, read_chain
 from sulq.kernel.ledger.inspect import verified_rows
-from sulq.kernel.ledger.signing import ChainHead, new_key, sign_head, sign_receipt
+from sulq.kernel.ledger.signing import (
+    ChainHead,
+    canonical,
+    fingerprint,
+    link,
+    new_key,
+    sign_head,
+    sign_receipt,
+)
 
 
 @pytest.fixture

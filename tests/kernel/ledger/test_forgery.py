@@ -15,11 +15,18 @@ from tests.kernel.ledger.publishing import ONE, ask, credits, pay, publish, spen
 
 from sulq.errors import BudgetSpent, Refused
 from sulq.kernel.ledger import recovery
-from sulq.kernel.ledger.chain import START, canonical, link
 from sulq.kernel.ledger.events import LedgerEvent, RecoverEvent
 from sulq.kernel.ledger.inspect import inspect
 from sulq.kernel.ledger.recovery import recover
-from sulq.kernel.ledger.signing import ChainHead, new_key, sign_head, sign_receipt
+from sulq.kernel.ledger.signing import (
+    START,
+    ChainHead,
+    canonical,
+    link,
+    new_key,
+    sign_head,
+    sign_receipt,
+)
 
 
 def publish_closing(path):

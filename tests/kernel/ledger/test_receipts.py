@@ -8,8 +8,7 @@ import pytest
 from tests.kernel.ledger.publishing import ONE, ask, credits, pay, publish
 
 from sulq.errors import Refused
-from sulq.kernel.ledger.chain import canonical
-from sulq.kernel.ledger.signing import verify_receipt
+from sulq.kernel.ledger.signing import canonical, verify_receipt
 
 OFFLINE = """
 import sys

@@ -301,7 +301,7 @@ def open_without_freeing(path):
     ],
 )
 def test_a_chain_that_no_honest_writer_makes_is_refused(path, change, of):
-    from sulq.kernel.ledger.chain import START, canonical, link
+    from sulq.kernel.ledger.signing import START, canonical, link
     from sulq.kernel.ledger.state import ChainState
 
     journal = publish(path)

@@ -123,7 +123,7 @@ def test_a_row_changed_under_a_running_replica_is_never_handed_out(both, monkeyp
 
 
 def test_rows_that_the_key_did_not_seal_stop_a_running_replica(both):
-    from sulq.kernel.ledger.chain import canonical, link
+    from sulq.kernel.ledger.signing import canonical, link
 
     one, two = both
     address = one._shared._server._place.server + "&ledger=" + one._shared._server._place.name

@@ -18,10 +18,10 @@ from tests.kernel.ledger.test_backup import (  # noqa: F401
 )
 
 from sulq.errors import Refused
-from sulq.kernel.ledger.chain import canonical
 from sulq.kernel.ledger.inspect import inspect
 from sulq.kernel.ledger.recovery import recover
 from sulq.kernel.ledger.register import told_of
+from sulq.kernel.ledger.signing import canonical
 
 
 def test_a_new_journal_is_no_way_around_the_one_that_went_on_elsewhere(one, two, second, tmp_path):  # noqa: F811

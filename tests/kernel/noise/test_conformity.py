@@ -15,9 +15,9 @@ from sulq.database.audit import (
     Conformity,
     at_least,
     log_ratios,
+    noise_tail,
     score,
     score_from,
-    tail,
 )
 from sulq.kernel.noise.laws import CentredBinomial, DiscreteGaussian, DiscreteHuber, DiscreteLaplace
 from sulq.kernel.noise.sampler import draw_noise
@@ -79,7 +79,7 @@ def test_scores_hold_the_true_chance(law):
     step = max(1, round(law.standard_deviation() / 3))
     for value in range(-9 * step, 10 * step, step):
         low, high = score(value, law)
-        upto = 1 - at_least(value + 1, law) if value >= 0 else tail(-value - 1, law) / 2
+        upto = 1 - at_least(value + 1, law) if value >= 0 else noise_tail(-value - 1, law) / 2
         assert math.erfc(-high / math.sqrt(2)) / 2 >= upto * (1 - 1e-6)
         assert math.erfc(-low / math.sqrt(2)) / 2 <= upto
         assert -high <= score(-value, law)[0] + 1e-6 <= score(-value, law)[1] + 1e-6
@@ -87,7 +87,7 @@ def test_scores_hold_the_true_chance(law):
 
 def test_coins_added_up_once_are_the_law_s_own_tails():
     law = CentredBinomial(400)
-    assert [tail(far, law) for far in (-1, 0, 3, 40, 199, 200, 500)] == [
+    assert [noise_tail(far, law) for far in (-1, 0, 3, 40, 199, 200, 500)] == [
         law.tail(far) for far in (-1, 0, 3, 40, 199, 200, 500)
     ]
 

@@ -8,7 +8,7 @@ import pytest
 from tests.people import publish
 
 from sulq import col, count, total
-from sulq.kernel.release.gate import held, hold
+from sulq.kernel.release.release import held, hold
 
 ELDERLY = count(where=col("age") >= 65)
 

@@ -35,7 +35,7 @@ PREPARED = {
     "kernel/release/mechanisms.py TopK.prepare": 1,
     "kernel/release/mechanisms.py AboveThreshold.prepare": 1,
     "kernel/release/mechanisms.py UndeclaredKeys.prepare": 1,
-    "kernel/release/reading.py EngineReader._prepared": 2,  # one mechanism alone, or several merged
+    "kernel/release/release.py EngineReader._prepared": 2,  # one mechanism alone, or several merged
     "database/individual.py IndividualReader._prepared": 1,  # it refuses what filters do not read
     "database/individual.py check_readable": 1,  # a quote
     "database/individual.py IndividualFilter.reader": 1,  # may refuse

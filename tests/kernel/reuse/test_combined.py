@@ -10,7 +10,7 @@ import pytest
 from tests.kernel.reuse.test_store import DOMAIN, bound, put, store_of, sums
 
 from sulq import cdf, col, count, histogram, mean, total, variance
-from sulq.answers.readings import read_derived
+from sulq.answers.statistics import read_derived
 from sulq.kernel.noise.laws import DiscreteGaussian
 from sulq.kernel.reuse.estimate import LinearEstimate
 

@@ -26,7 +26,7 @@ from sulq import (
     total,
     variance,
 )
-from sulq.answers.readings import read_derived
+from sulq.answers.statistics import read_derived
 from sulq.kernel.noise.intervals import (
     Rounding,
     chance_beyond,

@@ -17,9 +17,8 @@ from sulq.kernel.query import canonical
 from sulq.kernel.query.expressions import Column, Operation, col, lit
 from sulq.kernel.query.sum_query import Statistic, SumQuery, as_statistic, group
 from sulq.kernel.schema.bind import BoundQuery, bind
-from sulq.kernel.schema.columns import Category, Flag, Number, Schema
+from sulq.kernel.schema.columns import Category, Flag, Number, Schema, accounts
 from sulq.kernel.schema.sensitivity import Sensitivity
-from sulq.kernel.schema.strata import accounts
 
 SCHEMA = Schema(
     Number("a", 0, 2, step=1),

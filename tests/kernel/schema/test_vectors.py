@@ -22,9 +22,8 @@ from sulq.kernel.query.sum_query import SumQuery, outer
 from sulq.kernel.query.vectors import Vector
 from sulq.kernel.schema.bind import BoundQuery, bind
 from sulq.kernel.schema.bind_vectors import VectorBinder
-from sulq.kernel.schema.columns import Category, Flag, Number, Schema
+from sulq.kernel.schema.columns import Category, Flag, Number, Schema, accounts
 from sulq.kernel.schema.norms import BoundVector
-from sulq.kernel.schema.strata import accounts
 
 DOMAIN: dict[str, list[Any]] = {
     "a": [0.0, 0.7, 2.0, None],

@@ -30,7 +30,7 @@ from sulq.kernel.ledger.accounts import (
     rounded_up,
 )
 from sulq.kernel.ledger.header import Ended, PopulationAccount, PopulationMembership
-from sulq.kernel.schema.strata import EVERYONE
+from sulq.kernel.schema.columns import EVERYONE
 
 OWNER = "owner"
 

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from sulq.errors import Refused
-from sulq.kernel.ledger.chain import START, canonical, link
 from sulq.kernel.ledger.events import (
     MALFORMED,
     AmendEvent,
@@ -38,7 +37,16 @@ from sulq.kernel.ledger.events import (
     event_from,
     read_event,
 )
-from sulq.kernel.ledger.signing import ChainHead, Receipt, check_signature, is_sealed, read_receipt
+from sulq.kernel.ledger.signing import (
+    START,
+    ChainHead,
+    Receipt,
+    canonical,
+    check_signature,
+    is_sealed,
+    link,
+    read_receipt,
+)
 from sulq.kernel.ledger.state import ChainState, unverified
 from sulq.kernel.ledger.stores.store import Row
 

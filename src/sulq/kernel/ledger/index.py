@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import apsw
@@ -37,16 +36,12 @@ class IndexUnavailable(Exception):
     outcome is unknown then."""
 
 
-@contextmanager
-def index_errors() -> Iterator[None]:
-    """Translate `IndexUnavailable`, such as a full disk under the index, into `Refused`."""
-    try:
-        yield
-    except IndexUnavailable:
-        raise Refused(
-            "there is no room for the ledger's temporary index; make some where temporary files"
-            " are kept (TMPDIR) and open the ledger again"
-        ) from None
+def no_room() -> Refused:
+    """What a caller is told of `IndexUnavailable`, such as a full disk under the index."""
+    return Refused(
+        "there is no room for the ledger's temporary index; make some where temporary files"
+        " are kept (TMPDIR) and open the ledger again"
+    )
 
 
 class Record(NamedTuple):

@@ -16,7 +16,7 @@ from typing import NamedTuple, TypeVar
 
 from sulq.errors import Refused
 from sulq.kernel.accounting.loss import Loss
-from sulq.kernel.ledger import chain, failpoints, transactions
+from sulq.kernel.ledger import failpoints, transactions
 from sulq.kernel.ledger.accounts import (
     NOTHING,
     TEXT,
@@ -37,7 +37,7 @@ from sulq.kernel.ledger.events import (
     VersionEvent,
     read_event,
 )
-from sulq.kernel.ledger.file import MEMORY, LedgerFile, is_known, open_ledger_file
+from sulq.kernel.ledger.file import MEMORY, Files, LedgerFile, closed, is_known, open_ledger_file
 from sulq.kernel.ledger.header import (
     Amended,
     Amendment,
@@ -52,13 +52,22 @@ from sulq.kernel.ledger.header import (
     stale,
     unfinished,
 )
-from sulq.kernel.ledger.index import Record, index_errors
+from sulq.kernel.ledger.index import ChargeIndex, IndexUnavailable, Record, no_room
 from sulq.kernel.ledger.inspect import Statement, is_there, statement
 from sulq.kernel.ledger.register import check_data, is_registered, register_data
 from sulq.kernel.ledger.shared import open_shared
-from sulq.kernel.ledger.signing import Proof, Receipt, receipt_body, sign_receipt
+from sulq.kernel.ledger.signing import (
+    ChainHead,
+    Proof,
+    Receipt,
+    latest_head,
+    receipt_body,
+    sign_receipt,
+    stored_text,
+    stored_values,
+)
 from sulq.kernel.ledger.state import Declaration, TableState
-from sulq.kernel.ledger.state_dir import is_shared, ledger_identity, location_name
+from sulq.kernel.ledger.state_dir import is_shared, ledger_identity, location_name, read_private
 from sulq.kernel.ledger.stores.store import Row
 from sulq.kernel.ledger.transactions import (
     TableTransaction,
@@ -69,7 +78,6 @@ from sulq.kernel.ledger.transactions import (
     note_population,
     published,
 )
-from sulq.kernel.ledger.writer import closed
 
 PAGE = 256
 PlannedQuestions = tuple[tuple[str, str, tuple[int, ...]], ...]
@@ -203,7 +211,8 @@ class Ledger:
 
     @property
     def _table(self) -> TableState:
-        return self._desk.table
+        """The table's state now. A shared ledger replaces it after a write of unknown outcome."""
+        return self._shared.history.tables[self._name]
 
     @property
     def _book(self) -> LedgerFile:
@@ -361,13 +370,13 @@ class Ledger:
 
     def settle(self, entry: Charge, values: Sequence[int]) -> Charge:
         """Store the noisy integers, once; whoever comes second gets the first one's values."""
-        noisy = chain.to_text(values)
+        noisy = stored_text(values)
         work = partial(self._desk.store, entry, noisy)
         return self._signed(entry, self._submit(work, charged=True))
 
     def settle_all(self, answered: Sequence[tuple[Charge, Sequence[int]]]) -> list[Charge]:
         """As `settle`, for several in one transaction."""
-        noisy = [(entry, chain.to_text(values)) for entry, values in answered]
+        noisy = [(entry, stored_text(values)) for entry, values in answered]
 
         def work() -> list[Proof | None]:
             for entry, _ in noisy:
@@ -381,13 +390,12 @@ class Ledger:
         """The entry with its stored answer and receipt, if it has one."""
         if proof is None:
             return entry
-        values = chain.from_text(proof.answer.noisy or "")
+        values = stored_values(proof.answer.noisy or "")
         return replace(entry, answered=True, values=values, receipt=self._receipt(proof))
 
     def _receipt(self, proof: Proof) -> Receipt:
-        header = self._table.header_at(proof.mine.seq)
-        body = receipt_body(self._book.history.ledger, header, proof)
-        return sign_receipt(body, self._book.key)
+        book, header = self._book, self._table.header_at(proof.mine.seq)
+        return sign_receipt(receipt_body(book.history.ledger, header, proof), book.key)
 
     def grant(self, analyst: str, credits: Loss) -> Grant:
         """Add to an analyst's share, out of what is neither spent nor granted."""
@@ -591,7 +599,19 @@ class Ledger:
 
     def rows(self, after: int, most: int) -> list[Row]:
         """Return at most `most` events of the chain after that number, as they are stored."""
-        return self._book.read(lambda: self._book.page(after, most))
+        return self._book.read(lambda: self._shared.page(after, most))
+
+    def anchor(self) -> bytes | None:
+        """Return the anchor as its file has it now, or None for a ledger in memory."""
+        book = self._book
+        if book.file is None:
+            return None
+        return read_private(Files(book.history.ledger).anchor) or b""
+
+    def anchored_head(self, anchor: bytes) -> ChainHead | None:
+        """Return the head that an anchor of this ledger names, or None if it does not verify."""
+        chain = self._book.history
+        return latest_head(anchor, chain.ledger, [chain.public])
 
     @property
     def broken(self) -> bool:
@@ -703,14 +723,14 @@ class Ledger:
     def _page(
         self, analyst: str | None, after: int
     ) -> list[tuple[int, Charge | None, Proof | None]]:
-        rows = self._book.page(after, PAGE)
+        rows = self._shared.page(after, PAGE)
         return [(row.seq, *self._desk.recorded(row, analyst)) for row in rows]
 
     def charges_between(self, after: int, until: int) -> Iterator[ChargeRow]:
         """The table's charges and repeats with these numbers, oldest first."""
 
         def page() -> list[tuple[int, ChargeRow | None]]:
-            rows = self._book.page(after, min(PAGE, until - after))
+            rows = self._shared.page(after, min(PAGE, until - after))
             return [(row.seq, self._charge_row(row)) for row in rows if row.seq <= until]
 
         while after < until and (found := self._book.read(page)):
@@ -772,24 +792,28 @@ class Ledger:
 
     def _stored_answer(self, number: int) -> StoredAnswer:
         record, charge = self._table.at(number), self._desk.charge_at(number)
-        noisy = None if record.answer is None else self._book.row(record.answer).noisy
-        values = chain.from_text(noisy or "")
+        noisy = None if record.answer is None else self._shared.row(record.answer).noisy
+        values = stored_values(noisy or "")
         return StoredAnswer(charge.analyst, charge.question, record, values)
 
     def record_of(self, digest: str, noise: str) -> Record | None:
         """What a question finds at this noise; it may not be durable yet."""
-        with index_errors():
-            return self._table.catalogue.named((digest, noise))
+        return self._look_up(lambda index: index.named((digest, noise)))
 
     def record_at(self, seq: int) -> Record | None:
         """As `record_of`, by the number of a charge or repeat."""
-        with index_errors():
-            return self._table.catalogue.at(seq)
+        return self._look_up(lambda index: index.at(seq))
 
     def numbers_of(self, digest: str) -> list[int]:
         """The numbers of all charges for a question, oldest first."""
-        with index_errors():
-            return self._table.catalogue.numbers(digest)
+        return self._look_up(lambda index: index.numbers(digest))
+
+    def _look_up(self, look: Callable[[ChargeIndex], T]) -> T:
+        """Look into the index without waiting for a commit."""
+        try:
+            return look(self._table.catalogue)
+        except IndexUnavailable:
+            raise no_room() from None
 
     def close(self) -> None:
         """Let go; the last view of a file closes it. A reservation ends: what is left goes back."""

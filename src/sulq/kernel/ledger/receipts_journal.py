@@ -19,12 +19,12 @@ from pathlib import Path
 from typing import Any
 
 from sulq.errors import Refused
-from sulq.kernel.ledger.chain import canonical
 from sulq.kernel.ledger.signing import (
     ChainHead,
     LedgerKey,
     Proof,
     Receipt,
+    canonical,
     check_signature,
     is_signed,
     read_receipt,

@@ -18,7 +18,6 @@ from sulq.errors import Refused
 from sulq.kernel.accounting.loss import Loss
 from sulq.kernel.ledger.accounts import NOTHING, minus_clamped
 from sulq.kernel.ledger.budget import OWNER
-from sulq.kernel.ledger.chain import canonical
 from sulq.kernel.ledger.events import LostCharge, RecoverEvent
 from sulq.kernel.ledger.file import Files, behind, is_own, note_born, opened, path_home, remember
 from sulq.kernel.ledger.inspect import Statement, copy_ledger, statement
@@ -39,6 +38,7 @@ from sulq.kernel.ledger.signing import (
     ChainHead,
     LedgerKey,
     Receipt,
+    canonical,
     check_signature,
     key_at,
     latest_head,

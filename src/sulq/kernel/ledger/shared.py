@@ -7,15 +7,17 @@ mark moves, then callers are answered. Proof: docs/proofs/shared-ledger.md.
 from __future__ import annotations
 
 import json
+import os
 import re
+import tempfile
 import time
+import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
 from sulq.errors import Refused
 from sulq.kernel.ledger import failpoints
-from sulq.kernel.ledger.chain import Links, link
 from sulq.kernel.ledger.events import ReturnEvent, read_event
 from sulq.kernel.ledger.file import (
     Files,
@@ -23,14 +25,24 @@ from sulq.kernel.ledger.file import (
     begun,
     behind,
     check_seal,
+    closed,
     missing,
     path_home,
     registered,
     remember,
     verified_anchor,
 )
-from sulq.kernel.ledger.index import index_errors
-from sulq.kernel.ledger.signing import SLOT, Anchor, LedgerKey, latest_head, read_key, sign_head
+from sulq.kernel.ledger.index import IndexUnavailable, no_room
+from sulq.kernel.ledger.signing import (
+    SLOT,
+    START,
+    Anchor,
+    LedgerKey,
+    latest_head,
+    link,
+    read_key,
+    sign_head,
+)
 from sulq.kernel.ledger.state import ChainState, unverified
 from sulq.kernel.ledger.state_dir import (
     Hold,
@@ -44,12 +56,41 @@ from sulq.kernel.ledger.state_dir import (
 )
 from sulq.kernel.ledger.stores.postgres import NoLedger, PostgresStore
 from sulq.kernel.ledger.stores.store import Interrupted, Row
-from sulq.kernel.ledger.writer import closed
 
 PAUSE = 2.0  # seconds after which a replica without work looks what others did
 KEPT = 8192  # rows kept in memory, if they are short
 SHORT = 8192  # characters
 T = TypeVar("T")
+
+
+class Links:
+    """The links of a chain by number, in an unnamed temporary file. Not thread-safe. Every failure
+    is `IndexUnavailable`."""
+
+    def __init__(self) -> None:
+        try:
+            self._file, path = tempfile.mkstemp(prefix="sulq-")
+            weakref.finalize(self, os.close, self._file)
+            Path(path).unlink()
+        except OSError:
+            raise IndexUnavailable from None
+        self[0] = START
+
+    def __setitem__(self, seq: int, link: bytes) -> None:
+        try:
+            written = os.pwrite(self._file, link, seq * len(START))
+        except OSError:
+            written = 0
+        if written != len(link):
+            raise IndexUnavailable
+
+    def __getitem__(self, seq: int) -> bytes:
+        """Return the link of event `seq`. An event that was never noted gives zero bytes, or no
+        bytes after the end of the file: no real link equals either."""
+        try:
+            return os.pread(self._file, len(START), seq * len(START))
+        except OSError:
+            raise IndexUnavailable from None
 
 
 class Traced(ChainState):
@@ -133,10 +174,12 @@ class SharedLedgerFile(LedgerFile):
         with self._lock:
             if not self._writer.usable:
                 raise closed()
-            with index_errors():
+            try:
                 self._look(self._server.since)
                 self._move(None)
                 return work()
+            except IndexUnavailable:
+                raise no_room() from None
 
     def row(self, seq: int) -> Row:
         found = self.history.recent(seq)

@@ -1,4 +1,7 @@
-"""The ledger's signing key: Ed25519, one file in the state directory."""
+"""What makes a ledger tamper-evident: canonical texts, the hash chain and Ed25519 signatures.
+
+hash_k = SHA-256(hash_(k-1) || body_k).
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,7 @@ import secrets
 import struct
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import index
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,12 +22,44 @@ from nacl.exceptions import BadSignatureError
 from nacl.signing import SigningKey, VerifyKey
 
 from sulq.errors import Refused
-from sulq.kernel.ledger.chain import canonical, fingerprint
 from sulq.kernel.ledger.header import TableHeader
 from sulq.kernel.ledger.state_dir import read_private, write_private
 from sulq.kernel.ledger.stores.store import Row
 
+START = bytes(32)
 SIGNATURE = 64  # bytes
+
+_encode = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False).encode
+
+
+def canonical(value: Mapping[str, Any]) -> str:
+    """The one JSON text of `value`: sorted keys, no spaces, ASCII."""
+    return _encode(value)
+
+
+def link(previous: bytes, body: str) -> bytes:
+    """The hash of an event that follows `previous`."""
+    return hashlib.sha256(previous + body.encode("ascii")).digest()
+
+
+# Noisy integers as they are stored: a text, and the hash that the chain holds of it.
+
+
+def stored_text(values: Iterable[int]) -> str:
+    """Decimal integers with commas; anything that is not an integer is a TypeError."""
+    return ",".join(str(index(value)) for value in values)
+
+
+def stored_values(text: str) -> tuple[int, ...]:
+    return tuple(map(int, text.split(","))) if text else ()
+
+
+def fingerprint(text: str) -> str:
+    """The hash of a noisy answer; it says nothing of the rows beyond the answer itself."""
+    return hashlib.sha256(text.encode("ascii")).hexdigest()
+
+
+# The signing key: Ed25519, one file in the state directory.
 
 
 class LedgerKey:

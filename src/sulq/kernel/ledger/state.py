@@ -9,10 +9,8 @@ from typing import Any
 
 from sulq.errors import Refused
 from sulq.kernel.accounting.outside import NONE, Taken
-from sulq.kernel.ledger import chain
 from sulq.kernel.ledger.accounts import NOTHING
 from sulq.kernel.ledger.budget import OWNER, AnalystShare, Budgets
-from sulq.kernel.ledger.chain import START, canonical, link
 from sulq.kernel.ledger.events import (
     MALFORMED,
     AmendEvent,
@@ -48,8 +46,8 @@ from sulq.kernel.ledger.header import (
     TableHeader,
     taken_by,
 )
-from sulq.kernel.ledger.index import ChargeIndex, Record, index_errors
-from sulq.kernel.ledger.signing import ChainHead, is_sealed
+from sulq.kernel.ledger.index import ChargeIndex, IndexUnavailable, Record, no_room
+from sulq.kernel.ledger.signing import START, ChainHead, canonical, fingerprint, is_sealed, link
 from sulq.kernel.ledger.stores.store import Row
 
 _VERSION = re.compile(r"[0-9a-f]{32}")
@@ -101,8 +99,11 @@ class TableState:
     used: bool = False  # an event of `USING` came
     withdrawn: Ended | None = None  # unused, by its owner: the name may be published again
     earlier: int = 0  # generations of withdrawn tables that had this name
+    generation: int = field(init=False)
+    """Counts amendments, versions and lives: what was opened before goes by other rules."""
 
     def __post_init__(self) -> None:
+        self.generation = self.earlier
         self._begin()
 
     def _begin(self) -> None:
@@ -110,11 +111,6 @@ class TableState:
         header = self.header
         self.budgets = Budgets(header.accounts, header.cap, member=header.member, pool=self.pool)
         self.budgets.begin(header.budget)
-
-    @property
-    def generation(self) -> int:
-        """Counts amendments, versions and lives: what was opened before goes by other rules."""
-        return self.earlier + len(self.amended) + len(self.grown) + (self.withdrawn is not None)
 
     @property
     def data_version(self) -> str | None:
@@ -133,9 +129,8 @@ class TableState:
 
     def header_at(self, seq: int) -> TableHeader:
         """The header with the version that an event's question was about."""
-        later = (before.version for before in self.grown if before.seq > seq)
-        version = next(later, self.header.version)
-        return replace(self.header, version=version)
+        later = [before.version for before in self.grown if before.seq > seq]
+        return replace(self.header, version=later[0]) if later else self.header
 
     @property
     def taken(self) -> Taken:
@@ -236,6 +231,12 @@ class TableState:
         self._begin()
         self.budgets.shares = shares | self.budgets.shares
         self.amended.append(Amended(seq, ended.at, ended.reason, before.facts, before.cap))
+        self.generation += 1
+
+    def withdraw(self, ended: Ended) -> None:
+        """End a table that was never used: its name may be published again."""
+        self.withdrawn = ended
+        self.generation += 1
 
     def _amend(self, seq: int, event: AmendEvent) -> None:
         """The accounts stay the same; so does the version, which names the data."""
@@ -249,6 +250,7 @@ class TableState:
         self.grown = [earlier.scaled(wanted.credits) for earlier in self.grown]
         self.header = replace(header, facts=wanted.facts, cap=wanted.cap)
         self.amended.append(before)
+        self.generation += 1
         if not wanted.keeps:
             self.catalogue.put_away()
 
@@ -267,6 +269,7 @@ class TableState:
         spent = self.budgets.credits.most - before.start
         named = (header.version, header.facts, spent, before.allowed, before.outside)
         self.grown.append(Grown(seq, event.at, event.reason, *named))
+        self.generation += 1
         self.budgets.begin(event.budget)
         self.header = replace(header, version=version, facts=facts, budget=event.budget)
         self.stamp = event.stamp
@@ -359,8 +362,10 @@ class ChainState:
 
     def take(self, rows: Iterable[Row]) -> None:
         """Replay stored rows, checking each; `Refused` at the first that does not verify."""
-        with index_errors():
+        try:
             self._take(rows)
+        except IndexUnavailable:
+            raise no_room() from None
         accounts: list[TableState | PopulationAccount] = [
             *self.tables.values(),
             *self.populations.values(),
@@ -401,7 +406,7 @@ class ChainState:
 
     @staticmethod
     def _check_answer(event: Event, noisy: str | None) -> None:
-        kept = None if noisy is None else chain.fingerprint(noisy)
+        kept = None if noisy is None else fingerprint(noisy)
         if kept != (event.values if isinstance(event, AnswerEvent) else None):
             raise ValueError("an answer that is not the one charged for")
 
@@ -441,7 +446,7 @@ class ChainState:
         if table.pool is not None:
             table.pool.tables.remove(table.header.name)  # nothing was charged to it by this table
         if isinstance(event, WithdrawEvent):
-            table.withdrawn = Ended(event.at, event.reason)
+            table.withdraw(Ended(event.at, event.reason))
             return
         header = replace(event.header, version=table.header.version)
         table.repair(seq, event, header, self._pool(header))

@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from sulq.errors import NotPublished, Refused, SulqError
 from sulq.kernel.accounting.loss import Loss
 from sulq.kernel.accounting.outside import NONE, Taken
-from sulq.kernel.ledger import chain
 from sulq.kernel.ledger.accounts import NOTHING, charges_by_account
 from sulq.kernel.ledger.budget import OWNER, Budgets, Spending, ended
 from sulq.kernel.ledger.events import (
@@ -60,7 +59,7 @@ from sulq.kernel.ledger.register import (
     was_pooled,
     was_published,
 )
-from sulq.kernel.ledger.signing import Proof
+from sulq.kernel.ledger.signing import Proof, fingerprint
 from sulq.kernel.ledger.state import ATTEMPTS, LOST, TableState
 from sulq.kernel.ledger.stores.store import Row
 
@@ -305,7 +304,7 @@ class TableTransaction:
         """Store an answer unless there is one: compare-and-set. G.3.4"""
         record = self.open_record(entry)
         if record.answer is None:
-            kept = chain.fingerprint(noisy)
+            kept = fingerprint(noisy)
             row = self.book.add(AnswerEvent(self.name, record.seq, kept), noisy)
             record = record._replace(answer=row.seq)
         return self.proof(entry.seq, record)

@@ -6,14 +6,20 @@ does none of that itself. Proof: docs/proofs/flow.md.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Protocol
 
 from sulq.kernel.engines.engine import Engine, check_read, check_source
 from sulq.kernel.ledger.events import Charge, PricedRequest
 from sulq.kernel.noise.laws import Geometric, Law
 from sulq.kernel.noise.sampler import draw_noise
-from sulq.kernel.release.gate import hold
+from sulq.kernel.query.sum_query import MOST_TERMS
+from sulq.kernel.release.mechanisms import NoisySums
+from sulq.kernel.schema.bind import MOST_CELLS, BoundQuery
+from sulq.kernel.schema.program import RowSums
 
 
 class Mechanism(Protocol):
@@ -79,3 +85,89 @@ def release(
         ]
     hold()  # gate: the moment of the next line is public
     return paid | {entry.digest: entry for entry in settle(noisy)}  # settle: stored, write-once
+
+
+# Rows read by the engine: questions over the same rows and cells become one program.
+
+
+@dataclass(frozen=True, slots=True)
+class EngineReader:
+    """The engine reads every row for every question."""
+
+    engine: Engine
+
+    def passes(self, mechanisms: Sequence[Mechanism]) -> list[Pass]:
+        return [self._prepared(several) for several in together(mechanisms)]
+
+    def _prepared(self, several: Sequence[Mechanism]) -> Pass:
+        if len(several) == 1:
+            alone = several[0].prepare(self.engine)
+            return Pass(several, lambda paid: [alone()])
+        bounds = [one.bound for one in several if isinstance(one, NoisySums)]
+        read = self.engine.prepare(merged(bounds))
+
+        def parts(paid: Mapping[str, Charge]) -> list[list[int]]:
+            return parted(read(), bounds)
+
+        return Pass(several, parts)
+
+
+def together(mechanisms: Iterable[Mechanism]) -> list[list[Mechanism]]:
+    """Noisy sums over the same rows and cells, as far as they could be one question."""
+    alike: dict[object, list[list[Mechanism]]] = {}
+    terms: dict[object, int] = {}  # of the last of them
+    for one in mechanisms:
+        same: object = one.priced.digest  # alone
+        wide = cells = 1
+        if isinstance(one, NoisySums) and isinstance(one.bound.sums, RowSums):
+            same = (one.bound.sums.rows, one.bound.sums.groups)
+            wide, cells = len(one.bound.terms), one.bound.cells
+        parts = alike.setdefault(same, [[]])
+        terms[same] = terms.get(same, 0) + wide
+        if terms[same] > MOST_TERMS or terms[same] * cells > MOST_CELLS:
+            parts.append([])
+            terms[same] = wide
+        parts[-1].append(one)
+    return [part for parts in alike.values() for part in parts if part]
+
+
+def merged(bounds: Sequence[BoundQuery]) -> RowSums:
+    """One program that sums the terms of all of them."""
+    programs = [bound.sums for bound in bounds if isinstance(bound.sums, RowSums)]
+    return replace(programs[0], terms=tuple(term for sums in programs for term in sums.terms))
+
+
+def parted(sums: list[int], bounds: Sequence[BoundQuery]) -> list[list[int]]:
+    """The sums of `merged`, each question's own."""
+    widths = [len(bound.terms) for bound in bounds]
+    whole, found, start = sum(widths), [], 0
+    for width in widths:
+        cells = range(start, len(sums), whole)
+        found.append([value for cell in cells for value in sums[cell : cell + width]])
+        start += width
+    return found
+
+
+# When an answer may be stored: at once, or when who serves it says so. The ledger is read by
+# others, and its order is a clock: an answer that is stored as soon as it is computed tells how
+# long the rows took. A server holds it until a public moment.
+
+
+_until: ContextVar[Callable[[], None] | None] = ContextVar("until", default=None)
+
+
+@contextmanager
+def held(until: Callable[[], None]) -> Iterator[None]:
+    """Store what this thread asks in here only when `until` has returned."""
+    token = _until.set(until)
+    try:
+        yield
+    finally:
+        _until.reset(token)
+
+
+def hold() -> None:
+    """Wait, between the reading of rows and the storing of the answer, as `held` says."""
+    until = _until.get()
+    if until is not None:
+        until()

@@ -18,9 +18,8 @@ import numpy as np
 
 from sulq.errors import SulqError
 from sulq.kernel.noise.laws import DiscreteGaussian, Law, NoNoise
-from sulq.kernel.reuse.containers import Integers, IntMap, IntVector, WeightedLRU
 from sulq.kernel.reuse.estimate import LinearEstimate, StoredDraws, exact_variance
-from sulq.kernel.reuse.index import Index, features_of
+from sulq.kernel.reuse.index import Index, Integers, IntMap, IntVector, WeightedLRU, features_of
 from sulq.kernel.reuse.solve import apart, derivation_of, solve, stacked
 from sulq.kernel.reuse.symbolic import (
     ONE,

@@ -17,7 +17,7 @@ from sulq.kernel.query.expressions import Column, Expression, Literal
 from sulq.kernel.query.vectors import Matrix, Numbers, Vector
 from sulq.kernel.schema import vector_program as nodes
 from sulq.kernel.schema.bind_rows import RowBinder
-from sulq.kernel.schema.columns import Category, Flag, Number, Schema
+from sulq.kernel.schema.columns import Category, Flag, Known, Number, Schema
 from sulq.kernel.schema.norms import (
     MOST,
     ROOM,
@@ -52,7 +52,6 @@ from sulq.kernel.schema.program import (
 )
 from sulq.kernel.schema.ranges import World, mentioned, truth_of
 from sulq.kernel.schema.sensitivity import Sensitivity, profiles
-from sulq.kernel.schema.strata import Known
 from sulq.kernel.schema.unit_columns import STEP, UnitColumns, numbered
 from sulq.kernel.schema.vector_program import BITS, FULL, BlockSums, Projected
 

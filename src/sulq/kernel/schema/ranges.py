@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from sulq.kernel.schema.columns import Known, Other
 from sulq.kernel.schema.fixed_point import round_leaf
 from sulq.kernel.schema.program import (
     Added,
@@ -43,7 +44,6 @@ from sulq.kernel.schema.program import (
     Shifted,
     Text,
 )
-from sulq.kernel.schema.strata import Known, Other
 
 NOWHERE: frozenset[str] = frozenset()
 

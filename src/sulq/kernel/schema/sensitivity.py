@@ -18,10 +18,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from sulq.errors import InvalidQuery, Reason
-from sulq.kernel.schema.columns import Schema
+from sulq.kernel.schema.columns import Known, Other, Schema, assignments
 from sulq.kernel.schema.program import BinCells, CategoryCells, Cells, FlagCells, RowSums
 from sulq.kernel.schema.ranges import World, mentioned, narrowed_by, range_of, truth_of
-from sulq.kernel.schema.strata import Known, Other, assignments
 
 MOST_WORK = 50_000
 """Column mentions times public profiles: pricing stays a matter of a second."""

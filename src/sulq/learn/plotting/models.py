@@ -52,7 +52,7 @@ MOST_CLASSES = 8
 
 def classifier(summary: Summary, test: ClassTest | None = None) -> Picture:
     """Weights by coordinate; with public test rows and labels, the ROC curve beside them."""
-    parts = [] if test is None else [curve(test)]
+    parts = [] if test is None else [roc_curve(test)]
     if isinstance(summary, Coefficients):
         parts.append(_weights(summary))
     elif isinstance(summary, ClassColumns):
@@ -70,7 +70,7 @@ def _share_bars(summary: ClassShares) -> Records:
 # --- the curve ----------------------------------------------------------------------------------
 
 
-def curve(test: ClassTest) -> Picture:
+def roc_curve(test: ClassTest) -> Picture:
     """True against false positives as the threshold falls; one curve a class, or one for two."""
     alt = altair()
     truth = test.truth

@@ -51,20 +51,36 @@ def finished(drawn: Picture, title: str, said: Sequence[str] = ()) -> Picture:
         named.configure(font=FONT)
         .configure_view(strokeWidth=0)
         .configure_title(
-            color=INK, fontSize=15, fontWeight=600, subtitleColor="#57606A", subtitleFontSize=11.5,
-            subtitlePadding=6, subtitleLineHeight=15,
+            color=INK,
+            fontSize=15,
+            fontWeight=600,
+            subtitleColor="#57606A",
+            subtitleFontSize=11.5,
+            subtitlePadding=6,
+            subtitleLineHeight=15,
         )
         .configure_axis(
-            labelColor=INK, titleColor=INK, labelFontSize=11, titleFontSize=11.5,
-            titleFontWeight="normal", domainColor=GREY, tickColor=GREY, gridColor=FAINT,
-            titlePadding=8, labelLimit=220,
+            labelColor=INK,
+            titleColor=INK,
+            labelFontSize=11,
+            titleFontSize=11.5,
+            titleFontWeight="normal",
+            domainColor=GREY,
+            tickColor=GREY,
+            gridColor=FAINT,
+            titlePadding=8,
+            labelLimit=220,
         )
         .configure_legend(
-            labelColor=INK, titleColor=INK, labelFontSize=11, titleFontSize=11.5,
-            titleFontWeight="normal", symbolStrokeWidth=2,
+            labelColor=INK,
+            titleColor=INK,
+            labelFontSize=11,
+            titleFontSize=11.5,
+            titleFontWeight="normal",
+            symbolStrokeWidth=2,
         )
         .configure_header(labelColor=INK, labelFontSize=12, titleFontSize=12)
-    )  # fmt: skip
+    )
 
 
 def panel(text: str) -> Any:
@@ -78,9 +94,11 @@ def colours(field: str, names: Sequence[Any], title: str | None = None, **legend
     shades = [PALETTE[place % len(PALETTE)] for place in range(len(names))]
     key = alt.Legend(title=title, **legend) if legend or title is not None else None
     return alt.Color(
-        f"{field}:N", scale=alt.Scale(domain=[str(name) for name in names], range=shades),
-        sort=None, legend=key if key is not None else alt.Legend(title=None),
-    )  # fmt: skip
+        f"{field}:N",
+        scale=alt.Scale(domain=[str(name) for name in names], range=shades),
+        sort=None,
+        legend=key if key is not None else alt.Legend(title=None),
+    )
 
 
 def bars_with_errors(
@@ -110,9 +128,11 @@ def bars_with_errors(
     else:
         marks = [-reach, -reach / 2, 0, reach / 2, reach]
         x = alt.X(
-            "value:Q", title=across, scale=alt.Scale(domain=[-reach, reach], clamp=True),
+            "value:Q",
+            title=across,
+            scale=alt.Scale(domain=[-reach, reach], clamp=True),
             axis=alt.Axis(values=marks, format=".2~g"),
-        )  # fmt: skip
+        )
     bars = base.mark_bar(size=12, cornerRadius=1.5, color=colour).encode(
         x,
         y,
