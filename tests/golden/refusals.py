@@ -38,7 +38,7 @@ SQL = [
     "COPY people TO 'x.csv'",
     "SELECT COUNT(*) FROM people; DROP TABLE people",
     "SELECT COUNT(*) FROM people; SELECT 1",
-    "SELECT COUNT(*) FROM people UNION SELECT COUNT(*) FROM people",
+    "SELECT COUNT(*) FROM people INTERSECT SELECT COUNT(*) FROM people",
     "SELECT COUNT(*) FROM people TABLESAMPLE (10 PERCENT)",
     "SELECT COUNT(* FROM people",
     "SELECT COUNT(*) FROM people WHERE age = 'x",

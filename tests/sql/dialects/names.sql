@@ -25,9 +25,9 @@ SELECT city, COUNT(*) AS n FROM `project.data.people` GROUP BY city
 SELECT city, COUNT(*) FROM people GROUP BY city
 
 -- tsql
-SELECT TOP 3 [city], COUNT(*) AS n FROM [dbo].[people] WITH (NOLOCK) WHERE [city] IS NOT NULL GROUP BY [city] ORDER BY n DESC
+SELECT TOP 3 [city], COUNT(*) AS n FROM [dbo].[people] WITH (NOLOCK) WHERE [city] IS NOT NULL GROUP BY [city] ORDER BY n DESC, [city]
 -- reads
-SELECT city, COUNT(*) AS n FROM people WHERE city IS NOT NULL GROUP BY city ORDER BY n DESC LIMIT 3
+SELECT city, COUNT(*) AS n FROM people WHERE city IS NOT NULL GROUP BY city ORDER BY n DESC, city LIMIT 3
 
 -- postgres
 SELECT [city], `smoker`, COUNT(*) FROM dbo.people GROUP BY 1, 2

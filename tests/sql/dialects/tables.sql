@@ -9,9 +9,9 @@ WITH counted AS (SELECT city, COUNT(*) AS n, AVG(age) AS a FROM people GROUP BY 
 SELECT city, AVG(age) * 2 AS twice, CASE WHEN COUNT(*) > 88 THEN 'large' ELSE 'small' END AS size FROM people WHERE city IS NOT NULL GROUP BY city
 
 -- bigquery
-WITH t AS (SELECT grade, smoker, COUNT(*) AS n FROM people GROUP BY grade, smoker) SELECT * FROM t ORDER BY n DESC LIMIT 3
+WITH t AS (SELECT grade, smoker, COUNT(*) AS n FROM people GROUP BY grade, smoker) SELECT * FROM t ORDER BY n DESC, grade, smoker LIMIT 3
 -- reads
-SELECT grade, smoker, COUNT(*) AS n FROM people GROUP BY grade, smoker ORDER BY n DESC LIMIT 3
+SELECT grade, smoker, COUNT(*) AS n FROM people GROUP BY grade, smoker ORDER BY n DESC, grade, smoker LIMIT 3
 
 -- postgres
 SELECT AVG(n) AS mean, MAX(n) AS most, MIN(n) AS least, SUM(n) AS total, COUNT(*) AS groups FROM (SELECT city, COUNT(*) AS n FROM people GROUP BY city) t
