@@ -43,7 +43,7 @@ def test_closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
             service.session(OWNER, "t"), AskRequest("SELECT COUNT(*) FROM t WHERE b")
         )
         assert (view.state, card) == ("closed", None)
-        assert " disabled>Closed</button>" in rendered("quote.html", (view, card))
+        assert " disabled>Closed</button>" in rendered("quote.html#quote", (view, card))
         stored, _ = quoted_view(
             service.session(OWNER, "t"), AskRequest("SELECT COUNT(*) FROM t WHERE a")
         )

@@ -138,7 +138,7 @@ def test_a_capped_column_is_offered_as_another_question(
     view = quoted(
         service.session(ANALYST, "admissions"), AskRequest(f"SELECT {call} FROM admissions")
     )
-    shown = rendered("quote.html", (view, None))
+    shown = rendered("quote.html#quote", (view, None))
     note = re.search(r'<div class="note hint">.*?</button>\s*</div>', shown, re.DOTALL)
     assert note is not None and view.advice.hint is not None
     said = " ".join(re.sub(r"<svg.*?</svg>|<[^>]+>", " ", note[0], flags=re.DOTALL).split())
@@ -228,7 +228,7 @@ def test_an_answer_is_shown_with_its_bars_and_reading_it_costs_nothing(service: 
     assert found.quote is not None and found.quote.price.amount == "0"
     assert found.quote.price.button == "Show again, free"
     assert "sulq.connect('http://here/admissions'" in answer.python
-    page = rendered("answered.html", found)
+    page = rendered("answer.html#answered", found)
     assert page.count('class="point"') == 2 and "style=" not in page
 
 

@@ -267,7 +267,7 @@ async def access(request: Request, session: Owner) -> Response:
 
 @router.post("/console/{table}/grants/sum")
 async def summed(request: Request, session: Owner, body: GrantForm) -> Response:
-    return await fragment(request, "grant_summed.html", sum_view, session, body)
+    return await fragment(request, "access_parts.html#share", sum_view, session, body)
 
 
 @router.get("/console/{table}/grants/{name}/{act}")
@@ -277,7 +277,7 @@ async def panel(
     name: Person,
     act: Act,
 ) -> Response:
-    return await fragment(request, "grant_panel.html", panel_view, session, name, act)
+    return await fragment(request, "access_parts.html#panel", panel_view, session, name, act)
 
 
 @router.post("/console/{table}/grants")
@@ -292,7 +292,7 @@ async def give(request: Request, session: Owner, body: GrantForm) -> Response:
         form = form_view(session, shown)
         return GrantedView(new.name, made["token"], made["link"], shown, form)
 
-    return await fragment(request, "granted.html", view)
+    return await fragment(request, "access_parts.html#granted", view)
 
 
 @router.post("/console/{table}/grants/{name}/change")
@@ -314,4 +314,4 @@ async def _done(request: Request, session: TableSession, told: str) -> Response:
         found = access_view(session)
         return replace(found, grants=replace(found.grants, told=told))
 
-    return await fragment(request, "grant_done.html", view)
+    return await fragment(request, "access_parts.html#changed", view)

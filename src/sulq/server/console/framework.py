@@ -17,7 +17,8 @@ A page is added in four steps:
    send(path, {method, body, key, signal}) (bearer added), html(reply), parsed(html),
    made(kind, text, class), save(name, text, kind), say(text, loudly), refreshHead().
    It may return a function that stops what runs. Most pages need no script: forms and buttons
-   say where they go, and the reply is a template of parts, each with the id of what it replaces:
+   say where they go, and the reply is one or more parts, each with the id of what it replaces:
+   a macro in `templates/x_parts.html`, which the page imports too, sent as "x_parts.html#name".
    `data-send` on a form when it is submitted, `data-live` while it is filled in (the latest reply
    counts), `data-get` and `data-post` on a button, `data-again` every two seconds. On a button,
    `data-copy="#id"` copies that element's text, `data-report` opens the audit report,
@@ -123,7 +124,24 @@ templates = _environment()
 
 
 def rendered(template: str, view: object = None) -> str:
-    return templates.get_template(template).render(v=view)
+    """Render a template with its view as `v`; "x_parts.html#reply" calls the macro `reply`."""
+    name, _, macro = template.partition("#")
+    return _macro(name, macro)(view) if macro else templates.get_template(name).render(v=view)
+
+
+def _macro(template: str, name: str) -> Callable[..., str]:
+    found: Callable[..., str] = getattr(templates.get_template(template).module, name)
+    return found
+
+
+def note_of(kind: str, first: str, more: str = "") -> str:
+    """Return a note: its kind, a first clause that stands alone, and one more sentence."""
+    return _macro("parts.html", "note")(kind, first, more)
+
+
+def go_to(address: str) -> HTMLResponse:
+    """Tell the page to go to another address of the console."""
+    return HTMLResponse(Markup('<i data-go="{}"></i>').format(address))
 
 
 def page(
@@ -148,7 +166,7 @@ async def fragment(
 
 def problem_card(problem: HttpProblem) -> HTMLResponse:
     """A refusal that is not about a question's text."""
-    return page("problem.html", problem, problem.status, problem.headers)
+    return page("parts.html#problem", problem, problem.status, problem.headers)
 
 
 # --- documents: the frame only, no data, no token ---

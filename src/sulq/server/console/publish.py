@@ -24,7 +24,7 @@ from sulq.policy.advice import Advice, ColumnAdvice
 from sulq.policy.identifiers import id_named
 from sulq.policy.survey import WHEN
 from sulq.server.auth.tokens import Caller, Role, require
-from sulq.server.console.framework import filled, fragment, page
+from sulq.server.console.framework import filled, fragment, go_to, page
 from sulq.server.console.related_releases import becomes, beliefs
 from sulq.server.console.risk import ATTACKS, AttacksView, attacks_view, rebuilding_limit
 from sulq.server.drafts import (
@@ -718,7 +718,7 @@ async def begin(request: Request, session: Owner, body: Filled) -> Response:
     made = await routes_drafts.begun(
         request, filled(routes_drafts.DraftSource, **body), session.caller
     )
-    return page("go.html", f"/t/{quote(session.table, safe='')}/publish?draft={made['id']}")
+    return go_to(f"/t/{quote(session.table, safe='')}/publish?draft={made['id']}")
 
 
 @router.post("/console/{table}/drafts/{number}/save")
@@ -726,19 +726,19 @@ async def save(
     request: Request, session: Owner, number: str, body: Filled, step: Step = "source"
 ) -> Response:
     given = (session, number, step, body)
-    return await fragment(request, "publish_saved.html", saved_view, *given)
+    return await fragment(request, "publish_parts.html#saved", saved_view, *given)
 
 
 @router.post("/console/{table}/drafts/{number}/remove")
 async def remove(request: Request, session: Owner, number: str) -> Response:
     await routes_drafts.removed(request, number, session.caller)
-    return page("go.html", f"/t/{quote(session.table, safe='')}/publish")
+    return go_to(f"/t/{quote(session.table, safe='')}/publish")
 
 
 @router.post("/console/{table}/drafts/{number}/rehearse")
 async def rehearse(request: Request, session: Owner, number: str) -> Response:
     done = await routes_drafts.rehearse(request, number, session.caller)
-    return page("rehearsed.html", done["questions"])
+    return page("publish_parts.html#rehearsed", done["questions"])
 
 
 @router.post("/console/{table}/drafts/{number}/publish")
@@ -760,7 +760,7 @@ async def for_good(request: Request, session: Owner, number: str, body: Filled) 
         text=text,
         rehearsed=draft.rehearsed,
     )
-    return page("go.html", f"/t/{quote(done['table'], safe='')}/publish?draft={number}")
+    return go_to(f"/t/{quote(done['table'], safe='')}/publish?draft={number}")
 
 
 def attacked(service: Service, caller: Caller, number: str, begin: bool = False) -> AttacksView:
@@ -773,10 +773,12 @@ def attacked(service: Service, caller: Caller, number: str, begin: bool = False)
 @router.post("/console/drafts/{number}/attack")
 async def attack(request: Request, number: str, caller: AnOwner) -> Response:
     return await fragment(
-        request, "attacks.html", attacked, service_of(request), caller, number, True
+        request, "attacks.html#attacks", attacked, service_of(request), caller, number, True
     )
 
 
 @router.get("/console/drafts/{number}/attacks")
 async def attacks(request: Request, number: str, caller: AnOwner) -> Response:
-    return await fragment(request, "attacks.html", attacked, service_of(request), caller, number)
+    return await fragment(
+        request, "attacks.html#attacks", attacked, service_of(request), caller, number
+    )

@@ -402,10 +402,10 @@ async def risk(request: Request, session: Anybody) -> Response:
 
 @router.get("/console/{table}/attacks")
 async def attacks(request: Request, session: Anybody) -> Response:
-    return await fragment(request, "attacked.html", attacked_view, session)
+    return await fragment(request, "attacks.html#attacked", attacked_view, session)
 
 
 @router.post("/console/{table}/attack")
 async def attack(request: Request, session: Anybody) -> Response:
     """Begin, or say that it runs; free."""
-    return await fragment(request, "attacked.html", attacked_view, session, True)
+    return await fragment(request, "attacks.html#attacked", attacked_view, session, True)

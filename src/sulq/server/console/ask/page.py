@@ -23,7 +23,7 @@ from sulq.server.console.ask.quote import QuoteView, asked_view, quote_view
 from sulq.server.console.ask.refusal import RefusalView, dear_view, refusal_view
 from sulq.server.console.ask.request import AskRequest, PricedStatement, price_statement
 from sulq.server.console.examples import Starter, starters
-from sulq.server.console.framework import balance_of, fragment, page, problem_card
+from sulq.server.console.framework import balance_of, fragment, note_of, page, problem_card
 from sulq.server.console.history import history
 from sulq.server.console.labels import one, question_title, short_values
 from sulq.server.errors import HttpProblem, problem_of
@@ -260,7 +260,7 @@ async def quote(request: Request, session: Asker, body: WishBody) -> Response:
         return await refusal(request, session, body.wish, problem_of(error), typing=True)
     except HttpProblem as problem:
         return problem_card(problem)
-    return page("quote.html", made)
+    return page("quote.html#quote", made)
 
 
 @router.post("/console/{table}/ask")
@@ -276,8 +276,10 @@ async def ask(request: Request, session: Asker, body: AskWishBody, key: Key) -> 
     except HttpProblem as problem:
         if problem.code in ("invalid_query", "refused", "budget_spent", "too_large"):
             return await refusal(request, session, body.wish, problem)
-        return page("failed.html", failure(problem), problem.status, problem.headers)
-    return page("answered.html", made)
+        return HTMLResponse(
+            note_of(*failure(problem)), problem.status, headers=dict(problem.headers or {})
+        )
+    return page("answer.html#answered", made)
 
 
 def failure(problem: HttpProblem) -> tuple[str, str, str]:
@@ -307,11 +309,11 @@ async def refusal(
     made = await run_free(request, refused, session, wish, problem)
     if typing and problem.reason is Reason.UNREADABLE:
         made = replace(made, state="unfinished")
-    return page("refused.html", made, 200 if typing else problem.status)
+    return page("quote.html#refused", made, 200 if typing else problem.status)
 
 
 @router.get("/console/{table}/receipts/{number}")
 async def receipt(
     request: Request, session: Asker, number: Annotated[int, Path(ge=0, le=2**62)]
 ) -> Response:
-    return await fragment(request, "receipt.html", receipt_view, session, number)
+    return await fragment(request, "answer.html#receipt", receipt_view, session, number)

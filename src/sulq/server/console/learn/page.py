@@ -29,7 +29,7 @@ from sulq.kernel.release.release import held
 from sulq.kernel.schema.columns import Category, Flag
 from sulq.server.address import base_of
 from sulq.server.console.charts import gauge
-from sulq.server.console.framework import Form, balance_of, fragment, rendered
+from sulq.server.console.framework import Form, balance_of, fragment, note_of, rendered
 from sulq.server.console.learn.view import learned_view, python_text, spent_text
 from sulq.server.errors import HttpProblem, problem_of
 from sulq.server.executor import Asker, name_of, run_reading, too_many
@@ -268,18 +268,16 @@ class FitRun:
             self.tell({"html": self._learned(base), "state": "done"})
         except FitStopped:
             kept = f"{spent_text(self.spent)} spent; what was bought is kept, and free next time."
-            self.tell(
-                {"html": rendered("failed.html", ("info", "Stopped.", kept)), "state": "stopped"}
-            )
+            self.tell({"html": note_of("info", "Stopped.", kept), "state": "stopped"})
         except TooNoisy as error:
             said = f"{str(error)[:1].upper()}{str(error)[1:]}. {spent_text(self.spent)} spent."
             note = ("warn", "The noise hides it.", said)
-            self.tell({"html": rendered("failed.html", note), "state": "noisy"})
+            self.tell({"html": note_of(*note), "state": "noisy"})
         except (SulqError, HttpProblem) as error:
             found = error if isinstance(error, HttpProblem) else problem_of(error, self.spent)
             said = f"{found.detail[:1].upper()}{found.detail[1:]}."
             note = ("warn", said, f"{spent_text(self.spent)} spent.")
-            self.tell({"html": rendered("failed.html", note), "state": "refused"})
+            self.tell({"html": note_of(*note), "state": "refused"})
         finally:
             self.tell(None)
 
@@ -298,7 +296,7 @@ class FitRun:
         kind = KINDS[body.method]
         python = python_text(base, session.table, kind, given, columns, label or "")
         view = learned_view(learner, session.database.schema, label or "", python)
-        return rendered("learned.html", view)
+        return rendered("learn_parts.html#learned", view)
 
     def turn(self, load: Any) -> float:
         """Wait until the timetable lets a question begin; return when that is."""
@@ -327,7 +325,7 @@ async def page(request: Request, session: Asker) -> Response:
 
 @router.post("/console/{table}/learn/quote")
 async def quote(request: Request, session: Asker, body: LearnBody) -> Response:
-    return await fragment(request, "learn_quote.html", quote_view, session, body)
+    return await fragment(request, "learn_parts.html#quote", quote_view, session, body)
 
 
 @router.post("/console/{table}/learn/fit")
