@@ -48,9 +48,9 @@ docs: .venv/.docs  ## the documents as a site in build/site, with search
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
 	@echo "open build/site/index.html"
 
-attacks: .venv/.dev  ## 10^5 neighbours replayed, planted faults, audits; writes docs/threats.md (1 to 2 hours)
-	$(BIN)/python -m tests.replay --out build/attacks/replay.json
-	$(BIN)/python -m tests.replay.report build/attacks/replay.json
+attacks: .venv/.dev  ## 10^5 neighbours replayed, planted faults, audits; writes docs/threats.md (1 hour)
+	$(BIN)/python -m tests.replay --anew
+	$(BIN)/python -m tests.replay.report
 
 bench: .venv/.dev  ## engines, peers, kernels, replicas; writes docs/benchmarks.md (35 minutes)
 	$(BIN)/python -m benchmarks

@@ -6,6 +6,7 @@ import io
 import logging
 import os
 import re
+import signal
 import sys
 import traceback
 from pathlib import Path
@@ -131,6 +132,8 @@ def test_9_a_forked_child_cannot_spend_or_answer(tmp_path: Path) -> None:
     child = os.fork()
     if child == 0:
         code = 1
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        signal.alarm(30)  # a child that goes on waits for threads that it does not have
         try:
             db.ask(count(where=col("smoker")))
         except Refused:

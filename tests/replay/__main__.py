@@ -1,7 +1,8 @@
 """python -m tests.replay [PATH ...]: replay all pairs of `figures.WANTED`; the figures as JSON.
 
-`--part 0.01` replays that share of them. `--out FILE` keeps what is done and goes on from there, so
-a long run may come in pieces: `--seconds 500` ends one. Pieces of different paths may run at once.
+`--part 0.01` replays that share of them. What is done is kept in benchmarks/results/attacks.json
+(or `--out FILE`), and the next run goes on from there, so a long run may come in pieces:
+`--seconds 500` ends one. Pieces of different paths may run at once. `--anew` forgets what is kept.
 """
 
 from __future__ import annotations
@@ -10,15 +11,17 @@ import argparse
 import fcntl
 import json
 import signal
+import tempfile
 import time
 from pathlib import Path
 from typing import Any
 
 from tests.postgres_server import programs
-from tests.replay.figures import WANTED, compared, place_for
+from tests.replay.figures import ON_A_SERVER, WANTED, compared, place_for
 from tests.replay.world import Divergence
 from tests.spark_session import why_not
 
+FIGURES = Path(__file__).parents[2] / "benchmarks" / "results" / "attacks.json"
 PIECE = 72
 """Pairs between two savings."""
 LONGEST = 600
@@ -27,7 +30,7 @@ FIRST = 1_000_000
 """The first seed; every run of the tests begins at 0."""
 
 
-def run(path: str, wanted: int, until: float, out: Path | None) -> dict[str, Any]:
+def run(path: str, wanted: int, until: float, out: Path) -> dict[str, Any]:
     """Compare until so many pairs are done or the time is over; a second run goes on."""
     told = kept(out).get(path, {"pairs": 0, "seconds": 0.0, "divergences": []})
     told.setdefault("seed", FIRST + told["pairs"])
@@ -48,18 +51,16 @@ def run(path: str, wanted: int, until: float, out: Path | None) -> dict[str, Any
     return told
 
 
-def kept(out: Path | None) -> dict[str, Any]:
-    return json.loads(out.read_text("utf-8")) if out is not None and out.exists() else {}
+def kept(out: Path) -> dict[str, Any]:
+    return json.loads(out.read_text("utf-8")) if out.exists() else {}
 
 
-def keep(out: Path | None, path: str, told: dict[str, Any]) -> None:
+def keep(out: Path, path: str, told: dict[str, Any]) -> None:
     """Write the figures of one path; those of the others stay as another process wrote them."""
-    if out is None:
-        return
     out.parent.mkdir(parents=True, exist_ok=True)
-    with out.with_suffix(".lock").open("w") as lock:
+    with (Path(tempfile.gettempdir()) / "sulq-attacks.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        out.write_text(json.dumps(kept(out) | {path: told}, indent=1), "utf-8")
+        out.write_text(json.dumps(kept(out) | {path: told}, indent=1) + "\n", "utf-8")
 
 
 def main() -> None:
@@ -67,11 +68,14 @@ def main() -> None:
     reader.add_argument("paths", nargs="*", choices=[*WANTED, []], default=[], metavar="PATH")
     reader.add_argument("--part", type=float, default=1.0)
     reader.add_argument("--seconds", type=float, default=float("inf"))
-    reader.add_argument("--out", type=Path)
+    reader.add_argument("--out", type=Path, default=FIGURES)
+    reader.add_argument("--anew", action="store_true")
     given = reader.parse_args()
+    if given.anew:
+        given.out.unlink(missing_ok=True)
     until = time.monotonic() + given.seconds
     for path in given.paths or WANTED:
-        if (path == "spark" and why_not()) or (path == "postgres" and programs() is None):
+        if (path == "spark" and why_not()) or (path in ON_A_SERVER and programs() is None):
             continue
         told = run(path, max(1, round(WANTED[path] * given.part)), until, given.out)
         print(path, json.dumps(told), flush=True)

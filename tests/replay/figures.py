@@ -2,68 +2,81 @@
 
 from __future__ import annotations
 
+import atexit
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
 
-from tests.replay import elsewhere, fits, paths, served  # noqa: F401
+from tests.replay import acts, elsewhere, fits, paths, served  # noqa: F401
 
 WANTED = {
-    "ask": 20_000,
+    "ask": 15_000,
     "sql": 10_000,
-    "plan": 10_000,
-    "top": 10_000,
-    "alerts": 10_000,
-    "mixed": 10_000,
-    "individual": 8_000,
-    "growth": 6_000,
-    "keys": 6_000,
+    "plan": 8_000,
+    "top": 8_000,
+    "alerts": 8_000,
+    "mixed": 8_000,
+    "individual": 7_000,
+    "growth": 5_000,
+    "keys": 5_000,
+    "owner": 5_000,
+    "population": 5_000,
+    "remote": 5_000,
     "http": 5_000,
     "console": 5_000,
-    "postgres": 6_000,
+    "postgres": 5_000,
     "spark": 1_000,
+    "replicas": 300,
     "learners": 300,
     "federation": 300,
     "exact": 300,
 }
 """Pairs of neighbouring tables and questions, in `make attacks`: 10^5 in all."""
 FEW = {
-    "ask": 216,
+    "ask": 192,
     "sql": 72,
     "plan": 72,
     "top": 72,
     "alerts": 72,
     "mixed": 72,
     "individual": 72,
-    "growth": 72,
-    "keys": 72,
-    "http": 84,
+    "growth": 48,
+    "keys": 48,
+    "owner": 72,
+    "population": 24,
+    "remote": 24,
+    "http": 56,
     "console": 41,
-    "postgres": 144,
+    "postgres": 84,
+    "replicas": 12,
     "learners": 8,
     "federation": 12,
     "exact": 10,
 }
 """In every run of the tests: 1,000 in all."""
+ON_A_SERVER = ("postgres", "replicas")
+"""Paths that need a PostgreSQL server."""
 
 
 def compared(
-    path: str, wanted: int, first: int = 0, near: int = 6, where: Any = None
+    path: str, wanted: int, first: int = 0, near: int = 2, where: Any = None
 ) -> tuple[int, int]:
     """Replay until so many pairs are compared, from the seed `first` on. `Divergence` if one tells.
 
-    The number of pairs, and the seed to go on from.
+    Few neighbours of each table: a new table comes with new questions. The number of pairs, and
+    the seed to go on from.
     """
     pairs, seed = 0, first
     while pairs < wanted:
         if path in fits.SEVERAL:
-            pairs += fits.SEVERAL[path](seed, min(near, 2 if path == "learners" else near))
+            pairs += fits.SEVERAL[path](seed, near)
         elif path == "keys":
             pairs += paths.by_keys(seed, near)
-        elif path == "postgres":
-            pairs += elsewhere.postgres(where, seed, near)
+        elif path in ON_A_SERVER:
+            pairs += getattr(elsewhere, path)(where, seed, near)
         elif path == "spark":
             pairs += elsewhere.spark(where, seed, near)
         else:
@@ -72,10 +85,18 @@ def compared(
     return pairs, seed
 
 
+@cache
+def spark_folder() -> Path:
+    """Where a process's one session of Spark keeps its files, for as long as the process lives."""
+    found = tempfile.TemporaryDirectory()
+    atexit.register(found.cleanup)
+    return Path(found.name)
+
+
 @contextmanager
 def place_for(path: str) -> Iterator[Any]:
     """What a path needs beside this process: a PostgreSQL server, a session of Spark."""
-    if path == "postgres":
+    if path in ON_A_SERVER:
         from tests.postgres_server import running
 
         with running() as server:
@@ -83,8 +104,8 @@ def place_for(path: str) -> Iterator[Any]:
     elif path == "spark":
         from tests.spark_session import spark_session
 
-        with tempfile.TemporaryDirectory() as folder:
-            spark_session(Path(folder))
-            yield Path(folder)
+        folder = spark_folder()
+        spark_session(folder)
+        yield folder
     else:
         yield None

@@ -11,12 +11,14 @@ from typing import Any
 
 from tests.kernel.engines import extremes
 from tests.replay.tables import ADDED, PERSONS, RELATIONS, Relation, Row, arrow, rows_of
-from tests.replay.world import Divergence, Paid, World, frozen, same
+from tests.replay.world import Divergence, Paid, Step, World, frozen, same
 
-from sulq import Database, Promise, col, count, histogram, total
+from sulq import Database, Promise, col, count, histogram, mean, total
 from sulq.answers.statistics import distribution
 from sulq.kernel.query.sum_query import outer
 
+COARSE = 8
+"""Spreads to which counts of undeclared keys are rounded, in place of a release that is forced."""
 Play = Callable[[World, Any, random.Random], None]
 PROMISES = {
     "gaussian": Promise(1, "1e-6", queries=60, neighbours="replace"),
@@ -31,27 +33,28 @@ def replay(
     name: str,
     tables: Sequence[Any],
     play: Callable[[World, Any], None],
-    coarse: int = 0,
     quiet: bool = False,
 ) -> int:
     """Live through the first table, then through its neighbours; the number of pairs compared."""
     with frozen() as first:
-        first.tape.coarse, first.tape.quiet = coarse, quiet
+        first.tape.quiet = quiet
         play(first, tables[0])
     pairs = 0
     for place, table in enumerate(tables[1:], 1):
         with frozen(first) as second:
-            second.tape.coarse, second.tape.quiet = coarse, quiet
+            second.tape.quiet = quiet
             play(second, table)
         try:
             pairs += same(first, second, f"{name}, neighbour {place}")
-        except Divergence:
-            with frozen(first) as again:
-                again.tape.coarse, again.tape.quiet = coarse, quiet
-                play(again, tables[0])
-            if first.lines != again.lines:
-                same(first, again, f"{name}: not frozen, it differs from itself")
-            raise
+            continue
+        except Divergence as problem:
+            found = problem
+        with frozen(first) as again:
+            again.tape.quiet = quiet
+            play(again, tables[0])
+        if first.lines != again.lines:
+            same(first, again, f"{name}: not frozen, it differs from itself")
+        raise found
     return pairs
 
 
@@ -63,11 +66,10 @@ class Asked:
     db: Database
 
     def step(self, act: Callable[[], Any], kind: str = "sums", times: int = 1) -> Any:
-        before, start = self.spent, len(self.world.steps)
-        found = self.world.step(act)
-        first, end, _ = self.world.steps[start]
-        paid = Paid(self.spent - before, self.db.calibration, kind, times)
-        self.world.steps[start] = (first, end, paid)
+        """Do something; `kind` says how its shift is judged (keys: not, they are told coarsely)."""
+        before = self.spent
+        found = self.world.step(act, coarse=COARSE if kind == "keys" else 0)
+        self.world.steps[-1].judge = Paid(self.spent - before, self.db.calibration, kind, times)
         self.world.see(f"remaining {self.db.remaining}, head {self.db.ledger.statement().head}")
         return found
 
@@ -84,14 +86,18 @@ class Asked:
             self.world.see(entry)
 
 
-def opened(table: Any, relation: Relation, noise: str, **more: Any) -> Database:
+def promise_of(relation: Relation, noise: str) -> Promise:
     promise = PROMISES[noise]
-    if relation.neighbours != promise.neighbours:
-        words = {"noise": promise.noise} if noise in ("huber", "binomial") else {}
-        promise = Promise(
-            promise.epsilon, promise.delta, promise.credits, neighbours="add-remove", **words
-        )
-    ledger = more.pop("ledger", ":memory:")
+    if relation.neighbours == promise.neighbours:
+        return promise
+    words = {"noise": promise.noise} if noise in ("huber", "binomial") else {}
+    return Promise(
+        promise.epsilon, promise.delta, promise.credits, neighbours="add-remove", **words
+    )
+
+
+def opened(table: Any, relation: Relation, noise: str, **more: Any) -> Database:
+    promise, ledger = promise_of(relation, noise), more.pop("ledger", ":memory:")
     return Database.open(table, relation.schema, promise, ledger, publish=True, **more)
 
 
@@ -142,7 +148,8 @@ def ask(world: World, table: Any, rng: random.Random, relation: Relation, noise:
         for _ in range(STEPS):
             question, more = any_question(rng), terms(rng)
             match rng.randrange(6):
-                case 0:
+                case 0:  # the bar of a mean needs the number of rows, which may be secret
+                    question = rng.choice([question, mean("n"), mean("income", where=col("ill"))])
                     asked.step(partial(db.quote, question, **more))
                 case 1 if past:
                     asked.step(partial(db.ask, rng.choice(past), **more))
@@ -191,7 +198,7 @@ def keys(world: World, table: Any, rng: random.Random, relation: Relation, noise
             more: dict[str, Any] = {} if where is None else {"where": where}
             more["credits"] = rng.choice([1, 5, 20, 10**6, Fraction(1, 3)])
             act = db.quote_keys if rng.random() < 0.2 else db.keys
-            asked.step(partial(act, rng.choice(["note", "note", "city", "n"]), **more))
+            asked.step(partial(act, rng.choice(["note", "note", "city", "n"]), **more), "keys")
         asked.end()
 
 
@@ -200,19 +207,17 @@ def alerts(world: World, table: Any, rng: random.Random, relation: Relation, noi
         asked = Asked(world, db)
         armed: list[Any] = []
         for _ in range(STEPS):
-            question = rng.choice([whole(rng), whole(rng), extremes.question(rng)])
-            if not armed or rng.random() < 0.25:
-                above = rng.choice([0, *range(1, 9), -(10**4), 10**4, extremes.number(rng)])
-                more = {"credits": rng.choice([1, 5]), "firings": rng.choice([1, 2])}
+            question = whole(rng) if rng.random() < 0.8 else extremes.question(rng)
+            going = [one for one in armed if one[0].left]
+            if not going or rng.random() < 0.15:
+                above = rng.choice([*range(1, 9)] * 2 + [0, -(10**4), 10**4, extremes.number(rng)])
+                more = {"credits": rng.choice([1, 5]), "firings": rng.choice([1, 2, 6])}
                 made = asked.step(partial(db.alert, question, above=above, **more), "pure")
                 armed += [] if made is None else [(made, more["credits"])]
                 continue
-            alert, credits = rng.choice(armed)
-            before = len(world.steps)
+            alert, credits = rng.choice(armed if rng.random() < 0.1 else going)
             asked.step(rng.choice([alert.check, partial(alert.check, question)]))
-            start, end, _ = world.steps[before]
-            judge = Paid(Fraction(credits), db.calibration, "pure")
-            world.steps[before] = (start, end, judge)
+            world.steps[-1].judge = Paid(Fraction(credits), db.calibration, "pure")
             world.see(alert, alert.left)
         asked.end()
 
@@ -281,7 +286,26 @@ def statement(rng: random.Random) -> str:
     wheres = ["", " WHERE ill", f" WHERE {column} >= {edge()}", f" WHERE {column} IS NULL"]
     wheres += [f" WHERE NOT ({narrow} < {edge()}) OR city = 'Oslo'", " WHERE note LIKE '%x%'"]
     head, where = rng.choice(heads), rng.choice(wheres)
-    match rng.randrange(5):
+    match rng.randrange(9):
+        case 5:
+            sets = rng.choice(
+                ["ROLLUP (city, ill)", "CUBE (city, ill)", "GROUPING SETS ((ill), ())"]
+            )
+            named = "city, ill" if "city" in sets else "ill"
+            return f"SELECT {named}, {head} AS v FROM t{where} GROUP BY {sets}"
+        case 6:
+            one, two = rng.choice(heads), rng.choice(heads)
+            return f"SELECT {one} AS v FROM t{where} UNION ALL SELECT {two} FROM t"
+        case 7:
+            inner = f"SELECT city, {head} AS v FROM t{where} GROUP BY city"
+            return rng.choice(
+                [
+                    f"SELECT * FROM ({inner}) AS x WHERE v > (SELECT AVG(v) FROM ({inner}) AS y)",
+                    f"WITH x AS ({inner}) SELECT MAX(v), COUNT(*) FROM x",
+                    f"SELECT city, v, RANK() OVER (ORDER BY v) FROM ({inner}) AS x QUALIFY v > 0",
+                    f"SELECT {head}, (SELECT COUNT(*) FROM t) FROM t{where}",
+                ]
+            )
         case 0:
             return f"SELECT city, {head} AS v FROM t{where} GROUP BY city ORDER BY v DESC LIMIT 1"
         case 1:
@@ -296,15 +320,20 @@ def statement(rng: random.Random) -> str:
 def individual(
     world: World, table: Any, rng: random.Random, relation: Relation, noise: str
 ) -> None:
-    """Balances of their own: nobody sees whose is spent, and nobody loses more than the cap."""
+    """Balances of their own: nobody sees whose is spent, and nobody loses more than the cap.
+
+    Half of the questions are counts, so that balances come to their end.
+    """
     with opened(table, relation, noise, individual=True) as db:
         asked = Asked(world, db)
         for _ in range(STEPS):
-            world.step(partial(db.ask, any_question(rng), **terms(rng)))
+            question = whole(rng) if rng.random() < 0.5 else any_question(rng)
+            more = {"credits": rng.choice([1, 2, 4])} if rng.random() < 0.5 else terms(rng)
+            world.step(partial(db.ask, question, **more))
             world.see(f"remaining {db.remaining}, head {db.ledger.statement().head}")
         asked.end()
         cap = Paid(Fraction(db.calibration.credits), db.calibration)
-        world.steps.append((0, len(world.tape.laws), cap))
+        world.steps.append(Step(0, end=world.tape.begin(), judge=cap))
 
 
 def growth(world: World, table: Any, rng: random.Random, relation: Relation, noise: str) -> None:
@@ -344,7 +373,7 @@ def by_path(path: str, seed: int, near: int, relation: Relation | None = None) -
     if path in ("ask", "plan") and relation is not PERSONS and seed % 10 == 9:
         noise = rng.choice(["huber", "binomial"])
     if path == "individual":
-        relation, noise = (ADDED, PERSONS)[seed % 2], rng.choice(["gaussian", "short"])
+        relation, noise = (ADDED, PERSONS)[seed % 2], "gaussian" if seed % 8 > 5 else "short"
     rows = rows_of(rng, 14)
     tables = [rows, *(relation.near(rows, rng) for _ in range(near))]
     return replay(
@@ -353,7 +382,7 @@ def by_path(path: str, seed: int, near: int, relation: Relation | None = None) -
         lambda world, table: ONCE[path](
             world, table, random.Random(f"{path} {seed} play"), relation, noise
         ),
-        quiet=path == "alerts" and seed % 4 > 1,
+        quiet=path == "alerts" and seed % 4 > 0,
     )
 
 
@@ -371,5 +400,4 @@ def by_keys(seed: int, near: int) -> int:
         lambda world, table: keys(
             world, table, random.Random(f"keys {seed} play"), relation, "gaussian"
         ),
-        coarse=8,
     )

@@ -1,8 +1,8 @@
-"""python -m tests.replay.report FIGURES.json: plant the faults, audit, and write docs/threats.md.
+"""python -m tests.replay.report: plant the faults, audit, and write docs/threats.md.
 
-The figures of the replay come from `python -m tests.replay --out FIGURES.json`. Faults and audits
-that stand in the file already are not run again; `--seconds 400` ends the planting after so long,
-and the next run goes on.
+The figures of the replay come from `python -m tests.replay`; both keep them in
+benchmarks/results/attacks.json. Faults and audits that stand there already are not run again;
+`--seconds 400` ends the planting after so long, and the next run goes on.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.attacks.sandbox import honest
-from tests.replay.__main__ import keep, kept
+from tests.replay.__main__ import FIGURES, keep, kept
 from tests.replay.figures import WANTED
 from tests.replay.test_planted_faults import FAILED, FAULTS, planted
 
@@ -32,14 +32,17 @@ AUDITED = {"Laplace": Promise(1, queries=1), "Gaussian": Promise(1, "1e-6", quer
 def find_faults(out: Path, until: float) -> None:
     """Which named test found which fault; those that are known are not planted again."""
     known: dict[str, str | None] = kept(out).get("faults", {})
-    for fault in FAULTS:
-        if known.get(fault["name"]) != fault["test"] and time.monotonic() < until:
-            with tempfile.TemporaryDirectory() as folder:
-                ((code, said),) = planted([fault], Path(folder) / "src")
+    names = {fault["name"] for fault in FAULTS}
+    known = {name: by for name, by in known.items() if name in names}
+    due = [fault for fault in FAULTS if known.get(fault["name"]) != fault["test"]]
+    with tempfile.TemporaryDirectory() as folder:
+        for fault, (code, said) in zip(due, planted(due, Path(folder) / "src"), strict=False):
             known[fault["name"]] = fault["test"] if code == FAILED else None
             keep(out, "faults", known)
             if code != FAILED:
                 print(f"not found: {fault['name']}\n{said[-1500:]}", flush=True)
+            if time.monotonic() > until:
+                break
 
 
 def find_audits(out: Path) -> None:
@@ -95,7 +98,7 @@ def write(told: dict[str, Any]) -> None:
 
 def main() -> None:
     reader = argparse.ArgumentParser("python -m tests.replay.report", description=__doc__)
-    reader.add_argument("out", type=Path)
+    reader.add_argument("--out", type=Path, default=FIGURES)
     reader.add_argument("--seconds", type=float, default=float("inf"))
     given = reader.parse_args()
     find_faults(given.out, time.monotonic() + given.seconds)

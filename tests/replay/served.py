@@ -12,10 +12,11 @@ import httpx
 from tests.kernel.engines import extremes
 from tests.replay import paths
 from tests.replay.tables import Relation
-from tests.replay.world import World
+from tests.replay.world import Paid, World
 from tests.server.conftest import serving
 from tests.waiting import LONGEST
 
+from sulq import Database
 from sulq.server.app import create_app
 from sulq.server.auth.tokens import Access, Role
 from sulq.server.limits import Settings
@@ -31,19 +32,24 @@ PAGES = ("ask", "budget", "ledger", "table", "risk", "learn", "access")
 class Visitors:
     """Clients of one server, one for each role; every reply is seen."""
 
-    def __init__(self, world: World, client: httpx.Client, tokens: dict[str, str]) -> None:
+    def __init__(
+        self, world: World, db: Database, client: httpx.Client, tokens: dict[str, str]
+    ) -> None:
         self.world, self.client, self.tokens, self.number = world, client, tokens, 0
+        self.asked = paths.Asked(world, db)
 
     def send(self, who: str | None, method: str, path: str, body: Any = None) -> Any:
         self.number += 1
         headers = {"Idempotency-Key": f"request-{self.number}", "Host": "127.0.0.1:8765"}
         if who is not None:
             headers["Authorization"] = f"Bearer {self.tokens[who]}"
-        reply = self.client.request(method, path, json=body, headers=headers)
-        start = len(self.world.tape.laws)
+        before = self.asked.spent
+        with self.world.stepping() as step:
+            reply = self.client.request(method, path, json=body, headers=headers)
+        kind = "pure" if path.endswith(("/top", "/alerts")) else "sums"
+        step.judge = Paid(self.asked.spent - before, self.asked.db.calibration, kind)
         headers = {name: told for name, told in reply.headers.items() if name != "date"}
         self.world.see(f"{method} {path} {reply.status_code}", headers, reply.content)
-        self.world.steps.append((start, start, None))
         return reply
 
 
@@ -57,7 +63,7 @@ def serve(
         tokens = {str(role): access.lend(str(role), role) for role in Role}
         app = create_app(Tables({"t": db}), access, settings=Settings(pacing=False), log=Log(said))
         with serving(app) as url, httpx.Client(base_url=url, timeout=LONGEST) as client:
-            visit(Visitors(world, client, tokens))
+            visit(Visitors(world, db, client, tokens))
         access.close()
         world.see(db.statement())
     for line in said.getvalue().splitlines():

@@ -58,6 +58,12 @@ def arrow(rows: Sequence[Row], names: Sequence[str] = tuple(TYPES)) -> pa.Table:
     return pa.table(held, pa.schema([(name, TYPES[name]) for name in names]))
 
 
+def several(rng: random.Random, who: int) -> list[Row]:
+    """More rows of one person than count; all equal now and then, so that each adds as much."""
+    rows = [a_row(rng, 0) | {"who": who} for _ in range(rng.randint(1, 5))]
+    return [dict(rows[0]) for _ in rows] if rng.random() < 0.5 else rows
+
+
 @dataclass(frozen=True)
 class Relation:
     """Who is a neighbour: what is protected, and how the promise calls it."""
@@ -72,14 +78,10 @@ class Relation:
         at = rng.randrange(len(found))
         if self.name == "persons":
             who = found[at]["who"]
+            others = [row for row in found if row["who"] != who]
             if self.neighbours == "replace":  # the person stays, with other rows
-                others = [row for row in found if row["who"] != who]
-                return others + [
-                    a_row(rng, 0) | {"who": who, "row": 0} for _ in range(rng.randint(1, 3))
-                ]
-            if rng.random() < 0.5:
-                return [row for row in found if row["who"] != who]
-            return found + [a_row(rng, 0) | {"who": 999} for _ in range(rng.randint(1, 4))]
+                return others + several(rng, who)
+            return others if rng.random() < 0.5 else found + several(rng, 999)
         if self.neighbours == "replace":
             found[at] = a_row(rng, found[at]["row"]) | {"row": found[at]["row"]}
             return found

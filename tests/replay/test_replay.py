@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from tests.postgres_server import MISSING, NO_DRIVER, PostgresServer, programs, running
-from tests.replay.figures import FEW, WANTED, compared, place_for
+from tests.replay.figures import FEW, ON_A_SERVER, WANTED, compared, place_for
 from tests.replay.world import Divergence
 from tests.spark_session import why_not
 
@@ -26,14 +26,14 @@ def server() -> Iterator[PostgresServer]:
         yield found
 
 
-@pytest.mark.parametrize("path", [path for path in FEW if path != "postgres"])
+@pytest.mark.parametrize("path", [path for path in FEW if path not in ON_A_SERVER])
 def test_neighbours_look_alike(path: str) -> None:
-    near = {"http": 3, "console": 1, "learners": 1, "federation": 1, "exact": 1}.get(path, 6)
-    assert compared(path, FEW[path], near=near)[0] >= FEW[path]
+    assert compared(path, FEW[path], near=1)[0] >= FEW[path]
 
 
-def test_neighbours_look_alike_on_postgresql(server: Any) -> None:
-    assert compared("postgres", FEW["postgres"], near=2, where=server)[0] >= FEW["postgres"]
+@pytest.mark.parametrize("path", ON_A_SERVER)
+def test_neighbours_look_alike_on_postgresql(path: str, server: Any) -> None:
+    assert compared(path, FEW[path], near=1, where=server)[0] >= FEW[path]
 
 
 def test_a_thousand_pairs_in_every_run() -> None:
@@ -42,10 +42,10 @@ def test_a_thousand_pairs_in_every_run() -> None:
 
 def test_a_hundred_thousand_pairs_in_all() -> None:
     assert sum(WANTED.values()) >= 100_000
-    assert min(WANTED[path] for path in WANTED if path not in ("spark", *SEVERAL)) >= 5_000
+    assert min(WANTED[path] for path in WANTED if path not in SEVERAL) >= 5_000
 
 
-SEVERAL = ("learners", "federation", "exact")
+SEVERAL = ("learners", "federation", "exact", "replicas", "spark")
 
 
 @pytest.mark.slow
@@ -55,7 +55,7 @@ def test_every_neighbour(path: str, part: int) -> None:
     """A tenth of the pairs of `make attacks`, from seeds of its own."""
     if path == "spark" and why_not():
         pytest.skip(why_not())
-    if path == "postgres" and programs() is None:
+    if path in ON_A_SERVER and programs() is None:
         pytest.skip(MISSING)
     with place_for(path) as where:
         wanted = WANTED[path] // 10

@@ -44,6 +44,8 @@ from sulq.sql.evaluate.result import Result
 from sulq.wire.convert import sql_reply
 
 NOW = 1_800_000_000
+STEP = 1 << 24
+"""Places for the draws of one step."""
 DRAW = sampler.draw
 RNG = np.random.default_rng
 MASKED = re.compile(
@@ -77,20 +79,36 @@ class Tape:
     """What was drawn in a world: laws, the sums they were added to, and what was released."""
 
     first: Tape | None = None
-    laws: list[Any] = field(default_factory=list)
+    laws: dict[int, Any] = field(default_factory=dict)
     sums: dict[int, int] = field(default_factory=dict)
     told: dict[int, int] = field(default_factory=dict)
     quiet: bool = False
     """Draws of 0: then a verdict that looks at the exact sum shows."""
     coarse: int = 0
     """Of `keys`: a count becomes the nearest multiple of so many spreads, and needs no first."""
+    next: int = 0
+    """The place of the next draw. Every step begins at places of its own, with bits of its own, so
+    that what one step draws does not move the draws of the next."""
+    bits: tuple[random.Random, ...] = ()
+
+    def begin(self) -> int:
+        """Go to the places of the next step; the first of them."""
+        self.next = (self.next // STEP + 1) * STEP
+        for number, each in enumerate(self.bits):
+            each.seed(f"{number} {self.next}")
+        return self.next
+
+    def between(self, start: int, end: int) -> list[int]:
+        """The places that were drawn at, from `start` on and before `end`."""
+        return [place for place in self.laws if start <= place < end]
 
     def draw(self, law: Any, count: int) -> list[int]:
         found = []
         for value in [0] * count if self.quiet else DRAW(law, count):
             drawn = Drawn(value)
-            drawn.tape, drawn.place = self, len(self.laws)
-            self.laws.append(law)
+            drawn.tape, drawn.place = self, self.next
+            self.laws[self.next] = law
+            self.next += 1
             found.append(drawn)
         return found  # type: ignore[return-value]
 
@@ -120,27 +138,48 @@ class World:
 
     tape: Tape
     lines: list[str] = field(default_factory=list)
-    steps: list[tuple[int, int, Any]] = field(default_factory=list)
-    """Of every step: the first draw, the next one after, and how the step's shift is judged."""
+    steps: list[Step] = field(default_factory=list)
     logged: list[str] = field(default_factory=list)
 
     def see(self, *seen: object) -> None:
         self.lines.extend(MASKED.sub("", str(one)) for one in seen)
 
-    def step(self, act: Callable[[], Any], judge: Any = None) -> Any:
+    def step(self, act: Callable[[], Any], judge: Any = None, coarse: int = 0) -> Any:
         """Do something, and see what it gives or how it fails."""
-        start, found = len(self.tape.laws), None
-        try:
-            found = act()
-            self.see(*shown(found))
-        except Divergence:
-            raise
-        except SulqError as error:
-            self.see(*complaint(error))
-        except Exception as error:
-            raise Divergence(f"not one of our errors: {type(error).__name__}: {error}") from error
-        self.steps.append((start, len(self.tape.laws), judge))
+        with self.stepping(coarse) as step:
+            found = None
+            try:
+                found = act()
+                self.see(*shown(found))
+            except Divergence:
+                raise
+            except SulqError as error:
+                self.see(*complaint(error))
+            except Exception as error:
+                told = f"not one of our errors: {type(error).__name__}: {error}"
+                raise Divergence(told) from error
+        step.judge = judge
         return found
+
+    @contextmanager
+    def stepping(self, coarse: int = 0) -> Iterator[Step]:
+        """What is drawn meanwhile belongs to one step."""
+        self.tape.coarse = coarse
+        step = Step(self.tape.begin(), coarse)
+        self.steps.append(step)
+        yield step
+        step.end = self.tape.next
+        self.tape.coarse = 0
+
+
+@dataclass
+class Step:
+    """One thing that was done: the places of its draws, and how its shift is judged."""
+
+    start: int
+    coarse: int = 0
+    end: int = 0
+    judge: Any = None
 
 
 def complaint(error: BaseException) -> Iterator[str]:
@@ -186,6 +225,7 @@ def frozen(first: World | None = None, seed: int = 5) -> Iterator[World]:
     tape = Tape(first.tape if first else None)
     world = World(tape)
     bits, salts = random.Random(seed), random.Random(seed + 1)
+    tape.bits = (bits, salts)
     handler = logging.Handler()
     handler.emit = lambda record: world.logged.append(record.getMessage())  # type: ignore[method-assign]
     with (
@@ -229,17 +269,18 @@ def same(first: World, second: World, about: str) -> int:
             raise Divergence(f"{about}: line {place} is\n  {one[around]}\nand\n  {other[around]}")
     if len(first.lines) != len(second.lines):
         raise Divergence(f"{about}: {len(first.lines)} lines and {len(second.lines)}")
-    for (start, end, judge), (other_start, other_end, _) in zip(
-        first.steps, second.steps, strict=True
-    ):
-        if (start, end) != (other_start, other_end) and not first.tape.coarse:
+    for step, other in zip(first.steps, second.steps, strict=True):
+        if step.coarse:
+            continue
+        places = first.tape.between(step.start, step.end)
+        if places != second.tape.between(other.start, other.end):
             raise Divergence(f"{about}: another number of draws")
-        if first.tape.laws[start:end] != second.tape.laws[start:end] and not first.tape.coarse:
+        if any(first.tape.laws[place] != second.tape.laws[place] for place in places):
             raise Divergence(f"{about}: noise of another law")
-        if any(place not in first.tape.sums for place in range(start, end)):
+        if any(place not in first.tape.sums for place in places):
             raise Divergence(f"{about}: noise was drawn, and nothing was released")
-        if judge is not None and not first.tape.coarse:
-            judge.check(first.tape, second.tape, range(start, end), about)
+        if step.judge is not None:
+            step.judge.check(first.tape, second.tape, places, about)
     return len(first.steps)
 
 
