@@ -6,10 +6,16 @@ is the interval rounded outwards, within what is possible: on the screen, in cha
 
 from __future__ import annotations
 
+import datetime
 import math
+import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
+from typing import Any
+
+from sulq.kernel.schema.columns import EPOCH
 
 MINUS = "−"
 NEAR = 1e-9
@@ -168,3 +174,34 @@ def _three(credits: Fraction, way: str) -> str:
 def ordinal(number: int) -> str:
     """A receipt's number: "#0252"."""
     return f"#{number:04d}"
+
+
+# Days and times, which are numbers inside.
+
+OUTWARDS = (math.floor, math.ceil)
+"""The ends of an interval are rounded away from each other: it holds at least as often."""
+
+
+def moment_of(number: float, kind: str, whole: Callable[[float], int] = round) -> Any:
+    """Return days or seconds since 1970 as a date or a datetime, rounded to a whole one.
+
+    A `kind` of "number" is returned as it is; None where there is no such day.
+    """
+    if kind == "number":
+        return number
+    try:
+        step = datetime.timedelta(**{"days" if kind == "date" else "seconds": whole(number)})
+        return EPOCH.date() + step if kind == "date" else EPOCH + step
+    except (ValueError, OverflowError):
+        return None
+
+
+# Texts in files that spreadsheets open.
+
+_RUN_BY_SHEETS = re.compile(r"[-=+@\t\r]")
+_NUMBER = re.compile(r"-?\d+(\.\d+)?(e[+-]?\d+)?", re.IGNORECASE)
+
+
+def sheet_text(text: str) -> str:
+    """Return a text for a cell of a spreadsheet: one that would be run as a formula is quoted."""
+    return f"'{text}" if _RUN_BY_SHEETS.match(text) and not _NUMBER.fullmatch(text) else text

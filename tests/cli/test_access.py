@@ -26,6 +26,22 @@ from sulq.server.local_control import RunningServer, serving
 SOURCE = Path(__file__).parents[2] / "src"
 
 
+def test_a_monitor_is_given_a_token_without_a_table(sulq):
+    reply = sulq("grant", "watch", "--role", "monitor", "--days", "30")
+    assert (reply.code, len(reply.out.splitlines())) == (0, 1)
+    access = Access.open()
+    caller = access.caller(reply.out.strip())
+    access.close()
+    assert (caller.name, str(caller.role), caller.tables) == ("watch", "monitor", frozenset())
+    assert json.loads(sulq("grant", "w", "--role", "monitor", "--json").out)["role"] == "monitor"
+    for wrong in (["--credits", "2"], ["--token", caller.token_id]):
+        refused = sulq("grant", "watch", "--role", "monitor", *wrong)
+        assert refused.code == 2 and "leave both out" in refused.err
+    assert sulq("grant", "people", "watch", "--role", "monitor").code == 2
+    assert sulq("grant", "watch", "--role", "auditor", "--token", caller.token_id).code == 3
+    assert sulq("revoke", "--token", caller.token_id).code == 0
+
+
 def test_the_token_is_on_stdout_and_nothing_else(sulq):
     reply = sulq("grant", "ann", "--credits", "2.5", "--days", "30", "--rate", "60/min")
     assert reply.code == 0

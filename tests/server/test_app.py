@@ -190,7 +190,9 @@ def test_openapi_says_bearer_and_problem(server):
     ask = found["paths"]["/v1/tables/{table}/ask"]["post"]
     assert ask["security"] == [{"bearer": []}]
     assert "application/problem+json" in ask["responses"]["default"]["content"]
-    assert "Idempotency-Key" in {one["name"] for one in ask["parameters"] if one["required"]}
+    assert "Idempotency-Key" in {one["name"] for one in ask["parameters"]}
+    plan = found["paths"]["/v1/tables/{table}/plan/ask"]["post"]
+    assert "Idempotency-Key" in {one["name"] for one in plan["parameters"] if one["required"]}
 
 
 def test_two_tables_of_one_ledger_and_of_another(tmp_path, state):
@@ -226,3 +228,26 @@ def test_what_costs_wants_a_key(server, path):
     assert reply.status_code == 422
     assert "Idempotency-Key" in reply.json()["detail"]
     assert new_key() != new_key()
+
+
+def test_with_a_clock_ask_and_sql_make_a_key_of_their_own(tmp_path, state):
+    with served(tmp_path, Settings()) as server:
+        client = server.client()
+        first = client.post("/v1/tables/people/ask", json=OLD)
+        assert first.json()["credits_exact"] == "1"
+        key = first.headers["Idempotency-Key"]
+        again = client.post("/v1/tables/people/ask", json=OLD, headers={"Idempotency-Key": key})
+        assert again.content == first.content
+        repeat = client.post("/v1/tables/people/ask", json=OLD)
+        assert repeat.headers["Idempotency-Key"] != key
+        assert (repeat.json()["credits_exact"], repeat.json()["value"]) == (
+            "0",
+            first.json()["value"],
+        )
+        asked = {"sql": "SELECT COUNT(*) FROM people WHERE age > 40"}  # the same question
+        found = client.post("/v1/tables/people/sql", json=asked, headers={"Accept": "text/csv"})
+        assert found.headers["Sulq-Credits"] == "0" and found.headers["Idempotency-Key"]
+        short = client.post("/v1/tables/people/ask", json=OLD, headers={"Idempotency-Key": "short"})
+        assert short.status_code == 422
+        assert client.post("/v1/tables/people/plan/ask", json={"questions": []}).status_code == 422
+        assert server.database.left_for("analyst") == 39

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import csv
+import datetime
 import io
 from typing import Any
 
 import pyarrow as pa
 import pytest
-from tests.server.conftest import new_key
+from tests.server.conftest import new_key, served
 
+from sulq import Category, Database, Number, Promise, Schema
 from sulq.server.errors import HttpProblem
+from sulq.server.limits import Settings
 from sulq.server.routes.questions import ARROW, CSV, JSON, SPENT, chosen_format
 
 ASKED = {"sql": "SELECT illness, COUNT(*) AS n FROM people WHERE age > 20 GROUP BY illness"}
@@ -66,3 +69,37 @@ def test_what_is_not_had_is_refused(accept):
     with pytest.raises(HttpProblem) as refusal:
         chosen_format(accept)
     assert refusal.value.status == 406
+
+
+def test_days_are_days_and_formulas_are_quoted(tmp_path, state):
+    rows = {
+        "seen": [datetime.date(2024, 1, 3), datetime.date(2024, 2, 5)] * 500,
+        "site": ["=cmd()", "Oslo"] * 500,
+    }
+    schema = Schema(
+        Number("seen", datetime.date(2024, 1, 1), datetime.date(2024, 12, 31)),
+        Category("site", ["=cmd()", "Oslo"]),
+    )
+    asked = {"sql": "SELECT site, MEDIAN(seen) AS middle FROM visits GROUP BY site"}
+    promise, ledger = Promise(50, "1e-6", 10), tmp_path / "visits.ledger"
+    table = pa.table(rows)
+    with (
+        Database.open(table, schema, promise, ledger, name="visits", publish=True) as visits,
+        served(tmp_path, Settings(pacing=False), visits=visits) as server,
+    ):
+
+        def sent(accept: str) -> Any:
+            headers = {"Idempotency-Key": "the-only-key", "Accept": accept}
+            path = "/v1/tables/visits/sql"
+            return server.client("owner").post(path, json=asked, headers=headers)
+
+        told = sent(JSON).json()
+        assert [column["kind"] for column in told["columns"]] == ["number", "date"]
+        found = list(csv.DictReader(io.StringIO(sent(CSV).text, newline="")))
+        assert [row["site"] for row in found[:2]] == ["'=cmd()", "Oslo"]
+        days = [cell["value"] for _, cell in told["rows"][:2]]
+        wanted = [datetime.date(1970, 1, 1) + datetime.timedelta(days=day) for day in days]
+        assert [datetime.date.fromisoformat(row["middle"]) for row in found[:2]] == wanted
+        arrow = pa.ipc.open_stream(sent(ARROW).content).read_all()
+        assert arrow.schema.field("middle_low").type == pa.date32()
+        assert arrow["middle"].to_pylist()[:2] == wanted

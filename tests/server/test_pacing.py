@@ -66,6 +66,7 @@ def test_an_overrun_leaves_at_the_next_tick_and_is_counted():
 
     assert taken(0.0) == pytest.approx(0.05) and paced.overruns == 0
     assert taken(0.06) == pytest.approx(0.1) and paced.overruns == 1
+    assert dict(paced.missed) == {pacing.today(): 1}
 
 
 def test_many_replies_wait_side_by_side():

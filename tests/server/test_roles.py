@@ -7,12 +7,12 @@ from fastapi.routing import APIRoute
 from tests.server.conftest import PROMISE, SCHEMA, new_key, write_people
 
 from sulq import Database, col, count, histogram
-from sulq.server.auth.tokens import Role
+from sulq.server.auth.tokens import AT_TABLES, Role
 from sulq.server.service.catalog import id_of
 from sulq.wire import question_json
 
 OLD = {"question": question_json(count(where=col("age") > 40))}
-EVERYBODY = frozenset(Role)
+EVERYBODY = frozenset(AT_TABLES)
 ASKERS = frozenset({Role.OWNER, Role.ANALYST})
 OWNER = frozenset({Role.OWNER})
 READERS = frozenset({Role.OWNER, Role.AUDITOR})
@@ -24,7 +24,9 @@ MATRIX: dict[tuple[str, str], tuple[frozenset[Role] | None, object]] = {
     ("GET", "/healthz"): (OPEN, None),
     ("GET", "/docs"): (OPEN, None),
     ("POST", "/v1/enter"): (OPEN, {"code": "none"}),
-    ("GET", "/metrics"): (OWNER, None),
+    ("GET", "/v1/question-schema"): (OPEN, None),
+    ("GET", "/v1/monitor"): (frozenset({Role.MONITOR}), None),
+    ("GET", "/metrics"): (frozenset({Role.OWNER, Role.MONITOR}), None),
     ("GET", "/v1/me"): (EVERYBODY, None),
     ("GET", "/v1/tables"): (EVERYBODY, None),
     ("GET", f"{TABLE}/schema"): (EVERYBODY, None),

@@ -47,7 +47,9 @@ def grant(
     credits: Annotated[
         str | None, typer.Option(help="An analyst's share; grants add up.", show_default=False)
     ] = None,
-    role: Annotated[str, typer.Option(help="analyst, auditor or owner.")] = "analyst",
+    role: Annotated[
+        str, typer.Option(help="analyst, auditor, owner or monitor (no table: watches the server).")
+    ] = "analyst",
     days: Annotated[
         float | None, typer.Option(help="How long the token is good.", show_default=False)
     ] = None,
@@ -70,6 +72,11 @@ def grant(
     from sulq.server.auth.tokens import Access
     from sulq.server.local_control import serving
 
+    if role == "monitor":
+        _grant_monitor(
+            session.as_json, words, replace(_terms(credits, role, days, rate), token_id=token)
+        )
+        return
     source, rest = _chosen(session.policy, words, named)
     said = rest[1] if len(rest) == 2 else credits
     if not 1 <= len(rest) <= 2 or (len(rest) == 2 and credits is not None):
@@ -96,6 +103,24 @@ def grant(
     print(found["token"])
     if found["link"]:
         print_note(f"or a link to the console, good once within 10 minutes: {found['link']}")
+
+
+def _grant_monitor(as_json: bool, words: list[str], terms: GrantTerms) -> None:
+    """Give out a token that watches the servers of this machine; they share one file."""
+    from sulq.errors import InvalidQuery
+    from sulq.server.auth.grants import give_monitor
+    from sulq.server.auth.tokens import Access
+
+    if len(words) != 1:
+        raise InvalidQuery(f"a monitor has a name and no table, got {' '.join(words)!r:.60}")
+    with closing(Access.open()) as access:
+        token = give_monitor(access, words[0], terms)
+    if as_json:
+        show_json({"name": words[0], "role": str(terms.role), "token": token})
+        return
+    print_note(f"{words[0]} may watch the servers of this machine: GET /v1/monitor, GET /metrics")
+    print_note("the token, shown this once; only its hash is kept:")
+    print(token)
 
 
 @command

@@ -11,7 +11,7 @@ from typing import Annotated, TypeVar
 from fastapi import Depends, Request
 
 from sulq.kernel.release.release import held
-from sulq.server.auth.tokens import Caller, Role, require
+from sulq.server.auth.tokens import AT_TABLES, Caller, Role, require
 from sulq.server.errors import HttpProblem, not_for_this_role
 from sulq.server.idempotency import PreparedRequest, digest_of
 from sulq.server.scheduling import CallerLimiter, Scheduler
@@ -126,7 +126,7 @@ def session_for(*roles: Role) -> Callable[..., Awaitable[TableSession]]:
     return open_session
 
 
-Anybody = Annotated[TableSession, Depends(session_for(*Role))]
+Anybody = Annotated[TableSession, Depends(session_for(*AT_TABLES))]
 Asker = Annotated[TableSession, Depends(session_for(Role.OWNER, Role.ANALYST))]
 Reader = Annotated[TableSession, Depends(session_for(Role.OWNER, Role.AUDITOR))]
 Owner = Annotated[TableSession, Depends(session_for(Role.OWNER))]

@@ -10,6 +10,7 @@ import threading
 import time
 import traceback
 from collections import Counter
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any, TextIO
 
@@ -18,6 +19,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from sulq.report.style import SHA256
 from sulq.server.errors import HttpProblem, internal, reply_of
 from sulq.server.limits import Settings, check_depth, check_keys, check_length
+from sulq.wire import MonitorLine
 
 
 class Log:
@@ -57,8 +59,8 @@ class Metrics:
         with self._lock:
             self._counts[route, f"{status // 100}xx"] += 1
 
-    def text(self) -> str:
-        """In the Prometheus text format."""
+    def text(self, tables: Sequence[MonitorLine] = ()) -> str:
+        """Return the counts in the Prometheus text format; of `tables` what a monitor may see."""
         with self._lock:
             counts = sorted(self._counts.items())
         uptime = int(time.monotonic() - self._start)
@@ -71,9 +73,20 @@ class Metrics:
                 ),
                 "# TYPE sulq_uptime_seconds gauge",
                 f"sulq_uptime_seconds {uptime}",
+                *(["# TYPE sulq_credits_left gauge"] if tables else []),
+                *(
+                    f'sulq_credits_left{{table="{_label(line.name)}"}} {line.left:.6g}'
+                    for line in tables
+                    if line.left is not None
+                ),
                 "",
             ]
         )
+
+
+def _label(text: str) -> str:
+    """Return the text as the value of a Prometheus label."""
+    return text.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
 
 
 # Structured logs: one JSON object a line. When, which route, how it ended, who; nothing else.

@@ -14,7 +14,7 @@ ANY_PROBLEM = {
     "description": "refused, or failed: `code` says how, `credits_spent` what it cost",
     "content": {"application/problem+json": {"schema": PROBLEM}},
 }
-OPEN = ("/healthz", "/v1/enter")
+OPEN = ("/healthz", "/v1/enter", "/v1/question-schema")
 OFFERED = ("/v1/", "/healthz", "/metrics")
 """The rest is the console's own."""
 ABOUT = (

@@ -9,9 +9,11 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
+from datetime import UTC, date, datetime
 from fractions import Fraction
 from functools import lru_cache
 from typing import NamedTuple, Protocol
@@ -67,11 +69,20 @@ class Wide(NamedTuple):
 Paced = BoundQuery | Wide
 
 
+def today() -> date:
+    """Return the day by UTC."""
+    return datetime.now(UTC).date()
+
+
 class Pace(Protocol):
     """When replies leave. One per table."""
 
     overruns: int
     """Replies that missed their tick. For the owner only: it is a fact about running times."""
+
+    @property
+    def missed(self) -> Mapping[date, int]:
+        """The same by the day (UTC) on which they left; a monitor is told of days that are over."""
 
     def ticks(self, *asked: Paced | None) -> int:
         """How long a reply to these questions takes, from public facts; 1 for a refusal."""
@@ -191,6 +202,7 @@ class Clock:
     ) -> None:
         """`work`: ticks that a question needs, from public facts; `request`: what is around it."""
         self.tick, self.overruns, self._work, self._request = tick, 0, work, request
+        self.missed: Counter[date] = Counter()
         self._counting, self._departures = threading.Lock(), departures or PreciseTimer()
 
     @classmethod
@@ -248,6 +260,7 @@ class Clock:
         if moment > begun + (ticks + 0.5) * self.tick:
             with self._counting:
                 self.overruns += 1
+                self.missed[today()] += 1
         await self._departures.until(moment)
 
 
@@ -259,6 +272,10 @@ class Delayed:
     """
 
     overruns = 0
+
+    @property
+    def missed(self) -> Mapping[date, int]:
+        return {}
 
     def __init__(self, delay: Delay, departures: PreciseTimer | None = None) -> None:
         self.delay, self._departures = delay, departures or PreciseTimer()
@@ -317,6 +334,10 @@ class Unpaced:
     """Replies leave when they are ready: for an owner alone with the table, and for tests."""
 
     overruns = 0
+
+    @property
+    def missed(self) -> Mapping[date, int]:
+        return {}
 
     def ticks(self, *asked: Paced | None) -> int:
         return 1

@@ -30,12 +30,15 @@ from sulq.wire.convert import (
     sql_reply,
 )
 from sulq.wire.errors import Problem, error_of
+from sulq.wire.question_schema import question_schema
 from sulq.wire.replies import (
     AnswerReply,
     AnswersReply,
     ExactQuoteReply,
     LedgerReply,
     MeReply,
+    MonitorLine,
+    MonitorReply,
     PlanLineJson,
     PlanReply,
     QuoteReply,
@@ -58,6 +61,8 @@ __all__ = [
     "ExactQuoteReply",
     "LedgerReply",
     "MeReply",
+    "MonitorLine",
+    "MonitorReply",
     "PlanBody",
     "PlanLineJson",
     "PlanReply",
@@ -87,6 +92,7 @@ __all__ = [
     "plan_reply",
     "question_json",
     "question_of",
+    "question_schema",
     "quote_of",
     "quote_reply",
     "reply_columns",

@@ -9,7 +9,7 @@ from __future__ import annotations
 import datetime
 import json
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
@@ -21,6 +21,7 @@ from sulq.answers.error_bars import Mixture, Reading
 from sulq.answers.oracle import Answer, Quote
 from sulq.answers.statistics import forecast, read_apart, read_derived
 from sulq.errors import InvalidQuery, Reason
+from sulq.formatting import OUTWARDS, moment_of
 from sulq.kernel.accounting.calibration import calibrate
 from sulq.kernel.accounting.pricing import noise_grid
 from sulq.kernel.noise.laws import Law, law_from_json
@@ -321,7 +322,10 @@ def exact_quote_reply(quote: Any) -> ExactQuoteReply:
 def sql_reply(result: Any) -> SqlReply:
     """Of a `Result`: keys as they are, aggregates with their intervals."""
     return SqlReply(
-        columns=[SqlColumn(name=c.name, is_key=c.is_key, unit=c.unit) for c in result.columns],
+        columns=[
+            SqlColumn(name=c.name, is_key=c.is_key, unit=c.unit, kind=c.kind)
+            for c in result.columns
+        ],
         rows=[[_cell(cell, result.confidence) for cell in row] for row in result.rows],
         credits=float(result.credits),
         credits_exact=result.credits,
@@ -340,7 +344,8 @@ def _cell(cell: Any, confidence: float) -> Any:
 
 
 def reply_columns(reply: SqlReply, intervals: bool) -> dict[str, list[Any]]:
-    """Return the cells of a reply by column: keys as they are, a bin [low, high) as text.
+    """Return the cells of a reply by column: keys as they are, a bin [low, high) as text, days and
+    times as such.
 
     With `intervals` an aggregate `n` also has the columns n_low and n_high.
     """
@@ -354,11 +359,15 @@ def reply_columns(reply: SqlReply, intervals: bool) -> dict[str, list[Any]]:
                 f"[{cell[0]}, {cell[1]})" if isinstance(cell, list) else cell for cell in cells
             ]
             continue
-        found[name] = [cell["value"] for cell in cells]
-        for end in ("low", "high") if intervals else ():
+        found[name] = [_moment(cell["value"], column.kind) for cell in cells]
+        for end, outwards in zip(("low", "high"), OUTWARDS, strict=True) if intervals else ():
             beside = _free(f"{column.name}_{end}", [*found, *names])
-            found[beside] = [cell[end] for cell in cells]
+            found[beside] = [_moment(cell[end], column.kind, outwards) for cell in cells]
     return found
+
+
+def _moment(number: float | None, kind: str, whole: Callable[[float], int] = round) -> Any:
+    return None if number is None else moment_of(number, kind, whole)
 
 
 def _free(name: str, taken: Collection[str]) -> str:

@@ -137,6 +137,8 @@ class SqlColumn(BaseModel):
     name: str
     is_key: bool = False
     unit: str = ""
+    kind: Literal["number", "date", "datetime"] = "number"
+    """Of an aggregate: `date` is in days since 1970, `datetime` in seconds."""
 
 
 class SqlCell(BaseModel):
@@ -231,6 +233,25 @@ class TableLine(BaseModel):
     credits: float = 0.0
     left: float = 0.0
     role: Annotated[str, Field(description="what the token may do there")] = ""
+
+
+class MonitorLine(BaseModel):
+    """`missed_ticks`: replies that left later than their tick, by day (UTC), of days that are over
+    and since the server started."""
+
+    name: str
+    state: Literal["open", "closed", "out of order"]
+    credits: float
+    left: float | None = None
+    left_exact: Exact | None = None
+    missed_ticks: dict[str, int] = {}
+
+
+class MonitorReply(Reply):
+    """What a monitor sees of a server; `sulq` is the version of the program."""
+
+    sulq: str
+    tables: list[MonitorLine]
 
 
 class TablesReply(Reply):

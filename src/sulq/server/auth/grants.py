@@ -46,6 +46,11 @@ def give(
     None where a token that was given out carries the table from now on.
     """
     spelled = check_name(name)
+    if terms.role == Role.MONITOR:
+        raise InvalidQuery(
+            "a monitor watches the whole server and reaches no table: who runs the server gives"
+            " such a token, by `sulq grant NAME --role monitor` on its machine"
+        )
     if terms.token_id is not None:
         if terms.expires is not None or terms.rate is not None:
             raise InvalidQuery("a token keeps its end and its rate: leave days and rate out")
@@ -69,6 +74,13 @@ def give(
         rate = rate or (RATE if terms.role == Role.ANALYST else None)
         token = access.issue(spelled, terms.role, reach, terms.expires, rate)
     return token, line_of(database.ledger, table, access, spelled)
+
+
+def give_monitor(access: Access, name: str, terms: GrantTerms) -> str:
+    """Return a new token that watches the whole server and reaches no table."""
+    if terms.credits is not None or terms.token_id is not None:
+        raise InvalidQuery("a monitor has neither credits nor a table: leave both out")
+    return access.issue(name, Role.MONITOR, {}, terms.expires, terms.rate or RATE)
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,9 +45,16 @@ _COLUMNS = "id, hash, name, role, tables, created, expires, rate, revoked, other
 
 
 class Role(StrEnum):
+    """What a token may do: at a table, or (monitor) watch the server and reach no table."""
+
     OWNER = "owner"
     ANALYST = "analyst"
     AUDITOR = "auditor"
+    MONITOR = "monitor"
+
+
+AT_TABLES = (Role.OWNER, Role.ANALYST, Role.AUDITOR)
+"""The roles that somebody has at a table."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,6 +189,8 @@ class Access:
         spelled = check_name(name)
         if role == Role.ANALYST and spelled == Role.OWNER:
             raise InvalidQuery("an analyst has a name other than 'owner'")
+        if (role == Role.MONITOR) != (not tables):
+            raise InvalidQuery("a monitor's token reaches no table, every other at least one")
         if expires is not None and expires <= time.time():
             raise InvalidQuery("a token must end in the future")
         token = _new_token()
@@ -225,15 +234,16 @@ class Access:
     def _carrying(write: Write, token_id: str, name: str, table: str, role: Role) -> TokenLine:
         row = write(f"SELECT {_COLUMNS} FROM tokens WHERE id = ?", (token_id,)).fetchone()  # noqa: S608
         line = None if row is None else _line(row)
-        if line is not None and line.state == "good" and line.name == name:
+        known = line is not None and line.state == "good" and line.name == name
+        if line is not None and known and line.role != Role.MONITOR:
             roles = {line.role_at(held) for held in line.tables if held != table} | {role}
             same = table not in line.tables or line.role_at(table) == role
             if same and not roles >= {Role.OWNER, Role.ANALYST}:
                 return line
         raise Refused(
             f"no good token {token_id!r:.40} of {name!r} can carry this table as {role}: a token"
-            " has one role at a table, and is never owner of one and analyst of another; give"
-            " another token"
+            " has one role at a table, is never owner of one and analyst of another, and that of a"
+            " monitor reaches none; give another token"
         )
 
     def lend(self, name: str, role: Role) -> str:

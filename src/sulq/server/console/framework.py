@@ -49,14 +49,14 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 
 from sulq.errors import SulqError
 from sulq.formatting import left_text
-from sulq.server.auth.tokens import Caller, Role, require
+from sulq.server.auth.tokens import AT_TABLES, Caller, Role, require
 from sulq.server.console.charts import gauge
 from sulq.server.errors import HttpProblem, not_found, problem_of
 from sulq.server.executor import run_free, service_of
 from sulq.server.service.session import Service, TableSession
 from sulq.wire.bodies import Body
 
-Whoever = Annotated[Caller, Depends(require(*Role))]
+Whoever = Annotated[Caller, Depends(require(*AT_TABLES))]
 
 Model = TypeVar("Model", bound=BaseModel)
 Blank = BeforeValidator(lambda given: None if given == "" else given)
@@ -211,7 +211,7 @@ async def favicon(request: Request) -> Response:
 
 
 shell_router = APIRouter(include_in_schema=False)
-EVERYBODY = tuple(Role)
+EVERYBODY = AT_TABLES
 ASKERS = (Role.OWNER, Role.ANALYST)
 TABS = (
     ("table", "Table", EVERYBODY),

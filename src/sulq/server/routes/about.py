@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Request
 from fastapi.responses import HTMLResponse, PlainTextResponse
@@ -10,8 +10,10 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from sulq.server.auth.tokens import Access, Caller, Role, require
 from sulq.server.errors import unknown_token
+from sulq.server.executor import run_free, service_of
 from sulq.server.middleware import Metrics
 from sulq.server.openapi import page
+from sulq.wire import MonitorLine, MonitorReply, question_schema
 
 router = APIRouter(tags=["service"])
 
@@ -39,11 +41,29 @@ async def healthz() -> Health:
 
 @router.get("/metrics", response_class=PlainTextResponse)
 async def metrics(
-    request: Request, caller: Annotated[Caller, Depends(require(Role.OWNER))]
+    request: Request, caller: Annotated[Caller, Depends(require(Role.OWNER, Role.MONITOR))]
 ) -> PlainTextResponse:
-    """Requests by route and class of status, in the Prometheus text format."""
+    """Requests by route and class of status, in the Prometheus text format; for a monitor also
+    the credits that each table has left."""
     counts: Metrics = request.app.state.metrics
-    return PlainTextResponse(counts.text(), media_type="text/plain; version=0.0.4")
+    tables: list[MonitorLine] = []
+    if caller.role == Role.MONITOR:
+        tables = (await run_free(request, service_of(request).watched)).tables
+    return PlainTextResponse(counts.text(tables), media_type="text/plain; version=0.0.4")
+
+
+@router.get("/v1/monitor")
+async def monitor(
+    request: Request, caller: Annotated[Caller, Depends(require(Role.MONITOR))]
+) -> MonitorReply:
+    """Version, and of every table its credits and how many replies missed their tick each day."""
+    return await run_free(request, service_of(request).watched)
+
+
+@router.get("/v1/question-schema")
+async def schema_of_questions() -> dict[str, Any]:
+    """The form of a `question` as JSON Schema: the same for every table."""
+    return question_schema()
 
 
 @router.post("/v1/enter")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import secrets
 from collections.abc import Callable
 from functools import partial
 from importlib.util import find_spec
@@ -12,8 +13,10 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Header, Path, Request
 from fastapi.responses import Response
 
+from sulq.errors import Reason
+from sulq.formatting import sheet_text
 from sulq.server.errors import HttpProblem
-from sulq.server.executor import Anybody, Asker, Owner, run_charged, run_free
+from sulq.server.executor import Anybody, Asker, Owner, run_charged, run_free, service_of
 from sulq.server.idempotency import PreparedRequest
 from sulq.server.service import questions
 from sulq.server.service.session import TableSession
@@ -51,17 +54,38 @@ from sulq.wire.sharing import ShareBody, ShareQuoteBody, ShareQuoteReply, ShareR
 
 router = APIRouter(prefix="/v1/tables/{table}", tags=["questions"])
 Number = Annotated[int, Path(ge=1, le=2**53)]
-Key = Annotated[
-    str,
-    Header(
-        alias="Idempotency-Key",
-        min_length=8,
-        max_length=128,
-        pattern="^[A-Za-z0-9._~-]+$",
-        description="Of your choice, new for every new question: a retry with it is free. It is"
-        " written in the ledger, which owner and auditors read: random, and no secret.",
-    ),
-]
+KEY = "Idempotency-Key"
+_KEY = Header(
+    alias=KEY,
+    min_length=8,
+    max_length=128,
+    pattern="^[A-Za-z0-9._~-]+$",
+    description="Of your choice, new for every new question: a retry with it is free. It is"
+    " written in the ledger, which owner and auditors read: random, and no secret.",
+)
+Key = Annotated[str, _KEY]
+
+
+async def key_or_new(request: Request, key: Annotated[str | None, _KEY] = None) -> str:
+    """Return the caller's key; on a server with a clock, a new random one where there is none.
+
+    A reply that was lost is not lost for good: the same question, asked again, is a repeat and
+    free. The reply names the key.
+    """
+    if key is not None:
+        return key
+    if service_of(request).settings.pacing:
+        return secrets.token_urlsafe(16)
+    raise HttpProblem(
+        422,
+        "invalid_query",
+        f"header.{KEY}: Field required on a server without a clock",
+        f"send {KEY} with 8 to 128 random letters, new for every new question",
+        reason=Reason.INVALID_VALUE,
+    )
+
+
+OptionalKey = Annotated[str, Depends(key_or_new)]
 
 
 # The format of a table that leaves: JSON, CSV or an Arrow stream, as the caller's Accept says.
@@ -112,22 +136,26 @@ async def accepted_format(request: Request) -> str:
 Format = Annotated[str, Depends(accepted_format)]
 
 
-def table_response(reply: bytes, media: str) -> Response:
+def table_response(reply: bytes, media: str, key: str) -> Response:
     """Return a reply to a statement, kept as JSON, in the format that was chosen."""
+    headers = {"Vary": "Accept", KEY: key}
     if media == JSON:
-        return Response(reply, media_type=JSON, headers={"Vary": "Accept"})
+        return Response(reply, media_type=JSON, headers=headers)
     read = SqlReply.model_validate_json(reply)
     content = _csv(read) if media == CSV else _arrow(read)
-    headers = {"Vary": "Accept", SPENT: str(read.credits_exact)}
-    return Response(content, media_type=media, headers=headers)
+    return Response(content, media_type=media, headers={**headers, SPENT: str(read.credits_exact)})
 
 
 def _csv(reply: SqlReply) -> bytes:
-    """Return keys and aggregates, `n` also as n_low and n_high; NULL is empty. RFC 4180"""
+    """Return keys and aggregates, `n` also as n_low and n_high; NULL is empty. RFC 4180
+
+    Texts that a spreadsheet would run as formulas are quoted.
+    """
     columns, file = reply_columns(reply, intervals=True), io.StringIO(newline="")
     table = csv.writer(file)
-    table.writerow(columns)
-    table.writerows(zip(*columns.values(), strict=True))
+    table.writerow(map(sheet_text, columns))
+    for row in zip(*columns.values(), strict=True):
+        table.writerow(sheet_text(cell) if isinstance(cell, str) else cell for cell in row)
     return file.getvalue().encode()
 
 
@@ -135,10 +163,19 @@ def _arrow(reply: SqlReply) -> bytes:
     import pyarrow
     from pyarrow import ipc
 
-    keys = {column.name for column in reply.columns if column.is_key}
+    types = {
+        "number": pyarrow.float64(),
+        "date": pyarrow.date32(),
+        "datetime": pyarrow.timestamp("s"),
+    }
+    kinds = [
+        None if column.is_key else types[column.kind]
+        for column in reply.columns
+        for _ in range(1 if column.is_key else 3)  # the value, low and high
+    ]
+    columns = reply_columns(reply, intervals=True).items()
     arrays = {
-        name: pyarrow.array(cells, None if name in keys else pyarrow.float64())
-        for name, cells in reply_columns(reply, intervals=True).items()
+        name: pyarrow.array(cells, kind) for (name, cells), kind in zip(columns, kinds, strict=True)
     }
     table, sink = pyarrow.table(arrays), pyarrow.BufferOutputStream()
     with ipc.new_stream(sink, table.schema) as stream:
@@ -174,7 +211,7 @@ async def answer(
     """Run `prepare(session, *given, key)` and what it prepares; once per key, on the clock."""
     prepared = partial(prepare, session, *given, key)
     content = await run_charged(request, session, key, prepared)
-    return Response(content, media_type="application/json")
+    return Response(content, media_type="application/json", headers={KEY: key})
 
 
 @router.post("/quote")
@@ -184,7 +221,7 @@ async def quote(request: Request, session: Asker, body: QuoteBody) -> QuoteReply
 
 
 @router.post("/ask", response_model=AnswerReply)
-async def ask(request: Request, session: Asker, body: AskBody, key: Key) -> Response:
+async def ask(request: Request, session: Asker, body: AskBody, key: OptionalKey) -> Response:
     """A noisy answer, charged."""
     return await answer(request, session, key, questions.prepare_ask, body)
 
@@ -202,11 +239,13 @@ async def share(request: Request, session: Asker, body: ShareBody, key: Key) -> 
 
 
 @router.post("/sql", response_model=SqlReply, responses=TABLES)
-async def sql(request: Request, session: Asker, body: SqlBody, key: Key, media: Format) -> Response:
+async def sql(
+    request: Request, session: Asker, body: SqlBody, key: OptionalKey, media: Format
+) -> Response:
     """A SELECT, answered with noise and charged, as JSON, CSV or an Arrow stream; `dummy`: from
     made-up rows, free."""
     reply = await answer(request, session, key, questions.prepare_sql, body)
-    return table_response(bytes(reply.body), media)
+    return table_response(bytes(reply.body), media, key)
 
 
 @router.post("/plan")

@@ -10,14 +10,14 @@ from fastapi.responses import HTMLResponse
 
 from sulq.database import Database
 from sulq.report.style import SHA256
-from sulq.server.auth.tokens import Caller, Role, require
+from sulq.server.auth.tokens import AT_TABLES, Caller, Role, require
 from sulq.server.errors import not_found
 from sulq.server.executor import Anybody, Asker, Reader, run_free, service_of
 from sulq.server.service import books
 from sulq.wire import LedgerReply, MeReply, SchemaReply, StatementReply, TableLine, TablesReply
 
 router = APIRouter(prefix="/v1", tags=["tables"])
-Whoever = Annotated[Caller, Depends(require(*Role))]
+Whoever = Annotated[Caller, Depends(require(*AT_TABLES))]
 After = Annotated[int, Query(ge=0, le=2**62)]
 
 

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
+from datetime import date
 from fractions import Fraction
 from functools import cached_property
+from importlib.metadata import version
 from typing import Any
 
 from sulq.database import Analyst, Database
+from sulq.errors import SulqError
 from sulq.kernel.ledger.budget import OWNER
 from sulq.kernel.schema.bind import BoundQuery
 from sulq.server.auth.tokens import Access, Caller, Role
 from sulq.server.errors import not_for_this_role, not_found
 from sulq.server.idempotency import KeyedRequest, Replies
 from sulq.server.limits import Settings, check_width
-from sulq.server.pacing import Pace, Wide, check_lasting, pace_of, public_rows
+from sulq.server.pacing import Pace, Wide, check_lasting, pace_of, public_rows, today
 from sulq.server.purposes import Purpose, Purposes
 from sulq.server.service.catalog import (
     LedgerRecovery,
@@ -25,7 +28,7 @@ from sulq.server.service.catalog import (
     id_of,
 )
 from sulq.server.service.reservations import Reservations
-from sulq.wire import fraction_text
+from sulq.wire import MonitorLine, MonitorReply, fraction_text
 
 
 class Service:
@@ -72,6 +75,32 @@ class Service:
             for name in self.tables.names()
             if reached is None or id_of(self.tables[name]) in reached
         ]
+
+    def watched(self) -> MonitorReply:
+        """Return what a monitor is told: of every table its credits, and of days that are over how
+        many replies missed their tick. The count of a day that goes on could be polled, and would
+        tell when rows are read."""
+        day = today()
+        return MonitorReply(
+            sulq=version("sulq"), tables=[self._watched(name, day) for name in self.tables.names()]
+        )
+
+    def _watched(self, name: str, day: date) -> MonitorLine:
+        database, missed = self.tables[name], self.clock(name).missed
+        days = {str(then): missed[then] for then in sorted(missed) if then < day}
+        credits = float(database.promise.credits)
+        try:
+            left, is_closed = database.statement().left, closed(database)
+        except SulqError:
+            return MonitorLine(name=name, state="out of order", credits=credits, missed_ticks=days)
+        return MonitorLine(
+            name=name,
+            state="closed" if is_closed else "open",
+            credits=credits,
+            left=float(left),
+            left_exact=left,
+            missed_ticks=days,
+        )
 
     def _line(self, caller: Caller, name: str) -> dict[str, Any]:
         session = self.session(caller, name)

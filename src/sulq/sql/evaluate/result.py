@@ -5,7 +5,6 @@ Sorting, filtering and cutting work on the noisy values and are free: post-proce
 
 from __future__ import annotations
 
-import datetime
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -23,13 +22,10 @@ from sulq.answers.display import (
     text_table,
 )
 from sulq.errors import InvalidQuery
-from sulq.formatting import credits_text
-from sulq.kernel.schema.columns import EPOCH
+from sulq.formatting import OUTWARDS, credits_text, moment_of
 from sulq.sql.evaluate.estimates import combine
 from sulq.sql.evaluate.linear_forms import Estimate, as_estimate
 
-OUTWARDS = (math.floor, math.ceil)
-"""An interval's ends are rounded away from each other, so that it holds at least as often."""
 NO_READING = "no reading"
 Cell = object
 """A key as the schema spells it, or an Estimate."""
@@ -198,14 +194,14 @@ class Result:
             estimates = [as_estimate(cell) for cell in cells]  # type: ignore[arg-type]
             ends = [estimate.interval(level) for estimate in estimates]
             flat[column.name] = [
-                None if estimate.unread(level) else told(estimate.value, column.kind)
+                None if estimate.unread(level) else moment_of(estimate.value, column.kind)
                 for estimate in estimates
             ]
             for suffix, side in (("_low", 0), ("_high", 1)):
                 name = column.name + suffix
                 while name in taken:
                     name += "_"
-                flat[name] = [told(end[side], column.kind, OUTWARDS[side]) for end in ends]
+                flat[name] = [moment_of(end[side], column.kind, OUTWARDS[side]) for end in ends]
         return flat
 
     # --- showing it ---
@@ -278,21 +274,10 @@ def _text(cell: Cell, confidence: float, kind: str) -> str:
         if unread:
             number = NO_READING
         return number if low == high == cell.value and cell.public else f"{number} {interval}"
-    value = NO_READING if unread else _moment_text(told(cell.value, kind), "unknown")
-    ends = (_moment_text(told(e, kind, r), "unbounded") for e, r in zip((low, high), OUTWARDS))  # noqa: B905
+    value = NO_READING if unread else _moment_text(moment_of(cell.value, kind), "unknown")
+    ends = (_moment_text(moment_of(e, kind, r), "unbounded") for e, r in zip((low, high), OUTWARDS))  # noqa: B905
     return f"{value} [{', '.join(ends)}]"
 
 
 def _moment_text(moment: Any, otherwise: str) -> str:
     return otherwise if moment is None else str(moment)
-
-
-def told(number: float, kind: str, whole: Callable[[float], int] = round) -> Any:
-    """Days or seconds since 1970 as a day or a time, to the whole one; None where unknown."""
-    if kind == "number":
-        return number
-    try:
-        step = datetime.timedelta(**{"days" if kind == "date" else "seconds": whole(number)})
-        return EPOCH.date() + step if kind == "date" else EPOCH + step
-    except (ValueError, OverflowError):
-        return None

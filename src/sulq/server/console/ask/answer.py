@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import math
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
@@ -14,7 +13,18 @@ from markupsafe import Markup
 
 from sulq.answers.display import percent
 from sulq.database import Analyst, Database
-from sulq.formatting import MINUS, bar_text, credits_word, ordinal, outward, spelled, value_with_bar
+from sulq.formatting import (
+    MINUS,
+    OUTWARDS,
+    bar_text,
+    credits_word,
+    moment_of,
+    ordinal,
+    outward,
+    sheet_text,
+    spelled,
+    value_with_bar,
+)
 from sulq.kernel.accounting.calibration import calibrate
 from sulq.kernel.schema.columns import Number
 from sulq.kernel.schema.persons import counted_text
@@ -33,7 +43,7 @@ from sulq.server.console.labels import (
     plural,
 )
 from sulq.sql.evaluate.linear_forms import Estimate
-from sulq.sql.evaluate.result import NO_READING, OUTWARDS, Result, compare, told
+from sulq.sql.evaluate.result import NO_READING, Result, compare
 from sulq.wire import SqlReply
 
 __all__ = ["Cell", "answer_cell", "chip_cell", "estimate_cell", "half_of", "plain_cell"]
@@ -126,8 +136,8 @@ def half_of(
 
 def _moment_cell(cell: Estimate, ends: tuple[float, float], kind: str) -> Cell:
     """A day or a time, with its range; no bar in days beside a date."""
-    value = str(told(cell.value, kind))
-    low, high = (str(told(end, kind, way)) for end, way in zip(ends, OUTWARDS, strict=True))
+    value = str(moment_of(cell.value, kind))
+    low, high = (str(moment_of(end, kind, way)) for end, way in zip(ends, OUTWARDS, strict=True))
     chip = "public" if cell.public else ""
     return Cell(value, "", value, f"{low} to {high}", chip=chip, low=low, high=high)
 
@@ -155,10 +165,6 @@ def chip_cell(value: str, chip: str, kind: str = "") -> Cell:
 # no sheet draws it as a finding; the last column says so.
 
 
-RUN_BY_SHEETS = re.compile(r"[-=+@\t\r]")
-"""A text that begins so would be run by a spreadsheet: it gets a quote before it."""
-
-
 def csv_text(result: Result, reply: SqlReply, counted: str = "") -> str:
     """Keys; value, low and high of each figure; price, confidence and receipts of the answer; and
     what is to be known of the row. `counted` says which rows count, on a table of persons."""
@@ -173,7 +179,7 @@ def csv_text(result: Result, reply: SqlReply, counted: str = "") -> str:
         percent(float(result.confidence)),
         " ".join(ordinal(number) for number in reply.receipts),
     ]
-    writer.writerow([*map(_guarded, heads), "credits", "confidence", "receipt", "note"])
+    writer.writerow([*map(sheet_text, heads), "credits", "confidence", "receipt", "note"])
     for row in result.rows:
         line: list[str] = []
         notes = [counted] if counted else []
@@ -183,18 +189,10 @@ def csv_text(result: Result, reply: SqlReply, counted: str = "") -> str:
                 line += [shown.raw, shown.low, shown.high]
                 notes += [] if shown.text is None else [f"{column.name}: {shown.text}"]
             else:
-                line.append(_guarded(key_text(cell)))
+                line.append(sheet_text(key_text(cell)))
                 line += [] if column.is_key else ["", ""]
-        writer.writerow([*line, *told, _guarded("; ".join(notes))])
+        writer.writerow([*line, *told, sheet_text("; ".join(notes))])
     return out.getvalue()
-
-
-def _guarded(text: str) -> str:
-    return f"'{text}" if RUN_BY_SHEETS.match(text) and not _is_number(text) else text
-
-
-def _is_number(text: str) -> bool:
-    return re.fullmatch(r"-?\d+(\.\d+)?(e[+-]?\d+)?", text, re.IGNORECASE) is not None
 
 
 # The sentence that states a result: all pairs compared, "not distinguishable" said outright.
