@@ -69,6 +69,30 @@ def test_from_the_link_to_the_answer(visit: Visits, site: Site) -> None:
     assert max(len(body.encode()) for body in found.bodies) <= 40_000
 
 
+def test_a_quote_knows_what_was_told(visit: Visits) -> None:
+    """A span until the group was counted; then the bar that comes, and the answer that says so."""
+    found = visit()
+    page = found.page
+    asked = "SELECT sex, AVG(stay_days) AS stay FROM admissions WHERE age >= 70 GROUP BY sex"
+    found.enter("epi-team", "ask")
+    found.price(asked)
+    narrow, wide = page.inner_text("[data-q=get] b").removeprefix("± ").split(" to ")
+    assert float(wide) > 4 * float(narrow)
+    assert "one in five" in page.inner_text("#bar .q-size")
+    page.click("#count-first button:has-text('Count first, ½ credit')")
+    page.wait_for_selector("#go:text-is('Ask for ½ credit')")
+    assert "WHERE age >= 70 GROUP BY sex" in page.input_value("#sql")
+    found.ask()
+    number = page.inner_text("[data-receipt]").split()[-1]
+    found.price(asked)
+    assert page.locator("#count-first").count() == 0
+    assert f"by stored answer {number}" in page.inner_text("#bar .q-size")
+    told = page.inner_text("[data-q=get] b").removeprefix("± ").split(" to ")
+    found.ask()
+    came = page.inner_text("[data-q=get] b").removeprefix("± ").split(" to ")
+    assert float(came[-1]) <= 1.3 * float(told[-1])
+
+
 def test_what_is_copied_and_saved(visit: Visits) -> None:
     found = visit()
     page = found.page

@@ -26,6 +26,7 @@ from sulq.answers.display import (
     text_table,
 )
 from sulq.answers.error_bars import Forecast, Interval, Reading, Value
+from sulq.answers.sizes import Sizes
 from sulq.answers.statistics import kind_named, read
 from sulq.beliefs.confidence import worst
 from sulq.errors import InvalidQuery
@@ -71,6 +72,10 @@ class Quote:
     forecast: Forecast
     repeat: bool
     notes: tuple[str, ...] = ()
+    sizes: Sizes | None = None
+    """How many rows match, where the bar hangs on it and nobody stated `rows`."""
+    widest: Forecast | None = None
+    """The bar if few rows match, where nobody was told how many do."""
 
     @property
     def standard_error(self) -> Any:
@@ -95,7 +100,17 @@ class Quote:
     def __repr__(self) -> str:
         bar = self.interval()[1]
         around = "" if bar is None else f", +-{float(np.max(bar)):,.6g} (95%)"
+        if bar is not None and self.widest is not None:
+            wide = float(np.max(self.span()[1]))
+            around = f", +-{float(np.max(bar)):,.4g} to {wide:,.4g} (95%), by how many match"
         return f"<Quote {credits_text(self.credits)}{around}>"
+
+    def span(self, confidence: float = 0.95) -> tuple[Any, Any]:
+        """The half-width if all rows match and if one in five does; twice the same one where the
+        bar does not hang on it, or where you were told how many match."""
+        check_confidence(confidence)
+        narrow = self.forecast.half_width(confidence)
+        return narrow, narrow if self.widest is None else self.widest.half_width(confidence)
 
 
 class Promised(TypedDict, total=False):

@@ -6,7 +6,7 @@ import csv
 import re
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -201,8 +201,6 @@ def _is_sql(words: list[str]) -> bool:
 
 
 def _show_exact_quote(name: str, found: ExactQuote | RemoteExactQuote, as_json: bool) -> None:
-    from dataclasses import asdict
-
     if as_json:
         show_json({"table": name, **asdict(found)})
         return
@@ -221,6 +219,8 @@ def _quote_json(name: str, kind: str, found: Quote, confidence: float) -> dict[s
         "repeat": found.repeat,
         "standard_error": found.standard_error,
         "half_width": found.interval(confidence)[1],
+        "span": found.span(confidence),
+        "sizes": None if found.sizes is None else asdict(found.sizes),
         "confidence": confidence,
     }
 
@@ -238,6 +238,8 @@ def _quote_lines(found: Quote, confidence: float, note: str) -> list[tuple[str, 
     if half is not None:
         widest = float(half.max()) if hasattr(half, "max") else float(half)
         each = " or less, each" if hasattr(half, "max") and half.size > 1 else ""
+        if found.widest is not None:
+            each = f" to {number_text(float(found.span(confidence)[1]))}"
         lines.append((f"{percent(confidence)} bar", f"± {number_text(widest)}{each}"))
     if note:
         lines.append(("note", note))
@@ -450,22 +452,27 @@ def _quote_statement(
         return
     for line in found.steps():
         print_note(line)
-    ranks = {name: f"; its rank ± {number_text(rank)} rows" for name, rank in found.ranks}
-    bars = [
-        (
-            name,
-            f"depends on the rows{ranks.get(name, '')}"
-            if half is None
-            else f"± {number_text(half)}",
-        )
-        for name, half in found.half_widths
-    ]
+    bars = [(name, _bar_line(found, name, half)) for name, half in found.half_widths]
     left = credits_left(found.left_after) if found.affordable else "not affordable"
     notes = [("note", note) for note in found.notes]
     level = (f"{percent(found.confidence)} bars", "")
     cost = ("cost", credits_text(found.credits))
     last = [("left after", left), *not_out(source)]
     show(key_values([cost, *([level] if bars else []), *bars, *notes, *last]))
+
+
+def _bar_line(found: SqlQuote, name: str, half: float | None) -> str:
+    """The bar of one figure: a span where nobody knows how many rows match, of a quantile its
+    rank."""
+    ends = next(((low, high) for each, low, high in found.spans if each == name), None)
+    rank = dict(found.ranks).get(name)
+    if ends is not None and ends[0] != ends[1]:
+        return f"± {number_text(ends[0])} to {number_text(ends[1])}"
+    said = "depends on the rows" if half is None else f"± {number_text(half)}"
+    if rank is None:
+        return said
+    many = "" if found.sizes is None else f" of {found.sizes.rows:,}"
+    return f"{said}; its rank ± {number_text(rank)}{many} rows"
 
 
 def _statement_quote_json(name: str, found: SqlQuote) -> dict[str, Any]:
@@ -476,6 +483,8 @@ def _statement_quote_json(name: str, found: SqlQuote) -> dict[str, Any]:
         "affordable": found.affordable,
         "questions": len(found.quotes) + (found.keys is not None),
         "half_width": dict(found.half_widths),
+        "span": {name: [narrow, wide] for name, narrow, wide in found.spans},
+        "sizes": None if found.sizes is None else asdict(found.sizes),
         "rank": dict(found.ranks),
         "confidence": found.confidence,
         "note": found.note,

@@ -13,6 +13,7 @@ from sulq.account import Account
 from sulq.answers.oracle import Answer, Oracle, Quote
 from sulq.answers.oracle import Credits as Shown
 from sulq.answers.selections import Keys, KeysQuote, Top
+from sulq.answers.sizes import moment_count, sized_forecast, sizes_of
 from sulq.answers.statistics import forecast
 from sulq.database.alerts import Alert, arm_alert, kept_alert, kept_alerts
 from sulq.database.amend import amend, charge_outside, close_for_good, grow_table, revoke, withdraw
@@ -107,6 +108,9 @@ class Analyst:
 
     def ask(self, query: object, **terms: Any) -> Answer:
         return self.database.ask(query, analyst=self.name, **terms)
+
+    def known(self, query: object) -> Answer | None:
+        return self.database.known(query, analyst=self.name)
 
     def share(self, query: object, **terms: Any) -> SumShare:
         return self.database.share(query, analyst=self.name, **terms)
@@ -331,8 +335,14 @@ class Database(Table):
         due = Fraction(0) if known.repeat else known.due.share.credits_fraction
         touched = None if known.repeat else list(self.charges(known.due)) or None
         left = self.ledger.remaining(analyst, touched).credits_fraction
-        bar = forecast(bound, known.laws, rows, self.size)
-        return Quote(due, left - due, bar, known.repeat, bound.notes)
+        counted = None if rows is not None else moment_count(bound)
+        if counted is None:
+            bar = forecast(bound, known.laws, rows, self.size)
+            return Quote(due, left - due, bar, known.repeat, bound.notes)
+        oracle = self if analyst == OWNER else Analyst(self, analyst)
+        sizes = sizes_of(oracle, counted, confidence=confidence)
+        bar, widest = sized_forecast(bound, known.laws, self.size, sizes)
+        return Quote(due, left - due, bar, known.repeat, bound.notes, sizes, widest)
 
     def keys(self, column: object, **terms: Any) -> Keys:
         """Counts by keys that nobody declared, of those that many rows share: `ask_keys`. M.1"""

@@ -166,6 +166,13 @@ class AnswerReuse:
                 return OwnPrice(wanted, True, own.laws() or own.worst())
             return OwnPrice(self._due(bound, wanted, own), False, wanted.laws)
 
+    def known(self, bound: BoundQuery, analyst: str) -> LinearEstimate | None:
+        """The best that this analyst could work out by now, however exact; nothing is written."""
+        with self._lock, self.ledger.at_rest():
+            seen = self.ledger.snapshot(analyst, digest=bound.digest)
+            self._follow(seen.head)
+            return self._own(seen, bound, analyst)
+
     def stored(self, seen: Snapshot, bound: BoundQuery, wanted: Price) -> Price | None:
         """An earlier answer that is at least as exact, first of all the one the key stands for."""
         noises = seen.stored

@@ -231,6 +231,8 @@ class Table:
         """Return the error bar that the credits left would buy, None if it depends on rows."""
         touched = list(self.charges(price(bound, self.calibration, Fraction(1))))
         left = self.ledger.remaining(asker.analyst, touched or None).credits_fraction
+        if left <= 0:
+            return None
         try:
             spend = price(bound, self.calibration, left / unit_cost(bound, self.calibration))
             bar = forecast(bound, spend.laws, None, self.size)
@@ -239,7 +241,8 @@ class Table:
         widest = _widest(bound, bar, asker.confidence, self.size)
         if widest is None or bound.statistic.kind == "quantiles":
             return None
-        return f"+-{float(widest):,.4g} at {100 * asker.confidence:g} %"
+        supposed = f" ({bar.note})" if bar.note else ""
+        return f"+-{float(widest):,.4g} at {100 * asker.confidence:g} %{supposed}"
 
     # --- people with balances of their own ------------------------------------------------------
 
@@ -303,7 +306,7 @@ class Table:
                 return self.ledger.charge_all(whole, analyst=asker.analyst, key=asker.key)
             return charge_one(self.ledger, asker.analyst, asker.key, whole)
         except BudgetSpent as error:
-            bought = None if asker.within is None else self._bar_left(bound, asker)
+            bought = self._bar_left(bound, asker)
             if bought is None:
                 raise
             raise BudgetSpent(f"{error}. What is left would buy {bought}") from None
@@ -360,6 +363,46 @@ class Table:
             sources=derived.sources,
             **self.exact.said(),
         ).judged(bound, asker.within, asker.confidence)
+
+    def known(self, query: object, *, analyst: str = OWNER) -> Answer | None:
+        """Return what answers that the analyst was told say to a question, however exact.
+
+        Free, and written nowhere; no row is read. None where they say nothing, or where public
+        columns would have to be looked up.
+        """
+        bound = self.bind(query)
+        if unit_cost(bound, self.calibration) == 0:
+            return self._public_known(bound, analyst)
+        derived = self.reuse.known(bound, analyst)
+        if derived is None or derived.public is not None:
+            return None
+        values, laws, most = derived.values(()), derived.laws(), self.most_rows
+        return Answer.of(
+            bound,
+            values,
+            laws or derived.worst(),
+            most=most,
+            credits=Fraction(0),
+            receipt=None,
+            reading=(
+                read_apart(derived, values, laws, most)
+                if laws
+                else read_derived(derived, values, most)
+            ),
+            sources=derived.sources,
+            **self.exact.said(),
+        )
+
+    def _public_known(self, bound: BoundQuery, analyst: str) -> Answer | None:
+        """A public fact as the analyst was told it, from the ledger."""
+        numbers = self.ledger.numbers_of(bound.digest)
+        for stored in self.ledger.stored_answers(numbers):
+            if analyst in (OWNER, stored.analyst) and stored.record.answer is not None:
+                laws = price(bound, self.calibration, Fraction(1)).laws
+                named: dict[str, Any] = {"credits": Fraction(0), "receipt": None}
+                named |= {"sources": (stored.record.seq,), **self.exact.said()}
+                return Answer.of(bound, stored.values, laws, most=self.most_rows, **named)
+        return None
 
     def topped_up(
         self, bound: BoundQuery, sources: tuple[int, ...], drawn: Charge, asker: Asker

@@ -8,8 +8,10 @@ from fractions import Fraction
 from typing import Any
 
 from sulq.answers.display import held_text, percent
+from sulq.answers.error_bars import Forecast
 from sulq.answers.oracle import Answer, Oracle, Quote
 from sulq.answers.selections import KeysQuote
+from sulq.answers.sizes import Sizes, hangs_on, sizes_of
 from sulq.answers.statistics import everybody
 from sulq.errors import BudgetSpent, InvalidQuery
 from sulq.formatting import credits_left, credits_text
@@ -29,12 +31,21 @@ from sulq.sql.evaluate.open_keys import (
 from sulq.sql.evaluate.result import Result, ResultColumn
 from sulq.sql.parse.select import Item, aggregates_of
 from sulq.sql.parse.types import MOMENTS, kind_of
-from sulq.sql.plan.forecast import Forecasts
+from sulq.sql.plan.forecast import Forecasts, cells_of, is_sized, size_question
 from sulq.sql.plan.nodes import StatementPlan
 from sulq.sql.plan.precision import verdict
-from sulq.sql.plan.pricing import PricedPlan, Writing, explained, priced_statement
+from sulq.sql.plan.pricing import (
+    PricedPlan,
+    Writing,
+    explained,
+    priced_statement,
+    shared_out,
+    unit_prices,
+)
 
 Credits = Fraction | int | float
+BarSpan = tuple[str, float, float]
+"""A figure, its half-width at the most rows that it may have, and at the fewest."""
 BAR_UNITS = {"date": " days", "datetime": " seconds"}
 
 
@@ -55,6 +66,10 @@ class SqlQuote:
     """Of a statement by an open text column: what looking for its keys costs."""
     assumes: str = ""
     """The one of `notes` that says which size is assumed, where nobody stated `rows`."""
+    sizes: Sizes | None = None
+    """How many rows the figures have whose bars hang on it, where nobody stated `rows`."""
+    spans: tuple[BarSpan, ...] = ()
+    """Half-widths of those figures at `sizes.most` and at `sizes.least` rows."""
 
     @property
     def credits(self) -> Fraction:
@@ -100,8 +115,11 @@ class SqlQuote:
             item.name: BAR_UNITS.get(kind_of(item.of, self.plan.select.groups), "")
             for item in self.plan.select.items
         }
+        spans = {name: (narrow, wide) for name, narrow, wide in self.spans}
         for name, half in self.half_widths:
             bar = "depends on the rows" if half is None else f"+-{half:,.4g}{units[name]}"
+            if name in spans:
+                bar = span_text(*spans[name]) + units[name]
             if name in ranks:
                 bar += f", its rank +-{ranks[name]:,.4g} rows"
             said.append(f"{name}: {bar} at {100 * self.confidence:g} %")
@@ -178,9 +196,27 @@ def _answered(
         raise BudgetSpent(
             f"this statement costs {credits_text(quoted.credits)},"
             f" {credits_left(quoted.left_before)} are left; nothing was asked;"
-            " ask for less, or ask the owner for a larger grant"
+            f" ask for less, or ask the owner for a larger grant{_buys(oracle, quoted, rows)}"
         )
     return _asked(oracle, priced, rows, key)
+
+
+def _buys(oracle: Oracle, quoted: SqlQuote, rows: int | None) -> str:
+    """What the credits left would buy: the bar of each figure; nothing where none can be said."""
+    left, units = quoted.left_before, unit_prices(quoted.plan, oracle)
+    if left <= 0 or not any(units):
+        return ""
+    less = PricedPlan(quoted.plan, tuple(shared_out(left, units)), quoted.confidence, ())
+    try:
+        found = _quoted(oracle, less, rows, None)
+    except InvalidQuery:  # less than the least that can be asked
+        return ""
+    ends = {name: (half, half) for name, half in found.half_widths if half is not None}
+    ends |= {name: (narrow, wide) for name, narrow, wide in found.spans}
+    bars = [f"{name} {span_text(*both)}" for name, both in ends.items()]
+    if not bars:
+        return ""
+    return f". What is left would buy {', '.join(bars)} at {percent(found.confidence)}"
 
 
 def _quoted(
@@ -199,18 +235,102 @@ def _quoted(
     new = [quote for quote in quotes if not quote.repeat]
     left = min((quote.left_after + quote.credits for quote in new), default=oracle.remaining)
     matching = rows if rows is not None else (None if plan.is_grouped else oracle.size)
-    bars = Forecasts(plan, tuple(quote.forecast for quote in quotes), confidence, matching)
+    forecasts = tuple(quote.forecast for quote in quotes)
     items = [item for item in plan.select.items if aggregates_of(item.of)]
-    halves = tuple((item.name, bars.half_width(item.of)) for item in items)
+    sizes = None if rows is not None else _sizes(oracle, plan, items, confidence)
+    bars = Forecasts(plan, forecasts, confidence, matching)
+    sized = [] if sizes is None else [item for item in items if is_sized(plan, forecasts, item.of)]
+    if sizes is not None and sizes.known:
+        bars = Forecasts(plan, forecasts, confidence, sizes.least)
+    halves = tuple((item.name, _half_width(oracle, bars, item)) for item in items)
+    spans: tuple[BarSpan, ...] = ()
     assumes = ""
-    if rows is None and matching and any(bars.is_sized(item.of) for item in items):
-        assumes = everybody(oracle.schema, matching)
+    if sizes is not None and sized:
+        spans = tuple(_span(plan, forecasts, confidence, item, sizes) for item in sized)
+        assumes = _assumes(oracle, plan, sizes, spans[0])
         notes.append(assumes)
     known = ((item.name, bars.rank(item.of)) for item in items)
     ranks = tuple((name, rank) for name, rank in known if rank is not None)
     return SqlQuote(
-        plan, quotes, amounts, confidence, halves, left, tuple(notes), ranks, assumes=assumes
+        plan,
+        quotes,
+        amounts,
+        confidence,
+        halves,
+        left,
+        tuple(notes),
+        ranks,
+        assumes=assumes,
+        sizes=sizes if sized or ranks else None,
+        spans=spans,
     )
+
+
+def _span(
+    plan: StatementPlan,
+    forecasts: tuple[Forecast, ...],
+    confidence: float,
+    item: Item,
+    sizes: Sizes,
+) -> BarSpan:
+    """The half-width of a figure at the most and at the fewest rows; without end where so few rows
+    would tell nothing."""
+    ends = (Forecasts(plan, forecasts, confidence, rows) for rows in (sizes.most, sizes.least))
+    narrow, wide = (end.half_width(item.of) for end in ends)
+    return item.name, math.inf if narrow is None else narrow, math.inf if wide is None else wide
+
+
+def _half_width(oracle: Oracle, bars: Forecasts, item: Item) -> float | None:
+    """The bar of an output; of a quantile, in its units, where the asker was told a distribution of
+    the same rows: how far its values lie apart over the rank's own bar."""
+    half, recipe, rank = bars.half_width(item.of), bars.plan.quantile(item.of), bars.rank(item.of)
+    known = getattr(oracle, "known", None)
+    if half is not None or recipe is None or recipe.share is None or not rank or known is None:
+        return half
+    answer = known(bars.plan.questions[recipe.question])
+    found = None if answer is None else answer.reading.distributions
+    share, reach = recipe.share, 0.0
+    for one in [] if found is None else found.flat:
+        if one.total <= rank:
+            return None
+        low, middle, high = (
+            one.quantile(min(1.0, max(0.0, share + way * rank / one.total))) for way in (-1, 0, 1)
+        )
+        step = float(one.edges[1] - one.edges[0]) if one.steps else 0.0
+        reach = max(reach, middle - low, high - middle, step)
+    return reach or None
+
+
+def span_text(narrow: float, wide: float) -> str:
+    """Two half-widths: +-1 to 5."""
+    low, high = f"{narrow:,.4g}", f"{wide:,.4g}"
+    return f"+-{high}" if low == high else f"+-{low} to {high}"
+
+
+def _sizes(
+    oracle: Oracle, plan: StatementPlan, items: list[Item], confidence: float
+) -> Sizes | None:
+    """How many rows the figures have whose bars hang on it; None where none does."""
+    counted = size_question(plan, [item.of for item in items])
+    if counted is None:
+        return None
+    return sizes_of(oracle, counted, cells=cells_of(plan.bottom), confidence=confidence)
+
+
+def _assumes(
+    oracle: Oracle,
+    plan: StatementPlan,
+    sizes: Sizes,
+    span: BarSpan,
+) -> str:
+    """Which sizes stand behind the bars, and what to do where nobody knows them."""
+    who, per = oracle.schema.who, " per group" if plan.is_grouped else ""
+    if sizes.known:
+        return f"the bar is for {sizes.text(who, per)}"
+    if sizes.most == sizes.least:
+        return everybody(oracle.schema, sizes.most)
+    _, narrow, wide = span
+    return hangs_on(who, oracle.size or 0, narrow, wide, grouped=plan.is_grouped)
 
 
 def _quoted_keys(oracle: Oracle, priced: PricedPlan, credits: Credits | None) -> SqlQuote:

@@ -19,6 +19,7 @@ import numpy as np
 
 from sulq.answers.error_bars import Mixture, Reading
 from sulq.answers.oracle import Answer, Quote
+from sulq.answers.sizes import Sizes, sized_forecast
 from sulq.answers.statistics import forecast, read_apart, read_derived
 from sulq.errors import InvalidQuery, Reason
 from sulq.formatting import OUTWARDS, moment_of
@@ -44,6 +45,7 @@ from sulq.wire.replies import (
     QuoteQuestion,
     QuoteReply,
     ReceiptJson,
+    SizesJson,
     SqlCell,
     SqlColumn,
     SqlReply,
@@ -234,18 +236,31 @@ def quote_reply(quote: Quote, confidence: float = 0.95) -> QuoteReply:
         note=quote.note,
         notes=list(quote.notes),
         noise=_laws_json(quote.forecast.laws),
+        sizes=_sizes_json(quote.sizes),
     )
+
+
+def _sizes_json(sizes: Sizes | None) -> SizesJson | None:
+    if sizes is None:
+        return None
+    return SizesJson(most=sizes.most, least=sizes.least, receipts=list(sizes.receipts))
 
 
 def quote_of(reply: QuoteReply, bound: BoundQuery, size: int | None, rows: int | None) -> Quote:
     """The quote that the server made."""
     laws = [law_from_json(law) for law in reply.noise]
+    bar, widest, sizes, told = forecast(bound, laws, rows, size), None, None, reply.sizes
+    if told is not None and rows is None:
+        sizes = Sizes(told.most, told.least, tuple(told.receipts))
+        bar, widest = sized_forecast(bound, laws, size, sizes)
     return Quote(
         reply.credits_exact,
         reply.left_after_exact,
-        forecast(bound, laws, rows, size),
+        bar,
         reply.repeat,
         tuple(reply.notes),
+        sizes,
+        widest,
     )
 
 
@@ -253,6 +268,7 @@ def sql_quote_reply(quote: Any) -> QuoteReply:
     """Of a `SqlQuote`: the statement as a whole, its columns, and the questions behind it."""
     asked = zip(quote.plan.questions, quote.quotes, strict=True)
     ranks = dict(quote.ranks)
+    spans = {name: ends for name, *ends in quote.spans}
     return QuoteReply(
         credits=float(quote.credits),
         credits_exact=quote.credits,
@@ -264,9 +280,15 @@ def sql_quote_reply(quote: Any) -> QuoteReply:
         note=quote.note,
         notes=list(quote.notes),
         columns=[
-            QuoteColumn(name=name, half_width=_number(half), rank=ranks.get(name))
+            QuoteColumn(
+                name=name,
+                half_width=_number(half),
+                rank=ranks.get(name),
+                span=spans.get(name),
+            )
             for name, half in quote.half_widths
         ],
+        sizes=_sizes_json(quote.sizes),
         questions=[_sql_question(question, one) for question, one in asked],
     )
 

@@ -84,6 +84,19 @@ class QuoteColumn(BaseModel):
     half_width: Number = None
     rank: Annotated[Number, Field(description="of a quantile: how far off, in rows")] = None
     unit: str = ""
+    span: Annotated[
+        list[float] | None,
+        Field(description="half-widths at `sizes.most` and at `sizes.least` rows"),
+    ] = None
+
+
+class SizesJson(BaseModel):
+    """How many rows match, of the largest and the smallest group; `receipts` are your answers that
+    say so. Without them it is supposed: all rows, and one in five."""
+
+    most: int
+    least: int
+    receipts: list[int] = []
 
 
 class QuoteQuestion(BaseModel):
@@ -111,6 +124,7 @@ class QuoteReply(Reply):
     noise: list[LawJson] = []
     columns: list[QuoteColumn] | None = None
     questions: list[QuoteQuestion] | None = None
+    sizes: SizesJson | None = None
 
 
 class PlanLineJson(BaseModel):

@@ -102,16 +102,24 @@ def test_the_button_names_the_price_and_what_is_left_rounds_down(service: Servic
         "1.25 credits",
         "5 credits",
     ]
-    bars = [float(stop.bar[2:]) for stop in view.error.stops]
-    assert bars[0] == pytest.approx(2 * bars[1], rel=0.1)
-    assert bars[2] == pytest.approx(bars[1] / 2, rel=0.1)
+    bars = [span(stop.bar) for stop in view.error.stops]
+    for end in (0, 1):
+        assert bars[0][end] == pytest.approx(2 * bars[1][end], rel=0.1)
+        assert bars[2][end] == pytest.approx(bars[1][end] / 2, rel=0.1)
+    assert view.error.bar == f"± {bars[1][0]:g} to {bars[1][1]:g}"  # never the best case alone
     assert view.advice.see.startswith(
         "Two averages, each with its range, and one more row for what is other or missing."
         " Regions whose averages lie"
     )
-    assert view.error.assumes == "if 30,000 rows per region"
-    assert "30,000 rows per region" in view.advice.see_small
+    assert view.error.assumes == "everybody matches … one in five"
+    assert "all 60,000 rows matching, spread evenly" in view.advice.see_small
+    assert view.advice.count is not None and view.advice.count.button == "Count first, free"
     assert "plus or minus" in view.say and "38.7 of your 40 left after asking" in view.say
+
+
+def span(bar: str) -> tuple[float, float]:
+    narrow, wide = bar.removeprefix("± ").split(" to ")
+    return float(narrow), float(wide)
 
 
 def test_the_hint_halves_the_error_and_can_be_asked(service: Service) -> None:
@@ -120,7 +128,7 @@ def test_the_hint_halves_the_error_and_can_be_asked(service: Service) -> None:
     assert view.advice.hint.first == "Half the error, for another question."
     assert "AVG(LEAST(stay_days, 30)) AS stay" in view.advice.hint.sql
     after = quoted(service.session(ANALYST, "admissions"), AskRequest(view.advice.hint.sql))
-    assert float(after.error.bar[2:]) == pytest.approx(float(view.error.bar[2:]) / 2, rel=0.12)
+    assert span(after.error.bar)[1] == pytest.approx(span(view.error.bar)[1] / 2, rel=0.12)
     assert after.price.amount == view.price.amount
 
 
@@ -204,7 +212,7 @@ def test_the_statement_that_is_asked_is_the_one_that_was_priced(service: Service
     assert wish.text == "SELECT COUNT(*) FROM admissions WHERE smoker\nWITHIN 50"
     body = AskWishBody(sql=BY_REGION, stop="fine")
     sent = Asking(service.session(ANALYST, "admissions"), body, "a-key-of-a-test").sent
-    assert sent.credits == 5 and sent.rows == 30_000
+    assert sent.credits == 5 and sent.rows is None
     assert (
         price_statement(
             service.session(ANALYST, "admissions").oracle(), "admissions", body.wish

@@ -8,14 +8,16 @@ from fractions import Fraction
 
 from sulq.database import Analyst, Database
 from sulq.errors import SulqError
-from sulq.formatting import bar_text, credits_word
+from sulq.formatting import credits_word
 from sulq.kernel.schema.columns import Category, Flag, Number, Schema
 from sulq.kernel.schema.columns import Column as Declared
 from sulq.server.console.ask.request import (
     AskRequest,
     PricedStatement,
+    ends_of,
     plain_price,
     price_statement,
+    span_bar,
 )
 from sulq.server.console.labels import bound_text
 
@@ -131,20 +133,19 @@ def priced_starters(oracle: Database | Analyst, table: str) -> list[Starter]:
 
 def brief(one: PricedStatement, schema: Schema) -> str:
     """The first bar in few letters: "± 262 each", "± 0.45 points"."""
-    halves = dict(one.quote.half_widths)
     if not one.shape.figures:
         return ""
     figure = one.shape.figures[0]
-    half = halves.get(figure.name)
-    if half is None:
+    ends = ends_of(one.quote, figure.name)
+    if ends is None:
         return "± by its size"
-    if half == 0:
+    if ends[1] == 0:
         return "exact"
     share = figure.kind == "avg" and figure.column in schema
     if share and isinstance(schema[figure.column], Flag):
-        return f"± {bar_text(100 * half)} points"
+        return f"± {span_bar(*ends, 100)} points"
     unit = "each" if one.shape.groups else figure.unit if len(figure.unit) <= 10 else ""
-    return f"± {bar_text(half)} {unit}".strip()
+    return f"± {span_bar(*ends)} {unit}".strip()
 
 
 def everyone(oracle: Database | Analyst, table: str, column: Declared) -> tuple[str, str]:

@@ -6,6 +6,7 @@ Nothing here reads data. Proofs: docs/proofs/error-bars.md.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -13,6 +14,8 @@ import numpy as np
 
 from sulq.answers.error_bars import Forecast
 from sulq.kernel.noise.intervals import z_of
+from sulq.kernel.query.expressions import lit
+from sulq.kernel.query.sum_query import Statistic, SumQuery
 from sulq.sql.parse.select import (
     Aggregate,
     Calculation,
@@ -22,6 +25,7 @@ from sulq.sql.parse.select import (
     OverGroups,
     Released,
     Scalar,
+    Select,
     aggregates_of,
 )
 from sulq.sql.plan.nodes import (
@@ -29,6 +33,8 @@ from sulq.sql.plan.nodes import (
     PairNode,
     PersonsNode,
     Public,
+    Quantile,
+    Question,
     StatementPlan,
     TotalNode,
     VarianceNode,
@@ -78,12 +84,6 @@ class Forecasts:
             cells = [self.plan.cells.get(id(each), 1) for each in aggregates_of(option)]
             widest = max(widest, half * math.sqrt(max(cells, default=1)))
         return widest
-
-    def is_sized(self, output: Output) -> bool:
-        """Whether its bar is narrower the more rows match."""
-        half = self.half_width(output) if self.matching else None
-        twice = replace(self, matching=2 * (self.matching or 0))
-        return half is not None and twice.half_width(output) != half
 
     def rank(self, output: Output) -> float | None:
         """How far off the rank of a quantile by itself may be, in rows; None of anything else."""
@@ -260,6 +260,49 @@ class Forecasts:
             3 * x * y * errors[recipe.counted],
         )
         return z_of(self.confidence) * error / self.matching
+
+
+MANY = 1_000_000_000
+"""Rows of which a bar is taken to see whether it hangs on their number."""
+
+
+def is_sized(plan: StatementPlan, bars: tuple[Forecast, ...], output: Output) -> bool:
+    """Return True if an output's bar is narrower the more rows match."""
+    half, less = (Forecasts(plan, bars, 0.95, n).half_width(output) for n in (MANY, 2 * MANY))
+    return half is not None and half != less
+
+
+def size_question(plan: StatementPlan, outputs: Sequence[Output]) -> SumQuery | None:
+    """Return the count, by the statement's groups, of the rows behind the first figure whose error
+    hangs on their number; None where there is no such figure."""
+    counts: SumQuery | None = None
+    for aggregate in (each for output in outputs for each in aggregates_of(output)):
+        recipe = plan.recipes[id(aggregate)]
+        if isinstance(recipe, Quantile):
+            query = query_of(plan.questions[recipe.question])
+            return SumQuery(query.terms[:1], query.rows, query.groups[:-1])
+        if isinstance(recipe, Mean | VarianceNode | PairNode):
+            base = recipe.mean if isinstance(recipe, VarianceNode) else recipe
+            question, term = plan.places[base.counted]
+            query = query_of(plan.questions[question])
+            return SumQuery((query.terms[term],), query.rows, query.groups, clip=query.clip)
+        if isinstance(recipe, TotalNode) and recipe.parts and counts is None:
+            question, _ = plan.places[recipe.parts[0][0]]
+            query = query_of(plan.questions[question])
+            counts = SumQuery((lit(1),), query.rows, query.groups)
+    return counts
+
+
+def query_of(question: Question) -> SumQuery:
+    return question.query if isinstance(question, Statistic) else question
+
+
+def cells_of(select: Select) -> int:
+    """How many groups a SELECT of rows shows, without those of other or missing values."""
+    cells = 1
+    for grouping in select.groups:
+        cells *= max(1, sum(grouping.labels[at] is not None for at in grouping.shown))
+    return cells
 
 
 def _unit(output: Output) -> float:

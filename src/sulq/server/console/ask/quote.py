@@ -3,17 +3,28 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from markupsafe import Markup
 
+from sulq.answers.sizes import FEWER
 from sulq.database import Analyst, Database
-from sulq.errors import InvalidQuery
+from sulq.errors import InvalidQuery, SulqError
 from sulq.formatting import bar_text, credits_word, left_text, price_text, spelled
 from sulq.kernel.noise.intervals import z_of
 from sulq.kernel.schema.columns import Number
-from sulq.server.console.ask.request import STOPS, AskRequest, PricedStatement, plain_price
+from sulq.server.console.ask.request import (
+    STOPS,
+    AskRequest,
+    PricedStatement,
+    count_first,
+    ends_of,
+    first_ends,
+    plain_price,
+    price_statement,
+    span_bar,
+)
 from sulq.server.console.charts import gauge
 from sulq.server.console.framework import Balance
 from sulq.server.console.labels import (
@@ -32,6 +43,16 @@ LITTLE = "This will tell you little."
 
 
 @dataclass(frozen=True, slots=True)
+class CountFirst:
+    """The count of the rows that a question is about, with its price."""
+
+    sql: str
+    stop: str
+    button: str
+    price: str
+
+
+@dataclass(frozen=True, slots=True)
 class Hint:
     first: str
     more: str
@@ -43,9 +64,8 @@ class Hint:
 def warning_of(found: PricedStatement) -> tuple[str, str] | None:
     """Warn, before it is asked, that the noise is larger than what is asked for."""
     oracle = found.oracle
-    halves = dict(found.quote.half_widths)
     for figure in found.shape.figures:
-        half = halves.get(figure.name)
+        half = (ends_of(found.quote, figure.name) or (0.0, 0.0))[0]
         if not half:
             continue
         span, who = _span(figure, oracle), oracle.schema.who
@@ -74,9 +94,9 @@ def _span(figure: Figure, oracle: Database | Analyst) -> float:
 def hint_of(found: PricedStatement) -> Hint | None:
     """Propose a change that at least halves the error: values over the middle count as it."""
     oracle = found.oracle
-    halves = dict(found.quote.half_widths)
     for figure in found.shape.figures:
-        before = halves.get(figure.name)
+        ends = ends_of(found.quote, figure.name)
+        before = None if ends is None else ends[0]
         if figure.kind not in ("avg", "sum") or not _span(figure, oracle) or not figure.span:
             continue
         if not before or not found.quote.credits or found.wish.within is not None:
@@ -93,12 +113,12 @@ def hint_of(found: PricedStatement) -> Hint | None:
             quote = found.price(changed, found.credits)
         except InvalidQuery:
             return None
-        after = next((half for _, half in quote.half_widths if half), None)
-        if after is None or after > 0.52 * before or quote.credits > found.quote.credits:
+        after = first_ends(quote)
+        if after is None or after[0] > 0.52 * before or quote.credits > found.quote.credits:
             return None
         return Hint(
             "Half the error, for another question.",
-            f"Count {figure.column} over {cap} as {cap}: ± {bar_text(after)} for the same"
+            f"Count {figure.column} over {cap} as {cap}: ± {span_bar(*after)} for the same"
             f" {credits_word(quote.credits)}.",
             f"You would then measure the {figure.noun} of {figure.column} capped at {cap}.",
             f"Cap at {cap}",
@@ -116,7 +136,7 @@ def closed(text: str, start: int, end: int) -> tuple[int, int]:
 
 def what_you_will_see(found: PricedStatement) -> tuple[str, str]:
     """What comes back, and which size the error assumes."""
-    shape, halves = found.shape, dict(found.quote.half_widths)
+    shape = found.shape
     if not shape.figures:
         return "A list of public facts.", ""
     figure = shape.figures[0]
@@ -130,45 +150,78 @@ def what_you_will_see(found: PricedStatement) -> tuple[str, str]:
         total = shape.cells * len(shape.figures)
         rest = ", and one more row for what is other or missing" if shape.other else ""
         see = f"{capital(number_word(total))} {nouns}, each with its range{rest}."
-        half, pairs = halves.get(figure.name), shape.cells * (shape.cells - 1) // 2
-        if half and pairs and shape.cells <= 12:
-            apart = half * math.sqrt(2) * z_of(1 - 0.05 / pairs) / z_of(0.95)
+        ends, pairs = ends_of(found.quote, figure.name), shape.cells * (shape.cells - 1) // 2
+        if ends and ends[1] and pairs and shape.cells <= 12:
+            widened = math.sqrt(2) * z_of(1 - 0.05 / pairs) / z_of(0.95)
+            apart = span_bar(*ends, widened)
             unit = f" {figure.unit}" if figure.unit else ""
             see += (
                 f" {capital(groups_word(shape.groups))} whose {plural(figure.noun)} lie closer than"
-                f" about {bar_text(apart)}{unit} will be called “not distinguishable”."
+                f" about {apart}{unit} will be called “not distinguishable”."
             )
     return see, _size_sentence(found)
 
 
 def _size_sentence(found: PricedStatement) -> str:
-    oracle, shape = found.oracle, found.shape
+    """Which size the error is for, who says so, and what it is if nobody does."""
+    oracle, shape, sizes = found.oracle, found.shape, found.quote.sizes
     who = oracle.schema.who
     per = f" per {group_word(shape.groups)}" if shape.groups else ""
     if found.wish.rows is not None:
         return f"The error assumes about {spelled(found.wish.rows, 0)} {who}{per}, as you said."
-    if not found.assumed:
-        return ""
-    if found.rows is not None:
-        return (
-            f"The error assumes about {spelled(found.rows, 0)} {who}{per}: all"
-            f" {spelled(oracle.size or 0, 0)}, spread evenly. Fewer make it larger."
-        )
-    if oracle.size is not None:
-        size = spelled(oracle.size, 0)
-        return f"The error assumes that all {size} {who} match. Fewer make it larger."
-    return f"The error depends on how many {who} match: type a size to see it."
+    if sizes is None:
+        unsized = all(figure.sized for figure in shape.figures) or oracle.size is not None
+        return "" if unsized else f"The error hangs on how many {who} match: type a size to see it."
+    if sizes.known:
+        return f"The error is for {sizes.text(who, per)}."
+    everybody = f"all {spelled(oracle.size or 0, 0)} {who}"
+    if sizes.most == sizes.least:
+        return f"The error assumes that {everybody} match. Fewer make it larger."
+    even = ", spread evenly" if shape.groups else ""
+    return (
+        f"The smaller error is for {everybody} matching{even}, the larger one for one in"
+        f" {number_word(FEWER)}. Nobody has told you how many do."
+    )
 
 
 def assumed_size(found: PricedStatement) -> str:
     """The size that stands behind the bar, in few words next to it; empty where it has no say."""
-    if all(figure.sized for figure in found.shape.figures):
-        return ""
+    sizes, who = found.quote.sizes, found.oracle.schema.who
     per = f" per {group_word(found.shape.groups)}" if found.shape.groups else ""
-    rows = found.rows if found.rows is not None else found.oracle.size
-    if rows is None:
-        return "type a size to see it"
-    return f"if {spelled(rows, 0)} {found.oracle.schema.who}{per or ' match'}"
+    if found.wish.rows is not None and not all(figure.sized for figure in found.shape.figures):
+        return f"if {spelled(found.wish.rows, 0)} {who}{per or ' match'}"
+    if sizes is None:
+        unsized = all(figure.sized for figure in found.shape.figures)
+        return "" if unsized or found.oracle.size is not None else "type a size to see it"
+    if sizes.known:
+        return sizes.text(who, per)
+    if sizes.most == sizes.least:
+        return f"if {spelled(sizes.most, 0)} {who} match"
+    return f"everybody matches … one in {number_word(FEWER)}"
+
+
+def count_button(found: PricedStatement) -> CountFirst | None:
+    """The count that would tell how large the error is, where nobody was told; at a quarter of the
+    price where that is sharp enough."""
+    sizes = found.quote.sizes
+    if sizes is None or sizes.known or sizes.most == sizes.least or found.wish.rows is not None:
+        return None
+    wish = count_first(found)
+    if wish is None:
+        return None
+    try:
+        one_ = price_statement(found.oracle, found.table, wish)
+        ends = first_ends(one_.quote)
+        if one_.quote.credits and ends is not None and 20 * ends[0] <= sizes.least:
+            wish = replace(wish, stop="coarse")
+            one_ = price_statement(found.oracle, found.table, wish)
+            ends = first_ends(one_.quote)
+    except SulqError:
+        return None
+    price = credits_word(one_.quote.credits) if one_.quote.credits else "nothing"
+    bar = "" if ends is None else f", ± {span_bar(*ends)}"
+    button = f"Count first, {price if one_.quote.credits else 'free'}"
+    return CountFirst(wish.sql, wish.stop, button, f"{price}{bar}")
 
 
 def see_count(shape: Shape) -> str:
@@ -248,6 +301,7 @@ class QuoteAdvice:
     see: str = ""
     see_small: str = ""
     see_count: str = ""
+    count: CountFirst | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -341,6 +395,7 @@ def advice_view(found: PricedStatement) -> QuoteAdvice:
         hint_of(found),
         *what_you_will_see(found),
         see_count(found.shape),
+        count_button(found),
     )
 
 
@@ -352,8 +407,9 @@ def _size(found: PricedStatement) -> tuple[str, str]:
     """The size in its field, and the words after it."""
     groups = found.shape.groups
     per = f"per {group_word(groups)}" if groups else "that match"
-    rows = "" if found.rows is None else str(found.rows)
-    return rows, f"{plural(one(found.oracle.schema))} {per}"
+    sizes = found.quote.sizes
+    rows = found.wish.rows if found.wish.rows is not None else sizes.rows if sizes else ""
+    return str(rows), f"{plural(one(found.oracle.schema))} {per}"
 
 
 def going_gauge(purse: Balance, price: Fraction) -> Markup:
@@ -365,16 +421,7 @@ def going_gauge(purse: Balance, price: Fraction) -> Markup:
 
 def gets(shape: Shape, quote: SqlQuote) -> tuple[str, str]:
     """The error bars to come, as a number and its words."""
-    halves = dict(quote.half_widths)
-    said = []
-    for figure in shape.figures:
-        half = halves.get(figure.name)
-        if half is None or not math.isfinite(half):
-            said.append(("±", f"by its size, {figure.unit or figure.name}"))
-        elif half == 0:
-            said.append(("exact", f"{figure.unit or figure.name}, public"))
-        else:
-            said.append((f"± {bar_text(half)}", figure.unit))
+    said = [_bar_words(figure, quote) for figure in shape.figures]
     if not said:
         return "no noise", ""
     first, unit = said[0]
@@ -383,6 +430,21 @@ def gets(shape: Shape, quote: SqlQuote) -> tuple[str, str]:
     more = len(said) - MOST_FIGURES
     tail = "".join(f", {text}" for text in rest) + (f" and {more} more" if more > 0 else "")
     return first, f"{unit}{tail}{per}".strip()
+
+
+def _bar_words(figure: Figure, quote: SqlQuote) -> tuple[str, str]:
+    """The bar of one figure: in its units, else in per cent of the ranks, else in rows."""
+    ends, rank = ends_of(quote, figure.name), dict(quote.ranks).get(figure.name)
+    if ends is not None and ends[1] == 0:
+        return "exact", f"{figure.unit or figure.name}, public"
+    if ends is not None:
+        return f"± {span_bar(*ends)}", figure.unit
+    if rank is None or quote.sizes is None:
+        return "±", f"by its size, {figure.unit or figure.name}"
+    if figure.kind != "quantile":
+        return f"{bar_text(rank)}", f"rows from the end, {figure.column or figure.name}"
+    shares = (100 * rank / size for size in (quote.sizes.most, quote.sizes.least))
+    return f"± {span_bar(*shares)}", f"per cent of rank, {figure.column or figure.name}"
 
 
 def stops_of(found: PricedStatement, left: Fraction) -> tuple[Stop, ...]:
@@ -401,8 +463,7 @@ def stops_of(found: PricedStatement, left: Fraction) -> tuple[Stop, ...]:
             continue  # the stored answer is free and sharper
         chosen = wish.within is None and wish.stop == name
         one_ = plain if factor == 1 else quote if chosen else found.price(text, base * factor)
-        halves = [half for _, half in one_.half_widths if half]
-        bar = f"± {bar_text(halves[0])}" if halves else "±"
+        bar = _bar_words(found.shape.figures[0], one_)[0] if found.shape.figures else "±"
         price = credits_word(one_.credits) if one_.credits else "free"
         made.append(Stop(name, bar, price, chosen, one_.credits > left))
     return tuple(made)

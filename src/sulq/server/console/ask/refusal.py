@@ -10,7 +10,12 @@ from sulq.database import Analyst, Database
 from sulq.errors import Reason, SulqError
 from sulq.formatting import bar_text, bar_up, credits_word, left_text
 from sulq.server.console.ask.quote import gets
-from sulq.server.console.ask.request import AskRequest, PricedStatement, price_statement
+from sulq.server.console.ask.request import (
+    AskRequest,
+    PricedStatement,
+    first_ends,
+    price_statement,
+)
 from sulq.server.console.examples import brief, count_of, name, starters
 from sulq.server.console.framework import Balance
 from sulq.server.console.labels import capital
@@ -152,15 +157,15 @@ def dear_view(found: PricedStatement, purse: Balance) -> RefusalView:
 
 def cheaper_of(found: PricedStatement, left: Fraction) -> list[Cheaper]:
     """Two coarser bars that are affordable, each with its price."""
-    halves = [half for _, half in found.quote.half_widths if half]
-    if not halves or left <= 0:
+    ends = first_ends(found.quote)
+    if ends is None or left <= 0:
         return []
     made: dict[str, Cheaper] = {}
     for share in (0.2, 0.85):
-        half = halves[0] * (float(found.quote.credits) / (float(left) * share)) ** 0.5
+        half = ends[0] * (float(found.quote.credits) / (float(left) * share)) ** 0.5
         within, _ = bar_up(_two_digits(half))
         try:
-            wish = AskRequest(found.wish.sql, within=within, rows=found.rows)
+            wish = AskRequest(found.wish.sql, within=within, rows=found.wish.rows)
             one = price_statement(found.oracle, found.table, wish)
         except SulqError:
             continue

@@ -12,7 +12,7 @@ export function start(root, app) {
   const DRAFT = `sulq.draft.${table}`, PENDING = `sulq.pending.${table}`;
   const PLAIN = { stop: "plain", within: null, rows: null };
   let wish = PLAIN;
-  let answered = "", ready = null, mark = null, timer = 0, slow = 0, asking = null, spoken = 0, busy = false;
+  let answered = "", ready = null, mark = null, timer = 0, slow = 0, asking = null, spoken = 0, busy = false, lent = false;
 
   // --- the text: painted behind the field, one block per line ---
   function paint() {
@@ -237,7 +237,12 @@ export function start(root, app) {
   }
 
   // --- what is pressed and typed ---
-  sql.addEventListener("input", () => { changed(); complete(); });
+  sql.addEventListener("input", () => { // a size, and the precision of a proposed text, belong to their text
+    wish = lent ? PLAIN : { ...wish, rows: null };
+    lent = false;
+    changed();
+    complete();
+  });
   sql.addEventListener("blur", () => complete(false));
   sql.addEventListener("keydown", (event) => {
     if ((event.ctrlKey || event.metaKey) && event.key === "Enter") { event.preventDefault(); return ask(); }
@@ -255,7 +260,7 @@ export function start(root, app) {
   root.addEventListener("click", (event) => {
     const hit = (what) => event.target.closest(what);
     const example = hit("[data-sql]"), chip = hit("[data-receipt]"), column = hit("[data-column]"), coarser = hit("[data-within]");
-    if (example) { wish = PLAIN; find("#examples").open = false; write(example.dataset.sql); sql.focus(); }
+    if (example) { lent = "stop" in example.dataset; wish = { ...PLAIN, stop: example.dataset.stop || "plain" }; find("#examples").open = false; write(example.dataset.sql); sql.focus(); }
     else if (chip) receipt(chip);
     else if (column) insert(column.dataset.column);
     else if (coarser) { wish = { ...wish, stop: "plain", within: Number(coarser.dataset.within) }; changed(true); }
