@@ -26,7 +26,7 @@ from sulq.answers.display import (
     text_table,
 )
 from sulq.answers.error_bars import Forecast, Interval, Reading, Value
-from sulq.answers.sizes import Sizes
+from sulq.answers.sizes import GroupSizes
 from sulq.answers.statistics import kind_named, read
 from sulq.beliefs.confidence import worst
 from sulq.errors import InvalidQuery
@@ -72,7 +72,7 @@ class Quote:
     forecast: Forecast
     repeat: bool
     notes: tuple[str, ...] = ()
-    sizes: Sizes | None = None
+    sizes: GroupSizes | None = None
     """How many rows match, where the bar hangs on it and nobody stated `rows`."""
     widest: Forecast | None = None
     """The bar if few rows match, where nobody was told how many do."""

@@ -28,7 +28,7 @@ MOST_NAMED = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Sizes:
+class GroupSizes:
     """Rows per figure: of the largest group and of the smallest one that is clearly there.
 
     `receipts` are the answers that say so. Without them nobody was told: `most` is the public
@@ -80,7 +80,7 @@ def moment_count(bound: BoundQuery) -> SumQuery | None:
 
 
 def sized_forecast(
-    bound: BoundQuery, laws: Sequence[Law], size: int | None, sizes: Sizes | None
+    bound: BoundQuery, laws: Sequence[Law], size: int | None, sizes: GroupSizes | None
 ) -> tuple[Forecast, Forecast | None]:
     """Return the bar of a question, and what it would be if few rows match; None where that does
     not matter, or is known."""
@@ -118,7 +118,7 @@ def _is_presence(condition: Expression) -> bool:
 
 def sizes_of(
     oracle: Any, counted: SumQuery, *, cells: int = 1, confidence: float = 0.95
-) -> Sizes | None:
+) -> GroupSizes | None:
     """Return how many rows each cell of a count has; None where there is nothing to go by.
 
     `counted` is the count, by groups if there are any. Where the asker was told the number of all
@@ -130,11 +130,11 @@ def sizes_of(
         return None
     even = max(1, oracle.size // max(1, cells))
     if all_match(counted.rows) and not counted.groups:
-        return Sizes(even, even)
-    return Sizes(even, max(1, even // FEWER))
+        return GroupSizes(even, even)
+    return GroupSizes(even, max(1, even // FEWER))
 
 
-def _told(oracle: Any, counted: SumQuery, confidence: float) -> Sizes | None:
+def _told(oracle: Any, counted: SumQuery, confidence: float) -> GroupSizes | None:
     """Return what the asker's own answers say; an oracle that keeps none knows nothing."""
     known = getattr(oracle, "known", None)
     if known is None:
@@ -153,5 +153,5 @@ def _told(oracle: Any, counted: SumQuery, confidence: float) -> Sizes | None:
         clear = values[lows > 0]
         if len(clear):
             unclear = len(values) - len(clear)
-            return Sizes(round(clear.max()), round(clear.min()), answer.sources, unclear)
+            return GroupSizes(round(clear.max()), round(clear.min()), answer.sources, unclear)
     return None

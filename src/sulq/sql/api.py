@@ -11,7 +11,7 @@ from sulq.answers.display import held_text, percent
 from sulq.answers.error_bars import Forecast
 from sulq.answers.oracle import Answer, Oracle, Quote
 from sulq.answers.selections import KeysQuote
-from sulq.answers.sizes import Sizes, hangs_on, sizes_of
+from sulq.answers.sizes import GroupSizes, hangs_on, sizes_of
 from sulq.answers.statistics import everybody
 from sulq.errors import BudgetSpent, InvalidQuery
 from sulq.formatting import credits_left, credits_text
@@ -66,7 +66,7 @@ class SqlQuote:
     """Of a statement by an open text column: what looking for its keys costs."""
     assumes: str = ""
     """The one of `notes` that says which size is assumed, where nobody stated `rows`."""
-    sizes: Sizes | None = None
+    sizes: GroupSizes | None = None
     """How many rows the figures have whose bars hang on it, where nobody stated `rows`."""
     spans: tuple[BarSpan, ...] = ()
     """Half-widths of those figures at `sizes.most` and at `sizes.least` rows."""
@@ -271,7 +271,7 @@ def _span(
     forecasts: tuple[Forecast, ...],
     confidence: float,
     item: Item,
-    sizes: Sizes,
+    sizes: GroupSizes,
 ) -> BarSpan:
     """The half-width of a figure at the most and at the fewest rows; without end where so few rows
     would tell nothing."""
@@ -309,7 +309,7 @@ def span_text(narrow: float, wide: float) -> str:
 
 def _sizes(
     oracle: Oracle, plan: StatementPlan, items: list[Item], confidence: float
-) -> Sizes | None:
+) -> GroupSizes | None:
     """How many rows the figures have whose bars hang on it; None where none does."""
     counted = size_question(plan, [item.of for item in items])
     if counted is None:
@@ -320,7 +320,7 @@ def _sizes(
 def _assumes(
     oracle: Oracle,
     plan: StatementPlan,
-    sizes: Sizes,
+    sizes: GroupSizes,
     span: BarSpan,
 ) -> str:
     """Which sizes stand behind the bars, and what to do where nobody knows them."""

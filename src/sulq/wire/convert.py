@@ -19,7 +19,7 @@ import numpy as np
 
 from sulq.answers.error_bars import Mixture, Reading
 from sulq.answers.oracle import Answer, Quote
-from sulq.answers.sizes import Sizes, sized_forecast
+from sulq.answers.sizes import GroupSizes, sized_forecast
 from sulq.answers.statistics import forecast, read_apart, read_derived
 from sulq.errors import InvalidQuery, Reason
 from sulq.formatting import OUTWARDS, moment_of
@@ -240,7 +240,7 @@ def quote_reply(quote: Quote, confidence: float = 0.95) -> QuoteReply:
     )
 
 
-def _sizes_json(sizes: Sizes | None) -> SizesJson | None:
+def _sizes_json(sizes: GroupSizes | None) -> SizesJson | None:
     if sizes is None:
         return None
     return SizesJson(most=sizes.most, least=sizes.least, receipts=list(sizes.receipts))
@@ -251,7 +251,7 @@ def quote_of(reply: QuoteReply, bound: BoundQuery, size: int | None, rows: int |
     laws = [law_from_json(law) for law in reply.noise]
     bar, widest, sizes, told = forecast(bound, laws, rows, size), None, None, reply.sizes
     if told is not None and rows is None:
-        sizes = Sizes(told.most, told.least, tuple(told.receipts))
+        sizes = GroupSizes(told.most, told.least, tuple(told.receipts))
         bar, widest = sized_forecast(bound, laws, size, sizes)
     return Quote(
         reply.credits_exact,
