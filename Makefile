@@ -52,7 +52,7 @@ attacks: .venv/.dev  ## 10^5 neighbours replayed, planted faults, audits; writes
 	$(BIN)/python -m tests.replay --anew
 	$(BIN)/python -m tests.replay.report
 
-bench: .venv/.dev  ## engines, peers, kernels, replicas; writes docs/benchmarks.md (35 minutes)
+bench: .venv/.dev  ## engines, peers, kernels, replicas; writes docs/benchmarks.md (40 minutes)
 	$(BIN)/python -m benchmarks
 
 bench-learning: .venv/.test  ## the learners against diffprivlib; writes docs/benchmarks-learning.md

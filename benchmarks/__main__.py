@@ -35,6 +35,10 @@ PARTS = {  # part: module, keywords of a trial
     "peers": ("benchmarks.peers.run", {"rows": 20_000, "seconds": 1.0}),
     "replicas": ("benchmarks.replicas", {"asks": 128}),
     "profiles": ("benchmarks.profiles", {"rows": 100_000}),
+    "stream": (
+        "benchmarks.stream",
+        {"rows": 2_000, "past": (10, 30), "questions": 1},
+    ),
     "start": ("benchmarks.start", {}),
     "simulation": ("benchmarks.simulation", {}),  # last: it goes by the others
 }

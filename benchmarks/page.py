@@ -51,6 +51,7 @@ def document(results: Results) -> str:
         _above(results),
         peers(results.get("peers")),
         _kernels(results.get("kernels")),
+        _stream(results.get("stream")),
         _replicas(results.get("replicas")),
         _simulation(results.get("simulation")),
         _further(results),
@@ -297,6 +298,57 @@ def _replicas(part: dict[str, Any] | None) -> str:
             f" cores give: where it is close to {cores}, more replicas on this machine add none. Latency is the queue: clients divided by answers.\n",
         ]
     )
+
+
+# --- a stream of questions --------------------------------------------------------------------------
+
+
+def _stream(part: dict[str, Any] | None) -> str:
+    """What the k-th question costs beyond the engine's work."""
+    if part is None:
+        return ""
+    lines: list[Line] = [line for line in part["lines"] if "question" in line]
+    firsts = [line for line in part["lines"] if "first" in line]
+    past = list(dict.fromkeys(line["past"] for line in lines))
+    goal = lines[0]["goal"]
+    rows = []
+    for how, kind in dict.fromkeys((line["how"], line["question"]) for line in lines):
+        own = [line for line in lines if (line["how"], line["question"]) == (how, kind)]
+        rows.append(
+            (
+                kind,
+                how,
+                *(_within(line["ours"], goal) for line in own),
+                duration(own[-1]["search"]),
+                duration(own[-1]["worst"]),
+                duration(own[-1]["engine"]),
+            )
+        )
+    head = (
+        "question",
+        "asked in",
+        *(f"k = {number:,}" for number in past),
+        "of it the search",
+        "worst",
+        "the engine besides",
+    )
+    begun = ", ".join(f"{duration(line['first'])} at {line['past']:,}" for line in firsts)
+    return "\n".join(
+        [
+            "## The k-th question of a mixed stream\n",
+            f"{lines[0]['rows']:,} rows; k answers of mixed kinds are stored (counts, totals, means, histograms, averages by group, distributions, moments), then new"
+            " questions are asked. Processor time of a whole answer less the engine's reading of rows: binding, price, the search for what stored answers"
+            f" say, ledger, noise and error bars; medians. Goal: at most {duration(goal)}; above it is **bold**. The last three columns are of the largest k.\n",
+            table(head, rows),
+            "Taking the stored questions in, once for each, when the first questions after opening need them, together with these questions: "
+            + begun
+            + ".\n",
+        ]
+    )
+
+
+def _within(seconds: float, goal: float) -> str:
+    return f"**{duration(seconds)}**" if seconds > goal else duration(seconds)
 
 
 # --- simulation -------------------------------------------------------------------------------------

@@ -69,14 +69,9 @@ def people(folder: Path, rows: int) -> Path:
     path = folder / f"stream-{rows}" / "people.parquet"
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
-        listed = {
-            "city": CITIES,
-            "job": JOBS,
-        }
         words = ", ".join(
-            f"list_value({', '.join(repr(each) for each in values)})"
-            f"[1 + (hash(i, {len(name)}) % {len(values)})::INTEGER] AS {name}"
-            for name, values in listed.items()
+            f"{values}[1 + (hash(i, {len(name)}) % {len(values)})::INTEGER] AS {name}"
+            for name, values in (("city", CITIES), ("job", JOBS))
         )
         duckdb.execute(
             "COPY (SELECT (hash(i, 20) % 100)::INTEGER AS age,"
@@ -212,7 +207,7 @@ def asked(
     db: Database, clocks: Clocks, past: int, questions: int
 ) -> Iterator[tuple[str, str, tuple[float, float, float]]]:
     """How it was asked, its kind, and its times; none of these questions is stored."""
-    random = np.random.default_rng(past)
+    random = np.random.default_rng([abs(past), past > 0])
     for kind in list(KINDS) * questions:
         built, _ = question(random, kind)
         yield "builder", kind, clocks.of(lambda built=built: db.ask(built))
@@ -241,7 +236,7 @@ def measure(
                 clocks, stored = Clocks(db), Past(db)
                 for answers in past:
                     stored.grow(answers)
-                    first = clocks.of(lambda: db.ask(count(where=col("age") == 1)))
+                    first = [times[2] for *_, times in asked(db, clocks, -answers, 1)]
                     found: dict[tuple[str, str], list[tuple[float, float, float]]] = {}
                     for how, kind, times in asked(db, clocks, answers, questions):
                         found.setdefault((how, kind), []).append(times)
@@ -249,6 +244,7 @@ def measure(
                         {
                             "past": answers,
                             "rows": rows,
+                            "goal": GOAL,
                             "how": how,
                             "question": kind,
                             "engine": float(np.median([each[0] for each in times])),
@@ -258,20 +254,9 @@ def measure(
                         }
                         for (how, kind), times in found.items()
                     ]
-                    lines.append({"past": answers, "rows": rows, "first": first[2]})
+                    lines.append({"past": answers, "rows": rows, "first": sum(first)})
         finally:
             os.environ.pop("SULQ_STATE")
             if before is not None:
                 os.environ["SULQ_STATE"] = before
     return lines
-
-
-if __name__ == "__main__":
-    import sys
-    with tempfile.TemporaryDirectory() as data:
-        ks = [int(x) for x in sys.argv[1:]] or list(PAST)
-        for line in measure(Path(data), False, past=ks):
-            if "first" in line:
-                print(f"{line['past']:6d} first {1e3*line['first']:.1f} ms")
-            else:
-                print(f"{line['past']:6d} {line['how']:8s} {line['question']:18s} engine {1e3*line['engine']:6.1f} search {1e3*line['search']:7.1f} ours {1e3*line['ours']:7.1f} worst {1e3*line['worst']:7.1f}")

@@ -138,6 +138,18 @@ def test_a_peer_or_an_engine_that_is_not_there_is_named_with_the_reason() -> Non
     assert "Not measured: no Java." in text
 
 
+def test_the_stream_shows_every_k_with_the_goal() -> None:
+    times = {"how": "SQL", "question": "mean", "rows": 9, "goal": 0.005, "engine": 0.001}
+    lines = [
+        {**times, "past": past, "ours": ours, "search": 0.002, "worst": 0.009}
+        for past, ours in ((10, 0.004), (1_000, 0.006))
+    ]
+    text = page.document({"stream": part(*lines, {"past": 10, "rows": 9, "first": 0.1})})
+    assert "| question | asked in | k = 10 | k = 1,000 |" in text
+    assert "| mean | SQL | 4 ms | **6 ms** | 2 ms | 9 ms | 1 ms |" in text
+    assert "Goal: at most 5 ms" in text and "100 ms at 10." in text
+
+
 def test_a_busy_machine_is_told() -> None:
     quiet, busy = part(), {**part(), "load_before": 5.0}
     assert "other work ran beside it" not in page.document({"duckdb": quiet})

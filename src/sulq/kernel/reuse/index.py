@@ -158,7 +158,7 @@ class Index:
         self._numbers: dict[int, int] = {}  # by hash: two that share one only mislead the search
         self._first, self._after = IntVector(np.int32), IntVector(np.int32)  # of each run
         self._begin = IntVector()  # of each line: its first run
-        self._sums = IntVector(np.int32)
+        self._sums, self._size = IntVector(np.int32), IntVector(np.int32)  # by line
 
     def __len__(self) -> int:
         return len(self._sums)
@@ -172,6 +172,7 @@ class Index:
         self._first.extend(numbers[np.concatenate([[0], ends + 1])])
         self._after.extend(numbers[np.concatenate([ends, [len(numbers) - 1]])] + 1)
         self._sums.append(sums)
+        self._size.append(len(numbers))
         return len(self) - 1
 
     def has(self, feature: Hashable, lines: Integers | None) -> bool:
@@ -208,37 +209,34 @@ class Index:
             given = np.zeros(count, dtype=np.bool_)
             given[lines] = True
             able &= given
-        size = np.add.reduceat(
-            self._after.values - self._first.values, self._begin.values, dtype=np.int64
-        )
-        score = np.where(able, (size - self._count(own)) / self._sums.values, np.inf)
+        score = np.where(able, (self._size.values - self._count(own)) / self._sums.values, np.inf)
         score -= np.arange(count) * (1e-9 / count)  # the latest first
         at = np.argpartition(score, near)[:near] if count > near else np.arange(count)
         at = at[np.argsort(score[at])]
         at = at[able[at]]
-        foreign, sums = self._foreign(at, own), self._sums.values[at].astype(np.float32)
-        kept = _cancelling(foreign, sums)[:most]
-        kept = kept[_cancelling(foreign[kept], sums[kept])]
+        told = self._foreign(at, own)
+        kept = _cancelling(*told, self._sums.values[at])[:most]
+        kept = kept[_cancelling(*_of(told, kept), self._sums.values[at[kept]])]
         return [int(line) for line in at[kept]]
 
-    def _foreign(self, lines: Integers, own: Collection[int]) -> NDArray[np.float32]:
-        """What these questions tell apart that is not one's `own`: 0 or 1, features in columns."""
+    def _foreign(self, lines: Integers, own: Collection[int]) -> tuple[Integers, Integers]:
+        """What these questions tell apart that is not one's `own`: pairs of a question's place
+        among them, and a feature."""
         begin = np.append(self._begin.values, len(self._first))
-        listed = [
-            np.concatenate(
-                [
-                    np.arange(self._first.values[run], self._after.values[run])
-                    for run in range(begin[line], begin[line + 1])
-                ]
-            )
-            for line in lines
-        ]
-        if not listed:
-            return np.zeros((0, 0), dtype=np.float32)
-        names, place = np.unique(np.concatenate(listed), return_inverse=True)
-        told = np.zeros((len(listed), len(names)), dtype=np.float32)
-        told[np.repeat(np.arange(len(listed)), [len(each) for each in listed]), place] = 1
-        return told[:, ~np.isin(names, np.fromiter(own, np.int64, len(own)))]
+        runs, of_run = _ranges(begin[lines], begin[lines + 1])
+        numbers, of_number = _ranges(self._first.values[runs], self._after.values[runs])
+        mine = np.zeros(len(self._numbers) + 1, dtype=np.bool_)
+        mine[np.fromiter(own, np.int64, len(own))] = True
+        foreign = ~mine[numbers]
+        return of_run[of_number[foreign]], numbers[foreign]
+
+
+def _ranges(first: Integers, after: Integers) -> tuple[Integers, Integers]:
+    """The integers of all these ranges, and for each the number of its range."""
+    lengths = (after - first).astype(np.int64)
+    of = np.repeat(np.arange(len(lengths)), lengths)
+    before = np.cumsum(lengths) - lengths
+    return np.arange(len(of)) - before[of] + first[of], of
 
 
 def _hash(feature: Hashable) -> int:
@@ -249,13 +247,25 @@ def _is_atom(feature: Hashable) -> bool:
     return isinstance(feature, tuple) and feature[0] == "atom"
 
 
-def _cancelling(told: NDArray[np.float32], sums: NDArray[np.float32]) -> Integers:
+def _of(told: tuple[Integers, Integers], kept: Integers) -> tuple[Integers, Integers]:
+    """The pairs of some questions, numbered anew."""
+    questions, features = told
+    place = np.full(int(questions.max(initial=-1)) + 1, -1)
+    place[kept[kept < len(place)]] = np.flatnonzero(kept < len(place))
+    here = place[questions] >= 0
+    return place[questions[here]], features[here]
+
+
+def _cancelling(questions: Integers, features: Integers, sums: Integers) -> Integers:
     """Without single sums that tell apart what no other question does: nothing cancels that."""
-    left = np.arange(len(told))
-    while len(left):
-        times = np.minimum(sums[left], 2) @ told[left]
-        alone = (told[left] @ (times == 1).astype(np.float32)) > 0
-        if not (alone & (sums[left] == 1)).any():
-            break
-        left = left[~(alone & (sums[left] == 1))]
-    return left
+    left = np.ones(len(sums), dtype=np.bool_)
+    single = sums == 1
+    weights = np.minimum(sums, 2)
+    while True:
+        times = np.bincount(features, weights=weights[questions])
+        alone = (times[features] == 1) & single[questions]
+        if not alone.any():
+            return np.flatnonzero(left)
+        left[questions[alone]] = False
+        here = left[questions]
+        questions, features = questions[here], features[here]

@@ -7,15 +7,17 @@ rows than needed are measured, least squares shares the weight by precision.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sulq.kernel.reuse.estimate import LinearEstimate, StoredDraws
-from sulq.kernel.reuse.symbolic import Grid
+from sulq.kernel.reuse.symbolic import Grid, PieceSums
 from sulq.kernel.schema.bind import BoundQuery
 from sulq.kernel.schema.program import Always, BoundChoice, Fixed, Integer, RowSums
 
@@ -38,38 +40,27 @@ class Weights:
 
 
 def solve(rows: Integers, wanted: Integers, variances: Floats) -> list[Weights | None]:
-    """For each wanted vector its weights, or None if it is no combination of the rows."""
-    rows, wanted = _distinct(rows, wanted)
+    """For each wanted vector its weights, or None if it is no combination of the rows.
+
+    Least squares share the weights where all of them are combinations.
+    """
     forced, kept, rest = _peeled(rows.astype(np.float64), wanted.astype(np.float64))
     places, able, basic = _eliminated(rows[kept].astype(np.float64), rest)
-    basic_all = forced
+    basic_all = forced.copy()
     basic_all[:, kept] = basic
-    better = None
-    if len(places) < len(kept) and len(places):
-        matrix = rows[kept][:, places].astype(np.float64)
-        better = forced.copy()
-        better[:, kept] = _least_squares(matrix, rest[:, places], variances[kept])
-    found: list[Weights | None] = []
-    for number, target in enumerate(wanted):
-        exact = _exactly(rows, target, basic_all[number]) if able[number] else None
-        shared = None
-        if exact is not None and better is not None:
-            shared = _shared(rows, target, better[number], variances, exact)
-        found.append(shared or exact)
-    return found
-
-
-def _distinct(rows: Integers, wanted: Integers) -> tuple[Integers, Integers]:
-    """Pieces on which all vectors agree, once."""
-    stacked = np.concatenate([rows, wanted])
-    keys = np.arange(1, len(stacked) + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
-    keys = (keys ^ (keys >> np.uint64(31))) * np.uint64(0xBF58476D1CE4E5B9)
-    hashed = keys.view(np.int64) @ stacked  # modulo 2^64
-    _, first, inverse = np.unique(hashed, return_index=True, return_inverse=True)
-    if not np.array_equal(stacked[:, first][:, inverse], stacked):
-        return rows, wanted  # two different pieces with one hash
-    zero = ~stacked[:, first].any(axis=0)
-    return rows[:, first[~zero]], wanted[:, first[~zero]]
+    exact = [
+        _exactly(rows, target, weights) if can else None
+        for target, weights, can in zip(wanted, basic_all, able, strict=True)
+    ]
+    if not 0 < len(places) < len(kept) or any(each is None for each in exact):
+        return list(exact)
+    matrix = rows[kept][:, places].astype(np.float64)
+    better = forced
+    better[:, kept] = _least_squares(matrix, rest[:, places], variances[kept])
+    return [
+        found and (_shared(rows, target, weights, variances, found) or found)
+        for target, weights, found in zip(wanted, better, exact, strict=True)
+    ]
 
 
 def _peeled(rows: Floats, wanted: Floats) -> tuple[Floats, Integers, Floats]:
@@ -129,7 +120,7 @@ def _exactly(rows: Integers, target: Integers, weights: Floats) -> Weights | Non
     found = {i: weight for i, weight in found.items() if weight}
     common = 1
     for weight in found.values():
-        common = common * weight.denominator // _gcd(common, weight.denominator)
+        common = math.lcm(common, weight.denominator)
     used = [(i, int(weight * common)) for i, weight in found.items()]
     largest = int(np.abs(rows[[i for i, _ in used]]).max(initial=0))
     most = common * int(np.abs(target).max(initial=0)) + largest * sum(abs(w) for _, w in used)
@@ -138,12 +129,6 @@ def _exactly(rows: Integers, target: Integers, weights: Floats) -> Weights | Non
     for i, times in used:
         total = total + rows[i].astype(kind) * times
     return Weights(found, True) if not total.any() else None
-
-
-def _gcd(a: int, b: int) -> int:
-    while b:
-        a, b = b, a % b
-    return a
 
 
 def _least_squares(matrix: Floats, wanted: Floats, variances: Floats) -> Floats:
@@ -175,51 +160,227 @@ def _shared(
     return Weights({int(i): Fraction(float(weights[i])) for i in np.flatnonzero(weights)}, False)
 
 
-# Vectors of many questions side by side, and weights of their rows as a derivation.
+# Vectors of many questions by their entries that are not 0, and which rows may have a weight.
 
 
 MOST_SIZES = 64
 """Public sums that a derivation may need from the engine."""
 ROUNDING = 1e-9
 """Of a factor of a public sum, where weights are not fractions."""
+LARGEST_SCALE = 2.0**42
+"""Of wanted coefficients whose remainders floats tell from 0."""
+MOST_WORK = 2**23
+"""Products of the elimination that one search may take: rows x rows x different pieces."""
+GOLDEN = (5**0.5 - 1) / 2
 
 
-def stacked(
-    vectors: dict[Integer, Integers], atoms: Sequence[Integer], sums: int, grid: Grid
-) -> Integers:
-    """(sums, summands, pieces)"""
-    zero = np.zeros((sums, grid.cells), dtype=np.int64)
-    return np.stack([vectors.get(atom, zero) for atom in atoms], axis=1)
+class Entries(NamedTuple):
+    """Sparse integer vectors: row, column (summand and piece) and value of each entry."""
+
+    rows: Integers
+    columns: Integers
+    values: Integers
+
+    def of(self, kept: NDArray[np.bool_]) -> Entries:
+        return Entries(self.rows[kept], self.columns[kept], self.values[kept])
 
 
-def apart(table: Integers, public: Sequence[bool], grid: Grid) -> Integers:
-    """Within a public piece a public summand's constant drops out of differences. G.2.1"""
-    inner = grid.cells // grid.public_cells
-    split = table.reshape(len(table), len(public), grid.public_cells, inner)
-    parts = []
-    for place, known in enumerate(public):
-        part = split[:, place]
-        part = part[:, :, 1:] - part[:, :, :1] if known else part
-        parts.append(part.reshape(len(table), part.shape[1] * part.shape[2]))
-    return np.concatenate(parts, axis=1)
+def entries_of(
+    listed: Sequence[PieceSums],
+    atoms: Sequence[Integer],
+    public: Sequence[bool],
+    grid: Grid,
+    *,
+    first_pieces: bool = False,
+) -> Entries:
+    """The vectors of some questions, one row for each sum, in this order.
+
+    Within a public piece a public summand's constant drops out of differences (G.2.1);
+    `first_pieces`: only what is left out so.
+    """
+    place = {atom: number for number, atom in enumerate(atoms)}
+    rows, columns, values = [], [], []
+    first = 0
+    for cells, cell, terms in listed:
+        for number, parts in enumerate(terms):
+            row = first + cell * len(terms) + number
+            for atom, value in parts.items():
+                at = place[atom]
+                for own, here, entry in _split(row, value, grid, public[at], first_pieces):
+                    rows.append(own)
+                    columns.append(here + at * grid.cells)
+                    values.append(entry)
+        first += cells * len(terms)
+    none = np.zeros(0, dtype=np.int64)
+    return Entries(*(np.concatenate([none, *parts]) for parts in (rows, columns, values)))
+
+
+Blocks = list[tuple[Integers, Integers, Integers]]
+
+
+def _split(row: Integers, value: Integers, grid: Grid, public: bool, first: bool) -> Blocks:
+    if public and not first:
+        return _differences(row, value, grid)
+    if first and not public:
+        return []
+    here = np.flatnonzero(value)
+    if first:
+        here = here[here % (grid.cells // grid.public_cells) == 0]
+    return [(row[here], here, value[here])]
+
+
+def _differences(row: Integers, value: Integers, grid: Grid) -> Blocks:
+    """Every piece less the first one of its public piece, which may belong to another row."""
+    shape = (grid.public_cells, grid.cells // grid.public_cells)
+    row, value = row.reshape(shape), value.reshape(shape)
+    same = row == row[:, :1]
+    own = np.where(same, value - value[:, :1], value).ravel()
+    base = np.where(same, 0, -value[:, :1]).ravel()
+    first = np.broadcast_to(row[:, :1], shape).ravel()
+    here, there = np.flatnonzero(own), np.flatnonzero(base)
+    here = here[here % shape[1] != 0]
+    return [(row.ravel()[here], here, own[here]), (first[there], there, base[there])]
+
+
+def _added(entries: Entries, weights: Floats, columns: int) -> Floats:
+    """The sum of the rows times their weights."""
+    found: Floats = np.zeros(columns)
+    if len(entries.rows):
+        found += np.bincount(entries.columns, weights[entries.rows] * entries.values, columns)
+    return found
+
+
+def able_rows(rows: Entries, wanted: Entries, columns: int) -> Integers | None:
+    """The rows that may have a weight; None if some wanted vector is no combination of the rows.
+
+    One mixture of all wanted vectors is looked at, which is a combination if each of them is. On a
+    piece where only one row is not 0 its weight is forced; where no row is left, nothing may be.
+    Rows that share no piece with what is then left have weight 0.
+    """
+    count = int(wanted.rows.max(initial=0)) + 1
+    mixture: Floats = 1.0 + np.arange(1, count + 1, dtype=np.float64) * GOLDEN % 1.0
+    rest = _added(wanted, mixture, columns)
+    scale = max(1.0, float(np.abs(rest).max(initial=0.0)))
+    if scale > LARGEST_SCALE:
+        return np.unique(rows.rows)
+    none, zero = 1e-6 * scale, 1e-13 * scale
+    weights = np.zeros(int(rows.rows.max(initial=-1)) + 1)
+    left = rows
+    while True:
+        times = np.bincount(left.columns, minlength=columns)
+        if (np.abs(rest[times == 0]) > none).any():
+            return None
+        alone = left.of(times[left.columns] == 1)
+        if not len(alone.rows):
+            break
+        owed = rest[alone.columns]
+        weights[alone.rows] = np.where(np.abs(owed) > zero, owed / alone.values, 0.0)
+        if (np.abs(owed - weights[alone.rows] * alone.values) > none).any():
+            return None  # two pieces force two weights
+        peeled = np.zeros(len(weights), dtype=np.bool_)
+        peeled[alone.rows] = True
+        taken = peeled[left.rows]
+        told = left.of(taken)
+        rest -= _added(told, weights, columns)
+        rest[alone.columns] = 0.0
+        left = left.of(~taken)
+    found = weights != 0
+    found[_reached(left, np.abs(rest) > zero)] = True
+    return np.flatnonzero(found)
+
+
+def _reached(left: Entries, open_: NDArray[np.bool_]) -> Integers:
+    """The rows that are connected to these pieces."""
+    reached = np.zeros(int(left.rows.max(initial=-1)) + 1, dtype=np.bool_)
+    pieces = open_.copy()
+    while True:
+        before = int(np.count_nonzero(reached))
+        reached[left.rows[pieces[left.columns]]] = True
+        if np.count_nonzero(reached) == before:
+            return np.flatnonzero(reached)
+        pieces[left.columns[reached[left.rows]]] = True
+
+
+def combination(
+    rows: Entries, wanted: Entries, count: int, chosen: Integers, variances: Floats
+) -> list[Weights] | None:
+    """The weights of the chosen rows for each of `count` wanted vectors; None if one of them is no
+    combination, or if it takes more work than one search may."""
+    place = np.full(int(max(rows.rows.max(initial=-1), chosen.max(initial=-1))) + 1, -1)
+    place[chosen] = np.arange(len(chosen))
+    own = rows.of(place[rows.rows] >= 0)
+    own = own._replace(rows=place[own.rows])
+    below = wanted._replace(rows=wanted.rows + len(chosen))
+    both = Entries(*(np.concatenate(parts) for parts in zip(own, below, strict=True)))
+    pieces = _different(both, len(chosen) + count)
+    if len(chosen) ** 2 * len(pieces) > MOST_WORK:
+        return None
+    at = np.full(int(both.columns.max(initial=-1)) + 1, -1)
+    at[pieces] = np.arange(len(pieces))
+    few = both.of(at[both.columns] >= 0)
+    table = np.zeros((len(chosen) + count, len(pieces)), dtype=np.int64)
+    table[few.rows, at[few.columns]] = few.values
+    solved = solve(table[: len(chosen)], table[len(chosen) :], variances)
+    found = [each for each in solved if each is not None]
+    if len(found) < len(solved) or not all(
+        _holds(each, own, wanted.of(wanted.rows == number)) for number, each in enumerate(found)
+    ):
+        return None
+    return [
+        Weights({int(chosen[row]): weight for row, weight in each.weights.items()}, each.exact)
+        for each in found
+    ]
+
+
+def _different(entries: Entries, rows: int) -> Integers:
+    """One piece of all those on which every row has the same hash."""
+    keys = np.arange(1, rows + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    keys = (keys ^ (keys >> np.uint64(31))) * np.uint64(0xBF58476D1CE4E5B9)
+    hashed = np.zeros(int(entries.columns.max(initial=-1)) + 1, dtype=np.uint64)
+    np.add.at(hashed, entries.columns, keys[entries.rows] * entries.values.view(np.uint64))
+    told = np.unique(entries.columns)
+    _, first = np.unique(hashed[told], return_index=True)
+    return told[np.sort(first)]
+
+
+def _holds(found: Weights, rows: Entries, wanted: Entries) -> bool:
+    """Whether the weights give the wanted vector on every piece: integers, or nearly."""
+    used = rows.of(np.isin(rows.rows, list(found.weights)))
+    columns = max(int(part.columns.max(initial=-1)) for part in (used, wanted)) + 1
+    if not found.exact:
+        weights = np.zeros(int(used.rows.max(initial=-1)) + 1)
+        for row, weight in found.weights.items():
+            weights[row] = weight
+        off = _added(used, weights, columns)
+        off[wanted.columns] -= wanted.values
+        most = max(1.0, float(np.abs(wanted.values).max(initial=0)))
+        return bool(np.abs(off).max(initial=0.0) <= TOLERANCE * most)
+    common = math.lcm(*(weight.denominator for weight in found.weights.values()))
+    times = {row: int(weight * common) for row, weight in found.weights.items()}
+    largest = max((int(np.abs(part.values).max(initial=0)) for part in (used, wanted)), default=0)
+    kind = np.int64 if largest * (common + sum(map(abs, times.values()))) < SAFE else object
+    factors = np.zeros(int(used.rows.max(initial=-1)) + 1, dtype=kind)
+    for row, factor in times.items():
+        factors[row] = factor
+    total = np.zeros(columns, dtype=kind)
+    np.add.at(total, used.columns, factors[used.rows] * used.values.astype(kind))
+    np.subtract.at(total, wanted.columns, common * wanted.values.astype(kind))
+    return not total.any()
 
 
 def derivation_of(
     bound: BoundQuery,
     weights: Sequence[Weights],
-    sources: Sequence[Sequence[StoredDraws]],
-    matrix: Integers,
-    wanted: Integers,
+    sources: Mapping[int, Sequence[StoredDraws]],
+    constants: Sequence[Mapping[tuple[int, int], Fraction]],
     atoms: Sequence[Integer],
-    public: Sequence[bool],
     grid: Grid,
 ) -> LinearEstimate | None:
-    """Weights of noisy integers, and of public sums for what is left."""
+    """Weights of noisy integers, and of public sums, by summand and public piece, for the rest."""
     estimates: list[list[StoredDraws]] = []
-    constants: list[dict[int, Fraction]] = []
+    factors: list[dict[int, Fraction]] = []
     needed: dict[tuple[int, int], int] = {}
-    origin = grid.cells // grid.public_cells
-    for number, found in enumerate(weights):
+    for number, (found, own) in enumerate(zip(weights, constants, strict=True)):
         lift = bound.terms[number % len(bound.terms)].lift
         estimates.append(
             [
@@ -228,23 +389,9 @@ def derivation_of(
                 for source in sources[row]
             ]
         )
-        own: dict[int, Fraction] = {}
-        rows = list(found.weights)
-        shares = np.array([float(weight) for weight in found.weights.values()])
-        for place in (place for place, known in enumerate(public) if known):
-            lines = matrix[rows, place, ::origin]
-            left = wanted[number, place, ::origin] - shares @ lines
-            largest = max(1.0, float(np.abs(lines).max(initial=0)))
-            for cell in np.flatnonzero(np.abs(left) > ROUNDING * largest).tolist():
-                exact = Fraction(int(wanted[number, place, cell * origin])) - sum(
-                    (
-                        w * int(matrix[row, place, cell * origin])
-                        for row, w in found.weights.items()
-                    ),
-                    Fraction(0),
-                )
-                own[needed.setdefault((place, cell), len(needed))] = exact * lift
-        constants.append(own)
+        factors.append(
+            {needed.setdefault(at, len(needed)): factor * lift for at, factor in own.items()}
+        )
     if len(needed) > MOST_SIZES:
         return None
     terms: list[Integer] = []
@@ -255,4 +402,32 @@ def derivation_of(
         )
     program = RowSums(Always(), tuple(terms)) if terms else None
     every = all(found.exact for found in weights)
-    return LinearEstimate(bound, estimates, constants, program, every)
+    return LinearEstimate(bound, estimates, factors, program, every)
+
+
+def constants_of(
+    found: Weights, rows: Entries, wanted: Entries, grid: Grid
+) -> dict[tuple[int, int], Fraction]:
+    """The factors of public sums: what the weights leave on the first piece of every public one.
+
+    `rows` and `wanted` are the vectors of public summands there, as they are.
+    """
+    inner = grid.cells // grid.public_cells
+    own: dict[int, tuple[list[tuple[Fraction, int]], int]] = {}
+    largest: dict[int, float] = {}
+    for row, column, value in zip(*(part.tolist() for part in rows), strict=True):
+        if row in found.weights:
+            parts, goal = own.get(column, ([], 0))
+            own[column] = [*parts, (found.weights[row], value)], goal
+            largest[column // grid.cells] = max(largest.get(column // grid.cells, 1.0), abs(value))
+    for column, value in zip(wanted.columns.tolist(), wanted.values.tolist(), strict=True):
+        parts, goal = own.get(column, ([], 0))
+        own[column] = parts, goal + value
+    left: dict[tuple[int, int], Fraction] = {}
+    for column in sorted(own):
+        parts, goal = own[column]
+        about = goal - sum(float(weight) * value for weight, value in parts)
+        if abs(about) > ROUNDING * largest.get(column // grid.cells, 1.0):
+            rest = goal - sum((weight * value for weight, value in parts), Fraction(0))
+            left[column // grid.cells, column % grid.cells // inner] = rest
+    return left

@@ -20,17 +20,23 @@ from sulq.errors import SulqError
 from sulq.kernel.noise.laws import DiscreteGaussian, Law, NoNoise
 from sulq.kernel.reuse.estimate import LinearEstimate, StoredDraws, exact_variance
 from sulq.kernel.reuse.index import Index, Integers, IntMap, IntVector, WeightedLRU, features_of
-from sulq.kernel.reuse.solve import apart, derivation_of, solve, stacked
+from sulq.kernel.reuse.solve import (
+    able_rows,
+    combination,
+    constants_of,
+    derivation_of,
+    entries_of,
+)
 from sulq.kernel.reuse.symbolic import (
     ONE,
     Grid,
     Key,
     Marks,
+    Refinement,
     Unfit,
     axis_of,
-    joined,
     marks_of,
-    size_of,
+    pieces_of,
 )
 from sulq.kernel.schema.bind import BoundQuery
 from sulq.kernel.schema.program import (
@@ -286,10 +292,10 @@ class AnswerStore:
         if (len(stored.values), len(stored.laws)) != (_sums(bound.sums), len(bound.terms)):
             return UNFIT
         marks = told = marks_of(bound.sums)
-        if '"choose"' in stored.question and _pieces(marks) <= MOST_PIECES:
+        if '"choose"' in stored.question and pieces_of(marks) <= MOST_PIECES:
             grid = Grid(marks, self._is_public)
             with suppress(Unfit):  # labels of one kind may be listed apart
-                told = grid.told(grid.vectors(bound.sums))
+                told = grid.told(grid.coefficients(bound.sums))
         atoms = _atoms(bound.sums)
         for atom in atoms:
             if isinstance(atom, Quantised):
@@ -319,37 +325,56 @@ class AnswerStore:
         self, bound: BoundQuery, program: RowSums, among: Collection[int] | None, most: int
     ) -> LinearEstimate | None:
         marks = marks_of(program)
-        if _pieces(marks) > MOST_PIECES or _sums(program) > MOST_SUMS:
+        if pieces_of(marks) > MOST_PIECES or _sums(program) > MOST_SUMS:
             return None
         self._wake(frozenset(_COLUMN.findall(bound.text)))
         lines = None if among is None else self._lines_of(among)
         if self._tells_news(program, marks, lines):
             return None
-        helpers, marks = self._helpers(program, marks, among, lines, most)
+        helpers, marks = self._helpers(program, marks, lines, most)
         grid = Grid(marks, self._is_public)
-        asked = grid.vectors(program)
-        table = [(grid.vectors(known.program), known, draws) for known, draws in helpers]
-        atoms = list(dict.fromkeys([*asked, *(atom for rows, _, _ in table for atom in rows)]))
+        asked = grid.coefficients(program)
+        table = [grid.coefficients(known.program) for known in helpers]
+        atoms = list(
+            dict.fromkeys(a for each in (asked, *table) for parts in each.terms for a in parts)
+        )
         if len(atoms) * grid.cells > 4 * MOST_PIECES:
             return None
-        wanted = stacked(asked, atoms, _sums(program), grid)
-        rows, sources, variances = [], [], []
-        for vectors, known, draws in table:
-            block = stacked(vectors, atoms, len(draws[0].values), grid)
-            for place, row in enumerate(block):
-                noisy = not isinstance(draws[0].laws[place % len(known.lifts)], NoNoise)
-                if noisy and row.any():
-                    rows.append(row)
-                    merged = _merged(draws, place, known.lifts)
-                    sources.append(merged)
-                    variances.append(float(_variance(merged)))
-        matrix = np.array(rows, dtype=np.int64).reshape(len(rows), len(atoms), grid.cells)
         open_ = [self._sizes_public and grid.is_public(atom) for atom in atoms]
-        solved = solve(apart(matrix, open_, grid), apart(wanted, open_, grid), np.array(variances))
-        if any(each is None for each in solved):
+        wanted, rows = (entries_of(each, atoms, open_, grid) for each in ([asked], table))
+        chosen = able_rows(rows, wanted, len(atoms) * grid.cells)
+        if chosen is None:
             return None
-        weights = [each for each in solved if each is not None]
-        return derivation_of(bound, weights, sources, matrix, wanted, atoms, open_, grid)
+        sources = self._sources(helpers, among, chosen)
+        variances = np.array([float(_variance(merged)) for merged in sources.values()])
+        noisy = np.array(list(sources), dtype=np.int64)
+        weights = combination(rows, wanted, _sums(program), noisy, variances)
+        if weights is None:
+            return None
+        known, left = (
+            entries_of(each, atoms, open_, grid, first_pieces=True) for each in (table, [asked])
+        )
+        constants = [
+            constants_of(own, known, left.of(left.rows == number), grid)
+            for number, own in enumerate(weights)
+        ]
+        return derivation_of(bound, weights, sources, constants, atoms, grid)
+
+    def _sources(
+        self, helpers: Sequence[Known], among: Collection[int] | None, chosen: Integers
+    ) -> dict[int, list[StoredDraws]]:
+        """The stored integers of these rows: those that are noisy."""
+        found: dict[int, list[StoredDraws]] = {}
+        first = 0
+        for known in helpers:
+            count = _sums(known.program)
+            places = chosen[(chosen >= first) & (chosen < first + count)] - first
+            draws = self._allowed(known.digest, among) if len(places) else []
+            for place in places.tolist():
+                if not isinstance(draws[0].laws[place % len(known.lifts)], NoNoise):
+                    found[first + place] = _merged(draws, place, known.lifts)
+            first += count
+        return found
 
     def _tells_news(self, program: RowSums, marks: Marks, lines: Integers | None) -> bool:
         """Whether it tells values apart at a threshold that none of these stored questions has.
@@ -367,48 +392,35 @@ class AnswerStore:
             new = [mark for mark in own if not self._index.has((key, mark), lines)]
             if new and grid is None:
                 grid = Grid(marks, self._is_public)
-                vectors = grid.vectors(program)
-            if grid is not None and any(grid.differ(vectors, key, mark) for mark in new):
+                told = grid.coefficients(program)
+            if grid is not None and any(grid.differ(told, key, mark) for mark in new):
                 return True
         return False
 
     def _helpers(
-        self,
-        program: RowSums,
-        marks: Marks,
-        among: Collection[int] | None,
-        lines: Integers | None,
-        most: int,
-    ) -> tuple[list[tuple[Known, list[StoredDraw]]], Marks]:
+        self, program: RowSums, marks: Marks, lines: Integers | None, most: int
+    ) -> tuple[list[Known], Marks]:
         """Stored questions near the one asked, as many as can be told apart together."""
         features = features_of(marks, _atoms(program))
         near = self._questions(self._index.nearest(features, lines, max(MOST_NEAR, most), most))
+        own = Refinement(marks)
         # what tells little apart first: one wide question must not crowd the narrow ones out
-        own = marks
-        near.sort(key=lambda it: (it.program != program, _pieces(joined([own, it.marks]))))
-        chosen: list[tuple[Known, list[StoredDraw]]] = []
+        near.sort(key=lambda it: (it.program != program, own.pieces_with(it.marks)))
+        chosen: list[Known] = []
         sums = -_sums(program)  # a draw of the question itself always has room
         for known in near:
-            draws = self._allowed(known.digest, among)
-            wider = joined([marks, known.marks])
             count = _sums(known.program)
-            if draws and sums + count <= MOST_SUMS and _pieces(wider) <= MOST_PIECES:
-                chosen.append((known, draws))
-                marks, sums = wider, sums + count
-        return chosen, marks
+            if sums + count <= MOST_SUMS and own.pieces_with(known.marks) <= MOST_PIECES:
+                chosen.append(known)
+                own.take(known.marks)
+                sums += count
+        return chosen, own.marks
 
 
 def _sums(program: RowSums) -> int:
     count = len(program.terms)
     for group in program.groups:
         count *= cell_count(group)
-    return count
-
-
-def _pieces(marks: Marks) -> int:
-    count = 1
-    for key, own in marks.items():
-        count *= size_of(key, own)
     return count
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,15 +43,6 @@ def marks_of(program: b.RowSums) -> Marks:
     return found
 
 
-def joined(marks: Iterable[Marks]) -> Marks:
-    """The common refinement."""
-    found: Marks = {}
-    for each in marks:
-        for key, own in each.items():
-            found.setdefault(key, {}).update(own)
-    return found
-
-
 def size_of(key: Key, marks: Mapping[Any, object]) -> int:
     """How many pieces an axis has."""
     match key[0]:
@@ -64,6 +55,40 @@ def size_of(key: Key, marks: Mapping[Any, object]) -> int:
         case "flag" | "like":
             return 3
     return 2
+
+
+def pieces_of(marks: Marks) -> int:
+    """How many pieces all axes together have."""
+    return math.prod(size_of(key, own) for key, own in marks.items())
+
+
+class Refinement:
+    """The common refinement of the pieces of some questions; it grows."""
+
+    def __init__(self, marks: Marks) -> None:
+        self.marks = {key: dict(own) for key, own in marks.items()}
+        self._sizes = {key: size_of(key, own) for key, own in marks.items()}
+        self._pieces = math.prod(self._sizes.values())
+
+    def pieces_with(self, marks: Marks) -> int:
+        """How many pieces there would be with those of another question."""
+        count = self._pieces
+        for key, own in marks.items():
+            known = self.marks.get(key)
+            if known is None:
+                count *= size_of(key, own)
+            elif not own.keys() <= known.keys():
+                count = count // self._sizes[key] * size_of(key, known | own)
+        return count
+
+    def take(self, marks: Marks) -> None:
+        """Tell apart what this question does too."""
+        self._pieces = self.pieces_with(marks)
+        for key, own in marks.items():
+            known = self.marks.setdefault(key, {})
+            if key not in self._sizes or not own.keys() <= known.keys():
+                known.update(own)
+                self._sizes[key] = size_of(key, known)
 
 
 def classes(marks: Iterable[frozenset[Any]]) -> list[tuple[Any, ...]]:
@@ -234,7 +259,7 @@ ONE = b.Fixed(1)
 """The summand of a count."""
 COMPARED = {"<": np.less, "<=": np.less_equal, "=": np.equal, "<>": np.not_equal}
 LARGEST = 2**50
-"""Coefficients stay where products with weights are exact."""
+"""PieceSums stay where products with weights are exact."""
 
 
 class Unfit(ValueError):
@@ -247,6 +272,15 @@ class _Value:
 
     null: Truths
     parts: dict[b.Integer, Integers]
+
+
+class PieceSums(NamedTuple):
+    """A question on the pieces of a grid: the cell that a row of each piece is counted in, -1 for
+    none, and for each term what the row adds: integers times summands."""
+
+    cells: int
+    cell: Integers
+    terms: tuple[dict[b.Integer, Integers], ...]
 
 
 class Grid:
@@ -313,8 +347,8 @@ class Grid:
 
     # --- the program ----------------------------------------------------------------------------
 
-    def vectors(self, program: b.RowSums) -> dict[b.Integer, Integers]:
-        """Summand -> one vector over all pieces for each sum of the question."""
+    def coefficients(self, program: b.RowSums) -> PieceSums:
+        """What a row of each piece adds to the question's sums."""
         inside = self._flat(self._holds(program.rows))
         count, cell = 1, np.zeros(1, dtype=np.int64)
         for group in program.groups:
@@ -323,46 +357,48 @@ class Grid:
             cell = np.where((cell < 0) | (own < 0), -1, cell * inner + own)
             count *= inner
         flat = np.where(inside, self._flat(cell), -1)
-        terms = len(program.terms)
-        found: dict[b.Integer, Integers] = {}
-        here = np.flatnonzero(flat >= 0)
-        for place, term in enumerate(program.terms):
+        here = flat >= 0
+        terms = []
+        for term in program.terms:
             value = self._integer(term)
-            for atom, part in value.parts.items():
-                per_piece = self._flat(np.where(value.null, 0, part))
-                if atom not in found:
-                    found[atom] = np.zeros((count * terms, self.cells), dtype=np.int64)
-                found[atom][flat[here] * terms + place, here] = per_piece[here]
-        return found
+            there = here & self._flat(~value.null)
+            terms.append(
+                {atom: np.where(there, self._flat(part), 0) for atom, part in value.parts.items()}
+            )
+        return PieceSums(count, flat, tuple(terms))
 
-    def differ(self, vectors: Mapping[b.Integer, Integers], key: Key, mark: int) -> bool:
-        """Whether some vector is not the same on both sides of a threshold."""
+    def differ(self, found: PieceSums, key: Key, mark: int) -> bool:
+        """Whether some sum is not the same on both sides of a threshold."""
         below = self.marks[key].index(mark) + 1  # after NULL's place
-        return self._apart(vectors, key, below, below + 1)
+        return self._apart(found, key, below, below + 1)
 
-    def _apart(self, vectors: Mapping[b.Integer, Integers], key: Key, one: int, two: int) -> bool:
-        axis = 1 + self._at[key]
-        for listed in vectors.values():
-            cells = listed.reshape(len(listed), *self.shape)
-            if (cells.take(one, axis) != cells.take(two, axis)).any():
-                return True
+    def _apart(self, found: PieceSums, key: Key, one: int, two: int) -> bool:
+        axis = self._at[key]
+        cell = found.cell.reshape(self.shape)
+        other = cell.take(one, axis) != cell.take(two, axis)
+        for parts in found.terms:
+            for listed in parts.values():
+                value = listed.reshape(self.shape)
+                first = value.take(one, axis)
+                if ((first != value.take(two, axis)) | (other & (first != 0))).any():
+                    return True
         return False
 
-    def told(self, vectors: Mapping[b.Integer, Integers]) -> Marks:
+    def told(self, found: PieceSums) -> Marks:
         """The marks, without thresholds and listed values that make no difference."""
-        found = dict(self.nodes)
+        marks = dict(self.nodes)
         for key in self.keys:
             if key[0] == "number":
                 kept = self.nodes[key].items()
-                found[key] = {mark: of for mark, of in kept if self.differ(vectors, key, mark)}
+                marks[key] = {mark: of for mark, of in kept if self.differ(found, key, mark)}
             elif key[0] == "text":
                 listed, rest = self.marks[key], self.shape[self._at[key]] - 1
-                found[key] = {
+                marks[key] = {
                     frozenset(own): None
                     for place, own in enumerate(listed, start=1)
-                    if self._apart(vectors, key, place, rest)
+                    if self._apart(found, key, place, rest)
                 }
-        return found
+        return marks
 
     def _cell(self, group: b.Cells, inner: int) -> Integers:
         """Each piece's cell; -1 for none."""
