@@ -20,6 +20,7 @@ ROOMS = {
         "policy/",
         "kernel/engines/duckdb/csv_files.py",
         "kernel/engines/duckdb/remote.py",
+        "kernel/engines/duckdb/quarantine.py",
         "kernel/engines/duckdb/workbooks.py",
     ),
     "trusted base": ("kernel/",),

@@ -24,6 +24,8 @@ from tests.spark_session import why_not
 FIGURES = Path(__file__).parents[2] / "benchmarks" / "results" / "attacks.json"
 PIECE = 72
 """Pairs between two savings."""
+NEAR = 5
+"""Neighbours of each table: more of them are cheaper, fewer bring more questions."""
 LONGEST = 600
 """Seconds that they may take."""
 FIRST = 1_000_000
@@ -40,7 +42,7 @@ def run(path: str, wanted: int, until: float, out: Path) -> dict[str, Any]:
             signal.alarm(LONGEST)  # a question that never ends is a finding too
             try:
                 pairs, told["seed"] = compared(
-                    path, min(PIECE, wanted - told["pairs"]), told["seed"], where=where
+                    path, min(PIECE, wanted - told["pairs"]), told["seed"], NEAR, where
                 )
                 told["pairs"] += pairs
             except Divergence as problem:

@@ -475,10 +475,12 @@ def _changed(source: TablePolicy) -> tuple[Change, ...]:
 
 def _sizes(source: TablePolicy) -> tuple[int, int | None]:
     """How many there are now, for the owner's eyes; and were, where that was public."""
+    from sulq.kernel.engines.duckdb.quarantine import check_file
     from sulq.kernel.engines.engine import open_engine
     from sulq.kernel.ledger.register import noted_rows
 
     found = published(source)
+    check_file(source.rows, source.schema())
     engine = open_engine(source.rows, source.schema())
     try:
         rows = engine.size()

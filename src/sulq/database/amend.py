@@ -22,6 +22,7 @@ from sulq.kernel.accounting.calibration import Calibration, calibrate
 from sulq.kernel.accounting.loss import Loss, coupling_factor
 from sulq.kernel.accounting.outside import NONE, Taken, check_currency, outside_price
 from sulq.kernel.accounting.pricing import COARSE, check_askable, grid_bits, noise_grid
+from sulq.kernel.engines.duckdb.quarantine import check_file
 from sulq.kernel.engines.engine import Engine, check_source, open_engine
 from sulq.kernel.ledger.accounts import steps_of
 from sulq.kernel.ledger.header import (
@@ -460,6 +461,7 @@ def grow_table(
     new_promise = new_promise.after(database.promise)
     terms = calibrate(new_promise)
     check_askable(terms)
+    check_file(source, new_schema)  # new rows may be somebody else's: not in this process
     engine = open_engine(source, new_schema)
     try:
         if engine.fingerprint() == database.engine.fingerprint():

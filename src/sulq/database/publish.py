@@ -18,6 +18,7 @@ from sulq.exact.terms import assumptions_json
 from sulq.kernel.accounting.calibration import Calibration, calibrate
 from sulq.kernel.accounting.loss import Loss
 from sulq.kernel.accounting.pricing import check_askable, grid_bits
+from sulq.kernel.engines.duckdb.quarantine import check_file
 from sulq.kernel.engines.engine import Engine
 from sulq.kernel.ledger.header import TableHeader
 from sulq.kernel.ledger.ledger import Ledger
@@ -78,6 +79,8 @@ def open_table(
         options.population, terms, schema, individual=individual, exactly=exactly is not None
     )
     shares = member is not None and member.persons
+    if options.grown_from:  # new rows may be somebody else's: not in this process
+        check_file(source, schema)
     engine, facts = open_engine_for(source, schema, terms, ledger, individual, shares)
     try:
         gridded = schema.on_grid(grid_bits(most_rows(schema, promise, engine), terms))
