@@ -6,6 +6,7 @@ The rooms of the house are listed here, once: ARCHITECTURE.md draws them, tests/
 from __future__ import annotations
 
 import ast
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -59,6 +60,7 @@ def lines(name: str) -> int:
     return sum(path.read_text("utf-8").count("\n") for path in modules() if room(path) == name)
 
 
+@cache
 def summary(path: Path) -> str:
     """The first paragraph of the module's docstring, as one line."""
     told = ast.get_docstring(ast.parse(path.read_text("utf-8"))) or ""

@@ -73,6 +73,7 @@ def test_a_journal_that_is_gone_closes_its_table_and_no_other(tmp_path):
         stopped(server)
 
 
+@pytest.mark.slow  # tests/cli/test_backup.py has a sick ledger among others in the quick run
 def test_a_sick_table_never_stops_the_others_and_is_named(tmp_path):
     home = tmp_path / "home"
     with_journal(home)

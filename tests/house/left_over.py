@@ -14,13 +14,13 @@ import subprocess
 import sys
 import tomllib
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 
 import grimp
+from tests.syntax import SOURCE, source_trees
 
 ROOT = Path(__file__).parents[2]
-SOURCE = ROOT / "src" / "sulq"
 RECORD = Path(__file__).with_suffix(".toml")
 
 # Methods of NamedTuple, os._exit, and what PySpark has no public name for.
@@ -35,11 +35,6 @@ SIZES = {
     "PLR0913": "pylint.max-args=8",
     "PLR0915": "pylint.max-statements=50",
 }
-
-
-def trees() -> Iterator[tuple[str, ast.Module]]:
-    for path in sorted(SOURCE.rglob("*.py")):
-        yield path.relative_to(SOURCE).as_posix(), ast.parse(path.read_text("utf-8"))
 
 
 def _is_private(name: str) -> bool:
@@ -77,7 +72,9 @@ def reached(tree: ast.Module) -> list[str]:
 
 
 def private_reach() -> Counter[str]:
-    return Counter({name: len(found) for name, tree in trees() if (found := reached(tree))})
+    return Counter(
+        {name: len(found) for name, tree in source_trees().items() if (found := reached(tree))}
+    )
 
 
 def in_cycles(graph: grimp.ImportGraph) -> Counter[str]:
@@ -118,7 +115,7 @@ def doubled(texts: Iterable[tuple[str, ast.Module]]) -> Counter[str]:
 
 
 def names_with_two_homes() -> Counter[str]:
-    return doubled(trees())
+    return doubled(source_trees().items())
 
 
 def too_long(text: str) -> int:

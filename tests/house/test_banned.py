@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from tests.syntax import source_trees
 
 SOURCE = Path(__file__).parents[2] / "src" / "sulq"
 
@@ -234,19 +235,11 @@ RULES = [
 ]
 
 
-@pytest.fixture(scope="module")
-def trees():
-    return {
-        path.relative_to(SOURCE).as_posix(): ast.parse(path.read_text("utf-8"))
-        for path in sorted(SOURCE.rglob("*.py"))
-    }
-
-
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
-def test_rule_is_kept(rule, trees):
+def test_rule_is_kept(rule):
     faults = [
         f"{name}:{line}"
-        for name, tree in trees.items()
+        for name, tree in source_trees().items()
         if rule.covers(name)
         for line in rule.find(tree)
     ]

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.syntax import parsed
 
 ROOT = Path(__file__).parents[2]
 SCRIPT = runpy.run_path(str(ROOT / "scripts" / "claims.py"))
@@ -48,11 +49,6 @@ def expected() -> list[str]:
     return found
 
 
-@cache
-def tree(path: Path) -> ast.Module:
-    return ast.parse(path.read_text("utf-8"))
-
-
 def names(body: list[ast.stmt], before: str = "") -> set[str]:
     """What a file or class defines: functions, classes with their members, and constants."""
     found: set[str] = set()
@@ -70,13 +66,13 @@ def names(body: list[ast.stmt], before: str = "") -> set[str]:
 
 
 def defined(path: Path) -> set[str]:
-    return names(tree(path).body) if path.is_file() else set()
+    return names(parsed(path).body) if path.is_file() else set()
 
 
 def numbers_in(path: Path) -> list[float]:
     """Every number a test file spells, also inside text (as Fraction("0.005"))."""
     found = []
-    for node in ast.walk(tree(path)):
+    for node in ast.walk(parsed(path)):
         if isinstance(node, ast.Constant) and isinstance(node.value, int | float | str):
             try:
                 found.append(float(node.value))
@@ -186,7 +182,7 @@ def names_of(path: Path) -> Names:
     product: set[str] = set()
     own: dict[str, ast.stmt] = {}
     helpers: dict[str, tuple[Path, str]] = {}
-    for node in ast.walk(tree(path)):
+    for node in ast.walk(parsed(path)):
         if isinstance(node, ast.Import):
             product |= {a.asname or "sulq" for a in node.names if a.name.split(".")[0] == "sulq"}
         elif isinstance(node, ast.ImportFrom):
@@ -197,7 +193,7 @@ def names_of(path: Path) -> Names:
                     product.add(alias.asname or alias.name)
                 elif there.is_file():
                     helpers[alias.asname or alias.name] = (there, alias.name)
-    for stmt in tree(path).body:
+    for stmt in parsed(path).body:
         if isinstance(stmt, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             own[stmt.name] = stmt
         elif isinstance(stmt, ast.Assign | ast.AnnAssign):

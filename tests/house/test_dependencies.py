@@ -8,6 +8,8 @@ import sys
 import tomllib
 from pathlib import Path
 
+from tests.syntax import parsed
+
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "sulq"
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
@@ -59,7 +61,7 @@ def test_top_imports_are_declared():
     found = {}
     for path in SOURCE.rglob("*.py"):
         name = path.relative_to(SOURCE).as_posix()
-        found[name] = imported_at_the_top(ast.parse(path.read_text("utf-8"))) - allowed_in(name)
+        found[name] = imported_at_the_top(parsed(path)) - allowed_in(name)
     assert {name: wrong for name, wrong in found.items() if wrong} == {}
     assert len(found) > 100
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
+from tests.syntax import parsed
+
 WHOLE = ("f','", "f'g'")
 """Formats that keep a whole number, or a constant, as it is."""
 SOURCE = Path(__file__).parents[2] / "src" / "sulq"
@@ -30,7 +32,7 @@ def test_nobody_else_formats_credits():
         for path in sorted(SOURCE.rglob("*.py"))
         if path.name != "formatting.py"
         and "kernel" not in path.parts  # below the formats; it repeats what it was given
-        and (lines := formatted_by_hand(ast.parse(path.read_text("utf-8"))))
+        and (lines := formatted_by_hand(parsed(path)))
     }
     assert faults == {}
 

@@ -18,6 +18,7 @@ from pathlib import Path
 
 import grimp
 import pytest
+from tests.syntax import parsed
 
 SOURCE = Path(__file__).parents[2] / "src" / "sulq"
 
@@ -266,7 +267,7 @@ def test_only_optional_packages_are_imported_late():
         f"{path.relative_to(SOURCE).as_posix()}: {name}"
         for path in SOURCE.rglob("*.py")
         if not path.relative_to(SOURCE).as_posix().startswith(LATE_IMPORTS)
-        for name in late_imports(ast.parse(path.read_text("utf-8")))
+        for name in late_imports(parsed(path))
     }
     assert faults == set()
 

@@ -20,6 +20,7 @@ from sulq.learn.covariance import (
     ask_gram,
     clip_share,
     corrected,
+    covariance_plan,
     estimate_covariance,
     find_centre,
     find_lengths,
@@ -28,7 +29,6 @@ from sulq.learn.covariance import (
     noise_ratio,
     settled_spectrum,
     shrink,
-    spread_plan,
     surely,
     unclipped_share,
 )
@@ -169,7 +169,7 @@ def test_gram_is_exact_without_noise_and_its_edge_is_the_semicircle(neighbours):
 
 def spread(frame=None, enough=False, exact=True, schema=SCHEMA, features=NAMES, **promise):
     table, purse = opened(frame, schema, features, exact, **promise)
-    purse.follow(spread_plan(table, "gram"))
+    purse.follow(covariance_plan(table, "gram"))
     return estimate_covariance(
         table, purse, noise_ratio(table, purse, purse.left), lambda _: enough
     ), purse

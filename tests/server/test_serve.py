@@ -19,6 +19,7 @@ from tests.waiting import LONGEST
 from typer.testing import CliRunner
 
 from sulq.cli import app
+from sulq.kernel.ledger.ledger import Ledger
 
 ROOT = Path(__file__).parents[2]
 POLICY = """
@@ -83,7 +84,7 @@ def running(home: Path, *words: str) -> Iterator[tuple[subprocess.Popen[str], di
                 process.kill()
 
 
-def test_serve_answers_refuses_a_second_one_and_stops_cleanly(home, published):
+def test_serve_answers_refuses_a_second_one_and_stops_cleanly(home, published, monkeypatch):
     with running(home, "--no-pacing") as (process, told):
         url, link = str(told["address"]), str(told["link"])
         assert told["tables"] == ["people", "town"]
@@ -105,12 +106,15 @@ def test_serve_answers_refuses_a_second_one_and_stops_cleanly(home, published):
         check = [sys.executable, str(ROOT / "deploy" / "healthcheck.py")]  # of the image
         assert subprocess.run(check, env={"SULQ_HEALTH": url}, check=False).returncode == 0
 
-        assert sulq(home, "verify", "people").returncode == 0  # side by side
-        second = sulq(home, "serve", "--port", "0")
-        assert second.returncode == 3
+        policy = ["--policy", str(home / "sulq.toml")]
+        here = CliRunner()  # these are of another process than the server
+        assert here.invoke(app, ["verify", "people", *policy]).exit_code == 0  # side by side
+        monkeypatch.setitem(Ledger.open.__func__.__kwdefaults__, "wait", 0.1)
+        second = here.invoke(app, ["serve", "--port", "0", *policy])
+        assert second.exit_code == 3
         assert f"held by process {process.pid}" in second.stderr
-        busy = sulq(home, "serve", "--port", url.rpartition(":")[2])
-        assert busy.returncode == 3
+        busy = here.invoke(app, ["serve", "--port", url.rpartition(":")[2], *policy])
+        assert busy.exit_code == 3
         assert "--port" in busy.stderr
 
         process.send_signal(signal.SIGINT)
@@ -118,7 +122,7 @@ def test_serve_answers_refuses_a_second_one_and_stops_cleanly(home, published):
     logged = (home / "log").read_text()
     assert "Traceback" not in logged
     assert str(entered["token"]) not in logged and code not in logged
-    with running(home) as (process, _):  # the ledger was left tidy
+    with running(home, "--no-pacing") as (process, _):  # the ledger was left tidy
         process.send_signal(signal.SIGTERM)
         assert process.wait(120) == 0
 

@@ -135,10 +135,10 @@ class AssociationRules(Learner):
             steps.append(FitStep("longer", table.share - first, longer))
         return FitPlan("apriori", tuple(steps))
 
-    def _learn(self, table: FitData, purse: FitBudget) -> None:
+    def _learn(self, table: FitData, budget: FitBudget) -> None:
         items = _items(table)
         self.below_noise_ = 0
-        supports = self._pairs(table, purse, items)
+        supports = self._pairs(table, budget, items)
         if not any(len(held) == 2 for held in supports):
             self._too_noisy(
                 f"no pair of items stands out at support {self.min_support:g}; rows or credits"
@@ -154,7 +154,7 @@ class AssociationRules(Learner):
                     f"{len(wanted)} sets of {length} items: the first {MOST_SETS} were asked"
                 )
                 wanted = wanted[:MOST_SETS]
-            frequent = self._longer(table, purse, items, wanted, supports)
+            frequent = self._longer(table, budget, items, wanted, supports)
         self.itemsets_ = [
             ItemSet(tuple(items[i].name for i in held), *value)
             for held, value in sorted(supports.items(), key=lambda pair: -pair[1][0])
@@ -163,10 +163,10 @@ class AssociationRules(Learner):
         if self.below_noise_:
             self._note(f"{self.below_noise_} candidate sets were too rare to tell from noise")
 
-    def _pairs(self, table: FitData, purse: FitBudget, items: Sequence[_Item]) -> _Supports:
+    def _pairs(self, table: FitData, budget: FitBudget, items: Sequence[_Item]) -> _Supports:
         """Level 1 and 2 in one question; the diagonal holds the single items."""
         held = concat(*_disjoint(items, [(place,) for place in range(len(items))]))
-        counts, error = purse.sums("pairs", table.outer(held, held))
+        counts, error = budget.sums("pairs", table.outer(held, held))
         found: _Supports = {}
         for i in range(len(items)):
             self._keep(found, (i,), float(counts[i, i]), error, table)
@@ -178,14 +178,14 @@ class AssociationRules(Learner):
     def _longer(
         self,
         table: FitData,
-        purse: FitBudget,
+        budget: FitBudget,
         items: Sequence[_Item],
         wanted: Sequence[tuple[int, ...]],
         supports: _Supports,
     ) -> list[tuple[int, ...]]:
         wanted = sorted(wanted, key=lambda held: _columns(items, held))
         together = concat(*_disjoint(items, wanted))
-        counts, error = purse.sums("longer", table.outer(ones(), together))
+        counts, error = budget.sums("longer", table.outer(ones(), together))
         for held, count in zip(wanted, counts[0], strict=True):
             self._keep(supports, held, float(count), error, table)
         return [held for held in wanted if held in supports]

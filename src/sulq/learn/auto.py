@@ -22,7 +22,7 @@ from sulq.learn.tree import DecisionTree
 
 
 def hits(
-    table: FitData, purse: FitBudget, learners: list[ClassLearner], share: float
+    table: FitData, budget: FitBudget, learners: list[ClassLearner], share: float
 ) -> tuple[Array, float, Array]:
     """Noisy counts of right predictions of each, their error, and of rows in each class.
 
@@ -31,7 +31,7 @@ def hits(
     assert table.label is not None  # noqa: S101
     classes = len(table.label.classes)
     votes = concat(*(learner.as_choice() for learner in learners))
-    found, error = purse.sums("judge", table.outer(votes, table.label.one_hot()), share)
+    found, error = budget.sums("judge", table.outer(votes, table.label.one_hot()), share)
     tables = found.reshape(len(learners), classes, classes)
     right = np.trace(tables, axis1=1, axis2=2)
     return right, error * float(np.sqrt(classes)), tables.sum(axis=1).mean(axis=0)
@@ -77,11 +77,11 @@ class PublicGrid(ClassLearner):
     def _plan(self, table: FitData) -> FitPlan:
         return FitPlan("grid", (FitStep("cells", table.share),))
 
-    def _learn(self, table: FitData, purse: FitBudget) -> None:
+    def _learn(self, table: FitData, budget: FitBudget) -> None:
         assert table.label is not None  # noqa: S101
         self.splits_ = draw(table.features, np.random.default_rng(self.random_state))
         grid = reduce(crossed, (axis(table.features, *split) for split in self.splits_))
-        counts, error = purse.sums("cells", table.outer(grid, table.label.one_hot()))
+        counts, error = budget.sums("cells", table.outer(grid, table.label.one_hot()))
         self.counts_, self.count_error_ = counts, error
         self.majority_ = None
         apart = counts - counts.mean(axis=1, keepdims=True)
@@ -264,24 +264,24 @@ class Classifier(ClassLearner):
     def _made(self, name: str) -> ClassLearner:
         return METHODS[name](random_state=self.random_state, on_noise="warn", progress=False)
 
-    def _learn(self, table: FitData, purse: FitBudget) -> None:
+    def _learn(self, table: FitData, budget: FitBudget) -> None:
         tried = self._candidates(table)
         self.trials_: tuple[Trial, ...] = ()
         if len(tried) == 1:
             self.estimator_ = self._made(tried[0])
-            learn_by(self.estimator_, table, purse)
+            learn_by(self.estimator_, table, budget)
         else:
-            self._try(table, purse, tried)
+            self._try(table, budget, tried)
         self.majority_ = self.estimator_.majority_
         if self.majority_ is not None:
             self.class_log_prior_ = self.estimator_.class_log_prior_
         for note in self.estimator_.notes_:
             self._note(note)
 
-    def _try(self, table: FitData, purse: FitBudget, tried: list[str]) -> None:
-        fitted = {name: self._fitted(name, table, purse, TRIAL * table.share) for name in tried}
+    def _try(self, table: FitData, budget: FitBudget, tried: list[str]) -> None:
+        fitted = {name: self._fitted(name, table, budget, TRIAL * table.share) for name in tried}
         counted, error, classes = hits(
-            table, purse, list(fitted.values()), purse.plan.share("judge")
+            table, budget, list(fitted.values()), budget.plan.share("judge")
         )
         self.trials_ = tuple(
             Trial(name, float(count), error) for name, count in zip(tried, counted, strict=True)
@@ -296,13 +296,13 @@ class Classifier(ClassLearner):
             self.estimator_ = fitted[best.method]
             self.estimator_.give_up(classes, "no method hits more rows than the majority class")
             return
-        self.estimator_ = self._fitted(best.method, table, purse, purse.left)
+        self.estimator_ = self._fitted(best.method, table, budget, budget.left)
         self.method_ = best.method
 
-    def _fitted(self, name: str, table: FitData, purse: FitBudget, share: float) -> ClassLearner:
-        """A method learned on a share of the credits, from a purse of its own."""
+    def _fitted(self, name: str, table: FitData, budget: FitBudget, share: float) -> ClassLearner:
+        """A method learned on a share of the credits, from a budget of its own."""
         learner = self._made(name)
-        learned_within(learner, table, purse, share)
+        learned_within(learner, table, budget, share)
         return learner
 
     def summary(self) -> Summary:

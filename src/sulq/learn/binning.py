@@ -225,15 +225,15 @@ def bins_worth_finding(table: FitData) -> bool:
 
 
 def find_cells(
-    table: FitData, purse: FitBudget, most: int, step: str = "bins"
+    table: FitData, budget: FitBudget, most: int, step: str = "bins"
 ) -> tuple[Attribute, ...]:
     """The columns with bins where their values are; equal bins where the plan has no such step."""
-    if not any(planned.name == step for planned in purse.plan.steps):
+    if not any(planned.name == step for planned in budget.plan.steps):
         return attributes_of(table.features, most)
     fine = attributes_of(table.features, FINE_BINS)
     numbers = [a for a in fine if a.ordinal]
     right = concat(*(a.vector() for a in numbers))
-    found, error = purse.sums(step, table.outer(ones(), right))
+    found, error = budget.sums(step, table.outer(ones(), right))
     ends = np.cumsum([0, *(a.size + 1 for a in numbers)])
     coarse = {
         a.name: rebinned(a, found[0, start:end], error, most)

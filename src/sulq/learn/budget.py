@@ -1,4 +1,4 @@
-"""How a fit spends: a plan made of public facts, and a purse that keeps to it."""
+"""How a fit spends: a plan made of public facts, and a budget that keeps to it."""
 
 from __future__ import annotations
 

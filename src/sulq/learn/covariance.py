@@ -87,18 +87,18 @@ class Lengths:
         return float(self.kept @ squares / self.kept.sum())
 
 
-def find_centre(table: FitData, purse: FitBudget, step: str = "centre") -> Centre:
+def find_centre(table: FitData, budget: FitBudget, step: str = "centre") -> Centre:
     """The mean, drawn towards the public middle as far as it is noise (James and Stein)."""
     middle = table.features.middle
     reach = table.features.radius(middle)
     vector = table.features.as_vector(middle)
     if table.public_rows:
-        found, error = purse.sums(step, table.outer(ones(), vector))
+        found, error = budget.sums(step, table.outer(ones(), vector))
         rows, sums = table.rows, found[0]
     else:
         weight = max(reach, 1e-3)
         both = concat(scaled(ones(), weight), vector)
-        found, error = purse.sums(step, table.outer(ones(), both))
+        found, error = budget.sums(step, table.outer(ones(), both))
         sums = found[0, 1:]
         rows = mixed_rows(table, float(found[0, 0]) / weight, error / weight)
     offset = sums / rows
@@ -133,7 +133,7 @@ def clip_share(table: FitData) -> float:
 
 
 def find_lengths(
-    table: FitData, purse: FitBudget, centre: Array | None, step: str = "clip"
+    table: FitData, budget: FitBudget, centre: Array | None, step: str = "clip"
 ) -> Lengths:
     """How far the rows are from `centre` (0 if None), in cells that double in four steps.
 
@@ -144,21 +144,21 @@ def find_lengths(
     powers = np.arange(NORM_BINS - 1, -1, -1) / BINS_PER_DOUBLING
     edges = np.concatenate([[0.0], reach * 2.0**-powers])
     edges[-1] = reach * (1 + 2**-10)
-    counts, error = purse.sums(step, table.outer(ones(), bins(vector, edges.tolist())))
+    counts, error = budget.sums(step, table.outer(ones(), bins(vector, edges.tolist())))
     return Lengths(counts[0], edges, error)
 
 
 def find_radius(
-    table: FitData, purse: FitBudget, centre: Array, step: str = "clip", share: float | None = None
+    table: FitData, budget: FitBudget, centre: Array, step: str = "clip", share: float | None = None
 ) -> float:
     """A quantile of the rows' distances from `centre`, from one noisy histogram."""
-    lengths = find_lengths(table, purse, centre, step)
+    lengths = find_lengths(table, budget, centre, step)
     return lengths.quantile(clip_share(table) if share is None else share)
 
 
-def ask_gram(table: FitData, purse: FitBudget, vector: Vector, step: str = "gram") -> Gram:
+def ask_gram(table: FitData, budget: FitBudget, vector: Vector, step: str = "gram") -> Gram:
     """The noisy Gram matrix of a vector; symmetric, its noise independent."""
-    return Gram(*purse.sums(step, table.outer(vector, vector)))
+    return Gram(*budget.sums(step, table.outer(vector, vector)))
 
 
 # The first questions of most learners: where the rows are, how far they reach, how they co-vary.
@@ -221,7 +221,7 @@ class Covariance:
         return values[::-1], (self.free @ vectors).T[::-1]
 
 
-def spread_plan(table: FitData, method: str) -> FitPlan:
+def covariance_plan(table: FitData, method: str) -> FitPlan:
     base = table.share
     steps = (
         FitStep("look", LOOK * base),
@@ -232,12 +232,12 @@ def spread_plan(table: FitData, method: str) -> FitPlan:
     return FitPlan(method, steps)
 
 
-def noise_ratio(table: FitData, purse: FitBudget, share: float) -> float:
+def noise_ratio(table: FitData, budget: FitBudget, share: float) -> float:
     """The edge of the noise in a Gram matrix of clipped rows, over the most the rows can add."""
     middle = table.features.middle
     clip = table.features.radius(middle) / 2
     vector = table.features.as_vector(middle, clip)
-    error = purse.error(table.outer(vector, vector), share)
+    error = budget.error(table.outer(vector, vector), share)
     return math.sqrt(2 * table.features.free.shape[1]) * error / (clip**2 * table.rows)
 
 
@@ -247,27 +247,27 @@ def unclipped_share(loud: float) -> float:
 
 
 def estimate_covariance(
-    table: FitData, purse: FitBudget, loud: float, enough: Callable[[Covariance], bool]
+    table: FitData, budget: FitBudget, loud: float, enough: Callable[[Covariance], bool]
 ) -> Covariance:
     """Look; where that is not enough, look closer with what is left."""
-    seen = _look(table, purse)
+    seen = _look(table, budget)
     if enough(seen):
         return seen
     share = unclipped_share(loud)
     centre = Centre(seen.mean, seen.mean_error, seen.rows)
-    lengths = find_lengths(table, purse, centre.mean)
+    lengths = find_lengths(table, budget, centre.mean)
     radius = lengths.quantile(share)
     if math.sqrt(table.width) * centre.error > 0.3 * radius and loud < 0.25:
-        centre = _recentred(table, purse, centre, radius)
-        lengths = find_lengths(table, purse, centre.mean)
-    return _closer(table, purse, centre, lengths, share)
+        centre = _recentred(table, budget, centre, radius)
+        lengths = find_lengths(table, budget, centre.mean)
+    return _closer(table, budget, centre, lengths, share)
 
 
-def _look(table: FitData, purse: FitBudget) -> Covariance:
+def _look(table: FitData, budget: FitBudget) -> Covariance:
     """Count, mean and covariance about the public middle, in one question."""
     middle = table.features.middle
     reach = max(table.features.radius(middle), 1e-3)
-    gram = ask_gram(table, purse, _beside(reach, table.features.as_vector(middle)), "look")
+    gram = ask_gram(table, budget, _beside(reach, table.features.as_vector(middle)), "look")
     rows = table.rows
     if not table.public_rows:
         rows = mixed_rows(table, float(gram.value[0, 0]) / reach**2, gram.error / reach**2)
@@ -310,10 +310,10 @@ def _centred(table: FitData, gram: Gram, mean: Array, rows: float) -> tuple[Arra
     return possible / freedom, gram.error / freedom
 
 
-def _recentred(table: FitData, purse: FitBudget, centre: Centre, radius: float) -> Centre:
+def _recentred(table: FitData, budget: FitBudget, centre: Centre, radius: float) -> Centre:
     """A better mean: the rows around a rough one, clipped, have a smaller sensitivity."""
     vector = table.features.as_vector(centre.mean, radius)
-    found, error = purse.sums("centre", table.outer(ones(), vector))
+    found, error = budget.sums("centre", table.outer(ones(), vector))
     noise = error / centre.rows
     moved = shrink(_possible(table, found[0] / centre.rows), noise)
     mean = np.clip(centre.mean + moved, table.features.low, table.features.high)
@@ -321,13 +321,13 @@ def _recentred(table: FitData, purse: FitBudget, centre: Centre, radius: float) 
 
 
 def _closer(
-    table: FitData, purse: FitBudget, centre: Centre, lengths: Lengths, share: float
+    table: FitData, budget: FitBudget, centre: Centre, lengths: Lengths, share: float
 ) -> Covariance:
     """The Gram matrix of rows clipped around the mean, with all that is left."""
     radius = lengths.quantile(share)
     weight = BESIDE * radius
     vector = _beside(weight, table.features.as_vector(centre.mean, radius))
-    gram = Gram(*purse.sums("gram", table.outer(vector, vector), purse.left))
+    gram = Gram(*budget.sums("gram", table.outer(vector, vector), budget.left))
     rows = centre.rows
     offset = _possible(table, gram.value[0, 1:] / weight / rows)
     error = gram.error / math.sqrt(2) / weight / rows
@@ -370,11 +370,11 @@ def literal_plan(table: FitData, means: bool) -> FitPlan:
     return FitPlan("paper", tuple(steps))
 
 
-def literal_loudness(table: FitData, purse: FitBudget) -> float:
+def literal_loudness(table: FitData, budget: FitBudget) -> float:
     """The same for products asked one by one: 2 sqrt(d) errors over the farthest rows can be."""
     one = project(table.features.as_vector(), [[1] + [0] * (table.width - 1)])
     product = table.outer(ones(), crossed(one, one))
-    error = purse.error(product, purse.plan.share("products"))
+    error = budget.error(product, budget.plan.share("products"))
     reach = table.features.radius(table.features.middle)
     return 2 * math.sqrt(table.width) * error / (reach**2 * table.rows)
 
@@ -385,7 +385,7 @@ def corrected(second: Array, mean: Array, variance: float) -> Array:
     return covariance
 
 
-def literal_spread(table: FitData, purse: FitBudget, centred: bool) -> Covariance:
+def literal_covariance(table: FitData, budget: FitBudget, centred: bool) -> Covariance:
     """The papers' own: public bounds, every entry asked alone. S0.8, S4.6, S4.7"""
     width = table.width
     rows = table.rows
@@ -393,7 +393,7 @@ def literal_spread(table: FitData, purse: FitBudget, centred: bool) -> Covarianc
     single = [project(whole, [row]) for row in np.eye(width, dtype=int).tolist()]
     mean, bias, beside = np.zeros(width), 0.0, 0.0
     if centred:
-        found = [purse.sums("means", table.outer(ones(), one)) for one in single]
+        found = [budget.sums("means", table.outer(ones(), one)) for one in single]
         mean = np.array([float(value[0, 0]) for value, _ in found]) / rows
         bias = found[0][1] ** 2 / rows**2
         beside = float(np.linalg.norm(mean)) / 2  # |m e'| beside 2 sqrt(d) s of the products
@@ -402,7 +402,7 @@ def literal_spread(table: FitData, purse: FitBudget, centred: bool) -> Covarianc
     for i in range(width):
         for j in range(i, width):
             both = table.outer(ones(), crossed(single[i], single[j]))
-            value, error = purse.sums("products", both)
+            value, error = budget.sums("products", both)
             second[i, j] = second[j, i] = float(value[0, 0]) / rows
     covariance = corrected(second, mean, bias)
     noise = math.sqrt(2) * error / rows * (1 + beside)  # off the diagonal it is not halved
@@ -450,11 +450,11 @@ def split_plan(table: FitData) -> FitPlan:
     return FitPlan("sketches", steps)
 
 
-def split_spread(table: FitData, purse: FitBudget) -> Covariance:
+def split_covariance(table: FitData, budget: FitBudget) -> Covariance:
     """The products about the noisy mean; what its error adds to them is taken off."""
-    centre = find_centre(table, purse)
+    centre = find_centre(table, budget)
     vector = table.features.as_vector(centre.mean)
-    answer = purse.ask("gram", table.outer(vector, vector))
+    answer = budget.ask("gram", table.outer(vector, vector))
     found = np.asarray(answer.value, dtype=np.float64)
     second = (found + found.T) / 2 / table.rows
     # entries err differently: noise alone reaches 2 sqrt(the largest row of variances)

@@ -183,11 +183,11 @@ class FitData:
         """A sum over this fit's rows."""
         return outer(left, right, rows=self.where)
 
-    def counted(self, purse: FitBudget) -> FitData:
+    def counted(self, budget: FitBudget) -> FitData:
         """The table with its number of rows: public, or paid for."""
         if self.public_rows:
             return replace(self, rows=float(self.oracle.size or 0))
-        answer = purse.ask("rows", count(where=self.where), COUNT_SHARE)
+        answer = budget.ask("rows", count(where=self.where), COUNT_SHARE)
         error = float(np.max(answer.standard_error))
         if error == 0 and float(answer) == 0:  # a public fact
             raise InvalidQuery("no row can match where=; nothing was charged")

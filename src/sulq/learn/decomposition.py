@@ -14,16 +14,16 @@ from sulq.learn.covariance import (
     CLIP,
     Covariance,
     ask_gram,
+    covariance_plan,
     estimate_covariance,
     find_lengths,
+    literal_covariance,
     literal_loudness,
     literal_plan,
-    literal_spread,
     noise_ratio,
     settled_spectrum,
+    split_covariance,
     split_plan,
-    split_spread,
-    spread_plan,
     unclipped_share,
 )
 from sulq.learn.dataset import FitData
@@ -142,10 +142,12 @@ class Subspace(Learner):
             return max(1, min(needed, above))
         return int(wanted)
 
-    def _loudness(self, table: FitData, purse: FitBudget) -> float:
+    def _loudness(self, table: FitData, budget: FitBudget) -> float:
         """Rows all along one line would not show: raise before anything is spent on them."""
         literal = self.method == "paper"
-        loud = literal_loudness(table, purse) if literal else noise_ratio(table, purse, purse.left)
+        loud = (
+            literal_loudness(table, budget) if literal else noise_ratio(table, budget, budget.left)
+        )
         if loud > 1:
             self._too_noisy(
                 f"{table.rows:,.0f} rows cannot show a direction among {table.width} coordinates at"
@@ -199,9 +201,9 @@ class Subspace(Learner):
         wanted = self._count(values, float(values.sum()), len(values))
         return seen.edge < QUIET * float(values[wanted - 1])
 
-    def _say_unspent(self, purse: FitBudget) -> None:
-        if purse.left > 0.2 and self.method_ != "paper":
-            self._note(f"the first look sufficed: {purse.left:.0%} of the credits were not spent")
+    def _say_unspent(self, budget: FitBudget) -> None:
+        if budget.left > 0.2 and self.method_ != "paper":
+            self._note(f"the first look sufficed: {budget.left:.0%} of the credits were not spent")
 
 
 class PCA(Subspace):
@@ -251,16 +253,16 @@ class PCA(Subspace):
         self._check_components(table, centred=self.method != "paper")
         if self.method == "paper":
             return literal_plan(table, means=True)
-        return spread_plan(table, "gram") if table.joint_rows else split_plan(table)
+        return covariance_plan(table, "gram") if table.joint_rows else split_plan(table)
 
-    def _learn(self, table: FitData, purse: FitBudget) -> None:
-        loud = self._loudness(table, purse) if table.joint_rows else 0.0
+    def _learn(self, table: FitData, budget: FitBudget) -> None:
+        loud = self._loudness(table, budget) if table.joint_rows else 0.0
         if self.method == "paper":
-            found = literal_spread(table, purse, centred=True)
+            found = literal_covariance(table, budget, centred=True)
         elif not table.joint_rows:
-            found = split_spread(table, purse)
+            found = split_covariance(table, budget)
         else:
-            found = estimate_covariance(table, purse, loud, self._suffices)
+            found = estimate_covariance(table, budget, loud, self._suffices)
         variances = self._set_spectrum(table, found)
         count = self.n_components_
         total = max(float(np.trace(found.covariance)), float(variances.sum()), 1e-300)
@@ -270,7 +272,7 @@ class PCA(Subspace):
         self.explained_variance_error_ = np.full(count, found.error)
         self.explained_variance_ratio_ = variances / total
         self.singular_values_ = np.sqrt(variances * max(found.rows - 1, 1.0))
-        self._say_unspent(purse)
+        self._say_unspent(budget)
 
     def _summary(self) -> Summary:
         return self._directions(
@@ -326,12 +328,12 @@ class SVD(Subspace):
         base = table.share
         return FitPlan("gram", (FitStep("clip", CLIP * base), FitStep("gram", (1 - CLIP) * base)))
 
-    def _learn(self, table: FitData, purse: FitBudget) -> None:
-        loud = self._loudness(table, purse)
+    def _learn(self, table: FitData, budget: FitBudget) -> None:
+        loud = self._loudness(table, budget)
         if self.method == "paper":
-            found = literal_spread(table, purse, centred=False)
+            found = literal_covariance(table, budget, centred=False)
         else:
-            found = self._second_moments(table, purse, unclipped_share(loud))
+            found = self._second_moments(table, budget, unclipped_share(loud))
         squares = self._set_spectrum(table, found)
         self._origin = None
         self.singular_values_ = np.sqrt(squares * found.rows)
@@ -348,10 +350,10 @@ class SVD(Subspace):
             facts={"singular_values": [float(x) for x in self.singular_values_]},
         )
 
-    def _second_moments(self, table: FitData, purse: FitBudget, share: float) -> Covariance:
-        lengths = find_lengths(table, purse, None)
+    def _second_moments(self, table: FitData, budget: FitBudget, share: float) -> Covariance:
+        lengths = find_lengths(table, budget, None)
         radius = lengths.quantile(share)
-        gram = ask_gram(table, purse, table.features.as_vector(None, radius))
+        gram = ask_gram(table, budget, table.features.as_vector(None, radius))
         lengthened = lengths.mean_square() / lengths.mean_square(radius)
         scale = lengthened / table.rows
         return Covariance(
@@ -466,19 +468,19 @@ class FactorAnalysis(Subspace):
         self._check_components(table, centred=self.method != "paper")
         if self.method == "paper":
             return literal_plan(table, means=True)
-        return spread_plan(table, "gram")
+        return covariance_plan(table, "gram")
 
     def _summary(self) -> Summary:
         sizes = (np.asarray(self.components_) ** 2).sum(axis=1)
         edge = float(self.noise_edge_)
         return self._directions(sizes, errors=None, noise_edge=edge, word="factor")
 
-    def _learn(self, table: FitData, purse: FitBudget) -> None:
-        loud = self._loudness(table, purse)
+    def _learn(self, table: FitData, budget: FitBudget) -> None:
+        loud = self._loudness(table, budget)
         if self.method == "paper":
-            found = literal_spread(table, purse, centred=True)
+            found = literal_covariance(table, budget, centred=True)
         else:
-            found = estimate_covariance(table, purse, loud, self._suffices)
+            found = estimate_covariance(table, budget, loud, self._suffices)
         self._set_spectrum(table, found)
         self.mean_ = table.features.to_user(found.mean)
         floor = max(found.error, SMALLEST)
@@ -486,7 +488,7 @@ class FactorAnalysis(Subspace):
         scaled = self.components_ / self.noise_variance_
         inner = np.eye(self.n_components_) + scaled @ self.components_.T
         self._weights = np.asarray(np.linalg.solve(inner, scaled), dtype=np.float64)
-        self._say_unspent(purse)
+        self._say_unspent(budget)
 
     def _suffices(self, seen: Covariance) -> bool:
         """Every coordinate's own variance counts, too."""

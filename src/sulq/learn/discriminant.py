@@ -134,20 +134,20 @@ class LinearDiscriminant(ClassLearner):
         steps = [FitStep(name, table.share * share) for name, share in shares.items() if share]
         return FitPlan("discriminant" if gram else "means", tuple(steps))
 
-    def _learn(self, table: FitData, purse: FitBudget) -> None:
+    def _learn(self, table: FitData, budget: FitBudget) -> None:
         assert table.label is not None  # noqa: S101
-        planned = {step.name for step in purse.plan.steps}
+        planned = {step.name for step in budget.plan.steps}
         features = table.features
         self.centre_ = features.middle
         if "centre" in planned:
-            self.centre_ = find_middle(table, purse)
+            self.centre_ = find_middle(table, budget)
         reach = features.radius(self.centre_)
         self.radius_ = reach
         if self.method != "paper":
             self.radius_ = INNER * reach
         if "radius" in planned:
-            self.radius_ = find_ball(table, purse, self.centre_, reach)
-        moments = self._ask(table, purse, planned)
+            self.radius_ = find_ball(table, budget, self.centre_, reach)
+        moments = self._ask(table, budget, planned)
         rule = discriminate(moments, table.width, self.radius_, ball_fill(table, planned))
         self.evidence_ = rule.evidence
         self._rule = rule
@@ -169,13 +169,13 @@ class LinearDiscriminant(ClassLearner):
             )
         self._doubt_unless(rule.evidence)
 
-    def _ask(self, table: FitData, purse: FitBudget, planned: set[str]) -> ClassMoments:
+    def _ask(self, table: FitData, budget: FitBudget, planned: set[str]) -> ClassMoments:
         assert table.label is not None  # noqa: S101
         vector = table.features.as_vector(self.centre_, self.radius_)
         label = table.label.one_hot()
         if self.method == "paper":
-            counted, count_error = purse.sums("counts", table.outer(ones(), label))
-            sums, error = purse.sums("sums", table.outer(label, vector))
+            counted, count_error = budget.sums("counts", table.outer(ones(), label))
+            sums, error = budget.sums("sums", table.outer(label, vector))
             found = gathered(table, counted[0], sums, error, count_error, 0.0)
         else:
             pull = contrast(table)
@@ -184,12 +184,12 @@ class LinearDiscriminant(ClassLearner):
             share = 0.9 if table.replace and not pull else 0.3
             weight = float(published([self.radius_ * share])[0])
             both = concat(scaled(ones(), weight), vector)
-            sums, error = purse.sums("sums", table.outer(label, both))
+            sums, error = budget.sums("sums", table.outer(label, both))
             counts = sums[:, 0] / weight
             found = gathered(table, counts, sums[:, 1:], error, error / weight, pull)
         if "gram" not in planned:
             return found
-        gram, gram_error = purse.sums("gram", outer(vector, vector, rows=table.labelled))
+        gram, gram_error = budget.sums("gram", outer(vector, vector, rows=table.labelled))
         return replace(found, gram=gram, gram_error=gram_error)
 
     def _summary(self) -> Summary:
@@ -259,23 +259,23 @@ def contrast(table: FitData) -> float:
 # --- questions ----------------------------------------------------------------------------------
 
 
-def find_middle(table: FitData, purse: FitBudget) -> Array:
+def find_middle(table: FitData, budget: FitBudget) -> Array:
     """The mean of rows drawn towards the public middle, shrunk to it as far as it is noise."""
     features = table.features
     middle = features.middle
     vector = features.as_vector(middle, OUTER * features.radius(middle))
-    found, error = purse.sums("centre", table.outer(ones(), vector))
+    found, error = budget.sums("centre", table.outer(ones(), vector))
     moved = middle + shrink(found[0] / table.rows, error / table.rows)
     return np.array(published(np.clip(moved, features.low, features.high)))
 
 
-def find_ball(table: FitData, purse: FitBudget, centre: Array, reach: float) -> float:
+def find_ball(table: FitData, budget: FitBudget, centre: Array, reach: float) -> float:
     """The radius that holds `ball_share` of the rows, from a histogram of halvings."""
     share = ball_share(table)
     edges = reach * 2.0 ** (np.arange(-HALVINGS, 1) / 4.0)
     edges[0], edges[-1] = 0.0, reach * (1 + 2**-10)
     far = norm(table.features.as_vector(centre))
-    counts, error = purse.sums("radius", table.outer(ones(), bins(far, published(edges))))
+    counts, error = budget.sums("radius", table.outer(ones(), bins(far, published(edges))))
     kept = np.where(counts[0] > max(2 * error, 0.5), counts[0], 0.0)
     if not kept.any():
         return INNER * reach

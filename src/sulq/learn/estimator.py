@@ -113,8 +113,8 @@ class Learner(BaseEstimator):  # type: ignore[misc]
         """The questions and their shares, from public facts (and the noisy row count) only."""
         raise NotImplementedError
 
-    def _learn(self, table: FitData, purse: FitBudget) -> None:
-        """Ask through the purse, set the learned attributes."""
+    def _learn(self, table: FitData, budget: FitBudget) -> None:
+        """Ask through the budget, set the learned attributes."""
         raise NotImplementedError
 
     # --- the flow -------------------------------------------------------------------------------
@@ -135,22 +135,22 @@ class Learner(BaseEstimator):  # type: ignore[misc]
         self._plan(table.supposing(None))  # wrong settings are refused before the rows are counted
         said = default_notes(oracle, self.credits)
         self._forget()
-        with FitBudget(oracle, table.cap, type(self).__name__, self.progress) as purse:
+        with FitBudget(oracle, table.cap, type(self).__name__, self.progress) as budget:
             try:
-                purse.follow(FitPlan("count", ()))
-                table = table.counted(purse)
-                purse.follow(self._plan(table))
-                self.method_ = purse.plan.method
+                budget.follow(FitPlan("count", ()))
+                table = table.counted(budget)
+                budget.follow(self._plan(table))
+                self.method_ = budget.plan.method
                 self._remember(table)
-                self._learn(table, purse)
+                self._learn(table, budget)
             except BaseException:
                 self._forget()  # half a model is none
                 raise
             finally:
-                self.credits_ = Credits(purse.spent)
-                self.receipts_ = tuple(purse.receipts)
-                self.reused_ = tuple(purse.reused)
-        self.notes_ = (*said, *purse.plan.notes, *self.notes_)
+                self.credits_ = Credits(budget.spent)
+                self.receipts_ = tuple(budget.receipts)
+                self.reused_ = tuple(budget.reused)
+        self.notes_ = (*said, *budget.plan.notes, *self.notes_)
         return self
 
     def quote(
@@ -279,25 +279,25 @@ class Learner(BaseEstimator):  # type: ignore[misc]
         return public
 
 
-def learn_by(learner: Learner, table: FitData, purse: FitBudget) -> None:
-    """Let another learner learn from a purse that already follows its plan."""
-    learner.method_ = purse.plan.method
+def learn_by(learner: Learner, table: FitData, budget: FitBudget) -> None:
+    """Let another learner learn from a budget that already follows its plan."""
+    learner.method_ = budget.plan.method
     learner._remember(table)
-    learner._learn(table, purse)
+    learner._learn(table, budget)
 
 
-def learned_within(learner: Learner, table: FitData, purse: FitBudget, share: float) -> None:
-    """Let another learner learn on a share of the credits; what it pays is paid from `purse`."""
-    credits = purse.credits(share)
+def learned_within(learner: Learner, table: FitData, budget: FitBudget, share: float) -> None:
+    """Let another learner learn on a share of the credits; what it pays is paid from `budget`."""
+    credits = budget.credits(share)
     part = replace(table, cap=credits / Fraction(table.share))
-    with FitBudget(purse.oracle, credits, type(learner).__name__, False) as own:
+    with FitBudget(budget.oracle, credits, type(learner).__name__, False) as own:
         own.follow(learner._plan(part))
         try:
             learn_by(learner, part, own)
         finally:
-            purse.spent += own.spent
-            purse.receipts += own.receipts
-            purse.reused += own.reused
+            budget.spent += own.spent
+            budget.receipts += own.receipts
+            budget.reused += own.reused
 
 
 def largest(vector: Vector, weights: Array) -> Vector:

@@ -64,10 +64,10 @@ class LatentLearner(Learner):
             )
         return FitPlan("counts", (FitStep("counts", table.share),))
 
-    def _counts(self, table: FitData, purse: FitBudget) -> tuple[Array, float]:
+    def _counts(self, table: FitData, budget: FitBudget) -> tuple[Array, float]:
         """The noisy counts, documents x words, and the standard error of each."""
         documents, words = (one_hot(name) for name in table.features.names)
-        counts, error = purse.sums("counts", table.outer(documents, words))
+        counts, error = budget.sums("counts", table.outer(documents, words))
         self.documents_, self.words_ = (_values(table, name) for name in table.features.names)
         self.counts_error_ = error
         return counts, error
@@ -145,8 +145,8 @@ class LSI(LatentLearner):
         self.on_noise = on_noise
         self.progress = progress
 
-    def _learn(self, table: FitData, purse: FitBudget) -> None:
-        counts, error = self._counts(table, purse)
+    def _learn(self, table: FitData, budget: FitBudget) -> None:
+        counts, error = self._counts(table, budget)
         left, values, right = np.linalg.svd(counts, full_matrices=False)
         self.noise_edge_ = _edge(counts, error)
         self._check(values, self.noise_edge_)
@@ -244,9 +244,9 @@ class PLSI(LatentLearner):
         self.on_noise = on_noise
         self.progress = progress
 
-    def _learn(self, table: FitData, purse: FitBudget) -> None:
+    def _learn(self, table: FitData, budget: FitBudget) -> None:
         random = np.random.default_rng(self.random_state)
-        noisy, error = self._counts(table, purse)
+        noisy, error = self._counts(table, budget)
         edge = _edge(noisy, error)
         self._check(np.asarray(np.linalg.svd(noisy, compute_uv=False), np.float64), edge)
         counts = _above_noise(noisy, edge)

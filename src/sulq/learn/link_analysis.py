@@ -98,13 +98,13 @@ class LinkAnalysis(Learner):
         steps = (FitStep("clip", CLIP_SHARE * base), FitStep("gram", (1 - CLIP_SHARE) * base))
         return FitPlan(self.kind, steps)
 
-    def _learn(self, table: FitData, purse: FitBudget) -> None:
+    def _learn(self, table: FitData, budget: FitBudget) -> None:
         if self.method == "paper":
-            scores, error = self._iterated(table, purse)
+            scores, error = self._iterated(table, budget)
         else:
-            lengths = find_lengths(table, purse, None)
+            lengths = find_lengths(table, budget, None)
             radius = lengths.quantile(clip_share(table))
-            gram = ask_gram(table, purse, table.features.as_vector(None, radius))
+            gram = ask_gram(table, budget, table.features.as_vector(None, radius))
             self._check(table, gram)
             scores = self._scores(gram.value)
             error = self._simulated(gram)
@@ -141,14 +141,14 @@ class LinkAnalysis(Learner):
             found.append(self._scores(gram.value + (noise + noise.T) / 2))
         return np.asarray(np.std(found, axis=0))
 
-    def _iterated(self, table: FitData, purse: FitBudget) -> tuple[Array, Array]:
+    def _iterated(self, table: FitData, budget: FitBudget) -> tuple[Array, Array]:
         """w <- A'(A w) + noise, normalised; the last round's noise is what remains."""
         vector = table.features.as_vector()
         weights = np.full(table.width, 1 / math.sqrt(table.width))
         error = 0.0
         for _ in range(ROUNDS):
             hub = project(vector, [published(weights)])
-            sums, error = purse.sums("round", table.outer(hub, vector))
+            sums, error = budget.sums("round", table.outer(hub, vector))
             following = np.maximum(sums[0], 0.0)
             length = float(np.linalg.norm(following))
             if length <= error * math.sqrt(table.width):

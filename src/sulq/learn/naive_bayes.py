@@ -143,8 +143,8 @@ class NaiveBayes(ClassLearner):
 
     # --- learning -------------------------------------------------------------------------------
 
-    def _learn(self, table: FitData, purse: FitBudget) -> None:
-        told = self.ask(table, purse)
+    def _learn(self, table: FitData, budget: FitBudget) -> None:
+        told = self.ask(table, budget)
         self.majority_ = None
         if told <= 0:
             held = np.maximum(self.class_count_, 1e-9)
@@ -154,13 +154,13 @@ class NaiveBayes(ClassLearner):
         """What `ask` will need."""
         return self._plan(table)
 
-    def ask(self, table: FitData, purse: FitBudget) -> float:
-        """Learn by the purse's plan; how much of what tells classes apart is not noise."""
+    def ask(self, table: FitData, budget: FitBudget) -> float:
+        """Learn by the budget's plan; how much of what tells classes apart is not noise."""
         assert table.label is not None  # noqa: S101
         self._gaussian: Features | None = None
         if self._way(table) == "bins":
             most = bins_allowed(table) if self.bins is None else self.bins
-            self.attributes_ = find_cells(table, purse, most)
+            self.attributes_ = find_cells(table, budget, most)
             numbers = None
         else:
             self.attributes_ = self._tables(table)
@@ -168,7 +168,7 @@ class NaiveBayes(ClassLearner):
         parts: list[Vector] = [a.vector() for a in self.attributes_]
         weight, lift, width = 1.0, 1.0, 0
         if numbers is not None:
-            self._find_ball(numbers, purse)
+            self._find_ball(numbers, budget)
             width = numbers.width
             vector = numbers.features.as_vector(self._centre, self._radius)
             # powers of 2, so that nothing is rounded. Squares as long as the vector; half as long
@@ -177,18 +177,18 @@ class NaiveBayes(ClassLearner):
             weight = whole / 2
             lift = 1 / (2 * whole) / (2 if table.unit else 1)
             parts = [scaled(ones(), weight), vector, scaled(squares(vector), lift), *parts]
-        found, error = purse.sums("classes", table.outer(table.label.one_hot(), concat(*parts)))
+        found, error = budget.sums("classes", table.outer(table.label.one_hot(), concat(*parts)))
         return self._read(found, error, (weight, lift), width)
 
-    def _find_ball(self, numbers: FitData, purse: FitBudget) -> None:
+    def _find_ball(self, numbers: FitData, budget: FitBudget) -> None:
         """The centre and the radius of the Numbers: what one row may add is bounded by them."""
         self._gaussian = numbers.features
         if self.method == "paper":
             self._centre = numbers.features.middle
             self._radius: float | None = None
         else:
-            self._centre = find_centre(numbers, purse).mean
-            self._radius = find_radius(numbers, purse, self._centre)
+            self._centre = find_centre(numbers, budget).mean
+            self._radius = find_radius(numbers, budget, self._centre)
         reach = numbers.features.radius(self._centre)
         self._reach = reach if self._radius is None else min(self._radius, reach)
 

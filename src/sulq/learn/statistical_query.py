@@ -305,13 +305,13 @@ class SQLearner(ClassLearner):
         steps = (FitStep("share", table.share - check, asked), FitStep("check", check))
         return FitPlan("statistical queries", steps)
 
-    def _learn(self, table: FitData, purse: FitBudget) -> None:
+    def _learn(self, table: FitData, budget: FitBudget) -> None:
         assert table.label is not None  # noqa: S101
         literals = literals_of(table)
         asked = self.questions(literals)
-        share = purse.plan.share("share")
+        share = budget.plan.share("share")
         failure = (1 - self.confidence) / asked
-        half = self._half_width(table, purse, literals[0].condition, share, failure)
+        half = self._half_width(table, budget, literals[0].condition, share, failure)
         reached = half / table.rows
         if self.tau is not None and reached > self.tau:
             factor = reached / self.tau
@@ -327,13 +327,13 @@ class SQLearner(ClassLearner):
 
         def ask(predicate: Expression) -> float:
             kept = predicate if table.where is None else predicate & table.where
-            answer = purse.ask("share", count(where=kept), share)
+            answer = budget.ask("share", count(where=kept), share)
             return min(max(float(answer) / table.rows, 0.0), 1.0)
 
         self.clauses_, self.otherwise_ = self.search(ask, literals, table.label.truth())
-        self._compare(table, purse)
+        self._compare(table, budget)
 
-    def _compare(self, table: FitData, purse: FitBudget) -> None:
+    def _compare(self, table: FitData, budget: FitBudget) -> None:
         """Rows right and wrong under every clause, in one question; the majority if it is better.
 
         A row stands where its first clause holds, so the cells exclude each other. V.3
@@ -344,7 +344,7 @@ class SQLearner(ClassLearner):
         for clause in self.clauses_:
             held = _all([literal.condition for literal in clause.given])
             split += [yes, no] if held is None else [held & yes, held & no]
-        counts, error = purse.sums("check", table.outer(ones(), cells(*split, yes, no)))
+        counts, error = budget.sums("check", table.outer(ones(), cells(*split, yes, no)))
         said = [*(clause.then for clause in self.clauses_), self.otherwise_]
         found = counts[0].reshape(-1, 2)
         right = sum(pair[0] if then else pair[1] for pair, then in zip(found, said, strict=True))
@@ -358,9 +358,9 @@ class SQLearner(ClassLearner):
             self._doubt(f"each share is only known within {self.tau_:.2g}: take this for a guess")
 
     def _half_width(
-        self, table: FitData, purse: FitBudget, question: Expression, share: float, failure: float
+        self, table: FitData, budget: FitBudget, question: Expression, share: float, failure: float
     ) -> float:
-        quote = table.oracle.quote(count(where=question), credits=purse.credits(share))
+        quote = table.oracle.quote(count(where=question), credits=budget.credits(share))
         half = quote.interval(1 - failure)[1]
         return 0.0 if half is None else float(np.max(half))
 

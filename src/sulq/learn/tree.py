@@ -597,49 +597,49 @@ class DecisionTree(ClassLearner):
 
     # --- learning -------------------------------------------------------------------------------
 
-    def _learn(self, table: FitData, purse: FitBudget) -> None:
+    def _learn(self, table: FitData, budget: FitBudget) -> None:
         if self.method_ == "random":
-            self._learn_random(table, purse)
+            self._learn_random(table, budget)
         elif self.method_ == "model":
-            self._learn_model(table, purse)
+            self._learn_model(table, budget)
         else:
-            self._learn_levels(table, purse)
+            self._learn_levels(table, budget)
 
-    def _learn_levels(self, table: FitData, purse: FitBudget) -> None:
-        self.attributes_ = find_cells(table, purse, self._bins(table))
+    def _learn_levels(self, table: FitData, budget: FitBudget) -> None:
+        self.attributes_ = find_cells(table, budget, self._bins(table))
         tree = Tree(self.attributes_)
         open_nodes = [0]
-        rounds = next(step.rounds for step in purse.plan.steps if step.name == "levels")
+        rounds = next(step.rounds for step in budget.plan.steps if step.name == "levels")
         for _ in range(rounds):
             if not open_nodes:
                 break
-            open_nodes = self._level(table, purse, tree, self._affordable(table, tree, open_nodes))
-        self._count_leaves(table, purse, tree)
+            open_nodes = self._level(table, budget, tree, self._affordable(table, tree, open_nodes))
+        self._count_leaves(table, budget, tree)
 
     def _count_leaves(
-        self, table: FitData, purse: FitBudget, tree: Tree, towards: Array | None = None
+        self, table: FitData, budget: FitBudget, tree: Tree, towards: Array | None = None
     ) -> None:
         """All that is left goes to the classes in the leaves."""
         assert table.label is not None  # noqa: S101
         vector = tree.by_class(tree.leaves, table.label.one_hot())
-        found, error = purse.sums("leaves", table.outer(vector, ones()), purse.left)
+        found, error = budget.sums("leaves", table.outer(vector, ones()), budget.left)
         counts = found.reshape(-1, len(table.label.classes))
         tree.settle(counts, error, towards)
         self._finish(tree, counts, error)
 
-    def _learn_model(self, table: FitData, purse: FitBudget) -> None:
+    def _learn_model(self, table: FitData, budget: FitBudget) -> None:
         """A rough model, a tree on rows drawn from it, and the real classes in its leaves."""
         assert table.label is not None  # noqa: S101
         model = _model()
-        model.ask(table, purse)
+        model.ask(table, budget)
         random = np.random.default_rng(self.random_state)
         found, self.attributes_, labels = model_rows(model, table.features, random)
         classes = len(table.label.classes)
         most = 2**self.max_depth if self.max_depth is not None else MODEL_LEAVES
         tree, shares = model_tree(found, self.attributes_, labels, classes, most)
-        self._count_leaves(table, purse, tree, shares)
+        self._count_leaves(table, budget, tree, shares)
 
-    def _learn_random(self, table: FitData, purse: FitBudget) -> None:
+    def _learn_random(self, table: FitData, budget: FitBudget) -> None:
         """Public splits; all credits go to one table of leaves by classes."""
         assert table.label is not None  # noqa: S101
         random = np.random.default_rng(self.random_state)
@@ -648,7 +648,7 @@ class DecisionTree(ClassLearner):
         self.attributes_, splits = drawn_halves(table.features, levels, binary, random)
         tree = whole_tree(self.attributes_, splits)
         if not splits:
-            self._count_leaves(table, purse, tree)
+            self._count_leaves(table, budget, tree)
             return
         vector = leaf_vector(self.attributes_, splits)
         places = leaf_places(self.attributes_, splits)
@@ -656,13 +656,13 @@ class DecisionTree(ClassLearner):
         if classes == 2:
             # the difference of two classes is one number, with the noise of one
             sign = signed(ones(), table.label.truth())
-            found, error = purse.sums("leaves", table.outer(vector, sign), purse.left)
+            found, error = budget.sums("leaves", table.outer(vector, sign), budget.left)
             told = deviations(found, error, found.size)
             contrasts = found[places] * np.array([[-0.5, 0.5]])
             error /= math.sqrt(2)
         else:
-            found, error = purse.sums(
-                "leaves", table.outer(vector, table.label.one_hot()), purse.left
+            found, error = budget.sums(
+                "leaves", table.outer(vector, table.label.one_hot()), budget.left
             )
             contrasts = found[places] - found[places].mean(axis=1, keepdims=True)
             told = deviations(contrasts, error, len(contrasts) * (classes - 1))
@@ -694,13 +694,13 @@ class DecisionTree(ClassLearner):
         most = max(1, MOST_CELLS // each)
         return places[:most]
 
-    def _level(self, table: FitData, purse: FitBudget, tree: Tree, places: list[int]) -> list[int]:
+    def _level(self, table: FitData, budget: FitBudget, tree: Tree, places: list[int]) -> list[int]:
         """Ask for the open nodes of one level and split them; the new nodes, fullest first."""
         assert table.label is not None  # noqa: S101
         classes = len(table.label.classes)
         right = concat(*(a.vector() for a in tree.attributes))
         left = tree.by_class(places, table.label.one_hot())
-        found, error = purse.sums("levels", table.outer(left, right))
+        found, error = budget.sums("levels", table.outer(left, right))
         tables = found.reshape(len(places), classes, -1)
         grown: list[tuple[float, int]] = []
         for place, counts in zip(places, tables, strict=True):

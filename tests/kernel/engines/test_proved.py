@@ -19,6 +19,7 @@ from tests.kernel.engines.test_extremes import BREAK, F1, FRAME, HELD, S1
 from tests.people import publish
 from tests.postgres_server import PostgresServer
 from tests.spark_session import spark_url
+from tests.syntax import parsed
 
 from sulq import EngineFailed, Refused, col
 from sulq.answers.statistics import count, histogram, mean, total
@@ -295,7 +296,7 @@ def test_one_place_takes_what_drivers_raise() -> None:
     found = {
         path.relative_to(folder).as_posix(): number
         for path in folder.rglob("*.py")
-        if (number := broad(ast.parse(path.read_text("utf-8"))))
+        if (number := broad(parsed(path)))
     }
     assert found == {"proved.py": 1}
 

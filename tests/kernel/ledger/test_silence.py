@@ -21,7 +21,9 @@ from sulq.kernel.postgresql import LIMITS, connect
 
 PROMISE = Promise(1, "1e-6", 100)
 HUNG = 60.0
-"""Seconds after which a test says that its caller hangs; the limits below are of a second."""
+"""Seconds after which a test says that its caller hangs."""
+SHORT = 0.25
+"""Seconds of silence after which the code under test gives up."""
 
 
 def outcome(work: Callable[[], Any]) -> Any:
@@ -52,9 +54,9 @@ def test_a_silent_ledger_is_given_up_and_the_charge_found_again(
             proxy.mute_at(mark, always=True)
             question = count(where=col("smoker"))
             with monkeypatch.context() as impatient:
-                impatient.setattr(ledger_file, "SILENCE", 1.0)
-                impatient.setattr(ledger_file, "PATIENCE", 1.0)
-                db.ledger._shared._server._connection.silence = 1.0
+                impatient.setattr(ledger_file, "SILENCE", SHORT)
+                impatient.setattr(ledger_file, "PATIENCE", SHORT)
+                db.ledger._shared._server._connection.silence = SHORT
                 error = outcome(lambda: db.ask(question, key="k"))
             assert isinstance(error, Refused) and "ask again with the same key" in str(error)
             assert proxy.muted
@@ -67,8 +69,8 @@ def test_a_silent_ledger_is_given_up_and_the_charge_found_again(
 def test_a_ledger_that_is_silent_while_it_is_opened(
     postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ledger_file, "SILENCE", 1.0)
-    monkeypatch.setattr(ledger_file, "PATIENCE", 1.0)
+    monkeypatch.setattr(ledger_file, "SILENCE", SHORT)
+    monkeypatch.setattr(ledger_file, "PATIENCE", 1.0)  # of a connection: whole seconds
     with silent_proxy(postgres) as proxy:
         place = f"{proxy.url()}&ledger=silent_open"
         for mark in (b"search_path", b"user"):  # after, and before the server let us in

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from tests.people import SCHEMA, frame, publish
+from tests.syntax import parsed
 
 from sulq import Category, Database, Schema, col, count, histogram, total
 from sulq.errors import InvalidQuery
@@ -69,7 +70,7 @@ def callers(names: tuple[str, ...], source: Path = SOURCE) -> Counter[str]:
     for path in sorted(source.rglob("*.py")):
         name = path.relative_to(source).as_posix()
         if not name.startswith(("kernel/engines/", "kernel/noise/")):
-            _count(ast.parse(path.read_text("utf-8")), f"{name} ", names, found)
+            _count(parsed(path), f"{name} ", names, found)
     return found
 
 

@@ -91,7 +91,7 @@ def round_error(table: FitData, share: float, weighing: CountWeight) -> float:
 
 def ask_round(
     table: FitData,
-    purse: FitBudget,
+    budget: FitBudget,
     vector: Vector,
     centres: Array,
     clip: float,
@@ -102,15 +102,15 @@ def ask_round(
     weight = weighing.rows * clip
     points = published(centres)
     right = concat(scaled(ones(), published(weight)), from_nearest(vector, points, published(clip)))
-    found, error = purse.sums(step, table.outer(nearest(vector, points), right))
+    found, error = budget.sums(step, table.outer(nearest(vector, points), right))
     return RoundSums(found[:, 0] / weight, error / weight, found[:, 1:], error)
 
 
-def ask_paper_round(table: FitData, purse: FitBudget, vector: Vector, centres: Array) -> RoundSums:
+def ask_paper_round(table: FitData, budget: FitBudget, vector: Vector, centres: Array) -> RoundSums:
     """The paper's step: rows and sums of every cluster as they are, nothing clipped. S4.8"""
     points = published(centres)
     query = table.outer(nearest(vector, points), concat(ones(), vector))
-    found, error = purse.sums("rounds", query)
+    found, error = budget.sums("rounds", query)
     return RoundSums(found[:, 0], error, found[:, 1:], error)
 
 
@@ -178,7 +178,7 @@ class DistanceProfile:
 
 def ask_reach(
     table: FitData,
-    purse: FitBudget,
+    budget: FitBudget,
     vector: Vector,
     centres: Array,
     farthest: float,
@@ -187,7 +187,7 @@ def ask_reach(
     """A histogram of distances, its bins in equal ratios."""
     edges = np.concatenate([[0.0], farthest * np.geomspace(LEAST_REACH, 1 + 2**-10, REACH_BINS)])
     distance = norm(from_nearest(vector, published(centres)))
-    counts, error = purse.sums(step, table.outer(ones(), bins(distance, published(edges))))
+    counts, error = budget.sums(step, table.outer(ones(), bins(distance, published(edges))))
     held = np.where(counts[0] > max(visible(REACH_BINS) * error, 0.5), counts[0], 0.0)
     if not held.any():
         held[-2:] = 1.0
@@ -212,7 +212,7 @@ class Sizes:
 
 def ask_sizes(
     table: FitData,
-    purse: FitBudget,
+    budget: FitBudget,
     vector: Vector,
     centres: Array,
     farthest: float,
@@ -222,7 +222,7 @@ def ask_sizes(
     distance = norm(from_nearest(vector, points, published(farthest)))
     weight = farthest**2
     right = concat(scaled(ones(), published(weight)), squares(distance))
-    found, error = purse.sums(step, table.outer(nearest(vector, points), right))
+    found, error = budget.sums(step, table.outer(nearest(vector, points), right))
     return Sizes(found[:, 0] / weight, error / weight, found[:, 1], error)
 
 
@@ -347,7 +347,7 @@ class Marginal:
 
 def ask_axes(
     table: FitData,
-    purse: FitBudget,
+    budget: FitBudget,
     space: Space,
     random: np.random.Generator,
     strict: bool,
@@ -358,32 +358,32 @@ def ask_axes(
     `strict` leaves out what may be noise; a cloud that is counted in cells later needs not.
     """
     edges = []
-    count = _bin_count(table, purse, space, step)
+    count = _bin_count(table, budget, space, step)
     for low, high in zip(space.low, space.high, strict=True):
         slack = max(high - low, 1e-3) * 2**-10
         edges.append(np.linspace(low - slack, high + slack, count + 1))
-    coarse = _ask_marginals(table, purse, space, edges, step, strict)
+    coarse = _ask_marginals(table, budget, space, edges, step, strict)
     close = [_finer(marginal, count) for marginal in coarse]
-    fine = _ask_marginals(table, purse, space, close, step, strict)
+    fine = _ask_marginals(table, budget, space, close, step, strict)
     points = np.stack([marginal.draws(random) for marginal in fine], axis=1)
     return WeightedPoints(points, np.full(DRAWS, table.rows / DRAWS))
 
 
-def _bin_count(table: FitData, purse: FitBudget, space: Space, step: str) -> int:
+def _bin_count(table: FitData, budget: FitBudget, space: Space, step: str) -> int:
     """Fewer bins where noise is loud: about eight errors of rows in each."""
     halves = [bins(space.axis(i), [-(2**20), 0, 2**20]) for i in range(space.width)]
-    error = purse.error(table.outer(ones(), concat(*halves)), purse.plan.share(step))
+    error = budget.error(table.outer(ones(), concat(*halves)), budget.plan.share(step))
     if error <= 0:
         return MOST_BINS
     return int(min(MOST_BINS, max(LEAST_BINS, table.rows / error / CELL_ERRORS)))
 
 
 def _ask_marginals(
-    table: FitData, purse: FitBudget, space: Space, edges: list[Array], step: str, strict: bool
+    table: FitData, budget: FitBudget, space: Space, edges: list[Array], step: str, strict: bool
 ) -> list[Marginal]:
     """All axes in one question: a row lies in one bin of each."""
     parts = [bins(space.axis(i), published(edge)) for i, edge in enumerate(edges)]
-    found, error = purse.sums(step, table.outer(ones(), concat(*parts)))
+    found, error = budget.sums(step, table.outer(ones(), concat(*parts)))
     ends = np.cumsum([len(edge) - 1 for edge in edges])
     pieces = np.split(found[0], ends[:-1])
     return [Marginal(e, _pooled(c, error, strict)) for e, c in zip(edges, pieces, strict=True)]
@@ -419,7 +419,7 @@ def _finer(marginal: Marginal, count: int) -> Array:
 
 
 def ask_moments(
-    table: FitData, purse: FitBudget, vector: Vector, clip: float, step: str = "gram"
+    table: FitData, budget: FitBudget, vector: Vector, clip: float, step: str = "gram"
 ) -> tuple[Gram, Array, float]:
     """The Gram matrix, the mean and its error in one question: a constant beside the coordinates.
 
@@ -428,7 +428,7 @@ def ask_moments(
     """
     weight = clip / 2
     both = concat(scaled(ones(), published(weight)), vector)
-    found, error = purse.sums(step, table.outer(both, both))
+    found, error = budget.sums(step, table.outer(both, both))
     error_of_sum = error / math.sqrt(2) / weight  # off the diagonal two draws are averaged
     spread = error_of_sum / table.rows
     shift = shrink(found[0, 1:] / weight / table.rows, spread)
@@ -453,7 +453,7 @@ def cell_count(rows: float, error: float, clusters: int) -> int:
 
 def refine(
     table: FitData,
-    purse: FitBudget,
+    budget: FitBudget,
     space: Space,
     cloud: WeightedPoints,
     cells: int,
@@ -463,7 +463,7 @@ def refine(
     """The cloud in small cells, each with its noisy rows at its noisy mean."""
     centres = cloud.clustered(cells, random, 1, 10)
     clip = _cell_radius(cloud, centres)
-    found = ask_round(table, purse, space.vector, centres, clip, for_cells(table), step)
+    found = ask_round(table, budget, space.vector, centres, clip, for_cells(table), step)
     held = ~found.small(2.0)
     if held.sum() < 2:
         return cloud
@@ -637,51 +637,51 @@ class KMeans(Learner):
 
     # --- learning -------------------------------------------------------------------------------
 
-    def _learn(self, table: FitData, purse: FitBudget) -> None:
+    def _learn(self, table: FitData, budget: FitBudget) -> None:
         random = np.random.default_rng(self.random_state)
         if self.method == "paper":
-            self._learn_as_the_paper(table, purse, random)
+            self._learn_as_the_paper(table, budget, random)
             return
-        self._hopeless(table, purse.plan)
+        self._hopeless(table, budget.plan)
         wide = table.width > MOST_AXES
-        frame = self._wide(table, purse, random) if wide else self._narrow(table, purse, random)
+        frame = self._wide(table, budget, random) if wide else self._narrow(table, budget, random)
         if self.init is None:
-            centres = self._start(table, purse, frame, random)
+            centres = self._start(table, budget, frame, random)
         else:
             centres = (self._given(table) - frame.centre) @ frame.basis.T
         self._centre = frame.centre
         self.start_ = frame.to_coordinates(centres)
-        reach = self._reach(table, purse, frame, centres)
+        reach = self._reach(table, budget, frame, centres)
         weighing = for_centres(table)
-        noise = round_error(table, purse.plan.share("rounds"), weighing)
+        noise = round_error(table, budget.plan.share("rounds"), weighing)
         clip = reach.clip(noise * math.sqrt(frame.space.width) * self.n_clusters / table.rows)
-        for done in range(purse.plan.steps[-1].rounds):
-            found = ask_round(table, purse, frame.space.vector, centres, clip, weighing)
+        for done in range(budget.plan.steps[-1].rounds):
+            found = ask_round(table, budget, frame.space.vector, centres, clip, weighing)
             before, centres = centres, update_centres(centres, found)
             self.n_iter_ = done + 1
             if np.abs(centres - before).max() < STILL:
                 break
         self._judge(table, centres, found, frame.lost)
-        self._conclude(table, purse, frame, centres, found, reach.all)
+        self._conclude(table, budget, frame, centres, found, reach.all)
 
     def _reach(
-        self, table: FitData, purse: FitBudget, frame: Frame, centres: Array
+        self, table: FitData, budget: FitBudget, frame: Frame, centres: Array
     ) -> DistanceProfile:
         """How far rows are from the start: asked, or by the cloud where the answer is too noisy."""
-        shown = ask_reach(table, purse, frame.space.vector, centres, frame.farthest)
+        shown = ask_reach(table, budget, frame.space.vector, centres, frame.farthest)
         if shown.shown >= table.rows / 2 or frame.cloud is None:
             return shown
         return DistanceProfile.of(frame.cloud.distances(centres))
 
     def _start(
-        self, table: FitData, purse: FitBudget, frame: Frame, random: np.random.Generator
+        self, table: FitData, budget: FitBudget, frame: Frame, random: np.random.Generator
     ) -> Array:
         assert frame.cloud is not None  # noqa: S101
         cloud = frame.cloud
-        if "cells" in {step.name for step in purse.plan.steps}:
-            cells = self._cell_count(table, purse.plan.share("cells"))
+        if "cells" in {step.name for step in budget.plan.steps}:
+            cells = self._cell_count(table, budget.plan.share("cells"))
             for _ in range(PASSES):
-                cloud = refine(table, purse, frame.space, cloud, cells, random)
+                cloud = refine(table, budget, frame.space, cloud, cells, random)
         return cloud.start(self.n_clusters, random)
 
     def _given(self, table: FitData) -> Array:
@@ -697,29 +697,29 @@ class KMeans(Learner):
             )
         return np.clip(found, table.features.low, table.features.high)
 
-    def _narrow(self, table: FitData, purse: FitBudget, random: np.random.Generator) -> Frame:
+    def _narrow(self, table: FitData, budget: FitBudget, random: np.random.Generator) -> Frame:
         """All coordinates as they are."""
         features = table.features
         centre, basis = features.middle, np.eye(table.width)
         space = Space(features.as_vector(centre), features.low - centre, features.high - centre)
         cloud = None
         if self.init is None:
-            strict = "cells" not in {step.name for step in purse.plan.steps}
-            cloud = ask_axes(table, purse, space, random, strict)
+            strict = "cells" not in {step.name for step in budget.plan.steps}
+            cloud = ask_axes(table, budget, space, random, strict)
             mean = cloud.mean
             centre, cloud = centre + mean, cloud.moved(-mean)
             space = Space(features.as_vector(centre), space.low - mean, space.high - mean)
         return Frame(centre, basis, space, cloud, 2 * features.radius(centre))
 
-    def _wide(self, table: FitData, purse: FitBudget, random: np.random.Generator) -> Frame:
+    def _wide(self, table: FitData, budget: FitBudget, random: np.random.Generator) -> Frame:
         """The principal directions that stand out of the noise; all of them as it vanishes."""
         features, width = table.features, table.width
-        centre = find_centre(table, purse).mean
+        centre = find_centre(table, budget).mean
         farthest = features.radius(centre)
         vector = features.as_vector(centre)
-        reach = ask_reach(table, purse, vector, np.zeros((1, width)), farthest, "clip")
+        reach = ask_reach(table, budget, vector, np.zeros((1, width)), farthest, "clip")
         radius = min(reach.quantile(clip_share(table)), farthest)
-        gram, shift, error = ask_moments(table, purse, features.as_vector(centre, radius), radius)
+        gram, shift, error = ask_moments(table, budget, features.as_vector(centre, radius), radius)
         centre = np.clip(centre + shift, features.low, features.high)
         vector = features.as_vector(centre)
         spectrum, directions = np.linalg.eigh(gram.value / table.rows)
@@ -741,7 +741,7 @@ class KMeans(Learner):
         return Frame(centre, basis, Space(vector, -ends, ends), cloud, 2 * farthest, lost)
 
     def _learn_as_the_paper(
-        self, table: FitData, purse: FitBudget, random: np.random.Generator
+        self, table: FitData, budget: FitBudget, random: np.random.Generator
     ) -> None:
         """T rounds from random points of the public box, by the public bounds alone. S4.8"""
         features = table.features
@@ -752,8 +752,8 @@ class KMeans(Learner):
         else:
             centres = self._given(table)
         self._centre, self.start_ = features.middle, centres
-        for done in range(purse.plan.steps[-1].rounds):
-            found = ask_paper_round(table, purse, vector, centres)
+        for done in range(budget.plan.steps[-1].rounds):
+            found = ask_paper_round(table, budget, vector, centres)
             small = found.small(PAPER_SMALL)
             if self.on_noise == "raise":  # Dwork: "output an exception", S0.9
                 self._check_sizes(small, found.rows_error)
@@ -770,7 +770,7 @@ class KMeans(Learner):
     def _conclude(
         self,
         table: FitData,
-        purse: FitBudget,
+        budget: FitBudget,
         frame: Frame,
         centres: Array,
         found: RoundSums,
@@ -782,7 +782,7 @@ class KMeans(Learner):
         )
         vector = table.features.as_vector(frame.centre)
         points = self._coordinate_centers - frame.centre
-        sizes = ask_sizes(table, purse, vector, points, reach)
+        sizes = ask_sizes(table, budget, vector, points, reach)
         self._set_sizes(table, sizes.rows, sizes.rows_error)
         self.inertia_ = float(max(sizes.inertia.sum(), 0.0))
         self.inertia_error_ = float(sizes.inertia_error * math.sqrt(len(sizes.inertia)))

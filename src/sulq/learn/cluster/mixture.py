@@ -140,13 +140,13 @@ class GaussianMixture(Learner):
             steps.insert(0, FitStep("start", start))
         return FitPlan("em", tuple(steps))
 
-    def _learn(self, table: FitData, purse: FitBudget) -> None:
-        found = self._start(table, purse)
-        rounds = purse.plan.steps[-1].rounds
+    def _learn(self, table: FitData, budget: FitBudget) -> None:
+        found = self._start(table, budget)
+        rounds = budget.plan.steps[-1].rounds
         self.converged_ = False
         for done in range(rounds):
             before = found
-            found, counts, error = self._round(table, purse, found)
+            found, counts, error = self._round(table, budget, found)
             self.n_iter_ = done + 1
             if np.abs(found.means - before.means).max() < 1e-7:
                 self.converged_ = True
@@ -161,13 +161,13 @@ class GaussianMixture(Learner):
         self.means_error_ = self._mean_error / held * features.units[1]
         self.covariances_ = found.variances * features.units[1] ** 2
 
-    def _start(self, table: FitData, purse: FitBudget) -> _Components:
+    def _start(self, table: FitData, budget: FitBudget) -> _Components:
         features, k = table.features, self.n_components
         if self.means_init is not None:
             means = self._given(table)
             return _Components(np.full(k, 1 / k), means, np.full(means.shape, 1 / 12 / k))
         start = KMeans(k, random_state=self.random_state, on_noise=self.on_noise, progress=False)
-        learned_within(start, table, purse, purse.plan.share("start"))
+        learned_within(start, table, budget, budget.plan.share("start"))
         offset, width = features.units
         means = (start.cluster_centers_ - offset) / width
         spread = max(float(start.inertia_), 0.0) / (table.rows * table.width)
@@ -189,7 +189,7 @@ class GaussianMixture(Learner):
         return means
 
     def _round(
-        self, table: FitData, purse: FitBudget, now: _Components
+        self, table: FitData, budget: FitBudget, now: _Components
     ) -> tuple[_Components, Array, float]:
         """Expectation inside the question, maximisation from its noisy sums."""
         features, width = table.features, table.width
@@ -203,7 +203,7 @@ class GaussianMixture(Learner):
         weight = reach / 2
         responsible = softmax(concat(ones(), y, squares(y)), published(now.scores(centre)))
         seen = concat(scaled(ones(), weight), y, scaled(squares(y), 1 / reach))
-        sums, error = purse.sums("rounds", table.outer(responsible, seen))
+        sums, error = budget.sums("rounds", table.outer(responsible, seen))
         counts = sums[:, 0] / weight
         self._mean_error = error
         held = counts > 2 * error / weight

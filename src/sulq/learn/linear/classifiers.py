@@ -28,9 +28,9 @@ from sulq.learn.linear.newton import (
     Standardised,
     estimate_gram,
     evidence,
-    find_view,
     first_weights,
     lbfgs,
+    standardise,
 )
 from sulq.learn.parameters import NONE, Constraints, Interval, OneOf, Whole
 from sulq.learn.summaries import Summary
@@ -67,12 +67,12 @@ class LinearClassifier(ClassLearner):
         return newton_plan(table, int(self.max_iter))
 
     def _solve(
-        self, purse: FitBudget, view: Standardised, spread: GramEstimate, problem: ClassProblem
+        self, budget: FitBudget, view: Standardised, gram: GramEstimate, problem: ClassProblem
     ) -> None:
         """Rounds as planned; then coef_, intercept_, coef_error_: one row, or one a class."""
-        self.n_iter_ = rounds_of(purse.plan)
+        self.n_iter_ = rounds_of(budget.plan)
         caution = CAUTION * problem.noise * math.sqrt(view.width)
-        metric = Preconditioner.of(spread, problem.curvature, problem.penalty, caution)
+        metric = Preconditioner.of(gram, problem.curvature, problem.penalty, caution)
         weights, begun = problem.start, 0
         for stage, ask in enumerate(problem.stages, start=1):
             done = self.n_iter_ * stage // len(problem.stages)
@@ -232,21 +232,21 @@ class LogisticRegression(LinearClassifier):
         self.on_noise = on_noise
         self.progress = progress
 
-    def _learn(self, table: FitData, purse: FitBudget) -> None:
+    def _learn(self, table: FitData, budget: FitBudget) -> None:
         assert table.label is not None  # noqa: S101
-        view = find_view(table, purse)
+        view = standardise(table, budget)
         learn = self._learn_two if table.label.binary else self._learn_many
-        learn(table, purse, view, table.label)
+        learn(table, budget, view, table.label)
 
     def _learn_two(
-        self, table: FitData, purse: FitBudget, view: Standardised, label: Label
+        self, table: FitData, budget: FitBudget, view: Standardised, label: Label
     ) -> None:
         truth = label.truth()
-        sums, error = purse.sums("moments", table.outer(ones(), signed(view.held, truth)))
+        sums, error = budget.sums("moments", table.outer(ones(), signed(view.held, truth)))
         moments, error = sums / 2, error / 2
-        spread = estimate_gram(table, purse, view)
-        begun = first_weights(moments, error, spread, 0.25)
-        shown = spread.value / spread.rows
+        gram = estimate_gram(table, budget, view)
+        begun = first_weights(moments, error, gram, 0.25)
+        shown = gram.value / gram.rows
         explained = float((begun @ shown * begun).sum()) / 4
         start = begun / (1 - min(explained, MOST_EXPLAINED))
         scores = float((start @ shown * start).sum())
@@ -258,30 +258,30 @@ class LogisticRegression(LinearClassifier):
         def ask(w: Array) -> tuple[Array, float]:
             shares = softmax(view.scored, published([np.zeros(view.width), w[0]]))
             half = project(shares, [[-0.5, 0.5]])
-            found, wrong = purse.sums("rounds", outer(half, view.held, rows=rows))
+            found, wrong = budget.sums("rounds", outer(half, view.held, rows=rows))
             return found - moments + penalty * w, wrong
 
         noise = error
-        if rounds_of(purse.plan):
-            whole = purse.plan.share("rounds") * rounds_of(purse.plan)
-            noise = math.hypot(error, purse.error(outer(ones(), view.held), whole) / 2)
-        self._solve(purse, view, spread, ClassProblem(start, (ask,), curvature, penalty, noise))
+        if rounds_of(budget.plan):
+            whole = budget.plan.share("rounds") * rounds_of(budget.plan)
+            noise = math.hypot(error, budget.error(outer(ones(), view.held), whole) / 2)
+        self._solve(budget, view, gram, ClassProblem(start, (ask,), curvature, penalty, noise))
         lead = float(moments[0, 0]) / view.bias
         counts = view.labelled / 2 + np.array([-lead, lead])
-        self._judge(evidence(moments, error, spread), counts, error / view.bias, table)
+        self._judge(evidence(moments, error, gram), counts, error / view.bias, table)
 
     def _learn_many(
-        self, table: FitData, purse: FitBudget, view: Standardised, label: Label
+        self, table: FitData, budget: FitBudget, view: Standardised, label: Label
     ) -> None:
-        sums, error = purse.sums("moments", table.outer(label.one_hot(), view.held))
+        sums, error = budget.sums("moments", table.outer(label.one_hot(), view.held))
         counts = sums[:, 0] / view.bias
         shares = np.maximum(counts, view.rows / (20 * len(sums)))
         shares = shares / shares.sum()
-        spread = estimate_gram(table, purse, view)
+        gram = estimate_gram(table, budget, view)
         # shares of classes as linear in v; d share = share (1 - share) d score
-        begun = first_weights(sums - sums.mean(axis=0), error, spread, 1.0)
+        begun = first_weights(sums - sums.mean(axis=0), error, gram, 1.0)
         bend = float((shares * (1 - shares)).mean())
-        shown = spread.value / spread.rows
+        shown = gram.value / gram.rows
         explained = float((begun @ shown * begun).sum()) / len(sums) / bend
         explained = min(max(explained, 0.0), MOST_EXPLAINED)
         start = begun / (bend * (1 - explained))
@@ -289,15 +289,15 @@ class LogisticRegression(LinearClassifier):
 
         def ask(w: Array) -> tuple[Array, float]:
             slopes = residual(view.scored, published(w), str(label.source), "logistic")
-            found, wrong = purse.sums("rounds", table.outer(slopes, view.held))
+            found, wrong = budget.sums("rounds", table.outer(slopes, view.held))
             return found + penalty * w, wrong
 
         noise = error
-        if rounds_of(purse.plan):
-            whole = purse.plan.share("rounds") * rounds_of(purse.plan)
-            noise = math.sqrt(2) * purse.error(outer(ones(), view.held), whole)
+        if rounds_of(budget.plan):
+            whole = budget.plan.share("rounds") * rounds_of(budget.plan)
+            noise = math.sqrt(2) * budget.error(outer(ones(), view.held), whole)
         curvature = shares * (1 - shares) * (1 - explained)
-        self._solve(purse, view, spread, ClassProblem(start, (ask,), curvature, penalty, noise))
+        self._solve(budget, view, gram, ClassProblem(start, (ask,), curvature, penalty, noise))
         self._judge(evidence(sums, error), counts, error / view.bias, table)
 
 
@@ -374,26 +374,26 @@ class LinearSVC(LinearClassifier):
         self.on_noise = on_noise
         self.progress = progress
 
-    def _learn(self, table: FitData, purse: FitBudget) -> None:
+    def _learn(self, table: FitData, budget: FitBudget) -> None:
         assert table.label is not None  # noqa: S101
         label = table.label
         truths = [label.truth(place) for place in range(len(label.classes))]
-        view = find_view(table, purse)
+        view = standardise(table, budget)
         if label.binary:
             truths = truths[1:]
-            sums, error = purse.sums("moments", table.outer(ones(), signed(view.held, truths[0])))
+            sums, error = budget.sums("moments", table.outer(ones(), signed(view.held, truths[0])))
             moments, noise = sums, error
             lead = float(sums[0, 0]) / view.bias / 2
             counts = view.labelled / 2 + np.array([-lead, lead])
         else:
-            sums, error = purse.sums("moments", table.outer(label.one_hot(), view.held))
+            sums, error = budget.sums("moments", table.outer(label.one_hot(), view.held))
             moments, noise = 2 * sums - sums.sum(axis=0), error * math.sqrt(len(sums))
             counts = sums[:, 0] / view.bias
-        spread = estimate_gram(table, purse, view)
-        clear = evidence(sums, error, spread)
-        begun = first_weights(moments, noise, spread, 1.0)
+        gram = estimate_gram(table, budget, view)
+        clear = evidence(sums, error, gram)
+        begun = first_weights(moments, noise, gram, 1.0)
         penalty = view.penalty(1 / (SVC_C if self.C is None else self.C))
-        rounds = rounds_of(purse.plan)
+        rounds = rounds_of(budget.plan)
 
         def ask(sharpness: float, w: Array) -> tuple[Array, float]:
             slopes = []
@@ -401,13 +401,13 @@ class LinearSVC(LinearClassifier):
                 scored = concat(view.scored, signed(ones(), truth))
                 both = published(sharpness * np.append(weights, -1.0))
                 slopes.append(residual(scored, both, truth, "logistic"))
-            found, wrong = purse.sums("rounds", table.outer(concat(*slopes), view.held))
+            found, wrong = budget.sums("rounds", table.outer(concat(*slopes), view.held))
             return found + penalty * w, wrong
 
         if rounds:
-            whole = purse.plan.share("rounds") * rounds
-            noise = purse.error(outer(ones(), view.held), whole) * math.sqrt(len(truths))
+            whole = budget.plan.share("rounds") * rounds
+            noise = budget.error(outer(ones(), view.held), whole) * math.sqrt(len(truths))
         curvature = np.full(len(truths), CURVATURE)
         stages = tuple(partial(ask, sharpness) for sharpness in SHARPNESS[: 1 + rounds // PATIENCE])
-        self._solve(purse, view, spread, ClassProblem(begun, stages, curvature, penalty, noise))
+        self._solve(budget, view, gram, ClassProblem(begun, stages, curvature, penalty, noise))
         self._judge(clear, counts, error / view.bias, table)

@@ -1,4 +1,4 @@
-"""Where the rows and the target lie: means, spreads and clips, before any moment is asked."""
+"""Where the rows and the target lie: means, scales and clips, before any moment is asked."""
 
 from __future__ import annotations
 
@@ -29,21 +29,21 @@ from sulq.learn.dataset import FitData
 from sulq.learn.features import Array, published
 
 BINS = 40
-FARTHEST, FARTHEST_TARGET, FARTHEST_IN_SPREADS = 16.0, 64.0, 256.0
+FARTHEST, FARTHEST_TARGET, FARTHEST_IN_SCALES = 16.0, 64.0, 256.0
 """How far beyond most rows the public reach may lie and still be told apart."""
 FEWEST_BINS = 6
 CELLS_A_DOUBLING = 2.5
-SPREAD_BINS = 14
+SCALE_BINS = 14
 """Halvings of the range, the finest spread that is told apart: 2^-13."""
-INDICATOR_SPREAD = 0.4
+INDICATOR_SCALE = 0.4
 """The usual deviation of a 0/1 coordinate: not worth a question."""
 NARROWEST = 0.02
 """No spread is taken for less than this part of the widest."""
-SPREAD_COST, CELL_NOISE = 0.06, 0.08
-"""The share that spreads cost; asked where a cell's noise is below this part of the rows."""
-SPREADS_KEPT = 1.5
+SCALE_COST, CELL_NOISE = 0.06, 0.08
+"""The share that scales cost; asked where a cell's noise is below this part of the rows."""
+SCALES_KEPT = 1.5
 """Rows are clipped here, per coordinate, when their means are asked again."""
-PRIOR_SPREAD = 0.15
+PRIOR_SCALE = 0.15
 """How far a mean usually lies from the middle of its public range, as a share of the range."""
 TARGET_PART = 0.125
 """How long the target may be inside a clipped row, in radii: it goes along, it does not decide."""
@@ -91,7 +91,7 @@ class Means:
     rows: float
 
 
-def find_means(table: FitData, purse: FitBudget, weight: Vector, weighted: bool) -> Means:
+def find_means(table: FitData, budget: FitBudget, weight: Vector, weighted: bool) -> Means:
     """Both means in one question, half its sensitivity to the target."""
     assert table.label is not None and isinstance(table.label.source, str)  # noqa: S101
     middle = table.features.middle
@@ -100,14 +100,14 @@ def find_means(table: FitData, purse: FitBudget, weight: Vector, weighted: bool)
     parts = [table.features.as_vector(middle), target]
     if weighted:
         parts.append(scaled(ones(), published(reach)))
-    found, error = purse.sums("centre", table.outer(weight, concat(*parts)))
+    found, error = budget.sums("centre", table.outer(weight, concat(*parts)))
     width = table.width
     rows = table.rows
     if weighted:
         rows = max(float(found[0, -1]) / reach, 1.0, error / reach)
     offset = shrink(found[0, :width] / rows, error / rows)
     target_error = error / (2 * reach) / rows
-    drawn = PRIOR_SPREAD**2 / (PRIOR_SPREAD**2 + target_error**2)
+    drawn = PRIOR_SCALE**2 / (PRIOR_SCALE**2 + target_error**2)
     mean = 0.5 + drawn * float(found[0, width]) / (2 * reach) / rows
     return Means(
         np.clip(middle + offset, table.features.low, table.features.high),
@@ -119,27 +119,27 @@ def find_means(table: FitData, purse: FitBudget, weight: Vector, weighted: bool)
 
 
 def scales_worth(table: FitData) -> bool:
-    """Whether the spreads of the numbers can be told for a small share: public facts decide."""
+    """Whether the scales of the numbers can be told for a small share: public facts decide."""
     numbers = len(table.features.numeric) + 1
     if table.features.vector is not None:
         return False
     loud = math.sqrt(numbers) if table.gaussian else float(numbers)
-    share = math.sqrt(SPREAD_COST) if table.gaussian else SPREAD_COST
+    share = math.sqrt(SCALE_COST) if table.gaussian else SCALE_COST
     return loud / share < CELL_NOISE * table.signal
 
 
 @dataclass(frozen=True)
-class Spreads:
+class Scales:
     """The usual distance of a coordinate, and of the target, from its mean."""
 
     features: Array
     target: float
 
 
-def find_spreads(table: FitData, purse: FitBudget, weight: Vector, means: Means) -> Spreads:
+def estimate_scales(table: FitData, budget: FitBudget, weight: Vector, means: Means) -> Scales:
     """From one histogram a number, in halving bins."""
-    edges = [0.0, *(2.0**-power for power in range(SPREAD_BINS - 1, 0, -1)), 1.001]
-    spreads = np.full(table.width, INDICATOR_SPREAD)
+    edges = [0.0, *(2.0**-power for power in range(SCALE_BINS - 1, 0, -1)), 1.001]
+    scales = np.full(table.width, INDICATOR_SCALE)
     parts, places, place = [], [], 0
     for name in table.features.names:
         column = table.features.schema[name]
@@ -151,31 +151,31 @@ def find_spreads(table: FitData, purse: FitBudget, weight: Vector, means: Means)
         else:
             place += len(getattr(column, "values", None) or (0,))
     parts.append(bins(norm(_target(table, means.target)), edges))
-    counts, error = purse.sums("spread", table.outer(weight, concat(*parts)))
+    counts, error = budget.sums("spread", table.outer(weight, concat(*parts)))
     told = [mean_square(held, np.array(edges), error) for held in counts[0].reshape(len(parts), -1)]
     known = [math.sqrt(square) or 1.0 for square in told]  # nothing stands out: the whole range
-    spreads[places] = known[:-1]
-    least = max(NARROWEST * float(spreads.max()), 2.0**-SPREAD_BINS)
-    return Spreads(np.maximum(spreads, least), known[-1])
+    scales[places] = known[:-1]
+    least = max(NARROWEST * float(scales.max()), 2.0**-SCALE_BINS)
+    return Scales(np.maximum(scales, least), known[-1])
 
 
 def find_means_again(
-    table: FitData, purse: FitBudget, weight: Vector, means: Means, spreads: Spreads
+    table: FitData, budget: FitBudget, weight: Vector, means: Means, scales: Scales
 ) -> Means:
-    """Means of the rows in spreads, clipped: far less noisy than over the public bounds.
+    """Means of the rows in scales, clipped: far less noisy than over the public bounds.
 
     Every mean moves as far as the noise of the first one allows; a clipped mean may be off.
     """
-    scales = np.append(spreads.features, spreads.target)
+    both_scales = np.append(scales.features, scales.target)
     both = concat(table.features.as_vector(means.features), _target(table, means.target))
-    moved = project(both, published(np.diag(1 / scales)))
-    radius = SPREADS_KEPT * math.sqrt(len(scales))
-    found, error = purse.sums("means", table.outer(weight, clipped(moved, published(radius))))
-    known = np.append(np.full(table.width, means.error), means.target_error) / scales
+    moved = project(both, published(np.diag(1 / both_scales)))
+    radius = SCALES_KEPT * math.sqrt(len(both_scales))
+    found, error = budget.sums("means", table.outer(weight, clipped(moved, published(radius))))
+    known = np.append(np.full(table.width, means.error), means.target_error) / both_scales
     loud = (error / means.rows) ** 2 + SKEW**2
     trust = known**2 / (known**2 + loud)
-    shift = trust * found[0] / means.rows * scales
-    left = scales * known * np.sqrt(1 - trust)
+    shift = trust * found[0] / means.rows * both_scales
+    left = both_scales * known * np.sqrt(1 - trust)
     return Means(
         np.clip(means.features + shift[:-1], table.features.low, table.features.high),
         min(max(means.target + float(shift[-1]), 0.0), 1.0),
@@ -217,7 +217,7 @@ def mean_square(counts: Array, edges: Array, error: float) -> float:
 
 @dataclass(frozen=True)
 class CentredData:
-    """Rows around their means, in spreads, clipped at `radius`; the target clipped at `clip`.
+    """Rows around their means, in scales, clipped at `radius`; the target clipped at `clip`.
 
     `whole` and `inside` are the shares of rows and of targets that no clip touches; `variance` is
     the target's; `drift` is what is left of the rows' mean: the noise of `means`, missing values
@@ -227,7 +227,7 @@ class CentredData:
     table: FitData
     weight: Vector
     means: Means
-    spreads: Array | None
+    scales: Array | None
     radius: float
     clip: float
     whole: float
@@ -237,7 +237,7 @@ class CentredData:
 
     @property
     def moved(self) -> Vector:
-        return _moved(self.table, self.means, self.spreads)
+        return _moved(self.table, self.means, self.scales)
 
     @property
     def rows(self) -> Vector:
@@ -254,7 +254,7 @@ class CentredData:
         target = _target(self.table, level)
         if self.whole > NEARLY_ALL:
             plain = self.table.features.as_vector(self.means.features)
-            per_unit = slopes if self.spreads is None else slopes / self.spreads
+            per_unit = slopes if self.scales is None else slopes / self.scales
             found = project(concat(plain, target), [published([*-per_unit, 1])])
         else:
             share = TARGET_PART * self.radius / max(abs(level), abs(1 - level))
@@ -263,31 +263,31 @@ class CentredData:
             found = project(row, [published([*-slopes, 1 / share])])
         return clipped(found, published(clip))
 
-    def look_closer(self, purse: FitBudget) -> tuple[Array, float, CentredData]:
+    def cross_moment(self, budget: FitBudget) -> tuple[Array, float, CentredData]:
         """The cross-moment with the target, its error, and the view with better means."""
         share = DRIFT_PART * self.clip
         target = self.residual(np.zeros(self.table.width), self.clip)
-        found, error = self._sums(purse, "cross", concat(target, scaled(ones(), published(share))))
+        found, error = self._sums(budget, "cross", concat(target, scaled(ones(), published(share))))
         rows = self.means.rows
         drift = _clearly(found[:-1, 1], error) / share / rows
         view = replace(self._levelled(found[-1, 0], error, self.clip), drift=drift)
         # of a bell-shaped target, clipping keeps this share of the moment (Bussgang)
         return found[:-1, 0] / self.inside, error / self.inside, view
 
-    def left_over(
-        self, purse: FitBudget, slopes: Array, clip: float
+    def residual_moment(
+        self, budget: FitBudget, slopes: Array, clip: float
     ) -> tuple[Array, float, CentredData]:
         """The sum of row times residual, its error, and the view with a better mean."""
-        found, error = self._sums(purse, "refine", self.residual(slopes, clip))
+        found, error = self._sums(budget, "refine", self.residual(slopes, clip))
         constant = found[-1, 0] / (CONSTANT_PART * self.radius)
         slope = found[:-1, 0] - self.drift * constant
         return slope, error, self._levelled(found[-1, 0], error, clip)
 
-    def _sums(self, purse: FitBudget, step: str, right: Vector) -> tuple[Array, float]:
+    def _sums(self, budget: FitBudget, step: str, right: Vector) -> tuple[Array, float]:
         """Row times `right`, and in the last place a constant times it."""
         rows = concat(self.rows, scaled(ones(), published(CONSTANT_PART * self.radius)))
         left = rows if isinstance(self.weight, Ones) else crossed(self.weight, rows)
-        return purse.sums(step, self.table.outer(left, right))
+        return budget.sums(step, self.table.outer(left, right))
 
     def _levelled(self, left: float, error: float, clip: float) -> CentredData:
         """The view with the target's mean moved by what is `left`, as far as that is trusted.
@@ -310,9 +310,9 @@ def _clearly(vector: Array, error: float) -> Array:
     return shrink(vector, error) if float(vector @ vector) > longest else np.zeros(width)
 
 
-def _moved(table: FitData, means: Means, spreads: Array | None) -> Vector:
+def _moved(table: FitData, means: Means, scales: Array | None) -> Vector:
     vector = table.features.as_vector(means.features)
-    return vector if spreads is None else project(vector, published(np.diag(1 / spreads)))
+    return vector if scales is None else project(vector, published(np.diag(1 / scales)))
 
 
 def _target(table: FitData, centre: float) -> Vector:
@@ -321,26 +321,26 @@ def _target(table: FitData, centre: float) -> Vector:
 
 
 def estimate_clips(
-    table: FitData, purse: FitBudget, weight: Vector, means: Means, spreads: Array | None
+    table: FitData, budget: FitBudget, weight: Vector, means: Means, scales: Array | None
 ) -> CentredData:
     """The clips, from one histogram of the rows' lengths and one of the target's."""
-    moved, target = _moved(table, means, spreads), _target(table, means.target)
+    moved, target = _moved(table, means, scales), _target(table, means.target)
     reach = reach_of(table, moved) * (1 + 2**-10)
     farthest = max(means.target, 1 - means.target) * (1 + 2**-10)
     both = concat(bins(norm(moved), [0, reach]), bins(norm(target), [0, farthest]))
-    error = purse.error(table.outer(weight, both), purse.plan.share("clip"))
+    error = budget.error(table.outer(weight, both), budget.plan.share("clip"))
     cells = BINS if error <= 0 else int(np.clip(means.rows / (3 * error), FEWEST_BINS, BINS))
-    far = FARTHEST if spreads is None else FARTHEST_IN_SPREADS
+    far = FARTHEST if scales is None else FARTHEST_IN_SCALES
     lengths = _by_ratio(reach, far, cells)
     sizes = _by_ratio(farthest, FARTHEST_TARGET, cells)
     both = concat(bins(norm(moved), lengths.tolist()), bins(norm(target), sizes.tolist()))
-    counts, error = purse.sums("clip", table.outer(weight, both))
+    counts, error = budget.sums("clip", table.outer(weight, both))
     whole, inside = kept_rows(table, 60.0), kept_rows(table, 15.0)
     return CentredData(
         table,
         weight,
         means,
-        spreads,
+        scales,
         radius=quantile(counts[0, :cells], lengths, error, whole),
         clip=quantile(counts[0, cells:], sizes, error, inside),
         whole=whole,

@@ -88,15 +88,15 @@ class Standardised:
         return slopes, weights[:, 0] * self.bias - slopes @ self.centre
 
 
-def find_view(table: FitData, purse: FitBudget) -> Standardised:
-    """Centre and variances, then a radius around it: two small questions."""
+def standardise(table: FitData, budget: FitBudget) -> Standardised:
+    """Estimate centre and variances, then a clipping radius, with two small questions."""
     middle = table.features.middle
     vector = table.features.as_vector(middle)
     reach = max(table.features.radius(middle), 1e-3)
     parts = [vector, scaled(squares(vector), 2)]
     if not table.public_rows:
         parts = [scaled(ones(), reach), *parts]
-    found, error = purse.sums("centre", table.outer(ones(), concat(*parts)))
+    found, error = budget.sums("centre", table.outer(ones(), concat(*parts)))
     rows = table.rows
     if not table.public_rows:
         rows = mixed_rows(table, float(found[0, 0]) / reach, error / reach)
@@ -108,7 +108,7 @@ def find_view(table: FitData, purse: FitBudget) -> Standardised:
     variance += error / 2 / rows + LEAST_PART * variance.mean() + LEAST_VARIANCE
     scale = np.array(published(variance**-0.5))
     moved = project(table.features.as_vector(centre), np.diag(scale).tolist())
-    lengths = _lengths(table, purse, moved, float(scale.max()) * table.features.radius(centre))
+    lengths = _lengths(table, budget, moved, float(scale.max()) * table.features.radius(centre))
     share = clip_share(table)
     long = max(lengths.quantile(share), 1e-3)
     bias = float(np.array(published(BIAS * long)))
@@ -125,13 +125,13 @@ def find_view(table: FitData, purse: FitBudget) -> Standardised:
     )
 
 
-def _lengths(table: FitData, purse: FitBudget, vector: Vector, reach: float) -> Lengths:
+def _lengths(table: FitData, budget: FitBudget, vector: Vector, reach: float) -> Lengths:
     """Of the rows that have a class."""
     powers = np.arange(NORM_BINS - 1, -1, -1) / BINS_PER_DOUBLING
     edges = np.concatenate([[0.0], reach * 2.0**-powers])
     edges[-1] = reach * (1 + 2**-10)
     cut = bins(norm(vector), edges.tolist())
-    counts, error = purse.sums("clip", outer(ones(), cut, rows=table.labelled))
+    counts, error = budget.sums("clip", outer(ones(), cut, rows=table.labelled))
     return Lengths(counts[0], edges, error)
 
 
@@ -149,7 +149,7 @@ class GramEstimate:
     across_error: Array
 
 
-def even_spread(view: Standardised) -> GramEstimate:
+def isotropic_gram(view: Standardised) -> GramEstimate:
     """A guess from how long the rows are: between all directions alike and one that holds all."""
     width = view.width
     values = np.full(width, view.mean_square * view.rows / math.sqrt(width - 1))
@@ -158,14 +158,14 @@ def even_spread(view: Standardised) -> GramEstimate:
     return GramEstimate(np.diag(values), 0.0, view.rows, np.zeros(width - 1), unknown)
 
 
-def estimate_gram(table: FitData, purse: FitBudget, view: Standardised) -> GramEstimate:
+def estimate_gram(table: FitData, budget: FitBudget, view: Standardised) -> GramEstimate:
     """From one noisy Gram matrix; where the plan has none, from how long the rows are."""
-    if all(step.name != "gram" for step in purse.plan.steps):
-        return even_spread(view)
+    if all(step.name != "gram" for step in budget.plan.steps):
+        return isotropic_gram(view)
     width = view.width
     target = np.full(width, view.mean_square * view.rows / (width - 1))
     target[0] = view.bias**2 * view.rows
-    gram = ask_gram(table, purse, view.held)
+    gram = ask_gram(table, budget, view.held)
     away = gram.value - np.diag(target)
     noise = gram.error**2 * width * (width + 1) / 2  # off the diagonal half of it, twice
     size = float((away**2).sum())
@@ -175,7 +175,7 @@ def estimate_gram(table: FitData, purse: FitBudget, view: Standardised) -> GramE
     return GramEstimate(shown, kept * gram.error, view.rows, gram.value[0, 1:], across)
 
 
-def evidence(moments: Array, error: float, spread: GramEstimate | None = None) -> float:
+def evidence(moments: Array, error: float, gram: GramEstimate | None = None) -> float:
     """How far sums of coordinates by class stand out of noise alone, in standard deviations.
 
     Of several rows only their differences count. One row is a contrast of two classes: with the
@@ -188,20 +188,20 @@ def evidence(moments: Array, error: float, spread: GramEstimate | None = None) -
     if len(moments) > 1:
         counts = np.maximum(moments[:, 0], error)
         rest = rest - (counts / counts.sum())[:, None] * rest.sum(axis=0)
-    elif spread is not None:
-        lead = float(moments[0, 0]) / float(spread.value[0, 0])
-        rest = rest - lead * spread.across
-        variance = variance + (lead * spread.across_error) ** 2
+    elif gram is not None:
+        lead = float(moments[0, 0]) / float(gram.value[0, 0])
+        rest = rest - lead * gram.across
+        variance = variance + (lead * gram.across_error) ** 2
     size = float((rest**2 / variance).sum())
     return float((size - freedom) / math.sqrt(2 * freedom))
 
 
-def first_weights(moments: Array, error: float, spread: GramEstimate, curvature: float) -> Array:
-    """Solve curvature * spread @ w_k = moments_k, one class a row, against both noises.
+def first_weights(moments: Array, error: float, gram: GramEstimate, curvature: float) -> Array:
+    """Solve curvature * gram @ w_k = moments_k, one class a row, against both noises.
 
     The intercept comes first, since the others are centred, drawn to that of equal classes as far
     as it is noise. Their weights are taken as draws of one
-    deviation t, which makes the moments in the basis of the spread's eigenvectors normal with
+    deviation t, which makes the moments in the basis of the Gram matrix's eigenvectors normal with
     variance (h t)^2 + (e t)^2 + error^2; t maximises their likelihood, and
     w = h / (h^2 + e^2 + (error / t)^2) * moments is the mean given them.
     """
@@ -209,14 +209,14 @@ def first_weights(moments: Array, error: float, spread: GramEstimate, curvature:
     apart = moments[:, 0] - common
     size = float(apart @ apart)
     kept = max(0.0, 1 - max(len(apart) - 1, 1) * error**2 / size) if size else 0.0
-    level = (common + kept * apart) / (curvature * spread.value[0, 0])
-    rest = moments[:, 1:] - curvature * level[:, None] * spread.value[0, 1:]
-    values, basis = np.linalg.eigh(spread.value[1:, 1:])
+    level = (common + kept * apart) / (curvature * gram.value[0, 0])
+    rest = moments[:, 1:] - curvature * level[:, None] * gram.value[0, 1:]
+    values, basis = np.linalg.eigh(gram.value[1:, 1:])
     h = curvature * np.maximum(values, 1e-9 * values.max())
     seen = rest @ basis
     if error == 0:
         return np.column_stack([level, (seen / h) @ basis.T])
-    unsure = (curvature * spread.error) ** 2 * len(values) / 2
+    unsure = (curvature * gram.error) ** 2 * len(values) / 2
     deviations = float(np.abs(seen).max() / h.max()) * np.geomspace(1e-3, 1e4, 71)
     fits = []
     for t in deviations:
@@ -235,13 +235,13 @@ class Preconditioner:
 
     @classmethod
     def of(
-        cls, spread: GramEstimate, curvature: Array, penalty: Array, caution: float
+        cls, gram: GramEstimate, curvature: Array, penalty: Array, caution: float
     ) -> Preconditioner:
-        """curvature_k * spread + penalty; `caution` and the spread's own noise make it steeper."""
-        width = len(spread.value)
-        values, basis = np.linalg.eigh(spread.value)
+        """Return curvature_k * gram + penalty, steeper by `caution` and by the noise of `gram`."""
+        width = len(gram.value)
+        values, basis = np.linalg.eigh(gram.value)
         positive = (basis * np.maximum(values, 1e-9 * values.max())) @ basis.T
-        unsure = curvature * spread.error * math.sqrt(width / 2) + caution
+        unsure = curvature * gram.error * math.sqrt(width / 2) + caution
         matrices = curvature[:, None, None] * positive + np.diag(penalty)
         return cls(np.linalg.inv(matrices + unsure[:, None, None] * np.eye(width)))
 

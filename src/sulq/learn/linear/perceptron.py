@@ -19,7 +19,7 @@ from sulq.learn.dataset import FitData, Label
 from sulq.learn.estimator import ClassLearner
 from sulq.learn.features import Array, published
 from sulq.learn.linear.classifiers import clearness, rounds_of
-from sulq.learn.linear.newton import Standardised, even_spread, evidence, find_view
+from sulq.learn.linear.newton import Standardised, evidence, isotropic_gram, standardise
 from sulq.learn.parameters import NONE, Constraints, Interval, Whole
 from sulq.learn.summaries import Summary
 
@@ -114,19 +114,19 @@ class Perceptron(ClassLearner):
         both = (FitStep("first", each), FitStep("rounds", each * rounds, rounds))
         return FitPlan("averaged", (*look, *both))
 
-    def _learn(self, table: FitData, purse: FitBudget) -> None:
+    def _learn(self, table: FitData, budget: FitBudget) -> None:
         assert table.label is not None  # noqa: S101
         if self.method == "paper":
-            self._learn_as_the_paper(table, purse, table.label)
+            self._learn_as_the_paper(table, budget, table.label)
             return
         truths = _truths(table.label)
-        view = find_view(table, purse)
+        view = standardise(table, budget)
         signs = concat(*(signed(ones(), truth) for truth in truths))
-        sums, error = purse.sums("first", table.outer(signs, view.held))
+        sums, error = budget.sums("first", table.outer(signs, view.held))
         self._judge(table, view, sums, error)
         scale = view.rows * view.radius
         weights = sums / scale
-        kept, averaged = [weights], rounds_of(purse.plan)
+        kept, averaged = [weights], rounds_of(budget.plan)
         for t in range(averaged):
             wrong = concat(
                 *(
@@ -134,7 +134,7 @@ class Perceptron(ClassLearner):
                     for truth, w in zip(truths, weights, strict=True)
                 )
             )
-            step, _ = purse.sums("rounds", table.outer(wrong, view.held))
+            step, _ = budget.sums("rounds", table.outer(wrong, view.held))
             weights = weights + STEP / (1 + FADE * t) * step / scale
             kept.append(weights)
         self.n_iter_ = averaged
@@ -148,7 +148,7 @@ class Perceptron(ClassLearner):
         by_class, each = sums, error
         if len(sums) > 2:  # rows of a class minus the others, as rows of a class
             by_class, each = (sums + sums.sum(axis=0) / (2 - len(sums))) / 2, error / 2
-        clear = evidence(by_class, each, even_spread(view))
+        clear = evidence(by_class, each, isotropic_gram(view))
         lead = sums[:, 0] / view.bias  # rows of a class minus the others
         counts = (view.labelled + lead) / 2
         noise = error / view.bias / 2
@@ -168,22 +168,22 @@ class Perceptron(ClassLearner):
 
     # --- the paper's own --------------------------------------------------------------------------
 
-    def _learn_as_the_paper(self, table: FitData, purse: FitBudget, label: Label) -> None:
+    def _learn_as_the_paper(self, table: FitData, budget: FitBudget, label: Label) -> None:
         """S_j: the rows with y <w, x> <= 0. w += (sum of y x over S_j) / |S_j|, both noisy."""
         truth = label.truth()
         vector = concat(ones(), table.features.as_vector(table.features.middle))
         weights = np.zeros(table.width + 1)
-        rounds = purse.plan.rounds // 2
+        rounds = budget.plan.rounds // 2
         self.majority_ = None
         self.n_iter_ = 0
         for _ in range(rounds):
             wrong = margin(vector, truth, published(weights), 0)
-            count, count_error = purse.sums("rounds", table.outer(wrong, ones()))
+            count, count_error = budget.sums("rounds", table.outer(wrong, ones()))
             question = table.outer(wrong, signed(vector, truth))
-            error = purse.error(question, purse.plan.share("rounds"))
+            error = budget.error(question, budget.plan.share("rounds"))
             if count[0, 0] <= least_wrong(error, count_error, len(weights), self.margin, rounds):
                 break
-            sums, _ = purse.sums("rounds", question)
+            sums, _ = budget.sums("rounds", question)
             weights = weights + sums[0] / count[0, 0]
             self.n_iter_ += 1
         if self.n_iter_ == 0:

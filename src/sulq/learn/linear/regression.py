@@ -29,15 +29,15 @@ from sulq.learn.dataset import FitData, LabelKind
 from sulq.learn.estimator import Learner
 from sulq.learn.features import Array, published
 from sulq.learn.linear.location import (
-    PRIOR_SPREAD,
-    SPREAD_COST,
+    PRIOR_SCALE,
+    SCALE_COST,
     CentredData,
     Means,
-    Spreads,
+    Scales,
     estimate_clips,
+    estimate_scales,
     find_means,
     find_means_again,
-    find_spreads,
     scales_worth,
     weight_vector,
 )
@@ -230,7 +230,7 @@ class LinearRegression(RegressorMixin, Learner):  # type: ignore[misc]
         steps = [FitStep("centre", 0.1 * share), FitStep("means", 0.05 * share)]
         steps.append(FitStep("clip", 0.06 * share))
         if scales_worth(table):
-            steps.append(FitStep("spread", SPREAD_COST * share))
+            steps.append(FitStep("spread", SCALE_COST * share))
         rest = share - sum(step.share for step in steps)
         steps += [FitStep("gram", 0.3 * rest), FitStep("cross", 0.25 * rest)]
         steps.append(FitStep("refine", 0.45 * rest, rounds=REFINEMENTS))
@@ -246,57 +246,57 @@ class LinearRegression(RegressorMixin, Learner):  # type: ignore[misc]
             return table
         return replace(table, rows=float(size), rows_error=0.0)
 
-    def _learn(self, table: FitData, purse: FitBudget) -> None:
+    def _learn(self, table: FitData, budget: FitBudget) -> None:
         table = self._settled(table)
         if table.signal < LEAST_SIGNAL:
             self._nothing(table, table.rows)
         if self.method == "paper":
-            self._learn_paper(table, purse)
+            self._learn_paper(table, budget)
             return
         weight = weight_vector(self.weights)
-        if purse.plan.method == "mean":
-            self._only_mean(table, purse, weight, None)
+        if budget.plan.method == "mean":
+            self._only_mean(table, budget, weight, None)
             return
-        means = find_means(table, purse, weight, self.weights is not None)
-        spreads = None
-        if any(step.name == "spread" for step in purse.plan.steps):
-            found = find_spreads(table, purse, weight, means)
-            means = find_means_again(table, purse, weight, means, found)
-            spreads = found.features
-        view = estimate_clips(table, purse, weight, means, spreads)
-        if spreads is None:  # the radius stands for the spreads
+        means = find_means(table, budget, weight, self.weights is not None)
+        scales = None
+        if any(step.name == "spread" for step in budget.plan.steps):
+            found = estimate_scales(table, budget, weight, means)
+            means = find_means_again(table, budget, weight, means, found)
+            scales = found.features
+        view = estimate_clips(table, budget, weight, means, scales)
+        if scales is None:  # the radius stands for the scales
             alike = np.full(table.width, view.radius / math.sqrt(table.width))
-            means = find_means_again(table, purse, weight, means, Spreads(alike, view.clip))
+            means = find_means_again(table, budget, weight, means, Scales(alike, view.clip))
             view = replace(view, means=means)
         rows = view.rows if self.weights is None else crossed(weight, view.rows)
-        gram = Gram(*purse.sums("gram", table.outer(rows, view.rows)))
+        gram = Gram(*budget.sums("gram", table.outer(rows, view.rows)))
         gram = Gram((gram.value + gram.value.T) / 2, gram.error)
-        cross, error, view = view.look_closer(purse)
+        cross, error, view = view.cross_moment(budget)
         # clipped rows weigh less in the Gram matrix than in the drift
         apart = means.rows * (1 - 0.4 * (1 - view.whole)) * np.outer(view.drift, view.drift)
         gram = Gram(gram.value - apart, gram.error)
         if above_noise(gram, cross, error) < SIGNAL_NEEDED:
-            self._only_mean(table, purse, weight, view.means)
+            self._only_mean(table, budget, weight, view.means)
             return
         slopes = Slopes.first(gram, cross, error, self._penalty(table, view))
         clip = view.clip * _residual_clip(view.inside)
         for _ in range(REFINEMENTS):
-            slope, error, view = view.left_over(purse, slopes.value, clip)
+            slope, error, view = view.residual_moment(budget, slopes.value, clip)
             slopes = slopes.refined(slope, error)
         self._set(table, view, slopes)
 
     def _penalty(self, table: FitData, view: CentredData) -> Array:
         """alpha per coordinate: a user's coefficient is a slope over the width of its column."""
         _, width = table.features.units
-        spread = width if view.spreads is None else width * view.spreads
+        spread = width if view.scales is None else width * view.scales
         return np.asarray(float(self.alpha) / spread**2)
 
     def _set(self, table: FitData, view: CentredData, slopes: Slopes) -> None:
-        """From slopes in spreads to user units."""
-        spreads = np.ones(table.width) if view.spreads is None else view.spreads
-        errors = np.sqrt(np.maximum(np.diag(slopes.noise), 0.0)) / spreads
+        """From slopes in scales to user units."""
+        scales = np.ones(table.width) if view.scales is None else view.scales
+        errors = np.sqrt(np.maximum(np.diag(slopes.noise), 0.0)) / scales
         level = view.level(slopes.value)
-        self._say(table, view.means.features, level, slopes.value / spreads, errors)
+        self._say(table, view.means.features, level, slopes.value / scales, errors)
         self.r2_ = None
         if view.variance > 0:
             self.r2_ = min(max(slopes.explained(view.means.rows) / view.variance, 0.0), 1.0)
@@ -309,12 +309,12 @@ class LinearRegression(RegressorMixin, Learner):  # type: ignore[misc]
         )
 
     def _only_mean(
-        self, table: FitData, purse: FitBudget, weight: Vector, known: Means | None
+        self, table: FitData, budget: FitBudget, weight: Vector, known: Means | None
     ) -> None:
         """All that is left is spent on the mean: an honest constant beats noisy slopes."""
         step = "mean" if known is None else "refine"
         both = concat(columns([_name(table)], [0.5]), scaled(ones(), 0.5))
-        found, error = purse.sums(step, table.outer(weight, both), purse.left)
+        found, error = budget.sums(step, table.outer(weight, both), budget.left)
         counts, errors = [2 * float(found[0, 1])], [2 * error]
         if self.weights is None:
             counts, errors = [*counts, table.rows], [*errors, table.rows_error]
@@ -323,9 +323,9 @@ class LinearRegression(RegressorMixin, Learner):  # type: ignore[misc]
         if rows < LEAST_SIGNAL * table.unit <= table.rows:
             self._nothing(table, rows)
         offsets = [0.0, float(found[0, 0]) / rows]
-        errors = [PRIOR_SPREAD, error / rows]
+        errors = [PRIOR_SCALE, error / rows]
         if known is not None:
-            told = PRIOR_SPREAD**2 / (PRIOR_SPREAD**2 + known.target_error**2)
+            told = PRIOR_SCALE**2 / (PRIOR_SCALE**2 + known.target_error**2)
             offsets.append((known.target - 0.5) / told)
             errors.append(known.target_error)
         precision = np.maximum(errors, 1e-12) ** -2.0
@@ -366,7 +366,7 @@ class LinearRegression(RegressorMixin, Learner):  # type: ignore[misc]
             pair for pair in combinations_with_replacement(range(count), 2) if pair not in known
         ]
 
-    def _learn_paper(self, table: FitData, purse: FitBudget) -> None:
+    def _learn_paper(self, table: FitData, budget: FitBudget) -> None:
         """Every pair of columns is one question, on public bounds alone, without clip or shrink."""
         parts = [*_parts(table), columns([_name(table)], [0])]
         weight = weight_vector(self.weights)
@@ -375,7 +375,7 @@ class LinearRegression(RegressorMixin, Learner):  # type: ignore[misc]
         errors = []
         for i, j in self._pairs(len(vectors)):
             left = vectors[i] if self.weights is None else crossed(weight, vectors[i])
-            found, error = purse.sums("moments", table.outer(left, vectors[j]))
+            found, error = budget.sums("moments", table.outer(left, vectors[j]))
             blocks[i, j], blocks[j, i] = found, found.T
             errors.append(error)
         last = len(parts)
