@@ -10,11 +10,19 @@ from pathlib import Path
 
 from sqlglot import exp
 
-from sulq.sql.parse.dialects import DIALECTS
-from sulq.sql.parse.grammar import AGGREGATES, BUCKETS, CALCULATIONS, STRUCTURE, TESTS
+from sulq.sql.parse.grammar import (
+    AGGREGATES,
+    BUCKETS,
+    CALCULATIONS,
+    DIALECTS,
+    KNOWN_OPTIONS,
+    LONGEST,
+    STRUCTURE,
+    TESTS,
+    Node,
+)
 from sulq.sql.parse.row_expr import READERS
 from sulq.sql.parse.step_functions import MOST_STEPS, Ready
-from sulq.sql.parse.tokens import KNOWN_OPTIONS, LONGEST, Node
 
 PAGE = Path(__file__).parents[1] / "docs" / "reference" / "sql.md"
 HIDDEN = ""

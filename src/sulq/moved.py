@@ -46,7 +46,7 @@ MOVED = {
     "sulq.schema.population": "sulq.kernel.schema.promise",
     "sulq.server.access": "sulq.server.auth.tokens",
     "sulq.server.tables": "sulq.server.service.catalog",
-    "sulq.sql.estimates": "sulq.sql.evaluate.estimates",
+    "sulq.sql.estimates": "sulq.sql.evaluate.result",
 }
 
 

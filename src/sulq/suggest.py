@@ -24,7 +24,7 @@ from sulq.errors import InvalidQuery, Refused
 from sulq.kernel.query.expressions import col
 from sulq.kernel.query.sum_query import Statistic
 from sulq.kernel.schema.columns import Number, Schema
-from sulq.kernel.schema.persons import MOST_HELD
+from sulq.kernel.schema.sensitivity import MOST_HELD
 
 KEEP = 0.998
 """The share of the rows that proposed bounds leave as they are."""

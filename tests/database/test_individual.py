@@ -41,13 +41,12 @@ from sulq.database.individual import IndividualFilter
 from sulq.exact import Assumptions
 from sulq.kernel.accounting.calibration import calibrate
 from sulq.kernel.accounting.individual import Balances
-from sulq.kernel.accounting.pricing import Price, laws_of
+from sulq.kernel.accounting.pricing import Price, laws_of, sources_of
 from sulq.kernel.noise.laws import DiscreteGaussian
 from sulq.kernel.query.canonical import spelling
 from sulq.kernel.query.expressions import Expression
 from sulq.kernel.query.sum_query import Statistic, SumQuery
 from sulq.kernel.query.vectors import columns, concat, one_hot, ones
-from sulq.kernel.reuse.estimate import sources_of
 from sulq.server import pacing
 from sulq.server.pacing import Clock, Machine
 

@@ -11,7 +11,7 @@ import pytest
 from scipy.stats import binom
 
 import sulq.kernel.engines.sql.compile
-import sulq.kernel.release.mechanisms
+import sulq.kernel.release.release
 from sulq import (
     BudgetSpent,
     Category,
@@ -64,7 +64,7 @@ def publish(data: Any = None, promise: Promise = PROMISE, **more: Any) -> Databa
 
 def without_noise(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        sulq.kernel.release.mechanisms, "add_fresh_noise", lambda sums, laws: list(sums)
+        sulq.kernel.release.release, "add_fresh_noise", lambda sums, laws: list(sums)
     )
 
 

@@ -34,8 +34,7 @@ from sulq.kernel.accounting.pricing import unit_cost
 from sulq.kernel.engines.duckdb.engine import DuckDBEngine
 from sulq.kernel.ledger.events import PricedRequest
 from sulq.kernel.query.vectors import one_hot
-from sulq.kernel.release.mechanisms import NoisySums
-from sulq.kernel.release.release import parted, together
+from sulq.kernel.release.release import NoisySums, parted, together
 
 SMOKERS = count(where=col("smoker"))
 ALL_KINDS = [

@@ -17,9 +17,8 @@ from tests.database.test_individual import loss, question_of
 import sulq.kernel.release.release as flow
 from sulq import Database, Flag, InvalidQuery, Number, Promise, Refused, Schema, col, count, total
 from sulq.kernel.accounting.calibration import calibrate
-from sulq.kernel.accounting.pricing import Price, laws_of
+from sulq.kernel.accounting.pricing import Price, laws_of, sources_of
 from sulq.kernel.engines.rows import open_numbered
-from sulq.kernel.reuse.estimate import sources_of
 from sulq.kernel.schema.promise import Population
 from sulq.policy.files import policy_text, read_policy
 

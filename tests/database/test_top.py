@@ -28,7 +28,7 @@ from sulq import (
 from sulq.answers.statistics import count_persons
 from sulq.database import top as choice
 from sulq.kernel.noise.laws import Geometric
-from sulq.kernel.release.mechanisms import chosen
+from sulq.kernel.release.release import chosen
 
 LOUD = Promise(epsilon=400, queries=100)
 TOWNS = {"Bergen": 100, "Oslo": 700, "Paris": 400, "Rome": 50}

@@ -43,8 +43,8 @@ from sulq.kernel.engines.sql.leaves import ColumnSql
 from sulq.kernel.engines.sql.persons import kept_rows_sql
 from sulq.kernel.noise import sampler as samplers
 from sulq.kernel.schema.keys import bind_keys
-from sulq.kernel.schema.persons import PersonSums
 from sulq.kernel.schema.program import RowSums
+from sulq.kernel.schema.sensitivity import PersonSums
 from sulq.kernel.schema.trees import TreeSums
 from sulq.server.app import create_app
 from sulq.server.auth.tokens import Access, Role

@@ -29,7 +29,7 @@ from sulq.database import Database
 from sulq.kernel.accounting.loss import Loss
 from sulq.kernel.ledger.ledger import Ledger
 from sulq.kernel.noise.laws import DiscreteGaussian, DiscreteLaplace, Geometric
-from sulq.kernel.release.mechanisms import NoisySums, TopK, UndeclaredKeys
+from sulq.kernel.release.release import NoisySums, TopK, UndeclaredKeys
 from sulq.kernel.schema.bind import BoundQuery
 
 ROOT = Path(__file__).parents[2]

@@ -15,7 +15,7 @@ from tests.sql.test_statements import check
 from sulq import Database, InvalidQuery, Promise
 from sulq.kernel.query.canonical import spelling, truth
 from sulq.sql.api import ask_sql, quote_sql
-from sulq.sql.parse.dialects import DIALECTS
+from sulq.sql.parse.grammar import DIALECTS
 from sulq.sql.parse.statement import read_statement
 
 FIXTURES = fixtures()

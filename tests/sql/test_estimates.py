@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from sulq.errors import InvalidQuery
 from sulq.kernel.noise.laws import DiscreteGaussian, DiscreteLaplace, NoNoise
-from sulq.sql.evaluate.estimates import Stated, mean, power, product, root, variance
 from sulq.sql.evaluate.linear_forms import Estimate, Mix, Noisy, Ratio, ratio
+from sulq.sql.evaluate.result import Stated, mean, power, product, root, variance
 
 STEP = Fraction(1, 1 << 20)
 GAUSS = DiscreteGaussian(Fraction(20 << 20) ** 2)

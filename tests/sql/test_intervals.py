@@ -22,7 +22,7 @@ from sulq.kernel.query.expressions import col
 from sulq.kernel.query.sum_query import Statistic
 from sulq.kernel.schema.bind import bind
 from sulq.kernel.schema.columns import Category, Flag, Number, Schema
-from sulq.sql.evaluate import estimates
+from sulq.sql.evaluate import result
 from sulq.sql.evaluate.linear_forms import Estimate, Noisy, ratio
 
 DRAWS = 2_000
@@ -54,11 +54,11 @@ def of_total(a: Noisy, b: Noisy, c: Noisy) -> Estimate:
 
 
 def age_mean(n: Noisy, centred: Noisy) -> Estimate:
-    return estimates.mean(n, centred, 50, 0, 100)
+    return result.mean(n, centred, 50, 0, 100)
 
 
 def spread_of(*sums: Noisy) -> Estimate:
-    return estimates.root(age_variance(*sums))
+    return result.root(age_variance(*sums))
 
 
 def means_apart(n: Noisy, a: Noisy, m: Noisy, b: Noisy) -> Estimate:
@@ -66,7 +66,7 @@ def means_apart(n: Noisy, a: Noisy, m: Noisy, b: Noisy) -> Estimate:
 
 
 def age_variance(n: Noisy, centred: Noisy, square: Noisy) -> Estimate:
-    return estimates.variance(n, centred, square, 0, 100, middle=50)
+    return result.variance(n, centred, square, 0, 100, middle=50)
 
 
 def mean_case(n: float, sd: float, widest: float = 1.1) -> Case:

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import html
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from sulq.kernel.query.expressions import Column, Expression, Operation
-from sulq.kernel.schema.bind import BoundQuery
-from sulq.kernel.schema.columns import Number, Schema
+from sulq.kernel.schema.columns import Schema
 
 SURE = (0.5, 0.8, 0.9, 0.95, 0.99, 0.999, 0.9999, 0.999999)
 """The confidences tried, from below, to say how sure a difference is."""
@@ -196,10 +194,6 @@ def html_table(
 # What an answer says of itself, in plain words: who is protected, the bar, what was clipped.
 
 
-MOST_NAMED = 6
-"""Columns whose bounds are spelled out."""
-
-
 def held_text(schema: Schema | None) -> str:
     """What an interval holds: of persons, the value over the rows that count, not over the file."""
     if schema is None or schema.unit == "row":
@@ -241,28 +235,3 @@ def protected_text(schema: Schema | None, neighbours: str) -> str:
         f"every {unit}, {what}, against anyone who reads this and every other answer, asks"
         " together with others, and knows all else in the table"
     )
-
-
-def clipped_text(bound: BoundQuery) -> str:
-    """The bounds of the number columns a question reads; empty where it reads none."""
-    if bound.schema is None:
-        return ""
-    names = dict.fromkeys(_columns(bound))
-    declared = [column for column in bound.schema.columns if column.name in names]
-    numbers = [column for column in declared if isinstance(column, Number)]
-    if not numbers:
-        return ""
-    listed = ", ".join(f"{c.name} to {c.low} .. {c.high}" for c in numbers[:MOST_NAMED])
-    more = f" and {len(numbers) - MOST_NAMED} more" if len(numbers) > MOST_NAMED else ""
-    return f"{listed}{more}; a value beyond counts as the end it passed"
-
-
-def _columns(bound: BoundQuery) -> Iterator[str]:
-    query = bound.query
-    waiting: list[Expression] = [query.rows, *query.terms, *(group.of for group in query.groups)]
-    while waiting:
-        found = waiting.pop()
-        if isinstance(found, Column):
-            yield found.name
-        elif isinstance(found, Operation):
-            waiting += found.operands

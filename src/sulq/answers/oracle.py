@@ -5,7 +5,7 @@ An Oracle is all there is to ask. Who holds one can reach no row, no noise and n
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, Protocol, TypedDict, Unpack
@@ -17,7 +17,6 @@ from sulq.answers.display import (
     bar_parts,
     bar_text,
     cells_of,
-    clipped_text,
     compared,
     held_text,
     html_table,
@@ -40,9 +39,10 @@ from sulq.kernel.noise.laws import (
     DividedLaplace,
     Law,
 )
+from sulq.kernel.query.expressions import Column, Expression, Operation
 from sulq.kernel.query.sql_text import question_text
 from sulq.kernel.schema.bind import BoundQuery
-from sulq.kernel.schema.columns import Schema
+from sulq.kernel.schema.columns import Number, Schema
 from sulq.kernel.schema.promise import Promise
 
 LONGEST = 300
@@ -51,6 +51,8 @@ LONGEST = 300
 
 MOST_NAMED = 8
 """Receipts that a note names."""
+MOST_CLIPPED = 6
+"""Columns whose bounds are spelled out."""
 
 
 def check_confidence(confidence: object) -> None:
@@ -436,3 +438,28 @@ class Oracle(Protocol):
 def is_durable(oracle: Oracle) -> bool:
     """Whether what is spent here is spent for good; so it is unless the oracle says otherwise."""
     return getattr(oracle, "durable", True) is not False
+
+
+def clipped_text(bound: BoundQuery) -> str:
+    """The bounds of the number columns a question reads; empty where it reads none."""
+    if bound.schema is None:
+        return ""
+    names = dict.fromkeys(_columns(bound))
+    declared = [column for column in bound.schema.columns if column.name in names]
+    numbers = [column for column in declared if isinstance(column, Number)]
+    if not numbers:
+        return ""
+    listed = ", ".join(f"{c.name} to {c.low} .. {c.high}" for c in numbers[:MOST_CLIPPED])
+    more = f" and {len(numbers) - MOST_CLIPPED} more" if len(numbers) > MOST_CLIPPED else ""
+    return f"{listed}{more}; a value beyond counts as the end it passed"
+
+
+def _columns(bound: BoundQuery) -> Iterator[str]:
+    query = bound.query
+    waiting: list[Expression] = [query.rows, *query.terms, *(group.of for group in query.groups)]
+    while waiting:
+        found = waiting.pop()
+        if isinstance(found, Column):
+            yield found.name
+        elif isinstance(found, Operation):
+            waiting += found.operands

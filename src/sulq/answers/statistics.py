@@ -71,9 +71,9 @@ from sulq.kernel.query.sum_query import (
 from sulq.kernel.reuse.estimate import LinearEstimate
 from sulq.kernel.schema.bind import BoundQuery, BoundTerm
 from sulq.kernel.schema.columns import Schema
-from sulq.kernel.schema.persons import PersonSums
 from sulq.kernel.schema.program import BinCells
 from sulq.kernel.schema.ranges import World, narrowed_by, range_of, truth_of
+from sulq.kernel.schema.sensitivity import PersonSums
 from sulq.kernel.schema.trees import TreeSums
 
 CDF_BINS = 128

@@ -46,8 +46,8 @@ from sulq.policy import read_policy
 from sulq.sql.api import SqlQuote, ask_sql, quote_sql
 from sulq.sql.evaluate.linear_forms import Estimate
 from sulq.sql.evaluate.result import Result
+from sulq.sql.parse.grammar import explains
 from sulq.sql.parse.statement import table_of
-from sulq.sql.parse.tokens import explains
 
 if TYPE_CHECKING:
     from fractions import Fraction

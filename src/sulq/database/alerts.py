@@ -32,7 +32,6 @@ from sulq.kernel.accounting.mechanisms import (
     pure_losses,
 )
 from sulq.kernel.accounting.pricing import positive
-from sulq.kernel.engines.engine import check_source
 from sulq.kernel.ledger.accounts import check_text
 from sulq.kernel.ledger.budget import OWNER
 from sulq.kernel.ledger.events import Charge, PricedRequest
@@ -49,8 +48,7 @@ from sulq.kernel.noise.laws import DiscreteLaplace, law_from_json
 from sulq.kernel.noise.sampler import add_fresh_noise
 from sulq.kernel.query.sql_text import question_text
 from sulq.kernel.query.sum_query import FORMAT, SumQuery, digest_of
-from sulq.kernel.release.mechanisms import AboveThreshold
-from sulq.kernel.release.release import release
+from sulq.kernel.release.release import AboveThreshold, check_source, release
 from sulq.kernel.schema.bind import BoundQuery
 from sulq.kernel.schema.columns import accounts, as_number
 
@@ -275,7 +273,7 @@ class Alert:
         self._home = os.getpid()
         self.above, self.firings, self.credits, self.receipt = above, firings, credits, receipt
         self.step = asked.terms[0].fine_step
-        self.terms = database.exact.said().get("terms", "")
+        self.terms = database.guarantee().get("terms", "")
         self._level, self._keeper = level, keeper
         self._recall()
 

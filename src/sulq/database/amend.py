@@ -23,7 +23,7 @@ from sulq.kernel.accounting.loss import Loss, coupling_factor
 from sulq.kernel.accounting.outside import NONE, Taken, check_currency, outside_price
 from sulq.kernel.accounting.pricing import COARSE, check_askable, grid_bits, noise_grid
 from sulq.kernel.engines.duckdb.quarantine import check_file
-from sulq.kernel.engines.engine import Engine, check_source, open_engine
+from sulq.kernel.engines.engine import Engine, open_engine
 from sulq.kernel.ledger.accounts import steps_of
 from sulq.kernel.ledger.header import (
     Amendment,
@@ -36,6 +36,7 @@ from sulq.kernel.ledger.inspect import INDIVIDUAL
 from sulq.kernel.ledger.ledger import Ledger, Repair
 from sulq.kernel.ledger.register import note_rows, noted_rows
 from sulq.kernel.ledger.transactions import Price
+from sulq.kernel.release.release import check_source
 from sulq.kernel.schema.columns import Category, Column, Flag, Number, Schema, accounts
 from sulq.kernel.schema.promise import Numeric, Population, Promise, exact_number
 

@@ -24,8 +24,8 @@ from numpy.typing import NDArray
 from sulq.database.table import Table
 from sulq.errors import Refused, SulqError
 from sulq.kernel.accounting.calibration import calibrate
-from sulq.kernel.accounting.pricing import Price, laws_of, noise_grid
-from sulq.kernel.engines.engine import check_read, check_source, open_engine
+from sulq.kernel.accounting.pricing import Price, laws_of, noise_grid, sources_of
+from sulq.kernel.engines.engine import open_engine
 from sulq.kernel.ledger.events import Charge
 from sulq.kernel.ledger.header import Amended
 from sulq.kernel.ledger.ledger import Ledger
@@ -44,8 +44,8 @@ from sulq.kernel.noise.laws import (
 )
 from sulq.kernel.query import canonical
 from sulq.kernel.query.sum_query import SumQuery
-from sulq.kernel.release.mechanisms import unpacked_keys
-from sulq.kernel.reuse.estimate import LinearEstimate, sources_of
+from sulq.kernel.release.release import check_read, check_source, unpacked_keys
+from sulq.kernel.reuse.estimate import LinearEstimate
 from sulq.kernel.schema.columns import Schema
 from sulq.kernel.schema.keys import BoundKeys, bind_keys
 from sulq.kernel.schema.promise import Promise

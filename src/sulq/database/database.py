@@ -34,8 +34,7 @@ from sulq.kernel.accounting.loss import Loss
 from sulq.kernel.accounting.pricing import positive
 from sulq.kernel.ledger.budget import OWNER
 from sulq.kernel.ledger.signing import Receipt
-from sulq.kernel.release.mechanisms import NoisySums
-from sulq.kernel.release.release import release
+from sulq.kernel.release.release import NoisySums, release
 from sulq.kernel.schema.columns import Schema
 from sulq.kernel.schema.promise import Population, Promise
 from sulq.shares import Partners, ShareQuote, SumShare

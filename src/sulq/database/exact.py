@@ -17,14 +17,13 @@ from sulq.formatting import decimal_left
 from sulq.kernel.accounting.calibration import Calibration
 from sulq.kernel.accounting.loss import Loss
 from sulq.kernel.accounting.pricing import Price, unit_cost
-from sulq.kernel.engines.engine import Engine, check_source
+from sulq.kernel.engines.engine import Engine
 from sulq.kernel.ledger.budget import OWNER
 from sulq.kernel.ledger.events import Charge, PricedRequest
 from sulq.kernel.ledger.ledger import Ledger, Snapshot
 from sulq.kernel.noise.laws import NoNoise
 from sulq.kernel.query.sum_query import SumQuery
-from sulq.kernel.release.mechanisms import NoisySums
-from sulq.kernel.release.release import EngineReader, release
+from sulq.kernel.release.release import EngineReader, NoisySums, check_source, release
 from sulq.kernel.schema.bind import BoundQuery, NoiseGrid, bind
 from sulq.kernel.schema.columns import Schema
 from sulq.kernel.schema.program import RowSums
@@ -209,14 +208,11 @@ class ExactRelease:
         """On what terms something was released; None if nothing was."""
         return _released_terms(self.ledger.snapshot())
 
-    def said(self) -> dict[str, Any]:
-        """What a noisy answer says of its guarantee."""
-        seen = self.ledger.snapshot()
+    def guarantee_with(self, seen: Snapshot) -> dict[str, Any]:
+        """Return what a noisy answer says where something was, or may be, released exactly."""
         terms = _released_terms(seen)
         if terms is not None:
             return {"guarantee": AFTERWARDS, "terms": promised(self.promise, terms)}
-        if self.assumptions is None:
-            return {"promise": self.promise}
         if seen.recovered:
             return {"guarantee": AFTERWARDS, "terms": MAYBE_RELEASED}
         return {"promise": self.promise, "terms": f"{self.promise}; {UNTIL_RELEASED}"}

@@ -15,7 +15,7 @@ import threading
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -38,7 +38,7 @@ from sulq.kernel.accounting.individual import (
     summed,
 )
 from sulq.kernel.accounting.loss import Loss
-from sulq.kernel.accounting.pricing import Price, laws_of, noise_grid
+from sulq.kernel.accounting.pricing import Price, laws_of, noise_grid, sources_of
 from sulq.kernel.engines.engine import Engine, open_engine
 from sulq.kernel.engines.proved import silenced
 from sulq.kernel.ledger.events import Charge
@@ -54,14 +54,12 @@ from sulq.kernel.ledger.state_dir import (
 )
 from sulq.kernel.noise.laws import DiscreteGaussian
 from sulq.kernel.query.sum_query import SumQuery
-from sulq.kernel.release.mechanisms import NoisySums
-from sulq.kernel.release.release import EngineReader, Mechanism, Pass, RowReader
-from sulq.kernel.reuse.estimate import sources_of
+from sulq.kernel.release.release import Mechanism, NoisySums, Pass
 from sulq.kernel.schema.bind import BoundQuery, bind
 from sulq.kernel.schema.columns import Schema
-from sulq.kernel.schema.persons import PersonSums
 from sulq.kernel.schema.program import RowSums
 from sulq.kernel.schema.promise import MOST_ROWS
+from sulq.kernel.schema.sensitivity import PersonSums
 from sulq.kernel.schema.trees import TreeSums
 
 if TYPE_CHECKING:
@@ -538,10 +536,9 @@ def check_engine_mode(engine: Engine, ledger: Ledger, schema: Schema) -> None:
             filters.warm(ledger)
 
 
-def with_notes(engine: Engine, bound: BoundQuery) -> BoundQuery:
-    """The question, with what the asker should know of how it is read."""
-    individual = isinstance(engine, IndividualFilter)
-    return replace(bound, notes=(*bound.notes, BIAS)) if individual else bound
+def reading_notes(engine: Engine) -> tuple[str, ...]:
+    """Return what every asker should know of how this table is read."""
+    return (BIAS,) if isinstance(engine, IndividualFilter) else ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -560,13 +557,6 @@ class IndividualReader:
             raise Refused(ONLY_SUMS.format("this"))
         read = self.engine.reader(one.bound, self.ledger)
         return lambda paid: [read(paid[one.priced.digest])]
-
-
-def reader_for(engine: Engine, ledger: Ledger) -> RowReader:
-    """Return who reads the rows: the engine, or the filters of a table that has them."""
-    if isinstance(engine, IndividualFilter):
-        return IndividualReader(engine, ledger)
-    return EngineReader(engine)
 
 
 def check_readable(engine: Engine, ledger: Ledger, bound: BoundQuery) -> None:

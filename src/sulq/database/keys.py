@@ -18,7 +18,7 @@ from sulq.kernel.accounting.pricing import noise_grid, positive
 from sulq.kernel.ledger.budget import OWNER
 from sulq.kernel.ledger.events import PricedRequest
 from sulq.kernel.query.expressions import Expression
-from sulq.kernel.release.mechanisms import UndeclaredKeys, unpacked_keys
+from sulq.kernel.release.release import UndeclaredKeys, unpacked_keys
 from sulq.kernel.schema.columns import accounts
 from sulq.kernel.schema.keys import BoundKeys, bind_keys
 

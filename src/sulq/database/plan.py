@@ -20,13 +20,18 @@ from sulq.database.table import Asker, Credits, Table
 from sulq.errors import InvalidQuery, Refused
 from sulq.formatting import credits_left, credits_text, decimal_text
 from sulq.kernel.accounting.loss import CREDIT, Loss
-from sulq.kernel.accounting.pricing import Price, laws_of, positive, stored_price, unit_cost
+from sulq.kernel.accounting.pricing import (
+    Price,
+    laws_of,
+    positive,
+    sources_of,
+    stored_price,
+    unit_cost,
+)
 from sulq.kernel.ledger.budget import OWNER
 from sulq.kernel.ledger.events import Charge, PricedRequest
 from sulq.kernel.query.sql_text import question_text, told_apart
-from sulq.kernel.release.mechanisms import NoisySums
-from sulq.kernel.release.release import release
-from sulq.kernel.reuse.estimate import sources_of
+from sulq.kernel.release.release import NoisySums, release
 from sulq.kernel.schema.bind import BoundQuery
 
 

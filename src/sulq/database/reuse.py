@@ -24,18 +24,19 @@ from sulq.kernel.accounting.pricing import (
     laws_of,
     noise_grid,
     price,
+    sources_of,
     stored_price,
 )
-from sulq.kernel.engines.engine import Engine, check_read, check_source
+from sulq.kernel.engines.engine import Engine
 from sulq.kernel.ledger.budget import OWNER
 from sulq.kernel.ledger.events import Charge
 from sulq.kernel.ledger.ledger import ChargeRow, Ledger, Snapshot
 from sulq.kernel.ledger.signing import Receipt
 from sulq.kernel.noise.laws import DiscreteGaussian, Law
 from sulq.kernel.query.sum_query import SumQuery
-from sulq.kernel.reuse.estimate import LinearEstimate, exact_variance, sources_of
-from sulq.kernel.reuse.index import IntMap, WeightedLRU
-from sulq.kernel.reuse.store import AnswerStore, Stored
+from sulq.kernel.release.release import check_read, check_source
+from sulq.kernel.reuse.estimate import LinearEstimate, exact_variance
+from sulq.kernel.reuse.store import AnswerStore, IntMap, Stored, WeightedLRU
 from sulq.kernel.schema.bind import BoundQuery, bind
 from sulq.kernel.schema.columns import Schema
 from sulq.kernel.schema.program import RowSums

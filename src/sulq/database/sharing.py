@@ -24,7 +24,7 @@ from sulq.kernel.ledger.events import PricedRequest
 from sulq.kernel.ledger.signing import secret_at
 from sulq.kernel.ledger.state_dir import named, passing_key, private_directory
 from sulq.kernel.query.sum_query import FORMAT, digest_of
-from sulq.kernel.release.mechanisms import MaskedSums
+from sulq.kernel.release.release import MaskedSums
 from sulq.kernel.schema.bind import BoundQuery
 from sulq.shares import MODULUS, Joint, Partners, ShareQuote, SumShare, check_joint, share_law
 

@@ -20,10 +20,10 @@ from sulq.database.exact import ExactRelease
 from sulq.database.facts import readable_again
 from sulq.database.individual import (
     IndividualFilter,
+    IndividualReader,
     check_engine_mode,
     check_readable,
-    reader_for,
-    with_notes,
+    reading_notes,
 )
 from sulq.database.reuse import AnswerReuse, ReusePlan
 from sulq.errors import BudgetSpent, InvalidQuery, Reason, Refused
@@ -45,7 +45,7 @@ from sulq.kernel.ledger.budget import OWNER
 from sulq.kernel.ledger.events import Charge, PricedRequest
 from sulq.kernel.ledger.ledger import Ledger
 from sulq.kernel.noise.laws import Law
-from sulq.kernel.release.release import Mechanism, RowReader, release
+from sulq.kernel.release.release import EngineReader, Mechanism, RowReader, release
 from sulq.kernel.reuse.estimate import LinearEstimate
 from sulq.kernel.schema.bind import BoundQuery, bind
 from sulq.kernel.schema.columns import Schema, accounts
@@ -82,6 +82,7 @@ class Table:
         self.engine = engine
         self.ledger = ledger
         self.calibration = calibration
+        self._notes = reading_notes(engine)
         self.durable = ledger.durable  # what is spent is spent for good: `is_durable`
         self.source = readable_again(None)
         self._accounts = accounts(schema)
@@ -139,7 +140,7 @@ class Table:
             grid = replace(grid, whole=False)
         neighbours = self.promise.neighbours
         bound = bind(query, self.schema, neighbours, grid=grid, asked_before=asked_before)
-        return with_notes(self.engine, bound)
+        return replace(bound, notes=(*bound.notes, *self._notes)) if self._notes else bound
 
     def price(
         self,
@@ -170,8 +171,10 @@ class Table:
 
     @property
     def reader(self) -> RowReader:
-        """Who reads the rows for what is asked here."""
-        return reader_for(self.engine, self.ledger)
+        """Who reads the rows: the engine, or the filters of a table whose people have balances."""
+        if isinstance(self.engine, IndividualFilter):
+            return IndividualReader(self.engine, self.ledger)
+        return EngineReader(self.engine)
 
     def charges(self, cost: Price) -> dict[str, Loss]:
         """What each account pays for an answer of this price."""
@@ -317,6 +320,13 @@ class Table:
         paid = release([mechanism], self.reader, charge, self.ledger.settle_all)
         return paid[mechanism.priced.digest]
 
+    def guarantee(self) -> dict[str, Any]:
+        """Return what a noisy answer says of its guarantee, as keywords of `Answer.of`."""
+        seen = self.ledger.snapshot()
+        if seen.released or self.exact.assumptions is not None:
+            return self.exact.guarantee_with(seen)
+        return {"promise": self.promise}
+
     def told_again(self, bound: BoundQuery, found: ReusePlan, asker: Asker) -> Answer:
         """Return the stored answer that this analyst was told; free, and no row is read."""
         named = (bound.text, bound.digest, found.cost.noise)
@@ -361,7 +371,7 @@ class Table:
             receipt=recall.receipt(bound, derived, entry),
             reading=reading,
             sources=derived.sources,
-            **self.exact.said(),
+            **self.guarantee(),
         ).judged(bound, asker.within, asker.confidence)
 
     def known(self, query: object, *, analyst: str = OWNER) -> Answer | None:
@@ -425,7 +435,7 @@ class Table:
             most=self.most_rows,
             credits=paid_by(entry),
             receipt=entry.receipt,
-            **self.exact.said(),
+            **self.guarantee(),
         ).judged(bound, within, confidence)
 
 

@@ -22,7 +22,7 @@ from sulq.kernel.ledger.events import PricedRequest
 from sulq.kernel.noise.laws import Geometric
 from sulq.kernel.query.expressions import Expression
 from sulq.kernel.query.sum_query import FORMAT, digest_of
-from sulq.kernel.release.mechanisms import TopK
+from sulq.kernel.release.release import TopK
 from sulq.kernel.schema.bind import BoundQuery
 from sulq.kernel.schema.columns import accounts
 
@@ -89,7 +89,7 @@ def top_k(
         entry.share_charged.credits_fraction,
         entry.receipt,
         "; ".join(bound.notes),
-        database.exact.said().get("terms", ""),
+        database.guarantee().get("terms", ""),
     )
 
 

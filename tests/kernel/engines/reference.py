@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from sulq.kernel.schema import program as b
-from sulq.kernel.schema.persons import PersonSums
+from sulq.kernel.schema.sensitivity import PersonSums
 
 Row = dict[str, Any]
 

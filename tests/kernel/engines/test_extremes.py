@@ -25,7 +25,7 @@ from sulq.kernel.query.sum_query import Statistic, outer
 from sulq.kernel.query.vectors import columns, ones
 from sulq.kernel.schema import program as b
 from sulq.kernel.schema.bind import bind
-from sulq.kernel.schema.persons import PersonSums
+from sulq.kernel.schema.sensitivity import PersonSums
 
 BREAK = Schema(Number("income", 0, 500_000), Number("n", -4, 4, step=1), Flag("ill"))
 HELD: list[dict[str, Any]] = [

@@ -12,7 +12,7 @@ from tests.kernel.engines.test_persons import COLUMNS, X, content, kept
 from sulq.kernel.engines import open_engine
 from sulq.kernel.schema import program as b
 from sulq.kernel.schema.columns import Schema
-from sulq.kernel.schema.persons import PersonSums
+from sulq.kernel.schema.sensitivity import PersonSums
 
 TERMS = [
     b.Fixed(1),

@@ -18,10 +18,8 @@ from sulq import Category, Database, Schema, col, count, histogram, total
 from sulq.errors import InvalidQuery
 from sulq.exact import Assumptions
 from sulq.kernel.ledger.ledger import Ledger
-from sulq.kernel.release import mechanisms
 from sulq.kernel.release import release as flow
-from sulq.kernel.release.mechanisms import UndeclaredKeys
-from sulq.kernel.release.release import release
+from sulq.kernel.release.release import UndeclaredKeys, release
 from sulq.shares import Partners
 
 ROOT = Path(__file__).parents[3]
@@ -32,10 +30,10 @@ STEPS = ("prepare", "charge", "draw", "read", "check", "finish", "gate", "settle
 # Where an engine is asked for sums of rows: what it returns is called by `release` alone, but for
 # quotes, which drop it, and for what is no answer.
 PREPARED = {
-    "kernel/release/mechanisms.py NoisySums.prepare": 1,
-    "kernel/release/mechanisms.py TopK.prepare": 1,
-    "kernel/release/mechanisms.py AboveThreshold.prepare": 1,
-    "kernel/release/mechanisms.py UndeclaredKeys.prepare": 1,
+    "kernel/release/release.py NoisySums.prepare": 1,
+    "kernel/release/release.py TopK.prepare": 1,
+    "kernel/release/release.py AboveThreshold.prepare": 1,
+    "kernel/release/release.py UndeclaredKeys.prepare": 1,
     "kernel/release/release.py EngineReader._prepared": 2,  # one mechanism alone, or several merged
     "database/individual.py IndividualReader._prepared": 1,  # it refuses what filters do not read
     "database/individual.py check_readable": 1,  # a quote
@@ -55,8 +53,8 @@ PREPARED = {
 DRAWN = {
     "kernel/release/release.py release": 1,
     # as many as there are keys: the stated exception
-    "kernel/release/mechanisms.py UndeclaredKeys._shown.reaching": 1,
-    "kernel/release/mechanisms.py UndeclaredKeys._shown": 1,
+    "kernel/release/release.py UndeclaredKeys._shown.reaching": 1,
+    "kernel/release/release.py UndeclaredKeys._shown": 1,
     "database/alerts.py arm_alert": 1,  # the level of an alert: no row is read for it
     "database/delay.py draw_delay": 1,  # the time of a reply
 }
@@ -154,7 +152,7 @@ def steps(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         noted(Ledger, name, "charge")
     noted(Ledger, "settle_all", "settle")
     noted(flow, "draw_noise", "draw")
-    noted(mechanisms, "add_fresh_noise", "draw")
+    noted(flow, "add_fresh_noise", "draw")
     noted(flow, "check_read", "check")
     noted(flow, "hold", "gate")
     return seen

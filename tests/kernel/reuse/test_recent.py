@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sulq.kernel.reuse.index import IntMap, WeightedLRU
+from sulq.kernel.reuse.store import IntMap, WeightedLRU
 
 
 @given(st.lists(st.tuples(st.integers(0, 9), st.integers(1, 7), st.booleans()), max_size=60))

@@ -15,8 +15,7 @@ from sulq.kernel.engines.spark.dialect import SparkDialect
 from sulq.kernel.engines.sql.emitter import Emitter
 from sulq.kernel.engines.sql.leaves import ColumnSql
 from sulq.kernel.schema import program as b
-from sulq.kernel.schema.bind import bind
-from sulq.kernel.schema.overflow import Fits
+from sulq.kernel.schema.bind import Fits, bind
 
 SCHEMA = Schema(
     Number("income", 0, 500_000),

@@ -23,7 +23,7 @@ from sulq.answers.statistics import (
 from sulq.kernel.query.sql_text import question_text
 from sulq.kernel.query.sum_query import Statistic, text_of
 from sulq.kernel.schema.bind import NoiseGrid, bind
-from sulq.kernel.schema.persons import PersonSums
+from sulq.kernel.schema.sensitivity import PersonSums
 
 MOST = 2
 COLUMNS = (Number("x", -1, 2, step=1), Flag("ill"), Category("city", ["a", "b", "c"]))

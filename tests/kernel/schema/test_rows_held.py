@@ -15,7 +15,7 @@ from sulq.kernel.query.expressions import lit
 from sulq.kernel.query.sql_text import question_text
 from sulq.kernel.query.sum_query import clip_of, group, text_of
 from sulq.kernel.schema.bind import NoiseGrid, bind
-from sulq.kernel.schema.persons import MOST_HELD, PersonSums
+from sulq.kernel.schema.sensitivity import MOST_HELD, PersonSums
 from sulq.wire.convert import question_json, question_of
 
 COLUMNS = (Number("x", 0, 1, step=1), Flag("ill"))

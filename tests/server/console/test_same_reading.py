@@ -20,9 +20,8 @@ from sulq.server.console.ask.answer import (
     result_sentence,
 )
 from sulq.server.console.labels import Figure, Shape
-from sulq.sql.evaluate.estimates import Stated, mean
 from sulq.sql.evaluate.linear_forms import Estimate, Noisy
-from sulq.sql.evaluate.result import Result, ResultColumn
+from sulq.sql.evaluate.result import Result, ResultColumn, Stated, mean
 from sulq.wire import sql_reply
 
 LAW = DiscreteGaussian(Fraction(42) ** 2)

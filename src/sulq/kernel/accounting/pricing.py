@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from decimal import Context, Decimal, localcontext
 from fractions import Fraction
@@ -126,6 +126,18 @@ def noise_text(laws: tuple[Law, ...]) -> str:
 def laws_of(noise: str) -> tuple[Law, ...]:
     """Read `noise_text` back."""
     return tuple(law_from_json(form) for form in json.loads(noise))
+
+
+def derived_text(sources: Sequence[int]) -> str:
+    """What stands in the ledger in place of a law of noise."""
+    return json.dumps({"derived": list(sources)}, separators=(",", ":"))
+
+
+def sources_of(noise: str) -> tuple[int, ...] | None:
+    """Read `derived_text` back; None if it is a law of noise."""
+    if not noise.startswith('{"derived":'):
+        return None
+    return tuple(json.loads(noise)["derived"])
 
 
 def unit_cost(bound: BoundQuery, calibration: Calibration) -> Fraction:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Protocol
 
-from sulq.errors import EngineFailed, Refused
+from sulq.errors import Refused
 from sulq.kernel.engines.duckdb.remote import is_remote
 from sulq.kernel.schema.columns import Schema
 from sulq.kernel.schema.keys import KeyCounts
@@ -45,21 +45,6 @@ class Engine(Protocol):
 
     def close(self) -> None:
         """Let go of the table. A second time does nothing."""
-
-
-def check_source(engine: Engine) -> None:
-    """Before a charge: the source must be what was opened."""
-    if not engine.unchanged():
-        raise Refused(
-            "the data has changed since it was opened; restore it, or if it got new rows,"
-            " `sulq grow` it and open it again. Nothing was charged"
-        )
-
-
-def check_read(engine: Engine) -> None:
-    """After rows were read: if the source has changed meanwhile, nothing of them leaves."""
-    if not engine.unchanged():
-        raise EngineFailed
 
 
 def scheme_of(source: object) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from sulq.kernel.accounting.pricing import derived_text
 from sulq.kernel.noise.intervals import Draw, Form, Rounding, half_width, is_fine, is_rounded, z_of
 from sulq.kernel.noise.laws import DiscreteGaussian, DiscreteLaplace, Law, NoNoise
 from sulq.kernel.schema.bind import BoundQuery
@@ -71,18 +71,6 @@ class StoredDraws(NamedTuple):
     weight: Fraction
     value: int
     law: Law
-
-
-def derived_text(sources: Sequence[int]) -> str:
-    """What stands in the ledger in place of a law of noise."""
-    return json.dumps({"derived": list(sources)}, separators=(",", ":"))
-
-
-def sources_of(noise: str) -> tuple[int, ...] | None:
-    """Read `derived_text` back; None if it is a law of noise."""
-    if not noise.startswith('{"derived":'):
-        return None
-    return tuple(json.loads(noise)["derived"])
 
 
 def exact_variance(law: Law) -> Fraction:

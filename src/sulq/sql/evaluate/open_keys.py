@@ -18,20 +18,11 @@ from sulq.errors import InvalidQuery, Reason
 from sulq.formatting import credits_text
 from sulq.kernel.noise.intervals import z_of
 from sulq.kernel.query import canonical
-from sulq.kernel.query.expressions import Column, Expression
-from sulq.sql.errors import located
+from sulq.kernel.query.expressions import Expression
 from sulq.sql.parse.select import (
-    Aggregate,
-    Output,
-    OverGroups,
     Select,
-    Windowed,
-    aggregates_of,
-    parts_of,
 )
-from sulq.sql.plan.nodes import StatementPlan, TotalNode
-
-REMEDY = "COUNT(*) by this column alone is shown, of keys that many rows share"
+from sulq.sql.plan.plan import StatementPlan
 
 
 @runtime_checkable
@@ -56,59 +47,6 @@ class Finder(Protocol):
         credits: Fraction | int | float | None = None,
     ) -> KeysQuote:
         """Price and threshold; free."""
-
-
-def keys_plan(select: Select, wanted: list[Aggregate]) -> StatementPlan:
-    """A plan without sums: its one term is the count of a key."""
-    if len(select.groups) > 1:
-        text = next(grouping for grouping in select.groups if grouping.undeclared)
-        alone = InvalidQuery(
-            f"an open text column is grouped by alone; {REMEDY}", reason=Reason.OPEN_TEXT
-        )
-        raise located(alone, text.span)
-    of = select.groups[0].group.of
-    assert isinstance(of, Column)  # noqa: S101
-    for aggregate in wanted:
-        named = aggregate.of.name if isinstance(aggregate.of, Column) else None
-        counted = aggregate.of is None or named == of.name
-        if aggregate.kind != "count" or not counted or aggregate.where is not None:
-            said = f"{of.name:.60} is open text: its values are not declared; {REMEDY}; for"
-            raise located(
-                InvalidQuery(
-                    f"{said} anything else ask the owner to declare them", reason=Reason.OPEN_TEXT
-                ),
-                aggregate.span,
-            )
-    outputs = [item.of for item in select.items] + [part.of for part in select.order]
-    outputs += [] if select.having is None else [select.having]
-    for output in filter(_over_groups, outputs):
-        raise located(
-            InvalidQuery(
-                f"SUM(...) OVER () misses the keys that are held back; {REMEDY}",
-                reason=Reason.OPEN_TEXT,
-            ),
-            aggregates_of(output)[0].span,
-        )
-    if select.target is not None:
-        raise located(
-            InvalidQuery(
-                f"WITHIN is not for keys that nobody declared; {REMEDY}; use credits=",
-                reason=Reason.OPEN_TEXT,
-            ),
-            select.spans.get("target"),
-        )
-    if {"epsilon", "delta"} & set(select.options):
-        raise located(
-            InvalidQuery(f"keys that nobody declared take no epsilon or delta; {REMEDY}; use"
-                         " credits=", reason=Reason.OPEN_TEXT),
-            select.spans.get("options"),
-        )  # fmt: skip
-    recipes = {id(aggregate): TotalNode(((0, 1.0),)) for aggregate in wanted}
-    return StatementPlan(select, (), dict(recipes), ((0, 0),))
-
-
-def _over_groups(output: Output) -> bool:
-    return isinstance(output, OverGroups | Windowed) or any(map(_over_groups, parts_of(output)))
 
 
 def finder(oracle: object) -> Finder:

@@ -16,9 +16,8 @@ from sqlglot import exp
 from sulq.errors import InvalidQuery, Reason
 from sulq.kernel.query.expressions import Expression, Literal, operation
 from sulq.kernel.schema.columns import EPOCH
-from sulq.sql.errors import wrong
+from sulq.sql.parse.grammar import Node, wrong
 from sulq.sql.parse.step_functions import StepFunction, check_steps, stepped
-from sulq.sql.parse.tokens import Node
 
 MOST_UNITS = 10_000
 PARTS = (exp.Extract, exp.DateTrunc, exp.TimeToStr)

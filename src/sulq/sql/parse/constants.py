@@ -15,11 +15,10 @@ from typing import Any
 from sqlglot import Token, TokenType, exp
 
 from sulq.errors import InvalidQuery, Reason
-from sulq.sql.errors import wrong
 from sulq.sql.parse.calendar import BY_BORDERS, INSIDE, truncated
-from sulq.sql.parse.lookups import constant
+from sulq.sql.parse.grammar import Node, wrong
 from sulq.sql.parse.normalise import unit_of
-from sulq.sql.parse.tokens import Node
+from sulq.sql.parse.scope import constant
 
 Params = Sequence[Any] | Mapping[str, Any]
 MARK = "\ufdd0"

@@ -19,17 +19,23 @@ from sulq.kernel.schema.columns import EPOCH, Category, Number, Schema
 from sulq.kernel.schema.fixed_point import Steps
 from sulq.kernel.schema.program import Condition, Quantised
 from sulq.kernel.schema.ranges import Truth, World, mentioned, narrowed_by, range_of, truth_of
-from sulq.sql.errors import span, wrong
 from sulq.sql.parse.calendar import MONTHS, WEEKDAYS
-from sulq.sql.parse.case_labels import bare, coded, is_chosen, is_constant, plain_row, value_of
-from sulq.sql.parse.declared import Core, core
-from sulq.sql.parse.grammar import BUCKETS, TESTS, check_options
-from sulq.sql.parse.lookups import constant, label_tree
+from sulq.sql.parse.declared import (
+    Core,
+    bare,
+    coded,
+    core,
+    is_chosen,
+    is_constant,
+    plain_row,
+    value_of,
+)
+from sulq.sql.parse.grammar import BUCKETS, TESTS, Node, check_options, span, wrong
 from sulq.sql.parse.maths import MATHS, lattice_function
+from sulq.sql.parse.scope import constant, label_tree
 from sulq.sql.parse.select import Grouping
 from sulq.sql.parse.step_functions import StepFunction
 from sulq.sql.parse.texts import ALWAYS_A_TEST, is_text_function
-from sulq.sql.parse.tokens import Node
 
 MOST_BUCKETS = 10_000
 TEST_NODES = (*TESTS, *ALWAYS_A_TEST)

@@ -10,10 +10,9 @@ from sulq.errors import InvalidQuery
 from sulq.kernel.query import canonical
 from sulq.kernel.schema.bind_rows import RowBinder
 from sulq.kernel.schema.columns import Schema
-from sulq.sql.errors import located, span
-from sulq.sql.parse.case_labels import bare, plain_row
+from sulq.sql.parse.declared import bare, plain_row
+from sulq.sql.parse.grammar import Node, located, span
 from sulq.sql.parse.select import Select, asked_of
-from sulq.sql.parse.tokens import Node
 
 
 def _fails(step: Callable[[], object]) -> bool:

@@ -17,9 +17,8 @@ from sqlglot import exp
 from sulq.errors import Reason
 from sulq.kernel.query.expressions import Expression, col
 from sulq.kernel.schema.columns import Number, Schema
-from sulq.sql.errors import spoken, wrong
+from sulq.sql.parse.grammar import Node, spoken, wrong
 from sulq.sql.parse.step_functions import MOST_STEPS, StepFunction
-from sulq.sql.parse.tokens import Node
 
 MOST_DIGITS = 30
 """Digits that ROUND and TRUNC may keep, and the decimal exponent of a constant."""

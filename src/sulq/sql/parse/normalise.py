@@ -13,9 +13,7 @@ from fractions import Fraction
 from sqlglot import exp
 
 from sulq.errors import Reason
-from sulq.sql.errors import wrong
-from sulq.sql.parse.dialects import HOUSE, SUNDAY_IS_ONE, WEEKS_FROM_SUNDAY
-from sulq.sql.parse.tokens import Node
+from sulq.sql.parse.grammar import HOUSE, SUNDAY_IS_ONE, WEEKS_FROM_SUNDAY, Node, wrong
 
 Rule = Callable[[Node, str], Node]
 

@@ -14,24 +14,41 @@ from sqlglot import exp
 from sulq.errors import InvalidQuery, Reason
 from sulq.kernel.query.expressions import Expression, operation
 from sulq.kernel.schema.columns import Category
-from sulq.sql.errors import DIFFERENCES, located, refused, span, spoken, wrong
 from sulq.sql.parse.calendar import PARTS, part_of
-from sulq.sql.parse.case_labels import (
+from sulq.sql.parse.declared import (
+    REAL,
+    WHOLE,
     bare,
+    core,
     is_chosen,
     is_constant,
     is_there,
     mapped,
+    moment_constant,
     plain_row,
     shape,
     value_of,
 )
-from sulq.sql.parse.declared import REAL, WHOLE, core, moment_constant
-from sulq.sql.parse.grammar import AGGREGATES, CALCULATIONS, STRUCTURE, TESTS, check_options
+from sulq.sql.parse.grammar import (
+    AGGREGATES,
+    CALCULATIONS,
+    DIFFERENCES,
+    STRUCTURE,
+    TESTS,
+    Node,
+    check_options,
+    located,
+    refused,
+    span,
+    spoken,
+    wrong,
+)
 from sulq.sql.parse.group_by import BucketRows
 from sulq.sql.parse.row_expr import is_condition, read_node
 from sulq.sql.parse.scope import Scope, find, resolved
 from sulq.sql.parse.select import (
+    COMPARISONS,
+    MOMENTS,
     Aggregate,
     Calculation,
     ConstantOutput,
@@ -46,11 +63,13 @@ from sulq.sql.parse.select import (
     Select,
     Windowed,
     aggregates_of,
+    branches,
+    checked,
+    kind_of,
+    kind_of_value,
 )
 from sulq.sql.parse.texts import ALWAYS_A_TEST, TEXT_TYPES, computed
 from sulq.sql.parse.texts import FUNCTIONS as TEXT_FUNCTIONS
-from sulq.sql.parse.tokens import Node
-from sulq.sql.parse.types import COMPARISONS, MOMENTS, branches, checked, kind_of, kind_of_value
 
 MEANT = (
     "the outer SELECT holds aggregates, group columns and arithmetic on them"

@@ -15,9 +15,8 @@ from sqlglot import exp
 
 from sulq.errors import Reason
 from sulq.kernel.schema.columns import Category, Schema
-from sulq.sql.errors import refused, wrong
-from sulq.sql.parse.case_labels import bare, shape
-from sulq.sql.parse.grammar import AGGREGATES, check_options
+from sulq.sql.parse.declared import bare, shape
+from sulq.sql.parse.grammar import AGGREGATES, Node, check_options, refused, wrong
 from sulq.sql.parse.outputs import Calculations
 from sulq.sql.parse.select import (
     Either,
@@ -29,9 +28,8 @@ from sulq.sql.parse.select import (
     Source,
     Stacked,
     aggregates_of,
+    kind_of,
 )
-from sulq.sql.parse.tokens import Node
-from sulq.sql.parse.types import kind_of
 
 Ctes: TypeAlias = tuple[Node, ...]
 """The CTEs that a SELECT may name, in their order."""

@@ -21,11 +21,19 @@ from sulq.kernel.query.expressions import (
     col,
     operation,
 )
-from sulq.sql.errors import located, refused, span, spoken, wrong
-from sulq.sql.parse.grammar import HARMLESS
+from sulq.sql.parse.grammar import (
+    HARMLESS,
+    Node,
+    located,
+    refused,
+    span,
+    spoken,
+    syntax_tree,
+    too_deep,
+    wrong,
+)
 from sulq.sql.parse.normalise import normalised
 from sulq.sql.parse.step_functions import Ready
-from sulq.sql.parse.tokens import Node, syntax_tree, too_deep
 
 Reader: TypeAlias = Callable[[Node], Expression]
 

@@ -14,11 +14,19 @@ from sulq.errors import InvalidQuery, Reason
 from sulq.kernel.query import canonical
 from sulq.kernel.query.expressions import Expression, operation
 from sulq.kernel.schema.columns import Schema
-from sulq.sql.errors import located, span, wrong
-from sulq.sql.parse.case_labels import bare, is_constant, plain_row, shape, value_of
 from sulq.sql.parse.constants import Params, filled, folded, marked
-from sulq.sql.parse.dialects import named
-from sulq.sql.parse.grammar import check_options, outside
+from sulq.sql.parse.declared import bare, is_constant, plain_row, shape, value_of
+from sulq.sql.parse.grammar import (
+    Node,
+    check_options,
+    located,
+    named,
+    opened,
+    outside,
+    span,
+    too_deep,
+    wrong,
+)
 from sulq.sql.parse.group_by import BucketRows, read_grouping
 from sulq.sql.parse.locate import blamed_rows, closed
 from sulq.sql.parse.normalise import normalised
@@ -46,10 +54,9 @@ from sulq.sql.parse.select import (
     Output,
     Select,
     Stacked,
+    kind_of,
     own_aggregates,
 )
-from sulq.sql.parse.tokens import Node, opened, too_deep
-from sulq.sql.parse.types import kind_of
 
 MOST_ITEMS = 200
 

@@ -6,7 +6,9 @@ Patterns are matched in time linear in the text. What was not declared has no pl
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any
 
 from sqlglot import exp
@@ -14,10 +16,38 @@ from sqlglot import exp
 from sulq.errors import InvalidQuery, Reason
 from sulq.kernel.schema.bind_rows import like
 from sulq.kernel.schema.columns import Category, Schema
-from sulq.sql.errors import wrong
-from sulq.sql.parse.lookups import keys_in, label_tree
-from sulq.sql.parse.regular import matched
-from sulq.sql.parse.tokens import Node
+from sulq.sql.parse.grammar import Node, wrong
+from sulq.sql.parse.scope import keys_in, label_tree
+
+_lock = threading.Lock()
+
+
+@lru_cache(maxsize=1)
+def _connection() -> Any:
+    import duckdb
+
+    return duckdb.connect(":memory:", config={"threads": 1, "enable_external_access": False})
+
+
+def matched(
+    pattern: str, texts: Sequence[str | None], ignore_case: bool = False, whole: bool = False
+) -> list[bool | None]:
+    """Whether each text holds (or, with `whole`, is) what the pattern describes; None of None."""
+    import duckdb
+
+    function = "regexp_full_match" if whole else "regexp_matches"
+    options = "i" if ignore_case else "c"
+    asked = f"SELECT [{function}(x, $1, '{options}') FOR x IN $2]"
+    with _lock:
+        try:
+            found = _connection().execute(asked, [pattern, list(texts)]).fetchone()
+        except duckdb.Error:
+            raise InvalidQuery(
+                "the regular expression cannot be read; write for instance '^O.*o$'",
+                reason=Reason.WRONG_FORM,
+            ) from None
+    return list(found[0])
+
 
 LONGEST_PATTERN = 200
 Value = object

@@ -28,7 +28,7 @@ from sulq.sql.parse.select import (
     Select,
     aggregates_of,
 )
-from sulq.sql.plan.nodes import (
+from sulq.sql.plan.plan import (
     Mean,
     PairNode,
     PersonsNode,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
@@ -30,34 +30,182 @@ from sulq.kernel.query.sum_query import (
 from sulq.kernel.schema.bind import MOST_CELLS
 from sulq.kernel.schema.bind_rows import RowBinder
 from sulq.kernel.schema.columns import Schema
-from sulq.sql.errors import located
-from sulq.sql.evaluate.open_keys import keys_plan
+from sulq.sql.parse.grammar import located
 from sulq.sql.parse.group_by import columns_of
 from sulq.sql.parse.select import (
     Aggregate,
     GroupKey,
+    Output,
+    OverGroups,
+    Released,
     Select,
     Stacked,
+    Windowed,
+    aggregates_of,
     asked_of,
     outputs_of,
     own_aggregates,
+    parts_of,
     selects_of,
     sources_of,
 )
-from sulq.sql.plan.nodes import (
-    Mean,
-    PairNode,
-    PersonsNode,
-    Public,
-    Quantile,
-    Question,
-    Recipe,
-    SelectReading,
-    Spread,
-    StatementPlan,
-    TotalNode,
-    VarianceNode,
-)
+
+# What a plan is made of: its questions, and how each aggregate is read off their answers.
+
+
+@dataclass(frozen=True, slots=True)
+class TotalNode:
+    """A sum of terms of the vector: place and weight."""
+
+    parts: tuple[tuple[int, float], ...]
+    low: float = 0.0
+    high: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Mean:
+    """A count, the total of (x - middle), and where x lies."""
+
+    counted: int
+    centred: int
+    middle: float
+    low: float
+    high: float
+    kind: str = "number"
+
+
+@dataclass(frozen=True, slots=True)
+class VarianceNode:
+    """As `Mean`, with the total of (x - middle)^2 - square_middle."""
+
+    mean: Mean
+    squared: int
+    square_middle: float
+    sample: bool
+    root: bool
+
+
+@dataclass(frozen=True, slots=True)
+class PairNode:
+    """A count, totals of x and y from their middles, and totals of their products.
+
+    `products` has the place of each and the middle that it is centred at: of x y, and of x^2 and
+    y^2 for a correlation. The ranges are those of x and y from their middles.
+    """
+
+    counted: int
+    totals: tuple[int, int]
+    products: tuple[tuple[int, float], ...]
+    x_range: tuple[float, float]
+    y_range: tuple[float, float]
+    sample: bool
+
+    @property
+    def correlation(self) -> bool:
+        return len(self.products) > 1
+
+
+@dataclass(frozen=True, slots=True)
+class Quantile:
+    """A share of a distribution; without one, its lowest or highest end."""
+
+    question: int
+    share: float | None
+    highest: bool = False
+    kind: str = "number"
+
+
+@dataclass(frozen=True, slots=True)
+class PersonsNode:
+    """How many persons have a row that counts: a question of its own, 0 or 1 per person."""
+
+    question: int
+
+
+@dataclass(frozen=True, slots=True)
+class Public:
+    """A number that everybody knows."""
+
+    value: int
+
+
+Recipe = TotalNode | Mean | VarianceNode | PairNode | Quantile | PersonsNode | Public
+
+
+Question = SumQuery | Statistic
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """A coarser level that is read off a finer one: which of its cells are added up.
+
+    Of each axis of the finer level, the axis here, or None and the cells over which it is added.
+    """
+
+    axes: tuple[tuple[int | None, tuple[int, ...]], ...]
+
+    def cells(self, cell: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
+        """The cells of the finer level that make up one of this."""
+        return itertools.product(
+            *(over if own is None else (cell[own],) for own, over in self.axes)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class SelectReading:
+    """How one SELECT of rows is read.
+
+    `whole` is the term that counts the rows of a cell, where their number is public.
+    """
+
+    whole: int | None = None
+    spread: Spread | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StatementPlan:
+    """The questions of a statement, and a recipe for each aggregate by its id.
+
+    `places` says of each term which question holds it, and where. `leaves` are the SELECTs of rows
+    by their id; a statement has several of them where it puts results together.
+    """
+
+    select: Select
+    questions: tuple[Question, ...]
+    recipes: dict[int, Recipe]
+    places: tuple[tuple[int, int], ...] = ()
+    notes: tuple[str, ...] = ()
+    leaves: Mapping[int, SelectReading] = field(default_factory=dict)
+    cells: Mapping[int, int] = field(default_factory=dict)
+    """Of an aggregate that is added up from finer groups, by its id: from how many."""
+
+    @property
+    def leaf(self) -> SelectReading:
+        return self.leaves.get(id(self.select), SelectReading())
+
+    @property
+    def bottom(self) -> Select:
+        """The first SELECT of rows: of a plain statement the statement itself."""
+        return next(selects_of(self.select))
+
+    @property
+    def is_grouped(self) -> bool:
+        """Whether any of its figures is one of a group."""
+        return any(each.groups for each in selects_of(self.select))
+
+    @property
+    def undeclared(self) -> str | None:
+        """The open text column that is grouped by, if one is."""
+        grouped = [grouping.group.of for grouping in self.bottom.groups if grouping.undeclared]
+        return grouped[0].name if grouped and isinstance(grouped[0], Column) else None
+
+    def quantile(self, output: Output) -> Quantile | None:
+        """How a quantile or an end that stands by itself is read; None of anything else."""
+        while isinstance(output, Released):
+            output = output.of
+        recipe = self.recipes[id(output)] if isinstance(output, Aggregate) else None
+        return recipe if isinstance(recipe, Quantile) else None
+
 
 ONE = lit(1)
 VARIANCES = ("var_pop", "var_samp", "stddev_pop", "stddev_samp")
@@ -621,3 +769,59 @@ def nullable(expression: Expression) -> bool:
         case Operation(operands=operands):
             return any(map(nullable, operands))
     return True
+
+
+REMEDY = "COUNT(*) by this column alone is shown, of keys that many rows share"
+
+
+def keys_plan(select: Select, wanted: list[Aggregate]) -> StatementPlan:
+    """A plan without sums: its one term is the count of a key."""
+    if len(select.groups) > 1:
+        text = next(grouping for grouping in select.groups if grouping.undeclared)
+        alone = InvalidQuery(
+            f"an open text column is grouped by alone; {REMEDY}", reason=Reason.OPEN_TEXT
+        )
+        raise located(alone, text.span)
+    of = select.groups[0].group.of
+    assert isinstance(of, Column)  # noqa: S101
+    for aggregate in wanted:
+        named = aggregate.of.name if isinstance(aggregate.of, Column) else None
+        counted = aggregate.of is None or named == of.name
+        if aggregate.kind != "count" or not counted or aggregate.where is not None:
+            said = f"{of.name:.60} is open text: its values are not declared; {REMEDY}; for"
+            raise located(
+                InvalidQuery(
+                    f"{said} anything else ask the owner to declare them", reason=Reason.OPEN_TEXT
+                ),
+                aggregate.span,
+            )
+    outputs = [item.of for item in select.items] + [part.of for part in select.order]
+    outputs += [] if select.having is None else [select.having]
+    for output in filter(_over_groups, outputs):
+        raise located(
+            InvalidQuery(
+                f"SUM(...) OVER () misses the keys that are held back; {REMEDY}",
+                reason=Reason.OPEN_TEXT,
+            ),
+            aggregates_of(output)[0].span,
+        )
+    if select.target is not None:
+        raise located(
+            InvalidQuery(
+                f"WITHIN is not for keys that nobody declared; {REMEDY}; use credits=",
+                reason=Reason.OPEN_TEXT,
+            ),
+            select.spans.get("target"),
+        )
+    if {"epsilon", "delta"} & set(select.options):
+        raise located(
+            InvalidQuery(f"keys that nobody declared take no epsilon or delta; {REMEDY}; use"
+                         " credits=", reason=Reason.OPEN_TEXT),
+            select.spans.get("options"),
+        )  # fmt: skip
+    recipes = {id(aggregate): TotalNode(((0, 1.0),)) for aggregate in wanted}
+    return StatementPlan(select, (), dict(recipes), ((0, 0),))
+
+
+def _over_groups(output: Output) -> bool:
+    return isinstance(output, OverGroups | Windowed) or any(map(_over_groups, parts_of(output)))

@@ -13,11 +13,12 @@ from typing import Any
 
 from sulq.answers.oracle import Answer, Oracle
 from sulq.errors import InvalidQuery, Reason
-from sulq.sql.evaluate.estimates import Stated
 from sulq.sql.evaluate.evaluation import Evaluation
 from sulq.sql.evaluate.linear_forms import Estimate
-from sulq.sql.parse.select import Aggregate, Item, Output, PrecisionTarget, aggregates_of
-from sulq.sql.plan.nodes import StatementPlan
+from sulq.sql.evaluate.result import Stated
+from sulq.sql.parse.grammar import PrecisionTarget
+from sulq.sql.parse.select import Aggregate, Item, Output, aggregates_of
+from sulq.sql.plan.plan import StatementPlan
 
 Rows = Sequence[tuple[Any, ...]]
 

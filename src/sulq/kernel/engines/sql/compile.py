@@ -13,7 +13,6 @@ from sulq.kernel.engines.sql.dialect import Dialect
 from sulq.kernel.engines.sql.emitter import Emitter, Value
 from sulq.kernel.engines.sql.leaves import EXACT_SUM, ColumnSql, as_leaf, at_least, below
 from sulq.kernel.schema.keys import KeyCounts
-from sulq.kernel.schema.persons import PersonSums
 from sulq.kernel.schema.program import (
     Added,
     AllOf,
@@ -37,6 +36,7 @@ from sulq.kernel.schema.program import (
     Text,
     cell_count,
 )
+from sulq.kernel.schema.sensitivity import PersonSums
 from sulq.kernel.schema.vector_program import (
     BlockSums,
     BoundColumns,

@@ -28,8 +28,8 @@ from sulq.kernel.engines.sql.compile import (
 from sulq.kernel.engines.sql.leaves import ColumnSql
 from sulq.kernel.schema.columns import Category, Schema
 from sulq.kernel.schema.keys import KeyCounts
-from sulq.kernel.schema.persons import PersonSums
 from sulq.kernel.schema.program import RowSums
+from sulq.kernel.schema.sensitivity import PersonSums
 from sulq.kernel.schema.trees import TreeSums
 
 if TYPE_CHECKING:

@@ -27,7 +27,7 @@ from sulq.formatting import (
 )
 from sulq.kernel.accounting.calibration import calibrate
 from sulq.kernel.schema.columns import Number
-from sulq.kernel.schema.persons import counted_text
+from sulq.kernel.schema.sensitivity import counted_text
 from sulq.server.console.ask.request import PricedStatement
 from sulq.server.console.charts import Bar, error_bars
 from sulq.server.console.labels import (
