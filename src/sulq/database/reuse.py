@@ -104,11 +104,12 @@ class AnswerReuse:
         self.ledger, self.engine, self.calibration = ledger, engine, terms
         self._noise = terms.promise.noise
         sized = neighbours == "replace" and schema.unit == "row"  # G.2.1
+        public = {column.name for column in schema.columns if column.public}
         self._store = AnswerStore(
             bind=lambda text: bind(
                 SumQuery.from_json(json.loads(text)), schema, neighbours, grid=noise_grid(terms)
             ),
-            is_public=(lambda name: schema[name].public) if sized else None,
+            is_public=public.__contains__ if sized else None,
             shelf=StoredAnswers(ledger),
         )
         self._lock = threading.RLock()
@@ -367,7 +368,7 @@ class AnswerReuse:
             self._mine.setdefault(one.analyst, IntMap()).put(record.seq)
         if record.seq in self._store or sources_of(record.noise) is not None:
             return
-        if not self.ledger.stands(one.seq):
+        if not record.found:
             return  # lost at a recovery, or it means something else since an amendment
         try:
             laws_of(record.noise)

@@ -400,7 +400,7 @@ class Table:
                 else read_derived(derived, values, most)
             ),
             sources=derived.sources,
-            **self.exact.said(),
+            **self.guarantee(),
         )
 
     def _public_known(self, bound: BoundQuery, analyst: str) -> Answer | None:
@@ -410,7 +410,7 @@ class Table:
             if analyst in (OWNER, stored.analyst) and stored.record.answer is not None:
                 laws = price(bound, self.calibration, Fraction(1)).laws
                 named: dict[str, Any] = {"credits": Fraction(0), "receipt": None}
-                named |= {"sources": (stored.record.seq,), **self.exact.said()}
+                named |= {"sources": (stored.record.seq,), **self.guarantee()}
                 return Answer.of(bound, stored.values, laws, most=self.most_rows, **named)
         return None
 

@@ -29,10 +29,9 @@ from sulq.sql.evaluate.open_keys import (
     where_of,
 )
 from sulq.sql.evaluate.result import Result, ResultColumn
-from sulq.sql.parse.select import Item, aggregates_of
-from sulq.sql.parse.types import MOMENTS, kind_of
+from sulq.sql.parse.select import MOMENTS, Item, aggregates_of, kind_of
 from sulq.sql.plan.forecast import Forecasts, cells_of, is_sized, size_question
-from sulq.sql.plan.nodes import StatementPlan
+from sulq.sql.plan.plan import StatementPlan
 from sulq.sql.plan.precision import verdict
 from sulq.sql.plan.pricing import (
     PricedPlan,

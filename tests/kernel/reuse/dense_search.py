@@ -15,15 +15,16 @@ from sulq.kernel.noise.laws import NoNoise
 from sulq.kernel.reuse import solve as exact
 from sulq.kernel.reuse import store
 from sulq.kernel.reuse.estimate import LinearEstimate, StoredDraws
-from sulq.kernel.reuse.index import Integers, features_of
 from sulq.kernel.reuse.solve import MOST_SIZES, ROUNDING, Floats, Weights
 from sulq.kernel.reuse.store import (
     MOST_NEAR,
     MOST_PIECES,
     MOST_SUMS,
     AnswerStore,
+    Integers,
     Known,
     StoredDraw,
+    features_of,
 )
 from sulq.kernel.reuse.symbolic import Grid, Marks, marks_of, pieces_of
 from sulq.kernel.schema.bind import BoundQuery

@@ -15,7 +15,8 @@ from tests.kernel.reuse.test_store import DOMAIN, bound, put, questions, store_o
 from sulq import SumQuery, col, count, histogram, mean, total
 from sulq.kernel.noise.laws import DiscreteGaussian, NoNoise
 from sulq.kernel.query.sum_query import group
-from sulq.kernel.reuse import index, solve
+from sulq.kernel.reuse import solve
+from sulq.kernel.reuse import store as answer_store
 from sulq.kernel.reuse.estimate import LinearEstimate
 from sulq.kernel.reuse.store import AnswerStore
 from sulq.kernel.schema.bind import BoundQuery
@@ -78,7 +79,7 @@ def test_single_sums_that_nothing_cancels_are_left_out(many: int, wide: int, ran
     told = [[random.random() < 0.3 for _ in range(wide)] for _ in range(many)]
     sums = np.array([random.choice([1, 1, 1, 4]) for _ in range(many)])
     pairs = np.nonzero(np.array(told))
-    assert index._cancelling(*pairs, sums).tolist() == plain_cancelling(told, sums)
+    assert answer_store._cancelling(*pairs, sums).tolist() == plain_cancelling(told, sums)
 
 
 def some_question(random: np.random.Generator) -> Any:

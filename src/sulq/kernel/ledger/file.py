@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -290,12 +290,10 @@ class LedgerFile:
             except IndexUnavailable:
                 raise no_room() from None
 
-    @contextmanager
-    def at_rest(self) -> Iterator[None]:
-        """Several reads that wait for a commit once, not each. Nothing may be submitted inside."""
+    def at_rest(self) -> AbstractContextManager[object]:
+        """Return a context in which reads wait for no commit. Nothing may be submitted inside."""
         self._check_process()
-        with self._lock:
-            yield
+        return self._lock
 
     def add(self, event: Event, noisy: str | None = None) -> Row:
         """Append an event; only for work on the writer's thread."""

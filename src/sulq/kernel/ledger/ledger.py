@@ -8,7 +8,7 @@ from __future__ import annotations
 import secrets
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -323,11 +323,12 @@ class Ledger:
 
     def _ask(self, priced: PricedRequest, analyst: str, key: str | None) -> ChargeRequest:
         question, digest, noise, charges, share, sources = priced
+        numbers = self._table.numbers
         check_texts(question, digest, noise, analyst, key)
         check_loss("share", share)
         for loss in set(charges.values()):
             check_loss("price", loss)
-        parts = group_charges(charges, self._table.numbers)
+        parts = group_charges(charges, numbers)
         named = (question, digest, noise, parts, share, analyst, key)
         return ChargeRequest(*named, reservation=self.reservation, sources=sources)
 
@@ -379,7 +380,7 @@ class Ledger:
         noisy = [(entry, stored_text(values)) for entry, values in answered]
 
         def work() -> list[Proof | None]:
-            for entry, _ in noisy:
+            for entry, _ in noisy if len(noisy) > 1 else ():
                 self._desk.open_record(entry)  # refused before anything is stored
             return [self._desk.store(entry, text) for entry, text in noisy]
 
@@ -623,11 +624,10 @@ class Ledger:
         """Where the ledger is kept; None for a ledger in memory."""
         return self._shared.place
 
-    @contextmanager
-    def at_rest(self) -> Iterator[None]:
-        """Wait for a commit once, not at each read. Nothing may be written inside."""
-        with self._book.at_rest():
-            yield
+    def at_rest(self) -> AbstractContextManager[object]:
+        """Return a context that waits for a commit once, not at each read. Nothing may be written
+        inside."""
+        return self._book.at_rest()
 
     def snapshot(
         self, analyst: str = OWNER, *, key: str | None = None, digest: str = ""

@@ -122,9 +122,8 @@ class TableTransaction:
     def admit(self, ask: ChargeRequest) -> tuple[Charge, Proof | None]:
         """Decide one question, and add its event."""
         decision = self._decide(ask, self.table.budgets)
-        if decision.event is not None:
-            self.book.add(decision.event)
-        return self._handed(decision)
+        row = None if decision.event is None else self.book.add(decision.event)
+        return self._handed(decision, row)
 
     def repeat(self, ask: ChargeRequest) -> tuple[Charge, Proof | None]:
         """Tell an analyst again what they were told; `Refused` where that would be a new charge."""
@@ -149,15 +148,15 @@ class TableTransaction:
                     trial.spend(decision.spending)
             elif known.ask.question != ask.question:
                 raise _same_digest()
-        self._add([attempt, *(decision.event for decision in found.values())])
-        return [self._handed(found[ask.name]) for ask in asks]
+        _, *rows = self._add([attempt, *(decision.event for decision in found.values())])
+        added = dict(zip(found, rows, strict=True))
+        return [self._handed(found[ask.name], added[ask.name]) for ask in asks]
 
-    def _add(self, decided: Iterable[Event | None]) -> None:
-        """Nothing is left to refuse: what fails here is no refusal, and nothing is written."""
+    def _add(self, decided: Iterable[Event | None]) -> list[Row | None]:
+        """Add these events and return their rows. Nothing is left to refuse: what fails here is no
+        refusal, and nothing is written."""
         try:
-            for event in decided:
-                if event is not None:
-                    self.book.add(event)
+            return [None if event is None else self.book.add(event) for event in decided]
         except SulqError as error:
             raise RuntimeError("a batch that was admitted could not be added") from error
 
@@ -261,17 +260,16 @@ class TableTransaction:
         if self.charge_at(record.seq).question != ask.question:
             raise _same_digest()
 
-    def _handed(self, decision: Decision) -> tuple[Charge, Proof | None]:
-        """What the caller gets, once the events of the decision are added."""
+    def _handed(self, decision: Decision, row: Row | None) -> tuple[Charge, Proof | None]:
+        """Return what the caller gets, once the decision's event is added as `row`."""
         ask, record = decision.ask, decision.record
-        charged: Mapping[str, Loss] = {}
-        if record is None:
-            record = self.catalogue.named(ask.name)
+        if record is None:  # a new charge: its event is the entry, and it is not answered yet
+            assert row is not None  # noqa: S101
             charged = charges_by_account(ask.parts, self.table.header.accounts)
-        assert record is not None  # noqa: S101
+            return self.entry(row.seq, ask, charged, decision.due), None
         seq = self.catalogue.got(record, ask.analyst)
         assert seq is not None  # noqa: S101
-        return self.entry(seq, ask, charged, decision.due), self.proof(seq, record)
+        return self.entry(seq, ask, {}, decision.due), self.proof(seq, record)
 
     def entry(
         self, seq: int, ask: ChargeRequest, charged: Mapping[str, Loss], share: Loss
