@@ -92,7 +92,9 @@ def test_without_a_terminal_it_wants_yes(unpublished, state_directory):
     assert made(state_directory) == set()
 
 
-@pytest.mark.parametrize(("typed", "code"), [("people", 0), ("peple", 2), ("y", 2)])
+@pytest.mark.parametrize(
+    ("typed", "code"), [("people", 0), ("peple", 2), pytest.param("y", 2, marks=pytest.mark.slow)]
+)
 def test_on_a_terminal_it_asks_for_the_name(unpublished, typed, code):
     ours, theirs = pty.openpty()
     run = subprocess.Popen(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from fastapi.routing import APIRoute
 from tests.server.conftest import PROMISE, SCHEMA, new_key, write_people
@@ -110,6 +112,13 @@ def test_every_route_is_in_the_matrix_with_its_roles(server):
         name: declared(route) for name, route in routes_of(server.app).items() if ours(name[1])
     }
     assert found == {name: roles for name, (roles, _) in MATRIX.items()}
+
+
+def test_the_reference_tells_of_every_route():
+    """What is below `/v1/drafts` is told together."""
+    told = (Path(__file__).parents[2] / "docs" / "reference" / "http.md").read_text("utf-8")
+    paths = {path.removeprefix(TABLE).partition("/{")[0] for _, path in MATRIX}
+    assert [path for path in sorted(paths) if path not in told] == []
 
 
 @pytest.mark.parametrize("who", [None, "bad", *map(str, Role)])

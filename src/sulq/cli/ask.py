@@ -39,7 +39,7 @@ from sulq.cli.output import (
     stored,
     table,
 )
-from sulq.cli.question_text import edges_note, hinted, question, unit_of_value
+from sulq.cli.question_text import FORMS, edges_note, hinted, question, unit_of_value
 from sulq.errors import InvalidQuery
 from sulq.formatting import credits_left, credits_text
 from sulq.policy import read_policy
@@ -118,8 +118,8 @@ Words = Annotated[
     list[str],
     typer.Argument(
         metavar='"SELECT ..." | [TABLE] STATISTIC [VALUE]',
-        help="A SELECT; or count, total, mean, variance, histogram, cdf or quantiles, and what"
-        " of: a column or a row expression in SQL spelling.",
+        help=f"A SELECT; or a statistic ({', '.join(FORMS)}) and what of: columns or row"
+        " expressions in SQL spelling.",
         show_default=False,
     ),
 ]

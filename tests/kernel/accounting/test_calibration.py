@@ -115,11 +115,14 @@ def test_meaning_of_coins_bounds_the_true_tail() -> None:
     assert isinstance(calibration.unit_law, CentredBinomial)
     coins = calibration.unit_law.coins
     assert coins == 80
-    exact = sum(
-        math.comb(coins, k - 1)
-        for k in range(1, coins + 2)
-        if k == coins + 1 or k > math.e * (coins - k + 1)
-    ) / 2**coins  # fmt: skip
+    exact = (
+        sum(
+            math.comb(coins, k - 1)
+            for k in range(1, coins + 2)
+            if k == coins + 1 or k > math.e * (coins - k + 1)
+        )
+        / 2**coins
+    )
     spelled = meaning(calibration)
     assert exact <= spelled.tail <= 20 * exact
     assert spelled.hard_cap is None

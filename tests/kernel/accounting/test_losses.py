@@ -85,11 +85,14 @@ def test_the_coupling_factor_is_one_plus_e_to_the_epsilon_from_above(epsilon: Fr
 
 def direct_composition(mechanisms: int, epsilon: float, total: float) -> float:
     """The same formula term by term in floats."""
-    return sum(
-        math.comb(mechanisms, i)
-        * max(0.0, math.exp(i * epsilon) - math.exp(total + (mechanisms - i) * epsilon))
-        for i in range(mechanisms + 1)
-    ) / (1 + math.exp(epsilon)) ** mechanisms  # fmt: skip
+    return (
+        sum(
+            math.comb(mechanisms, i)
+            * max(0.0, math.exp(i * epsilon) - math.exp(total + (mechanisms - i) * epsilon))
+            for i in range(mechanisms + 1)
+        )
+        / (1 + math.exp(epsilon)) ** mechanisms
+    )
 
 
 @given(st.integers(1, 12), st.floats(0.01, 1), st.floats(0, 5))

@@ -41,10 +41,12 @@ def fill(server: PostgresServer, table: str, types: Mapping[str, str], rows: Seq
 def storable(rows: Sequence[Row]) -> list[Row]:
     """Without the one character that PostgreSQL's text cannot hold."""
     return [
-        {name: value.replace("\0", "0") if isinstance(value, str) else value
-         for name, value in row.items()}
+        {
+            name: value.replace("\0", "0") if isinstance(value, str) else value
+            for name, value in row.items()
+        }
         for row in rows
-    ]  # fmt: skip
+    ]
 
 
 def run(server: PostgresServer, sql: str) -> list[Any]:

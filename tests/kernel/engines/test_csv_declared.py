@@ -201,13 +201,26 @@ def test_names_with_blanks_say_what_to_declare(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "rules",
     [
-        {"delimiter": ""}, {"delimiter": '"'}, {"delimiter": "abc"}, {"delimiter": "\n"},
-        {"decimal": ";"}, {"thousands": "."}, {"thousands": "x"}, {"dates": "%Q"},
-        {"dates": "%d.%m"}, {"dates": "%d.%m.%Y.%d"}, {"dates": 4}, {"encoding": "ebcdic"},
-        {"header": False}, {"header": 1}, {"names": ["a", "A"]}, {"names": ["a", ""]},
-        {"missing": [1]}, {"decimal": ",", "thousands": ","},
+        {"delimiter": ""},
+        {"delimiter": '"'},
+        {"delimiter": "abc"},
+        {"delimiter": "\n"},
+        {"decimal": ";"},
+        {"thousands": "."},
+        {"thousands": "x"},
+        {"dates": "%Q"},
+        {"dates": "%d.%m"},
+        {"dates": "%d.%m.%Y.%d"},
+        {"dates": 4},
+        {"encoding": "ebcdic"},
+        {"header": False},
+        {"header": 1},
+        {"names": ["a", "A"]},
+        {"names": ["a", ""]},
+        {"missing": [1]},
+        {"decimal": ",", "thousands": ","},
     ],
-)  # fmt: skip
+)
 def test_rules_that_mean_nothing_are_refused(rules: dict[str, Any]) -> None:
     with pytest.raises(InvalidQuery):
         CsvFile("t.csv", **rules)
@@ -228,9 +241,16 @@ def test_rules_are_part_of_the_fingerprint_and_defaults_are_not(tmp_path: Path) 
 
     plain = print_of(path)
     assert print_of(CsvFile(path)) == plain  # files published before rules could be declared
-    found = {print_of(CsvFile(path, **rules)) for rules in (
-        {"missing": "?"}, {"missing": "NA"}, {"delimiter": ","}, {"trim": True}, {"decimal": ","},
-    )}  # fmt: skip
+    found = {
+        print_of(CsvFile(path, **rules))
+        for rules in (
+            {"missing": "?"},
+            {"missing": "NA"},
+            {"delimiter": ","},
+            {"trim": True},
+            {"decimal": ","},
+        )
+    }
     assert len(found | {plain}) == 6
 
 
@@ -250,9 +270,26 @@ RULES: list[dict[str, Any]] = [
     {"decimal": ",", "thousands": ".", "missing": ["NA", "-"]},
 ]
 WORDS = (
-    "infinity", "-inf", "nan", "epoch", "?", "NA", "-", "1e999", "\u0663", "0x10", "1_0", "", '"',
-    "1970-01-01 (BC)", "5000000-01-01", "294247-01-10 04:00:54.775807", "a\nb", ", ", "\u00a07",
-)  # fmt: skip
+    "infinity",
+    "-inf",
+    "nan",
+    "epoch",
+    "?",
+    "NA",
+    "-",
+    "1e999",
+    "\u0663",
+    "0x10",
+    "1_0",
+    "",
+    '"',
+    "1970-01-01 (BC)",
+    "5000000-01-01",
+    "294247-01-10 04:00:54.775807",
+    "a\nb",
+    ", ",
+    "\u00a07",
+)
 ALPHABETS = (
     "0123456789.,+-eE ' ",
     "0123456789./- :",

@@ -397,9 +397,16 @@ def test_addresses() -> None:
     assert found.server == "postgresql://ann:pw@h:5433/db?sslmode=require"
     assert "pw" not in repr(found)
     assert read_address("postgres:///db/s.t?host=/tmp").sql == '"s"."t"'
-    for wrong in ("postgresql://h/table", "postgresql://h/db/", "postgresql://h//t",
-                  "postgresql://h/db/a.b.c", "postgresql://h/db/t/x", "postgresql://h/db/t#f",
-                  "postgresql://h/db/.t", "postgresql://h/db/a%00b"):  # fmt: skip
+    for wrong in (
+        "postgresql://h/table",
+        "postgresql://h/db/",
+        "postgresql://h//t",
+        "postgresql://h/db/a.b.c",
+        "postgresql://h/db/t/x",
+        "postgresql://h/db/t#f",
+        "postgresql://h/db/.t",
+        "postgresql://h/db/a%00b",
+    ):
         with pytest.raises(InvalidQuery, match="database/table"):
             read_address(wrong)
 
@@ -428,8 +435,15 @@ def test_complaints_name_the_remedy_and_no_row(postgres: PostgresServer) -> None
 
 
 def test_a_policy_is_drafted_from_the_types(postgres: PostgresServer) -> None:
-    types = {"person_id": "bigint", "age": "integer", "pay": "numeric(9, 2)", "city": "text",
-             "seen": "timestamptz", "ok": "boolean", "spot": "point"}  # fmt: skip
+    types = {
+        "person_id": "bigint",
+        "age": "integer",
+        "pay": "numeric(9, 2)",
+        "city": "text",
+        "seen": "timestamptz",
+        "ok": "boolean",
+        "spot": "point",
+    }
     url = fill(postgres, "drafted", types, [])
     policy, notes = server_policy(url)
     assert (policy.name, policy.source, policy.ledger) == ("drafted", url, "drafted.ledger")
@@ -442,8 +456,10 @@ def test_a_policy_is_drafted_from_the_types(postgres: PostgresServer) -> None:
         "ok": {"flag": True},
     }
     assert list(notes) == ["person_id", "spot"]
-    for wrong, words in ((postgres.url(table="nothing"), "no such table"),
-                         ("https://host/people.parquet", "copy of the file")):  # fmt: skip
+    for wrong, words in (
+        (postgres.url(table="nothing"), "no such table"),
+        ("https://host/people.parquet", "copy of the file"),
+    ):
         with pytest.raises(InvalidQuery, match=words):
             server_policy(wrong)
 

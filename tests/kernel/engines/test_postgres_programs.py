@@ -332,8 +332,10 @@ def test_dates_and_times(kind: str, postgres: PostgresServer) -> None:
 def test_seconds_are_duckdbs_to_the_last_bit(postgres: PostgresServer) -> None:
     rng = random.Random(8)
     start = dt.datetime(1, 1, 1)
-    times = [start + dt.timedelta(microseconds=rng.randrange(9990 * 365 * 86400 * 10**6))
-             for _ in range(300)]  # fmt: skip
+    times = [
+        start + dt.timedelta(microseconds=rng.randrange(9990 * 365 * 86400 * 10**6))
+        for _ in range(300)
+    ]
     schema = Schema(Number("v", dt.datetime(1, 1, 1), dt.datetime(9999, 1, 1)))
     ours = open_engine(fill(postgres, "one", {"v": "timestamp"}, [{"v": t} for t in times]), schema)
     duck = open_engine(pd.DataFrame({"v": pd.Series(times, dtype="datetime64[us]")}), schema)

@@ -300,9 +300,12 @@ def test_a_driver_killed_mid_question(tmp_path: Path) -> None:
     small = {name: given[name] for name in wanted}
     done = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(DRIVER_KILLED), str(tmp_path), urlencode(small)],
-        capture_output=True, text=True, check=False, timeout=300,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
         env=os.environ | {"PYTHONPATH": f"src{os.pathsep}.", "SULQ_STATE": str(tmp_path / "s")},
-    )  # fmt: skip
+    )
     assert "DONE" in done.stdout, done.stdout + done.stderr
     assert "SECRET" not in done.stdout + done.stderr
 
@@ -321,9 +324,17 @@ def test_addresses() -> None:
     remote = read_address("sc://h:15002/;token=SECRET?table=people")
     assert (remote.kind, remote.master) == ("connect", "sc://h:15002/;token=SECRET")
     assert "SECRET" not in repr(remote)
-    for wrong in ("spark://h:7077", "spark+local://", "spark+local:///p?table=t", "sc://?table=t",
-                  "spark+session://h?table=t", "spark://h?table=a..b", "spark://h?table=t&x=1",
-                  "sc://h?table=a%00b", "spark+local://people.parquet"):  # fmt: skip
+    for wrong in (
+        "spark://h:7077",
+        "spark+local://",
+        "spark+local:///p?table=t",
+        "sc://?table=t",
+        "spark+session://h?table=t",
+        "spark://h?table=a..b",
+        "spark://h?table=t&x=1",
+        "sc://h?table=a%00b",
+        "spark+local://people.parquet",
+    ):
         with pytest.raises(InvalidQuery, match="a table of Spark is"):
             read_address(wrong)
     with pytest.raises(InvalidQuery, match="parquet, orc"):

@@ -37,11 +37,18 @@ def started(home: Path, folder: Path, name: str, *words: str) -> Iterator[subpro
     with (folder / f"{name}.log").open("wb") as log:
         process = subprocess.Popen(
             [home / "bin/spark-class", f"org.apache.spark.deploy.{name}", *words],
-            stdout=log, stderr=log, cwd=folder,
-            env=os.environ | {"SPARK_HOME": str(home), "SPARK_LOCAL_IP": "127.0.0.1",
-                              "SPARK_DAEMON_MEMORY": "256m", "PYSPARK_PYTHON": sys.executable,
-                              "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), *sys.path])},
-        )  # fmt: skip
+            stdout=log,
+            stderr=log,
+            cwd=folder,
+            env=os.environ
+            | {
+                "SPARK_HOME": str(home),
+                "SPARK_LOCAL_IP": "127.0.0.1",
+                "SPARK_DAEMON_MEMORY": "256m",
+                "PYSPARK_PYTHON": sys.executable,
+                "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), *sys.path]),
+            },
+        )
     try:
         yield process
     finally:
@@ -189,11 +196,28 @@ def test_killed_under_a_question(cluster: tuple[str, int], tmp_path: Path, what:
         **local_settings(),
     }
     done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(SCRIPT), str(tmp_path), url, str(worker),
-         urlencode(small), what],
-        capture_output=True, text=True, check=False, timeout=400, cwd=ROOT,
-        env=os.environ | {"PYTHONPATH": f"src{os.pathsep}.", "SULQ_STATE": str(tmp_path / "s"),
-                          "SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable},
-    )  # fmt: skip
+        [
+            sys.executable,
+            "-c",
+            textwrap.dedent(SCRIPT),
+            str(tmp_path),
+            url,
+            str(worker),
+            urlencode(small),
+            what,
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=400,
+        cwd=ROOT,
+        env=os.environ
+        | {
+            "PYTHONPATH": f"src{os.pathsep}.",
+            "SULQ_STATE": str(tmp_path / "s"),
+            "SPARK_LOCAL_IP": "127.0.0.1",
+            "PYSPARK_PYTHON": sys.executable,
+        },
+    )
     assert "DONE" in done.stdout, done.stdout + done.stderr
     assert "SECRET" not in done.stdout + done.stderr

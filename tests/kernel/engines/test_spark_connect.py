@@ -45,12 +45,24 @@ def server(tmp_path: Path) -> Iterator[str]:
     }
     given = [word for name, value in settings.items() for word in ("--conf", f"{name}={value}")]
     process = subprocess.Popen(
-        [home / "bin/spark-submit", "--master", "local[2]", "--class", SERVICE, *given,
-         "spark-internal"],
-        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-        env=os.environ | {"SPARK_HOME": str(home), "PYSPARK_PYTHON": sys.executable,
-                          "PYTHONPATH": os.pathsep.join([local_settings()[FOLDER], *sys.path])},
-    )  # fmt: skip
+        [
+            home / "bin/spark-submit",
+            "--master",
+            "local[2]",
+            "--class",
+            SERVICE,
+            *given,
+            "spark-internal",
+        ],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        env=os.environ
+        | {
+            "SPARK_HOME": str(home),
+            "PYSPARK_PYTHON": sys.executable,
+            "PYTHONPATH": os.pathsep.join([local_settings()[FOLDER], *sys.path]),
+        },
+    )
     try:
         deadline = time.monotonic() + 180
         while time.monotonic() < deadline and process.poll() is None:

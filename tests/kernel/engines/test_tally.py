@@ -32,9 +32,15 @@ ROWS: list[dict[str, Any]] = [
     for i in range(N)
 ]
 TYPES = {
-    "PatientId": "bigint", "visit": "text", "age": "integer", "pay": "double precision",
-    "sex": "text", "ward": "text", "ill": "boolean", "born": "date",
-}  # fmt: skip
+    "PatientId": "bigint",
+    "visit": "text",
+    "age": "integer",
+    "pay": "double precision",
+    "sex": "text",
+    "ward": "text",
+    "ill": "boolean",
+    "born": "date",
+}
 COLUMNS = [
     Category("visit"),
     Number("age", 18, 77, step=1),
@@ -98,9 +104,12 @@ def test_postgresql_counts_the_same(postgres: PostgresServer) -> None:
 
 
 def test_an_enum_of_postgresql_is_text_too(postgres: PostgresServer) -> None:
-    run(postgres, "DROP TABLE IF EXISTS moods; DROP TYPE IF EXISTS mood;"
-                  " CREATE TYPE mood AS ENUM ('Sad', 'ok'); CREATE TABLE moods (m mood);"
-                  " INSERT INTO moods SELECT 'Sad' FROM generate_series(1, 40)")  # fmt: skip
+    run(
+        postgres,
+        "DROP TABLE IF EXISTS moods; DROP TYPE IF EXISTS mood;"
+        " CREATE TYPE mood AS ENUM ('Sad', 'ok'); CREATE TABLE moods (m mood);"
+        " INSERT INTO moods SELECT 'Sad' FROM generate_series(1, 40)",
+    )
     cells = tally(postgres.url(table="moods"), [Category("m", ["sad", "ok"])]).cells["m"]
     assert (cells.fitting, cells.spelled["capitals"]) == (0, 40)
 
@@ -110,8 +119,11 @@ def test_an_enum_of_postgresql_is_text_too(postgres: PostgresServer) -> None:
     [
         ("62,5", Number("x", 0, 100), "decimal comma"),
         ("1.062,5", Number("x", 0, 10_000), "decimal comma"),
-        ("31.05.2016", Number("x", datetime.date(2000, 1, 1), datetime.date(2030, 1, 1)),
-         "day first"),
+        (
+            "31.05.2016",
+            Number("x", datetime.date(2000, 1, 1), datetime.date(2030, 1, 1)),
+            "day first",
+        ),
         ("?", Number("x", 0, 100), "missing mark"),
         ("N/A", Flag("x"), "missing mark"),
         ("[70-80)", Number("x", 0, 100), "beside"),
@@ -120,7 +132,7 @@ def test_an_enum_of_postgresql_is_text_too(postgres: PostgresServer) -> None:
         ("F", Category("x", ["female", "male"]), "initials"),
         ("female", Category("x", ["F", "M"]), "initials"),
     ],
-)  # fmt: skip
+)
 def test_text_that_does_not_fit_is_told_by_its_spelling(
     tmp_path: Path, cell: str, column: Any, spelling: str
 ) -> None:

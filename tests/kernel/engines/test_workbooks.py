@@ -86,9 +86,11 @@ def read(source: object) -> list[int]:
     engine = open_engine(source, SCHEMA)
     try:
         terms = (
-            Fixed(1), Quantised("x", 0.0, 100.0, 100.0), Quantised("d", 0.0, 50000.0, 1.0),
+            Fixed(1),
+            Quantised("x", 0.0, 100.0, 100.0),
+            Quantised("d", 0.0, 50000.0, 1.0),
             FlagBit("f"),
-        )  # fmt: skip
+        )
         cells = CategoryCells("c", ("a", "b, c"), other=False)
         return [
             *engine.exact_sums(RowSums(Always(), terms)),
@@ -126,8 +128,11 @@ def test_a_sheet_is_read_as_declared(tmp_path: Path) -> None:
 def test_what_cannot_be_read_is_refused(tmp_path: Path) -> None:
     pytest.importorskip(NEEDS)
     path = workbook(tmp_path / "t.xlsx", people=[["a", "A"], ["secret-1", 2]], none=[])
-    for sheet, said in (("other", "has no sheet 'other'"), ("people", "a different name for every"),
-                        ("none", "a different name for every")):  # fmt: skip
+    for sheet, said in (
+        ("other", "has no sheet 'other'"),
+        ("people", "a different name for every"),
+        ("none", "a different name for every"),
+    ):
         with pytest.raises(InvalidQuery, match=said) as caught:
             read(XlsxFile(path, sheet))
         assert "secret" not in str(caught.value)

@@ -70,13 +70,26 @@ class Race:
         environment = os.environ | {"PYTHONPATH": os.pathsep.join([*sys.path, "."])}
         self.processes = [
             subprocess.Popen(
-                [sys.executable, "-m", "tests.kernel.ledger.replica", address, home, notes,
-                 home.name, str(rounds), str(threads), str(cap)],
-                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                env=environment, cwd=Path(__file__).parents[3],
+                [
+                    sys.executable,
+                    "-m",
+                    "tests.kernel.ledger.replica",
+                    address,
+                    home,
+                    notes,
+                    home.name,
+                    str(rounds),
+                    str(threads),
+                    str(cap),
+                ],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                env=environment,
+                cwd=Path(__file__).parents[3],
             )
             for home, notes in zip(homes, self.notes, strict=True)
-        ]  # fmt: skip
+        ]
         for process in self.processes:
             assert process.stdout.readline() == b"ready\n", process.stderr.read()
         for process in self.processes:

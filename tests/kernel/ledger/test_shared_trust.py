@@ -112,8 +112,10 @@ def test_a_row_changed_under_a_running_replica_is_never_handed_out(both, monkeyp
     assert pay(two, "q").values == (7,)
     for journal in both:
         journal._shared.history._recent.clear()
-    sql(one._shared._server._place.server + "&ledger=" + one._shared._server._place.name,
-        "update events set noisy = '[8]' where noisy is not null")  # fmt: skip
+    sql(
+        one._shared._server._place.server + "&ledger=" + one._shared._server._place.name,
+        "update events set noisy = '[8]' where noisy is not null",
+    )
     with pytest.raises(Refused, match="does not verify"):
         pay(two, "q")
     with pytest.raises(Refused, match="does not verify"):
@@ -267,10 +269,17 @@ def _role(server):
 
 @pytest.mark.parametrize(
     "bad",
-    ["postgresql://h/d", "postgresql://h/d?ledger=", "postgresql://h/d?ledger=A", "postgresql://h/?ledger=a",
-     "postgresql://h/d/t?ledger=a", "postgresql://h/d?ledger=a&ledger=b", "postgresql://h/d?ledger=a%22b",
-     "postgresql://h:x/d?ledger=a"],
-)  # fmt: skip
+    [
+        "postgresql://h/d",
+        "postgresql://h/d?ledger=",
+        "postgresql://h/d?ledger=A",
+        "postgresql://h/?ledger=a",
+        "postgresql://h/d/t?ledger=a",
+        "postgresql://h/d?ledger=a&ledger=b",
+        "postgresql://h/d?ledger=a%22b",
+        "postgresql://h:x/d?ledger=a",
+    ],
+)
 def test_an_address_names_one_ledger(bad):
     assert is_shared(bad)
     with pytest.raises(Refused, match="ledger"):

@@ -132,10 +132,13 @@ def test_a_receipt_that_somebody_wrote_into_the_journal_proves_nothing(one, two,
     start = json.loads(lines[0])["mark"]["seq"]
     free = {"charges": [], "share": ["0", "0"], "answer_link": "00" * 32}
     forged = [
-        canonical({"receipt": {**known, **free, "seq": n, "answer": n + 1, "origin": n}}
-                  | {"signature": "00" * 64}) + "\n"
+        canonical(
+            {"receipt": {**known, **free, "seq": n, "answer": n + 1, "origin": n}}
+            | {"signature": "00" * 64}
+        )
+        + "\n"
         for n in range(known["seq"], start, 2)
-    ]  # fmt: skip
+    ]
     second.write_text("".join([lines[0], *forged, *lines[1:]]))
     assert two.restore(file).found.burnt
     assert 6 + two.spend_all("two") <= 10

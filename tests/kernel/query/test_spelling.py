@@ -113,15 +113,21 @@ BLOODS = text_of(histogram("blood").query.canonical())
 @pytest.mark.parametrize(
     ("stored", "text"),
     [
-        (f'{{"sulq":1,"alert":{SMOKERS},"above":"101/2","firings":1,"arming":"b1"}}',
-         "ALERT ABOVE 50.5: COUNT(*) WHERE smoker"),
+        (
+            f'{{"sulq":1,"alert":{SMOKERS},"above":"101/2","firings":1,"arming":"b1"}}',
+            "ALERT ABOVE 50.5: COUNT(*) WHERE smoker",
+        ),
         (f'{{"sulq":1,"top":2,"of":{BLOODS}}}', "TOP 2: COUNT(*) GROUP BY blood"),
-        ('{"sulq":1,"keys":"word","rows":["not_null",["col","word"]],"most":9,"longest":20}',
-         "KEYS: word"),
-        ('{"sulq":1,"keys":"word","rows":["among",["col","smoker"],["bool",true]],"most":9}',
-         "KEYS: word WHERE smoker"),
+        (
+            '{"sulq":1,"keys":"word","rows":["not_null",["col","word"]],"most":9,"longest":20}',
+            "KEYS: word",
+        ),
+        (
+            '{"sulq":1,"keys":"word","rows":["among",["col","smoker"],["bool",true]],"most":9}',
+            "KEYS: word WHERE smoker",
+        ),
     ],
-)  # fmt: skip
+)
 def test_alerts_and_keys_read_as_words(stored, text):
     assert question_text(stored) == text
 

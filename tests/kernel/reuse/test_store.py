@@ -215,7 +215,7 @@ def test_the_usual_ones_follow() -> None:
         ([mean("age")], total("age"), 2),
         ([total(2 * col("age"))], total("age"), 1),
         ([count(where=old & here)], count(where=(~old | col("age").is_null()) & here), 1),
-    ]  # fmt: skip
+    ]
     for asked, wanted, sources in cases:
         stored = [bound(question) for question in asked]
         found = store_of(stored, rows).derive(bound(wanted))

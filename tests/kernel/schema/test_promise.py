@@ -49,8 +49,10 @@ def test_queries_are_an_older_name_of_credits() -> None:
     )
     assert Promise.from_json({"epsilon": 1, "delta": 1e-6, "credits": 1000}) == new
     assert Promise.from_json({"epsilon": 1, "delta": 1e-6, "credits": 7, "queries": 7}).credits == 7
-    for both in (lambda: Promise(1, credits=10, queries=11), lambda: Promise.from_json(
-        {"epsilon": 1, "credits": 10, "queries": 11})):  # fmt: skip
+    for both in (
+        lambda: Promise(1, credits=10, queries=11),
+        lambda: Promise.from_json({"epsilon": 1, "credits": 10, "queries": 11}),
+    ):
         with pytest.raises(InvalidQuery, match=r"got credits=10 and queries=11, wanted one"):
             both()
 
@@ -58,8 +60,12 @@ def test_queries_are_an_older_name_of_credits() -> None:
 def test_a_repr_can_be_read_back_and_speaks_of_credits() -> None:
     shown = "Promise(epsilon=1, delta=1e-06, credits=1000, noise='gaussian', neighbours='replace')"
     assert repr(Promise(1, 1e-6, 1000)) == shown
-    for promise in (Promise(1, 1e-6, 1000), Promise("1/3"), Promise(2, "1/7", 9, "huber"),
-                    Promise(1, lattice="fine")):  # fmt: skip
+    for promise in (
+        Promise(1, 1e-6, 1000),
+        Promise("1/3"),
+        Promise(2, "1/7", 9, "huber"),
+        Promise(1, lattice="fine"),
+    ):
         assert eval(repr(promise), {"Promise": Promise}) == promise
 
 

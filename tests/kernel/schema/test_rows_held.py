@@ -113,7 +113,8 @@ def test_it_has_a_name_of_its_own_and_changes_no_other() -> None:
 
 def test_a_bar_of_rows_per_person_may_pass_the_number_of_persons() -> None:
     """Cut to the number of persons it missed: 6 rows of 2 persons are no more than 2."""
-    with Database.open(frame([3, 3]), Schema(*COLUMNS, unit="who", max_rows=3), Promise(1, 1e-6),
-                       ":memory:") as db:  # fmt: skip
+    with Database.open(
+        frame([3, 3]), Schema(*COLUMNS, unit="who", max_rows=3), Promise(1, 1e-6), ":memory:"
+    ) as db:
         found = db.ask(per_person(count(), (0, 3)))
         assert found.interval(0.999999)[1] == 6
