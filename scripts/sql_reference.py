@@ -120,7 +120,7 @@ ARITHMETIC: Lines = {
     exp.Null: (HIDDEN, ""),
     exp.Window: (
         "`SUM(COUNT(*)) OVER ()`, `RANK() OVER (ORDER BY COUNT(*) DESC)`",
-        "over the groups that HAVING leaves, free: SUM, AVG, MIN, MAX, COUNT, RANK, DENSE_RANK, ROW_NUMBER, LAG, LEAD, FIRST_VALUE, LAST_VALUE, with PARTITION BY, ORDER BY and ROWS BETWEEN 2 PRECEDING AND CURRENT ROW; the interval of a rank says which places a group may truly have",
+        "over the groups that HAVING leaves, free: SUM, AVG, MIN, MAX, COUNT, RANK, DENSE_RANK, ROW_NUMBER, NTILE, PERCENT_RANK, CUME_DIST, LAG, LEAD, FIRST_VALUE, LAST_VALUE, with PARTITION BY, ORDER BY and ROWS BETWEEN 2 PRECEDING AND CURRENT ROW; the interval of a rank says which places a group may truly have",
     ),
     exp.Subquery: (
         "`COUNT(*) / (SELECT COUNT(*) FROM people WHERE member)`",
@@ -135,6 +135,7 @@ ARITHMETIC: Lines = {
         "`ROUND(x, 2)`",
         "digits of the value; the interval is widened to the same digits, away from it",
     ),
+    exp.Trunc: ("`TRUNC(x, 2)`", "digits cut off, of the interval too"),
     exp.Abs: ("`ABS(x)`", ""),
     exp.Ln: ("`LN(x)`, `LOG(x)`, `EXP(x)`, `FLOOR(x)`, `CEIL(x)`", "the image of the interval"),
     exp.Exp: (HIDDEN, ""),
@@ -293,13 +294,23 @@ Each is read as the words after it.
 | `DATEDIFF(day, a, b)` of days | `b - a` |
 | `COUNT(*) / (SELECT COUNT(*) FROM people)` | by groups, `SUM(COUNT(*)) OVER ()`; without, aggregates with FILTER in one SELECT |
 | `DATE_ADD`, `DATE_SUB`, `DATEADD` | a sum with an `INTERVAL` |
+| `SELECT DISTINCT city FROM people` | `SELECT city FROM people GROUP BY city`: the declared values, free |
+| `(a, b) = (1, 2)`, `(a, b) IN ((1, 2), (3, 4))` | `a = 1 AND b = 2`, ... |
+| `x = ANY(ARRAY[1, 2])`, `x = ANY('{{1,2}}')`, `x <> ALL(ARRAY[1, 2])` | `x IN (1, 2)`, `x NOT IN (1, 2)` |
+| `x BETWEEN SYMMETRIC a AND b`, `city ILIKE ANY ('o%', 'p%')`, `city SIMILAR TO '(a|b)%'` | both orders; one or the other; a pattern |
+| `BOOL_OR(c)`, `LOGICAL_OR`, `BOOL_AND(c)` | `COUNT_IF(c) > 0`, `COUNT_IF(NOT c) = 0` |
+| `REGR_SLOPE(y, x)`, `REGR_INTERCEPT`, `REGR_R2`, `REGR_COUNT`, `REGR_AVGX`, `REGR_AVGY`, `SEM(x)` | covariances, variances and means of the rows that have both |
+| `OVER w ... WINDOW w AS (...)`, `PERCENTILE_CONT(...) OVER ()`, `ORDER BY ALL` | the window where it is used; without OVER; every column |
+| `WITH (NOLOCK)`, `OPTION (MAXDOP 1)`, `N'text'`, DuckDB's `city.lower()`, `city[1]` | nothing; nothing; `'text'`; `LOWER(city)`; `SUBSTRING(city, 1, 1)` |
 
 ## Days, times and today
 
 `EXTRACT(part FROM x)`, `DATE_PART('part', x)`, `DATEPART(part, x)`, `YEAR(x)`, `MONTH(x)`, `HOUR(x)` and the like, in SELECT,
 GROUP BY, WHERE and inside aggregates: year, quarter, month, week (ISO), day, dayofyear, dow, isodow, hour. `DATE_TRUNC` takes
 its arguments in either order: year, quarter, month, week, day, of times hour. `TO_CHAR`, `FORMAT_DATE`, `DATE_FORMAT`,
-`STRFTIME`, `MONTHNAME`, `DAYNAME` give texts. Weekdays are numbered as the dialect counts: PostgreSQL, DuckDB and Snowflake from
+`STRFTIME`, `MONTHNAME`, `DAYNAME` give texts. `LAST_DAY`, `DATEDIFF` in any unit, `TIMESTAMPDIFF`, `MONTHS_BETWEEN`, `DATEFROMPARTS`,
+`TIME_BUCKET`, sums with months and what is made of these are worked out for every day of the declared range. `EXTRACT(EPOCH FROM x)`
+is in seconds. Weekdays are numbered as the dialect counts: PostgreSQL, DuckDB and Snowflake from
 0 on Sunday, BigQuery, MySQL, T-SQL and Spark from 1 on Sunday.
 
 `CURRENT_DATE` and `NOW()` are the day (UTC) on which the statement was asked, put into the question as that constant; a note says
@@ -308,13 +319,20 @@ which, and tomorrow it is a new question. `INTERVAL '30 days'` goes with constan
 ## Texts
 
 On a column with declared values: `LOWER`, `UPPER`, `TRIM`, `SUBSTRING`, `LEFT`, `RIGHT`, `CONCAT`, `||`, `REPLACE`, `LENGTH`,
-`ILIKE`, `STARTS_WITH`, `CONTAINS`, `city > 'P'`, and regular expressions (`~`, `REGEXP`, `RLIKE`, `REGEXP_LIKE`; RE2, at most 200
+`SPLIT_PART`, `SUBSTRING_INDEX`, `TRANSLATE`, `LPAD`, `RPAD`, `CONCAT_WS`, `REGEXP_EXTRACT`, `ILIKE`, `STARTS_WITH`, `CONTAINS`, `city > 'P'`, and regular expressions (`~`, `REGEXP`, `RLIKE`, `REGEXP_LIKE`; RE2, at most 200
 characters). They are worked out once for the declared values; no row is looked at. On open text there are `=`, `IN`, `LIKE`, `IS NULL`.
 
 ## Functions of a number
 
 `FLOOR`, `CEIL`, `ROUND`, `TRUNC`, `%`, `//`, `DIV`, `LN`, `LOG`, `EXP`, `SQRT`, `POWER`, `SIGN` of one column with a declared step and at
-most {MOST_STEPS} places: exact, or rounded to 2^-20 of the largest. `FLOOR(a * x + b)` goes with any column.
+most {MOST_STEPS} places: exact, or rounded to 2^-20 of the largest. `FLOOR(a * x + b)` goes with any column. Of a column without a step, or
+with more places, a table of at most {MOST_STEPS} steps is made when the statement is read, with the most steps where the function
+changes most, and a note says how far off a value may be; tests (`LOG(income) > 2`) are exact to 2^-40 of the range. Such a function
+makes groups only where it holds still (`TRUNC(LOG(income + 1))`). No engine's own function is ever used.
+
+Any other function of one column, or of several with declared values, is worked out for every value that they can have, in
+GROUP BY, WHERE and inside aggregates: `CASE WHEN city IN ('Oslo', 'Paris') THEN 'Europe' ELSE city END`, `city || '-' || grade`. NULL and
+undeclared values count as NULL there. `age / 10` alone makes no groups, for engines differ in what it is: write `FLOOR(age / 10)`.
 """
 RESULTS = """\
 ## Results are tables
@@ -328,6 +346,12 @@ them sees released groups only, so it is free, and every figure carries its inte
 | `WITH a AS (...), b AS (...) SELECT ... FROM a JOIN b ON a.city = b.city` | a join of released tables by their keys: JOIN, LEFT JOIN, CROSS JOIN, USING |
 | `ORDER BY n DESC LIMIT 3` inside, WHERE and windows around | in the order in which they stand |
 | `GROUP BY ROLLUP (a, b)`, `CUBE (a, b)`, `GROUPING SETS ((a), (b), ())`, `GROUP BY a, b WITH ROLLUP` | the same SELECT by each set of keys; a key that is left out is NULL, and GROUPING tells it from the group NULL |
+
+A SELECT in a condition of rows is asked first: `WHERE age > (SELECT AVG(age) FROM people)`, `WHERE city IN (SELECT city ... ORDER BY
+COUNT(*) DESC LIMIT 3)`, `JOIN (SELECT city ... LIMIT 3) t ON people.city = t.city`, `CROSS JOIN (SELECT AVG(age) AS m FROM people) s`. What is released of
+it, as this asker got it, stands as a constant, so that a repeat is free. The quote shows its price and the most the rest can cost for any
+constant; both are set aside before the first charge. Where it is not known, the rest is NULL and free. The reply names the constant, whose
+noise the error bars do not cover. A SELECT that names columns of the outer one is refused.
 
 A coarser level of ROLLUP can be added up from finer groups, which is free and adds up their noise, or be asked by itself. Those levels
 are asked which make the widest bar smallest for the same credits; the quote says which. What is asked by itself differs from the sum of

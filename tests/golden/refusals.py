@@ -48,7 +48,7 @@ SQL = [
     "SELECT COUNT(*) FROM people JOIN regions r ON city > key",
     "SELECT COUNT(*) FROM people JOIN regions r ON age = key",
     "SELECT COUNT(*) FROM people JOIN regions r ON city = half",
-    "SELECT COUNT(*) FROM people WHERE age > (SELECT AVG(age) FROM people)",
+    "SELECT COUNT(*) FROM people WHERE age > (SELECT age FROM people)",
     "SELECT COUNT(*) FROM (SELECT DISTINCT city FROM people) t",
     "SELECT COUNT(*) FROM (SELECT * FROM people LIMIT 5) t",
     "WITH RECURSIVE a AS (SELECT age FROM people) SELECT COUNT(*) FROM a",

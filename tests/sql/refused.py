@@ -13,7 +13,6 @@ REFUSED = [
     ("SELECT age + 1, COUNT(*) FROM people GROUP BY city", Reason.UNGROUPED),
     ("SELECT city, COUNT(*) FROM people GROUP BY grade", Reason.UNGROUPED),
     ("SELECT 1 FROM people", Reason.ROWS_SHOWN),
-    ("SELECT DISTINCT city FROM people GROUP BY city", Reason.DISTINCT),
     ("SELECT ANY_VALUE(age) FROM people", Reason.NOT_IN_LANGUAGE),
     ("SELECT ARRAY_AGG(age) FROM people", Reason.NOT_IN_LANGUAGE),
     ("SELECT STRING_AGG(city, ',') FROM people", Reason.NOT_IN_LANGUAGE),
@@ -79,11 +78,7 @@ REFUSED = [
     ("SELECT COUNT(*) FROM people JOIN regions r ON comment = key", Reason.JOIN),
     ("SELECT COUNT(*) FROM people JOIN regions r ON city = half", Reason.JOIN),
     ("SELECT COUNT(*) FROM people NATURAL JOIN regions", Reason.NOT_IN_LANGUAGE),
-    (
-        "SELECT COUNT(*) FROM people WHERE age > (SELECT AVG(age) FROM people)",
-        Reason.NOT_IN_LANGUAGE,
-    ),
-    ("SELECT COUNT(*) FROM people WHERE city IN (SELECT key FROM regions)", Reason.NOT_IN_LANGUAGE),
+    ("SELECT COUNT(*) FROM people WHERE age > (SELECT age FROM people)", Reason.UNGROUPED),
     ("SELECT COUNT(*) FROM people WHERE EXISTS (SELECT 1 FROM people)", Reason.NOT_IN_LANGUAGE),
     ("SELECT (SELECT COUNT(*) FROM people) FROM people", Reason.ROWS_SHOWN),
     ("SELECT COUNT(*) FROM (SELECT DISTINCT city FROM people) t", Reason.DISTINCT),
@@ -110,7 +105,6 @@ REFUSED = [
     ("SELECT COUNT(*) FROM people WHERE COUNT(*) > 3", Reason.NOT_IN_LANGUAGE),
     ("SELECT COUNT(*) FROM people WHERE age = 'x'", Reason.WRONG_TYPE),
     ("SELECT COUNT(*) FROM people WHERE age LIKE '3%'", Reason.WRONG_TYPE),
-    ("SELECT COUNT(*) FROM people WHERE city SIMILAR TO 'o'", Reason.NOT_IN_LANGUAGE),
     ("SELECT COUNT(*) FROM people WHERE seen > DATE '2023-02-30'", Reason.WRONG_TYPE),
     ("SELECT COUNT(*) FROM people WHERE age = ?", Reason.NOT_IN_LANGUAGE),
     ("SELECT COUNT(*) FROM people WHERE age = $1", Reason.NOT_IN_LANGUAGE),
@@ -120,9 +114,7 @@ REFUSED = [
     ("SELECT LOWER(comment), COUNT(*) FROM people GROUP BY 1", Reason.NOT_IN_LANGUAGE),
     ("SELECT COUNT(*) FROM people WHERE city ~ '('", Reason.WRONG_FORM),
     ("SELECT COUNT(*) FROM people WHERE city ~ '" + "a" * 201 + "'", Reason.TOO_LARGE),
-    ("SELECT SUM(LN(income)) FROM people", Reason.NEEDS_BOUNDS),
     ("SELECT SUM(age % balance) FROM people", Reason.NOT_IN_LANGUAGE),
-    ("SELECT COUNT(*) FROM people WHERE seen + INTERVAL '1 month' > seen", Reason.NOT_IN_LANGUAGE),
     ("SELECT EXTRACT(MINUTE FROM visited), COUNT(*) FROM people GROUP BY 1", Reason.NO_GROUPS),
     ("SELECT TO_CHAR(seen, 'x'), COUNT(*) FROM people GROUP BY 1", Reason.NO_GROUPS),
     # aggregates
@@ -137,11 +129,9 @@ REFUSED = [
     ("SELECT QUANTILE(age, age) FROM people", Reason.WRONG_FORM),
     ("SELECT PERCENTILE_CONT(0.5) FROM people", Reason.WRONG_FORM),
     ("SELECT MEDIAN(city) FROM people", Reason.WRONG_TYPE),
-    ("SELECT REGR_SLOPE(age, income) FROM people", Reason.NOT_IN_LANGUAGE),
     ("SELECT COUNT(*) FILTER (WHERE COUNT(*) > 3) FROM people", Reason.AGGREGATE),
     ("SELECT ROW_NUMBER() OVER () FROM people", Reason.WRONG_FORM),
     ("SELECT SUM(age) OVER () FROM people", Reason.UNGROUPED),
-    ("SELECT NTILE(4) OVER (ORDER BY city) FROM people GROUP BY city", Reason.NOT_IN_LANGUAGE),
     ("SELECT city, COUNT(*) FROM people GROUP BY city QUALIFY COUNT(*)", Reason.WRONG_FORM),
     (
         "SELECT n, COUNT(*) FROM (SELECT city, COUNT(*) AS n FROM people GROUP BY city) t"
@@ -232,9 +222,6 @@ REFUSED = [
     ("SELECT income, COUNT(*) FROM people GROUP BY income", Reason.NO_STEP),
     ("SELECT age / 10, COUNT(*) FROM people GROUP BY age / 10", Reason.NO_GROUPS),
     ("SELECT FLOOR(income * 1000), COUNT(*) FROM people GROUP BY 1", Reason.TOO_LARGE),
-    ("SELECT FLOOR(age) * 0, COUNT(*) FROM people GROUP BY 1", Reason.NO_GROUPS),
-    ("SELECT FLOOR(age / 10) / age, COUNT(*) FROM people GROUP BY 1", Reason.NO_GROUPS),
-    ("SELECT CASE WHEN age > 3 THEN age END, COUNT(*) FROM people GROUP BY 1", Reason.NO_GROUPS),
     ("SELECT WIDTH_BUCKET(age, 10, 0, 3), COUNT(*) FROM people GROUP BY 1", Reason.WRONG_FORM),
     ("SELECT WIDTH_BUCKET(age, age, 9, 3), COUNT(*) FROM people GROUP BY 1", Reason.WRONG_FORM),
     ("SELECT DATE_TRUNC('month', age), COUNT(*) FROM people GROUP BY 1", Reason.WRONG_TYPE),
@@ -308,10 +295,7 @@ REFUSED = [
 ]
 
 HINTED = [
-    ("SELECT DISTINCT city FROM people GROUP BY city", "GROUP BY gives each value once"),
     ("SELECT COUNT(*) AS n FROM people WHERE n > 5", "HAVING n ..., or repeat its expression"),
-    ("SELECT COUNT(*) FROM people WHERE age > (SELECT AVG(age) FROM people)", "one row at a time"),
-    ("SELECT COUNT(*) FROM people WHERE city IN (SELECT key FROM regions)", "one row at a time"),
     ("SELECT PERCENTILE_CONT(0.5) FROM people", "WITHIN GROUP"),
     ("SELECT COUNT(*) FILTER (WHERE COUNT(*) > 3) FROM people", "use HAVING"),
     ("SELECT ROW_NUMBER() OVER () FROM people", "ORDER BY"),

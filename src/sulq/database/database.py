@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from sulq.account import Account
 from sulq.answers.oracle import Answer, Oracle, Quote
@@ -158,6 +158,8 @@ class Reserved(Analyst):
     Nobody else can take what is left of it. At the end of `with`, or with `close`, the rest goes
     back; after a crash it does so when the ledger is next opened.
     """
+
+    reserved: ClassVar[bool] = True
 
     def close(self) -> None:
         """Give back what is left; asking through this is refused from now on."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import datetime
 import math
-from dataclasses import dataclass
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -13,11 +15,13 @@ from sulq.answers.oracle import Answer, Oracle, Quote
 from sulq.answers.selections import KeysQuote
 from sulq.answers.sizes import GroupSizes, hangs_on, sizes_of
 from sulq.answers.statistics import everybody
-from sulq.errors import BudgetSpent, InvalidQuery
+from sulq.errors import BudgetSpent, InvalidQuery, Reason
 from sulq.formatting import credits_left, credits_text
 from sulq.kernel.query.sql_text import question_text
 from sulq.kernel.query.sum_query import Statistic, text_of
+from sulq.kernel.schema.columns import EPOCH
 from sulq.sql.evaluate.evaluation import Evaluation
+from sulq.sql.evaluate.linear_forms import Estimate, as_estimate
 from sulq.sql.evaluate.open_keys import (
     finder,
     forecast_of,
@@ -29,7 +33,9 @@ from sulq.sql.evaluate.open_keys import (
     where_of,
 )
 from sulq.sql.evaluate.result import Result, ResultColumn
-from sulq.sql.parse.select import MOMENTS, Item, aggregates_of, kind_of
+from sulq.sql.parse.released import most_rows
+from sulq.sql.parse.select import MOMENTS, Inner, Item, Select, aggregates_of, kind_of
+from sulq.sql.parse.subqueries import STANDS
 from sulq.sql.plan.forecast import Forecasts, cells_of, is_sized, size_question
 from sulq.sql.plan.plan import StatementPlan
 from sulq.sql.plan.precision import verdict
@@ -69,11 +75,18 @@ class SqlQuote:
     """How many rows the figures have whose bars hang on it, where nobody stated `rows`."""
     spans: tuple[BarSpan, ...] = ()
     """Half-widths of those figures at `sizes.most` and at `sizes.least` rows."""
+    first: tuple[SqlQuote, ...] = ()
+    """Of the SELECTs in conditions of rows, which are asked before."""
+
+    @property
+    def own_credits(self) -> Fraction:
+        """Without the SELECTs that are asked first."""
+        looked = Fraction(0) if self.keys is None else self.keys.credits
+        return sum((quote.credits for quote in self.quotes), looked)
 
     @property
     def credits(self) -> Fraction:
-        looked = Fraction(0) if self.keys is None else self.keys.credits
-        return sum((quote.credits for quote in self.quotes), looked)
+        return sum((quote.credits for quote in self.first), self.own_credits)
 
     @property
     def left_after(self) -> Fraction:
@@ -84,7 +97,7 @@ class SqlQuote:
         """Whether all of it is stored already."""
         known = [quote.repeat for quote in self.quotes]
         known += [] if self.keys is None else [self.keys.repeat]
-        return bool(known) and all(known)
+        return bool(known) and all(known) and all(inner.repeat for inner in self.first)
 
     @property
     def affordable(self) -> bool:
@@ -96,7 +109,8 @@ class SqlQuote:
 
     def steps(self) -> list[str]:
         """The questions behind the statement with their prices, a line each."""
-        said = [] if self.keys is None else [line_of(self.plan, self.keys)]
+        said = [f"first: {line}" for inner in self.first for line in inner.steps()]
+        said += [] if self.keys is None else [line_of(self.plan, self.keys)]
         for number, (question, quote) in enumerate(
             zip(self.plan.questions, self.quotes, strict=True), 1
         ):
@@ -143,9 +157,9 @@ def quote_sql(
 ) -> SqlQuote:
     """Price and error bars of a statement; free, and no row is read. `written` as in `ask_sql`."""
     writing = Writing(**written)
+    terms = _Terms(text, credits, confidence, rows)
     try:
-        priced = priced_statement(oracle, text, credits, confidence, rows, writing)
-        return _quoted(oracle, priced, rows, credits)
+        return _quoted_whole(oracle, terms, writing)
     except InvalidQuery as error:
         raise explained(error, oracle, text, rows, writing) from None
 
@@ -174,10 +188,178 @@ def ask_sql(
     """
     writing = Writing(**written)
     try:
-        priced = priced_statement(oracle, text, credits, confidence, rows, writing)
-        return _answered(oracle, priced, rows, key, credits)
+        return _asked_whole(oracle, _Terms(text, credits, confidence, rows), key, writing)
     except InvalidQuery as error:
         raise explained(error, oracle, text, rows, writing) from None
+
+
+# --- SELECTs in conditions of rows, which are asked first ----------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Terms:
+    """A statement and how it is asked."""
+
+    text: str
+    credits: Credits | None
+    confidence: float
+    rows: int | None
+
+    def priced(self, oracle: Oracle, writing: Writing) -> PricedPlan:
+        return priced_statement(
+            oracle, self.text, self.credits, self.confidence, self.rows, writing
+        )
+
+
+def _quoted_whole(oracle: Oracle, terms: _Terms, writing: Writing) -> SqlQuote:
+    """The price of a statement with the SELECTs that are asked first; the most it can be."""
+    priced = terms.priced(oracle, writing)
+    names = priced.plan.select.first
+    if not names or writing.known.values is not None:
+        return _quoted(oracle, priced, terms.rows, terms.credits)
+    plain = replace(terms, credits=None)
+    inner = [_quoted_whole(oracle, plain, _part(writing, at)) for at in range(len(names))]
+    outer = _dearest(oracle, plain, writing)
+    if terms.credits is not None:
+        share = _shares(terms.credits, [*(quote.credits for quote in inner), outer.own_credits])
+        inner = [
+            _quoted_whole(oracle, replace(terms, credits=amount), _part(writing, at))
+            for at, amount in enumerate(share[:-1])
+        ]
+        outer = _dearest(oracle, replace(terms, credits=share[-1]), writing)
+    for each, quote in zip(names, inner, strict=True):
+        _check_inner(each, quote.plan.select)
+    said = [
+        f"asked first: {each.name} ({credits_text(quote.credits)}); what is released of it stands"
+        f" as a constant; the rest costs at most {credits_text(outer.own_credits)}, whatever it is"
+        for each, quote in zip(names, inner, strict=True)
+    ]
+    return replace(outer, first=tuple(inner), notes=(*said, *outer.notes))
+
+
+def _part(writing: Writing, at: int) -> Writing:
+    known = writing.known
+    return replace(writing, known=replace(known, part=(*known.part, at), values=None))
+
+
+def _dearest(oracle: Oracle, terms: _Terms, writing: Writing) -> SqlQuote:
+    """The outer statement at the constant that makes it cost most."""
+    found = []
+    for stand in STANDS:
+        at = replace(writing, known=replace(writing.known, stand=stand))
+        found.append(_quoted(oracle, terms.priced(oracle, at), terms.rows, terms.credits))
+    return max(found, key=lambda quote: quote.own_credits)
+
+
+def _shares(credits: Credits, prices: list[Fraction]) -> list[Fraction | None]:
+    """Credits in proportion to plain prices; what is stored already gets none."""
+    total = sum(prices, Fraction(0))
+    whole = Fraction(credits)
+    return [whole * price / total if price else None for price in prices]
+
+
+def _asked_whole(oracle: Oracle, terms: _Terms, key: str | None, writing: Writing) -> Result:
+    priced = terms.priced(oracle, writing)
+    names = priced.plan.select.first
+    if not names or writing.known.values is not None:
+        return _answered(oracle, priced, terms.rows, key, terms.credits)
+    quoted = _quoted_whole(oracle, terms, writing)
+    if priced.plan.select.explain:
+        lines = tuple((line,) for line in quoted.explain().split("\n"))
+        return Result((ResultColumn("plan", is_key=True),), lines, confidence=quoted.confidence)
+    if not quoted.affordable:
+        raise _too_dear(quoted)
+    with _set_aside(oracle, quoted.credits) as purse:
+        values: list[Any] = []
+        inner: list[Result] = []
+        for at, quote in enumerate(quoted.first):
+            amount = None if terms.credits is None or not quote.credits else quote.credits
+            own = None if key is None else f"{key}/first{at + 1}"
+            asked = replace(terms, credits=amount)
+            inner.append(_asked_whole(purse, asked, own, _part(writing, at)))
+            values.append(_released(inner[-1], names[at].listed))
+        said = tuple(
+            _constant_note(each.name, value) for each, value in zip(names, values, strict=True)
+        )
+        if any(value is None for value in values):
+            outer = _nothing(priced, oracle)
+        else:
+            amount = None if terms.credits is None else quoted.own_credits or None
+            whole = replace(writing, known=replace(writing.known, values=tuple(values)))
+            outer = _asked_whole(purse, replace(terms, credits=amount), key, whole)
+    return replace(
+        outer,
+        credits=sum((each.credits for each in inner), outer.credits),
+        receipts=(*(seq for each in inner for seq in each.receipts), *outer.receipts),
+        notes=(*said, *outer.notes),
+    )
+
+
+def _set_aside(oracle: Oracle, credits: Fraction) -> AbstractContextManager[Oracle]:
+    """An oracle that spends credits which nobody else can take; itself where it has no such."""
+    reserve = getattr(oracle, "reserve", None)
+    if reserve is None or not credits or getattr(oracle, "reserved", False):
+        return nullcontext(oracle)
+    made: AbstractContextManager[Oracle] = reserve(credits)
+    return made
+
+
+def _check_inner(inner: Inner, select: Select) -> None:
+    """Refuse, before anything is charged, what is not one value, or for IN a list of keys."""
+    fits = len(select.items) == 1 and (inner.listed or select.limit == 1 or most_rows(select) == 1)
+    noisy = fits and bool(aggregates_of(select.items[0].of))
+    if not fits or noisy is inner.listed:
+        wanted = "a list of keys" if inner.listed else "one aggregate"
+        raise InvalidQuery(
+            f"({inner.name:.120}) in a condition gives {wanted}, in one column",
+            reason=Reason.WRONG_FORM,
+        )
+
+
+def _released(found: Result, listed: bool) -> Any:
+    """The one value of a statement, or the list of its keys; None where it is not known."""
+    column = found.columns[0]
+    if listed:
+        return [row[0] for row in found.rows if row[0] is not None]
+    cell = found.rows[0][0] if found.rows else None
+    if not isinstance(cell, Estimate) or cell.unread(found.confidence):
+        return None
+    value = cell.value
+    if column.kind == "number":
+        return int(value) if value == int(value) else value
+    seconds = value * (86_400 if column.kind == "date" else 1)
+    at = EPOCH + datetime.timedelta(seconds=round(seconds))
+    return at if column.kind == "datetime" else at.date()
+
+
+def _constant_note(name: str, value: Any) -> str:
+    if value is None:
+        return f"({name:.200}) is not known, so nothing else was asked"
+    shown = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+    return (
+        f"({name:.200}) was asked first and stands as the constant {shown:.200}; the error bars"
+        " do not cover its noise"
+    )
+
+
+def _nothing(priced: PricedPlan, oracle: Oracle) -> Result:
+    """The outer statement where a constant of it is not known: NULL, and free."""
+    plan = priced.plan
+    columns = tuple(_column(item, plan) for item in plan.select.items)
+    unknown = tuple(None if column.is_key else as_estimate(math.nan) for column in columns)
+    rows = () if plan.select.groups else (unknown,)
+    return Result(columns, rows, confidence=priced.confidence, held=held_text(oracle.schema))
+
+
+def _too_dear(quoted: SqlQuote, hint: str = "") -> BudgetSpent:
+    return BudgetSpent(
+        f"this statement costs {credits_text(quoted.credits)},"
+        f" {credits_left(quoted.left_before)} are left; nothing was asked;"
+        f" ask for less, or ask the owner for a larger grant{hint}"
+    )
+
+
+# --- one statement -------------------------------------------------------------------------------
 
 
 def _answered(
@@ -192,11 +374,7 @@ def _answered(
         lines = tuple((line,) for line in quoted.explain().split("\n"))
         return Result((ResultColumn("plan", is_key=True),), lines, confidence=quoted.confidence)
     if not quoted.affordable:
-        raise BudgetSpent(
-            f"this statement costs {credits_text(quoted.credits)},"
-            f" {credits_left(quoted.left_before)} are left; nothing was asked;"
-            f" ask for less, or ask the owner for a larger grant{_buys(oracle, quoted, rows)}"
-        )
+        raise _too_dear(quoted, _buys(oracle, quoted, rows))
     return _asked(oracle, priced, rows, key)
 
 

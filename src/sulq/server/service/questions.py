@@ -172,10 +172,11 @@ def prepare_sql(
 def bounds_of(session: TableSession, quote: SqlQuote) -> list[Paced]:
     """Return what a statement asks the engine, for the clock."""
     plan = quote.plan
-    bounds: list[Paced] = [session.bind(each) for each in plan.questions]
+    bounds: list[Paced] = [each for inner in quote.first for each in bounds_of(session, inner)]
+    bounds += [session.bind(each) for each in plan.questions]
     if plan.undeclared is None:
         return bounds
-    return [session.bind_wide(count(plan.undeclared, where=where_of(plan)))]
+    return [*bounds, session.bind_wide(count(plan.undeclared, where=where_of(plan)))]
 
 
 # --- a share of a joint sum -----------------------------------------------------------------------

@@ -7,6 +7,7 @@ import itertools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from decimal import ROUND_DOWN, ROUND_HALF_UP, Context, Decimal
 from fractions import Fraction
 from functools import partial
 from typing import Any
@@ -93,6 +94,9 @@ def calculated(operator: str, parts: list[Value]) -> Value:
             return root(a)
         case "round", [a, digits]:
             return Made((a,), lambda x: _rounded(x, digits), lambda e: _outwards(e, digits))
+        case "trunc", [a, digits]:
+            cut = partial(_truncated, digits=int(digits))
+            return Made((a,), cut, lambda e: (cut(e[0]), cut(e[1])))
         case "power", [a, exponent]:
             return power(as_estimate(a), int(exponent))
         case "ln" | "exp" | "log10" | "floor" | "ceil", [a]:
@@ -146,7 +150,19 @@ def moment_number(moment: datetime.date, kind: str) -> float:
 
 
 def _rounded(x: float, digits: int) -> float:
-    return round(x, digits) if math.isfinite(x) else x
+    """Half away from 0, as SQL rounds: judged by the digits that the number is shown with."""
+    if not math.isfinite(x) or abs(x) >= 1e15:
+        return x
+    unit = Decimal(1).scaleb(-digits)
+    return float(Decimal(repr(x)).quantize(unit, ROUND_HALF_UP, Context(prec=60)))
+
+
+def _truncated(x: float, digits: int) -> float:
+    """Digits cut off, towards 0."""
+    if not math.isfinite(x) or abs(x) >= 1e15:
+        return x
+    unit = Decimal(1).scaleb(-digits)
+    return float(Decimal(repr(x)).quantize(unit, ROUND_DOWN, Context(prec=60)))
 
 
 def _outwards(ends: tuple[float, float], digits: int) -> tuple[float, float]:
@@ -184,7 +200,9 @@ def _public(operator: str, parts: list[float]) -> float | None:
         case "sqrt", [a]:
             return math.sqrt(a) if a >= 0 else None
         case "round", [a, digits]:
-            return round(a, int(digits))
+            return _rounded(a, int(digits))
+        case "trunc", [a, digits]:
+            return _truncated(a, int(digits))
         case "power", [a, exponent]:
             return a ** int(exponent)
         case "ln" | "exp" | "log10" | "floor" | "ceil", [a]:
@@ -748,6 +766,8 @@ class Windows:
         match window.function:
             case "rank" | "dense_rank" | "row_number":
                 return self._ranks(window, cells)
+            case "ntile" | "percent_rank" | "cume_dist":
+                return self._shares(window, cells)
             case "lag" | "lead":
                 step = -window.offset if window.function == "lag" else window.offset
                 return {
@@ -770,9 +790,11 @@ class Windows:
         return tuple(plain(self.value(part.of, cell)) for part in window.order)
 
     def _neighbour(self, window: Windowed, cells: list[Cell], at: int) -> Value:
-        if window.of is None or not 0 <= at < len(cells):
+        if window.of is not None and 0 <= at < len(cells):
+            return self.value(window.of, cells[at])
+        if window.default is None or not cells:
             return None
-        return self.value(window.of, cells[at])
+        return self.value(window.default, cells[0])
 
     def of(self, function: str, of: Output | None, cells: list[Cell]) -> Value:
         """An aggregate of these cells: those of a frame, or of a group."""
@@ -833,6 +855,35 @@ class Windows:
                 rank, dense = at + 1, dense + 1
             number = {"rank": rank, "dense_rank": dense}.get(window.function, at + 1)
             found[cell] = self._ranked(window, cells, cell, float(number))
+        return found
+
+    def _shares(self, window: Windowed, cells: list[Cell]) -> dict[Cell, Value]:
+        """NTILE, PERCENT_RANK and CUME_DIST, by the places that a cell may have."""
+        count, parts = len(cells), max(1, window.offset)
+        ties = [self._tie(window, cell) for cell in cells]
+        last = {tie: at + 1 for at, tie in enumerate(ties)}
+        long, rest = count % parts, count // parts
+
+        def share(place: float) -> float:
+            if window.function == "percent_rank":
+                return (place - 1) / (count - 1) if count > 1 else 0.0
+            if window.function == "cume_dist":
+                return place / count
+            at = int(place) - 1
+            edge = long * (rest + 1)
+            return float(at // (rest + 1) + 1 if at < edge else long + (at - edge) // rest + 1)
+
+        kind = "rank" if window.function == "percent_rank" else "row_number"
+        ranks = self._ranks(replace(window, function=kind), cells)
+        found: dict[Cell, Value] = {}
+        for cell, tie in zip(cells, ties, strict=True):
+            rank = as_estimate(ranks[cell])
+            end = last[tie]
+            found[cell] = Made(
+                (rank,),
+                (lambda _, end=end: share(end)) if window.function == "cume_dist" else share,
+                lambda ends, end=end: (share(ends[0]), max(share(ends[1]), share(end))),
+            )
         return found
 
     def _ranked(self, window: Windowed, cells: list[Cell], cell: Cell, number: float) -> Value:

@@ -70,7 +70,9 @@ def mixed(number: float, terms: tuple[Term, ...]) -> Estimate:
             others[id(atom)] = (others.get(id(atom), (0.0, atom))[0] + weight, atom)
     kept = [_one_bottom(alike) for alike in ratios.values()]
     kept += others.values()
-    kept = [(weight, atom) for weight, atom in kept if weight and atom.rests_on]
+    known = [(weight, atom) for weight, atom in kept if weight and _is_known(atom)]
+    linear = linear.plus(Noisy.exact(sum(weight * atom.value for weight, atom in known)))
+    kept = [(weight, atom) for weight, atom in kept if weight and not _is_known(atom)]
     if not kept:
         return linear
     if linear.draws:
@@ -78,6 +80,14 @@ def mixed(number: float, terms: tuple[Term, ...]) -> Estimate:
     if len(kept) == 1 and linear.number == 0 and kept[0][0] == 1:
         return kept[0][1]
     return Mix(linear.number, tuple(kept))
+
+
+def _is_known(atom: Estimate) -> bool:
+    """Whether it is one public number; what is said of no rows is public, and no number."""
+    if atom.rests_on or not math.isfinite(atom.value):
+        return False
+    low, high = atom.interval()
+    return low == high
 
 
 def _one_bottom(alike: list[tuple[float, Ratio]]) -> Term:

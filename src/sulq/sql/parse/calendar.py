@@ -69,10 +69,20 @@ DIRECTIVES: dict[str, tuple[str, Label]] = {
     "V": ("week", lambda at: f"{at.isocalendar().week:02}"),
     "G": ("week", lambda at: f"{at.isocalendar().year:04}"),
     "H": ("hour", lambda at: f"{at.hour:02}"),
+    "q": ("quarter", lambda at: str((at.month + 2) // 3)),
     "%": ("year", lambda at: "%"),
 }
 """What a format may hold, and how long each holds still."""
 _FORMAT = re.compile(r"%(-?[A-Za-z%])")
+_UNREAD = re.compile(r"MON|DAY|DY|FM|TM|YY|MM|DD|HH|\bQ\b|\"", re.IGNORECASE)
+"""Words of a format that were not understood: they would be shown as they stand."""
+
+
+def directives(form: str) -> list[str]:
+    """What a format shows: Y, m, d, ..."""
+    return _FORMAT.findall(form)
+
+
 LENGTHS = ("year", "quarter", "month", "week", "day", "hour")
 
 
@@ -206,7 +216,7 @@ class Calendar:
 
     def _formatted(self, form: str, node: Node) -> StepFunction:
         found = [DIRECTIVES.get(each) for each in _FORMAT.findall(form)]
-        if not found or None in found:
+        if not found or None in found or _UNREAD.search(_FORMAT.sub("", form)):
             said = "%Y, %m, %B, %b, %d, %A, %a, %H (YYYY, MM, Month, Mon, DD, Day, HH24)"
             raise wrong(node, Reason.NO_GROUPS, f"this format cannot be read; there are {said}")
         lengths = {length for length, _ in found if length}  # type: ignore[misc]
@@ -244,6 +254,8 @@ def part_of(node: Node, at: datetime.date) -> object:
                 return start if unit == "hour" else start.date()
         case exp.TimeToStr():
             form = str(node.args["format"].name)
-            if all(each in DIRECTIVES for each in _FORMAT.findall(form)):
+            shown = _FORMAT.findall(form)
+            known = bool(shown) and all(each in DIRECTIVES for each in shown)
+            if known and not _UNREAD.search(_FORMAT.sub("", form)):
                 return _FORMAT.sub(lambda m: str(DIRECTIVES[m[1]][1](moment)), form)
     raise wrong(node, Reason.NO_GROUPS, "no part of a day that is known here")

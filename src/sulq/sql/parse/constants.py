@@ -253,6 +253,12 @@ def _moved(start: datetime.datetime, node: Node) -> Node | None:
 
 
 def _shifted(start: datetime.datetime, count: int, unit: str, node: Node) -> Node:
+    at = after(start, count, unit, node)
+    return moment(at if at.time() != datetime.time() else at.date())
+
+
+def after(start: datetime.datetime, count: int, unit: str, node: Node) -> datetime.datetime:
+    """The moment so many units later; from the end of a month to that of a shorter one."""
     months = {"year": 12, "quarter": 3, "month": 1}.get(unit)
     seconds = {"week": 604_800, "day": 86_400, "hour": 3_600, "minute": 60, "second": 1}.get(unit)
     try:
@@ -276,7 +282,7 @@ def _shifted(start: datetime.datetime, count: int, unit: str, node: Node) -> Nod
             )
     except (ValueError, OverflowError):
         raise wrong(node, Reason.WRONG_TYPE, "this day is outside the calendar") from None
-    return moment(at if at.time() != datetime.time() else at.date())
+    return at
 
 
 def interval_of(node: Node) -> tuple[int, str]:

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import datetime
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from fractions import Fraction
 
 from sqlglot import exp
 
 from sulq.errors import InvalidQuery, Reason
 from sulq.kernel.query import canonical
-from sulq.kernel.query.expressions import Expression
+from sulq.kernel.query.expressions import Expression, operation
 from sulq.kernel.schema.bind_rows import RowBinder, like
 from sulq.kernel.schema.columns import Category, Flag, Number, Schema
 from sulq.sql.parse import texts
@@ -28,6 +28,9 @@ from sulq.sql.parse.normalise import TIMES, chosen, number, truncation
 from sulq.sql.parse.row_expr import read_node
 from sulq.sql.parse.scope import constant
 from sulq.sql.parse.step_functions import StepFunction, ready
+from sulq.sql.parse.tabulation import CONDITIONS
+from sulq.sql.parse.tabulation import condition as tabulated_test
+from sulq.sql.parse.tabulation import number as tabulated_number
 
 MOMENTS = ("date", "datetime")
 WHOLE = {exp.DType.INT, exp.DType.BIGINT, exp.DType.SMALLINT, exp.DType.TINYINT, exp.DType.BIT}
@@ -246,7 +249,7 @@ class Core:
 
     def is_stepped(self, node: Node) -> bool:
         return (
-            isinstance(node, PARTS)
+            (isinstance(node, PARTS) and not _is_epoch(node))
             or (type(node) in MATHS and not any(node.find_all(*PARTS, exp.AggFunc)))
             or self._is_day_of_time(node)
         )
@@ -280,7 +283,25 @@ class Core:
             low, high, nullable = within(of)
         return Calendar(of, value.kind, low, high, nullable).read(node)
 
+    def _since_1970(self, node: Node) -> Node:
+        """EXTRACT(EPOCH FROM x): seconds since 1970, or between two moments."""
+        inner = bare(node.expression)
+        kind = moment_kind(inner, self.schema)
+        if kind:
+            day = _cast_to("1970-01-01", exp.DType.DATE, node)
+            whole: Node = exp.Paren(this=exp.Sub(this=self.read(inner.copy()), expression=day))
+        else:
+            sides = [moment_kind(side, self.schema) for side in (inner.this, inner.expression)
+                     if isinstance(inner, exp.Sub)]  # fmt: skip
+            if len(sides) != 2 or "" in sides:
+                raise wrong(node, Reason.WRONG_TYPE, "EXTRACT(EPOCH FROM x) wants a day or a time")
+            kind = "datetime" if "datetime" in sides else "date"
+            whole = exp.Paren(this=self.read(inner.copy()))
+        return whole if kind == "datetime" else exp.Mul(this=whole, expression=number(86_400))
+
     def _part(self, node: Node) -> Node:
+        if _is_epoch(node):
+            return self._since_1970(node)
         return ready(self.steps(node).number())
 
     def _maths(self, node: Node) -> Node:
@@ -371,6 +392,10 @@ HANDLED -= {exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Between, exp.
 """What makes a tree need a look; comparisons alone do not, unless with texts."""
 
 
+def _is_epoch(node: Node) -> bool:
+    return isinstance(node, exp.Extract) and node.this.name == "epoch"
+
+
 def _column(node: Node, schema: Schema) -> object:
     """The declaration of a column; None of anything else."""
     if not isinstance(node, exp.Column):
@@ -395,7 +420,7 @@ def _has_digits(column: object, digits: Node | None) -> bool:
 
 def _moment(node: Node) -> Node | None:
     """A text as a day or a time; None if it is neither."""
-    spelled = str(node.this).strip()
+    spelled = re.sub(r"^(\d{4})(\d\d)(\d\d)$", r"\1-\2-\3", str(node.this).strip())
     try:
         if found := _DAY.fullmatch(spelled):
             day = datetime.date(*map(int, found.groups()))
@@ -684,7 +709,60 @@ def is_there(leaf: Node) -> Node:
 
 
 def plain_row(node: Node, schema: Schema) -> Expression:
-    """A node over declared columns as our expression."""
+    """A node over declared columns as our expression.
+
+    What the language of rows has no word for is worked out as a table, where that can be done.
+    """
+    try:
+        return _plain_row(node, schema)
+    except InvalidQuery:
+        found = _worked_out(node, schema)
+        if found is None:
+            raise
+        return found
+
+
+def _worked_out(node: Node, schema: Schema) -> Expression | None:
+    """The node by tables of its parts; None where the refusal of the node itself says more."""
+    node = bare(node)
+    if isinstance(node, exp.Pow) and str(node.expression) in ("2", "3", "4"):
+        factors = [plain_row(node.this.copy(), schema)] * int(str(node.expression))
+        return operation("multiply", *factors)
+    try:
+        made = (tabulated_test if isinstance(node, CONDITIONS) else tabulated_number)(node, schema)
+        if made is not None:
+            return _plain_row(made, schema)
+    except InvalidQuery:
+        pass
+    if not isinstance(node, CONNECTED):
+        return None
+    whole = node.copy()
+    for part in list(_parts(whole)):
+        if not is_constant(part):
+            part.replace(ready(plain_row(part.copy(), schema)))
+    try:
+        return read_node(whole)
+    except InvalidQuery:
+        return None
+
+
+CONNECTED = (
+    exp.And, exp.Or, exp.Not, exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Neg, exp.Case, exp.Abs,
+    exp.Least, exp.Greatest,
+)  # fmt: skip
+
+
+def _parts(node: Node) -> Iterator[Node]:
+    """The expressions that a node is made of."""
+    for given in node.args.values():
+        for part in given if isinstance(given, list) else [given]:
+            if isinstance(part, exp.If):
+                yield from _parts(part)
+            elif isinstance(part, exp.Expr):
+                yield part
+
+
+def _plain_row(node: Node, schema: Schema) -> Expression:
     found = without_texts(core(node, schema))
     if is_chosen(found) and any(
         isinstance(leaf, exp.Literal) and leaf.is_string for leaf in leaves(found)

@@ -45,6 +45,12 @@ DIALECTS = tuple(dict.fromkeys(NAMES.values()))
 class House(Postgres):
     """PostgreSQL, with spellings of other engines that it gives no meaning of its own."""
 
+    TIME_MAPPING: ClassVar = {  # type: ignore[misc]
+        **Postgres.TIME_MAPPING,
+        "Mon": "%b", "FMMon": "%b", "Month": "%B", "FMMonth": "%B", "Dy": "%a", "FMDy": "%a",
+        "Day": "%A", "FMDay": "%A", "FMMM": "%-m", "FMDD": "%-d", "Q": "%q",
+    }  # fmt: skip
+
     class Tokenizer(Postgres.Tokenizer):
         IDENTIFIERS: ClassVar = ['"', "`", ("[", "]")]
         KEYWORDS: ClassVar = {
@@ -78,6 +84,16 @@ def reader(dialect: str | None) -> Dialect:
         _READERS[name] = House() if name == HOUSE else Dialect.get_or_raise(name)
     return _READERS[name]
 
+
+def reader_of(text: str, dialect: str | None) -> Dialect:
+    """The reader of a text: with ARRAY[...] in it, [ ] are PostgreSQL's and not T-SQL's."""
+    if named(dialect) == HOUSE and _ARRAY.search(text):
+        return _PLAIN
+    return reader(dialect)
+
+
+_PLAIN = Postgres()
+_ARRAY = re.compile(r"\bARRAY\s*\[", re.IGNORECASE)
 
 SUNDAY_IS_ONE = ("bigquery", "mysql", "tsql", "spark")
 """Where DAYOFWEEK and DATEPART(weekday) count from 1 on Sunday; elsewhere from 0."""
@@ -114,16 +130,17 @@ def tokens_of(text: str, dialect: str | None = None) -> list[Token]:
         raise InvalidQuery(
             "SQL must not hold NUL characters", start=nul, end=nul + 1, reason=Reason.UNREADABLE
         )
-    return _guarded(text, lambda: reader(dialect).tokenize(text))
+    return _guarded(text, lambda: reader_of(text, dialect).tokenize(text))
 
 
 def tree_of(tokens: list[Token], text: str, into: type[Node], dialect: str | None = None) -> Node:
     """sqlglot's tree of words that `text` holds."""
     _check_tokens(tokens)
+    parser = reader_of(text, dialect).parser()
     if into is exp.Select and tokens[0].token_type == TokenType.L_PAREN:  # (SELECT ...) UNION ...
-        trees = _guarded(text, lambda: reader(dialect).parser().parse(tokens, text))
+        trees = _guarded(text, lambda: parser.parse(tokens, text))
     else:
-        trees = _guarded(text, lambda: reader(dialect).parser().parse_into(into, tokens, text))
+        trees = _guarded(text, lambda: parser.parse_into(into, tokens, text))
     if len(trees) != 1 or trees[0] is None:
         raise InvalidQuery(
             "the SQL text is empty; write for instance age >= 65 AND smoker", reason=Reason.EMPTY
@@ -561,6 +578,7 @@ AGGREGATES: dict[type[Node], tuple[str, ...]] = {
 CALCULATIONS: dict[type[Node], tuple[str, ...]] = {
     exp.Window: ("this", "over", "partition_by", "order", "spec"),
     exp.Round: ("this", "decimals"),
+    exp.Trunc: ("this", "decimals"),
     exp.Abs: ("this",),
     exp.Sqrt: ("this",),
     exp.Ln: ("this",),

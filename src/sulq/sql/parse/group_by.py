@@ -35,7 +35,8 @@ from sulq.sql.parse.maths import MATHS, lattice_function
 from sulq.sql.parse.scope import constant, label_tree
 from sulq.sql.parse.select import Grouping
 from sulq.sql.parse.step_functions import StepFunction
-from sulq.sql.parse.texts import ALWAYS_A_TEST, is_text_function
+from sulq.sql.parse.tabulation import tabulated
+from sulq.sql.parse.texts import ALWAYS_A_TEST, TEXT_TYPES, is_text_function
 
 MOST_BUCKETS = 10_000
 TEST_NODES = (*TESTS, *ALWAYS_A_TEST)
@@ -115,6 +116,52 @@ def columns_of(expression: Expression) -> set[str]:
 
 def read_grouping(node: Node, rows: BucketRows) -> Grouping:
     """The cells of one GROUP BY expression; columns in it are declared ones."""
+    try:
+        return _grouping(node, rows)
+    except InvalidQuery:
+        found = _tabulated(bare(node), rows)
+        if found is None:
+            raise
+        return found
+
+
+def _tabulated(node: Node, rows: BucketRows) -> Grouping | None:
+    """Groups of any function of declared columns that can be worked out."""
+    if isinstance(node, exp.Column) or is_constant(node) or _is_division(node):
+        return None
+    try:
+        found = tabulated(node, rows.schema, rows.reach, exactly=True)
+        if isinstance(found, StepFunction):
+            return _stepped(found, rows)
+        labelled = None if found is None else coded(found)
+        return None if labelled is None else _labelled(*labelled, rows)
+    except InvalidQuery:
+        return None
+
+
+def _is_numbered(node: Node, rows: BucketRows) -> bool:
+    """CAST(grade AS TEXT) of a category of numbers: its groups are texts."""
+    if not isinstance(node, exp.Cast) or node.args["to"].this not in TEXT_TYPES:
+        return False
+    inner = bare(node.this)
+    column = rows.schema[inner.name] if isinstance(inner, exp.Column) else None
+    return isinstance(column, Category) and any(
+        not isinstance(value, str) for value in column.values or ()
+    )
+
+
+def _is_division(node: Node) -> bool:
+    """age / 10, which some engines cut to whole numbers and others do not: it has to be said."""
+    plain = (exp.Column, exp.Identifier, exp.Literal, exp.Paren, exp.Neg, *ARITHMETIC)
+    return node.find(exp.Div) is not None and all(isinstance(part, plain) for part in node.walk())
+
+
+ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.Div)
+
+
+def _grouping(node: Node, rows: BucketRows) -> Grouping:
+    if _is_numbered(bare(node), rows) and (found := _tabulated(bare(node), rows)) is not None:
+        return found
     node = _plainly(bare(node), rows)
     if isinstance(node, exp.Column):
         return _column(node, rows)

@@ -65,7 +65,7 @@ def lattice_function(node: Node, schema: Schema, within: Within | None) -> StepF
             f" out; write CLAMP in WHERE, or group by FLOOR({column.name} / 100) * 100",
         )
     places = [step * at for at in range(first, last + 1)]
-    values = _rounded([evaluated(node, place) for place in places])
+    values = rounded([evaluated(node, place) for place in places])
     edges = (*places, step * (last + 1))
     return StepFunction(of, tuple(map(_tidy, edges)), tuple(values), nullable).merged()
 
@@ -102,7 +102,7 @@ def _floors(
         )
     edges = [(Fraction(at) - b) / a for at in wholes]
     middles = [(x + y) / 2 for x, y in pairwise(edges)]
-    values = _rounded([evaluated(node, place) for place in middles])
+    values = rounded([evaluated(node, place) for place in middles])
     return StepFunction(of, tuple(map(_tidy, edges)), tuple(values))
 
 
@@ -119,7 +119,7 @@ def _line(node: Node) -> tuple[Fraction, Fraction] | None:
         case exp.Column():
             return Fraction(1), Fraction(0)
         case exp.Literal() if not node.is_string:
-            return Fraction(0), _constant(node)
+            return Fraction(0), constant_of(node)
         case exp.Neg():
             inner = _line(node.this)
             return None if inner is None else (-inner[0], -inner[1])
@@ -139,7 +139,7 @@ def _line(node: Node) -> tuple[Fraction, Fraction] | None:
     return None
 
 
-def _rounded(values: list[Fraction | None]) -> list[object]:
+def rounded(values: list[Fraction | None]) -> list[object]:
     """Irrational values on one grid of a power of two; NULL stays NULL."""
     known = [value for value in values if value is not None]
     if all(value.denominator <= 10**6 for value in known):
@@ -159,7 +159,7 @@ def evaluated(node: Node, at: Fraction) -> Fraction | None:
     if isinstance(node, exp.Column):
         return at
     if isinstance(node, exp.Literal) and not node.is_string:
-        return _constant(node)
+        return constant_of(node)
     if isinstance(node, exp.Cast):
         return evaluated(node.this, at)
     work = WORK.get(type(node))
@@ -175,6 +175,13 @@ def evaluated(node: Node, at: Fraction) -> Fraction | None:
         if found is None:
             return None
         given.append(found)
+    return applied(node, function, given)
+
+
+def applied(
+    node: Node, function: Callable[..., Fraction | None], given: list[Fraction]
+) -> Fraction | None:
+    """A function at the values of its arguments; None where it has no value there."""
     if isinstance(node, exp.Round | exp.Trunc) and any(abs(n) > MOST_DIGITS for n in given[1:]):
         raise wrong(node, Reason.TOO_LARGE, f"{spoken(node)} keeps at most {MOST_DIGITS} digits")
     try:
@@ -189,7 +196,7 @@ def evaluated(node: Node, at: Fraction) -> Fraction | None:
     return made
 
 
-def _constant(node: Node) -> Fraction:
+def constant_of(node: Node) -> Fraction:
     """A number as typed; one of more than 30 places is refused before it is written out."""
     typed = Decimal(str(node.this))
     if typed and abs(typed.adjusted()) > MOST_DIGITS:
@@ -224,7 +231,7 @@ def _power(x: Fraction, exponent: Fraction) -> Fraction | None:
     return Fraction(_decimal(x) ** _decimal(exponent))
 
 
-def _half_away(x: Fraction, digits: Fraction = Fraction(0)) -> Fraction:
+def half_away(x: Fraction, digits: Fraction = Fraction(0)) -> Fraction:
     unit = Fraction(10) ** int(digits)
     size = Fraction(math.floor(abs(x) * unit + Fraction(1, 2))) / unit
     return size if x >= 0 else -size
@@ -244,11 +251,15 @@ _ONE, _TWO = ("this",), ("this", "expression")
 WORK: dict[type[Node], tuple[tuple[str, ...], Callable[..., Fraction | None]]] = {
     exp.Floor: (_ONE, lambda x: Fraction(math.floor(x))),
     exp.Ceil: (_ONE, lambda x: Fraction(math.ceil(x))),
-    exp.Round: (("this", "decimals"), _half_away),
+    exp.Round: (("this", "decimals"), half_away),
     exp.Trunc: (("this", "decimals"), _truncated),
     exp.Mod: (_TWO, _remainder),
     exp.IntDiv: (_TWO, lambda x, y: None if y == 0 else Fraction(math.trunc(x / y))),
     exp.Sqrt: (_ONE, lambda x: None if x < 0 else Fraction(_decimal(x).sqrt())),
+    exp.Cbrt: (
+        _ONE,
+        lambda x: (1 if x >= 0 else -1) * Fraction(abs(_decimal(x)) ** (Decimal(1) / 3)),
+    ),
     exp.Ln: (_ONE, lambda x: None if x <= 0 else Fraction(_decimal(x).ln())),
     exp.Log: (_TWO, _log),
     exp.Exp: (_ONE, lambda x: Fraction(_decimal(x).exp())),
@@ -263,6 +274,6 @@ WORK: dict[type[Node], tuple[tuple[str, ...], Callable[..., Fraction | None]]] =
 }
 MATHS = (
     exp.Floor, exp.Ceil, exp.Round, exp.Trunc, exp.Mod, exp.IntDiv, exp.Sqrt, exp.Ln, exp.Log,
-    exp.Exp, exp.Pow, exp.Sign,
+    exp.Exp, exp.Pow, exp.Sign, exp.Cbrt,
 )  # fmt: skip
 """What is worked out on the lattice; + - * / and ABS are the kernel's own."""

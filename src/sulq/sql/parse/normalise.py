@@ -189,6 +189,298 @@ def _same(node: Node, dialect: str) -> Node:
     return exp.Paren(this=exp.Not(this=exp.Paren(this=same)) if other else same)
 
 
+def _nvl2(node: Node, dialect: str) -> Node:
+    """NVL2(x, there, missing)."""
+    there = exp.Not(this=exp.Paren(this=missing(node.this)))
+    return chosen(there, node.args["true"], node.args.get("false"))
+
+
+def _row_test(node: Node, dialect: str) -> Node:
+    """(a, b) = (1, 2) and (a, b) IN ((1, 2), (3, 4)): by columns."""
+    if not isinstance(node.this, exp.Tuple):
+        return _listed_any(node, dialect)
+    listed = node.expressions if isinstance(node, exp.In) else [node.expression]
+    columns = node.this.expressions
+    found: Node | None = None
+    for row in listed:
+        values = row.expressions if isinstance(row, exp.Tuple) else []
+        if len(values) != len(columns):
+            return node
+        same: Node | None = None
+        for column, value in zip(columns, values, strict=True):
+            test = exp.EQ(this=column.copy(), expression=value.copy())
+            same = test if same is None else exp.And(this=same, expression=test)
+        one = exp.Paren(this=same)
+        found = one if found is None else exp.Or(this=found, expression=one)
+    if found is None:
+        return node
+    whole = exp.Paren(this=found)
+    return exp.Not(this=whole) if isinstance(node, exp.NEQ) else whole
+
+
+def _listed_any(node: Node, dialect: str) -> Node:
+    """x = ANY(ARRAY[a, b]) is x IN (a, b); x <> ALL(...) is x NOT IN (...)."""
+    every = node.args.get("expression")
+    if isinstance(node, exp.EQ) and isinstance(every, exp.Any):
+        values = _values_of(every.this)
+        if values is not None:
+            return exp.In(this=node.this, expressions=values)
+    if isinstance(node, exp.NEQ) and _is_all(every):
+        inner = every.expressions[0] if isinstance(every, exp.Anonymous) else every.this  # type: ignore[union-attr]
+        values = _values_of(inner)
+        if values is not None:
+            return exp.Not(this=exp.Paren(this=exp.In(this=node.this, expressions=values)))
+    return node
+
+
+def _is_all(node: object) -> bool:
+    return isinstance(node, exp.All) or (
+        isinstance(node, exp.Anonymous) and str(node.this).upper() == "ALL"
+    )
+
+
+def _values_of(node: object) -> list[Node] | None:
+    while isinstance(node, exp.Paren):
+        node = node.this
+    if isinstance(node, exp.Array | exp.Tuple):
+        return list(node.expressions)
+    if _is_text(node) and isinstance(node, exp.Literal):
+        spelled = str(node.this).strip()
+        if spelled[:1] == "{" and spelled[-1:] == "}" and '"' not in spelled:
+            return [text(each.strip()) for each in spelled[1:-1].split(",")]
+    return None
+
+
+def _any_pattern(node: Node, dialect: str) -> Node:
+    """x LIKE ANY ('a%', 'b%'): one or the other; ALL: both. T-SQL's [abc] is a pattern."""
+    listed = node.expression
+    every = isinstance(listed, exp.All) or _is_all(listed)
+    if isinstance(listed, exp.Any) or every:
+        inner = listed.expressions[0] if isinstance(listed, exp.Anonymous) else listed.this
+        values = _values_of(inner)
+        if not values:
+            return node
+        found: Node | None = None
+        for value in values:
+            one = type(node)(this=node.this.copy(), expression=value.copy())
+            kind = exp.And if every else exp.Or
+            found = one if found is None else kind(this=found, expression=one)
+        return exp.Paren(this=found)
+    if dialect == "tsql" and _is_text(listed) and "[" in str(listed.this):
+        return exp.RegexpLike(
+            this=node.this, expression=text(_bracketed(str(listed.this))), full_match=True
+        )
+    return node
+
+
+def _bracketed(pattern: str) -> str:
+    """T-SQL's LIKE pattern as a regular expression for the whole text."""
+    found = []
+    for part in re.findall(r"\[[^\]]+\]|.", pattern, flags=re.DOTALL):
+        if len(part) > 1:
+            found.append("[" + part[1:-1].replace("\\", "\\\\") + "]")
+        else:
+            found.append({"%": "(?s:.*)", "_": "(?s:.)"}.get(part, re.escape(part)))
+    return "".join(found)
+
+
+def _similar(node: Node, dialect: str) -> Node:
+    """x SIMILAR TO 'a%|b_': a regular expression with LIKE's signs."""
+    if not _is_text(node.expression):
+        return node
+    signs = {"%": "(?s:.*)", "_": "(?s:.)", ".": "\\.", "^": "\\^", "$": "\\$"}
+    spelled = "".join(signs.get(sign, sign) for sign in str(node.expression.this))
+    return exp.RegexpLike(this=node.this, expression=text(spelled), full_match=True)
+
+
+def _between(node: Node, dialect: str) -> Node:
+    if not node.args.get("symmetric"):
+        return node
+    one = exp.Between(this=node.this, low=node.args["low"], high=node.args["high"])
+    other = exp.Between(
+        this=node.this.copy(), low=node.args["high"].copy(), high=node.args["low"].copy()
+    )
+    return exp.Paren(this=exp.Or(this=one, expression=other))
+
+
+def _coalesced(node: Node, dialect: str) -> Node:
+    if len(node.expressions) == 1 and isinstance(node.expressions[0], exp.Boolean):
+        if node.expressions[0].this:  # COALESCE(c, TRUE): not surely false
+            return exp.Not(this=exp.Paren(this=certain(exp.Not(this=exp.Paren(this=node.this)))))
+        return exp.Paren(this=certain(node.this))
+    return exp.Coalesce(this=node.this, expressions=node.expressions)
+
+
+def _national(node: Node, dialect: str) -> Node:
+    return text(str(node.this))
+
+
+def _method(node: Node, dialect: str) -> Node:
+    """DuckDB's city.lower() is lower(city)."""
+    call = node.expression
+    if not isinstance(call, exp.Func) or node.this.find(exp.Star) is not None:
+        return node
+    if isinstance(call, exp.Anonymous):
+        name = str(call.this)
+        of = node.this
+        if isinstance(of, exp.Identifier):
+            of = exp.Column(this=of)
+        made = exp.func(name, of, *call.expressions, dialect=dialect)
+        rule = RULES.get(type(made))
+        return made if rule is None else rule(made, dialect)
+    return node
+
+
+def _log(node: Node, dialect: str) -> Node:
+    """LOG(10, x), as sqlglot writes LOG10(x)."""
+    if isinstance(node.this, exp.Literal) and str(node.this.this) == "10":
+        of = node.args.get("expression")
+        return node if of is None else exp.Log(this=of)
+    return node
+
+
+def _distinct(node: Node, dialect: str) -> Node:
+    """SELECT DISTINCT city, grade FROM t is GROUP BY 1, 2; of aggregates it says nothing new."""
+    distinct = node.args.get("distinct")
+    if distinct is None or distinct.args.get("on") is not None or node.parent is not None:
+        return node
+    if node.args.get("group") is not None or any(map(_is_aggregate, node.expressions)):
+        node.set("distinct", None)
+        return node
+    plain = node.expressions and not any(item.find(exp.Star) for item in node.expressions)
+    if plain and not _released(node):
+        node.set("distinct", None)
+        keys = [number(at + 1) for at in range(len(node.expressions))]
+        node.set("group", exp.Group(expressions=keys))
+    return node
+
+
+def _released(node: Node) -> bool:
+    start = node.args.get("from_")
+    return start is None or start.find(exp.Subquery) is not None or bool(node.args.get("with_"))
+
+
+def _is_aggregate(item: Node) -> bool:
+    return item.find(exp.AggFunc, exp.Window, exp.PercentileCont) is not None
+
+
+def _windows(node: Node, dialect: str) -> Node:
+    """OVER w, WINDOW w AS (...): the window where it is used."""
+    named = {each.name.casefold(): each for each in node.args.get("windows") or ()}
+    if not named:
+        return node
+    for window in list(node.find_all(exp.Window)):
+        name = window.alias if window.alias else ""
+        meant = named.get(name.casefold())
+        if meant is None or window is meant:
+            continue
+        window.set("alias", None)
+        for part in ("partition_by", "order", "spec"):
+            given = meant.args.get(part)
+            if given and not window.args.get(part):
+                copied = [x.copy() for x in given] if isinstance(given, list) else given.copy()
+                window.set(part, copied)
+    node.set("windows", None)
+    return node
+
+
+def _all_in_order(node: Node) -> None:
+    """ORDER BY ALL: by every column, from the left."""
+    order = node.args.get("order")
+    if order is None or len(order.expressions) != 1:
+        return
+    (part,) = order.expressions
+    if str(part.this.name).upper() != "ALL" or part.this.args.get("table"):
+        return
+    down, places = part.args.get("desc"), range(1, len(node.expressions) + 1)
+    order.set("expressions", [exp.Ordered(this=number(at), desc=down) for at in places])
+
+
+def _aliases_first(node: Node, dialect: str) -> None:
+    """BigQuery's GROUP BY and ORDER BY look for aliases before columns."""
+    group = node.args.get("group")
+    if group is None or dialect != "bigquery":
+        return
+    places = {item.alias.casefold(): at for at, item in enumerate(node.expressions) if item.alias}
+    for key in list(group.expressions):
+        named = isinstance(key, exp.Column) and not key.table and key.name.casefold() in places
+        if named:
+            key.replace(number(places[key.name.casefold()] + 1))
+
+
+def _select(node: Node, dialect: str) -> Node:
+    _all_in_order(node)
+    _aliases_first(node, dialect)
+    node.set("options", None)  # OPTION (MAXDOP 1): how an engine works, not what is asked
+    _windows(node, dialect)
+    limit = node.args.get("limit")
+    if isinstance(limit, exp.Limit):
+        _limit(limit, dialect)
+    return _distinct(node, dialect)
+
+
+def _within_over(node: Node, dialect: str) -> Node:
+    """PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY x) OVER (): of all rows, as without OVER."""
+    inner = node.this
+    over_all = not any(node.args.get(name) for name in ("partition_by", "order", "spec", "alias"))
+    select = node.find_ancestor(exp.Select)
+    grouped = select is not None and select.args.get("group") is not None
+    if isinstance(inner, exp.WithinGroup | exp.PercentileCont) and over_all and not grouped:
+        return inner
+    return node
+
+
+def _regression(node: Node, dialect: str) -> Node:
+    """REGR_SLOPE(y, x) and its kind, by covariance and variance of the rows that have both."""
+    y, x = node.this, node.expression
+    kind = type(node)
+
+    def where(of: Node) -> Node:
+        there = exp.Not(this=exp.Paren(this=exp.Is(this=x.copy(), expression=exp.Null())))
+        other = exp.Not(this=exp.Paren(this=exp.Is(this=y.copy(), expression=exp.Null())))
+        both = exp.And(this=there, expression=other)
+        return exp.Filter(this=of, expression=exp.Where(this=both))
+
+    if kind is exp.RegrCount:
+        return where(exp.Count(this=exp.Star()))
+    if kind in (exp.RegrAvgx, exp.RegrAvgy):
+        return where(exp.Avg(this=(x if kind is exp.RegrAvgx else y).copy()))
+    if kind is exp.RegrR2:
+        return exp.Paren(this=exp.Pow(this=exp.Corr(this=y, expression=x), expression=number(2)))
+    slope = exp.Paren(
+        this=exp.Div(
+            this=exp.CovarPop(this=y.copy(), expression=x.copy()),
+            expression=where(exp.VariancePop(this=x.copy())),
+        )
+    )
+    if kind is exp.RegrSlope:
+        return slope
+    line = exp.Mul(this=slope, expression=where(exp.Avg(this=x.copy())))
+    return exp.Paren(this=exp.Sub(this=where(exp.Avg(this=y.copy())), expression=line))
+
+
+def _any_true(node: Node, dialect: str) -> Node:
+    """BOOL_OR(c) is COUNT_IF(c) > 0; BOOL_AND(c) that no row is false."""
+    if isinstance(node, exp.LogicalOr):
+        found: Node = exp.GT(this=exp.CountIf(this=node.this), expression=number(0))
+    else:
+        none = exp.CountIf(this=exp.Not(this=exp.Paren(this=node.this)))
+        found = exp.EQ(this=none, expression=number(0))
+    return exp.Paren(this=found)
+
+
+def _any_value(node: Node, dialect: str) -> Node:
+    """ANY_VALUE of a constant is the constant; of a group's key, the key."""
+    inner = node.this
+    if isinstance(inner, exp.Literal):
+        return inner
+    select = node.find_ancestor(exp.Select)
+    group = None if select is None else select.args.get("group")
+    if group is not None and any(inner == key for key in group.expressions):
+        return inner  # type: ignore[no-any-return]
+    return node
+
+
 # --- LIMIT, COUNT, quantiles --------------------------------------------------------------------
 
 
@@ -205,6 +497,9 @@ def _limit(node: Node, dialect: str) -> Node:
     inner = node.args.get("expression")
     if isinstance(inner, exp.Paren):
         node.set("expression", inner.this)
+    options = node.args.get("limit_options")
+    if options is not None and not any(options.args.get(n) for n in ("percent", "with_ties")):
+        node.set("limit_options", None)
     return node
 
 
@@ -230,6 +525,10 @@ def _percentile(node: Node, dialect: str) -> Node:
 def _bracket(node: Node, dialect: str) -> Node:
     """APPROX_QUANTILES(x, 100)[OFFSET(50)] is the quantile at 50 / 100."""
     parts, inner = node.this, node.expressions[0] if len(node.expressions) == 1 else None
+    letter = dialect == "duckdb" and isinstance(parts, exp.Column) and _is_whole(inner)
+    if letter and inner is not None:
+        start = number(int(str(inner.this)) + 1)
+        return exp.Substring(this=parts, start=start, length=number(1))
     if not isinstance(parts, exp.ApproxQuantiles) or inner is None:
         return node
     if isinstance(inner, exp.Anonymous | exp.Func) and inner.args.get("expressions"):
@@ -376,6 +675,9 @@ def _as_date(node: Node, dialect: str) -> Node:
     return exp.Cast(this=node.this, to=exp.DataType(this=exp.DType.DATE))
 
 
+_COMPACT = re.compile(r"(\d{4})(\d\d)(\d\d)( .*)?", re.ASCII)
+
+
 def _as_time(node: Node, dialect: str) -> Node:
     if isinstance(node.this, exp.Literal):
         return exp.Cast(this=node.this, to=exp.DataType(this=exp.DType.TIMESTAMP))
@@ -387,6 +689,7 @@ def _cast(node: Node, dialect: str) -> Node:
     to = node.args["to"]
     if _is_text(node.this) and to.this in TIMES:
         plain = re.sub(r"(Z|\+00(:?00)?| UTC)$", "", str(node.this.this).strip())
+        plain = _COMPACT.sub(r"\1-\2-\3\4", plain)
         return exp.Cast(this=text(plain), to=exp.DataType(this=exp.DType.TIMESTAMP))
     return node if type(node) is exp.Cast else exp.Cast(this=node.this, to=to)
 
@@ -467,6 +770,10 @@ def _function(node: Node, dialect: str) -> Node:
     return node if rule is None else rule(list(node.expressions), dialect)
 
 
+def _plus_one(of: Node) -> Node:
+    return exp.Paren(this=exp.Add(this=of, expression=number(1)))
+
+
 def _quantile_of(given: list[Node], dialect: str) -> Node:
     return exp.Quantile(this=given[0], quantile=given[1])
 
@@ -489,6 +796,38 @@ def _added(given: list[Node], dialect: str) -> Node:
 FUNCTIONS: dict[tuple[str, int], Callable[[list[Node], str], Node]] = {
     ("IFF", 3): lambda given, _: chosen(given[0], given[1], given[2]),
     ("IIF", 3): lambda given, _: chosen(given[0], given[1], given[2]),
+    ("ISNOTNULL", 1): lambda given, _: exp.Not(this=exp.Paren(this=missing(given[0]))),
+    ("COUNT_STAR", 0): lambda given, _: exp.Count(this=exp.Star()),
+    ("MEAN", 1): lambda given, _: exp.Avg(this=given[0]),
+    ("FAVG", 1): lambda given, _: exp.Avg(this=given[0]),
+    ("FSUM", 1): lambda given, _: exp.Sum(this=given[0]),
+    ("KAHAN_SUM", 1): lambda given, _: exp.Sum(this=given[0]),
+    ("SUMKAHAN", 1): lambda given, _: exp.Sum(this=given[0]),
+    ("VARIANCE_POP", 1): lambda given, _: exp.VariancePop(this=given[0]),
+    ("VARIANCE_SAMP", 1): lambda given, _: exp.Variance(this=given[0]),
+    ("SEM", 1): lambda given, _: exp.Paren(
+        this=exp.Div(
+            this=exp.StddevPop(this=given[0]),
+            expression=exp.Sqrt(this=exp.Count(this=given[0].copy())),
+        )
+    ),
+    ("LOG1P", 1): lambda given, _: exp.Ln(this=_plus_one(given[0])),
+    ("LOG2", 1): lambda given, _: exp.Log(this=number(2), expression=given[0]),
+    ("LOG10", 1): lambda given, _: exp.Log(this=given[0]),
+    ("SQUARE", 1): lambda given, _: exp.Pow(this=given[0], expression=number(2)),
+    ("CBRT", 1): lambda given, _: exp.Cbrt(this=given[0]),
+    ("BROUND", 1): lambda given, _: exp.Round(this=given[0]),
+    ("BROUND", 2): lambda given, _: exp.Round(this=given[0], decimals=given[1]),
+    ("PREFIX", 2): lambda given, _: exp.StartsWith(this=given[0], expression=given[1]),
+    ("SUFFIX", 2): lambda given, _: exp.EndsWith(this=given[0], expression=given[1]),
+    ("CHARINDEX", 2): lambda given, _: exp.StrPosition(this=given[1], substr=given[0]),
+    ("DATE", 1): lambda given, _: exp.Cast(
+        this=given[0], to=exp.DataType(this=exp.DType.DATE)
+    ),
+    **{
+        ("CHOOSE", count): lambda given, _: exp.Elt(this=given[0], expressions=given[1:])
+        for count in range(2, 40)
+    },
     ("ISNULL", 2): lambda given, _: exp.Coalesce(this=given[0], expressions=given[1:]),
     ("ISNULL", 1): lambda given, _: missing(given[0]),
     ("ZEROIFNULL", 1): lambda given, _: exp.Coalesce(this=given[0], expressions=[number(0)]),
@@ -590,5 +929,35 @@ RULES: dict[type[Node], Rule] = {
     exp.DateDiff: _between_days,
     exp.TimestampDiff: _between_days,
     exp.Anonymous: _function,
+    exp.Nvl2: _nvl2,
+    exp.EQ: _row_test,
+    exp.NEQ: _row_test,
+    exp.In: _row_test,
+    exp.Like: _any_pattern,
+    exp.ILike: _any_pattern,
+    exp.SimilarTo: _similar,
+    exp.Between: _between,
+    exp.Coalesce: _coalesced,
+    exp.National: _national,
+    exp.Dot: _method,
+    exp.Log: _log,
+    exp.Select: _select,
+    exp.Window: _within_over,
+    exp.LogicalOr: _any_true,
+    exp.LogicalAnd: _any_true,
+    exp.AnyValue: _any_value,
+    exp.StrToTime: _as_time,
+    exp.Timestamp: _as_time,
+    **dict.fromkeys(
+        (
+            exp.RegrSlope,
+            exp.RegrIntercept,
+            exp.RegrR2,
+            exp.RegrCount,
+            exp.RegrAvgx,
+            exp.RegrAvgy,
+        ),
+        _regression,
+    ),
 }
 """What is written in the house spelling, and how."""

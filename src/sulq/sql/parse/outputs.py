@@ -68,6 +68,7 @@ from sulq.sql.parse.select import (
     kind_of,
     kind_of_value,
 )
+from sulq.sql.parse.tabulation import WORK, evaluated
 from sulq.sql.parse.texts import ALWAYS_A_TEST, TEXT_TYPES, computed
 from sulq.sql.parse.texts import FUNCTIONS as TEXT_FUNCTIONS
 
@@ -102,14 +103,23 @@ NUMERIC_CASTS = WHOLE | REAL
 WINDOWS: dict[type[Node], str] = {
     exp.Sum: "sum", exp.Avg: "avg", exp.Min: "min", exp.Max: "max", exp.Count: "count",
     exp.Rank: "rank", exp.DenseRank: "dense_rank", exp.RowNumber: "row_number", exp.Lag: "lag",
-    exp.Lead: "lead", exp.FirstValue: "first_value", exp.LastValue: "last_value",
+    exp.Lead: "lead", exp.Ntile: "ntile", exp.PercentRank: "percent_rank",
+    exp.CumeDist: "cume_dist", exp.FirstValue: "first_value", exp.LastValue: "last_value",
 }  # fmt: skip
-RANKS = ("rank", "dense_rank", "row_number")
+RANKS = ("rank", "dense_rank", "row_number", "ntile", "percent_rank", "cume_dist")
 OF_KEYS = {*TEXT_FUNCTIONS, *ALWAYS_A_TEST, exp.Like, *PARTS}
 SAMPLES: dict[str, object] = {
     "text": "a", "": "a", "number": 1, "date": datetime.date(2024, 1, 1),
     "datetime": datetime.datetime(2024, 1, 1),
 }  # fmt: skip
+
+
+KEY = "key"
+"""The name that a grouped expression goes by in a function of it."""
+
+
+def _plain_value(value: object) -> object:
+    return float(value) if isinstance(value, Fraction) else value
 
 
 def function_of(node: Node, kind: str) -> Callable[[Node, Any], object]:
@@ -129,6 +139,8 @@ class Calculations:
     aliases: Mapping[str, Output] = field(default_factory=dict)
     inner: Callable[[Node], Select] | None = None
     """Reads a SELECT inside brackets."""
+    may_be_missing: bool = False
+    """Whether a noisy value may be NULL: on the far side of a LEFT JOIN."""
 
     def leaf(self, node: Node, aliases_first: bool) -> Output | None:
         """A column, a key or an aggregate; None of what is made of such."""
@@ -202,8 +214,9 @@ class Calculations:
         if kind in FUNCTIONS:
             return self._made(FUNCTIONS[kind], (part(),), node)
         match node:
-            case exp.Round():
-                return self._made("round", (part(), self._digits(node)), node)
+            case exp.Round() | exp.Trunc():
+                name = "round" if isinstance(node, exp.Round) else "trunc"
+                return self._made(name, (part(), self._digits(node)), node)
             case exp.Pow():
                 return self._power(node, part)
             case exp.Case():
@@ -291,7 +304,7 @@ class Calculations:
     def _noted_coalesce(self, node: Node, part: Callable[[], Output]) -> Output:
         """Noisy answers are never NULL; a group column may be."""
         found = part()
-        if aggregates_of(found):
+        if aggregates_of(found) and not self.may_be_missing:
             return found
         rest = tuple(ConstantOutput(value_of(each)) for each in node.expressions)  # type: ignore[arg-type]
         return Calculation("coalesce", (found, *rest))
@@ -325,11 +338,13 @@ class Calculations:
         if name in RANKS and not order:
             raise wrong(node, Reason.WRONG_FORM, f"{name.upper()}() wants OVER (ORDER BY ...)")
         running, frame = self._frame(node, bool(order))
-        offset = inner.args.get("offset")
+        offset = inner.this if name == "ntile" else inner.args.get("offset")
+        instead = inner.args.get("default")
+        default = None if instead is None else self.output(instead)
         step = 1 if offset is None else value_of(offset) if is_constant(offset) else None
         if isinstance(step, bool) or not isinstance(step, int) or not 0 <= step <= 10_000:
-            raise wrong(node, Reason.WRONG_FORM, "LAG and LEAD want a whole number of groups")
-        return Windowed(name, of, partition, order, running, frame, step)
+            raise wrong(node, Reason.WRONG_FORM, "LAG, LEAD and NTILE want a whole number")
+        return Windowed(name, of, partition, order, running, frame, step, default)
 
     def _window_order(self, order: Node | None) -> tuple[Ordering, ...]:
         if order is None:
@@ -501,6 +516,35 @@ class Reader(Calculations):
         if meant in self.keys:
             return GroupKey(self.keys[meant])
         return ConstantOutput(None) if meant in (self.every or ()) else None
+
+    def of_key(self, node: Node) -> Output | None:
+        found = self._of_grouped(node)
+        return Calculations.of_key(self, node) if found is None else found
+
+    def _of_grouped(self, node: Node) -> Output | None:
+        """A function of one grouped expression: TO_CHAR(DATE_TRUNC('month', seen), 'YYYY-MM')."""
+        if type(node) not in WORK or (type(node) in CALCULATIONS and node.find(*PARTS) is None):
+            return None
+        whole, keys = node.copy(), set()
+        for part in list(whole.walk()):
+            if part is whole or part.parent is None or is_constant(part):
+                continue
+            if isinstance(part, exp.Column) and part.name == KEY:
+                continue
+            key = self._key(part)
+            if isinstance(key, GroupKey):
+                keys.add(key.place)
+                part.replace(exp.Column(this=exp.Identifier(this=KEY, quoted=True)))
+        left = {column.name for column in whole.find_all(exp.Column)}
+        if len(keys) != 1 or left != {KEY} or whole.find(exp.AggFunc, exp.Window) is not None:
+            return None
+        (place,) = keys
+        values = {label: _plain_value(evaluated(whole, {KEY: label}))
+                  for label in self.groups[place].labels}  # fmt: skip
+        kinds = {kind_of_value(value) for value in values.values()} - {""}
+        if len(kinds) > 1:
+            raise wrong(node, Reason.WRONG_TYPE, f"{spoken(node)} gives values of several kinds")
+        return Mapped(GroupKey(place), values.get, kinds.pop() if kinds else "text")
 
     def grouping(self, node: Node) -> Output:
         if self.every is None:

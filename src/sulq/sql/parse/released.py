@@ -356,6 +356,8 @@ def most_rows(source: Source) -> int:
     match source:
         case Select(source=None, groups=groups):
             return math.prod(max(1, len(grouping.shown)) for grouping in groups)
+        case Select(gathers=()):
+            return 1
         case Select(source=inner) if inner is not None:
             return most_rows(inner)
         case Stacked(selects=selects):

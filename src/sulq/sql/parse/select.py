@@ -84,6 +84,8 @@ class Windowed:
     running: bool = False
     frame: int | None = None
     offset: int = 1
+    default: Output | None = None
+    """Of LAG and LEAD, where there is no such group."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -200,6 +202,14 @@ Source: TypeAlias = "Select | Stacked | Joined"
 """A released table: what a SELECT around it, which is free, is made from."""
 
 
+@dataclass(frozen=True, slots=True)
+class Inner:
+    """A SELECT in a condition of rows, as it is named; `listed` where it is a list for IN."""
+
+    name: str
+    listed: bool
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Select:
     """One statement. HAVING, ORDER BY and LIMIT see noisy values only.
@@ -224,6 +234,8 @@ class Select:
     source: Source | None = None
     where: Output | None = None
     gathers: tuple[Output, ...] | None = None
+    first: tuple[Inner, ...] = ()
+    """The SELECTs in conditions of rows that are asked before this one, as they are named."""
 
 
 def parts_of(output: Output) -> tuple[Output, ...]:
@@ -239,8 +251,9 @@ def parts_of(output: Output) -> tuple[Output, ...]:
             return options
         case Gathered(of=of, test=test):
             return tuple(part for part in (of, test) if part is not None)
-        case Windowed(of=of, partition=partition, order=order):
-            return (*([] if of is None else [of]), *partition, *(part.of for part in order))
+        case Windowed(of=of, partition=partition, order=order, default=default):
+            given = [part for part in (of, default) if part is not None]
+            return (*given, *partition, *(part.of for part in order))
     return ()
 
 
@@ -316,7 +329,7 @@ def asked_of(select: Select) -> list[Aggregate]:
 # What kind of thing an output is, and what makes no sense of it: found out free, before asking.
 
 FUNCTIONS = ("ln", "exp", "log10", "floor", "ceil", "power")
-ARITHMETIC = ("+", "-", "*", "/", "negate", "abs", "round", "sqrt", *FUNCTIONS)
+ARITHMETIC = ("+", "-", "*", "/", "negate", "abs", "round", "trunc", "sqrt", *FUNCTIONS)
 COMPARISONS = ("=", "<>", "<", "<=", ">", ">=", "in")
 MOMENTS = ("date", "datetime")
 NAMES = {"text": "a text", "date": "a day", "datetime": "a time", "number": "a number"}

@@ -49,6 +49,7 @@ from sulq.sql.parse.released import (
 from sulq.sql.parse.scope import KnownTables, find, resolved, scope_of
 from sulq.sql.parse.select import (
     Grouping,
+    Inner,
     Item,
     Ordering,
     Output,
@@ -57,8 +58,31 @@ from sulq.sql.parse.select import (
     kind_of,
     own_aggregates,
 )
+from sulq.sql.parse.subqueries import (
+    asked_first,
+    filled_in,
+    from_lookups,
+    inner_of,
+    spelled,
+    stood_in,
+    without_joins,
+)
+from sulq.sql.parse.tabulation import ROUNDINGS
 
 MOST_ITEMS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What is known of the SELECTs in conditions of rows.
+
+    `part` names one of them, to be read by itself: its place, inside the one at the place before.
+    `values` are what was released of them; without it `stand` says what stands for them.
+    """
+
+    part: tuple[int, ...] = ()
+    values: tuple[Any, ...] | None = None
+    stand: str = "middle"
 
 
 def read_statement(
@@ -69,10 +93,15 @@ def read_statement(
     dialect: str | None = None,
     params: Params | None = None,
     today: datetime.date | None = None,
+    known: Known = Known(),
 ) -> Select:
-    """The SELECT that `text` spells on this schema, or `InvalidQuery` with the reason."""
+    """The SELECT that `text` spells on this schema, or `InvalidQuery` with the reason.
+
+    `known` is what is known of the SELECTs in conditions of rows, which are asked first.
+    """
+    tables = KnownTables.of(schema, table, lookups)
     try:
-        return _read(text, schema, table, lookups, named(dialect), params, today or utc_day())
+        return _read(text, tables, named(dialect), params, today or utc_day(), known)
     except RecursionError:
         raise too_deep() from None
     except InvalidQuery as error:
@@ -121,25 +150,39 @@ def table_of(text: str, dialect: str | None = None) -> str | None:
 
 def _read(
     text: str,
-    schema: Schema,
-    table: str | None,
-    lookups: Mapping[str, Any] | None,
+    tables: KnownTables,
     dialect: str,
     params: Params | None,
     today: datetime.date,
+    known: Known,
 ) -> Select:
     envelope = opened(text, dialect, lambda tokens: marked(tokens, params))
     tree = normalised(filled(envelope.tree, params), dialect)
     tree, dated = folded(tree, today)
-    tables = KnownTables.of(schema, table, lookups)
-    select = _Statement(tables, envelope.nulls).read(tree)
+    first: tuple[Inner, ...] = ()
+    if len(list(itertools.islice(tree.find_all(exp.Select), 2))) > 1:
+        tree = without_joins(from_lookups(tree, tables.lookups))
+        for at in known.part:
+            tree = inner_of(tree, at)
+        first = tuple(Inner(spelled(node), node.arg_key == "query") for node in asked_first(tree))
+        if first and known.values is None:
+            tree = stood_in(tree, tables.schema, known.stand)
+        elif first:
+            tree = filled_in(tree, known.values or ())
+    rounded = ROUNDINGS.set([])
+    try:
+        select = _Statement(tables, envelope.nulls).read(tree)
+        said = tuple(ROUNDINGS.get() or ())
+    finally:
+        ROUNDINGS.reset(rounded)
     return replace(
         select,
         options=envelope.options,
         target=envelope.target,
         explain=envelope.explain,
+        first=first,
         spans=envelope.spans,
-        notes=(said_today(today),) if dated else (),
+        notes=(*((said_today(today),) if dated else ()), *said),
     )
 
 
@@ -313,7 +356,10 @@ class _Statement:
 
     def _around(self, tree: Node, ctes: Ctes) -> Select:
         source, columns = sources_of(tree, ctes, self.read)
-        around = AroundReleased(columns=columns, inner=lambda inner: self.read(inner, ctes))
+        missing = any(join.args.get("side") for join in tree.args.get("joins") or ())
+        around = AroundReleased(
+            columns=columns, inner=lambda inner: self.read(inner, ctes), may_be_missing=missing
+        )
         raw = _raw_items(tree, expanded(tree, columns))
         keys = grouped_by(tree, around, raw)
         where = None if tree.args.get("where") is None else _test(tree, "where", around)

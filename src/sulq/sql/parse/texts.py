@@ -33,20 +33,31 @@ def matched(
     pattern: str, texts: Sequence[str | None], ignore_case: bool = False, whole: bool = False
 ) -> list[bool | None]:
     """Whether each text holds (or, with `whole`, is) what the pattern describes; None of None."""
-    import duckdb
-
     function = "regexp_full_match" if whole else "regexp_matches"
     options = "i" if ignore_case else "c"
     asked = f"SELECT [{function}(x, $1, '{options}') FOR x IN $2]"
+    return list(_asked(asked, [pattern, list(texts)]))
+
+
+def first_match(pattern: str, text: str, group: int = 0) -> str | None:
+    """The first part of a text that matches, or a group of it; None where nothing does."""
+    if not matched(pattern, [text])[0]:
+        return None
+    return str(_asked(f"SELECT regexp_extract($2, $1, {int(group)})", [pattern, text]))
+
+
+def _asked(asked: str, given: list[Any]) -> Any:
+    import duckdb
+
     with _lock:
         try:
-            found = _connection().execute(asked, [pattern, list(texts)]).fetchone()
+            found = _connection().execute(asked, given).fetchone()
         except duckdb.Error:
             raise InvalidQuery(
                 "the regular expression cannot be read; write for instance '^O.*o$'",
                 reason=Reason.WRONG_FORM,
             ) from None
-    return list(found[0])
+    return found[0]
 
 
 LONGEST_PATTERN = 200
@@ -175,11 +186,56 @@ def _concat(node: Node, parts: list[Value]) -> Value:
     return "".join("" if part is None else str(part) for part in parts)
 
 
+def _joined(parts: list[Value]) -> Value:
+    """CONCAT_WS: NULLs are left out."""
+    sign, *rest = parts
+    return None if sign is None else str(sign).join(str(p) for p in rest if p is not None)
+
+
+def _split(of: str, sign: str, at: int) -> str:
+    """SPLIT_PART counts from 1, from the end below 0."""
+    parts = of.split(sign) if sign else [of]
+    place = at - 1 if at > 0 else len(parts) + at
+    return parts[place] if 0 <= place < len(parts) else ""
+
+
+def _first_parts(of: str, sign: str, count: int) -> str:
+    parts = of.split(sign) if sign else [of]
+    return sign.join(parts[:count] if count >= 0 else parts[count:])
+
+
+def _signs(old: str, new: str) -> dict[int, str | None]:
+    found: dict[int, str | None] = {}
+    for at, sign in enumerate(old):
+        found.setdefault(ord(sign), new[at] if at < len(new) else None)
+    return found
+
+
+LONGEST_TEXT = 1_000
+"""Of a text that a function makes."""
+
+
+def _padded(node: Node, of: Value, size: Value, fill: Value) -> Value:
+    spelled, length = str(of), min(max(int(str(size)), 0), LONGEST_TEXT)
+    sign = " " if fill is None else str(fill)
+    spare = (sign * length)[: max(length - len(spelled), 0)]
+    return (spare + spelled if node.args.get("is_left") else spelled + spare)[:length]
+
+
+def _extracted(node: Node, of: Value, pattern: Value) -> Value:
+    """REGEXP_EXTRACT(x, pattern): the part that matches; '' in DuckDB, else NULL, of none."""
+    if node.args.get("position") or node.args.get("occurrence"):
+        raise wrong(node, Reason.NOT_IN_LANGUAGE, "REGEXP_EXTRACT takes a text and a pattern")
+    group = node.args.get("group")
+    found = first_match(pattern_of(node, pattern), str(of), 0 if group is None else int(group.name))
+    return "" if found is None and node.args.get("null_if_pos_overflow") else found
+
+
 def _coalesce(node: Node, first: Value, rest: list[Value]) -> Value:
     return next((each for each in (first, *rest) if each is not None), None)
 
 
-def _pattern(node: Node, pattern: Value) -> str:
+def pattern_of(node: Node, pattern: Value) -> str:
     if not isinstance(pattern, str):
         raise wrong(node, Reason.WRONG_FORM, "a pattern is a text: city LIKE 'O%'")
     if len(pattern) > LONGEST_PATTERN:
@@ -188,27 +244,31 @@ def _pattern(node: Node, pattern: Value) -> str:
 
 
 def _like(node: Node, of: Value, pattern: Value) -> Value:
-    found = like(_pattern(node, pattern), str(of))
+    found = like(pattern_of(node, pattern), str(of))
     return found is not bool(node.args.get("negate"))
 
 
 def _ilike(node: Node, of: Value, pattern: Value) -> Value:
-    found = like(_pattern(node, pattern).lower(), str(of).lower())
+    found = like(pattern_of(node, pattern).lower(), str(of).lower())
     return found is not bool(node.args.get("negate"))
 
 
 def _matches(node: Node, value: Value) -> Value:
     """A regular expression against one value."""
     of = computed(node.this, value)
-    texts = [None if of is None else str(of)]
-    pattern = _pattern(node, computed(node.expression, None))
+    pattern = pattern_of(node, computed(node.expression, None))
     whole, either_case = bool(node.args.get("full_match")), isinstance(node, exp.RegexpILike)
-    return matched(pattern, texts, either_case, whole)[0]
+    return matches(pattern, of, either_case, whole)
+
+
+def matches(pattern: str, of: Value, either_case: bool, whole: bool) -> Value:
+    """Whether a text matches; NULL of NULL."""
+    return matched(pattern, [None if of is None else str(of)], either_case, whole)[0]
 
 
 def _matched(node: Node, column: Category) -> list[tuple[Value, Value]]:
     """A regular expression against all declared values at once."""
-    pattern = _pattern(node, computed(node.expression, None))
+    pattern = pattern_of(node, computed(node.expression, None))
     values = list(column.values or ())
     texts = [computed(node.this, value) for value in values]
     spelled = [None if each is None else str(each) for each in texts]
@@ -264,6 +324,25 @@ FUNCTIONS: dict[type[Node], Work] = {
     exp.Replace: (
         ("this", "expression", "replacement"),
         _strict(lambda _, of, old, new: str(of).replace(str(old), str(new or ""))),
+    ),
+    exp.ConcatWs: (("expressions",), lambda _, parts: _joined(parts)),
+    exp.SplitPart: (
+        ("this", "delimiter", "part_index"),
+        _strict(lambda _, of, sign, at: _split(str(of), str(sign), int(at))),
+    ),
+    exp.SubstringIndex: (
+        ("this", "delimiter", "count"),
+        _strict(lambda _, of, sign, count: _first_parts(str(of), str(sign), int(count))),
+    ),
+    exp.Translate: (
+        ("this", "from_", "to"),
+        _strict(lambda _, of, old, new: str(of).translate(_signs(str(old), str(new)))),
+    ),
+    exp.Pad: (("this", "expression", "fill_pattern"), _strict(lambda *given: _padded(*given))),
+    exp.RegexpExtract: (_PAIR, _strict(lambda *given: _extracted(*given))),
+    exp.Repeat: (
+        ("this", "times"),
+        _strict(lambda _, of, n: (str(of) * min(int(n), 100))[:LONGEST_TEXT]),
     ),
     exp.Reverse: (("this",), _strict(lambda _, of: str(of)[::-1])),
     exp.StrPosition: (("this", "substr"), _strict(lambda _, of, s: str(of).find(str(s)) + 1)),

@@ -11,7 +11,7 @@ import re
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from fractions import Fraction
 from itertools import islice
@@ -42,7 +42,7 @@ from sulq.sql.parse.constants import Params
 from sulq.sql.parse.grammar import Node, located, named, opened, span
 from sulq.sql.parse.locate import blamed_aggregates, closed
 from sulq.sql.parse.select import Aggregate, Select, aggregates_of
-from sulq.sql.parse.statement import read_statement, utc_day
+from sulq.sql.parse.statement import Known, read_statement, utc_day
 from sulq.sql.plan.forecast import Forecasts
 from sulq.sql.plan.plan import Quantile, Question, StatementPlan, plan_of
 from sulq.sql.plan.precision import wished
@@ -278,10 +278,18 @@ class Writing:
     dialect: str | None = None
     params: Params | None = None
     today: datetime.date = field(default_factory=utc_day)
+    known: Known = field(default_factory=Known)
 
     def read(self, text: str, schema: Schema) -> Select:
         return read_statement(
-            text, schema, self.table, self.lookups, self.dialect, self.params, self.today
+            text,
+            schema,
+            self.table,
+            self.lookups,
+            self.dialect,
+            self.params,
+            self.today,
+            self.known,
         )
 
     @property
@@ -289,7 +297,9 @@ class Writing:
         """All that decides what a text means, beside its table; None where it is read anew."""
         if self.lookups or self.params is not None:
             return None
-        return (named(self.dialect), self.today)
+        if self.known.values is not None:
+            return None
+        return (named(self.dialect), self.today, self.known)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -379,17 +389,24 @@ def explained(
 
     def answered(near: str) -> bool:
         try:
-            found = priced_statement(oracle, near, None, 0.95, rows, writing)
-            unit_prices(found.plan, oracle)
+            return _is_answered(oracle, near, rows, writing)
         except InvalidQuery:
             return False
-        return True
 
     if error.start is None:
         error = _blamed(error, oracle, text, writing)
     error = closed(error, text)
     error.alternatives = error.alternatives or offered(error, text, oracle.schema, answered)
     return error
+
+
+def _is_answered(oracle: Oracle, text: str, rows: int | None, writing: Writing) -> bool:
+    """True where a statement has a price, with the SELECTs that are asked first; else refused."""
+    found = priced_statement(oracle, text, None, 0.95, rows, writing)
+    unit_prices(found.plan, oracle)
+    known = writing.known
+    parts = [replace(known, part=(*known.part, at)) for at in range(len(found.plan.select.first))]
+    return all(_is_answered(oracle, text, rows, replace(writing, known=each)) for each in parts)
 
 
 def _blamed(error: InvalidQuery, oracle: Oracle, text: str, writing: Writing) -> InvalidQuery:
