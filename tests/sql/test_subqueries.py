@@ -10,7 +10,7 @@ from tests.sql.small_table import SCHEMA, duck, rows
 
 from sulq import BudgetSpent, Database, InvalidQuery, Promise, col, count
 from sulq.sql.api import ask_sql
-from sulq.sql.parse.statement import Known, read_statement
+from sulq.sql.parse.statement import SubqueryValues, read_statement
 
 ABOVE = "SELECT COUNT(*) AS n FROM people WHERE age > (SELECT AVG(age) FROM people)"
 
@@ -93,7 +93,7 @@ def test_the_price_does_not_depend_on_the_constant(database):
     ):
         most = database.quote_sql(text).own_credits
         for value in (-1e9, 0, 1, 7.25, 60, 119.5, 500, 999, 1e9):
-            inner = read_statement(text, SCHEMA, "people", known=Known(values=(value,)))
+            inner = read_statement(text, SCHEMA, "people", known=SubqueryValues(values=(value,)))
             assert inner.first
             plain = text[: text.index("(SELECT")] + (f"({value!r})" if value < 0 else repr(value))
             assert database.quote_sql(plain).credits <= most

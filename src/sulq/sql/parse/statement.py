@@ -73,7 +73,7 @@ MOST_ITEMS = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class SubqueryValues:
     """What is known of the SELECTs in conditions of rows.
 
     `part` names one of them, to be read by itself: its place, inside the one at the place before.
@@ -93,7 +93,7 @@ def read_statement(
     dialect: str | None = None,
     params: Params | None = None,
     today: datetime.date | None = None,
-    known: Known = Known(),
+    known: SubqueryValues = SubqueryValues(),
 ) -> Select:
     """The SELECT that `text` spells on this schema, or `InvalidQuery` with the reason.
 
@@ -154,7 +154,7 @@ def _read(
     dialect: str,
     params: Params | None,
     today: datetime.date,
-    known: Known,
+    known: SubqueryValues,
 ) -> Select:
     envelope = opened(text, dialect, lambda tokens: marked(tokens, params))
     tree = normalised(filled(envelope.tree, params), dialect)

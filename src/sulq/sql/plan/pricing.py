@@ -42,7 +42,7 @@ from sulq.sql.parse.constants import Params
 from sulq.sql.parse.grammar import Node, located, named, opened, span
 from sulq.sql.parse.locate import blamed_aggregates, closed
 from sulq.sql.parse.select import Aggregate, Select, aggregates_of
-from sulq.sql.parse.statement import Known, read_statement, utc_day
+from sulq.sql.parse.statement import SubqueryValues, read_statement, utc_day
 from sulq.sql.plan.forecast import Forecasts
 from sulq.sql.plan.plan import Quantile, Question, StatementPlan, plan_of
 from sulq.sql.plan.precision import wished
@@ -278,7 +278,7 @@ class Writing:
     dialect: str | None = None
     params: Params | None = None
     today: datetime.date = field(default_factory=utc_day)
-    known: Known = field(default_factory=Known)
+    known: SubqueryValues = field(default_factory=SubqueryValues)
 
     def read(self, text: str, schema: Schema) -> Select:
         return read_statement(
