@@ -1,4 +1,4 @@
-"""Where others reach this server: as it is told, else as the request says."""
+"""The address of this server in links: `--public-url` if given, else the one of the request."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from sulq.errors import InvalidQuery
 
 
 def base_of(request: Request) -> str:
-    """For links and for code that is copied; a proxy's address where one is named."""
+    """Return the address for links and for copied code; `--public-url` names that of a proxy."""
     told: str | None = request.app.state.settings.public_url
     return told or str(request.base_url).rstrip("/")
 
 
 def public_url(given: str | None) -> str | None:
-    """An address without the last slash, if it is one."""
+    """Check an address and return it without its last slash; None stays None."""
     if given is None:
         return None
     parts = urlsplit(given)

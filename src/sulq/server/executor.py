@@ -1,4 +1,4 @@
-"""How a request is run: who comes in, off the event loop, in order; and when its reply leaves."""
+"""Run a request: in a worker thread, in order, with its reply sent on the table's clock."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ from sulq.server.service.session import Service, TableSession
 
 T = TypeVar("T")
 SHARE = 4
-"""Of what may wait, one caller has at most this part."""
+"""One caller fills at most 1 / SHARE of the queue."""
 
 
 class WorkerPool:
-    """Threads for one kind of work, shared fairly; who would wait too long is sent away."""
+    """Threads for one kind of work, shared fairly by callers; a full queue refuses with 429."""
 
     def __init__(self, name: str, threads: int, each: int, most_waiting: int) -> None:
-        """`each`: how many requests of one caller are worked on at once."""
+        """`each`: the most requests of one caller that run at once."""
         self._threads = ThreadPoolExecutor(threads, name)
         self._most, self.running = threads + most_waiting, 0
         self._fair = CallerLimiter(each, max(2 * threads, self._most // SHARE))
 
     @asynccontextmanager
     async def place(self, who: str) -> AsyncIterator[None]:
-        """Among the requests of a caller that are worked on."""
+        """Wait until another request of this caller may run, and count it while it does."""
         if self.running >= self._most:
             raise too_many(1)
         self.running += 1
@@ -44,26 +44,25 @@ class WorkerPool:
             self.running -= 1
 
     async def thread(self, work: Callable[..., T], *given: object) -> T:
-        """Blocking work of whoever has a place."""
+        """Run blocking work in a thread, for a request that has its place."""
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._threads, lambda: work(*given))
 
     async def run(self, who: str, work: Callable[..., T], *given: object) -> T:
-        """Blocking work, in a thread, for a caller."""
+        """Take a place for the caller, and run blocking work in a thread."""
         async with self.place(who):
             return await self.thread(work, *given)
 
     def close(self) -> None:
-        """What has begun is finished."""
+        """Finish what has begun, then end the threads."""
         self._threads.shutdown(wait=True)
 
 
 class Workers:
-    """What reads rows has threads of its own, begins by the timetable, and keeps its thread until
-    a public moment.
+    """The thread pools of the server: `answers` for what reads rows, `pages` for what does not.
 
-    So nothing that can be seen at once, a price or a page, ever waits for rows to be read; and a
-    question that waits for another begins at a moment that tells no running time.
+    A price or a page never waits for rows to be read. A question begins when the timetable says,
+    and keeps its thread until a public moment, so that waiting tells no running time.
     """
 
     def __init__(self, threads: int, most_waiting: int, each: int = 4) -> None:
@@ -74,7 +73,7 @@ class Workers:
 
     @asynccontextmanager
     async def alone(self, *name: str) -> AsyncIterator[None]:
-        """One request at a time under a name: a second one with the same key waits here."""
+        """Let one request at a time run under a name: a second one with the same key waits."""
         lock, users = self._keys.get(name, (asyncio.Lock(), 0))
         self._keys[name] = (lock, users + 1)
         try:
@@ -86,7 +85,7 @@ class Workers:
                 self._keys[name] = (lock, users - 1)
 
     def close(self) -> None:
-        """What has begun is finished."""
+        """Finish what has begun, then end the threads."""
         self.answers.close()
         self.pages.close()
 
@@ -133,19 +132,19 @@ Owner = Annotated[TableSession, Depends(session_for(Role.OWNER))]
 
 
 async def run_free(request: Request, work: Callable[..., T], *given: object) -> T:
-    """Blocking work that reads no row, off the event loop."""
+    """Run blocking work that reads no row, off the event loop."""
     workers: Workers = request.app.state.workers
     return await workers.pages.run(_who(request), work, *given)
 
 
 async def run_reading(request: Request, work: Callable[..., T], *given: object) -> T:
-    """Blocking work that reads rows, and ends at a public moment."""
+    """Run blocking work that reads rows and ends at a public moment, off the event loop."""
     workers: Workers = request.app.state.workers
     return await workers.answers.run(_who(request), work, *given)
 
 
 def name_of(caller: Caller) -> str:
-    """Under which name a caller waits."""
+    """Return the name under which the requests of a caller are counted."""
     return f"{caller.role} {caller.name}"
 
 

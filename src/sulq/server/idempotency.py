@@ -33,7 +33,7 @@ _FIND = "SELECT digest, head, body FROM replies WHERE place = ? AND caller = ? A
 
 
 class ReplyKey(NamedTuple):
-    """What a reply is kept under."""
+    """The name that a reply is stored under."""
 
     table: str
     caller: str
@@ -41,7 +41,7 @@ class ReplyKey(NamedTuple):
 
 
 class StoredReply(NamedTuple):
-    """A note or a whole reply; `body` is None while the work has not ended."""
+    """A request that was begun, with its reply; `body` is None until the work has ended."""
 
     head: int  # of the ledger, when the work first began
     body: bytes | None
@@ -49,7 +49,7 @@ class StoredReply(NamedTuple):
 
 
 class Replies:
-    """SQLite in the state directory; thread-safe."""
+    """The store of replies, in a SQLite file of the state directory. Thread-safe."""
 
     def __init__(self, connection: apsw.Connection, days: int) -> None:
         self._connection, self._days = connection, days
@@ -57,7 +57,7 @@ class Replies:
 
     @classmethod
     def open(cls, path: Path | None = None, *, days: int = 30) -> Replies:
-        """`path` None: replies.sqlite in the state directory."""
+        """Open the store; without `path`, replies.sqlite in the state directory."""
         where = path or private_directory() / "replies.sqlite"
         where.touch(0o600)
         connection = apsw.Connection(str(where))
@@ -72,7 +72,7 @@ class Replies:
         return found
 
     def find(self, name: ReplyKey, digest: bytes) -> bytes | None:
-        """A whole reply; None if there is none yet."""
+        """Return the stored reply, or None if there is none yet."""
         with self._using():
             row: Any = self._connection.execute(_FIND, name).fetchone()
         return None if row is None else _checked(row, digest)[2]
@@ -93,7 +93,7 @@ class Replies:
         return StoredReply(first, body, again)
 
     def finish(self, name: ReplyKey, body: bytes) -> None:
-        """Before a byte of it leaves."""
+        """Store the reply, before a byte of it leaves."""
         with self._using():
             self._connection.execute(
                 "UPDATE replies SET body = ? WHERE place = ? AND caller = ? AND key = ?",
@@ -105,7 +105,7 @@ class Replies:
             self._sweep(name.table, name.caller)
 
     def forget(self, name: ReplyKey) -> None:
-        """The work was refused, free: the key stands for nothing."""
+        """Free the key of work that was refused, which cost nothing."""
         with self._using():
             self._connection.execute(
                 "DELETE FROM replies WHERE place = ? AND caller = ? AND key = ? AND body IS NULL",
@@ -131,7 +131,7 @@ class Replies:
 
     @contextmanager
     def _using(self) -> Iterator[None]:
-        """One at a time; what cannot be read or written is the same to everybody."""
+        """Lock the store; any failure to read or write it becomes one constant problem."""
         with self._lock:
             try:
                 yield
@@ -156,7 +156,7 @@ def _checked(row: Any, digest: bytes) -> Any:
 
 
 def digest_of(method: str, path: str, body: bytes) -> bytes:
-    """What a key stands for."""
+    """Return the digest of a request: what its key stands for."""
     return hashlib.sha256(b"\n".join([method.encode(), path.encode(), body])).digest()
 
 

@@ -75,7 +75,7 @@ def today() -> date:
 
 
 class Pace(Protocol):
-    """When replies leave. One per table."""
+    """The clock that replies of one table leave by. Each table has one."""
 
     overruns: int
     """Replies that missed their tick. For the owner only: it is a fact about running times."""
@@ -85,16 +85,16 @@ class Pace(Protocol):
         """The same by the day (UTC) on which they left; a monitor is told of days that are over."""
 
     def ticks(self, *asked: Paced | None) -> int:
-        """How long a reply to these questions takes, from public facts; 1 for a refusal."""
+        """Return the ticks that a reply to these questions takes, from public facts; a refusal: 1."""
 
     def load(self, *asked: Paced) -> float:
-        """Seconds for which these questions keep their lane, from public facts."""
+        """Return the seconds for which these questions keep their lane, from public facts."""
 
     def start(self, planned: float) -> float:
-        """Called when work begins: from when on its time counts."""
+        """Return the moment from which the time of work that begins now is counted."""
 
     def execution(self, digests: frozenset[str]) -> AbstractContextManager[None]:
-        """Around the answering of these questions."""
+        """Run around the answering of these questions."""
 
     def hold(self, begun: float, ticks: int) -> None:
         """Block until an answer to what has `begun` then (monotonic) may be stored: others read the
@@ -163,21 +163,21 @@ def _seconds(
 
 
 def weight(asked: Paced, schema: Schema) -> int:
-    """Steps of work for one row: columns that may be read, and parts of the program."""
+    """Return the steps of work for one row: columns that may be read, and nodes of the program."""
     sums = asked.bound.sums if isinstance(asked, Wide) else asked.sums
     inner = math.prod(sums.shape) + sums.width if isinstance(sums, BlockSums) else 0
     return len(schema.columns) + _parts(sums) + inner
 
 
 def coordinates(asked: Paced) -> int:
-    """How many numbers are drawn for, stored and sent."""
+    """Return how many numbers are drawn for, stored and sent."""
     if isinstance(asked, Wide):
         return asked.numbers
     return asked.width
 
 
 def _parts(node: object) -> int:
-    """How many nodes a program has; a list of values is one."""
+    """Count the nodes of a program; a list of values is one."""
     if isinstance(node, tuple):
         return sum(map(_parts, node))
     names = getattr(type(node), "__match_args__", ())
@@ -401,7 +401,7 @@ def _seconds_of(text: str) -> Fraction:
 
 
 def rounded(seconds: float) -> float:
-    """Up to 1, 2 or 5 times a power of ten: a coarse fact about the machine."""
+    """Round up to 1, 2 or 5 times a power of ten: a coarse fact about the machine."""
     power = 10.0 ** math.floor(math.log10(seconds) + 1e-9)
     step = next(step for step in (1, 2, 5, 10) if seconds <= step * power * (1 + 1e-9))
     return float(f"{step * power:.6g}")

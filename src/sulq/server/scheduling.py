@@ -18,12 +18,16 @@ from dataclasses import dataclass, field
 
 from sulq.server.errors import HttpProblem
 
+# Timers that wake at exact moments. An event loop on epoll rounds its timers to whole milliseconds,
+# counted from its last event: from when the work was done. A reply that left by such a timer would
+# carry that phase. A thread's timed wait does not.
+
 IDLE = 5.0
-"""Seconds without a waiter after which the thread ends; the next waiter starts another."""
+"""The timer thread ends after so many seconds without a waiter; the next waiter starts it again."""
 
 
 class PreciseTimer:
-    """Any number of coroutines, of any loops, waiting for their moments. Thread-safe."""
+    """A timer thread that wakes coroutines, of any event loop, at exact moments. Thread-safe."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
@@ -57,7 +61,7 @@ class PreciseTimer:
                 due.get_loop().call_soon_threadsafe(_wake, due)
 
     def _next(self) -> asyncio.Future[None] | None:
-        """Wait for the earliest moment; None ends the thread."""
+        """Wait for the earliest moment and return its waiter; None ends the thread."""
         with self._changed:
             while True:
                 if not self._waiting:
@@ -75,14 +79,8 @@ def _wake(due: asyncio.Future[None]) -> None:
         due.set_result(None)
 
 
-# The time that replies keep: what it is now, and waking waiters at exact moments.
-#
-# An event loop on epoll rounds its timers to whole milliseconds, counted from its last event: from
-# when the work was done. What leaves would carry that phase. A thread's timed wait does not.
-
-
 LANES = 2
-"""Questions whose rows are read at once: with so many a tick has room, by `MARGIN` and `LEAD`."""
+"""How many questions read rows at once. A tick has room for so many, by `MARGIN` and `LEAD`."""
 
 
 @dataclass(slots=True)
@@ -92,7 +90,7 @@ class _Own:
 
 
 class Scheduler:
-    """Lanes, each taken for a public time; a caller has one at a time. On one event loop."""
+    """Admit questions to LANES lanes, each for a public time, one at a time for each caller."""
 
     def __init__(self, departures: PreciseTimer | None = None) -> None:
         self._lanes, self._departures = [0.0] * LANES, departures or PreciseTimer()
@@ -116,7 +114,7 @@ class Scheduler:
         return begun
 
     def take(self, since: float, load: float) -> float:
-        """A lane for so many seconds; the one that has been idle for the shortest time."""
+        """Take the lane idle for the shortest time, for `load` seconds; return when it begins."""
         idle = [free for free in self._lanes if free <= since]
         lane = self._lanes.index(max(idle) if idle else min(self._lanes))
         begun = max(since, self._lanes[lane])
@@ -134,7 +132,7 @@ class _CallerShare:
 
 
 class CallerLimiter:
-    """By caller, on one event loop: so many are worked on at once, so many may be there."""
+    """Bound, for each caller, how many requests run at once and how many may wait."""
 
     def __init__(self, working: int, most: int) -> None:
         self._working, self._most = working, most
@@ -165,11 +163,11 @@ def _too_many() -> HttpProblem:
     )
 
 
-# Executions: one reading of rows at a time for each question.
+# One reading of rows at a time for each question.
 
 
 class SingleFlight:
-    """Who asks what is being read waits for it. Thread-safe."""
+    """Coalesce reads: who asks what is being read waits for that read to end. Thread-safe."""
 
     def __init__(self) -> None:
         self._free = threading.Condition()

@@ -19,7 +19,7 @@ _SPELLED = re.compile(r"(\d{1,7})\s*/\s*(s|min|h|day)")
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """So many requests a period; as many may come at once after a rest."""
+    """A token bucket: so many requests a period, of which all may come at once after a rest."""
 
     requests: int
     period: str
@@ -52,7 +52,7 @@ class Buckets:
         self._left: dict[str, tuple[float, float]] = {}
 
     def take(self, name: str, rate: Rate) -> float:
-        """Take one: 0; or how many seconds until there is one."""
+        """Take one request and return 0, or return the seconds until one is free."""
         now = self._clock()
         with self._lock:
             left, since = self._left.get(name, (float(rate.requests), now))
