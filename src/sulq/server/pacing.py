@@ -85,7 +85,7 @@ class Pace(Protocol):
         """The same by the day (UTC) on which they left; a monitor is told of days that are over."""
 
     def ticks(self, *asked: Paced | None) -> int:
-        """Return the ticks that a reply to these questions takes, from public facts; a refusal: 1."""
+        """Return the ticks of a reply to these questions, from public facts; of a refusal 1."""
 
     def load(self, *asked: Paced) -> float:
         """Return the seconds for which these questions keep their lane, from public facts."""
