@@ -24,6 +24,8 @@ from sulq.attacks.audit import (
     lower_bound,
     lowest_bits,
     proved_epsilon,
+    smallest_share,
+    smallest_shortfall,
 )
 from sulq.kernel.accounting.calibration import calibrate
 from sulq.kernel.schema.promise import Promise
@@ -170,3 +172,40 @@ def test_an_audit_proves_eight_tenths_of_a_true_epsilon(promise: Promise, settle
     finding = audit(honest(promise), confidence=SURE)
     assert 0.8 <= finding.reached <= finding.bound
     assert not finding.broken
+
+
+@pytest.mark.parametrize(("promise", "expected"), [(PURE, 0.11), (GAUSSIAN, 0.15)], ids=str)
+def test_the_smallest_fault_that_an_audit_sees(promise: Promise, expected: float) -> None:
+    """By the exact laws: said to be seen, it is seen; a third of it is not."""
+    short = smallest_shortfall(promise, Fraction(1), 120_000, 0.999)
+    assert short == pytest.approx(expected, abs=0.021)
+    found = []
+    for part in (short, short / 3):
+        rng, epsilon = np.random.default_rng(5), 1.0
+        if promise is PURE:
+            noise = rng.laplace(0, (1 - part) / epsilon, 120_000)
+        else:
+            mu = calibrate(promise).mu_squared
+            assert mu is not None
+            noise = rng.normal(0, (1 - part) / math.sqrt(mu), 120_000)
+        bits = np.arange(120_000) % 2 == 1
+        draws = Draws((noise + bits)[bits], (noise + bits)[~bits], Fraction(1))
+        found.append(lower_bound(promise, draws, 0.999)[0])
+    claimed = claimed_epsilon(promise, Fraction(1))
+    assert found[0] > claimed > found[1]
+
+
+def test_the_smallest_share_of_exact_answers_that_an_audit_sees() -> None:
+    """The curator's attack (arXiv 2411.16516): noise that is right, but for a few answers."""
+    share = smallest_share(1.0, 120_000, 0.999)
+    assert share is not None and 5e-4 < share < 3e-3
+    rng = np.random.default_rng(3)
+    bits = np.arange(120_000) % 2 == 1
+    values = bits + rng.laplace(0, 1, 120_000)
+    proved = []
+    for part in (share, share / 5):
+        few = rng.random(120_000) < part
+        told = np.where(few, bits, values)
+        draws = Draws(told[bits], told[~bits], Fraction(1))
+        proved.append(lower_bound(PURE, draws, 0.999)[0])
+    assert proved[0] > 1 > proved[1]

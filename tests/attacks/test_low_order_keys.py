@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
+
+import nacl.bindings as sodium
+import pytest
+from nacl.exceptions import BadSignatureError
+from nacl.signing import SigningKey, VerifyKey
+
 from sulq.kernel.ledger.signing import is_signed
 
 LOW = [
@@ -30,3 +37,43 @@ def test_a_low_order_key_signs_nothing() -> None:
             for message in messages
             if is_signed(message, signature, key)
         ]
+
+
+def signed_by_mixed(torsion: bytes, message: bytes, secret: bytes) -> tuple[str, bytes]:
+    """A key a B + T, and s = r + h a: good where h T is nothing, for one message in eight."""
+    sound = sodium.crypto_scalarmult_ed25519_base_noclamp(secret)
+    key = sodium.crypto_core_ed25519_add(sound, torsion)
+    nonce = sodium.crypto_core_ed25519_scalar_reduce(hashlib.sha512(message + secret).digest())
+    point = sodium.crypto_scalarmult_ed25519_base_noclamp(nonce)
+    h = sodium.crypto_core_ed25519_scalar_reduce(hashlib.sha512(point + key + message).digest())
+    s = sodium.crypto_core_ed25519_scalar_add(
+        nonce, sodium.crypto_core_ed25519_scalar_mul(h, secret)
+    )
+    return key.hex(), point + s
+
+
+def test_a_key_of_mixed_order_signs_nothing() -> None:
+    """The library takes such signatures now and then (CVE-2025-69277 is about the check of points);
+    other libraries take all or none of them, so a receipt would be genuine for some readers."""
+    secret = sodium.crypto_core_ed25519_scalar_reduce(hashlib.sha512(b"a secret").digest())
+    taken = 0
+    for torsion in map(bytes.fromhex, LOW[-4:]):
+        for number in range(40):
+            message = b"receipt %d" % number
+            key, signature = signed_by_mixed(torsion, message, secret)
+            try:
+                VerifyKey(bytes.fromhex(key)).verify(message, signature)
+                taken += 1
+            except BadSignatureError:
+                pass
+            assert not is_signed(message, signature, key)
+    assert taken > 4  # so the check of the group is what refuses them
+
+
+@pytest.mark.parametrize("flip", [0, 31, 32, 63])
+def test_a_sound_key_signs_what_it_signed(flip: int) -> None:
+    key = SigningKey.generate()
+    signature = bytearray(key.sign(b"receipt").signature)
+    assert is_signed(b"receipt", bytes(signature), bytes(key.verify_key).hex())
+    signature[flip] ^= 1
+    assert not is_signed(b"receipt", bytes(signature), bytes(key.verify_key).hex())

@@ -29,16 +29,26 @@ def ask(number=8):
 def test_it_prints_one_word_and_nothing_else(sulq, few):
     ask()
     reply = sulq("audit", "people", "--replay")
-    assert (reply.code, reply.out, reply.err) == (0, "pass\n", "")
+    assert (reply.code, reply.out) == (0, "pass\n")
+    assert "8 questions are too few" in reply.err  # of their number alone
     reply = sulq("audit", "--replay", "--json")
-    assert (reply.out, reply.err) == ('{"replay": "pass"}\n', "")
+    told = '{"replay": "pass", "questions": 8, "shortfall_seen": null}\n'
+    assert (reply.out, reply.err) == (told, "")
+
+
+def test_it_says_the_smallest_fault_that_so_many_questions_show():
+    said = audit._sees(2_000, replaying.smallest_shortfall(2_000, "gaussian"), "gaussian")
+    assert said == (
+        "2,000 questions show noise that is 15% too small or more (an epsilon of 1.18 times the"
+        " promise), and two answers without noise"
+    )
 
 
 def test_a_failure_is_one_word_too(sulq, few, monkeypatch):
     monkeypatch.setattr(flow, "draw_noise", lambda laws: [0 * r for r in draw_noise(laws)])
     ask()
     reply = sulq("audit", "--replay")
-    assert (reply.code, reply.out, reply.err) == (3, "fail\n", "")
+    assert (reply.code, reply.out) == (3, "fail\n")
     assert '"noise test"' not in reply.out
     sulq("report")
     page = Path("report.html").read_text()

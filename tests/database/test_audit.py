@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from functools import partial
 
+import numpy as np
 import pytest
 from tests.people import SCHEMA, frame, publish
 
@@ -26,6 +28,7 @@ from sulq.database import audit
 from sulq.database import audit as replaying
 from sulq.database.audit import FEWEST, last_replay, noted_replay, replay
 from sulq.errors import EngineFailed, Refused
+from sulq.kernel.noise.laws import DiscreteGaussian, DiscreteLaplace
 from sulq.kernel.noise.sampler import draw_noise
 from sulq.kernel.query import vectors
 from sulq.kernel.release import release as flow
@@ -321,3 +324,46 @@ def test_nothing_but_the_word_is_kept(tmp_path, state_directory, few):
     (kept,) = state_directory.glob("ledgers/*/replay-*")
     assert kept.read_text() == '{"passed": true, "questions": 10}'
     assert kept.stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize("noise", ["gaussian", "laplace"])
+@pytest.mark.parametrize("questions", [400, 2_000, 20_000])
+def test_the_smallest_fault_that_a_replay_sees(noise, questions):
+    """Said to be seen, it is seen; honest noise passes."""
+    short = audit.smallest_shortfall(questions, noise)
+    rng = np.random.default_rng(questions)
+    law = DiscreteGaussian(Fraction(2**60)) if noise == "gaussian" else DiscreteLaplace(2**30)
+    for left, failed in ((1 - short, True), (1, False)):
+        found = audit.Conformity()
+        drawn = rng.normal(0, 1, questions) if noise == "gaussian" else rng.laplace(0, 1, questions)
+        for one in drawn:
+            found.add([round(one * left * 2**30)], [law])
+        assert found.failed is failed
+
+
+def test_few_questions_see_little_and_many_see_more():
+    seen = [audit.smallest_shortfall(n, "gaussian") for n in (10, 200, 1_200, 10_000, 10**6)]
+    assert seen == [None, 0.41, 0.2, 0.07, 0.03]
+
+
+@pytest.mark.parametrize("rate", [1e-3])
+def test_a_replay_sees_one_exact_answer_in_a_thousand_among_ten_thousand(rate):
+    """The curator's attack (arXiv 2411.16516): all is right, but now and then there is no noise."""
+    rng, law = np.random.default_rng(2), DiscreteGaussian(Fraction(2**60))
+    found = audit.Conformity()
+    for drawn, exact in zip(rng.normal(0, 2**30, 10_000), rng.random(10_000) < rate, strict=True):
+        found.add([0 if exact else round(drawn)], [law])
+    assert found.failed
+
+
+@pytest.mark.parametrize(("questions", "exact"), [(3_000, 2), (20_000, 3)])
+def test_how_many_exact_answers_a_replay_sees(questions, exact):
+    """On the finest noise that a count can have: a standard deviation of one unit of 2^30 steps."""
+    law = DiscreteGaussian(Fraction(2**60))
+    for zeros, failed in ((exact, True), (1, False)):
+        found, rng = audit.Conformity(), np.random.default_rng(exact)
+        drawn = np.rint(rng.normal(0, 2**30, questions))
+        drawn[:zeros] = 0
+        for one in drawn:
+            found.add([int(one)], [law])
+        assert found.failed is failed

@@ -1,6 +1,6 @@
 """python -m tests.replay [PATH ...]: replay all pairs of `figures.WANTED`; the figures as JSON.
 
-`--part 0.01` replays that share of them. What is done is kept in benchmarks/results/attacks.json
+`--part 0.01` replays that share of them. What is done is kept in tests/replay/figures.json
 (or `--out FILE`), and the next run goes on from there, so a long run may come in pieces:
 `--seconds 500` ends one. Pieces of different paths may run at once. `--anew` forgets what is kept.
 """
@@ -21,7 +21,7 @@ from tests.replay.figures import ON_A_SERVER, WANTED, compared, place_for
 from tests.replay.world import Divergence
 from tests.spark_session import why_not
 
-FIGURES = Path(__file__).parents[2] / "benchmarks" / "results" / "attacks.json"
+FIGURES = Path(__file__).with_name("figures.json")
 PIECE = 72
 """Pairs between two savings."""
 NEAR = 5

@@ -1,7 +1,7 @@
 """python -m tests.replay.report: plant the faults, audit, and write docs/threats.md.
 
 The figures of the replay come from `python -m tests.replay`; both keep them in
-benchmarks/results/attacks.json. Faults and audits that stand there already are not run again;
+tests/replay/figures.json. Faults and audits that stand there already are not run again;
 `--seconds 400` ends the planting after so long, and the next run goes on.
 """
 
@@ -58,15 +58,23 @@ def find_audits(out: Path) -> None:
 
 def page(told: dict[str, Any]) -> str:
     """The part of the page between the markers."""
-    paths = {path: told[path] for path in WANTED if path in told}
+    none: dict[str, Any] = {"pairs": 0, "divergences": []}
+    paths = {path: told.get(path, none) for path in WANTED}
+    earlier: dict[str, int] = told.get("earlier", {})
     pairs = sum(found["pairs"] for found in paths.values())
     wrong = sum(len(found["divergences"]) for found in paths.values())
+    before = sum(earlier.values())
     lines = [
-        f"{pairs:,} pairs of neighbouring tables compared, {wrong} told apart.",
+        f"{pairs:,} pairs of neighbouring tables compared, {wrong} told apart."
+        + (f" An earlier run, with a narrower harness: {before:,}, 0." if before else ""),
         "",
-        "| path | pairs | told apart |",
-        "|---|--:|--:|",
-        *(f"| {path} | {f['pairs']:,} | {len(f['divergences'])} |" for path, f in paths.items()),
+        "| path | pairs | told apart | earlier | wanted |",
+        "|---|--:|--:|--:|--:|",
+        *(
+            f"| {path} | {f['pairs']:,} | {len(f['divergences'])} | {earlier.get(path, 0):,}"
+            f" | {WANTED[path]:,} |"
+            for path, f in paths.items()
+        ),
         "",
         "| audit of a true epsilon of 1 | epsilon proved | draws |",
         "|---|--:|--:|",

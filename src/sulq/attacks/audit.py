@@ -127,8 +127,18 @@ def judged(attack: str, promise: Promise, draws: Draws, confidence: float) -> At
         len(draws.ones) + len(draws.zeros),
         draws.credits,
         f"at delta {delta_of(promise, draws.credits):.3g}, proved with confidence"
-        f" {confidence:.6g} by the event: {event}",
+        f" {confidence:.6g} by the event: {event}{_seen(promise, draws, confidence)}",
     )
+
+
+def _seen(promise: Promise, draws: Draws, confidence: float) -> str:
+    """What an audit of so many draws would have shown, in words."""
+    number = len(draws.ones) + len(draws.zeros)
+    short = smallest_shortfall(promise, draws.credits, number, confidence)
+    exact = smallest_share(claimed_epsilon(promise, draws.credits), number, confidence)
+    told = [f"noise short by {short:.0%}"] if short is not None else []
+    told += [f"one exact answer in {math.floor(1 / exact):,}"] if exact is not None else []
+    return f"; the smallest faults it sees: {', '.join(told)}" if told else ""
 
 
 def delta_of(promise: Promise, credits: Fraction) -> float:
@@ -188,6 +198,61 @@ def guessed_epsilon(promise: Promise, delta: float, draws: Draws, alpha: float) 
     if not 0.5 < chance < 1:
         return 0.0
     return gaussian_epsilon(2 * NORMAL.inv_cdf(chance), promise.delta)
+
+
+# --- what an audit can see ------------------------------------------------------------------------
+
+SPREAD = 2.33
+"""Standard errors to the bad side: what is said to be seen is seen in 99 of 100 audits."""
+EVENTS = 4 * TESTED + 3
+
+
+def smallest_shortfall(
+    promise: Promise, credits: Fraction, draws: int, confidence: float
+) -> float | None:
+    """The least part by which noise may be too small and still be found; None: none is.
+
+    Gaussian: by the bits guessed. Laplace: by the event "at least 1", on the half of the draws that
+    events are tested on.
+    """
+    calibration = calibrate(promise)
+    if calibration.unit_law is not None:
+        return None
+    for hundredths in range(1, 100):
+        left = 1 - hundredths / 100  # of the spread
+        if calibration.mu_squared is not None:
+            share = min(1.0, float(credits) / calibration.credits)
+            mu = math.sqrt(float(calibration.mu_squared) * share)
+            right = _at_worst(NORMAL.cdf(mu / (2 * left)), draws, -1)
+            found = binomial_low(right, draws, (1 - confidence) / 2)
+            seen = found - float(calibration.slack_cap) > NORMAL.cdf(mu / 2)
+        else:
+            epsilon, side = claimed_epsilon(promise, credits), draws // 4
+            alpha = (1 - confidence) / (8 * EVENTS)
+            rare = _at_worst(math.exp(-epsilon / left) / 2, side, 1)
+            low = binomial_low(_at_worst(0.5, side, -1), side, alpha)
+            high = 1 - binomial_low(side - rare, side, alpha)
+            seen = low > 0 and math.log(low / high) > epsilon
+        if seen:
+            return hundredths / 100
+    return None
+
+
+def smallest_share(epsilon: float, draws: int, confidence: float) -> float | None:
+    """The least share of answers that may be exact and still be found: by the event "equal to 1",
+    which noise alone never is."""
+    side, alpha = draws // 2, (1 - confidence) / (8 * EVENTS)
+    high = 1 - binomial_low(side, side, alpha)
+    for hits in range(1, side + 1):
+        if binomial_low(hits, side, alpha) > math.exp(epsilon) * high:
+            return min(1.0, (hits + SPREAD * math.sqrt(hits) + SPREAD**2) / side)
+    return None
+
+
+def _at_worst(chance: float, trials: int, side: int) -> int:
+    """A count of so many, `SPREAD` standard errors to one side."""
+    far = side * SPREAD * math.sqrt(chance * (1 - chance) * trials)
+    return min(trials, max(0, round(chance * trials + far)))
 
 
 # --- events ---------------------------------------------------------------------------------------

@@ -31,10 +31,11 @@ def audit(
 ) -> None:
     """Does the noise follow the claimed law? One word, pass or fail; exit code 0 or 3.
 
-    Needs the data, the ledger and the state directory, and 200 drawn questions. Nothing else is
-    said: any figure would be an exact function of the rows.
+    Needs the data, the ledger and the state directory, and 200 drawn questions. No other figure
+    of the rows is said; how small a fault so many questions show is a figure of their number.
     """
     from sulq.database.audit import replay as run
+    from sulq.database.audit import smallest_shortfall
     from sulq.errors import InvalidQuery
 
     if not replay:
@@ -42,12 +43,26 @@ def audit(
     source = named(session.policy, name)
     with opened(source) as database, _progress() as told:
         found = run(database, told)
+    seen = smallest_shortfall(found.questions, source.promise.noise)
     if session.as_json:
-        show_json({"replay": found.word})
+        show_json({"replay": found.word, "questions": found.questions, "shortfall_seen": seen})
     else:
         print(found.word)
+        print_note(_sees(found.questions, seen, source.promise.noise))
     if not found.passed:
         raise typer.Exit(3)
+
+
+def _sees(questions: int, shortfall: float | None, noise: str) -> str:
+    """What the word would have been *fail* for, 99 times of 100."""
+    if shortfall is None:
+        return f"{questions:,} questions are too few to see noise that is only somewhat too small"
+    exact = "two" if questions <= 3_000 else "three"
+    return (
+        f"{questions:,} questions show noise that is {shortfall:.0%} too small or more (an epsilon"
+        f" of {1 / (1 - shortfall):.2f} times the promise)"
+        + (f", and {exact} answers without noise" if noise in ("gaussian", "laplace") else "")
+    )
 
 
 @contextmanager

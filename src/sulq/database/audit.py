@@ -53,7 +53,7 @@ from sulq.kernel.schema.promise import Promise
 FALSE_ALARM = 1e-9
 TESTS = 11  # three on each of two pools, strays, three kinds of coincidence, single chances
 PART = FALSE_ALARM / TESTS
-SIZES = (0.125, 0.25, 0.5, 0.7, 0.8, 0.9, 1.1, 1.25, 1.5, 2.0, 4.0)
+SIZES = (0.125, 0.25, 0.5, 0.7, 0.8, 0.9, 0.95, 1.05, 1.1, 1.25, 1.5, 2.0, 4.0)
 PLACES = tuple(sign * far for far in (0.1, 0.2, 0.35, 0.6, 1.0, 2.0) for sign in (-1, 1))
 TILTS = (1, 2, 3, 4, 6, 8, 10, 13, 18, 28)
 FINE = 1 << 40  # variances from which a step is nothing
@@ -530,6 +530,31 @@ class Replay:
     @property
     def word(self) -> str:
         return "pass" if self.passed else "fail"
+
+
+SPREAD = 2.33
+"""Standard deviations to the bad side: what is said to be seen is seen 99 times of 100."""
+
+
+def smallest_shortfall(questions: int, noise: str) -> float | None:
+    """The least part by which the noise of all answers may be too small, and a replay says *fail*.
+
+    A function of the number of questions alone, so it may be told. One draw of each question is
+    counted; under an alternative of `size` times the spread, noise of `left` times the spread adds
+    on average left^2 (1 - size^-2) / 2 - ln size nats (Gaussian; coarse laws are near it), or
+    left (1 - 1/size) - ln size (Laplace). None: not even noise of a tenth would be seen.
+    """
+    needed = -math.log(PART) + math.log(len(SIZES) + len(PLACES))
+    for hundredths in range(1, 91):
+        left = 1 - hundredths / 100
+        for size in SIZES:
+            slope = 1 - 1 / size if noise == "laplace" else (1 - size**-2) / 2
+            spread = left if noise == "laplace" else math.sqrt(2) * left**2
+            mean = left * slope if noise == "laplace" else left**2 * slope
+            gained = questions * (mean - math.log(size))
+            if gained - SPREAD * abs(slope) * spread * math.sqrt(questions) >= needed:
+                return hundredths / 100
+    return None
 
 
 def replay(database: Table, progress: Progress | None = None) -> Replay:

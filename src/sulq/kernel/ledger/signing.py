@@ -13,11 +13,12 @@ import secrets
 import struct
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from operator import index
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from nacl.bindings import crypto_sign
+from nacl.bindings import crypto_core_ed25519_is_valid_point, crypto_sign
 from nacl.exceptions import BadSignatureError
 from nacl.signing import SigningKey, VerifyKey
 
@@ -148,11 +149,19 @@ def passing_signer() -> LedgerKey:
 
 
 def is_signed(message: bytes, signature: bytes, public: str) -> bool:
+    """Return whether the key signed the message. All verifiers agree on it: keys outside the group
+    of prime order, of which some libraries take signatures that others refuse, sign nothing."""
     try:
-        VerifyKey(bytes.fromhex(public)).verify(message, signature)
+        key = bytes.fromhex(public)
+        VerifyKey(key).verify(message, signature)
     except (BadSignatureError, ValueError, TypeError):
         return False
-    return True
+    return _is_prime_order(key)
+
+
+@lru_cache(maxsize=64)
+def _is_prime_order(key: bytes) -> bool:
+    return bool(crypto_core_ed25519_is_valid_point(key))
 
 
 # The high-water mark outside the ledger: how far the chain had come at the last release.
