@@ -1,6 +1,8 @@
-"""Workers made by fork: a generator copied with its state draws the same noise in each.
+"""Attacks by several workers at once: forked processes with equal noise, and racing threads.
 
-Two answers with equal noise give their difference exactly.
+A generator that a fork copies with its state draws the same noise in each process; two answers
+with equal noise give their difference exactly. Threads race to overspend,
+or to ask one thing twice.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Which floats can occur? One person's bit from answers that its other value could not give.
+"""One person's bit from what stands beside the noise: which floats occur, and how long it took.
 
 Noise computed as scale * log(U), U a multiple of 2^-53, reaches few of the floats
 there are (Mironov 2012), and a sum of floats rounds where its exponent says (Haney et al. 2022).

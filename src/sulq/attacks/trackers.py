@@ -1,4 +1,4 @@
-"""Averaging: the same thing asked again, in the same words, in others, and behind public signs.
+"""Averaging, differencing and membership: one person's value from many sums that hold it.
 
 Fresh noise on the same sum averages out; the ledger, not the cache, must see to it (TB.1, G.1).
 """

@@ -1,4 +1,4 @@
-"""Who may come in: grant a share with a token, take both back, list tokens, name other owners.
+"""`sulq access`: grant a share with a token, take both back, list tokens, name other owners.
 
 While a server holds the ledger, the commands go through it.
 """

@@ -1,4 +1,4 @@
-"""The owner's changes to a published table: amend what is promised, or close it for good."""
+"""The owner's changes to a published table: amend, withdraw, grow, close, book outside releases."""
 
 from __future__ import annotations
 

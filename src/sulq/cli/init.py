@@ -1,4 +1,4 @@
-"""The owner's commands: write a policy, review it, hand out shares, and the tour."""
+"""`sulq init`, `check`, `demo`; and a promise tried out first: `explain-noise`, `sandbox`."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""How the rows spread: their covariance, looked at once from afar and, if need be, from near by.
+"""The covariance of rows: from one look at all rows or, if that is too noisy, at clipped ones.
 
 The look: the Gram matrix of (w, y), y = the rows about the public middle and w = the farthest they
 can be. It costs what their mean alone would (a mean entry errs by (w^2 + y^2)/(sqrt 2 w)), and
-where rows are many it says all. Else: distances from that mean, the mean again where its error is
+where rows are many it is enough. Else: distances from that mean, the mean again where its error is
 large beside them, and the Gram matrix of rows clipped around it.
 """
 

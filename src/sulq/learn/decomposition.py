@@ -1,4 +1,4 @@
-"""PCA and SVD: directions of most spread, from one noisy Gram matrix. S4.6, S4.7, S0.8."""
+"""PCA, SVD and FactorAnalysis, from one noisy Gram matrix. S4.6, S4.7, S0.8."""
 
 from __future__ import annotations
 

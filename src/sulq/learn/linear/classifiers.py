@@ -1,4 +1,4 @@
-"""LogisticRegression: one noisy moment with the label, one Gram matrix, then Newton rounds.
+"""LogisticRegression and LinearSVC: a noisy moment, a Gram matrix, then rounds of L-BFGS.
 
 Two classes: sum (sigma(w v) - t) v = sum (sigma(w v) - 1/2) v - sum (t - 1/2) v. The second sum
 holds the label and is asked once, as a signed sum; rounds ask the first alone. Each has half the

@@ -1,4 +1,4 @@
-"""What the linear classifiers share: rows seen from their centre, curvature, noisy Newton rounds.
+"""What linear classifiers share: standardised rows, a Gram matrix, preconditioned noisy L-BFGS.
 
 The gradient of a loss is a sum over rows of slope * v with |slope| <= 1, so its price is the length
 of v. Long rows are *weighed* down, never moved: the score is taken of the whole row, the sum of the

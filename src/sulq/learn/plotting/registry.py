@@ -1,4 +1,4 @@
-"""Pictures of what was learned: which picture is whose, and how it becomes a file.
+"""Which chart draws which summary, and how a chart is saved to a file.
 
 kmeans.plot()                       clusters; classifier.plot(X_test, y_test): a ROC curve
 save(kmeans.plot(), "groups.svg")   .svg, .png or .html, without a network

@@ -1,4 +1,4 @@
-"""What a caller may read of a table's books: the own entries in full, of others only the prices."""
+"""What a caller may read of a ledger: their own entries in full, of others only the prices."""
 
 from __future__ import annotations
 
