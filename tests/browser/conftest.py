@@ -76,7 +76,7 @@ class Visit:
             "(token) => sessionStorage.setItem('sulq.token', token)", self.site.tokens[who]
         )
         self.page.goto(f"{self.site.url}/t/admissions/{page}")
-        self.ready(page.partition("?")[0])
+        self.ready(page.partition("?")[0].partition("/")[0])
 
     def walk(self, page: str) -> None:
         """By its tab: no new document."""

@@ -391,7 +391,7 @@ def test_nothing_is_cut_on_a_narrow_phone(visit: Visits) -> None:
     page = found.page
     found.enter("epi-team", "ask")
     found.price(BY_REGION.replace("65", "61"))  # nobody has asked this one
-    assert "rows per region" in page.inner_text(".q-size")
+    assert "one in five" in page.inner_text(".q-size")
     assert page.evaluate(
         "[...document.querySelectorAll('.stops .choice')].every("
         "(each) => each.scrollWidth <= each.clientWidth + 1"

@@ -111,6 +111,7 @@ def console(world: World, table: Any, rng: random.Random, relation: Relation, no
             all_of.send(who, "POST", "/console/t/quote", wish)
             all_of.send(who, "POST", "/console/t/ask", wish | {"max_credits": "5"})
             all_of.send(who, "GET", f"/console/t/{rng.choice(PAGES)}")
+            all_of.send(who, "GET", f"/console/t/a/{rng.randint(1, 12)}")
         for who in ("analyst", "owner", "auditor"):
             for page in PAGES:
                 all_of.send(who, "GET", f"/console/t/{page}")

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from fastapi import FastAPI
 
-from sulq.server.console import access, budget, framework, ledger, publish, risk, table
-from sulq.server.console.ask import page
+from sulq.server.console import access, budget, framework, ledger, publish, risk, stored, table
+from sulq.server.console.ask import build, page
 from sulq.server.console.learn import page as learn_page
 from sulq.server.service.session import Service
 
@@ -16,10 +16,12 @@ ROUTERS = (
     framework.shell_router,
     table.router,
     page.router,
+    build.router,
     learn_page.router,
     budget.router,
     ledger.router,
     risk.router,
+    stored.router,
     access.router,
     publish.router,
     framework.router,

@@ -85,7 +85,7 @@ def _by_group(
 
 def _bands(schema: Schema, table: str, column: Number) -> Starter:
     """Return a histogram of one number, in bands of equal width."""
-    named, width = name(column.name), _width(column)
+    named, width = name(column.name), band_width(column)
     return Starter(
         f"{column.name} in bands of {width}",
         f"SELECT FLOOR({named} / {width}) * {width} AS {named}_from,"
@@ -167,7 +167,7 @@ def _round(value: Fraction, column: Number) -> str:
     return bound_text(column, whole).replace(",", "")
 
 
-def _width(column: Number) -> str:
+def band_width(column: Number) -> str:
     """A round width that gives about ten bands."""
     low, high = (float(end) for end in column.range)
     raw = (high - low) / 10

@@ -251,5 +251,42 @@ def question_title(text: str, most: int = 64) -> str:
     return plain if len(plain) <= most else plain[: most - 2] + " …"
 
 
+SAID = {"AVG": "Average", "SUM": "Total", "MEDIAN": "Median", "MIN": "Lowest", "MAX": "Highest"}
+CALL = re.compile(r"\b(AVG|SUM|MEDIAN|MIN|MAX)\(\s*([\w\"]+)\s*\)", re.IGNORECASE)
+
+
+def statement_title(sql: str, most: int = 90) -> str:
+    """A statement as people say it: "Average stay_days, age ≥ 65, by region"."""
+    flat = " ".join(sql.split())
+    found = re.match(
+        r"SELECT (?P<list>.+?) FROM \S+(?: WHERE (?P<where>.+?))?(?: GROUP BY (?P<by>.+?))?"
+        r"(?: (?:HAVING|ORDER BY|LIMIT|WITHIN)\b.*)?$",
+        flat,
+        re.IGNORECASE,
+    )
+    if found is None or " FROM " in found["list"].upper():
+        return flat if len(flat) <= most else flat[: most - 2] + " …"
+    items = re.split(r",\s*(?![^()]*\))", found["list"])
+    named = [re.split(r"\s+AS\s+", one, flags=re.IGNORECASE)[-1] for one in items]
+    by = [key.strip() for key in (found["by"] or "").split(",") if key.strip()]
+    numbered = [int(key) - 1 for key in by if key.isdigit() and 0 < int(key) <= len(items)]
+    keys = ", ".join(
+        named[int(key) - 1] if key.isdigit() and int(key) - 1 in numbered else key for key in by
+    )
+    figures = [
+        re.sub(r"\s+AS\s+\S+$", "", one, flags=re.IGNORECASE)
+        for at, one in enumerate(items)
+        if "(" in one and at not in numbered
+    ]
+    said = [CALL.sub(lambda call: f"{SAID[call[1].upper()]} {call[2]}", one) for one in figures]
+    said = [re.sub(r"COUNT\(\*\)", "Count", one, flags=re.IGNORECASE) for one in said]
+    text = ", ".join(said) or found["list"]
+    text += f", {found['where'].replace(' AND ', ', ')}" if found["where"] else ""
+    text += f", by {keys}" if keys else ""
+    for sign, shown in SIGNS:
+        text = text.replace(sign, shown)
+    return text if len(text) <= most else text[: most - 2] + " …"
+
+
 def bound_text(column: Number, end: object) -> str:
     return spelled(float(end), None) if isinstance(end, int | float) else str(end)

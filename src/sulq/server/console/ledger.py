@@ -72,6 +72,8 @@ class EntryLine:
     print: str
     then: str = ""  # the event that holds the answer, on the same line
     then_print: str = ""
+    href: str = ""
+    """Where its answer is opened, for who may."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,8 +227,13 @@ def entries_view(
     own = session.account
     full = session.caller.role != Role.ANALYST
 
+    role, address = session.caller.role, f"/t/{quote(session.table, safe='')}/a"
+
     def line(event: Event) -> EntryLine:
-        return _line(event, answers.get(event.seq), asked.get(event.entry), own, full)
+        made = _line(event, answers.get(event.seq), asked.get(event.entry), own, full)
+        opens = role == Role.OWNER or (role == Role.ANALYST and event.analyst == own)
+        told = event.asked and made.state in ("answered", "exact")
+        return replace(made, href=f"{address}/{event.seq}") if opens and told else made
 
     shown = [event for event in events if event.kind != "answer" or event.entry not in asked]
     newest = shown[-1].seq if shown else 0

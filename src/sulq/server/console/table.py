@@ -17,6 +17,7 @@ from sulq.errors import SulqError
 from sulq.formatting import bar_text, credits_word, left_text, ordinal, spelled
 from sulq.kernel.schema.columns import Flag, Schema
 from sulq.server.auth.tokens import Role
+from sulq.server.console.ask.page import own_questions, shelf_of
 from sulq.server.console.charts import gauge
 from sulq.server.console.examples import Starter, count_prices, everyone, name, priced_starters
 from sulq.server.console.framework import Balance, balance_of, fragment
@@ -48,6 +49,7 @@ class ColumnLine:
 class AnsweredLine:
     title: str
     number: str
+    href: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,9 +224,18 @@ def _bar(database: Database | Analyst, table: str, column: str) -> str:
 def answered_lines(session: TableSession) -> list[AnsweredLine]:
     """The last answers that this caller may read for nothing."""
     found = books.answers(session, max(0, session.database.ledger.head - 200), 100).entries
-    titles = {asked_title(str(each["question_text"])): int(each["seq"]) for each in found}
+    if session.caller.role == Role.AUDITOR:  # the entry, never the value
+        return []
+    mine = {line.number: line.text for line in own_questions(session)}
+    kept = session.service.saved.listed(shelf_of(session))
+    titles: dict[str, int] = {}
+    for each in found:
+        number = int(each["seq"])
+        if number in kept and kept[number].first != number:
+            continue
+        titles[mine.get(ordinal(number)) or asked_title(str(each["question_text"]))] = number
     newest = sorted(titles.items(), key=lambda each: -each[1])[:MOST_ANSWERS]
-    return [AnsweredLine(title, ordinal(number)) for title, number in newest]
+    return [AnsweredLine(title, ordinal(n), f"/t/{session.table}/a/{n}") for title, n in newest]
 
 
 def _python(table: str, found: list[Starter]) -> tuple[str, str]:

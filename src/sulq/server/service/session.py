@@ -20,6 +20,7 @@ from sulq.server.idempotency import KeyedRequest, Replies
 from sulq.server.limits import Settings, check_width
 from sulq.server.pacing import Pace, Wide, check_lasting, pace_of, public_rows, today
 from sulq.server.purposes import Purpose, Purposes
+from sulq.server.saved_answers import SavedAnswers
 from sulq.server.service.catalog import (
     LedgerRecovery,
     SandboxTables,
@@ -40,6 +41,7 @@ class Service:
         self.tables, self.access, self.replies, self.settings = tables, access, replies, settings
         self.reservations = Reservations(settings.reservation_idle)
         self.purposes = Purposes.open()
+        self.saved = SavedAnswers.open()
         self.recovery = LedgerRecovery()
         self.sandbox = SandboxTables()
         self._clocks: dict[str, Pace] = {}
@@ -49,6 +51,7 @@ class Service:
         self.reservations.close()
         self.replies.close()
         self.purposes.close()
+        self.saved.close()
         self.sandbox.close()
 
     def session(self, caller: Caller, table: str) -> TableSession:

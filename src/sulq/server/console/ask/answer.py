@@ -364,6 +364,8 @@ class AnswerView:
     bars: str
     unit: str
     say: str
+    address: str = ""
+    """Where the answer is opened again."""
 
 
 def answer_view(

@@ -19,18 +19,21 @@ from sulq.kernel.query.sql_text import question_text
 from sulq.kernel.schema.columns import Schema
 from sulq.server.address import base_of
 from sulq.server.console.ask.answer import AnswerView, answer_view
+from sulq.server.console.ask.build import BuildView, build_view
 from sulq.server.console.ask.quote import QuoteView, asked_view, quote_view
 from sulq.server.console.ask.refusal import RefusalView, dear_view, refusal_view
 from sulq.server.console.ask.request import AskRequest, PricedStatement, price_statement
 from sulq.server.console.examples import Starter, starters
 from sulq.server.console.framework import balance_of, fragment, note_of, page, problem_card
-from sulq.server.console.history import history
-from sulq.server.console.labels import one, question_title, short_values
+from sulq.server.console.history import LEARNING, Event, history
+from sulq.server.console.labels import one, question_title, short_values, statement_title
 from sulq.server.errors import HttpProblem, problem_of
 from sulq.server.executor import Asker, run_charged, run_free
 from sulq.server.idempotency import PreparedRequest
 from sulq.server.routes.questions import Key
+from sulq.server.saved_answers import AnswerShelf, SavedAnswer
 from sulq.server.service import books
+from sulq.server.service.catalog import id_of
 from sulq.server.service.questions import prepare_sql
 from sulq.server.service.session import TableSession, closed
 from sulq.sql.evaluate.result import Result
@@ -66,6 +69,8 @@ class QuestionLine:
     text: str
     price: str
     number: str
+    href: str
+    pinned: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +88,7 @@ class AskView:
     examples: tuple[Starter, ...]
     mine: MineView
     closed: bool
+    build: BuildView
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,26 +113,62 @@ def ask_view(session: TableSession) -> AskView:
         tuple(starters(schema, session.table)),
         mine_view(session),
         closed(session.database),
+        build_view(session.oracle(), session.table),
     )
 
 
 def mine_view(session: TableSession) -> MineView:
     """The caller's own questions, the last ones first."""
-    named, events = session.account, history(session.database)[0]
-    mine = [each for each in events if each.asked and each.analyst == named and each.question]
-    lines = tuple(
-        QuestionLine(
-            event.title,
-            credits_word(event.credits) if event.credits else "free",
-            ordinal(event.seq),
-        )
-        for event in mine[-MOST_QUESTIONS:][::-1]
-    )
+    mine = own_questions(session)
+    pinned = [line for line in mine if line.pinned]
+    lines = (*pinned, *[line for line in mine if not line.pinned][:MOST_QUESTIONS])
     purse = balance_of(session)
     used = max(purse.own_whole - purse.own_left, Fraction(0))
     whole = left_text(purse.own_whole)
     said = f"{left_text(used)} of {whole} credits used." if purse.shared else ""
     return MineView(lines, said, f"/t/{session.table}/ledger#mine", len(mine))
+
+
+def own_questions(session: TableSession) -> list[QuestionLine]:
+    """The caller's questions by what they asked, the last ones first: a statement is one line, as
+    are the steps of a model; a free repeat is none."""
+    events, kept = history(session.database)[0], session.service.saved.listed(shelf_of(session))
+    lines: list[QuestionLine] = []
+    steps = 0
+    for event in reversed(events):
+        if not event.asked or event.analyst != session.account or not event.question:
+            continue
+        own = kept.get(event.seq)
+        if event.kind == "repeat" and not event.share and own is None:
+            continue
+        if own is not None and own.first != event.seq:
+            continue
+        text = titled(event, own)
+        steps = steps + 1 if text == LEARNING else 0
+        if steps > 1:
+            lines[-1] = replace(lines[-1], text=f"A model, {steps} steps")
+            continue
+        lines.append(
+            QuestionLine(
+                text,
+                credits_word(event.credits) if event.credits else "free",
+                ordinal(event.seq),
+                f"/t/{session.table}/a/{event.seq}",
+                own is not None and own.pinned,
+            )
+        )
+    return lines
+
+
+def titled(event: Event, kept: SavedAnswer | None) -> str:
+    """What an answer is called: its name, else its statement in words, else its question."""
+    if kept is not None and kept.name:
+        return kept.name
+    return statement_title(kept.sql) if kept is not None and kept.sql else event.title
+
+
+def shelf_of(session: TableSession, account: str | None = None) -> AnswerShelf:
+    return AnswerShelf(id_of(session.database), account or session.account)
 
 
 class Asking:
@@ -183,6 +225,10 @@ def answered_view(asking: Asking, raw: bytes, base: str) -> AnsweredView:
     shown = answer_view(found, asking.found(), reply, python, made_up=made_up)
     if made_up:
         return AnsweredView(None, shown, None)
+    if reply.receipts:
+        sent, shelf = asking.sent, shelf_of(session)
+        session.service.saved.asked(shelf, reply.receipts, sent.sql, sent.credits, sent.rows)
+        shown = replace(shown, address=f"/t/{session.table}/a/{reply.receipts[0]}")
     quote = asked_view(found.priced_again(), balance_of(session), shown.bars, shown.unit)
     return AnsweredView(quote, shown, mine_view(session))
 

@@ -11,8 +11,8 @@ let queue = Promise.resolve(), due = () => {};
 const token = () => sessionStorage.getItem(TOKEN);
 
 function where() {
-  const [, t, table, page] = location.pathname.split("/");
-  return t === "t" ? { table: decodeURIComponent(table || ""), page: page || "table" } : { table: "", page: "" };
+  const [, t, table, page, part] = location.pathname.split("/");
+  return t === "t" ? { table: decodeURIComponent(table || ""), page: page || "table", part: part ? `/${part}` : "" } : { table: "", page: "", part: "" };
 }
 
 // Every request carries the token as a bearer; a token that has ended leads to the door.
@@ -167,6 +167,11 @@ async function report(button) {
   const url = URL.createObjectURL(new Blob([await reply.text()], { type: "text/html" }));
   if (shown) shown.location.replace(url); else location.assign(url);
 }
+async function receipt(number) {
+  const dialog = find("#receipt"), reply = await send(`/console/${encodeURIComponent(where().table)}/receipts/${number}`);
+  dialog.innerHTML = await html(reply);
+  dialog.showModal();
+}
 const sentence = (text) => text && text[0].toUpperCase() + text.slice(1) + (/[.!?]$/.test(text) ? "" : ".");
 
 function say(text, loudly = false) {
@@ -198,10 +203,10 @@ async function load(walked = false) {
   await queue;
   if (leaving) { leaving(); leaving = null; }
   clearTimeout(poll);
-  const trip = ++journey, { table, page } = where();
+  const trip = ++journey, { table, page, part } = where();
   find("#leave").hidden = !token();
   find("#stripe").hidden = true;
-  const path = table ? `/console/${encodeURIComponent(table)}/${page}${location.search}` : "/console/home";
+  const path = table ? `/console/${encodeURIComponent(table)}/${page}${part}${location.search}` : "/console/home";
   const head = refreshHead();
   try {
     const reply = await send(path);
@@ -252,9 +257,11 @@ document.addEventListener("click", (event) => {
       go(to.pathname + to.search + to.hash);
     }
   }
-  const button = event.target.closest("[data-copy], [data-save], [data-report], [data-get], [data-post], [data-close], [data-point]");
+  const button = event.target.closest("[data-copy], [data-link], [data-receipt], [data-save], [data-report], [data-get], [data-post], [data-close], [data-point]");
   const { copy, save: file, get, post, close, point: to, why } = button?.dataset || {};
   if (copy !== undefined) copied(button, find(copy || "pre", copy ? document : button.closest("section")).textContent);
+  else if (button?.dataset.link !== undefined) copied(button, location.origin + location.pathname);
+  else if (button?.dataset.receipt) receipt(button.dataset.receipt);
   else if (file) save(file, find(button.dataset.from).textContent, "text/csv");
   else if (get) { from = button; exchange(get); }
   else if (post) press(() => exchange(post, { method: "POST" }));

@@ -12,7 +12,7 @@ export function start(root, app) {
   const DRAFT = `sulq.draft.${table}`, PENDING = `sulq.pending.${table}`;
   const PLAIN = { stop: "plain", within: null, rows: null };
   let wish = PLAIN;
-  let answered = "", ready = null, mark = null, timer = 0, slow = 0, asking = null, spoken = 0, busy = false, lent = false;
+  let answered = "", ready = null, mark = null, timer = 0, slow = 0, asking = null, spoken = 0, busy = false, lent = false, build = null;
 
   // --- the text: painted behind the field, one block per line ---
   function paint() {
@@ -35,10 +35,9 @@ export function start(root, app) {
     find("#paint").replaceChildren(...lines);
   }
 
-  function write(text, caret = text.length) {
-    sql.value = text;
-    sql.setSelectionRange(caret, caret);
-    changed();
+  // A proposed text takes the place of what was typed, and undo brings that back.
+  function write(text) {
+    insert(text, 0, sql.value.length);
   }
 
   function changed(at_once = false) {
@@ -53,6 +52,7 @@ export function start(root, app) {
     stale();
     clearTimeout(timer);
     asking?.abort();
+    build?.show(sql.value);
     if (blank) return clear();
     timer = setTimeout(price, at_once ? 0 : WAIT);
   }
@@ -103,6 +103,20 @@ export function start(root, app) {
     if (!text) return;
     setTimeout(() => { if (bar()?.dataset.say === text) app.say(text); }, Math.max(0, spoken + 1000 - now));
     spoken = now;
+  }
+
+  // --- how to ask: by clicking, or in SQL; the builder writes into the field ---
+  async function mode(chosen) {
+    find("#build").hidden = chosen !== "build";
+    find(`#mode [value=${chosen}]`).checked = true;
+    localStorage.setItem("sulq.mode", chosen);
+    if (chosen !== "build") return;
+    build ??= (await import(root.dataset.build)).builder(root, app, (text) => {
+      wish = { ...wish, rows: null };
+      sql.value = text;
+      changed();
+    });
+    build.show(sql.value);
   }
 
   const newKey = () => Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, "0")).join("");
@@ -230,18 +244,12 @@ export function start(root, app) {
     if (!document.execCommand?.("insertText", false, text)) { sql.setRangeText(text, begin, end, "end"); changed(); }
   }
 
-  async function receipt(chip) {
-    const dialog = find("#receipt"), reply = await app.send(`${path}/receipts/${chip.dataset.receipt}`);
-    dialog.innerHTML = await app.html(reply);
-    dialog.showModal();
-  }
-
   // --- what is pressed and typed ---
   sql.addEventListener("input", () => { // a size, and the precision of a proposed text, belong to their text
     wish = lent ? PLAIN : { ...wish, rows: null };
     lent = false;
     changed();
-    complete();
+    complete(!list.hidden && stem() !== "");
   });
   sql.addEventListener("blur", () => complete(false));
   sql.addEventListener("keydown", (event) => {
@@ -259,9 +267,14 @@ export function start(root, app) {
   });
   root.addEventListener("click", (event) => {
     const hit = (what) => event.target.closest(what);
-    const example = hit("[data-sql]"), chip = hit("[data-receipt]"), column = hit("[data-column]"), coarser = hit("[data-within]");
-    if (example) { lent = "stop" in example.dataset; wish = { ...PLAIN, stop: example.dataset.stop || "plain" }; find("#examples").open = false; write(example.dataset.sql); sql.focus(); }
-    else if (chip) receipt(chip);
+    const example = hit("[data-sql]"), column = hit("[data-column]"), coarser = hit("[data-within]");
+    if (example) {
+      find("#examples").open = false;
+      write(example.dataset.sql);
+      lent = "stop" in example.dataset;
+      wish = { ...PLAIN, stop: example.dataset.stop || "plain" };
+      changed(true);
+    }
     else if (column) insert(column.dataset.column);
     else if (coarser) { wish = { ...wish, stop: "plain", within: Number(coarser.dataset.within) }; changed(true); }
     else if (hit("#example")) { write(root.querySelector("#examples [data-sql]").dataset.sql); sql.focus(); }
@@ -269,7 +282,8 @@ export function start(root, app) {
   });
   root.addEventListener("change", (event) => {
     const { name, id, value } = event.target;
-    if (name === "stop" && value !== "set") { wish = { ...wish, stop: value, within: null }; changed(true); }
+    if (name === "mode") mode(value);
+    else if (name === "stop" && value !== "set") { wish = { ...wish, stop: value, within: null }; changed(true); }
     else if (name === "stop") { find("#within-box").hidden = false; find("#within").focus(); }
     else if (id === "within") { wish = { ...wish, stop: "plain", within: Number(value) > 0 ? Number(value) : null }; changed(true); }
     else if (id === "size") { wish = { ...wish, rows: Number(value) >= 1 ? Math.floor(Number(value)) : null }; changed(true); }
@@ -295,6 +309,7 @@ export function start(root, app) {
     if (!sql.value.trim()) write(find("#examples [data-sql]").dataset.sql);
     madeUp();
   }
+  mode(localStorage.getItem("sulq.mode") || "build");
   if (matchMedia("(min-width: 900px)").matches && !waiting) sql.focus({ preventScroll: true });
   return () => { clearTimeout(timer); asking?.abort(); };
 }

@@ -1,0 +1,226 @@
+"""A stored answer at its own address, /t/people/a/25: read again from the ledger, never asked anew.
+
+An answer opens for who was told it, and for the owner. For anybody else it is as one that is not
+there. Opening it charges nothing, writes nothing and reads no row.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Annotated, Any
+from urllib.parse import quote as quoted
+
+import numpy as np
+from fastapi import APIRouter, Path, Request
+from fastapi.responses import Response
+from pydantic import Field
+
+from sulq.answers.oracle import Answer
+from sulq.database import Analyst, Database
+from sulq.errors import SulqError
+from sulq.formatting import credits_word, ordinal
+from sulq.kernel.ledger.budget import OWNER
+from sulq.kernel.query.sql_text import question_text
+from sulq.kernel.query.sum_query import SumQuery
+from sulq.server.address import base_of
+from sulq.server.auth.tokens import Role
+from sulq.server.console.ask.answer import AnswerView, answer_cell, answer_view
+from sulq.server.console.ask.page import python_text, shelf_of, titled
+from sulq.server.console.ask.request import AskRequest, PricedStatement
+from sulq.server.console.framework import Form, fragment
+from sulq.server.console.history import Event, history, when_text
+from sulq.server.console.labels import key_text, shape_of
+from sulq.server.errors import not_found
+from sulq.server.executor import Asker
+from sulq.server.saved_answers import SavedAnswer
+from sulq.server.service.session import TableSession
+from sulq.wire import SqlBody, sql_reply
+
+router = APIRouter(include_in_schema=False)
+Number = Annotated[int, Path(ge=1, le=2**62)]
+MOST_CELLS = 500
+"""Cells that are shown of a question that was not asked in SQL."""
+
+
+class DescribeForm(Form):
+    """What somebody writes on an answer of theirs."""
+
+    name: Annotated[str, Field(max_length=120)] = ""
+    note: Annotated[str, Field(max_length=4_000)] = ""
+    pinned: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class WordsView:
+    """Name, note and pin, in their form."""
+
+    table: str
+    number: int
+    title: str
+    name: str
+    note: str
+    pinned: bool
+    saved: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PlainCells:
+    """A question that was not asked in SQL: its sums, as the answers so far say."""
+
+    heads: tuple[str, ...]
+    figures: tuple[str, ...]
+    rows: tuple[tuple[tuple[str, ...], tuple[Any, ...]], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StoredView:
+    table: str
+    number: str
+    words: WordsView
+    about: str
+    sql: str
+    edit: str
+    answer: AnswerView | None
+    cells: PlainCells | None
+    why_not: str = ""
+
+
+def told_entry(session: TableSession, number: int) -> Event:
+    """Return the entry, if its answer was told to the caller, or if the caller is the owner."""
+    events, answered = history(session.database)
+    event = events[number - 1] if number <= len(events) else None
+    told = event is not None and event.asked and (event.kind != "charge" or number in answered)
+    mine = event is not None and (
+        session.caller.role == Role.OWNER or event.analyst == session.account
+    )
+    if event is None or event.seq != number or not told or not mine:
+        raise not_found("there is no answer of this number for this token")
+    return event
+
+
+def stored_view(session: TableSession, number: int, base: str) -> StoredView:
+    """The answer as it was told. Its numbers come from the ledger."""
+    event = told_entry(session, number)
+    kept = session.service.saved.find(shelf_of(session, event.analyst), number)
+    own = kept if event.analyst == session.account else None
+    database = session.database
+    oracle = database if event.analyst == OWNER else database.as_analyst(event.analyst)
+    shown = None if kept is None or not kept.sql else _asked_again(oracle, session, kept, base)
+    cells = None if shown is not None else _cells(oracle, event)
+    title = titled(event, kept)
+    paid = credits_word(event.credits) if event.credits else "free"
+    who = "" if event.analyst == session.account else f", told to {event.analyst}"
+    sql = "" if kept is None else kept.sql
+    why = ""
+    if shown is None and cells is None:
+        why = "Its numbers cannot be shown here; its receipt stands in the ledger."
+    return StoredView(
+        table=session.table,
+        number=ordinal(number),
+        words=words_view(session, number, title, own),
+        about=f"Asked {when_text(event.at)}, {paid}{who}. Opening it is free and reads no row.",
+        sql=sql,
+        edit=f"/t/{session.table}/ask#q={quoted(sql)}" if sql else "",
+        answer=shown,
+        cells=cells,
+        why_not=why,
+    )
+
+
+def words_view(
+    session: TableSession, number: int, title: str, kept: SavedAnswer | None, *, saved: bool = False
+) -> WordsView:
+    name, note, pinned = ("", "", False) if kept is None else (kept.name, kept.note, kept.pinned)
+    return WordsView(session.table, number, title, name, note, pinned, saved)
+
+
+def _asked_again(
+    oracle: Database | Analyst, session: TableSession, kept: SavedAnswer, base: str
+) -> AnswerView | None:
+    """The stored answer of a statement; None where it could not be read for nothing."""
+    terms: dict[str, Any] = {"table": session.table, "credits": kept.credits, "rows": kept.rows}
+    try:
+        quote = oracle.quote_sql(kept.sql, **terms)
+        if quote.credits or not quote.repeat:  # never ask anew
+            return None
+        result = oracle.sql(kept.sql, **terms)
+    except SulqError:
+        return None
+    shape = shape_of(quote.plan.select, oracle.schema)
+    wish = AskRequest(kept.sql, rows=kept.rows)
+    found = PricedStatement(wish, oracle, session.table, quote, shape, kept.credits, kept.rows)
+    sent = SqlBody(sql=kept.sql, credits=kept.credits, rows=kept.rows)
+    reply = sql_reply(result).model_copy(update={"credits": 0.0, "credits_exact": Fraction(0)})
+    view = answer_view(found, result, reply, python_text(base, session.table, sent))
+    return replace(view, receipts=tuple((seq, ordinal(seq)) for seq in reply.receipts))
+
+
+def _cells(oracle: Database | Analyst, event: Event) -> PlainCells | None:
+    """The sums of a question that was not asked in SQL here, as the asker's answers say them."""
+    try:
+        query = SumQuery.from_json(json.loads(event.question))
+        answer = oracle.known(query)
+    except (SulqError, ValueError):
+        return None
+    if answer is None or answer.bound is None or answer.bound.outer is not None:
+        return None
+    return plain_cells(answer, event.question)
+
+
+def plain_cells(answer: Answer, question: str) -> PlainCells | None:
+    bound = answer.bound
+    if bound is None or bound.cells > MOST_CELLS:
+        return None
+    terms = _terms(question_text(question), len(bound.terms))
+    values = np.asarray(answer.value, dtype=np.float64).reshape(bound.cells, -1)
+    low, high = (
+        np.asarray(end, dtype=np.float64).reshape(bound.cells, -1) for end in answer.interval(0.95)
+    )
+    if values.shape[1] != len(terms):
+        return None
+    rows = []
+    for at, keys in enumerate(np.ndindex(*bound.shape)):
+        named = tuple(key_text(group.keys[k]) for group, k in zip(bound.groups, keys, strict=True))
+        cells = tuple(
+            answer_cell(values[at, term], low[at, term], high[at, term])
+            for term in range(len(terms))
+        )
+        rows.append((named, cells))
+    return PlainCells(tuple(group.name for group in bound.groups), terms, tuple(rows))
+
+
+def _terms(text: str, many: int) -> tuple[str, ...]:
+    """What each sum is called: the question's own words, where they can be told apart."""
+    head = re.split(r" WHERE | GROUP BY ", text)[0]
+    parts = [part.strip() for part in head.split(", ")]
+    return tuple(parts) if len(parts) == many else tuple(f"sum {k + 1}" for k in range(many))
+
+
+def described_view(session: TableSession, number: int, form: DescribeForm) -> WordsView:
+    """Keep what was written; on one's own answers alone."""
+    event = told_entry(session, number)
+    if event.analyst != session.account:
+        raise not_found("there is no answer of this number for this token")
+    saved, shelf = session.service.saved, shelf_of(session)
+    name, note = " ".join(form.name.split()), form.note.strip()
+    saved.describe(shelf, number, name, note, pinned=bool(form.pinned))
+    kept = saved.find(shelf, number)
+    return words_view(session, number, titled(event, kept), kept, saved=True)
+
+
+@router.get("/console/{table}/a/{number}")
+async def stored(request: Request, session: Asker, number: Number) -> Response:
+    given = (session, number, base_of(request))
+    return await fragment(request, "stored.html", stored_view, *given)
+
+
+@router.post("/console/{table}/a/{number}")
+async def describe(
+    request: Request, session: Asker, number: Number, form: DescribeForm
+) -> Response:
+    return await fragment(
+        request, "stored_parts.html#described", described_view, session, number, form
+    )

@@ -1,0 +1,137 @@
+"""Answers at their own address: for who was told them and for the owner; free, no row is read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from tests.server.conftest import Served, new_key
+
+from sulq.server.auth.tokens import Role
+from sulq.server.console.ask.build import filter_view, literal
+from sulq.server.console.labels import statement_title
+from sulq.server.saved_answers import AnswerShelf, SavedAnswers
+
+ASK = "/console/people/ask"
+PAGES = {"GET": "/console/people/a/{}", "POST": "/console/people/a/{}"}
+BAD = "<script>alert(1)</script>"
+
+
+def asked(server: Served, sql: str, who: str = "analyst") -> int:
+    """Ask as the page does; return the entry's number."""
+    wish = {"sql": sql, "max_credits": "40"}
+    reply = server.client(who).post(ASK, json=wish, headers={"Idempotency-Key": new_key()})
+    assert reply.status_code == 200, reply.text
+    return int(reply.text.split('data-receipt="')[1].split('"')[0])
+
+
+def test_an_answer_is_read_again_and_nothing_is_spent_or_written(server: Served) -> None:
+    sql = "SELECT illness, AVG(age) AS years FROM people WHERE smoker GROUP BY illness"
+    number = asked(server, sql)
+    head, left = server.database.ledger.head, server.database.left_for("analyst")
+    first = server.client("analyst").get(PAGES["GET"].format(number))
+    again = server.client("analyst").get(PAGES["GET"].format(number))
+    assert first.status_code == 200 and first.text == again.text
+    assert "Average age, smoker, by illness" in first.text and "AS years" in first.text
+    assert (server.database.ledger.head, server.database.left_for("analyst")) == (head, left)
+
+
+def test_not_yours_is_not_there(server: Served) -> None:
+    """The same bytes for a colleague's number, a change's number and one that is beyond the end."""
+    number = asked(server, "SELECT COUNT(*) AS n FROM people WHERE smoker")
+    rival = server.client("rival")
+    for method in ("GET", "POST"):
+        told = [
+            rival.request(method, PAGES[method].format(n), json={"name": "x"})
+            for n in (number, 1, number + 1, 10**9)
+        ]
+        assert {reply.status_code for reply in told} == {404}
+        assert len({reply.content for reply in told}) == 1
+    assert server.client("owner").get(PAGES["GET"].format(number)).status_code == 200
+
+
+@pytest.mark.parametrize("who", [None, *map(str, Role)])
+def test_who_may_open_and_write(server: Served, who: str | None) -> None:
+    number = asked(server, "SELECT COUNT(*) AS n FROM people WHERE age > 50")
+    client = server.client(who)
+    codes = {
+        client.get(PAGES["GET"].format(number)).status_code,
+        client.post(PAGES["POST"].format(number), json={"name": "mine"}).status_code,
+        client.get("/console/people/filter?column=age").status_code,
+    }
+    expected = {None: {401}, "owner": {200, 404}, "analyst": {200}, "auditor": {403}}
+    assert codes == expected.get(who, codes)
+    if who == "auditor":
+        assert f"/a/{number}" not in client.get("/console/people/ledger").text
+
+
+def test_words_are_the_writers_own_and_are_escaped(server: Served) -> None:
+    number = asked(server, "SELECT COUNT(*) AS n FROM people WHERE age > 60")
+    analyst, owner = server.client("analyst"), server.client("owner")
+    words = {"name": f"A {BAD}", "note": f"B {BAD}", "pinned": "yes"}
+    reply = analyst.post(PAGES["POST"].format(number), json=words)
+    assert reply.status_code == 200 and "&lt;script&gt;" in reply.text
+    for page in (f"a/{number}", "ask", "table", "ledger"):
+        text = analyst.get(f"/console/people/{page}").text
+        assert BAD not in text, page
+    assert "A &lt;script&gt;" in analyst.get("/console/people/ask").text
+    seen = owner.get(PAGES["GET"].format(number)).text
+    assert "B &lt;script&gt;" not in seen and "told to analyst" in seen
+    long = {"name": "x" * 121}
+    assert analyst.post(PAGES["POST"].format(number), json=long).status_code == 422
+
+
+def test_a_question_that_was_not_asked_in_sql_opens_too(server: Served) -> None:
+    sql = {"sql": "SELECT illness, COUNT(*) AS n FROM people WHERE smoker GROUP BY illness"}
+    reply = server.post("sql", sql, "analyst", new_key())
+    number = reply.json()["receipts"][0]
+    text = server.client("analyst").get(PAGES["GET"].format(number)).text
+    assert 'id="result"' in text and "illness" in text and "Edit this question" not in text
+
+
+def test_a_closed_table_is_a_library(server: Served) -> None:
+    number = asked(server, "SELECT AVG(age) AS years FROM people WHERE smoker")
+    before = server.client("analyst").get(PAGES["GET"].format(number)).text
+    server.database.close_for_good("the study has ended")
+    after = server.client("analyst").get(PAGES["GET"].format(number)).text
+    assert "years is" in after and after == before
+    assert f"/t/people/a/{number}" in server.client("analyst").get("/console/people/table").text
+
+
+def test_statements_and_words_are_kept_apart_by_account(tmp_path: Path) -> None:
+    kept = SavedAnswers.open(tmp_path / "answers.sqlite")
+    ann, bob = AnswerShelf("t", "ann"), AnswerShelf("t", "bob")
+    kept.asked(ann, [4, 6], "SELECT 1", None, 7)
+    kept.describe(ann, 4, "four", "", pinned=True)
+    kept.asked(ann, [4, 6], "SELECT 2", None, None)  # a repeat does not take its place
+    kept.close()
+    again = SavedAnswers.open(tmp_path / "answers.sqlite")
+    assert [again.listed(ann)[n].first for n in (4, 6)] == [4, 4] and again.listed(bob) == {}
+    found = again.find(ann, 4)
+    assert found is not None and (found.sql, found.rows, found.name) == ("SELECT 1", 7, "four")
+    assert found.pinned and again.find(bob, 4) is None
+    again.close()
+    assert (tmp_path / "answers.sqlite").stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize(
+    ("sql", "said"),
+    [
+        ("SELECT COUNT(*) AS n FROM t WHERE age >= 65", "Count, age ≥ 65"),
+        ("SELECT a, AVG(x) AS m FROM t WHERE b AND c GROUP BY a", "Average x, b, c, by a"),
+        ("SELECT FLOOR(x / 5) * 5 AS x_from, COUNT(*) AS n FROM t GROUP BY 1", "Count, by x_from"),
+        ("SELECT MEDIAN(x), SUM(y) FROM t ORDER BY 1", "Median x, Total y"),
+    ],
+)
+def test_an_answer_is_named_by_what_was_asked(sql: str, said: str) -> None:
+    assert statement_title(sql) == said
+
+
+def test_values_are_spelled_as_sql_takes_them(server: Served) -> None:
+    assert [literal(value) for value in ("O'Hara", 7)] == ["'O''Hara'", "7"]
+    session = SimpleNamespace(oracle=lambda: server.database)
+    found = filter_view(session, "age")  # type: ignore[arg-type]
+    assert (found.kind, found.step) == ("number", "1")
+    hidden = server.client("analyst").get("/console/people/filter?column=no_such")
+    assert hidden.status_code == 404
