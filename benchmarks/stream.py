@@ -221,7 +221,7 @@ def measure(
     full: bool,
     rows: int = 100_000,
     past: Sequence[int] = PAST,
-    questions: int = 12,
+    questions: int = 5,
 ) -> list[Line]:
     """Lines by how a question is asked, its kind, and how many answers are stored."""
     before = os.environ.get("SULQ_STATE")

@@ -8,7 +8,7 @@ rows than needed are measured, least squares shares the weight by precision.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import NamedTuple
@@ -132,15 +132,31 @@ def _exactly(rows: Integers, target: Integers, weights: Floats) -> Weights | Non
 
 
 def _least_squares(matrix: Floats, wanted: Floats, variances: Floats) -> Floats:
-    """c = V^-1 A (A' V^-1 A)^-1 w, by QR of V^-1/2 A."""
+    """c = V^-1 A (A' V^-1 A)^-1 w, by QR of V^-1/2 A, for each block of rows that share pieces."""
     root = np.sqrt(variances)
-    q, r = np.linalg.qr(matrix / root[:, None])
-    try:
-        inner = np.linalg.solve(r.T, wanted.T)
-    except np.linalg.LinAlgError:
-        return np.full((len(wanted), len(matrix)), np.nan)
-    found: Floats = ((q @ inner) / root[:, None]).T
+    found = np.zeros((len(wanted), len(matrix)))
+    for rows, pieces in _blocks(matrix != 0):
+        q, r = np.linalg.qr(matrix[np.ix_(rows, pieces)] / root[rows, None])
+        try:
+            inner = np.linalg.solve(r.T, wanted[:, pieces].T)
+        except np.linalg.LinAlgError:
+            return np.full((len(wanted), len(matrix)), np.nan)
+        found[:, rows] = ((q @ inner) / root[rows, None]).T
     return found
+
+
+def _blocks(told: NDArray[np.bool_]) -> Iterator[tuple[Integers, Integers]]:
+    """Rows and columns that are connected by what is told: each block has the least of its rows
+    as its name."""
+    names = np.arange(len(told))
+    while True:
+        across = np.where(told, names[:, None], len(told)).min(axis=0)
+        again = np.where(told, across, len(told)).min(axis=1, initial=len(told))
+        if (again == names).all():
+            break
+        names = again
+    for name in np.unique(names[told.any(axis=1)]):
+        yield np.flatnonzero(names == name), np.flatnonzero(across == name)
 
 
 def _shared(
@@ -219,13 +235,14 @@ Blocks = list[tuple[Integers, Integers, Integers]]
 
 
 def _split(row: Integers, value: Integers, grid: Grid, public: bool, first: bool) -> Blocks:
-    if public and not first:
-        return _differences(row, value, grid)
+    inner = grid.cells // grid.public_cells
     if first and not public:
         return []
+    if public and not first and value[::inner].any():
+        return _differences(row, value, grid)
     here = np.flatnonzero(value)
     if first:
-        here = here[here % (grid.cells // grid.public_cells) == 0]
+        here = here[here % inner == 0]
     return [(row[here], here, value[here])]
 
 

@@ -403,7 +403,9 @@ MOST_READ = 256
 MOST_ASKED_LATELY = 64
 """Questions kept as they were bound: one that is paid for is stored the next moment."""
 MOST_KEPT = 65_536
-"""Marks of bound questions, and stored integers, that are kept in memory; others are read again."""
+"""Stored integers that are kept in memory; others are read again."""
+MOST_MARKS = 4 * MOST_KEPT
+"""Marks of bound questions that are kept, 200 bytes each; others are bound again."""
 
 _COLUMN = re.compile(r'\["col","((?:[^"\\]|\\.)*)"\]')
 ASLEEP, UNFIT = -2, -1
@@ -461,7 +463,7 @@ class AnswerStore:
         self._found: WeightedLRU[str, LinearEstimate | None] = WeightedLRU(
             MOST_FOUND
         )  # from all answers so far
-        self._known: WeightedLRU[int, Known] = WeightedLRU(MOST_KEPT)  # by line
+        self._known: WeightedLRU[int, Known] = WeightedLRU(MOST_MARKS)  # by line
         self._draws: WeightedLRU[int, StoredDraw] = WeightedLRU(MOST_KEPT)  # by number
         self._lately: WeightedLRU[str, BoundQuery] = WeightedLRU(MOST_ASKED_LATELY)  # by text
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -43,13 +44,14 @@ def marks_of(program: b.RowSums) -> Marks:
     return found
 
 
-def size_of(key: Key, marks: Mapping[Any, object]) -> int:
+def size_of(key: Key, marks: Mapping[Any, Any]) -> int:
     """How many pieces an axis has."""
     match key[0]:
         case "number":
             return len(marks) + 2
         case "text":
-            return len(classes(marks)) + 2
+            alone = all(len(listed) == 1 for listed in marks)
+            return (len(marks) if alone else len(classes(marks))) + 2
         case "value":
             return len(marks) + 1
         case "flag" | "like":
@@ -136,7 +138,8 @@ def _columns(node: object) -> Iterable[str]:
             yield from _columns(found)
 
 
-def atom_columns(atom: object) -> tuple[str, ...]:
+@lru_cache(maxsize=1024)
+def atom_columns(atom: b.Integer) -> tuple[str, ...]:
     """The columns a summand reads."""
     return tuple(dict.fromkeys(_columns(atom)))
 
@@ -361,7 +364,7 @@ class Grid:
         terms = []
         for term in program.terms:
             value = self._integer(term)
-            there = here & self._flat(~value.null)
+            there = here & self._flat(~value.null) if value.null.any() else here
             terms.append(
                 {atom: np.where(there, self._flat(part), 0) for atom, part in value.parts.items()}
             )
