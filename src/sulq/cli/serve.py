@@ -33,6 +33,16 @@ class ServeOptions:
         Path | None, typer.Option(help="Certificate chain (PEM).", show_default=False)
     ] = None
     tls_key: Annotated[Path | None, typer.Option(help="Its key (PEM).", show_default=False)] = None
+    postgres: Annotated[
+        int | None,
+        typer.Option(
+            metavar="PORT",
+            min=0,
+            max=65_535,
+            help="Also speak PostgreSQL's protocol, on this port: for psql, drivers and BI tools.",
+            show_default=False,
+        ),
+    ] = None
     public_url: Annotated[
         str | None,
         typer.Option(
@@ -104,6 +114,9 @@ def run(
         pacing=options.pacing, delay=options.delay, public_url=checked_url(options.public_url)
     )
     with where.listen() as listening, ExitStack() as stack:
+        door = None if options.postgres is None else where.postgres_port(options.postgres)
+        if door is not None:
+            stack.enter_context(door.listening)
 
         def held(table: AbstractContextManager[Database]) -> Database:
             return charging_for_time(stack.enter_context(table), settings)
@@ -115,10 +128,13 @@ def run(
         def told(now: Started) -> None:
             if as_json:
                 served = {"tables": names, "not_published": waiting, "not_served": sick}
-                show_json({"address": now.address, "link": now.link, **served})
+                wire = {} if now.postgres is None else {"postgres": now.postgres}
+                show_json({"address": now.address, "link": now.link, **wire, **served})
             else:
                 what = ", ".join(names) or "no table yet (the console publishes one)"
                 print(f"serving {what} at {now.address}")
+                if now.postgres is not None:
+                    print(f"PostgreSQL's protocol at {now.postgres}; the password is a token")
                 print(f"owner's console, once within 10 minutes: {now.link}")
                 print("stop with Ctrl-C")
             sys.stdout.flush()
@@ -137,6 +153,7 @@ def run(
             settings=settings,
             log=Log(),
             started=told,
+            postgres=door,
         )
 
 

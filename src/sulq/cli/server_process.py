@@ -10,7 +10,7 @@ import ssl
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,6 +27,7 @@ from sulq.server.auth.tokens import Access, Role
 from sulq.server.limits import Settings
 from sulq.server.local_control import announced
 from sulq.server.middleware import Log
+from sulq.server.postgres.listener import PostgresPort
 from sulq.server.service.catalog import Tables
 
 PORT = 8765
@@ -82,6 +83,14 @@ class Where:
                 f"{self.certificate} and {self.key} are not a certificate and its key, in PEM"
             ) from None
 
+    def postgres_port(self, port: int) -> PostgresPort:
+        """The port of PostgreSQL's protocol, at the same address and with the same certificate."""
+        context = None
+        if self.certificate is not None:
+            context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+            context.load_cert_chain(self.certificate, self.key)
+        return PostgresPort(replace(self, port=port).listen(), context)
+
     def listen(self) -> socket.socket:
         """The socket, taken before any table is opened."""
         family = socket.AF_INET6 if ":" in self.host else socket.AF_INET
@@ -93,6 +102,10 @@ class Where:
                 f"cannot listen on {self.host}, port {self.port}: {why}; stop what listens there,"
                 " or choose another with --port (0: any that is free)"
             ) from None
+
+    def host_and_port(self, listening: socket.socket) -> str:
+        """Return where a socket of this address is reached, as host:port."""
+        return self.address(listening.getsockname()[1]).partition("//")[2]
 
     def address(self, port: int) -> str:
         host = f"[{self.host}]" if ":" in self.host else self.host
@@ -154,6 +167,7 @@ class Started:
 
     address: str
     link: str  # for the owner, once
+    postgres: str | None  # where PostgreSQL's protocol is spoken
     stop: Callable[[], None]
 
 
@@ -166,12 +180,15 @@ def serve_tables(
     log: Log,
     started: Callable[[Started], None],
     extra: Callable[[Any], None] | None = None,
+    postgres: PostgresPort | None = None,
 ) -> None:
     """Serve until somebody stops it; then everything that has begun is finished and stored."""
     no_core_files()
     with open_access() as access, ExitStack() as stack:
         token = access.lend("owner", Role.OWNER)  # good while this server runs
-        app = create_app(tables, access, settings=settings, log=log, report=report_page)
+        app = create_app(
+            tables, access, settings=settings, log=log, report=report_page, postgres=postgres
+        )
         if extra is not None:
             extra(app)
         address = where.address(listening.getsockname()[1])
@@ -180,7 +197,9 @@ def serve_tables(
         def told() -> None:
             stack.enter_context(announced(tables, access, address, where.certificate))
             link = f"{settings.public_url or address}/enter#{access.link_code(token)}"
-            started(Started(address, link, lambda: setattr(server[0], "should_exit", True)))
+            wire = None if postgres is None else where.host_and_port(postgres.listening)
+            stop = lambda: setattr(server[0], "should_exit", True)  # noqa: E731
+            started(Started(address, link, wire, stop))
 
         config = uvicorn.Config(
             app,

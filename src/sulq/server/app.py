@@ -16,6 +16,7 @@ from sulq.server.idempotency import Replies
 from sulq.server.limits import Settings
 from sulq.server.middleware import Log, Metrics, RequestGuard
 from sulq.server.openapi import describe
+from sulq.server.postgres.listener import Listener, PostgresPort
 from sulq.server.routes import about, drafts, grants, questions
 from sulq.server.routes import tables as routes_tables
 from sulq.server.service.catalog import Tables
@@ -40,18 +41,26 @@ def create_app(
     log: Log | None = None,
     replies: Replies | None = None,
     report: Callable[[Database, bool], str] | None = None,
+    postgres: PostgresPort | None = None,
 ) -> FastAPI:
     """The application. Who starts it opens the tables, and closes them after it has stopped.
 
-    `report` makes the audit report of a table; True: the one for an auditor.
+    `report` makes the audit report of a table; True: the one for an auditor. `postgres` is a port
+    on which the tables are asked in PostgreSQL's protocol too.
     """
+    log = log or Log()
     service = Service(tables, access, replies or Replies.open(days=settings.reply_days), settings)
     workers, counts = Workers(settings.threads, settings.most_waiting, settings.each), Metrics()
 
     @asynccontextmanager
     async def living(_: FastAPI) -> AsyncIterator[None]:
         await workers.pages.run("", lambda: service.clocks)  # measured before anybody waits
+        door = None if postgres is None else Listener(postgres, service, workers, log, counts)
+        if door is not None:
+            await door.start()
         yield
+        if door is not None:
+            await door.close()
         workers.close()  # what has begun is charged, answered and stored
         service.close()
 
@@ -63,5 +72,5 @@ def create_app(
         app.include_router(router)
     mount_console(app, service)
     describe(app)
-    app.add_middleware(RequestGuard, settings=settings, log=log or Log(), metrics=counts)
+    app.add_middleware(RequestGuard, settings=settings, log=log, metrics=counts)
     return app

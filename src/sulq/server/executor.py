@@ -156,17 +156,29 @@ def _who(request: Request) -> str:
 async def run_charged(
     request: Request, session: TableSession, key: str, prepare: Callable[[], PreparedRequest]
 ) -> bytes:
+    """Answer a question over HTTP that may cost something: once per key, on the table's clock."""
+    digest = digest_of(request.method, request.url.path, await request.body())
+    workers: Workers = request.app.state.workers
+    return await charged(workers, session, key, digest, prepare)
+
+
+async def charged(
+    workers: Workers,
+    session: TableSession,
+    key: str,
+    digest: bytes,
+    prepare: Callable[[], PreparedRequest],
+) -> bytes:
     """Answer a question that may cost something: once per key, on the table's clock.
 
-    `prepare` may refuse; then, and whatever else happens, the reply leaves on a tick. How many
-    ticks, and from when on they are counted, follows from public facts.
+    `digest` is of the request, for which alone the key stands. `prepare` may refuse; then, and
+    whatever else happens, the reply leaves on a tick. How many ticks, and from when on they are
+    counted, follows from public facts.
     """
     who = name_of(session.caller)
-    workers: Workers = request.app.state.workers
     arrived = begun = workers.timetable.now()
     _ = session.reached  # not found: there is no clock either
     clock = session.clock
-    digest = digest_of(request.method, request.url.path, await request.body())
     ticks = 1
 
     def find_or_prepare() -> bytes | PreparedRequest:

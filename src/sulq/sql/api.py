@@ -34,7 +34,22 @@ from sulq.sql.evaluate.open_keys import (
 )
 from sulq.sql.evaluate.result import Result, ResultColumn
 from sulq.sql.parse.released import most_rows
-from sulq.sql.parse.select import MOMENTS, Inner, Item, Select, aggregates_of, kind_of
+from sulq.sql.parse.select import (
+    MOMENTS,
+    Aggregate,
+    Calculation,
+    ConstantOutput,
+    GroupKey,
+    Inner,
+    Item,
+    Mapped,
+    Output,
+    Released,
+    Select,
+    aggregates_of,
+    kind_of,
+    kind_of_value,
+)
 from sulq.sql.parse.subqueries import STANDS
 from sulq.sql.plan.forecast import Forecasts, cells_of, is_sized, size_question
 from sulq.sql.plan.plan import StatementPlan
@@ -51,6 +66,8 @@ from sulq.sql.plan.pricing import (
 Credits = Fraction | int | float
 BarSpan = tuple[str, float, float]
 """A figure, its half-width at the most rows that it may have, and at the fewest."""
+PLAN = ResultColumn("plan", is_key=True, type="text")
+"""The one column of an EXPLAIN."""
 BAR_UNITS = {"date": " days", "datetime": " seconds"}
 
 
@@ -372,7 +389,7 @@ def _answered(
     quoted = _quoted(oracle, priced, rows, credits)
     if quoted.plan.select.explain:
         lines = tuple((line,) for line in quoted.explain().split("\n"))
-        return Result((ResultColumn("plan", is_key=True),), lines, confidence=quoted.confidence)
+        return Result((PLAN,), lines, confidence=quoted.confidence)
     if not quoted.affordable:
         raise _too_dear(quoted, _buys(oracle, quoted, rows))
     return _asked(oracle, priced, rows, key)
@@ -612,7 +629,41 @@ def _answers(oracle: Oracle, priced: PricedPlan, rows: int | None, key: str | No
     ]
 
 
+def columns_of(quote: SqlQuote) -> tuple[ResultColumn, ...]:
+    """Return the columns that the answer of a quoted statement will have, without asking it."""
+    if quote.plan.select.explain:
+        return (PLAN,)
+    return tuple(_column(item, quote.plan) for item in quote.plan.select.items)
+
+
 def _column(item: Item, plan: StatementPlan) -> ResultColumn:
     kind = kind_of(item.of, plan.select.groups)
     noisy = bool(aggregates_of(item.of)) and kind not in ("text", "truth")
-    return ResultColumn(item.name, not noisy, kind=kind if noisy and kind in MOMENTS else "number")
+    if noisy:
+        kind = kind if kind in MOMENTS else "number"
+        counts = isinstance(item.of, Aggregate) and item.of.kind == "count"
+        return ResultColumn(item.name, kind=kind, type="integer" if counts else kind)
+    return ResultColumn(item.name, is_key=True, type=_key_type(item.of, plan.select))
+
+
+def _key_type(output: Output, select: Select) -> str:
+    """Return the type of a key by its labels; of several types, and of bins, it is text."""
+    if isinstance(output, Released) and isinstance(select.source, Select):
+        return _key_type(output.of, select.source)
+    if isinstance(output, GroupKey):
+        known = select.groups[output.place].labels if output.labels is None else output.labels
+        types = {type_of_value(label) for label in known if label is not None}
+        if types == {"integer", "number"}:
+            return "number"
+        return types.pop() if len(types) == 1 else "text"
+    kind = kind_of(output, select.groups)
+    return kind if kind and isinstance(output, ConstantOutput | Mapped | Calculation) else "text"
+
+
+def type_of_value(value: object) -> str:
+    """Return the type of a label: a bin is shown as text."""
+    if isinstance(value, tuple):
+        return "text"
+    if isinstance(value, int) and not isinstance(value, bool):
+        return "integer"
+    return kind_of_value(value)

@@ -345,7 +345,7 @@ def sql_reply(result: Any) -> SqlReply:
     """Of a `Result`: keys as they are, aggregates with their intervals."""
     return SqlReply(
         columns=[
-            SqlColumn(name=c.name, is_key=c.is_key, unit=c.unit, kind=c.kind)
+            SqlColumn(name=c.name, is_key=c.is_key, unit=c.unit, kind=c.kind, type=c.type)
             for c in result.columns
         ],
         rows=[[_cell(cell, result.confidence) for cell in row] for row in result.rows],

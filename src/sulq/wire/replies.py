@@ -153,6 +153,9 @@ class SqlColumn(BaseModel):
     unit: str = ""
     kind: Literal["number", "date", "datetime"] = "number"
     """Of an aggregate: `date` is in days since 1970, `datetime` in seconds."""
+    type: Annotated[str, Field(description="integer, number, text, truth, date or datetime")] = (
+        "number"
+    )
 
 
 class SqlCell(BaseModel):

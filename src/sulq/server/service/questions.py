@@ -22,9 +22,9 @@ from sulq.server.service.catalog import check_facts, with_version
 from sulq.server.service.reservations import LEAST, check_reserved
 from sulq.server.service.session import TableSession
 from sulq.sql import parse_condition
-from sulq.sql.api import SqlQuote
+from sulq.sql.api import SqlQuote, columns_of
 from sulq.sql.evaluate.open_keys import where_of
-from sulq.sql.evaluate.result import Result
+from sulq.sql.evaluate.result import Result, ResultColumn
 from sulq.wire import (
     AnswerReply,
     AnswersReply,
@@ -167,6 +167,13 @@ def prepare_sql(
         return spend(session, body, key, price, ask)
 
     return PreparedRequest(bounds, work)
+
+
+def sql_columns(session: TableSession, body: SqlBody) -> tuple[ResultColumn, ...]:
+    """Return the columns that a statement's answer will have; free, and no row is read."""
+    oracle = session.oracle(body.reservation, body.facts_id)
+    terms: dict[str, Any] = {"dialect": body.dialect, "params": body.params, "rows": body.rows}
+    return columns_of(oracle.quote_sql(body.sql, table=session.table, **terms))
 
 
 def bounds_of(session: TableSession, quote: SqlQuote) -> list[Paced]:

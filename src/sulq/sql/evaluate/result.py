@@ -342,6 +342,8 @@ class ResultColumn:
     is_key: bool = False
     unit: str = ""
     kind: str = "number"  # or date, datetime: its numbers are shown as days or times
+    type: str = "number"
+    """What its cells are: integer, number, text, truth, date or datetime; known before asking."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -1,0 +1,1 @@
+"""The PostgreSQL wire protocol, version 3: a door to the same questions as POST /sql."""
