@@ -201,6 +201,7 @@ def test_who_is_let_in(door: Door) -> None:
         "": "28P01",
         "x" * 5_000: "28P01",
         door.tokens["auditor"]: "42501",
+        door.tokens["monitor"]: "42501",
     }.items():
         client = Raw(door)
         said = client.start(token)
