@@ -69,7 +69,7 @@ LAST_WRITE = 60.0
 MOST_NAMED = 200
 """Prepared statements, and portals, of one connection."""
 TOLD_ROWS = 5
-"""Rows whose intervals a NOTICE tells."""
+"""ResultSet whose intervals a NOTICE tells."""
 STANDS = "charges stand: an answer that was given cannot be taken back"
 ASKERS = (Role.OWNER, Role.ANALYST)
 
@@ -81,7 +81,7 @@ SPEND_LIKE_THIS = (
 
 
 @dataclass(slots=True)
-class Rows:
+class ResultSet:
     """What a statement gives: columns and rows, or only the tag of a control word."""
 
     fields: list[Field] = field(default_factory=list)
@@ -108,7 +108,7 @@ class Portal:
     prepared: Prepared
     params: list[Any]
     formats: list[int]
-    result: Rows | None = None
+    result: ResultSet | None = None
     sent: int = 0
 
 
@@ -458,7 +458,7 @@ class WireSession:
         held.pop(name, None)
         self.send(protocol.CLOSED)
 
-    def _send_rows(self, portal: Portal, result: Rows, most: int) -> None:
+    def _send_rows(self, portal: Portal, result: ResultSet, most: int) -> None:
         """Send the next rows of a portal, all where `most` is 0, and what has happened."""
         for notice in result.notices:
             self.send(protocol.notice_response(notice))
@@ -530,7 +530,7 @@ class WireSession:
                 made += [Field(f"{column.name}_{end}", ends) for end in ("low", "high")]
         return made
 
-    async def _run(self, portal: Portal) -> Rows:
+    async def _run(self, portal: Portal) -> ResultSet:
         """Execute a statement."""
         statement = portal.prepared.statement
         caller = self.check_token()
@@ -548,7 +548,7 @@ class WireSession:
                 return await self._ask(caller, question, portal.params)
         return await self._looked_up(statement, portal.params)
 
-    async def _looked_up(self, statement: statements.Statement, params: list[Any]) -> Rows:
+    async def _looked_up(self, statement: statements.Statement, params: list[Any]) -> ResultSet:
         """Answer from the public schema: the catalogue, columns, declared bounds."""
         match statement:
             case statements.CatalogueQuery(tree=tree):
@@ -558,16 +558,16 @@ class WireSession:
                 note = (
                     "rows are never shown: this has none; ask for COUNT(*), SUM, AVG, ... of them"
                 )
-                return Rows(found.fields, [], notices=[note])
+                return ResultSet(found.fields, [], notices=[note])
             case statements.DeclaredBounds(question=question, items=items):
                 return _bounds(self.tables()[question.table], items)
-        return Rows()
+        return ResultSet()
 
-    def _from_catalogue(self, tree: Any, params: list[Any], rows: bool) -> Rows:
+    def _from_catalogue(self, tree: Any, params: list[Any], rows: bool) -> ResultSet:
         catalogue = Catalogue(self.tables(), self._database, self._user)
         made = Rewriting(catalogue, self.settings.said, rows).sql(statements.filled(tree, params))
         fields, found = self._catalogue.run(catalogue, made)
-        return Rows(
+        return ResultSet(
             fields,
             [
                 [fitted(cell, each.oid) for cell, each in zip(row, fields, strict=True)]
@@ -583,7 +583,9 @@ class WireSession:
                 "22023", "the statement, a parameter or the name of the purpose is out of range"
             ) from None
 
-    async def _ask(self, caller: Caller, question: statements.Question, params: list[Any]) -> Rows:
+    async def _ask(
+        self, caller: Caller, question: statements.Question, params: list[Any]
+    ) -> ResultSet:
         """Ask as POST /sql does: charged once, answered on the table's clock."""
         body = self._body(question, params)
         session = self.service.session(caller, question.table)
@@ -597,28 +599,28 @@ class WireSession:
 
     # --- control words --------------------------------------------------------------------------
 
-    async def _control(self, statement: statements.Control) -> Rows:
+    async def _control(self, statement: statements.Control) -> ResultSet:
         words = statement.words
         match statement.word:
             case "BEGIN" | "START":
                 self._transaction, self._spent = "T", Fraction(0)
-                return Rows(tag="BEGIN")
+                return ResultSet(tag="BEGIN")
             case "COMMIT" | "END" | "ROLLBACK" | "ABORT":
                 return self._end_transaction(statement)
             case "SHOW":
                 return self._show(words)
             case "SET":
                 self._set(words)
-                return Rows(tag="SET")
+                return ResultSet(tag="SET")
             case "RESET" | "DISCARD":
                 self.settings.reset()
-                return Rows(tag=statement.word if statement.word == "RESET" else "DISCARD ALL")
+                return ResultSet(tag=statement.word if statement.word == "RESET" else "DISCARD ALL")
             case "DEALLOCATE":
                 name = words[-1] if words else ""
                 held = list(self._prepared) if name.upper() == "ALL" else [name]
                 for each in held:
                     self._prepared.pop(each, None)
-                return Rows(tag="DEALLOCATE")
+                return ResultSet(tag="DEALLOCATE")
             case "DECLARE":
                 return await self._declare(words[0], statement.inner)
             case "FETCH" | "MOVE":
@@ -627,19 +629,19 @@ class WireSession:
                 name = words[-1] if words else ""
                 for each in list(self._portals) if name.upper() == "ALL" else [name]:
                     self._portals.pop(each, None)
-                return Rows(tag="CLOSE CURSOR")
-        return Rows(tag=statement.word)  # SAVEPOINT, RELEASE, LISTEN, UNLISTEN, NOTIFY
+                return ResultSet(tag="CLOSE CURSOR")
+        return ResultSet(tag=statement.word)  # SAVEPOINT, RELEASE, LISTEN, UNLISTEN, NOTIFY
 
-    def _end_transaction(self, statement: statements.Control) -> Rows:
+    def _end_transaction(self, statement: statements.Control) -> ResultSet:
         word = {"END": "COMMIT", "ABORT": "ROLLBACK"}.get(statement.word, statement.word)
         if "TO" in [each.upper() for each in statement.words]:  # ROLLBACK TO SAVEPOINT
             self._transaction = "T"
-            return Rows(tag="ROLLBACK", notices=self._stands())
+            return ResultSet(tag="ROLLBACK", notices=self._stands())
         notices = self._stands() if word == "ROLLBACK" or self._transaction == "E" else []
         if self._transaction == "E":
             word = "ROLLBACK"
         self._transaction, self._spent = "I", Fraction(0)
-        return Rows(tag=word, notices=notices)
+        return ResultSet(tag=word, notices=notices)
 
     def _stands(self) -> list[str]:
         """Return what a rollback says, where something was charged since BEGIN."""
@@ -653,17 +655,17 @@ class WireSession:
             if shown is not None:
                 self.send(protocol.parameter_status(shown, value))
 
-    def _show(self, words: Sequence[str]) -> Rows:
+    def _show(self, words: Sequence[str]) -> ResultSet:
         name = _setting_name(words)
         if name.casefold() == "all":
             rows: list[Sequence[Any]] = [
                 [each, value, ""] for each, value in {**DEFAULTS, **self.settings.said}.items()
             ]
             fields = [Field(each, TEXT) for each in ("name", "setting", "description")]
-            return Rows(fields, rows, "SHOW")
-        return Rows([Field(name, TEXT)], [[self.settings.show(name)]], "SHOW")
+            return ResultSet(fields, rows, "SHOW")
+        return ResultSet([Field(name, TEXT)], [[self.settings.show(name)]], "SHOW")
 
-    async def _declare(self, name: str, text: str) -> Rows:
+    async def _declare(self, name: str, text: str) -> ResultSet:
         """Name a portal; it is asked, once, by the first FETCH."""
         if len(self._portals) >= MOST_NAMED:
             raise WireError("54000", f"a connection has at most {MOST_NAMED} portals")
@@ -671,9 +673,9 @@ class WireSession:
         if isinstance(prepared.statement, statements.Control | statements.Nothing):
             raise WireError("42601", "a cursor is of a SELECT")
         self._portals[name] = Portal(prepared, [], [])
-        return Rows(tag="DECLARE CURSOR")
+        return ResultSet(tag="DECLARE CURSOR")
 
-    async def _fetch(self, word: str, words: Sequence[str]) -> Rows:
+    async def _fetch(self, word: str, words: Sequence[str]) -> ResultSet:
         name, most = _cursor(words)
         portal = self._portal(name)
         if portal.result is None:
@@ -684,8 +686,8 @@ class WireSession:
         portal.sent = end
         notices, whole.notices = whole.notices, []
         if word == "MOVE":
-            return Rows(tag=f"MOVE {len(rows)}", notices=notices)
-        return Rows(whole.fields, list(rows), f"FETCH {len(rows)}", notices)
+            return ResultSet(tag=f"MOVE {len(rows)}", notices=notices)
+        return ResultSet(whole.fields, list(rows), f"FETCH {len(rows)}", notices)
 
 
 HANDLERS = {
@@ -790,7 +792,7 @@ def _cursor(words: Sequence[str]) -> tuple[str, int | None]:
     return words[-1], most
 
 
-def _bounds(schema: Schema, items: Sequence[tuple[str, str, bool]]) -> Rows:
+def _bounds(schema: Schema, items: Sequence[tuple[str, str, bool]]) -> ResultSet:
     columns = {column.name: column for column in schema.columns}
     fields, row = [], []
     for name, column, largest in items:
@@ -798,10 +800,10 @@ def _bounds(schema: Schema, items: Sequence[tuple[str, str, bool]]) -> Rows:
         bound: Any = columns[column].high if largest else columns[column].low  # type: ignore[union-attr]
         fields.append(Field(name, oid))
         row.append(fitted(bound, oid) if oid in (INT8, FLOAT8) else bound)
-    return Rows(fields, [row], notices=["these are the declared bounds, not values of rows"])
+    return ResultSet(fields, [row], notices=["these are the declared bounds, not values of rows"])
 
 
-def _answered(reply: SqlReply, intervals: bool) -> Rows:
+def _answered(reply: SqlReply, intervals: bool) -> ResultSet:
     """Return a reply as columns and rows of the types that Describe told."""
     columns = reply_columns(reply, intervals)
     oids: list[int] = []
@@ -817,7 +819,7 @@ def _answered(reply: SqlReply, intervals: bool) -> Rows:
     ]
     notices = [*reply.notes, *([] if intervals else _bars(reply))]
     cost = f"{float(reply.credits_exact):g} credits were charged"
-    return Rows(fields, list(zip(*cells, strict=True)), notices=[*notices, cost])
+    return ResultSet(fields, list(zip(*cells, strict=True)), notices=[*notices, cost])
 
 
 def _bars(reply: SqlReply) -> list[str]:
