@@ -16,7 +16,7 @@ from typing import Any
 import psycopg
 import pytest
 from tests.server.postgres.conftest import Door, opened
-from tests.waiting import come
+from tests.waiting import LONGEST, come
 
 from sulq.server.auth.rate_limit import Rate
 from sulq.server.auth.tokens import Role
@@ -260,6 +260,7 @@ def test_it_has_the_answers_of_http(door: Door) -> None:
             "Idempotency-Key": "same-as-wire",
         },
         json={"sql": text, "max_credits": 0, "dialect": "postgres"},
+        timeout=LONGEST,
     ).json()
     assert Fraction(reply["credits_exact"]) == 0
     assert wire == [(row[0], row[1]["value"], row[2]["value"]) for row in reply["rows"]]

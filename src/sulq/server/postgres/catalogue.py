@@ -42,8 +42,8 @@ from sulq.server.postgres.types import (
 
 VERSION = "15.0"
 FIRST_OID = 16_384
-WALL = 5.0
-"""Seconds after which the process is ended; a statement has 0.2 s of the processor."""
+WALL = 30.0
+"""Seconds after which a silent process is ended; a statement has 0.2 s of the processor."""
 MOST_BYTES = 4_000_000
 MOST_NODES = 4_000
 
