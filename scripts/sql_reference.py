@@ -73,7 +73,7 @@ STATEMENT: Lines = {
 STATISTICS: Lines = {
     exp.Count: (
         "`COUNT(*)`, `COUNT(x)`, `COUNT(DISTINCT person)`",
-        "whole numbers: rows; rows where x is there (of a condition: true or false; `COUNT_IF` counts where it is true); persons, where persons are protected. `COUNT(DISTINCT city)`, alone in its SELECT, counts the declared values that surely occur: its interval goes on to their number, since one row cannot be told from none",
+        "whole numbers: rows; rows where x is there (of a condition: true or false; `COUNT_IF` counts where it is true); persons, where persons are protected. `COUNT(DISTINCT city)`, without GROUP BY, counts the declared values that surely occur: its interval goes on to their number, since one row cannot be told from none",
     ),
     exp.CountIf: ("`COUNT_IF(c)`, `COUNTIF(c)`", "rows where c is true"),
     exp.Sum: ("`SUM(x)`", "NULL adds nothing; **of no rows it is 0**, not NULL"),
@@ -382,6 +382,10 @@ DIFFERENCES = """\
 | `SAFE_DIVIDE`, `DIV0`, `x / NULLIF(y, 0)` | unknown where y may be 0 | NULL or 0 |
 | `DATE_TRUNC('week', x)` | from Monday; from Sunday in BigQuery's `WEEK` and in T-SQL | Snowflake and T-SQL may be set otherwise |
 | `NOW()` | today's day, UTC | the time |
+| `TO_CHAR(day, 'Day')`, `'Month'` | the name alone | padded with blanks in PostgreSQL |
+| `SELECT DISTINCT city` | the declared values | those that occur |
+| functions worked out as tables | NULL and undeclared values count as NULL | undeclared values are values |
+| `LN`, `SQRT`, ... of a column without a step | off by at most what a note says | floating point |
 | `ROUND(x)` of a half | away from 0 | to even in some |
 """
 TAIL = f"""\

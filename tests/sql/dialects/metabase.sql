@@ -44,7 +44,7 @@ SELECT CAST(extract(hour from "public"."people"."visited") AS integer) AS "visit
 -- reads
 SELECT EXTRACT(HOUR FROM visited), COUNT(*) FROM people GROUP BY 1
 
--- postgres refused
+-- postgres
 SELECT SUM("public"."people"."income") AS "sum", SUM(CASE WHEN "public"."people"."age" < 30 THEN "public"."people"."income" ELSE 0.0 END) AS "sum_2", count(distinct "public"."people"."city") AS "count" FROM "public"."people"
 -- reads
 SELECT SUM(income), SUM(CASE WHEN age < 30 THEN income ELSE 0 END), COUNT(DISTINCT city) FROM people

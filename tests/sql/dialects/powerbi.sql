@@ -23,7 +23,7 @@ SELECT SUM([t0].[income]) AS [a0] FROM [dbo].[people] AS [t0] WHERE ([t0].[seen]
 -- reads
 SELECT SUM(income) FROM people WHERE seen >= DATE '2024-01-01' AND seen < DATE '2024-02-01'
 
--- tsql refused
+-- tsql
 SELECT COUNT_BIG(*) AS [a0], COUNT_BIG(DISTINCT [t0].[city]) AS [a1] FROM [dbo].[people] AS [t0]
 -- reads
 SELECT COUNT(*), COUNT(DISTINCT city) FROM people

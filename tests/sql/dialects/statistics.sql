@@ -31,7 +31,7 @@ SELECT city, mode() WITHIN GROUP (ORDER BY grade) AS m FROM people GROUP BY city
 -- reads
 SELECT city, (ARRAY_AGG(grade ORDER BY n DESC, grade))[1] FROM (SELECT city, grade, COUNT(*) n FROM people WHERE grade IS NOT NULL GROUP BY ALL) GROUP BY city
 
--- postgres refused
+-- postgres
 SELECT count(distinct grade) AS grades, count(*) AS n FROM people
 -- reads
 SELECT COUNT(DISTINCT grade), COUNT(*) FROM people
@@ -92,7 +92,7 @@ SELECT city, percentile_approx(age, 0.5) AS med, skewness(age) AS sk FROM people
 -- reads
 SELECT city, QUANTILE_DISC(age, 0.5), (SUM(POW(age - m, 3)) / COUNT(age)) / POW(SUM(POW(age - m, 2)) / COUNT(age), 1.5) FROM (SELECT city, age, AVG(age) OVER (PARTITION BY city) m FROM people) GROUP BY city
 
--- spark refused
+-- spark
 SELECT mean(age) AS m, stddev(age) AS s, approx_count_distinct(city) AS c FROM people
 -- reads
 SELECT AVG(age), STDDEV(age), COUNT(DISTINCT city) FROM people

@@ -655,7 +655,7 @@ class Reader(Calculations):
             raise wrong(
                 node,
                 Reason.DISTINCT,
-                "COUNT(DISTINCT ...) counts declared values, alone in its SELECT, and persons, on a"
+                "COUNT(DISTINCT ...) counts declared values, without GROUP BY, and persons, on a"
                 " table that protects persons (its owner declares unit = the person column); count"
                 " groups from the rows of GROUP BY instead",
             )

@@ -489,6 +489,29 @@ def _is_total(inner: Node, outer: Node) -> bool:
     )
 
 
+def values_apart(tree: Node, schema: Schema) -> Node:
+    """COUNT(DISTINCT city) beside other aggregates, without groups: a SELECT of its own."""
+    if len(tree.expressions) < 2 or tree.args.get("group") is not None:
+        return tree
+    for item in tree.expressions:
+        for value in list(item.find_all(exp.Count)):
+            named = value.this.expressions if isinstance(value.this, exp.Distinct) else []
+            own = (
+                value.find_ancestor(exp.Select) is tree and value.find_ancestor(exp.Filter) is None
+            )
+            plain = len(named) == 1 and isinstance(named[0], exp.Column)
+            if not own or not plain or not _is_countable(named[0].name, schema):
+                continue
+            inner = exp.Select(expressions=[value.copy()])
+            for place in ("from_", "joins", "where"):
+                given = tree.args.get(place)
+                if given:
+                    same = [x.copy() for x in given] if isinstance(given, list) else given.copy()
+                    inner.set(place, same)
+            value.replace(exp.Subquery(this=inner))
+    return tree
+
+
 def counted_values(tree: Node, schema: Schema) -> Node:
     """COUNT(DISTINCT city), alone: the groups of city that surely hold a row."""
     item = tree.expressions[0] if len(tree.expressions) == 1 else None

@@ -45,6 +45,7 @@ from sulq.sql.parse.released import (
     shares_of_totals,
     sources_of,
     stacked,
+    values_apart,
 )
 from sulq.sql.parse.scope import KnownTables, find, resolved, scope_of
 from sulq.sql.parse.select import (
@@ -67,7 +68,7 @@ from sulq.sql.parse.subqueries import (
     stood_in,
     without_joins,
 )
-from sulq.sql.parse.tabulation import ROUNDINGS
+from sulq.sql.parse.tabulation import TABULATIONS, Tabulations
 
 MOST_ITEMS = 200
 
@@ -169,12 +170,12 @@ def _read(
             tree = stood_in(tree, tables.schema, known.stand)
         elif first:
             tree = filled_in(tree, known.values or ())
-    rounded = ROUNDINGS.set([])
+    made = Tabulations()
+    tabulating = TABULATIONS.set(made)
     try:
         select = _Statement(tables, envelope.nulls).read(tree)
-        said = tuple(ROUNDINGS.get() or ())
     finally:
-        ROUNDINGS.reset(rounded)
+        TABULATIONS.reset(tabulating)
     return replace(
         select,
         options=envelope.options,
@@ -182,7 +183,7 @@ def _read(
         explain=envelope.explain,
         first=first,
         spans=envelope.spans,
-        notes=(*((said_today(today),) if dated else ()), *said),
+        notes=(*((said_today(today),) if dated else ()), *made.notes),
     )
 
 
@@ -209,7 +210,9 @@ class _Statement:
             return self._union(tree, (*ctes, *own_ctes(tree)))
         if type(tree) is not exp.Select:
             raise outside(tree)
-        tree = counted_values(shares_of_totals(tree), self.tables.schema)
+        tree = counted_values(
+            values_apart(shares_of_totals(tree), self.tables.schema), self.tables.schema
+        )
         check_options(tree)
         ctes = (*ctes, *own_ctes(tree))
         start = tree.args.get("from_")

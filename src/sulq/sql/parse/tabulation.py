@@ -15,6 +15,7 @@ import itertools
 import math
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
+from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any, TypeAlias
@@ -53,8 +54,19 @@ FINEST = 40
 """A column without a step is halved so often at most."""
 DAY = datetime.timedelta(days=1)
 
-ROUNDINGS: ContextVar[list[str] | None] = ContextVar("roundings", default=None)
-"""What is said of values that were rounded to a table, while a statement is read."""
+MOST_WORK = 400_000
+"""Parts of expressions that are worked out for one statement: more would take too long."""
+
+
+@dataclass(slots=True)
+class Tabulations:
+    """The tables made while one statement is read: what is said of them, and the work left."""
+
+    notes: list[str] = field(default_factory=list)
+    left: int = MOST_WORK
+
+
+TABULATIONS: ContextVar[Tabulations | None] = ContextVar("tabulations", default=None)
 
 
 # --- which columns, and what they can be --------------------------------------------------------
@@ -95,6 +107,7 @@ def tabulated(
     first, last = math.ceil(low / column.lattice), math.floor(high / column.lattice)
     if last - first >= MOST_PLACES:
         return _by_halves(node, column, low, high, nullable, exactly)
+    _spend(node, last - first + 1)
     places = [column.lattice * at for at in range(first, last + 1)]
     labels = [evaluated(node, {column.name: place}) for place in places]
     edges = (*places, column.lattice * (last + 1))
@@ -111,8 +124,10 @@ def _values(column: Any) -> list[Value]:
 
 def _listed(node: Node, columns: list[Any]) -> Node | None:
     """A CASE over the declared values of one or several columns."""
-    if math.prod(len(_values(column)) + 1 for column in columns) > MOST_PAIRS:
+    pairs = math.prod(len(_values(column)) + 1 for column in columns)
+    if pairs > MOST_PAIRS:
         return None
+    _spend(node, pairs)
     names = {column.name: column for column in node.find_all(exp.Column)}
 
     def chosen(at: int, values: dict[str, Value]) -> Node:
@@ -194,6 +209,7 @@ def _by_days(
     first, last = math.ceil(low), math.floor(high)
     if last - first >= MOST_PLACES:
         return None
+    _spend(node, last - first + 1)
     days = [EPOCH.date() + DAY * at for at in range(first, last + 2)]
     labels = [evaluated(node, {column.name: day}) for day in days[:-1]]
     return _stepped(node, col(column.name), tuple(days), labels, nullable)
@@ -213,6 +229,7 @@ def _by_hours(
     count = (end - start) // step + 1
     if count > MOST_PLACES:
         return None
+    _spend(node, count)
     times = [start + step * at for at in range(count + 1)]
     labels = [evaluated(node, {column.name: at}) for at in times[:-1]]
     return _stepped(node, col(column.name), tuple(times), labels, nullable)
@@ -259,6 +276,7 @@ def _by_halves(
     """
     if low >= high:
         return None
+    _spend(node, 2 * MOST_STEPS)
     name, ends = column.name, {}
     least = (high - low) / 2**FINEST
 
@@ -316,9 +334,22 @@ FIRST_PARTS = 16
 
 
 def _say(note: str) -> None:
-    said = ROUNDINGS.get()
-    if said is not None and note not in said:
-        said.append(note)
+    made = TABULATIONS.get()
+    if made is not None and note not in made.notes:
+        made.notes.append(note)
+
+
+def _spend(node: Node, places: int) -> None:
+    """Refuse what would take too long to be worked out; the work of a statement is added up."""
+    made = TABULATIONS.get() or Tabulations()
+    made.left -= places * sum(1 for _ in node.walk())
+    if made.left < 0:
+        raise wrong(
+            node,
+            Reason.TOO_LARGE,
+            f"{spoken(node)} is too long to be worked out for every value of its columns; narrow"
+            " the range with WHERE, or shorten it",
+        )
 
 
 # --- one value ----------------------------------------------------------------------------------
@@ -544,7 +575,7 @@ def _text(node: Node, part: Part) -> Value:
             given.append([_as_text(part(each)) for each in inner])
         else:
             given.append(_as_text(part(inner)) if isinstance(inner, exp.Expr) else None)
-    return work(node, *given)
+    return texts.bearable(node, work(node, *given))
 
 
 def _as_text(value: Value) -> Value:

@@ -150,7 +150,16 @@ def computed(node: Node, value: Value) -> Value:
             given.append([computed(each, value) for each in inner])
         else:
             given.append(computed(inner, value) if isinstance(inner, exp.Expr) else None)
-    return work(node, *given)
+    return bearable(node, work(node, *given))
+
+
+def bearable(node: Node, made: Value) -> Value:
+    """What a function of texts made, unless it is too long to go on with."""
+    if isinstance(made, str) and len(made) > LONGEST_TEXT:
+        raise wrong(
+            node, Reason.TOO_LARGE, f"a function makes texts of at most {LONGEST_TEXT:,} characters"
+        )
+    return made
 
 
 def _number(node: Node) -> Value:
