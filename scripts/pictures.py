@@ -1,17 +1,23 @@
 """Draw the pictures of the guides anew: .venv/bin/python scripts/pictures.py [NAME ...]
 
 Each is learned from the fictional register of `sulq demo`; the noise is fresh, so numbers differ.
+`scripts/pictures.py console` takes the pages of the console, at four widths and in both themes,
+with Playwright and Chromium.
 """
 
 from __future__ import annotations
 
+import io
+import itertools
 import math
 import os
+import shutil
 import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import altair
 import numpy as np
@@ -166,8 +172,81 @@ DRAWN: dict[str, Callable[[Database, pd.DataFrame], Any]] = {
 }
 
 
+WIDTHS = (1440, 1024, 768, 390)
+COLOURS = 48
+"""Of a picture of the console: few, so that its file stays small."""
+STAY = "SELECT region, AVG(visits) AS visits FROM people WHERE age >= 65 GROUP BY region"
+
+
+def save_small(picture: bytes, path: Path) -> None:
+    """Save a PNG with few colours; as it is where Pillow is not installed."""
+    try:
+        from PIL import Image
+    except ImportError:
+        path.write_bytes(picture)
+        return
+    few = Image.open(io.BytesIO(picture)).convert("RGB").quantize(COLOURS)
+    few.save(path, optimize=True)
+
+
+def console() -> None:
+    """Pages of the console as an analyst and an owner see them."""
+    from playwright.sync_api import sync_playwright
+    from tests.server.serving import serving
+
+    from sulq.server.app import create_app
+    from sulq.server.auth.tokens import Access, Role
+    from sulq.server.service.catalog import Tables
+
+    folder = PICTURES / "console"
+    folder.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory() as place, sync_playwright() as running:
+        os.environ["SULQ_STATE"] = str(Path(place) / "state")
+        make_demo(Path(place), PEOPLE)
+        promise = Promise(1, "1e-6", credits=200)
+        source, ledger = Path(place) / "people.parquet", Path(place) / "pictures.ledger"
+        with Database.open(source, SCHEMA, promise, ledger, name="people", publish=True) as db:
+            db.grant("ann", 60)
+            told = db.as_analyst("ann").sql(STAY)
+            access = Access.open()
+            tokens = {
+                "ann": access.lend("ann", Role.ANALYST),
+                "eva": access.lend("eva", Role.OWNER),
+            }
+            pages = {
+                "table": ("ann", "table"),
+                "ask": ("ann", f"ask#q={quote(STAY)}"),
+                "answer": ("ann", f"a/{told.receipts[0].body['seq']}"),
+                "budget": ("eva", "budget"),
+                "ledger": ("eva", "ledger"),
+                "risk": ("ann", "risk"),
+                "access": ("eva", "access"),
+            }
+            found = shutil.which("chromium") or shutil.which("google-chrome")
+            browser = running.chromium.launch(executable_path=found)
+            with serving(create_app(Tables({"people": db}), access)) as port:
+                for width, theme in itertools.product(WIDTHS, ("light", "dark")):
+                    view: Any = {"viewport": {"width": width, "height": 900}, "color_scheme": theme}
+                    page = browser.new_page(**view, reduced_motion="reduce")
+                    for name, (who, address) in pages.items():
+                        page.goto(f"http://127.0.0.1:{port}/healthz")
+                        page.evaluate("(t) => sessionStorage.setItem('sulq.token', t)", tokens[who])
+                        page.goto(f"http://127.0.0.1:{port}/t/people/{address}")
+                        page.wait_for_selector("html[data-ready]")
+                        page.wait_for_load_state("networkidle")
+                        save_small(
+                            page.screenshot(full_page=True), folder / f"{name}-{width}-{theme}.png"
+                        )
+                    page.close()
+            browser.close()
+            access.close()
+    print(folder)
+
+
 def main(names: list[str]) -> None:
     PICTURES.mkdir(exist_ok=True)
+    if "console" in names:
+        return console()
     with tempfile.TemporaryDirectory() as folder:
         os.environ["SULQ_STATE"] = str(Path(folder) / "state")
         register = Path(folder) / "register"

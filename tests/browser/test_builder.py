@@ -145,16 +145,25 @@ def test_an_answer_has_an_address_a_name_and_a_note(visit: Visits, site: Site) -
     page.click("[data-receipt]")
     page.wait_for_selector("dialog[open]")
     page.keyboard.press("Escape")
-    page.click("text=Copy link")
+    page.click("text=Cite")
     page.wait_for_selector("text=Copied")
+    cited = page.evaluate("navigator.clipboard.readText()")
+    assert cited.startswith("Average age, smoker, by region. Table “admissions”")
+    assert f"receipt #{int(address.rsplit('/', 1)[1]):04d}." in cited
+    page.wait_for_selector("text=Cite")
+    page.click("text=Copy link")
+    page.wait_for_selector("[data-link]:text-is('Copied')")
     assert page.evaluate("navigator.clipboard.readText()") == address
     page.click("text=Edit this question")
     found.ready("ask")
     assert "AVG(age) AS old" in page.input_value("#sql")
     assert "★ Age of smokers <script>" in page.inner_text("#mine a >> nth=0").replace("\n", " ")
+    page.set_viewport_size({"width": 1024, "height": 900})
     for place in ("table", "ledger"):
         found.walk(place)
         assert page.locator(f"a[href='{address.removeprefix(site.url)}']").count() == 1
+        cut = "() => [...document.querySelectorAll('.table')].some((t) => t.closest('.card')"
+        assert not page.evaluate(f"{cut}.scrollWidth > t.closest('.card').clientWidth + 1)"), place
     found.page.set_viewport_size({"width": 390, "height": 900})
     page.goto(address)
     found.ready("a")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from fractions import Fraction
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -15,7 +17,7 @@ from sulq.beliefs.confidence import one_in, worst
 from sulq.database import Analyst
 from sulq.server.app import create_app
 from sulq.server.auth.tokens import Access, Caller, Role
-from sulq.server.console.ask.answer import answer_cell, result_sentence
+from sulq.server.console.ask.answer import _pairs, answer_cell, result_sentence
 from sulq.server.console.ask.page import (
     AnsweredView,
     Asking,
@@ -30,7 +32,7 @@ from sulq.server.console.budget import enough
 from sulq.server.console.charts import Bar, error_bars, gauge, tag, ticks
 from sulq.server.console.examples import priced_starters, starters
 from sulq.server.console.framework import balance_of, head_view, rendered, static_file, templates
-from sulq.server.console.labels import plural, question_title, shape_of
+from sulq.server.console.labels import Shape, plural, question_title, shape_of
 from sulq.server.console.related_releases import becomes
 from sulq.server.console.table import _price, table_view
 from sulq.server.errors import HttpProblem, problem_of
@@ -301,6 +303,27 @@ def test_not_distinguishable_is_said(service: Service) -> None:
         result = oracle.sql(sql, table="admissions", credits=Fraction(1, 20))
         said.append(result_sentence(result, shape).bold)
     assert any(bold.startswith("North and Coast cannot be told apart") for bold in said)
+
+
+def test_a_pair_that_differs_alone_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of ranges that do not touch it is said why they are not called different."""
+
+    def judged(one: Any, two: Any, level: float) -> Any:
+        gap, half = one.value - two.value, 2.7 if level <= 0.95 else 3.9
+        ends = (gap - half, gap + half)
+        return SimpleNamespace(difference=gap, interval=ends, distinguishable=abs(gap) > half)
+
+    monkeypatch.setattr("sulq.server.console.ask.answer.compare", judged)
+    known: Any = [
+        (name, SimpleNamespace(value=value))
+        for name, value in (("White", 41.0), ("Black", 37.9), ("Other", 39.5))
+    ]
+    found = _pairs(known, Shape((), ("race",), 3, ordered=False), 0.05)
+    assert found.bold == "No two races can be told apart with this much noise."
+    assert found.rest == (
+        "White and Black differ if that was your only question (3.1 ± 2.7); with all three pairs"
+        " compared it is not certain (± 3.9)."
+    )
 
 
 @pytest.mark.parametrize(

@@ -41,6 +41,7 @@ from sulq.server.console.labels import (
     number_word,
     one,
     plural,
+    statement_title,
 )
 from sulq.sql.evaluate.linear_forms import Estimate
 from sulq.sql.evaluate.result import NO_READING, Result, compare
@@ -285,7 +286,8 @@ def _pairs(known: Sequence[tuple[str, Estimate]], shape: Shape, misses: float) -
         both = " and ".join(name for name, _ in known)
         return Sentence(f"{both} cannot be told apart {NOISE}", "", len(pairs))
     if not told:
-        return Sentence(f"No two {groups} can be told apart {NOISE}", "", len(pairs))
+        alone = _alone(known, pairs, misses)
+        return Sentence(f"No two {groups} can be told apart {NOISE}", alone, len(pairs))
     order = sorted(range(len(known)), key=lambda at: -known[at][1].value)
     if told == len(pairs) and len(known) > 2:
         ranked = [known[at][0] for at in order]
@@ -316,6 +318,28 @@ def _pairs(known: Sequence[tuple[str, Estimate]], shape: Shape, misses: float) -
         rest = f"The other {number_word(other)} {noun} not distinguishable {NOISE}"
         rest = rest.replace("The other one pair", "The other pair")
     return Sentence(bold, rest, len(pairs), example)
+
+
+def _alone(
+    known: Sequence[tuple[str, Estimate]], pairs: Sequence[tuple[int, int]], misses: float
+) -> str:
+    """The clearest of the pairs that would differ, had it been the only question."""
+    said, clearest = "", 1.0
+    for first, second in pairs:
+        one_ = compare(known[first][1], known[second][1], 1 - misses)
+        half = max(one_.interval[1] - one_.difference, one_.difference - one_.interval[0])
+        if not half or abs(one_.difference) / half <= clearest:
+            continue
+        clearest = abs(one_.difference) / half
+        all_ = compare(known[first][1], known[second][1], 1 - misses / len(pairs)).interval
+        high, low = (first, second) if one_.difference > 0 else (second, first)
+        wide = bar_text((all_[1] - all_[0]) / 2)
+        said = (
+            f"{known[high][0]} and {known[low][0]} differ if that was your only question"
+            f" ({value_with_bar(abs(one_.difference), half)}); with all {number_word(len(pairs))}"
+            f" pairs compared it is not certain (± {wide})."
+        )
+    return said
 
 
 def _ends(known: Sequence[tuple[str, Estimate]], groups: str, misses: float) -> Sentence:
@@ -366,6 +390,8 @@ class AnswerView:
     say: str
     address: str = ""
     """Where the answer is opened again."""
+    citation: str = ""
+    """What a paper says of it."""
 
 
 def answer_view(
@@ -401,7 +427,20 @@ def answer_view(
         python=python,
         bars=bars_text(result, figures, shape),
         unit=shape.figures[0].unit if shape.figures else "",
+        citation="" if made_up else citation_text(found, result, reply),
         say=f"{sentence.bold} {sentence.rest}".strip(),
+    )
+
+
+def citation_text(found: PricedStatement, result: Result, reply: SqlReply) -> str:
+    """How an answer is cited: what was asked, of what, how exact, and by which receipts."""
+    promise = found.oracle.promise
+    level = f"{100 * result.confidence:.6g}"
+    receipts = ", ".join(ordinal(number) for number in reply.receipts)
+    return (
+        f"{statement_title(found.wish.sql)}. Table “{found.table}”, differentially private answer"
+        f" (lifetime epsilon {float(promise.epsilon):g}); ± holds the exact value in {level} of 100"
+        f" answers. sulq receipt {receipts}."
     )
 
 
