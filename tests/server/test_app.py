@@ -251,3 +251,16 @@ def test_with_a_clock_ask_and_sql_make_a_key_of_their_own(tmp_path, state):
         assert short.status_code == 422
         assert client.post("/v1/tables/people/plan/ask", json={"questions": []}).status_code == 422
         assert server.database.left_for("analyst") == 39
+
+
+def test_a_select_in_a_condition_is_asked_first_over_http(server):
+    asked = {"sql": "SELECT COUNT(*) AS n FROM people WHERE age > (SELECT AVG(age) FROM people)"}
+    quote = server.post("quote", asked).json()
+    assert quote["credits_exact"] == "9/4"
+    assert any("asked first" in note for note in [*quote.get("notes", []), quote.get("note", "")])
+    key = new_key()
+    reply = server.post("sql", asked, key=key).json()
+    assert reply["credits_exact"] == "9/4" and len(reply["receipts"]) == 2
+    assert any("stands as the constant" in note for note in reply["notes"])
+    assert server.post("sql", asked, key=key).json() == reply
+    assert server.post("sql", asked).json()["credits_exact"] == "0"
