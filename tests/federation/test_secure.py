@@ -774,3 +774,17 @@ def test_a_split_says_what_it_is() -> None:
         table.grant("ann", 9)
     ann = split_rows(*(table.as_analyst("ann") for table in whole), secure=True)
     assert isinstance(ann.ask(ASKED).laws[0], DiscreteLaplace)  # exactly one draw
+
+
+def test_a_reopened_ledger_keeps_its_key_and_another_table_has_another(tmp_path: Path) -> None:
+    """Partners name a table by its key, so the key outlives the process."""
+    keys: dict[int, set[str]] = {}
+    for seed in (1, 2):
+        source = tmp_path / f"{seed}.csv"
+        frame(200, seed).to_csv(source, index=False)
+        for publish in (True, False):
+            ledger = tmp_path / f"{seed}.ledger"
+            with Database.open(source, SCHEMA, PURE, ledger=ledger, publish=publish) as owner:
+                keys.setdefault(seed, set()).add(owner.share_key)
+    assert [len(found) for found in keys.values()] == [1, 1]
+    assert keys[1] != keys[2]

@@ -250,9 +250,24 @@ class Alert:
     """
 
     __slots__ = (
-        "_asked", "_below", "_database", "_first", "_fresh", "_home", "_keeper", "_left", "_level",
-        "_lock", "_widths", "above", "credits", "firings", "receipt", "step", "terms",
-    )  # fmt: skip
+        "_asked",
+        "_below",
+        "_database",
+        "_first",
+        "_fresh",
+        "_home",
+        "_keeper",
+        "_left",
+        "_level",
+        "_lock",
+        "_widths",
+        "above",
+        "credits",
+        "firings",
+        "receipt",
+        "step",
+        "terms",
+    )
 
     def __init__(
         self,
@@ -510,9 +525,16 @@ def _again(keeper: AlertFile) -> Alert | None:
     receipt = database.ledger.receipt(form["seq"])
     level = Fraction(json.loads(form["text"])["above"])
     return Alert(
-        database, bound, level, form["firings"], (laws[0], laws[1]), receipt, Fraction(0),
-        int(form["level"]), keeper,
-    )  # fmt: skip
+        database,
+        bound,
+        level,
+        form["firings"],
+        (laws[0], laws[1]),
+        receipt,
+        Fraction(0),
+        int(form["level"]),
+        keeper,
+    )
 
 
 def kept_alert(database: Table, number: int, analyst: str) -> Alert:

@@ -50,9 +50,14 @@ def quote_keys(
         return KeysQuote(Fraction(0), Fraction(0), cost.threshold / unit, error, now, True, True)
     due = cost.loss.credits_fraction
     return KeysQuote(
-        due, cost.delta, cost.threshold / unit, error, left.credits_fraction - due,
-        cost.loss.within(left), note=_lacking(cost, left),
-    )  # fmt: skip
+        due,
+        cost.delta,
+        cost.threshold / unit,
+        error,
+        left.credits_fraction - due,
+        cost.loss.within(left),
+        note=_lacking(cost, left),
+    )
 
 
 def _lacking(cost: KeysPrice, left: Loss) -> str:

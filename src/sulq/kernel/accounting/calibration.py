@@ -110,9 +110,14 @@ def calibrate(promise: Promise) -> Calibration:
             mu = gaussian_mu(epsilon, delta * (1 - SET_ASIDE))
             variance = _up(credits / mu**2, VARIANCE_STEPS)
             return Calibration(
-                promise, credits, variance, zero, None, delta * SET_ASIDE,
+                promise,
+                credits,
+                variance,
+                zero,
+                None,
+                delta * SET_ASIDE,
                 "analytic Gaussian, with delta/1000 set aside for sampling (TB.1, TB.8)",
-            )  # fmt: skip
+            )
         case "laplace":
             scale = credits / epsilon  # S4.13
             return Calibration(
@@ -121,15 +126,25 @@ def calibrate(promise: Promise) -> Calibration:
         case "binomial":
             coins = CentredBinomial(binomial_coins(credits, epsilon, delta))
             return Calibration(
-                promise, credits, Fraction(coins.coins, 4), zero, coins, zero,
+                promise,
+                credits,
+                Fraction(coins.coins, 4),
+                zero,
+                coins,
+                zero,
                 "fair coins, exact T-fold account of the discrete law (S0.5)",
-            )  # fmt: skip
+            )
     law = huber_law(credits, epsilon, delta)
     variance = _up(Fraction(law.variance()) * (1 + Fraction(1, 10**9)), VARIANCE_STEPS)
     return Calibration(
-        promise, credits, variance, zero, law, zero,
+        promise,
+        credits,
+        variance,
+        zero,
+        law,
+        zero,
         "Gaussian stitched to Laplace, exact T-fold account of the discrete law (S4.14)",
-    )  # fmt: skip
+    )
 
 
 def meaning(calibration: Calibration) -> Meaning:

@@ -9,13 +9,13 @@ reply can hold any of it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias
 
 from sulq.errors import InvalidQuery
-from sulq.kernel.engines.duckdb.physical import Read
+from sulq.kernel.engines.duckdb.physical import Holds, RawTable, Read, no_header_name
 from sulq.kernel.engines.sql.dialect import Dialect
 from sulq.kernel.engines.sql.leaves import ColumnSql, is_number
 from sulq.kernel.schema.columns import Category, Column, Flag, Number
@@ -26,36 +26,31 @@ MAX_ROWS = (1, 2, 4, 8, 16, 32)
 """Limits of rows for a person whose share of kept rows is counted."""
 MOST_DISTINCT = 5_000_000
 """Distinct values of more rows are estimated from a sample of the values, taken by hash."""
-UNCOUNTED = "the table's rows could not be counted; check that there is memory enough and try again"
 MISSING_MARKS = (
-    "?", "na", "n/a", "nan", "#n/a", "null", "none", "nil", "-", "--", ".", "..", "*", "missing",
-    "unknown", "unk", "nd", "k.a.", "",
-)  # fmt: skip
-Holds: TypeAlias = Literal["text", "whole", "other"]
+    "?",
+    "na",
+    "n/a",
+    "nan",
+    "#n/a",
+    "null",
+    "none",
+    "nil",
+    "-",
+    "--",
+    ".",
+    "..",
+    "*",
+    "missing",
+    "unknown",
+    "unk",
+    "nd",
+    "k.a.",
+    "",
+)
 Spelling: TypeAlias = Literal[
     "decimal comma", "day first", "missing mark", "blanks", "capitals", "initials", "beside"
 ]
 """How cells that do not fit are spelled; `beside`: digits with other signs beside them."""
-
-
-@dataclass(frozen=True, slots=True)
-class RawTable:
-    """A source as it lies there, opened for counting; every engine has one."""
-
-    table: str
-    """Its name in a FROM."""
-    holds: Mapping[str, Holds]
-    read: Callable[[Column], Read]
-    """How a declared column is read; `InvalidQuery` if the source's type does not allow it."""
-    ask: Callable[[str], Sequence[Any]]
-    """Run a SELECT of one row of numbers; the engine's own words never leave."""
-    close: Callable[[], None]
-    dialect: type[Dialect] = Dialect
-    texts: bool = False
-    """Every cell is text, as in a CSV file."""
-    text_type: str = "VARCHAR"
-    told_apart: Callable[[str], str] | None = None
-    """What texts are told apart by where comparing them is slow: a hash of 64 bits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,13 +136,6 @@ def _opened(source: Any) -> RawTable:
     from sulq.kernel.engines.duckdb.engine import raw_duckdb
 
     return raw_duckdb(source)
-
-
-def no_header_name(name: str, held: Iterable[str]) -> InvalidQuery:
-    """Say that a CSV file has no such column, but not what it has: that may be a row."""
-    blanks = name in {one.strip() for one in held}
-    hint = '; it is there with blanks around: declare csv = {delimiter = ", "}' if blanks else ""
-    return InvalidQuery(f"no column {name!r} in the CSV file's header line{hint}")
 
 
 def _check_names(raw: RawTable, columns: Sequence[Column], unit: str) -> None:

@@ -317,7 +317,7 @@ class RowBinder:
         if two.node == program.Fixed(None):
             return one, Steps(two.node, one.low, one.high, one.step, one.exact, None, one.kind)
         if one.constant is not None and two.constant is not None:
-            step = fixed_point._gcd(one.step, two.step)
+            step = fixed_point.common_step(one.step, two.step)
             sides = (int(one.constant / step), int(two.constant / step))
             if max(map(abs, sides)) > fixed_point.WIDE:
                 raise InvalidQuery(

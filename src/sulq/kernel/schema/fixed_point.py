@@ -187,7 +187,7 @@ def aligned(left: Steps, right: Steps) -> tuple[Steps, Steps]:
     if right.constant is not None and left.constant is None:
         left = fitted(left, right.constant)
         return left, placed(right.constant, left)
-    step = _gcd(left.step, right.step)
+    step = common_step(left.step, right.step)
     up = [int(side.step / step) for side in (left, right)]
     if left.largest * up[0] <= ROOMY and right.largest * up[1] <= ROOMY:
         return finer(left, up[0]), finer(right, up[1])
@@ -197,7 +197,7 @@ def aligned(left: Steps, right: Steps) -> tuple[Steps, Steps]:
     )
 
 
-def _gcd(a: Fraction, b: Fraction) -> Fraction:
+def common_step(a: Fraction, b: Fraction) -> Fraction:
     common = math.gcd(a.numerator * b.denominator, b.numerator * a.denominator)
     return Fraction(common, a.denominator * b.denominator)
 

@@ -107,9 +107,15 @@ def keys_answer(found: Keys) -> Answer:
         lambda c: (value - half(c) / found.unit, value + half(c) / found.unit),
     )
     return Answer(
-        reading, "sums", (found.column,), found.credits, found.receipt, found.note,
-        f"keys of {found.column}, receipt {found.receipt.seq}", (found.law,),
-    )  # fmt: skip
+        reading,
+        "sums",
+        (found.column,),
+        found.credits,
+        found.receipt,
+        found.note,
+        f"keys of {found.column}, receipt {found.receipt.seq}",
+        (found.law,),
+    )
 
 
 def notes_of(found: Keys) -> list[str]:

@@ -163,9 +163,22 @@ Estimate.combine = combine
 
 
 __all__ = [
-    "Estimate", "Made", "Mix", "Noisy", "Ratio", "Stated", "Variance", "as_estimate",
-    "as_ratio", "mean", "power", "product", "ratio", "root", "variance",
-]  # fmt: skip
+    "Estimate",
+    "Made",
+    "Mix",
+    "Noisy",
+    "Ratio",
+    "Stated",
+    "Variance",
+    "as_estimate",
+    "as_ratio",
+    "mean",
+    "power",
+    "product",
+    "ratio",
+    "root",
+    "variance",
+]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

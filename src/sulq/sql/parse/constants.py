@@ -55,8 +55,11 @@ def marked(tokens: list[Token], params: Params | None) -> list[Token]:
 def _mark(tokens: list[Token], place: int) -> tuple[int, str]:
     """How many words a parameter takes here, 0 for none, and its name; "" goes by order."""
     token, rest = tokens[place], tokens[place + 1 : place + 5]
-    joined = [word for before, word in zip([token, *rest], rest, strict=False)
-              if before.end + 1 == word.start]  # fmt: skip
+    joined = [
+        word
+        for before, word in zip([token, *rest], rest, strict=False)
+        if before.end + 1 == word.start
+    ]
     words = (
         [word.text for word in joined[: len(rest)]] if len(joined) == len(rest) or joined else []
     )

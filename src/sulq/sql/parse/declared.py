@@ -44,8 +44,11 @@ ORDERINGS: dict[type[Node], Callable[[object, object], bool]] = {
     exp.GTE: lambda a, b: a >= b,  # type: ignore[operator]
 }
 FLIPPED: dict[type[Node], type[Node]] = {
-    exp.LT: exp.GT, exp.LTE: exp.GTE, exp.GT: exp.LT, exp.GTE: exp.LTE,
-}  # fmt: skip
+    exp.LT: exp.GT,
+    exp.LTE: exp.GTE,
+    exp.GT: exp.LT,
+    exp.GTE: exp.LTE,
+}
 COMPARED = (*ORDERINGS, exp.Between, exp.In, exp.Like, *texts.ALWAYS_A_TEST)
 _DAY = re.compile(r"(\d{4})-(\d\d?)-(\d\d?)", re.ASCII)
 _TIME = re.compile(
@@ -211,8 +214,14 @@ class Core:
     def _only_texts(self, node: Node) -> bool:
         known = (*texts.FUNCTIONS, *texts.TESTS, *texts.REGULAR)
         simple = (
-            exp.Column, exp.Identifier, exp.Literal, exp.Null, exp.Paren, exp.RawString, exp.Neg,
-        )  # fmt: skip
+            exp.Column,
+            exp.Identifier,
+            exp.Literal,
+            exp.Null,
+            exp.Paren,
+            exp.RawString,
+            exp.Neg,
+        )
         return all(
             isinstance(part, (*known, *simple))
             or (isinstance(part, exp.Cast) and part.args["to"].this in texts.TEXT_TYPES)
@@ -291,8 +300,11 @@ class Core:
             day = _cast_to("1970-01-01", exp.DType.DATE, node)
             whole: Node = exp.Paren(this=exp.Sub(this=self.read(inner.copy()), expression=day))
         else:
-            sides = [moment_kind(side, self.schema) for side in (inner.this, inner.expression)
-                     if isinstance(inner, exp.Sub)]  # fmt: skip
+            sides = [
+                moment_kind(side, self.schema)
+                for side in (inner.this, inner.expression)
+                if isinstance(inner, exp.Sub)
+            ]
             if len(sides) != 2 or "" in sides:
                 raise wrong(node, Reason.WRONG_TYPE, "EXTRACT(EPOCH FROM x) wants a day or a time")
             kind = "datetime" if "datetime" in sides else "date"
@@ -386,8 +398,14 @@ class Core:
 
 
 HANDLED = {
-    *COMPARED, *texts.FUNCTIONS, *PARTS, *MATHS, exp.Cast, exp.Nullif, exp.Interval,
-}  # fmt: skip
+    *COMPARED,
+    *texts.FUNCTIONS,
+    *PARTS,
+    *MATHS,
+    exp.Cast,
+    exp.Nullif,
+    exp.Interval,
+}
 HANDLED -= {exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Between, exp.In, exp.Like}
 """What makes a tree need a look; comparisons alone do not, unless with texts."""
 
@@ -747,9 +765,19 @@ def _worked_out(node: Node, schema: Schema) -> Expression | None:
 
 
 CONNECTED = (
-    exp.And, exp.Or, exp.Not, exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Neg, exp.Case, exp.Abs,
-    exp.Least, exp.Greatest,
-)  # fmt: skip
+    exp.And,
+    exp.Or,
+    exp.Not,
+    exp.Add,
+    exp.Sub,
+    exp.Mul,
+    exp.Div,
+    exp.Neg,
+    exp.Case,
+    exp.Abs,
+    exp.Least,
+    exp.Greatest,
+)
 
 
 def _parts(node: Node) -> Iterator[Node]:

@@ -47,9 +47,18 @@ class House(Postgres):
 
     TIME_MAPPING: ClassVar = {  # type: ignore[misc]
         **Postgres.TIME_MAPPING,
-        "Mon": "%b", "FMMon": "%b", "Month": "%B", "FMMonth": "%B", "Dy": "%a", "FMDy": "%a",
-        "Day": "%A", "FMDay": "%A", "FMMM": "%-m", "FMDD": "%-d", "Q": "%q",
-    }  # fmt: skip
+        "Mon": "%b",
+        "FMMon": "%b",
+        "Month": "%B",
+        "FMMonth": "%B",
+        "Dy": "%a",
+        "FMDy": "%a",
+        "Day": "%A",
+        "FMDay": "%A",
+        "FMMM": "%-m",
+        "FMDD": "%-d",
+        "Q": "%q",
+    }
 
     class Tokenizer(Postgres.Tokenizer):
         IDENTIFIERS: ClassVar = ['"', "`", ("[", "]")]
@@ -214,8 +223,12 @@ def _malformed(error: SqlglotError, text: str) -> InvalidQuery:
 
 
 KNOWN_OPTIONS = (
-    "epsilon", "delta", "max_groups_contributed", "privacy_unit_column", "group_selection_strategy",
-)  # fmt: skip
+    "epsilon",
+    "delta",
+    "max_groups_contributed",
+    "privacy_unit_column",
+    "group_selection_strategy",
+)
 _EXPLAIN = re.compile(r"\s*EXPLAIN(?=\s)", re.IGNORECASE | re.ASCII)
 _DP_OPENING = ("SELECT", "WITH", "DIFFERENTIAL_PRIVACY")
 LIKE_THIS = "write WITHIN 50 CONFIDENCE 95, or WITHIN 2 PERCENT CONFIDENCE 95, at the end"
@@ -296,8 +309,10 @@ def _without_options(
             break
     else:
         return tokens, {}
-    if sum((t.token_type == TokenType.L_PAREN) - (t.token_type == TokenType.R_PAREN)
-           for t in tokens[:place]):  # fmt: skip
+    if sum(
+        (t.token_type == TokenType.L_PAREN) - (t.token_type == TokenType.R_PAREN)
+        for t in tokens[:place]
+    ):
         raise _wrong(
             tokens[place + 1],
             Reason.WRONG_FORM,
@@ -528,8 +543,17 @@ def located(error: InvalidQuery, where: tuple[int, int] | None) -> InvalidQuery:
 
 STRUCTURE: dict[type[Node], tuple[str, ...]] = {
     exp.Select: (
-        "expressions", "from_", "where", "group", "having", "order", "limit", "offset", "with_",
-        "joins", "qualify",
+        "expressions",
+        "from_",
+        "where",
+        "group",
+        "having",
+        "order",
+        "limit",
+        "offset",
+        "with_",
+        "joins",
+        "qualify",
     ),
     exp.From: ("this",),
     exp.Table: ("this", "alias"),
@@ -550,7 +574,7 @@ STRUCTURE: dict[type[Node], tuple[str, ...]] = {
     exp.Alias: ("this", "alias"),
     exp.Star: (),
     exp.Column: ("this", "table"),
-}  # fmt: skip
+}
 
 AGGREGATES: dict[type[Node], tuple[str, ...]] = {
     exp.Count: ("this", "big_int"),

@@ -273,7 +273,18 @@ WORK: dict[type[Node], tuple[tuple[str, ...], Callable[..., Fraction | None]]] =
     exp.Div: (_TWO, lambda x, y: None if y == 0 else x / y),
 }
 MATHS = (
-    exp.Floor, exp.Ceil, exp.Round, exp.Trunc, exp.Mod, exp.IntDiv, exp.Sqrt, exp.Ln, exp.Log,
-    exp.Exp, exp.Pow, exp.Sign, exp.Cbrt,
-)  # fmt: skip
+    exp.Floor,
+    exp.Ceil,
+    exp.Round,
+    exp.Trunc,
+    exp.Mod,
+    exp.IntDiv,
+    exp.Sqrt,
+    exp.Ln,
+    exp.Log,
+    exp.Exp,
+    exp.Pow,
+    exp.Sign,
+    exp.Cbrt,
+)
 """What is worked out on the lattice; + - * / and ABS are the kernel's own."""

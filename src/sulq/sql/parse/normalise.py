@@ -555,19 +555,58 @@ def _approx_distinct(node: Node, dialect: str) -> Node:
 # --- days and times -----------------------------------------------------------------------------
 
 UNITS: dict[str, str] = {
-    "y": "year", "yy": "year", "yyy": "year", "yyyy": "year", "year": "year", "years": "year",
-    "q": "quarter", "qq": "quarter", "quarter": "quarter", "quarters": "quarter",
-    "m": "month", "mm": "month", "mon": "month", "month": "month", "months": "month",
-    "w": "week", "wk": "week", "ww": "week", "week": "week", "weeks": "week", "isoweek": "week",
-    "d": "day", "dd": "day", "day": "day", "days": "day", "dayofmonth": "day",
-    "h": "hour", "hh": "hour", "hour": "hour", "hours": "hour",
-    "mi": "minute", "n": "minute", "minute": "minute", "minutes": "minute",
-    "s": "second", "ss": "second", "second": "second", "seconds": "second",
-    "doy": "dayofyear", "dy": "dayofyear", "dayofyear": "dayofyear",
-    "dow": "dow", "dw": "dayofweek", "weekday": "dayofweek", "dayofweek": "dayofweek",
-    "isodow": "isodow", "dayofweekiso": "isodow", "dayofweek_iso": "isodow",
-    "year_month": "year_month", "isoyear": "isoyear", "yearofweek": "isoyear",
-}  # fmt: skip
+    "y": "year",
+    "yy": "year",
+    "yyy": "year",
+    "yyyy": "year",
+    "year": "year",
+    "years": "year",
+    "q": "quarter",
+    "qq": "quarter",
+    "quarter": "quarter",
+    "quarters": "quarter",
+    "m": "month",
+    "mm": "month",
+    "mon": "month",
+    "month": "month",
+    "months": "month",
+    "w": "week",
+    "wk": "week",
+    "ww": "week",
+    "week": "week",
+    "weeks": "week",
+    "isoweek": "week",
+    "d": "day",
+    "dd": "day",
+    "day": "day",
+    "days": "day",
+    "dayofmonth": "day",
+    "h": "hour",
+    "hh": "hour",
+    "hour": "hour",
+    "hours": "hour",
+    "mi": "minute",
+    "n": "minute",
+    "minute": "minute",
+    "minutes": "minute",
+    "s": "second",
+    "ss": "second",
+    "second": "second",
+    "seconds": "second",
+    "doy": "dayofyear",
+    "dy": "dayofyear",
+    "dayofyear": "dayofyear",
+    "dow": "dow",
+    "dw": "dayofweek",
+    "weekday": "dayofweek",
+    "dayofweek": "dayofweek",
+    "isodow": "isodow",
+    "dayofweekiso": "isodow",
+    "dayofweek_iso": "isodow",
+    "year_month": "year_month",
+    "isoyear": "isoyear",
+    "yearofweek": "isoyear",
+}
 """What units of time are called."""
 
 
@@ -600,9 +639,13 @@ def _plain_moment(of: Node) -> Node:
 
 
 TIMES = {
-    exp.DType.TIMESTAMP, exp.DType.DATETIME, exp.DType.DATETIME2, exp.DType.TIMESTAMPTZ,
-    exp.DType.TIMESTAMPNTZ, exp.DType.TIMESTAMPLTZ,
-}  # fmt: skip
+    exp.DType.TIMESTAMP,
+    exp.DType.DATETIME,
+    exp.DType.DATETIME2,
+    exp.DType.TIMESTAMPTZ,
+    exp.DType.TIMESTAMPNTZ,
+    exp.DType.TIMESTAMPLTZ,
+}
 WRAPPED = (exp.TsOrDsToDate, exp.TsOrDsToTimestamp, exp.TimeStrToTime)
 
 
@@ -706,9 +749,14 @@ def _to_char(node: Node, dialect: str) -> Node:
 
 
 CHAR_FORMATS = (
-    ("YYYY", "%Y"), ("MMMM", "%B"), ("MON", "%b"), ("(?<!%)MM", "%m"), ("DD", "%d"), ("DY", "%a"),
+    ("YYYY", "%Y"),
+    ("MMMM", "%B"),
+    ("MON", "%b"),
+    ("(?<!%)MM", "%m"),
+    ("DD", "%d"),
+    ("DY", "%a"),
     ("HH24", "%H"),
-)  # fmt: skip
+)
 
 
 def _converted(node: Node, dialect: str) -> Node:
@@ -821,9 +869,7 @@ FUNCTIONS: dict[tuple[str, int], Callable[[list[Node], str], Node]] = {
     ("PREFIX", 2): lambda given, _: exp.StartsWith(this=given[0], expression=given[1]),
     ("SUFFIX", 2): lambda given, _: exp.EndsWith(this=given[0], expression=given[1]),
     ("CHARINDEX", 2): lambda given, _: exp.StrPosition(this=given[1], substr=given[0]),
-    ("DATE", 1): lambda given, _: exp.Cast(
-        this=given[0], to=exp.DataType(this=exp.DType.DATE)
-    ),
+    ("DATE", 1): lambda given, _: exp.Cast(this=given[0], to=exp.DataType(this=exp.DType.DATE)),
     **{
         ("CHOOSE", count): lambda given, _: exp.Elt(this=given[0], expressions=given[1:])
         for count in range(2, 40)
@@ -844,8 +890,13 @@ FUNCTIONS: dict[tuple[str, int], Callable[[list[Node], str], Node]] = {
         (
             (name, 2)
             for name in (
-                "QUANTILE_CONT", "QUANTILE_DISC", "PERCENTILE", "APPROX_PERCENTILE",
-                "APPROX_QUANTILE", "PERCENTILE_APPROX", "PERCENTILE_DISC",
+                "QUANTILE_CONT",
+                "QUANTILE_DISC",
+                "PERCENTILE",
+                "APPROX_PERCENTILE",
+                "APPROX_QUANTILE",
+                "PERCENTILE_APPROX",
+                "PERCENTILE_DISC",
             )
         ),
         _quantile_of,
@@ -868,7 +919,7 @@ FUNCTIONS: dict[tuple[str, int], Callable[[list[Node], str], Node]] = {
     ("PMOD", 2): lambda given, _: exp.Mod(this=given[0], expression=given[1]),
     ("REGEXP_CONTAINS", 2): lambda given, _: exp.RegexpLike(this=given[0], expression=given[1]),
     ("REGEXP_MATCHES", 2): lambda given, _: exp.RegexpLike(this=given[0], expression=given[1]),
-}  # fmt: skip
+}
 """By name and number of arguments."""
 
 RULES: dict[type[Node], Rule] = {

@@ -553,9 +553,14 @@ def _cast(node: Node, part: Part) -> Value:
 
 
 WHOLE = {
-    exp.DType.INT, exp.DType.BIGINT, exp.DType.SMALLINT, exp.DType.TINYINT, exp.DType.BIT,
-    exp.DType.UINT, exp.DType.UBIGINT,
-}  # fmt: skip
+    exp.DType.INT,
+    exp.DType.BIGINT,
+    exp.DType.SMALLINT,
+    exp.DType.TINYINT,
+    exp.DType.BIT,
+    exp.DType.UINT,
+    exp.DType.UBIGINT,
+}
 
 
 def _spelled(value: Value) -> str:
@@ -774,9 +779,18 @@ WORK: dict[type[Node], Work] = {
 # --- conditions and numbers of rows -------------------------------------------------------------
 
 CONDITIONS = (
-    exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.In, exp.Between, exp.Is, exp.Like,
+    exp.EQ,
+    exp.NEQ,
+    exp.LT,
+    exp.LTE,
+    exp.GT,
+    exp.GTE,
+    exp.In,
+    exp.Between,
+    exp.Is,
+    exp.Like,
     *texts.ALWAYS_A_TEST,
-)  # fmt: skip
+)
 
 
 def condition(node: Node, schema: Schema) -> Node | None:

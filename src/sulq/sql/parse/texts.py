@@ -63,8 +63,12 @@ def _asked(asked: str, given: list[Any]) -> Any:
 LONGEST_PATTERN = 200
 Value = object
 TEXT_TYPES = {
-    exp.DType.TEXT, exp.DType.VARCHAR, exp.DType.CHAR, exp.DType.NVARCHAR, exp.DType.NCHAR,
-}  # fmt: skip
+    exp.DType.TEXT,
+    exp.DType.VARCHAR,
+    exp.DType.CHAR,
+    exp.DType.NVARCHAR,
+    exp.DType.NCHAR,
+}
 
 
 def _bare(node: Node) -> Node:

@@ -815,10 +815,12 @@ def keys_plan(select: Select, wanted: list[Aggregate]) -> StatementPlan:
         )
     if {"epsilon", "delta"} & set(select.options):
         raise located(
-            InvalidQuery(f"keys that nobody declared take no epsilon or delta; {REMEDY}; use"
-                         " credits=", reason=Reason.OPEN_TEXT),
+            InvalidQuery(
+                f"keys that nobody declared take no epsilon or delta; {REMEDY}; use credits=",
+                reason=Reason.OPEN_TEXT,
+            ),
             select.spans.get("options"),
-        )  # fmt: skip
+        )
     recipes = {id(aggregate): TotalNode(((0, 1.0),)) for aggregate in wanted}
     return StatementPlan(select, (), dict(recipes), ((0, 0),))
 

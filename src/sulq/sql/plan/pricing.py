@@ -364,8 +364,9 @@ def _amounts(
         amounts = shared_out(positive(credits, "credits"), unit_prices(plan, oracle))
     if cap is not None and plan.questions:
         units = unit_prices(plan, oracle)
-        due = sum((a if a is not None else u for a, u in zip(amounts, units, strict=True)),
-                  Fraction(0))  # fmt: skip
+        due = sum(
+            (a if a is not None else u for a, u in zip(amounts, units, strict=True)), Fraction(0)
+        )
         if due > cap and (target is not None or credits is not None):
             raise over(cap, due)
         if due > cap:

@@ -30,10 +30,19 @@ ENCODINGS = {"utf-8": "utf-8-sig", "latin-1": "latin-1", "cp1252": "cp1252", "ut
 """By declared name, Python's codec; what is not UTF-8 is turned into it in memory."""
 BLOCK = 1 << 20
 DIRECTIVES = {
-    "d": r"\d{1,2}", "m": r"\d{1,2}", "Y": r"\d{4}", "y": r"\d{2}", "b": "[A-Za-z]{3}",
-    "B": "[A-Za-z]{3,9}", "H": r"\d{1,2}", "I": r"\d{1,2}", "M": r"\d{1,2}", "S": r"\d{1,2}",
-    "f": r"\d{1,6}", "p": "[AaPp][Mm]",
-}  # fmt: skip
+    "d": r"\d{1,2}",
+    "m": r"\d{1,2}",
+    "Y": r"\d{4}",
+    "y": r"\d{2}",
+    "b": "[A-Za-z]{3}",
+    "B": "[A-Za-z]{3,9}",
+    "H": r"\d{1,2}",
+    "I": r"\d{1,2}",
+    "M": r"\d{1,2}",
+    "S": r"\d{1,2}",
+    "f": r"\d{1,6}",
+    "p": "[AaPp][Mm]",
+}
 """What a form of a date may hold, and what text each of them takes."""
 
 

@@ -21,7 +21,17 @@ import duckdb
 
 from sulq.errors import InvalidQuery
 from sulq.kernel.engines.duckdb.csv_files import CsvFile
-from sulq.kernel.engines.duckdb.physical import INTEGERS, PERSON_TYPES, Read, read_text, read_typed
+from sulq.kernel.engines.duckdb.physical import (
+    INTEGERS,
+    PERSON_TYPES,
+    UNCOUNTED,
+    Holds,
+    RawTable,
+    Read,
+    no_header_name,
+    read_text,
+    read_typed,
+)
 from sulq.kernel.engines.duckdb.remote import Remote, fetch, place_of
 from sulq.kernel.engines.duckdb.workbooks import XlsxFile, as_text
 from sulq.kernel.engines.proved import silenced
@@ -30,7 +40,6 @@ from sulq.kernel.engines.sql.dialect import Dialect
 from sulq.kernel.engines.sql.engine import Batches, SqlEngine, few_at_most, surveyed
 from sulq.kernel.engines.sql.leaves import ColumnSql
 from sulq.kernel.engines.sql.persons import kept_rows_sql
-from sulq.kernel.engines.tally import UNCOUNTED, Holds, RawTable, no_header_name
 from sulq.kernel.schema.columns import Column, Schema
 
 if TYPE_CHECKING:  # outer products load their part when first asked

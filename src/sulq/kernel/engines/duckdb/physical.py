@@ -14,8 +14,9 @@ declared is NULL; a flag reads true, t, yes, y, 1 and false, f, no, n, 0 in any 
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal, TypeAlias
 
 from sulq.errors import InvalidQuery
 from sulq.kernel.engines.sql.dialect import Dialect
@@ -23,6 +24,8 @@ from sulq.kernel.schema.columns import Category, Column, Flag, Number
 
 Kind = Literal["real", "whole", "text", "code", "flag"]
 Read = tuple[str, Kind]
+Holds: TypeAlias = Literal["text", "whole", "other"]
+UNCOUNTED = "the table's rows could not be counted; check that there is memory enough and try again"
 
 NARROW = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER"}
 BROAD = {"UBIGINT", "HUGEINT"}
@@ -200,3 +203,33 @@ def read_text(column: Column, x: str, spelling: Spelling | None = None) -> Read:
             return f"CASE WHEN {word} IN {TRUE} THEN TRUE WHEN {word} IN {FALSE} THEN FALSE END", (
                 "flag"
             )
+
+
+# A source as it lies there, for the owner's counts before it is published (`tally`).
+
+
+@dataclass(frozen=True, slots=True)
+class RawTable:
+    """A source as it lies there, opened for counting; every engine has one."""
+
+    table: str
+    """Its name in a FROM."""
+    holds: Mapping[str, Holds]
+    read: Callable[[Column], Read]
+    """How a declared column is read; `InvalidQuery` if the source's type does not allow it."""
+    ask: Callable[[str], Sequence[Any]]
+    """Run a SELECT of one row of numbers; the engine's own words never leave."""
+    close: Callable[[], None]
+    dialect: type[Dialect] = Dialect
+    texts: bool = False
+    """Every cell is text, as in a CSV file."""
+    text_type: str = "VARCHAR"
+    told_apart: Callable[[str], str] | None = None
+    """What texts are told apart by where comparing them is slow: a hash of 64 bits."""
+
+
+def no_header_name(name: str, held: Iterable[str]) -> InvalidQuery:
+    """Say that a CSV file has no such column, but not what it has: that may be a row."""
+    blanks = name in {one.strip() for one in held}
+    hint = '; it is there with blanks around: declare csv = {delimiter = ", "}' if blanks else ""
+    return InvalidQuery(f"no column {name!r} in the CSV file's header line{hint}")

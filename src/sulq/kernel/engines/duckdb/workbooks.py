@@ -61,9 +61,16 @@ class XlsxFile(TextFile):
 
     def _as_csv(self, path: str | os.PathLike[str], names: tuple[str, ...]) -> CsvFile:
         return CsvFile(
-            path, ",", self.decimal, self.thousands, self.dates, self.missing, self.trim,
-            header=False, names=names,
-        )  # fmt: skip
+            path,
+            ",",
+            self.decimal,
+            self.thousands,
+            self.dates,
+            self.missing,
+            self.trim,
+            header=False,
+            names=names,
+        )
 
 
 @contextmanager

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sulq.errors import EngineFailed, InvalidQuery, Refused, SulqError
+from sulq.kernel.engines.duckdb.physical import Holds, RawTable
 from sulq.kernel.engines.postgres.dialect import INTEGERS, TEXTS, PostgresDialect, read_held
 from sulq.kernel.engines.postgres.session import (
     UNREACHED,
@@ -40,7 +41,6 @@ from sulq.kernel.engines.proved import silenced
 from sulq.kernel.engines.sql.compile import FETCHED, PERSON, TABLE, held_sql
 from sulq.kernel.engines.sql.engine import Batches, SqlEngine, few_at_most, surveyed
 from sulq.kernel.engines.sql.leaves import ColumnSql
-from sulq.kernel.engines.tally import Holds, RawTable
 from sulq.kernel.schema.columns import Schema
 
 if TYPE_CHECKING:

@@ -16,13 +16,13 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from sulq.errors import InvalidQuery, Refused, SulqError
+from sulq.kernel.engines.duckdb.physical import Holds, RawTable
 from sulq.kernel.engines.proved import all_within, silenced
 from sulq.kernel.engines.spark.dialect import INTEGERS, UNSIGNED, SparkDialect, read_held
 from sulq.kernel.engines.spark.session import UNREACHED, SparkSessions, read_address
 from sulq.kernel.engines.spark.source import READ, SOURCE, SparkSource, raw_rows, source_of
 from sulq.kernel.engines.sql.compile import FETCHED, PERSON, TABLE, held_sql
 from sulq.kernel.engines.sql.engine import Batches, SqlEngine, few_at_most, surveyed
-from sulq.kernel.engines.tally import Holds, RawTable
 from sulq.kernel.schema.columns import Schema
 
 if TYPE_CHECKING:  # outer products load their part when first asked
