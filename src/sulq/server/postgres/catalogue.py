@@ -879,7 +879,9 @@ class CatalogueProcess:
             return {"error": "slow"}
 
     def _started(self) -> subprocess.Popen[bytes]:
-        if self._process is None or self._process.poll() is not None:
+        if self._process is not None and self._process.poll() is not None:
+            self._end()
+        if self._process is None:
             program = Path(__file__).with_name("catalogue_process.py")
             self._process = subprocess.Popen(  # noqa: S603 - our own program
                 [sys.executable, "-P", str(program)],
