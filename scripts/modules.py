@@ -28,7 +28,7 @@ ROOMS = {
     "public face": ("database/", "exact/", "shares.py"),
     "seam": ("answers/", "account.py", "errors.py", "formatting.py", "synthetic.py"),
     "sees only the seam": ("learn/", "attacks/", "beliefs/", "client/", "federation/"),
-    "translates": ("sql/", "wire/", "server/", "cli/", "report/", "suggest.py"),
+    "translates": ("sql/", "wire/", "server/", "cli/", "report/", "studies.py", "suggest.py"),
     "beside": ("",),
 }
 ABOUT = {

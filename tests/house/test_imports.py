@@ -30,7 +30,7 @@ LAYERS = [
     {"dbapi"},
     {"client", "database", "federation", "learn", "attacks"},
     {"account"},
-    {"exact", "sql", "wire", "policy", "suggest"},
+    {"exact", "sql", "studies", "wire", "policy", "suggest"},
     {"shares"},
     {"answers"},
     {"beliefs", "synthetic", "formatting"},

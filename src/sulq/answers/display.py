@@ -196,7 +196,7 @@ def html_table(
 
 def held_text(schema: Schema | None) -> str:
     """What an interval holds: of persons, the value over the rows that count, not over the file."""
-    if schema is None or schema.unit == "row":
+    if schema is None or schema.one_each:
         return "the true value"
     return "the true value over the rows that count"
 
@@ -204,7 +204,7 @@ def held_text(schema: Schema | None) -> str:
 def bar_text(schema: Schema | None = None, confidence: float = 0.95) -> str:
     """What an interval says and what it does not."""
     of = held_text(schema)
-    of = f"{of} for this table" if schema is None or schema.unit == "row" else of
+    of = f"{of} for this table" if schema is None or schema.one_each else of
     return (
         f"{of} lies inside in {percent(confidence)} of such answers;"
         " it counts the added noise, not how the rows were chosen"
@@ -226,8 +226,10 @@ def protected_text(schema: Schema | None, neighbours: str) -> str:
     """Who is protected, and against what."""
     unit = "row"
     if schema is not None and schema.unit != "row":
-        rows = "row" if schema.max_rows == 1 else f"{schema.max_rows} rows"
+        rows = "1 row" if schema.max_rows == 1 else f"{schema.max_rows} rows"
         unit = f"person ({schema.unit}, of whom at most {rows} count)"
+        if schema.one_each:
+            unit = f"person ({schema.unit}, with all their rows in every table of the study)"
     what = "what it says" if neighbours == "replace" else "whether it is there, and what it says"
     if unit != "row":
         what = what.replace("it is", "they are").replace("it says", "their rows say")

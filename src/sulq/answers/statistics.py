@@ -988,13 +988,15 @@ def ranked(of: Expression | str, by: object, edges: Sequence[object] | None) -> 
             "top ranks by sums over rows, got a sum per person; ask for it in every cell"
             " (count_persons(by=...), or per_person of a histogram) and read off the largest"
         )
-    return SumQuery(query.terms, query.rows, (group(of, edges),))
+    return SumQuery(query.terms, query.rows, (group(of, edges),), table=query.table)
 
 
 def everybody(schema: Schema | None, size: int) -> str:
     """What is assumed of the public size where nobody says how many rows match."""
     if schema is None or schema.unit == "row":
         return f"assumes that all {size:,} rows match; state `rows`"
+    if schema.one_each:
+        return f"assumes that all {size:,} persons match; state `rows`"
     return f"assumes {size:,} matching rows, one for each person; state `rows`"
 
 

@@ -464,11 +464,11 @@ def _changed(source: TablePolicy) -> tuple[Change, ...]:
     """What the policy says otherwise than the ledger; `Refused` where that cannot be amended."""
 
     from sulq.database.amend import changes
-    from sulq.kernel.schema.columns import Schema
     from sulq.kernel.schema.promise import Promise
+    from sulq.kernel.schema.study import schema_from_json
 
     facts = published(source).facts
-    schema = Schema.from_json(json.loads(facts["schema"]))
+    schema = schema_from_json(json.loads(facts["schema"]))
     promise = Promise.from_json(json.loads(facts["promise"]))
     return changes(schema, source.schema(), promise, source.promise)
 

@@ -15,8 +15,8 @@ from sulq.formatting import credits_text
 from sulq.kernel.accounting.calibration import Calibration, calibrate
 from sulq.kernel.ledger.inspect import Statement, inspect, is_there
 from sulq.kernel.ledger.state_dir import location_name
-from sulq.kernel.schema.columns import Schema
 from sulq.kernel.schema.promise import Promise
+from sulq.kernel.schema.study import schema_from_json
 from sulq.policy import TablePolicy
 from sulq.policy.advice import Advice, RowsKept, advise
 from sulq.server.local_control import serving
@@ -221,7 +221,7 @@ def standing(table: TablePolicy) -> PolicyDrift:
 
 def _differs(table: TablePolicy, found: Statement) -> str:
     """Schema and promise, where the ledger has others."""
-    schema = Schema.from_json(json.loads(found.facts["schema"]))
+    schema = schema_from_json(json.loads(found.facts["schema"]))
     promise = Promise.from_json(json.loads(found.facts["promise"]))
     refused = ""
     try:

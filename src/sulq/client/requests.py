@@ -28,6 +28,7 @@ from sulq.kernel.query.sum_query import as_statistic
 from sulq.kernel.schema.bind import BoundQuery
 from sulq.kernel.schema.columns import Schema, as_number
 from sulq.kernel.schema.promise import Promise
+from sulq.kernel.schema.study import schema_from_json
 from sulq.shares import ShareQuote, SumShare, check_joint
 from sulq.wire import (
     AnswerReply,
@@ -406,7 +407,7 @@ class Calls:
 def facts_call(path: str) -> Call[Facts]:
     def read(text: bytes) -> Facts:
         found = parsed(SchemaReply, text)
-        schema, promise = Schema.from_json(found.facts), Promise.from_json(found.promise)
+        schema, promise = schema_from_json(found.facts), Promise.from_json(found.promise)
         return Facts(
             table=found.table,
             schema=schema,

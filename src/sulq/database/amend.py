@@ -39,6 +39,7 @@ from sulq.kernel.ledger.transactions import Price
 from sulq.kernel.release.release import check_source
 from sulq.kernel.schema.columns import Category, Column, Flag, Number, Schema, accounts
 from sulq.kernel.schema.promise import Numeric, Population, Promise, exact_number
+from sulq.kernel.schema.study import refuse_study, schema_from_json
 
 
 @dataclass(frozen=True, slots=True)
@@ -307,6 +308,7 @@ def amend(
     What is spent stays spent. `source` is needed where the table was opened from a frame. Before
     anything was asked schema and promise may change in any way; then every share ends.
     """
+    refuse_study(database.schema, "an amendment")
     new_schema, new_promise = schema or database.schema, promise or database.promise
     if not isinstance(new_schema, Schema) or not isinstance(new_promise, Promise):
         raise InvalidQuery("amend takes a Schema and a Promise, or one of them")
@@ -412,7 +414,7 @@ def repair_at(
 def declared_in(facts: Mapping[str, str]) -> tuple[Schema, Promise]:
     """Schema and promise as a ledger's facts have them."""
     schema, promise = (json.loads(facts[name]) for name in ("schema", "promise"))
-    return Schema.from_json(schema), Promise.from_json(promise)
+    return schema_from_json(schema), Promise.from_json(promise)
 
 
 def public_number(facts: Mapping[str, str]) -> str | None:
@@ -455,6 +457,7 @@ def grow_table(
     spend of what is left, so that something is left for the next; unsaid, as the one before.
     """
     steps = budget_of(budget)
+    refuse_study(database.schema, "growth")
     refuse_individual(database.engine, "growth")
     new_schema, new_promise = schema or database.schema, promise or database.promise
     if not isinstance(new_schema, Schema) or not isinstance(new_promise, Promise):

@@ -46,9 +46,9 @@ from sulq.kernel.query import canonical
 from sulq.kernel.query.sum_query import SumQuery
 from sulq.kernel.release.release import check_read, check_source, unpacked_keys
 from sulq.kernel.reuse.estimate import LinearEstimate
-from sulq.kernel.schema.columns import Schema
 from sulq.kernel.schema.keys import BoundKeys, bind_keys
 from sulq.kernel.schema.promise import Promise
+from sulq.kernel.schema.study import schema_from_json
 
 FALSE_ALARM = 1e-9
 TESTS = 11  # three on each of two pools, strays, three kinds of coincidence, single chances
@@ -492,7 +492,7 @@ def database_before(database: Table, before: Amended, engines: ExitStack) -> Tab
             "this table was amended, and its rows came from a frame: open it from its file, so that"
             " they can be read as they were declared before"
         )
-    schema = Schema.from_json(json.loads(before.facts["schema"]))
+    schema = schema_from_json(json.loads(before.facts["schema"]))
     promise = Promise.from_json(json.loads(before.facts["promise"]))
     engine = open_engine(database.source, schema)
     engines.callback(engine.close)

@@ -15,6 +15,7 @@ from sulq.answers.oracle import Credits as Shown
 from sulq.answers.selections import Keys, KeysQuote, Top
 from sulq.answers.sizes import moment_count, sized_forecast, sizes_of
 from sulq.answers.statistics import forecast
+from sulq.answers.study_table import study_table, tables_of
 from sulq.database.alerts import Alert, arm_alert, kept_alert, kept_alerts
 from sulq.database.amend import amend, charge_outside, close_for_good, grow_table, revoke, withdraw
 from sulq.database.exact import ExactQuote
@@ -101,6 +102,8 @@ class Analyst:
 
     def sample_dummy(self, rows: int = 100) -> dict[str, Any]:
         return self.database.sample_dummy(rows)
+
+    table, tables = study_table, property(tables_of)
 
     def quote(self, query: object, **terms: Any) -> Quote:
         return self.database.quote(query, analyst=self.name, **terms)
@@ -371,6 +374,7 @@ class Database(Table):
 
     sql = ask_select
     quote_sql = quote_select
+    table, tables = study_table, property(tables_of)
 
     def share(self, query: object, **terms: Any) -> SumShare:
         """This owner's masked share of one joint sum, named `joint`: `ask_share`. V.4"""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import parse_qsl, unquote, urlsplit
 
@@ -12,6 +13,7 @@ from sulq.kernel.engines.duckdb.workbooks import XlsxFile
 from sulq.kernel.engines.engine import SPARK_SCHEMES, Engine
 from sulq.kernel.schema.columns import Schema
 from sulq.kernel.schema.promise import Promise
+from sulq.kernel.schema.study import Study
 
 NAMELESS = "table"
 """What the ledger calls a table that nobody named."""
@@ -24,7 +26,11 @@ def readable_again(source: object) -> str | Path | Remote | CsvFile | XlsxFile |
 
 def most_rows(schema: Schema, promise: Promise, engine: Engine) -> int:
     """A public bound on the rows: n under replace (each person's most), else what is declared."""
-    return schema.at_most if promise.neighbours == "add-remove" else engine.size() * schema.max_rows
+    tables = schema.tables if isinstance(schema, Study) else ()
+    if promise.neighbours == "add-remove":
+        bounds = [table.rows_bound(schema.at_most) for table in tables]
+        return max(schema.at_most, *bounds) if bounds else schema.at_most
+    return engine.size() * max([schema.max_rows, *(table.max_rows for table in tables)])
 
 
 def facts_text(facts: object) -> str:
@@ -37,6 +43,8 @@ def table_facts(schema: Schema, promise: Promise) -> dict[str, str]:
 
 def name_of(source: object) -> str:
     """What a ledger calls the table; of an address only the table's own name."""
+    if isinstance(source, Mapping):
+        return "study"
     if isinstance(source, Remote | CsvFile | XlsxFile):
         return source.name.split(".")[0] or NAMELESS
     if isinstance(source, str) and "://" in source:

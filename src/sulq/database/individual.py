@@ -39,7 +39,7 @@ from sulq.kernel.accounting.individual import (
 )
 from sulq.kernel.accounting.loss import Loss
 from sulq.kernel.accounting.pricing import Price, laws_of, noise_grid, sources_of
-from sulq.kernel.engines.engine import Engine, open_engine
+from sulq.kernel.engines.engine import Engine, open_engine, open_study_engine
 from sulq.kernel.engines.proved import silenced
 from sulq.kernel.ledger.events import Charge
 from sulq.kernel.ledger.inspect import INDIVIDUAL
@@ -60,6 +60,7 @@ from sulq.kernel.schema.columns import Schema
 from sulq.kernel.schema.program import RowSums
 from sulq.kernel.schema.promise import MOST_ROWS
 from sulq.kernel.schema.sensitivity import PersonSums
+from sulq.kernel.schema.study import Study, refuse_study
 from sulq.kernel.schema.trees import TreeSums
 
 if TYPE_CHECKING:
@@ -514,6 +515,11 @@ def open_engine_for(
     shares_people: bool,
 ) -> tuple[Engine, dict[str, str]]:
     """The engine, and what the ledger pins of it; or why there cannot be one."""
+    if isinstance(schema, Study):
+        if individual:
+            refuse_study(schema, "individual accounting")
+        public = terms.promise.neighbours == "replace"
+        return open_study_engine(source, schema, size_is_public=public), {}
     if not individual:
         return open_engine(source, schema), {}
     check_individual(terms)

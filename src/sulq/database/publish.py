@@ -25,6 +25,7 @@ from sulq.kernel.ledger.ledger import Ledger
 from sulq.kernel.ledger.register import told_of
 from sulq.kernel.schema.columns import Schema, accounts
 from sulq.kernel.schema.promise import Numeric, Population, Promise
+from sulq.kernel.schema.study import refuse_study
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +66,7 @@ def open_table(
         raise InvalidQuery("open takes a source, a Schema, a Promise and a ledger")
     exactly, individual = options.exactly, options.individual
     more = {}
+    _check_study(schema, options)
     if exactly is not None and individual:
         raise InvalidQuery("exact release pays from no balance: give exactly or individual")
     if exactly is not None:
@@ -116,6 +118,14 @@ def open_table(
     if kept.lattice != promise.lattice:  # published before there was another, S2.6
         promise, terms = kept, calibrate(kept)
     return Opened(gridded, promise, engine, journal, terms)
+
+
+def _check_study(schema: Schema, options: Options) -> None:
+    """`Refused` for what a study cannot have."""
+    if options.exactly is not None:
+        refuse_study(schema, "exact release")
+    if options.grown_from:
+        refuse_study(schema, "growth")
 
 
 # After a failed write: the ledger again, verified as at the start, without reading a row.

@@ -26,6 +26,7 @@ from sulq.kernel.ledger.state_dir import named, passing_key, private_directory
 from sulq.kernel.query.sum_query import FORMAT, digest_of
 from sulq.kernel.release.release import MaskedSums
 from sulq.kernel.schema.bind import BoundQuery
+from sulq.kernel.schema.study import refuse_study
 from sulq.shares import MODULUS, Joint, Partners, ShareQuote, SumShare, check_joint, share_law
 
 PURPOSE = b"sulq secure addition 1\x00"
@@ -164,6 +165,8 @@ def _priced(
     own = sharing.key
     everybody = tuple(sorted((*partners.keys, own)))
     bound = database.bind(query)  # query and schema only; may refuse, free
+
+    refuse_study(database.schema, "a share of a joint sum")
 
     def joint(cost: Price) -> Joint:
         steps = tuple((term.fine_step, term.middle) for term in bound.terms)

@@ -87,7 +87,6 @@ class Table:
         self.source = readable_again(None)
         self._accounts = accounts(schema)
         self._size = engine.size() if promise.neighbours == "replace" else None
-        self.most_rows = None if self._size is None else self._size * schema.max_rows
         self.reuse = AnswerReuse(schema, promise.neighbours, engine, ledger, calibration)
         self.exact = ExactRelease(schema, promise, engine, ledger, calibration, assumptions)
 
@@ -122,6 +121,11 @@ class Table:
         """Release the ledger and the engine."""
         self.ledger.close()
         self.engine.close()
+
+    def most_rows(self, bound: BoundQuery) -> int | None:
+        """A public bound on the rows that a question sums; None under add-remove."""
+        schema = self.schema if bound.schema is None else bound.schema
+        return None if self._size is None else self._size * schema.max_rows
 
     @property
     def size(self) -> int | None:
@@ -356,7 +360,7 @@ class Table:
             sizes = recall.public_sums(derived.public)  # G.2.1
             entry = ledger.settle(entry, derived.values(sizes))  # stored, write-once
         assert entry.values is not None  # noqa: S101
-        laws, most = derived.laws(), self.most_rows
+        laws, most = derived.laws(), self.most_rows(bound)
         reading = (
             read_apart(derived, entry.values, laws, most)
             if laws
@@ -386,7 +390,7 @@ class Table:
         derived = self.reuse.known(bound, analyst)
         if derived is None or derived.public is not None:
             return None
-        values, laws, most = derived.values(()), derived.laws(), self.most_rows
+        values, laws, most = derived.values(()), derived.laws(), self.most_rows(bound)
         return Answer.of(
             bound,
             values,
@@ -411,7 +415,7 @@ class Table:
                 laws = price(bound, self.calibration, Fraction(1)).laws
                 named: dict[str, Any] = {"credits": Fraction(0), "receipt": None}
                 named |= {"sources": (stored.record.seq,), **self.guarantee()}
-                return Answer.of(bound, stored.values, laws, most=self.most_rows, **named)
+                return Answer.of(bound, stored.values, laws, most=self.most_rows(bound), **named)
         return None
 
     def topped_up(
@@ -432,7 +436,7 @@ class Table:
             bound,
             entry.values,
             cost.laws,
-            most=self.most_rows,
+            most=self.most_rows(bound),
             credits=paid_by(entry),
             receipt=entry.receipt,
             **self.guarantee(),

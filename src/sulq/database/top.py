@@ -52,7 +52,7 @@ def top_k(
     if isinstance(k, bool) or not isinstance(k, int) or not 1 <= k <= bound.cells:
         raise InvalidQuery(f"k must be a whole number from 1 to {bound.cells} cells, got {k!r:.40}")
     spend = Fraction(k) if credits is None else positive(credits, "credits")
-    rows_each = database.schema.max_rows
+    rows_each = (bound.schema or database.schema).max_rows
     widths = [(_width(reach.l1, rows_each), numbers) for reach, numbers in bound.reach]
     if not any(width for width, _ in widths):
         raise InvalidQuery("these sums are public: ask for them, which is exact and free")

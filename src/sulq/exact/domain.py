@@ -118,7 +118,7 @@ def _paired(left: int | None, right: int | None, join: object) -> int | None:
 
 def _holds(condition: b.Condition, row: Row) -> bool:
     match condition:
-        case b.Always():
+        case b.Always() | b.OfTable():
             return True
         case b.Never():
             return False

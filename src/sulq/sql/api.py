@@ -15,11 +15,13 @@ from sulq.answers.oracle import Answer, Oracle, Quote
 from sulq.answers.selections import KeysQuote
 from sulq.answers.sizes import GroupSizes, hangs_on, sizes_of
 from sulq.answers.statistics import everybody
+from sulq.answers.study_table import StudyTable
 from sulq.errors import BudgetSpent, InvalidQuery, Reason
 from sulq.formatting import credits_left, credits_text
 from sulq.kernel.query.sql_text import question_text
 from sulq.kernel.query.sum_query import Statistic, text_of
 from sulq.kernel.schema.columns import EPOCH
+from sulq.kernel.schema.study import Study
 from sulq.sql.evaluate.evaluation import Evaluation
 from sulq.sql.evaluate.linear_forms import Estimate, as_estimate
 from sulq.sql.evaluate.open_keys import (
@@ -50,6 +52,7 @@ from sulq.sql.parse.select import (
     kind_of,
     kind_of_value,
 )
+from sulq.sql.parse.study import table_of_rows
 from sulq.sql.parse.subqueries import STANDS
 from sulq.sql.plan.forecast import Forecasts, cells_of, is_sized, size_question
 from sulq.sql.plan.plan import StatementPlan
@@ -173,7 +176,7 @@ def quote_sql(
     **written: Any,
 ) -> SqlQuote:
     """Price and error bars of a statement; free, and no row is read. `written` as in `ask_sql`."""
-    writing = Writing(**written)
+    oracle, writing = _about_one_table(oracle, text, Writing(**written))
     terms = _Terms(text, credits, confidence, rows)
     try:
         return _quoted_whole(oracle, terms, writing)
@@ -203,11 +206,21 @@ def ask_sql(
     name, `dialect` says whose words it takes, `params` are the values of its ?, %s, :name or $1.
     EXPLAIN SELECT is free and gives the plan.
     """
-    writing = Writing(**written)
+    oracle, writing = _about_one_table(oracle, text, Writing(**written))
     try:
         return _asked_whole(oracle, _Terms(text, credits, confidence, rows), key, writing)
     except InvalidQuery as error:
         raise explained(error, oracle, text, rows, writing) from None
+
+
+def _about_one_table(oracle: Oracle, text: str, writing: Writing) -> tuple[Oracle, Writing]:
+    """The table of a study whose rows a statement sums; one table alone is itself."""
+    study = oracle.schema
+    if not isinstance(study, Study):
+        return oracle, writing
+    table = table_of_rows(text, study, writing.dialect)
+    asked = StudyTable(oracle, table) if table else oracle
+    return asked, replace(writing, table=table or study.name)
 
 
 # --- SELECTs in conditions of rows, which are asked first ----------------------------------------

@@ -294,7 +294,7 @@ def ranked(question: object) -> tuple[Group, SumQuery]:
     query = as_statistic(question).query
     if len(query.groups) != 1 or query.outer is not None or query.groups[0].bins is not None:
         raise InvalidQuery("top wants one sum by one group of declared values or edges")
-    return query.groups[0], SumQuery(query.terms, query.rows)
+    return query.groups[0], SumQuery(query.terms, query.rows, table=query.table)
 
 
 def rows_of(question: Statistic | None) -> Expression | None:

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from sulq.errors import Refused
 from sulq.kernel.engines.duckdb.remote import is_remote
+from sulq.kernel.engines.sql.study import check_sources
 from sulq.kernel.schema.columns import Schema
 from sulq.kernel.schema.keys import KeyCounts
+from sulq.kernel.schema.study import Study
 
 if TYPE_CHECKING:
     from sulq.kernel.schema.bind import Program
@@ -52,6 +54,32 @@ def scheme_of(source: object) -> str:
     if not isinstance(source, str) or "://" not in source:
         return ""
     return source.partition("://")[0].lower()
+
+
+def open_study_engine(sources: Any, study: Study, *, size_is_public: bool) -> Engine:
+    """An engine over the tables of a study, all of which lie in one place.
+
+    `size_is_public`: how many persons there are is public, as under replace; else their `at_most`.
+    """
+    listed = check_sources(sources, study)
+    schemes = {scheme_of(source) for source in listed.values()}
+    if schemes & set(SPARK_SCHEMES):
+        raise Refused(
+            "a study is read from files, frames or PostgreSQL, not from Spark yet: its values of"
+            " persons are not proved there. Write the tables to Parquet"
+        )
+    if schemes <= set(POSTGRES_SCHEMES):
+        from sulq.kernel.engines.postgres.engine import open_postgres_study
+
+        return open_postgres_study(listed, study, size_is_public=size_is_public)
+    if any(is_remote(source) for source in listed.values()) or schemes != {""}:
+        raise Refused(
+            "the tables of a study lie in one place: all are files or frames here, or all are in"
+            " one PostgreSQL database"
+        )
+    from sulq.kernel.engines.duckdb.engine import open_duckdb_study
+
+    return open_duckdb_study(listed, study, size_is_public=size_is_public)
 
 
 def open_engine(source: Any, schema: Schema, *, threads: int | None = None) -> Engine:

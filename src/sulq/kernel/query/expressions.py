@@ -295,8 +295,10 @@ def _is_unicode(text: str) -> bool:
     return True
 
 
-def col(name: str) -> Column:
-    """The column called `name`."""
+def col(name: str | Column) -> Column:
+    """The column called `name`; a column is itself."""
+    if isinstance(name, Column):
+        return name
     if not isinstance(name, str) or not name:
         raise InvalidQuery(f"a column is named by a text, got {name!r:.80}")
     return Column(name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -59,6 +59,7 @@ class SumQuery:
     Or `outer`: all products of a coordinate of one vector with one of another. With `clip`, the
     sum is taken per person (and cell) first, cut to (low, high), and then over the persons.
     `uncut`: of all rows that a person has, also of those beyond max_rows: their number alone.
+    `table` names the table of a study whose rows are summed; empty: its person table.
     """
 
     terms: tuple[Expression, ...]
@@ -67,6 +68,7 @@ class SumQuery:
     outer: tuple[Vector, Vector] | None = None
     clip: tuple[Literal, Literal] | None = None
     uncut: bool = False
+    table: str = ""
 
     def __post_init__(self) -> None:
         if self.uncut and (self.clip is None or self.groups or self.outer is not None):
@@ -94,14 +96,16 @@ class SumQuery:
             from sulq.kernel.query.vectors import canonical_vector
 
             left, right = (canonical_vector(side) for side in self.outer)
-            return SumQuery((), canonical.truth(self.rows), (), (left, right))
+            rows = canonical.truth(self.rows)
+            return SumQuery((), rows, (), (left, right), table=self.table)
         groups = tuple(
             group(canonical.value(by.of), by.edges, by.bins, by.other, by.tree)
             for by in self.groups
         )
         terms = tuple(canonical.value(term) for term in self.terms)
         clip = None if self.clip is None else clip_of(self.clip)
-        return SumQuery(terms, canonical.truth(self.rows), groups, clip=clip, uncut=self.uncut)
+        rows, table = canonical.truth(self.rows), self.table
+        return SumQuery(terms, rows, groups, clip=clip, uncut=self.uncut, table=table)
 
     def to_json(self) -> dict[str, Any]:
         if self.outer is not None:
@@ -109,11 +113,13 @@ class SumQuery:
 
             return {
                 "sulq": FORMAT,
+                **self._about(),
                 "rows": canonical.to_json(self.rows),
                 "outer": [vector_to_json(side) for side in self.outer],
             }
         form: dict[str, Any] = {
             "sulq": FORMAT,
+            **self._about(),
             "rows": canonical.to_json(self.rows),
             "terms": [canonical.to_json(term) for term in self.terms],
             "groups": [group.to_json() for group in self.groups],
@@ -122,9 +128,18 @@ class SumQuery:
             form["clip"] = [canonical.to_json(end) for end in self.clip]
         return {**form, "uncut": True} if self.uncut else form
 
+    def _about(self) -> dict[str, Any]:
+        return {"table": self.table} if self.table else {}
+
     @classmethod
     def from_json(cls, form: Mapping[str, Any]) -> SumQuery:
         """Read `to_json` back; refuses anything else."""
+        if isinstance(form, Mapping) and "table" in form:
+            table = form["table"]
+            if not isinstance(table, str) or not table:
+                raise InvalidQuery("a question's table is a name")
+            rest = {key: value for key, value in form.items() if key != "table"}
+            return replace(cls.from_json(rest), table=table)
         if isinstance(form, Mapping) and "outer" in form:
             return _outer_from_json(form)
         keys = {"sulq", "rows", "terms", "groups"}
@@ -253,6 +268,14 @@ class Statistic:
     kind: str
     query: SumQuery
     shares: tuple[float, ...] = ()
+
+
+def about_table(question: object, table: str) -> Statistic | SumQuery:
+    """Return the question, asked of the rows of one table of a study."""
+    if isinstance(question, SumQuery):
+        return replace(question, table=table)
+    asked = as_statistic(question)
+    return replace(asked, query=replace(asked.query, table=table))
 
 
 def counts_rows(query: SumQuery) -> bool:

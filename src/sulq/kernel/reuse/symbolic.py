@@ -240,8 +240,8 @@ def _condition(node: b.Condition, found: Marks) -> None:
                 _integer(right, found)
             else:
                 _mark(found, ("leaf", node))
-        case b.FlagIs(column):
-            _mark(found, ("flag", column))
+        case b.OfTable() | b.FlagIs():
+            _mark(found, ("flag", node.column) if isinstance(node, b.FlagIs) else ("leaf", node))
         case b.Among(column, values):
             _mark(found, ("text", column), [frozenset(values)])
         case b.Matches(column, pattern):
@@ -460,6 +460,8 @@ class Grid:
         match node:
             case b.Compared():
                 return self._compared(node)
+            case b.OfTable():
+                return self._piece(("leaf", node), 1)
             case b.FlagIs(column, value):
                 return self._piece(("flag", column), 2 if value else 1)
             case b.Among(column, values, negated):

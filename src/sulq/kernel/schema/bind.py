@@ -28,6 +28,7 @@ from sulq.kernel.schema import columns as declared
 from sulq.kernel.schema.bind_rows import RowBinder
 from sulq.kernel.schema.columns import Schema
 from sulq.kernel.schema.fixed_point import Steps
+from sulq.kernel.schema.overflow import Fits
 from sulq.kernel.schema.program import (
     BinCells,
     CategoryCells,
@@ -35,9 +36,11 @@ from sulq.kernel.schema.program import (
     Fixed,
     FlagCells,
     Integer,
+    OfTable,
     RowSums,
     cell_count,
     height,
+    rows_of_table,
 )
 from sulq.kernel.schema.sensitivity import (
     PersonSums,
@@ -48,6 +51,7 @@ from sulq.kernel.schema.sensitivity import (
     person_sums,
     sensitivities,
 )
+from sulq.kernel.schema.study import checked_values, relation_of
 from sulq.kernel.schema.trees import CountTree, TreeSums
 
 if TYPE_CHECKING:  # outer products load their part when first asked
@@ -56,161 +60,6 @@ if TYPE_CHECKING:  # outer products load their part when first asked
 
     Program: TypeAlias = RowSums | TreeSums | PersonSums | BlockSums
     """What engines add up."""
-from collections.abc import Callable, Iterable
-from dataclasses import field
-
-from sulq.kernel.schema.fixed_point import LARGEST, round_leaf
-from sulq.kernel.schema.program import (
-    Added,
-    AllOf,
-    AnyOf,
-    BoundChoice,
-    BoundScaled,
-    Compared,
-    Condition,
-    Divided,
-    FirstOf,
-    FlagBit,
-    Greater,
-    HashedBit,
-    Lesser,
-    Magnitude,
-    Missing,
-    Multiplied,
-    Quantised,
-    Shifted,
-    Text,
-)
-
-# Whether every integer fits: the range of each node of a program, checked before it is priced.
-
-WORD = 2**63
-LARGEST_LEAF = 2**53
-"""A leaf, or a constant it is clipped to: whole numbers that binary64 holds."""
-MOST_BITS = 62
-Ends = tuple[int, int]
-
-
-@dataclass(slots=True)
-class Fits:
-    """Proves programs, node by node; equal nodes once."""
-
-    known: dict[Integer, Ends] = field(default_factory=dict)
-
-    def check(
-        self, rows: Condition, values: Iterable[Integer], groups: Iterable[Cells] = ()
-    ) -> None:
-        """`InvalidQuery` for a program that 64 bits might not hold."""
-        self.condition(rows)
-        for value in values:
-            self.ends(value)
-        for group in groups:
-            if isinstance(group, BinCells):
-                low, high = self.ends(group.value)
-                _within(min(low, *group.edges), max(high, *group.edges))
-
-    def ends(self, node: Integer) -> Ends:
-        """The least and the largest that the node can be where it is not NULL."""
-        found = self.known.get(node)
-        if found is None:
-            found = self.known[node] = _within(*self._ends(node))
-        return found
-
-    def condition(self, node: Condition) -> None:
-        match node:
-            case AllOf(parts=parts) | AnyOf(parts=parts):
-                for part in parts:
-                    self.condition(part)
-            case Compared(left=left, right=right):
-                self.ends(left)
-                self.ends(right)
-            case Missing(subject=subject) if not isinstance(subject, Text):
-                self.ends(subject)
-
-    def _ends(self, node: Integer) -> Ends:
-        match node:
-            case Quantised():
-                low, high = (round_leaf(node, x) for x in (node.low, node.high))
-                return _within(low, high, LARGEST_LEAF)
-            case Fixed(value=None):
-                return 0, 0
-            case Fixed(value=int(constant)):
-                return constant, constant
-            case FlagBit():
-                return 0, 1
-            case HashedBit(value=inner):
-                self.ends(inner)
-                return 0, 1
-            case Added(parts=parts):
-                return self._added(parts)
-            case BoundScaled(value=inner, factor=factor):
-                return self._corners(self.ends(inner), _within(factor, factor), _product)
-            case Multiplied(left=left, right=right):
-                low, high = self._corners(self.ends(left), self.ends(right), _product)
-                return (max(low, 0), high) if left == right else (low, high)
-            case Shifted(value=inner, bits=bits):
-                return self._shifted(self.ends(inner), bits)
-            case Divided(over=over, under=under):
-                dividend, divisor = self.ends(over), self.ends(under)
-                if divisor[0] < 1:
-                    raise InvalidQuery(
-                        "a divisor could be zero or negative", reason=Reason.NEEDS_BOUNDS
-                    )
-                return self._corners(dividend, divisor, lambda a, b: (2 * a + b) // (2 * b))
-            case Magnitude(value=inner):
-                low, high = self.ends(inner)
-                return (0 if low <= 0 <= high else min(abs(low), abs(high))), max(-low, high)
-            case Lesser(left=left, right=right):
-                a, b = self.ends(left), self.ends(right)
-                return min(a[0], b[0]), min(a[1], b[1])
-            case Greater(left=left, right=right):
-                a, b = self.ends(left), self.ends(right)
-                return max(a[0], b[0]), max(a[1], b[1])
-            case BoundChoice(condition=condition, then=then, otherwise=otherwise):
-                self.condition(condition)
-                return self._either(then, otherwise)
-            case FirstOf(value=first, instead=instead):
-                return self._either(first, instead)
-        raise TypeError(type(node).__name__)
-
-    def _added(self, parts: tuple[Integer, ...]) -> Ends:
-        """Every sum on the way, from the left."""
-        low = high = 0
-        for a, b in map(self.ends, parts):
-            low, high = _within(low + a, high + b, WORD - 1)
-        return low, high
-
-    def _shifted(self, ends: Ends, bits: int) -> Ends:
-        if not 0 <= bits <= MOST_BITS:
-            raise InvalidQuery(f"a shift is by 0 to {MOST_BITS} bits, got {bits}")
-        half = (1 << bits) >> 1
-        low, high = _within(ends[0] + half, ends[1] + half, WORD - 1)
-        return low >> bits, high >> bits
-
-    def _corners(self, one: Ends, two: Ends, rule: Callable[[int, int], int]) -> Ends:
-        found = [rule(a, b) for a in one for b in two]
-        return min(found), max(found)
-
-    def _either(self, one: Integer, two: Integer) -> Ends:
-        ends = [self.ends(node) for node in (one, two)]
-        held = [own for own, node in zip(ends, (one, two), strict=True) if node != Fixed(None)]
-        held = held or ends
-        return min(low for low, _ in held), max(high for _, high in held)
-
-
-def _product(a: int, b: int) -> int:
-    return a * b
-
-
-def _within(low: int, high: int, largest: int = LARGEST) -> Ends:
-    if max(-low, high) > largest:
-        raise InvalidQuery(
-            "a value could pass 2^62 on the way, which 64 bits might not hold; use fewer factors"
-            " or smaller ones",
-            reason=Reason.NEEDS_BOUNDS,
-        )
-    return low, high
-
 
 MOST_CELLS = 1_000_000
 TALLEST = 250
@@ -338,12 +187,12 @@ def bind(
     """
     statistic = as_statistic(question)
     try:
-        query = statistic.query.canonical()
+        query, schema, of = relation_of(statistic.query.canonical(), schema)
         if query.outer is not None:
-            found = _bind_outer(query, schema, neighbours, grid, asked_before)
+            found = _bind_outer(query, schema, of, neighbours, grid, asked_before)
         else:
             binder = RowBinder(schema, asked_before)
-            found = _bind_sums(statistic, query, binder, neighbours, grid)
+            found = _bind_sums(statistic, query, binder, of, neighbours, grid)
         if statistic is question:
             check_kind(statistic)
         counted = "" if query.uncut else counted_text(schema)
@@ -356,12 +205,17 @@ def bind(
 
 
 def _bind_sums(
-    statistic: Statistic, query: SumQuery, binder: RowBinder, neighbours: str, grid: NoiseGrid
+    statistic: Statistic,
+    query: SumQuery,
+    binder: RowBinder,
+    of: OfTable | None,
+    neighbours: str,
+    grid: NoiseGrid,
 ) -> BoundQuery:
     schema = binder.schema
     if query.clip is not None:
         check_person_unit(schema)
-    rows = binder.condition(query.rows)
+    rows = rows_of_table(of, binder.condition(query.rows))
     values = [binder.centred_number(term) for term in query.terms]
     groups = tuple(_group(group, binder, schema) for group in query.groups)
     if math.prod(len(group.keys) for group in groups) * len(values) > MOST_CELLS:
@@ -379,6 +233,7 @@ def _bind_sums(
             "the question is nested too deeply; flatten or shorten it", reason=Reason.TOO_LARGE
         )
     Fits().check(program.rows, program.terms, program.groups)
+    binder.notes += checked_values(schema, program)
     text = text_of(query)
     if query.clip is not None:
         return _bind_persons(
@@ -479,19 +334,25 @@ def _bind_persons(
 
 
 def _bind_outer(
-    query: SumQuery, schema: Schema, neighbours: str, grid: NoiseGrid, asked_before: bool
+    query: SumQuery,
+    schema: Schema,
+    of: OfTable | None,
+    neighbours: str,
+    grid: NoiseGrid,
+    asked_before: bool,
 ) -> BoundQuery:
     """A matrix of sums: one term, and an axis for each side's coordinates."""
     from sulq.kernel.schema.bind_vectors import bind_outer
     from sulq.kernel.schema.vector_program import UnitLeaf, leaves_of
 
     assert query.outer is not None  # noqa: S101
-    bound = bind_outer(*query.outer, query.rows, schema, neighbours, asked_before)
+    bound = bind_outer(*query.outer, query.rows, schema, neighbours, asked_before, of)
     leaves = tuple(leaves_of(bound.program.left, bound.program.right))
     if height((bound.program.rows, leaves)) > TALLEST:
         raise InvalidQuery(
             "the question is nested too deeply; flatten or shorten it", reason=Reason.TOO_LARGE
         )
+    said = checked_values(schema, bound.program.rows, leaves)
     whole = [leaf.value if isinstance(leaf, UnitLeaf) else leaf for leaf in leaves]
     cells = (CategoryCells, FlagCells)
     Fits().check(bound.program.rows, (leaf for leaf in whole if not isinstance(leaf, cells)))
@@ -512,6 +373,7 @@ def _bind_outer(
         groups,
         bound.reach,
         bound,
+        tuple(said),
     )
 
 

@@ -17,7 +17,7 @@ from sulq.kernel.query.expressions import Column, Expression, Literal
 from sulq.kernel.query.vectors import Matrix, Numbers, Vector
 from sulq.kernel.schema import vector_program as nodes
 from sulq.kernel.schema.bind_rows import RowBinder
-from sulq.kernel.schema.columns import Category, Flag, Known, Number, Schema
+from sulq.kernel.schema.columns import Category, Flag, HiddenColumns, Known, Number, Schema
 from sulq.kernel.schema.norms import (
     MOST,
     ROOM,
@@ -49,6 +49,8 @@ from sulq.kernel.schema.program import (
     Fixed,
     FlagCells,
     Integer,
+    OfTable,
+    rows_of_table,
 )
 from sulq.kernel.schema.ranges import World, mentioned, truth_of
 from sulq.kernel.schema.sensitivity import Sensitivity, profiles
@@ -168,7 +170,7 @@ def scores(v: BoundVector, weights: Matrix) -> tuple[Projected, int]:
 class ScoreBinder:
     """Binds what needs a label or a score."""
 
-    def __init__(self, rows: RowBinder, hidden: frozenset[str]) -> None:
+    def __init__(self, rows: RowBinder, hidden: HiddenColumns) -> None:
         self.rows = rows
         self.hidden = hidden
 
@@ -316,8 +318,7 @@ class VectorBinder:
     def __init__(self, schema: Schema, asked_before: bool = False) -> None:
         self.schema = schema
         self.rows = RowBinder(schema, asked_before)
-        public = [c.name for c in schema.columns if c.public and schema.unit == "row"]
-        self.hidden = frozenset(c.name for c in schema.columns) - frozenset(public)
+        self.hidden = HiddenColumns(_public(schema))
         self.scores = ScoreBinder(self.rows, self.hidden)
         self.width = 0  # coordinates of all vectors bound, the inner ones too
 
@@ -661,6 +662,7 @@ def bind_outer(
     schema: Schema,
     neighbours: str,
     asked_before: bool = False,
+    of: OfTable | None = None,
 ) -> BoundOuter:
     """Prove both sides and price the matrix of their products."""
     binder = VectorBinder(schema, asked_before)
@@ -671,7 +673,7 @@ def bind_outer(
             " take fewer coordinates",
             reason=Reason.TOO_LARGE,
         )
-    condition = binder.rows.condition(rows)
+    condition = rows_of_table(of, binder.rows.condition(rows))
     largest = one.largest * two.largest
     shape = (len(one), len(two))
     program = BlockSums(condition, one.node, two.node, shape, largest, binder.width)
@@ -735,7 +737,7 @@ def _moved(
     changes = _Moved(change_one(left, right), change_squared(left, right), 2 * comes.coordinates)
     if changes.squared == 0:
         changes = _Moved(0, 0, 0)
-    if not truth.private and schema.unit == "row":  # how many rows a person has is private
+    if not truth.private and schema.one_each:  # how many rows a person has is private
         return changes
     return _Moved(
         max(comes.one, changes.one),

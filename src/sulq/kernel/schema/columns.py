@@ -9,11 +9,12 @@ import json
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, ClassVar, TypeAlias
 
 from sulq.errors import InvalidQuery, Reason
+from sulq.kernel.query.person_values import is_person_value
 
 EPOCH = datetime.datetime(1970, 1, 1)
 LARGEST_BOUND = 2**53
@@ -64,6 +65,8 @@ def _kind_of(value: object) -> str:
 
 
 def _check_name(name: object) -> None:
+    if isinstance(name, str) and is_person_value(name):
+        return  # its name is its definition
     if not isinstance(name, str) or not name or len(name) > 200 or "\x00" in name:
         raise InvalidQuery(f"a column name must be a text of 1 to 200 characters, got {name!r:.80}")
 
@@ -219,9 +222,9 @@ class Schema:
         if len(folded) != len(columns):
             twice = sorted({c.name for c in columns if _count(columns, c.name) > 1})
             raise InvalidQuery(f"column names must differ (also in case), got twice: {twice}")
-        _check_whole(max_rows, "max_rows", 1, 2**20)
-        _check_whole(at_most, "at_most", 1, 2**40)
-        _check_whole(bits, "bits", 8, 31)
+        check_whole(max_rows, "max_rows", 1, 2**20)
+        check_whole(at_most, "at_most", 1, 2**40)
+        check_whole(bits, "bits", 8, 31)
         if not isinstance(unit, str) or not unit:
             raise InvalidQuery(f'unit must be "row" or the name of a person column, got {unit!r}')
         if unit == "row" and max_rows != 1:
@@ -286,6 +289,11 @@ class Schema:
         return name in self._by_name
 
     @property
+    def one_each(self) -> bool:
+        """Whether everybody who is protected has one row, no more and no less."""
+        return self.unit == "row"
+
+    @property
     def who(self) -> str:
         """Who is protected, in the plural."""
         return "rows" if self.unit == "row" else "persons"
@@ -304,7 +312,7 @@ class Schema:
     def to_json(self) -> dict[str, Any]:
         """The public facts as JSON-ready values; reads back with `Schema.from_json`."""
         return {
-            "columns": [_column_json(column) for column in self.columns],
+            "columns": [column_json(column) for column in self.columns],
             "unit": self.unit,
             "max_rows": self.max_rows,
             "at_most": self.at_most,
@@ -315,14 +323,24 @@ class Schema:
     @classmethod
     def from_json(cls, facts: Mapping[str, Any]) -> Schema:
         rest = {name: value for name, value in facts.items() if name != "columns"}
-        return cls(*(_column_from_json(column) for column in facts["columns"]), **rest)
+        return cls(*(column_from_json(column) for column in facts["columns"]), **rest)
+
+
+@dataclass(frozen=True, slots=True)
+class HiddenColumns:
+    """The names of all columns but the public ones: what is not known to be public is hidden."""
+
+    public: frozenset[str]
+
+    def __contains__(self, name: object) -> bool:
+        return name not in self.public
 
 
 def _count(columns: Sequence[Column], name: str) -> int:
     return sum(column.name.casefold() == name.casefold() for column in columns)
 
 
-def _check_whole(value: object, name: str, least: int, most: int) -> None:
+def check_whole(value: object, name: str, least: int, most: int) -> None:
     if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
         raise InvalidQuery(f"{name} must be a whole number from {least} to {most}, got {value!r}")
 
@@ -344,7 +362,13 @@ def _scalar_from_json(value: Any) -> Scalar:
     return number.numerator if number.denominator == 1 else number
 
 
-def _column_json(column: Column) -> dict[str, Any]:
+def renamed(column: Column, name: str) -> Column:
+    """The same column under another name."""
+    return replace(column, name=name)
+
+
+def column_json(column: Column) -> dict[str, Any]:
+    """A column as JSON-ready values."""
     match column:
         case Number():
             facts: dict[str, Any] = {
@@ -358,7 +382,8 @@ def _column_json(column: Column) -> dict[str, Any]:
     return {"name": column.name, "public": column.public, **facts}
 
 
-def _column_from_json(facts: Mapping[str, Any]) -> Column:
+def column_from_json(facts: Mapping[str, Any]) -> Column:
+    """Read `column_json` back."""
     name, public = facts["name"], bool(facts["public"])
     if "number" in facts:
         low, high = (_scalar_from_json(bound) for bound in facts["number"])

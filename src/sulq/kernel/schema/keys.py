@@ -16,6 +16,7 @@ from sulq.kernel.query.sum_query import FORMAT, SumQuery, digest_of, rows_where
 from sulq.kernel.schema.bind import NoiseGrid, bind
 from sulq.kernel.schema.columns import Category, Schema
 from sulq.kernel.schema.program import Condition, RowSums
+from sulq.kernel.schema.study import refuse_study
 
 LONGEST = 200
 """Characters of a key: longer texts count as their beginning."""
@@ -57,6 +58,7 @@ def bind_keys(
 
     `asked_before` as for `bind`.
     """
+    refuse_study(schema, "keys that nobody declared")
     name = column.name if isinstance(column, Column) else column
     if not isinstance(name, str):
         raise InvalidQuery(f"keys wants the name of an open text column, got {column!r:.60}")

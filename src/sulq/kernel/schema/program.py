@@ -210,9 +210,26 @@ class Missing:
     negated: bool
 
 
+@dataclass(frozen=True, slots=True)
+class OfTable:
+    """The row is one of this table of a study. `certain`: everybody has one row in it."""
+
+    table: str
+    certain: bool
+
+
 Condition: TypeAlias = (
-    Always | Never | AllOf | AnyOf | Compared | FlagIs | Among | Matches | Missing
+    Always | Never | AllOf | AnyOf | Compared | FlagIs | Among | Matches | Missing | OfTable
 )
+
+
+def rows_of_table(of: OfTable | None, rows: Condition) -> Condition:
+    """The rows of one table of a study where a condition is true; of one table alone, as it is."""
+    if of is None:
+        return rows
+    rest = rows.parts if isinstance(rows, AllOf) else () if isinstance(rows, Always) else (rows,)
+    return AllOf((of, *rest))
+
 
 # --- groups -------------------------------------------------------------------------------------
 

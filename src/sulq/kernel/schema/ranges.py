@@ -40,6 +40,7 @@ from sulq.kernel.schema.program import (
     Missing,
     Multiplied,
     Never,
+    OfTable,
     Quantised,
     Shifted,
     Text,
@@ -247,6 +248,8 @@ def truth_of(condition: Condition, world: World) -> Truth:
             return _missing(subject, negated, world)
         case Compared():
             return _compared(condition, world)
+        case OfTable(certain=certain):  # P.3: a person may have no row of an event table
+            return ALWAYS if certain else Truth("unknown", True)
 
 
 def _missing(subject: Integer | Text, negated: bool, world: World) -> Truth:

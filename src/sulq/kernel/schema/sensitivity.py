@@ -119,7 +119,7 @@ def _reach(program: RowSums, schema: Schema, given: dict[str, Known]) -> _Reach 
         widths.append(high - low if r.private or hidden_gap else 0)
         largest.append(max(abs(r.low), abs(r.high)))
     moves = any(cell == "moves" for cell in cells)
-    stays = not rows.private and not moves and schema.unit == "row"
+    stays = not rows.private and not moves and schema.one_each
     return _Reach(tuple(widths), tuple(largest), stays, moves)
 
 
@@ -216,8 +216,8 @@ class PersonSums:
 
 def counted_text(schema: Schema) -> str:
     """What a person's rows count for, on a table of persons: a fact of the policy. M.5"""
-    if schema.unit == "row":
-        return ""
+    if schema.one_each:
+        return ""  # of a study's person table every person has the one row
     most = "1 row counts" if schema.max_rows == 1 else f"{schema.max_rows:,} rows count"
     return f"of each person at most {most}"
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from fractions import Fraction
 
 from sulq.errors import InvalidQuery, Reason
-from sulq.kernel.schema.columns import Category, Flag, Number, Schema
+from sulq.kernel.schema.columns import Category, Flag, HiddenColumns, Number, Schema
 from sulq.kernel.schema.fixed_point import round_leaf
 from sulq.kernel.schema.norms import BoundVector, sized
 from sulq.kernel.schema.program import (
@@ -83,7 +83,7 @@ def numbered(column: Number, missing: int) -> tuple[Integer, int]:
 class UnitColumns:
     """Collects coordinates, column by column."""
 
-    def __init__(self, schema: Schema, hidden: frozenset[str]) -> None:
+    def __init__(self, schema: Schema, hidden: HiddenColumns) -> None:
         self.schema = schema
         self.hidden = hidden
         self.lows: list[int] = []

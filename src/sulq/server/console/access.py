@@ -146,14 +146,14 @@ def access_view(session: TableSession) -> AccessView:
 def form_view(session: TableSession, shown: GrantsView) -> FormView:
     closed = session.database.statement().statement.closed is not None
     today = f"{datetime.now(UTC).astimezone():%Y-%m-%d}"
-    return FormView(session.table, closed, today, sum_of(shown, GrantForm(credits=10)))
+    return FormView(session.table, closed, today, granted_sum(shown, GrantForm(credits=10)))
 
 
 def sum_view(session: TableSession, body: GrantForm) -> SumView:
-    return sum_of(grants_view(session), body)
+    return granted_sum(grants_view(session), body)
 
 
-def sum_of(shown: GrantsView, body: GrantForm) -> SumView:
+def granted_sum(shown: GrantsView, body: GrantForm) -> SumView:
     """The sum in view: what is granted, what is asked for, what stays with the owner."""
     asks = body.role == "analyst"
     here = Fraction(repr(max(body.credits or 0, 0))) if asks else Fraction(0)

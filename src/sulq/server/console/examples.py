@@ -54,7 +54,7 @@ def _counted(
     schema: Schema, table: str, numbers: list[Number], flags: list[Flag]
 ) -> Starter | None:
     """Return a count of the rows or people that meet one condition."""
-    asked = f"SELECT {count_of(schema)} AS {schema.who}\nFROM {name(table)}\nWHERE"
+    asked = f"SELECT {count_sql(schema)} AS {schema.who}\nFROM {name(table)}\nWHERE"
     if numbers:
         first = numbers[0]
         middle = _round(sum(first.range, Fraction(0)) / 2, first)
@@ -79,7 +79,7 @@ def _by_group(
         figure = f"AVG({name(measured.name)}) AS average"
     else:
         title = f"{schema.who.capitalize()} by {groups[0].name}"
-        figure = f"{count_of(schema)} AS {schema.who}"
+        figure = f"{count_sql(schema)} AS {schema.who}"
     return Starter(title, f"SELECT {by}, {figure}\nFROM {name(table)}\nGROUP BY {by}")
 
 
@@ -89,7 +89,7 @@ def _bands(schema: Schema, table: str, column: Number) -> Starter:
     return Starter(
         f"{column.name} in bands of {width}",
         f"SELECT FLOOR({named} / {width}) * {width} AS {named}_from,"
-        f" {count_of(schema)} AS {schema.who}\nFROM {name(table)}\nGROUP BY 1",
+        f" {count_sql(schema)} AS {schema.who}\nFROM {name(table)}\nGROUP BY 1",
     )
 
 
@@ -102,7 +102,7 @@ def _share(table: str, flags: list[Flag]) -> Starter:
     return Starter(title, f"{asked}\nWHERE {name(flags[0].name)}")
 
 
-def count_of(schema: Schema) -> str:
+def count_sql(schema: Schema) -> str:
     """How whom a table protects is counted: one person moves a count of persons by one."""
     return "COUNT(*)" if schema.unit == "row" else f"COUNT(DISTINCT {name(schema.unit)})"
 
@@ -113,7 +113,7 @@ def count_prices(oracle: Database | Analyst, table: str) -> tuple[Fraction, Frac
     if not private:
         return Fraction(1), Fraction(1)
     some = f"FROM {name(table)} WHERE {name(private[0].name)} IS NOT NULL"
-    texts = (f"SELECT {counted} AS n {some}" for counted in (count_of(oracle.schema), "COUNT(*)"))
+    texts = (f"SELECT {counted} AS n {some}" for counted in (count_sql(oracle.schema), "COUNT(*)"))
     whom, rows = (plain_price(oracle, oracle.quote_sql(text, table=table)) for text in texts)
     return whom, rows
 

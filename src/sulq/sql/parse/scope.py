@@ -163,6 +163,8 @@ class KnownTables:
     table: str | None
     lookups: Mapping[str, Lookup]
     ctes: Mapping[str, Scope] = field(default_factory=dict)
+    values: Mapping[str, str] = field(default_factory=dict)
+    """Columns that subqueries of a study became, and their definitions."""
 
     @classmethod
     def of(
@@ -229,6 +231,7 @@ def _source(node: Node, tables: KnownTables) -> Scope:
     columns = {c.name.casefold(): _base(c.name) for c in tables.schema.columns}
     if tables.schema.unit != "row":  # known by name only: COUNT(DISTINCT person)
         columns[tables.schema.unit.casefold()] = _base(tables.schema.unit)
+    columns |= {name: _base(definition) for name, definition in tables.values.items()}
     return Scope((FromItem(alias, columns),))
 
 

@@ -14,6 +14,7 @@ from sulq.errors import InvalidQuery, Reason
 from sulq.kernel.query import canonical
 from sulq.kernel.query.expressions import Expression, operation
 from sulq.kernel.schema.columns import Schema
+from sulq.kernel.schema.study import EventSchema, Study
 from sulq.sql.parse.constants import Params, filled, folded, marked
 from sulq.sql.parse.declared import bare, is_constant, plain_row, shape, value_of
 from sulq.sql.parse.grammar import (
@@ -59,6 +60,7 @@ from sulq.sql.parse.select import (
     kind_of,
     own_aggregates,
 )
+from sulq.sql.parse.study import StudyRewriter
 from sulq.sql.parse.subqueries import (
     asked_first,
     filled_in,
@@ -160,6 +162,10 @@ def _read(
     envelope = opened(text, dialect, lambda tokens: marked(tokens, params))
     tree = normalised(filled(envelope.tree, params), dialect)
     tree, dated = folded(tree, today)
+    if isinstance(tables.schema, Study | EventSchema):
+        rewriter = StudyRewriter(tables.schema)
+        tree = rewriter.statement(tree)
+        tables = replace(tables, values=rewriter.values)
     first: tuple[Inner, ...] = ()
     if len(list(itertools.islice(tree.find_all(exp.Select), 2))) > 1:
         tree = without_joins(from_lookups(tree, tables.lookups))

@@ -40,7 +40,17 @@ from sulq.kernel.engines.sql.dialect import Dialect
 from sulq.kernel.engines.sql.engine import Batches, SqlEngine, few_at_most, surveyed
 from sulq.kernel.engines.sql.leaves import ColumnSql
 from sulq.kernel.engines.sql.persons import kept_rows_sql
+from sulq.kernel.engines.sql.study import (
+    KEPT,
+    HeldTable,
+    StudySql,
+    ceilings,
+    check_sources,
+    event_rows_sql,
+    own_schema,
+)
 from sulq.kernel.schema.columns import Column, Schema
+from sulq.kernel.schema.study import Study
 
 if TYPE_CHECKING:  # outer products load their part when first asked
     from sulq.kernel.engines.sql.engine import Blocks
@@ -86,6 +96,7 @@ class DuckDBEngine(SqlEngine):
         self._lock = threading.Lock()
         self._close = weakref.finalize(self, connection.close)  # an open one is noisy at exit
         self._copy: weakref.finalize[..., DuckDBEngine] | None = None  # of a file fetched
+        self._stamps: list[tuple[Path, tuple[int, int] | None]] = []  # of the tables of a study
 
     @contextmanager
     def _reading(self, letters: int) -> Iterator[duckdb.DuckDBPyConnection]:
@@ -112,7 +123,8 @@ class DuckDBEngine(SqlEngine):
         yield from blocks(session.sql(sql))
 
     def unchanged(self) -> bool:
-        return _stamp(self._path) == self._stamp
+        same = all(_stamp(path) == stamp for path, stamp in self._stamps)
+        return same and _stamp(self._path) == self._stamp
 
     def read_through(self) -> None:
         """Decode every value of every declared column; `InvalidQuery` where that cannot be done."""
@@ -249,6 +261,103 @@ def _load(
         _run(connection, f"DROP {'TABLE' if copied else 'VIEW'} {SOURCE}", unread)
     _lock_down(connection, path if in_place else None)
     return DuckDBEngine(connection, places, rows, size, fingerprint, path, stamp)
+
+
+# A study: every table in memory, persons by number.
+
+
+IDS = "ids"
+
+
+def open_duckdb_study(
+    sources: Any, study: Study, *, size_is_public: bool, threads: int | None = None
+) -> DuckDBEngine:
+    """Open the tables of a study: their files or frames, by name."""
+    listed = check_sources(sources, study)
+    for source in listed.values():
+        if isinstance(source, Remote):
+            raise InvalidQuery("the tables of a study are read from files here: fetch them first")
+    connection = duckdb.connect(":memory:", config=CLOSED)
+    try:
+        _settle(connection, threads, False)
+        return _load_study(connection, listed, study, size_is_public)
+    except BaseException:
+        connection.close()
+        raise
+
+
+def _load_study(
+    connection: duckdb.DuckDBPyConnection,
+    sources: Mapping[str, Any],
+    study: Study,
+    size_is_public: bool,
+) -> DuckDBEngine:
+    tables: dict[str, HeldTable] = {}
+    limits: dict[str, int] = {}
+    stamps, prints = [], []
+    for number, (name, source) in enumerate(sources.items()):
+        schema, path_text = own_schema(study, name), _file_of(source)
+        path, text = path_text
+        if path is not None:
+            stamps.append((path, _stamp(path)))  # before the first read
+        with nullcontext(None) if text is None else as_text(text) as lying:
+            declared = {column.name for column in schema.columns}
+            try:
+                held, copied = _register(connection, source, path, lying, declared)
+                places, chosen = _chosen(schema, held, None if lying is None else lying[0])
+            except InvalidQuery as error:
+                raise InvalidQuery(f"{name}: {error}") from None
+            unread = _Unread(lying)
+            listed = ", ".join(place.sql for place in places.values())
+            person = f"CAST({PERSON} AS VARCHAR) AS {PERSON}"  # 7 and '7' are one person
+            sql = f"SELECT {listed}, {person} FROM (SELECT {chosen} FROM {SOURCE}) AS chosen"
+            _run(connection, f"CREATE VIEW {READ} AS {sql}", unread)
+            if name == study.name:
+                _load_persons(connection, schema, places, listed, unread)
+                persons = int(_run(connection, f"SELECT count(*) FROM {TABLE}", unread)[0][0])
+                limits = ceilings(study, persons, size_is_public)
+                tables[name] = HeldTable(TABLE, places, persons, persons)
+            else:
+                known = (
+                    f"(SELECT {listed}, {IDS}.{PERSON} AS {PERSON} FROM {READ} AS r"
+                    f" JOIN {IDS} ON {IDS}.id = r.{PERSON}) AS known"
+                )
+                event, called = study.table(name), f"events{number}"
+                sql = event_rows_sql(event, places, known, limits[name])
+                _run(connection, f"CREATE TABLE {called} AS {sql}", unread)
+                kept = f"count(*) FILTER (WHERE {KEPT} <= {event.max_rows})"
+                rows = _run(connection, f"SELECT count(*), {kept} FROM {called}", unread)[0]
+                tables[name] = HeldTable(called, places, int(rows[0]), int(rows[1]))
+            few = _surveyed(connection, schema, dict(places), unread, tables[name].sql)
+            tables[name] = replace(tables[name], places=few)
+            prints.append(_file_hash(path, text) if path else _frame_hash(connection))
+        _run(connection, f"DROP VIEW {READ}", unread)
+        _run(connection, f"DROP {'TABLE' if copied else 'VIEW'} {SOURCE}", unread)
+    _run(connection, f"DROP TABLE {IDS}", unread)
+    _lock_down(connection, None)
+    first = tables[study.name]
+    whole = hashlib.sha256(json.dumps([list(sources), prints]).encode()).hexdigest()
+    engine = DuckDBEngine(connection, first.places, first.rows, first.rows, whole, None, None)
+    engine.study, engine._stamps = StudySql(study, tables), stamps
+    return engine
+
+
+def _load_persons(
+    connection: duckdb.DuckDBPyConnection,
+    schema: Schema,
+    places: Mapping[str, ColumnSql],
+    listed: str,
+    unread: object,
+) -> None:
+    """One row for each id that is not NULL, by the hash order; and a number for each person."""
+    kept = kept_rows_sql(schema, places, PERSON, READ)
+    numbered = f"SELECT *, CAST(row_number() OVER () AS BIGINT) AS number FROM ({kept}) AS kept"
+    _run(connection, f"CREATE TABLE numbered AS {numbered}", unread)
+    people = f"SELECT {listed}, number AS {PERSON} FROM numbered"
+    _run(connection, f"CREATE TABLE {TABLE} AS {people}", unread)
+    ids = f"SELECT {PERSON} AS id, number AS {PERSON} FROM numbered"
+    _run(connection, f"CREATE TABLE {IDS} AS {ids}", unread)
+    _run(connection, "DROP TABLE numbered", unread)
 
 
 class _Unread:
@@ -429,6 +538,7 @@ def _surveyed(
     schema: Schema,
     places: dict[str, ColumnSql],
     unread: object,
+    table: str = TABLE,
 ) -> dict[str, ColumnSql]:
     """Read what could fail to decode once, now; note which categories hold few values."""
     most = few_at_most(schema)
@@ -436,7 +546,7 @@ def _surveyed(
         f"approx_count_distinct({place.sql})" if name in most else f"max({place.sql}) IS NULL"
         for name, place in places.items()
     ]
-    found = _run(connection, f"SELECT {', '.join(read)} FROM {TABLE}", unread)[0]
+    found = _run(connection, f"SELECT {', '.join(read)} FROM {table}", unread)[0]
     seen = {name: held for name, held in zip(places, found, strict=True) if name in most}
     return surveyed(places, seen, most)
 

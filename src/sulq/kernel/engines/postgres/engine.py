@@ -7,6 +7,7 @@ what was opened. The server's own words never leave this file.
 
 from __future__ import annotations
 
+import hashlib
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -41,7 +42,17 @@ from sulq.kernel.engines.proved import silenced
 from sulq.kernel.engines.sql.compile import FETCHED, PERSON, TABLE, held_sql
 from sulq.kernel.engines.sql.engine import Batches, SqlEngine, few_at_most, surveyed
 from sulq.kernel.engines.sql.leaves import ColumnSql
+from sulq.kernel.engines.sql.persons import kept_rows_sql
+from sulq.kernel.engines.sql.study import (
+    KEPT,
+    HeldTable,
+    StudySql,
+    ceilings,
+    event_rows_sql,
+    own_schema,
+)
 from sulq.kernel.schema.columns import Schema
+from sulq.kernel.schema.study import Study
 
 if TYPE_CHECKING:
     from sulq.kernel.engines.sql.engine import Blocks
@@ -110,13 +121,13 @@ class PostgresEngine(SqlEngine):
         """A cursor in a transaction that proved the table to be what was opened."""
         seconds = allowed_seconds(letters, self._schema.at_most)
         with self._sessions.reading(seconds) as cursor:
-            if not self._is_what_was_opened(cursor):
+            if not self.is_what_was_opened(cursor):
                 raise EngineFailed()
             yield cursor
         self._proved_at = time.monotonic()
 
     def _failed(self, error: Exception) -> EngineFailed:
-        self._forget()
+        self.forget()
         return super()._failed(error)
 
     def _sent(self, sql: str) -> str:
@@ -142,7 +153,7 @@ class PostgresEngine(SqlEngine):
 
     # --- is it still what was opened ------------------------------------------------------------
 
-    def _is_what_was_opened(self, cursor: Any) -> bool:
+    def is_what_was_opened(self, cursor: Any) -> bool:
         """Proved for what this transaction sees, by the cheapest mark that still holds."""
         catalogue, moment = look(cursor, self._address)
         if catalogue.of(self._schema) != self.catalogue:
@@ -165,7 +176,7 @@ class PostgresEngine(SqlEngine):
         with self._seeing:
             self._seen = seen
 
-    def _forget(self) -> None:
+    def forget(self) -> None:
         """After a failure the server may be another one: the content itself is looked at again."""
         with self._seeing:
             self._seen = None
@@ -182,7 +193,7 @@ class PostgresEngine(SqlEngine):
             if isinstance(error, InvalidQuery):
                 return False
             why = complaint(error) or UNREACHED
-            self._forget()
+            self.forget()
             return None
 
         for anew in (False, True):  # connections may have died since the last question
@@ -194,13 +205,40 @@ class PostgresEngine(SqlEngine):
     def _looked(self, anew: bool) -> bool | None:
         seconds = allowed_seconds(SHORTEST, self._schema.at_most)
         with self._sessions.reading(seconds, anew=anew) as cursor:
-            same = self._is_what_was_opened(cursor)
+            same = self.is_what_was_opened(cursor)
         if same:
             self._proved_at = time.monotonic()
         return same
 
     def close(self) -> None:
         self._sessions.close()
+
+
+class PostgresStudyEngine(PostgresEngine):
+    """Exact sums over the tables of a study, all in one database and one transaction."""
+
+    def __init__(
+        self,
+        parts: Sequence[PostgresEngine],
+        sessions: PostgresSessions,
+        first: PostgresSource,
+        study: StudySql,
+    ) -> None:
+        held = study.tables[study.study.name]
+        prints = repr((list(study.tables), [part.fingerprint() for part in parts]))
+        whole = hashlib.sha256(prints.encode()).hexdigest()
+        SqlEngine.__init__(self, held.places, held.rows, held.rows, whole)
+        self._sessions, self.source, self._schema = sessions, first, study.study
+        self.study, self._parts = study, parts
+        self._proved_at = time.monotonic()
+
+    def is_what_was_opened(self, cursor: Any) -> bool:
+        return all(part.is_what_was_opened(cursor) for part in self._parts)
+
+    def forget(self) -> None:
+        for part in self._parts:
+            part.forget()
+        self._proved_at = -FRESH
 
 
 def allowed_seconds(letters: int, most_rows: int) -> int:
@@ -266,6 +304,90 @@ def _opened(
     source = replace(source, places=_surveyed(cursor, source, schema))
     seen = _seen(cursor, source, moment)
     return PostgresEngine(sessions, address, source, schema, catalogue, content, (rows, size), seen)
+
+
+def open_postgres_study(
+    sources: Mapping[str, str], study: Study, *, size_is_public: bool, threads: int | None = None
+) -> PostgresStudyEngine:
+    """Open the tables of a study that lie in one database."""
+    addresses = {name: read_address(url) for name, url in sources.items()}
+    if len({address.server for address in addresses.values()}) != 1:
+        raise InvalidQuery(
+            "the tables of a study lie in one PostgreSQL database, named alike; got several"
+        )
+    sessions = PostgresSessions(addresses[study.name], threads)
+
+    def opened() -> PostgresStudyEngine:
+        with sessions.reading(allowed_seconds(SHORTEST, study.at_most)) as cursor:
+            return _opened_study(sessions, cursor, addresses, study, size_is_public)
+
+    try:
+        return silenced(opened, _unread)
+    except BaseException:
+        sessions.close()
+        raise
+
+
+def _opened_study(
+    sessions: PostgresSessions,
+    cursor: Any,
+    addresses: Mapping[str, PostgresAddress],
+    study: Study,
+    size_is_public: bool,
+) -> PostgresStudyEngine:
+    parts = [
+        _part(sessions, cursor, address, name, own_schema(study, name))
+        for name, address in addresses.items()
+    ]
+    first, *rest = (part.source for part in parts)
+    named = _persons_with(first, own_schema(study, study.name))
+    size = _numbers(cursor, f"WITH {', '.join(named)} SELECT count(*) FROM {TABLE}")[0]
+    limits = ceilings(study, size, size_is_public)
+    tables = {study.name: HeldTable(TABLE, first.places, size, size)}
+    for number, (source, table) in enumerate(zip(rest, study.tables, strict=True), 1):
+        called, listed = f"events{number}", _listed(source)
+        known = (
+            f"(SELECT {listed}, CAST(r.{PERSON} AS TEXT) AS {PERSON} FROM ({source.read}) AS r"
+            f" JOIN (SELECT {PERSON} AS id FROM {TABLE}) AS ids"
+            f" ON ids.id = CAST(r.{PERSON} AS TEXT)) AS known"
+        )
+        named.append(
+            f"{called} AS ({event_rows_sql(table, source.places, known, limits[table.name])})"
+        )
+        kept = f"count(*) FILTER (WHERE {KEPT} <= {table.max_rows})"
+        counted = f"WITH {', '.join(named)} SELECT count(*), {kept} FROM {called}"
+        rows, counting = _numbers(cursor, counted)
+        tables[table.name] = HeldTable(called, source.places, rows, counting)
+    whole = replace(first, with_rows=f"WITH {', '.join(named)}")
+    return PostgresStudyEngine(parts, sessions, whole, StudySql(study, tables))
+
+
+def _part(
+    sessions: PostgresSessions, cursor: Any, address: PostgresAddress, name: str, schema: Schema
+) -> PostgresEngine:
+    """One table of a study, as it is now; the study alone is asked."""
+    catalogue, moment = look(cursor, address)
+    check_here(cursor, catalogue)
+    try:
+        source = source_of(address, catalogue, schema)
+    except InvalidQuery as error:
+        raise InvalidQuery(f"{name}: {error}") from None
+    content = _numbers(cursor, source.content_sql)
+    source = replace(source, places=_surveyed(cursor, source, schema))
+    seen, counts = _seen(cursor, source, moment), (content[0], content[0])
+    return PostgresEngine(sessions, address, source, schema, catalogue, content, counts, seen)
+
+
+def _listed(source: PostgresSource) -> str:
+    return ", ".join(place.sql for place in source.places.values())
+
+
+def _persons_with(source: PostgresSource, schema: Schema) -> list[str]:
+    """The persons, one row each: what a WITH says. 7 and '7' are one person."""
+    person = f"CAST({PERSON} AS TEXT) AS {PERSON}"
+    read = f"SELECT {_listed(source)}, {person} FROM ({source.read}) AS r"
+    kept = kept_rows_sql(schema, source.places, PERSON, READ)
+    return [f"{READ} AS ({read})", f"{TABLE} AS ({kept})"]
 
 
 def _surveyed(cursor: Any, source: PostgresSource, schema: Schema) -> dict[str, ColumnSql]:

@@ -121,6 +121,8 @@ class PostgresSource:
     names: tuple[str, ...]
     with_rows: str
     """WITH ..., naming the rows as they are read, and those that count."""
+    read: str
+    """SELECT of the declared columns of every row, and of whose it is."""
 
     @property
     def content_sql(self) -> str:
@@ -172,4 +174,4 @@ def source_of(
     read = f"SELECT {', '.join(chosen)} FROM {table}"
     kept = kept_rows_sql(schema, places, PERSON, READ) if person else f"SELECT * FROM {READ}"
     with_rows = f"WITH {READ} AS NOT MATERIALIZED ({read}), {TABLE} AS NOT MATERIALIZED ({kept})"
-    return PostgresSource(table, catalogue.parts, places, tuple(names), with_rows)
+    return PostgresSource(table, catalogue.parts, places, tuple(names), with_rows, read)

@@ -351,15 +351,17 @@ class SqlStatement:
         return sums
 
 
-def statement(program: RowSums, places: Mapping[str, ColumnSql], most_rows: int) -> SqlStatement:
-    """The program as one SELECT over `people`, of which there are at most `most_rows`."""
+def statement(
+    program: RowSums, places: Mapping[str, ColumnSql], most_rows: int, table: str = TABLE
+) -> SqlStatement:
+    """The program as one SELECT over `table`, of which there are at most `most_rows`."""
     sums = totals(program)
     emitter = Emitter(places)
-    sql = _select(program, sums, emitter, most_rows)
+    sql = _select(program, sums, emitter, most_rows, table)
     shared = frozenset(node for node, uses in emitter.uses.items() if uses > 1)
     if shared:
         emitter = Emitter(places, shared)
-        sql = _select(program, sums, emitter, most_rows)
+        sql = _select(program, sums, emitter, most_rows, table)
     place = {part: number for number, part in enumerate(sums.aggregates)}
     reach = tuple(_reach(part, emitter, place) for part in sums.aggregates)
     cells = tuple(
@@ -385,13 +387,13 @@ def _reach(part: Aggregate, emitter: Emitter, place: Mapping[Aggregate, int]) ->
     return Reach(min(0, value.low), max(0, value.high), every)
 
 
-def _select(program: RowSums, sums: TotalsSql, emitter: Emitter, most_rows: int) -> str:
+def _select(program: RowSums, sums: TotalsSql, emitter: Emitter, most_rows: int, table: str) -> str:
     keys = [key_sql(group, emitter, len(program.groups) == 1) for group in program.groups]
     wanted = [sql for sql, _ in keys]
     wanted += [aggregate_sql(part, emitter, most_rows) for part in sums.aggregates]
     grouped = ", ".join(str(i + 1) for i in range(len(keys)))
     return (
-        f"SELECT {', '.join(wanted) or 'count(*)'} {from_rows(sums.rows, emitter, TABLE)}"
+        f"SELECT {', '.join(wanted) or 'count(*)'} {from_rows(sums.rows, emitter, table)}"
         f"{f' GROUP BY {grouped}' if grouped else ''}"
     )
 

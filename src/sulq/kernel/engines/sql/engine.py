@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from sulq.errors import EngineFailed
+from sulq.errors import EngineFailed, InvalidQuery
 from sulq.kernel.engines.proved import Guard, silenced
 from sulq.kernel.engines.sql.compile import (
     TABLE,
@@ -26,6 +26,7 @@ from sulq.kernel.engines.sql.compile import (
     statement,
 )
 from sulq.kernel.engines.sql.leaves import ColumnSql
+from sulq.kernel.engines.sql.study import StudySql, TableScope
 from sulq.kernel.schema.columns import Category, Schema
 from sulq.kernel.schema.keys import KeyCounts
 from sulq.kernel.schema.program import RowSums
@@ -64,6 +65,8 @@ class SqlEngine(ABC):
     """Products of an outer product that are added up by SQL; more are worked out on blocks."""
     held: str
     """In a FROM: how many rows each person has, before any is cut."""
+    study: StudySql | None = None
+    """The tables, where they are several about the same persons."""
 
     def __init__(
         self, places: Mapping[str, ColumnSql], rows: int, size: int, fingerprint: str
@@ -127,30 +130,38 @@ class SqlEngine(ABC):
         if isinstance(program, TreeSums):
             cells, counts = self._work(program.cells), program.tree.counts
             return Work(cells.letters, lambda session: counts(cells.run(session)))
+        if self.study is not None:
+            if isinstance(program, PersonSums):
+                raise InvalidQuery("a study sums rows of a table, nothing per person")
+            rows, scope = self.study.scope(program)
+            return self._summed(replace(program, rows=rows), scope)
+        return self._summed(program, TableScope(self.places, self.rows, TABLE))
+
+    def _summed(self, program: RowSums | PersonSums | BlockSums, scope: TableScope) -> Work:
         if isinstance(program, PersonSums):
             if program.uncut:
                 return self._asked(held_statement(program, self.places, self.rows, self.held))
             return self._asked(person_statement(program, self.places, self.rows))
         if isinstance(program, RowSums):
-            return self._row_sums(program)
+            return self._row_sums(program, scope)
         small = small_outer(program, self.most_products) if self.most_products else None
         if small is not None:
-            sums = self._row_sums(small.sums)
+            sums = self._row_sums(small.sums, scope)
             return Work(sums.letters, lambda session: small.matrix(sums.run(session)))
-        sql, place = row_select(program, self.places, TABLE)
+        sql, place = row_select(program, scope.places, scope.table)
         return Work(len(self._sent(sql)), self._outer_sums(program, sql, place))
 
     def _asked(self, question: SqlStatement) -> Work:
         sql = self._sent(question.sql)
         return Work(len(sql), lambda session: question.decode(self._execute(session, sql)))
 
-    def _row_sums(self, program: RowSums) -> Work:
+    def _row_sums(self, program: RowSums, scope: TableScope) -> Work:
         """One SELECT, or several of the same session where there are many terms."""
         terms, most = program.terms, self.terms_each
         if most is None or len(terms) <= most:
-            return self._asked(statement(program, self.places, self.rows))
+            return self._asked(statement(program, *scope))
         slices = [terms[at : at + most] for at in range(0, len(terms), most)]
-        works = [self._row_sums(replace(program, terms=part)) for part in slices]
+        works = [self._row_sums(replace(program, terms=part), scope) for part in slices]
 
         def together(session: Any) -> list[int]:
             tables = [
@@ -177,6 +188,8 @@ class SqlEngine(ABC):
 
     def prepare_keys(self, program: KeyCounts) -> Callable[[], Iterator[list[tuple[str, int]]]]:
         """What will read the keys that occur with their counts, a batch at a time."""
+        if self.study is not None:
+            raise InvalidQuery("keys that nobody declared are not told of a study")
         self.check()
         statements = [self._sent(sql) for sql in key_statements(program, self.places, self.rows)]
 

@@ -17,6 +17,7 @@ from sulq.kernel.engines.sql.dialect import Dialect
 from sulq.kernel.schema.columns import LARGEST_BOUND
 from sulq.kernel.schema.program import Fixed, Greater, Integer, Lesser, Quantised
 
+Kind = Literal["real", "whole", "text", "code", "flag"]
 EXACT = 2**51
 """Up to here n + 1/2 is a binary64 number."""
 EXACT_SUM = 2**53
@@ -28,7 +29,7 @@ class ColumnSql:
     """Where a declared column is found: its SQL name and what the engine holds there."""
 
     sql: str
-    kind: Literal["real", "whole", "text", "code", "flag"]
+    kind: Kind
     few: bool = False
     """A category whose column is known to hold few distinct values."""
     dialect: type[Dialect] = Dialect

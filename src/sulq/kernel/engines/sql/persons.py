@@ -11,7 +11,7 @@ ordered by the (clamped) values themselves, so what still ties is the same row t
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
 from sulq.kernel.engines.sql.dialect import Dialect
@@ -46,8 +46,8 @@ def code_sql(column: Column, place: ColumnSql) -> str:
     return f"COALESCE({code} + {Dialect.integer(1)}, {Dialect.integer(0)})"
 
 
-def _tie_sql(column: Column, place: ColumnSql) -> str:
-    """The value as far as any question can tell it, NULL first."""
+def told_sql(column: Column, place: ColumnSql) -> str:
+    """The value as far as any question can tell it."""
     x, speak = place.sql, place.dialect
     if isinstance(column, Number):
         low, high = (float(bound) for bound in column.range)
@@ -57,25 +57,38 @@ def _tie_sql(column: Column, place: ColumnSql) -> str:
             f" WHEN {inside} <= {speak.real(high)} THEN {inside}"
             f" WHEN {inside} <= {place.infinity} THEN {speak.real(high)} END"
         )
-    return f"{x} ASC NULLS FIRST"
+    return x
 
 
 def kept_rows_sql(schema: Schema, places: Mapping[str, ColumnSql], person: str, source: str) -> str:
     """SELECT of the rows that count, with only the declared columns and whose they are."""
-    columns = [(column, places[column.name]) for column in schema.columns]
+    names = ", ".join(places[column.name].sql for column in schema.columns)
+    placed = placed_rows_sql(schema.columns, places, person, source)
+    kept = f"WHERE {PLACE} <= {schema.max_rows}"
+    return f"SELECT {names}, {person} FROM ({placed}) AS ordered {kept}"
+
+
+PLACE = "place_in_line"
+"""Where a row stands among its person's rows in the hash order, from 1."""
+
+
+def placed_rows_sql(
+    columns: Sequence[Column], places: Mapping[str, ColumnSql], person: str, source: str
+) -> str:
+    """SELECT of the rows that have a person, each with its place among that person's rows."""
+    read = [(column, places[column.name]) for column in columns]
     prime = Dialect.integer(PRIME)
     parts = [
         f"({code_sql(column, place)} * {Dialect.integer(pow(BASE, i + 1, PRIME))}) % {prime}"
-        for i, (column, place) in enumerate(columns)
+        for i, (column, place) in enumerate(read)
     ]
-    names = ", ".join(place.sql for _, place in columns)
+    names = ", ".join(place.sql for _, place in read)
     seven, five = Dialect.integer(7), Dialect.integer(5)
     cubic = f"((((h + {seven}) * h) % {prime} + {five}) * h) % {prime}"
-    ties = ", ".join(_tie_sql(column, place) for column, place in columns)
+    ties = ", ".join(f"{told_sql(column, place)} ASC NULLS FIRST" for column, place in read)
     return (
-        f"SELECT {names}, {person} FROM (SELECT {names}, {person}, row_number() OVER"
-        f" (PARTITION BY {person} ORDER BY {cubic}, {ties}) AS place_in_line"
+        f"SELECT {names}, {person}, row_number() OVER"
+        f" (PARTITION BY {person} ORDER BY {cubic}, {ties}) AS {PLACE}"
         f" FROM (SELECT {names}, {person}, ({' + '.join(parts)}) % {prime} AS h"
-        f" FROM {source} WHERE {person} IS NOT NULL) AS hashed) AS ordered"
-        f" WHERE place_in_line <= {schema.max_rows}"
+        f" FROM {source} WHERE {person} IS NOT NULL) AS hashed"
     )

@@ -11,7 +11,7 @@ from sulq.database import Analyst, Database
 from sulq.errors import SulqError
 from sulq.kernel.schema.columns import Category, Flag, Number, Schema
 from sulq.kernel.schema.columns import Column as Declared
-from sulq.server.console.examples import band_width, count_of, name
+from sulq.server.console.examples import band_width, count_sql, name
 from sulq.server.console.framework import fragment
 from sulq.server.errors import not_found
 from sulq.server.executor import Asker
@@ -68,7 +68,7 @@ def build_view(oracle: Database | Analyst, table: str) -> BuildView:
         answered.insert(0, "AVG")
     listed = [("COUNT", f"how many {schema.who}"), *((m, MEASURES[m]) for m in answered)]
     return BuildView(
-        count_of(schema),
+        count_sql(schema),
         tuple(listed),
         tuple(_column(column, answered) for column in schema.columns),
     )

@@ -16,7 +16,7 @@ from sulq.server.console.ask.request import (
     first_ends,
     price_statement,
 )
-from sulq.server.console.examples import brief, count_of, name, starters
+from sulq.server.console.examples import brief, count_sql, name, starters
 from sulq.server.console.framework import Balance
 from sulq.server.console.labels import capital
 from sulq.server.errors import HttpProblem
@@ -189,7 +189,7 @@ def alternatives_of(
     """At most three statements near the text that would be answered, each priced."""
     tried = [str(text) for text in offered] if isinstance(offered, list | tuple) else []
     tried += [
-        *_kept_condition(table, sql, count_of(oracle.schema)),
+        *_kept_condition(table, sql, count_sql(oracle.schema)),
         *(each.sql for each in starters(oracle.schema, table)),
     ]
     found: list[Alternative] = []
