@@ -185,9 +185,9 @@ OUTWARDS = (math.floor, math.ceil)
 def moment_of(number: float, kind: str, whole: Callable[[float], int] = round) -> Any:
     """Return days or seconds since 1970 as a date or a datetime, rounded to a whole one.
 
-    A `kind` of "number" is returned as it is; None where there is no such day.
+    A number of another `kind` is returned as it is; None where there is no such day.
     """
-    if kind == "number":
+    if kind not in ("date", "datetime"):
         return number
     try:
         step = datetime.timedelta(**{"days" if kind == "date" else "seconds": whole(number)})

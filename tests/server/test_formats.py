@@ -94,7 +94,7 @@ def test_days_are_days_and_formulas_are_quoted(tmp_path, state):
             return server.client("owner").post(path, json=asked, headers=headers)
 
         told = sent(JSON).json()
-        assert [column["kind"] for column in told["columns"]] == ["number", "date"]
+        assert [column["type"] for column in told["columns"]] == ["text", "date"]
         found = list(csv.DictReader(io.StringIO(sent(CSV).text, newline="")))
         assert [row["site"] for row in found[:2]] == ["'=cmd()", "Oslo"]
         days = [cell["value"] for _, cell in told["rows"][:2]]

@@ -345,7 +345,7 @@ def sql_reply(result: Any) -> SqlReply:
     """Of a `Result`: keys as they are, aggregates with their intervals."""
     return SqlReply(
         columns=[
-            SqlColumn(name=c.name, is_key=c.is_key, unit=c.unit, kind=c.kind, type=c.type)
+            SqlColumn(name=c.name, is_key=c.is_key, unit=c.unit, type=c.type)
             for c in result.columns
         ],
         rows=[[_cell(cell, result.confidence) for cell in row] for row in result.rows],
@@ -381,10 +381,10 @@ def reply_columns(reply: SqlReply, intervals: bool) -> dict[str, list[Any]]:
                 f"[{cell[0]}, {cell[1]})" if isinstance(cell, list) else cell for cell in cells
             ]
             continue
-        found[name] = [_moment(cell["value"], column.kind) for cell in cells]
+        found[name] = [_moment(cell["value"], column.type) for cell in cells]
         for end, outwards in zip(("low", "high"), OUTWARDS, strict=True) if intervals else ():
             beside = _free(f"{column.name}_{end}", [*found, *names])
-            found[beside] = [_moment(cell[end], column.kind, outwards) for cell in cells]
+            found[beside] = [_moment(cell[end], column.type, outwards) for cell in cells]
     return found
 
 

@@ -151,11 +151,10 @@ class SqlColumn(BaseModel):
     name: str
     is_key: bool = False
     unit: str = ""
-    kind: Literal["number", "date", "datetime"] = "number"
-    """Of an aggregate: `date` is in days since 1970, `datetime` in seconds."""
     type: Annotated[str, Field(description="integer, number, text, truth, date or datetime")] = (
         "number"
     )
+    """An aggregate of the type `date` is in days since 1970, of `datetime` in seconds."""
 
 
 class SqlCell(BaseModel):

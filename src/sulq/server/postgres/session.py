@@ -829,7 +829,7 @@ def _bars(reply: SqlReply) -> list[str]:
         for column, cell in zip(reply.columns, row, strict=True):
             if not column.is_key and not cell["public"]:
                 low, high = (
-                    _end(cell[end], column.kind, outwards)
+                    _end(cell[end], column.type, outwards)
                     for end, outwards in zip(("low", "high"), OUTWARDS, strict=True)
                 )
                 said.append(f"{column.name} in [{low}, {high}]")
@@ -845,7 +845,7 @@ def _bars(reply: SqlReply) -> list[str]:
 def _end(end: float | None, kind: str, outwards: Callable[[float], int]) -> str:
     if end is None:
         return "unbounded"
-    if kind != "number":
+    if kind in ("date", "datetime"):
         return str(moment_of(end, kind, outwards) or "unbounded")
     return f"{end:,.6g}" if isinstance(end, float) else f"{end:,}"
 

@@ -163,13 +163,9 @@ def _arrow(reply: SqlReply) -> bytes:
     import pyarrow
     from pyarrow import ipc
 
-    types = {
-        "number": pyarrow.float64(),
-        "date": pyarrow.date32(),
-        "datetime": pyarrow.timestamp("s"),
-    }
+    days = {"date": pyarrow.date32(), "datetime": pyarrow.timestamp("s")}
     kinds = [
-        None if column.is_key else types[column.kind]
+        None if column.is_key else days.get(column.type, pyarrow.float64())
         for column in reply.columns
         for _ in range(1 if column.is_key else 3)  # the value, low and high
     ]
