@@ -9,6 +9,7 @@ from functools import reduce
 from operator import or_
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,11 +17,23 @@ from tests.people import SCHEMA, frame, publish
 from tests.server.dial import Dial
 from tests.waiting import LONGEST
 
-from sulq import Promise, Schema, col, count, distribution, histogram, outer, total
+from sulq import (
+    Database,
+    Number,
+    Promise,
+    Schema,
+    col,
+    count,
+    distribution,
+    histogram,
+    outer,
+    total,
+)
 from sulq.kernel.query.vectors import columns
 from sulq.server import pacing
 from sulq.server.pacing import GUARD, Clock, Machine, Unpaced, public_rows, rounded
 from sulq.server.scheduling import PreciseTimer
+from sulq.studies import EventTable, Study, exists
 
 MACHINE = Machine(question=0.002, step=1e-9, coordinate=1e-5)
 
@@ -244,3 +257,25 @@ def test_when_the_work_was_done_leaves_no_phase():
     paced = clock(0.02)
     share = asyncio.run(measured())
     assert abs(share - 0.5) < 4.9 * math.sqrt(0.25 / 600)
+
+
+def test_the_clock_of_a_study_goes_by_what_is_declared_of_every_table() -> None:
+    """Not by how many events there are; each value of a person is more work."""
+    study = Study(
+        "patients",
+        Number("age", 0, 120, step=1),
+        person="id",
+        tables=[EventTable("visits", Number("cost", 0, 9), max_rows=2, ceiling=50, at_most=90)],
+    )
+    people = pd.DataFrame({"id": [1, 2, 3], "age": [20, 30, 40]})
+    found = []
+    for events in ([], [1, 1, 1, 2, 2, 3] * 9):
+        visits = pd.DataFrame({"id": events, "cost": [1.0] * len(events)}).astype({"id": "int64"})
+        with Database.open(
+            {"patients": people, "visits": visits}, study, Promise(1, 1e-6), ":memory:"
+        ) as database:
+            plain = database.bind(count(where=col("age") > 30))
+            value = database.bind(count(where=exists("visits", col("cost") > 3)))
+            found.append((public_rows(database), pacing.weight(plain, study)))
+            assert pacing.weight(value, study) > pacing.weight(plain, study)
+    assert found[0] == found[1] and found[0][0] == 3 + 90

@@ -29,6 +29,7 @@ from sulq.kernel.query.expressions import col
 from sulq.kernel.schema.bind import BoundQuery
 from sulq.kernel.schema.columns import Number, Schema
 from sulq.kernel.schema.promise import Promise
+from sulq.kernel.schema.study import Study, values_in
 from sulq.kernel.schema.vector_program import BlockSums
 from sulq.server.errors import HttpProblem
 from sulq.server.limits import Settings
@@ -44,6 +45,8 @@ LEAD = 0.4
 """Of a tick: an answer is stored so long before its reply leaves."""
 LATE = 0.1
 """Of a tick: what begins later than its turn by more is counted from a later tick."""
+GROUPED = 4
+"""Steps of a row that is joined and grouped by person, for one of a row that is only added up."""
 LIGHT = 8
 """Parts of the program that a tick is long enough for."""
 MADE_UP = 200_000
@@ -166,6 +169,11 @@ def weight(asked: Paced, schema: Schema) -> int:
     """Return the steps of work for one row: columns that may be read, and nodes of the program."""
     sums = asked.bound.sums if isinstance(asked, Wide) else asked.sums
     inner = math.prod(sums.shape) + sums.width if isinstance(sums, BlockSums) else 0
+    if isinstance(schema, Study):  # whichever of its tables are read
+        columns = len(schema.columns) + sum(len(table.columns) for table in schema.tables)
+        values = values_in(schema, sums).values()
+        held = sum(columns + _parts((one.rows, one.value, one.by)) for one in values)
+        return GROUPED * (columns + _parts(sums) + inner + held)
     return len(schema.columns) + _parts(sums) + inner
 
 
@@ -187,6 +195,9 @@ def _parts(node: object) -> int:
 def public_rows(database: Database) -> int:
     """A bound on the rows that everybody may know: n under replace, else what is declared."""
     schema, size = database.schema, database.size
+    if isinstance(schema, Study):  # of all its tables, as declared: no person's rows show
+        persons = schema.at_most if size is None else size
+        return persons + sum(table.rows_bound(persons) for table in schema.tables)
     return schema.at_most if size is None else size * schema.max_rows
 
 

@@ -124,7 +124,9 @@ class StudySql:
             joins.insert(0, f"JOIN {person.sql} AS p ON p.{PERSON} = e.{PERSON}")
         limit = ""
         if cut and table != self.study.name:
-            limit = f" WHERE e.{KEPT} <= {self.study.table(table).max_rows}"
+            event = self.study.table(table)
+            if event.max_rows < event.ceiling:  # else all that are read count
+                limit = f" WHERE e.{KEPT} <= {event.max_rows}"
         some = ", ".join(dict.fromkeys(chosen)) or f"e.{PERSON} AS {PERSON}"
         joined = "".join(f" {join}" for join in joins)
         places = places or dict(held.places)  # no column is read: the dialect is known by them
