@@ -11,6 +11,7 @@ from tests.server.conftest import Served, new_key
 from sulq.server.auth.tokens import Role
 from sulq.server.console.ask.build import filter_view, literal
 from sulq.server.console.labels import statement_title
+from sulq.server.errors import out_of_order
 from sulq.server.saved_answers import AnswerShelf, SavedAnswers
 
 ASK = "/console/people/ask"
@@ -37,6 +38,19 @@ def test_an_answer_is_read_again_and_nothing_is_spent_or_written(server: Served)
     assert (server.database.ledger.head, server.database.left_for("analyst")) == (head, left)
 
 
+def test_an_answer_is_shown_where_its_address_cannot_be_kept(
+    server: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*given: object) -> None:
+        raise out_of_order()
+
+    monkeypatch.setattr(SavedAnswers, "asked", full)
+    wish = {"sql": "SELECT COUNT(*) AS n FROM people WHERE age > 33", "max_credits": "40"}
+    headers = {"Idempotency-Key": new_key()}
+    reply = server.client("analyst").post(ASK, json=wish, headers=headers)
+    assert reply.status_code == 200 and "data-receipt" in reply.text
+
+
 def test_not_yours_is_not_there(server: Served) -> None:
     """The same bytes for a colleague's number, a change's number and one that is beyond the end."""
     number = asked(server, "SELECT COUNT(*) AS n FROM people WHERE smoker")
@@ -60,7 +74,13 @@ def test_who_may_open_and_write(server: Served, who: str | None) -> None:
         client.post(PAGES["POST"].format(number), json={"name": "mine"}).status_code,
         client.get("/console/people/filter?column=age").status_code,
     }
-    expected = {None: {401}, "owner": {200, 404}, "analyst": {200}, "auditor": {403}}
+    expected = {
+        None: {401},
+        "owner": {200, 404},
+        "analyst": {200},
+        "auditor": {403},
+        "monitor": {403},
+    }
     assert codes == expected.get(who, codes)
     if who == "auditor":
         assert f"/a/{number}" not in client.get("/console/people/ledger").text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -227,8 +228,9 @@ def answered_view(asking: Asking, raw: bytes, base: str) -> AnsweredView:
         return AnsweredView(None, shown, None)
     if reply.receipts:
         sent, shelf = asking.sent, shelf_of(session)
-        session.service.saved.asked(shelf, reply.receipts, sent.sql, sent.credits, sent.rows)
-        shown = replace(shown, address=f"/t/{session.table}/a/{reply.receipts[0]}")
+        with suppress(HttpProblem):  # a disk that is full keeps no address, but hides no answer
+            session.service.saved.asked(shelf, reply.receipts, sent.sql, sent.credits, sent.rows)
+            shown = replace(shown, address=f"/t/{session.table}/a/{reply.receipts[0]}")
     quote = asked_view(found.priced_again(), balance_of(session), shown.bars, shown.unit)
     return AnsweredView(quote, shown, mine_view(session))
 
