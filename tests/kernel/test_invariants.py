@@ -70,7 +70,9 @@ def test_2_price_quote_and_refusal_are_the_same_on_neighbouring_tables() -> None
         transcript: list[object] = []
         for question in QUESTIONS * 2:
             quote = db.quote(question)
-            transcript.append((quote.credits, quote.left_after, quote.note, quote.repeat))
+            transcript.append((quote.credits, quote.left_after, quote.repeat))
+            if quote.sizes is None:  # else the note may name noisy counts that were told
+                transcript.append(quote.note)
             try:
                 transcript.append(("answer", db.ask(question).credits))
             except SulqError as error:

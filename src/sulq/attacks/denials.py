@@ -68,10 +68,9 @@ def observed(oracle: Oracle, questions: Iterable[tuple[Question, Terms]]) -> lis
         try:
             question = build()
             quote = oracle.quote(question, **terms)  # type: ignore[arg-type]
-            seen.append(
-                f"{quote.credits} {quote.left_after} {quote.repeat} {quote.note}"
-                f" {quote.standard_error!r} {quote!r}"
-            )
+            seen.append(f"{quote.credits} {quote.left_after} {quote.repeat}")
+            if quote.sizes is None:  # else the bar may be by noisy counts that were told
+                seen.append(f"{quote.note} {quote.standard_error!r} {quote!r}")
             answer = oracle.ask(question, **terms)  # type: ignore[arg-type]
             shape, keys = np.shape(answer.value), answer.keys
             seen.append(f"{answer.kind} {answer.axes} {answer.credits} {shape} {keys}")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import parse_qsl, unquote, urlsplit
 
@@ -41,9 +40,9 @@ def table_facts(schema: Schema, promise: Promise) -> dict[str, str]:
     return {"schema": facts_text(schema.to_json()), "promise": facts_text(promise.to_json())}
 
 
-def name_of(source: object) -> str:
+def name_of(source: object, schema: Schema) -> str:
     """What a ledger calls the table; of an address only the table's own name."""
-    if isinstance(source, Mapping):
+    if isinstance(schema, Study):
         return "study"
     if isinstance(source, Remote | CsvFile | XlsxFile):
         return source.name.split(".")[0] or NAMELESS

@@ -87,7 +87,7 @@ def open_table(
     try:
         gridded = schema.on_grid(grid_bits(most_rows(schema, promise, engine), terms))
         said = table_facts(gridded, promise) | more | facts | shared
-        called = name or name_of(source)
+        called = name or name_of(source, schema)
         cap = Loss.cap(terms.credits, terms.slack_cap)
         if options.publish or options.repaired is not None:
             check_told(told_of(engine.fingerprint()), gridded, promise)

@@ -368,7 +368,7 @@ class AnswerReuse:
             self._mine.setdefault(one.analyst, IntMap()).put(record.seq)
         if record.seq in self._store or sources_of(record.noise) is not None:
             return
-        if not record.found:
+        if not self.ledger.stands(one.seq):
             return  # lost at a recovery, or it means something else since an amendment
         try:
             laws_of(record.noise)

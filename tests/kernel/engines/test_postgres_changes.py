@@ -160,7 +160,7 @@ def test_a_state_before_the_last_proof_is_no_proved_one(
         early.execute("SELECT 1")  # this is what it sees from now on
         run(postgres, "UPDATE live SET age = age - 1")
         assert engine.unchanged()
-        assert not engine._is_what_was_opened(early)
+        assert not engine.is_what_was_opened(early)
 
 
 def test_rows_of_a_child_made_later_do_not_count(engine: Any, postgres: PostgresServer) -> None:
@@ -180,7 +180,7 @@ def test_after_very_many_transactions_the_content_is_looked_at(
 def test_one_question_sees_one_state(engine: Any, postgres: PostgresServer) -> None:
     """Rows that come between its statements do not reach it; the next question fails."""
     with engine._sessions.reading(60) as cursor:
-        assert engine._is_what_was_opened(cursor)
+        assert engine.is_what_was_opened(cursor)
         run(postgres, "DELETE FROM live WHERE age > 50")
         assert cursor.execute("SELECT count(*) FROM public.live").fetchone() == (len(ROWS),)
     assert fails(engine)
@@ -492,7 +492,7 @@ def test_a_partition_on_another_server_is_refused(postgres: PostgresServer) -> N
     opened: Any = open_engine(postgres.url(table="parts"), SCHEMA)
     run(postgres, "CREATE FOREIGN TABLE parts_b PARTITION OF parts DEFAULT SERVER away")
     with pytest.raises(InvalidQuery, match="among its"), opened._sessions.reading(60) as cursor:
-        opened._is_what_was_opened(cursor)
+        opened.is_what_was_opened(cursor)
     opened.close()
     with pytest.raises(InvalidQuery, match="among its"):
         open_engine(postgres.url(table="parts"), SCHEMA)

@@ -48,7 +48,7 @@ PREPARED = {
     "database/audit.py _chosen": 1,
     "database/audit.py _keys": 1,
     "cli/exact.py _checks": 1,  # the owner's own checks of what is assumed
-    "server/executor.py run_charged.find_or_prepare": 1,  # a request: no engine is asked
+    "server/executor.py charged.find_or_prepare": 1,  # a request: no engine is asked
 }
 DRAWN = {
     "kernel/release/release.py release": 1,

@@ -28,7 +28,7 @@ from sulq.policy import read_policy
 from sulq.policy.files import with_table
 from sulq.server.app import create_app
 from sulq.server.auth.tokens import Access, Caller, Role
-from sulq.server.console.access import GrantForm, access_view, grants_view, state_of, sum_view
+from sulq.server.console.access import GrantForm, access_view, granted_sum, grants_view, state_of
 from sulq.server.console.publish import (
     column_notes,
     publish_view,
@@ -496,12 +496,12 @@ def test_grants_and_their_states(server: Served) -> None:
 
 def test_the_sum_of_a_grant_is_kept_in_view(server: Served) -> None:
     shown = grants_view(server.app.state.service.session(OWNER, "people"))
-    most = sum_view(shown, GrantForm(credits=float(shown.free)))
+    most = granted_sum(shown, GrantForm(credits=float(shown.free)))
     assert most.ready and most.bold == "0 credits stay ungranted."
-    over = sum_view(shown, GrantForm(credits=float(shown.free) + 1))
+    over = granted_sum(shown, GrantForm(credits=float(shown.free) + 1))
     assert not over.ready and over.bold == "1 credit too many." and over.help
-    assert not sum_view(shown, GrantForm()).ready
-    auditor = sum_view(shown, GrantForm(role="auditor", credits=10**6))
+    assert not granted_sum(shown, GrantForm()).ready
+    auditor = granted_sum(shown, GrantForm(role="auditor", credits=10**6))
     assert auditor.ready and auditor.button == "Make an auditor’s token"
     assert "here" not in auditor.more
 
