@@ -126,6 +126,7 @@ def over_the_wire(database: Database, asked: Any, answer: Answer, figures: bool)
     """The answer as a client reads it, which knows the public facts and the bytes alone."""
     schema = Schema.from_json(json.loads(json.dumps(database.schema.to_json())))
     promise = Promise.from_json(json.loads(json.dumps(database.promise.to_json())))
+    promise = promise.about(schema.unit)  # as a client does
     reply = AnswerReply.model_validate_json(answer_reply(answer, figures=figures).model_dump_json())
     bound = bind_public(asked, schema, promise, whole=reply.whole)
     return answer_of(reply, bound, promise, database.size)
