@@ -40,10 +40,8 @@ def table_facts(schema: Schema, promise: Promise) -> dict[str, str]:
     return {"schema": facts_text(schema.to_json()), "promise": facts_text(promise.to_json())}
 
 
-def name_of(source: object, schema: Schema) -> str:
+def name_of(source: object) -> str:
     """What a ledger calls the table; of an address only the table's own name."""
-    if isinstance(schema, Study):
-        return "study"
     if isinstance(source, Remote | CsvFile | XlsxFile):
         return source.name.split(".")[0] or NAMELESS
     if isinstance(source, str) and "://" in source:

@@ -25,7 +25,7 @@ from sulq.kernel.ledger.ledger import Ledger
 from sulq.kernel.ledger.register import told_of
 from sulq.kernel.schema.columns import Schema, accounts
 from sulq.kernel.schema.promise import Numeric, Population, Promise
-from sulq.kernel.schema.study import refuse_study
+from sulq.kernel.schema.study import Study, refuse_study
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ def open_table(
     try:
         gridded = schema.on_grid(grid_bits(most_rows(schema, promise, engine), terms))
         said = table_facts(gridded, promise) | more | facts | shared
-        called = name or name_of(source, schema)
+        called = name or ("study" if isinstance(schema, Study) else name_of(source))
         cap = Loss.cap(terms.credits, terms.slack_cap)
         if options.publish or options.repaired is not None:
             check_told(told_of(engine.fingerprint()), gridded, promise)
