@@ -52,9 +52,9 @@ SELECT city, COUNT(*) / SUM(COUNT(*)) OVER () FROM people GROUP BY city
 SELECT city, grade, COUNT(*) AS n FROM people GROUP BY 1, 2 QUALIFY RANK() OVER (PARTITION BY grade ORDER BY n DESC) = 1
 
 -- snowflake
-SELECT TOP 3 city, COUNT(*) AS n FROM people GROUP BY city ORDER BY n DESC
+SELECT TOP 2 city, COUNT(*) AS n FROM people GROUP BY city ORDER BY n DESC
 -- reads
-SELECT city, COUNT(*) AS n FROM people GROUP BY city ORDER BY n DESC LIMIT 3
+SELECT city, COUNT(*) AS n FROM people GROUP BY city ORDER BY n DESC LIMIT 2
 
 -- bigquery
 SELECT city, n, RANK() OVER (ORDER BY n DESC) AS r FROM (SELECT city, COUNT(*) AS n FROM people GROUP BY city) WHERE n > 10

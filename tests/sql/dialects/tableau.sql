@@ -59,6 +59,6 @@ SELECT (CASE WHEN "people"."smoker" THEN 1 WHEN NOT "people"."smoker" THEN 0 ELS
 SELECT CASE WHEN smoker THEN 1 WHEN NOT smoker THEN 0 END, COUNT(*) FROM people GROUP BY 1
 
 -- postgres
-SELECT "people"."city" AS "city", AVG("people"."age") AS "a" FROM "public"."people" "people" INNER JOIN (SELECT "people"."city" AS "city", COUNT(1) AS "$__alias__0" FROM "public"."people" "people" GROUP BY 1 ORDER BY 2 DESC LIMIT 3) "t0" ON ("people"."city" = "t0"."city") GROUP BY 1
+SELECT "people"."city" AS "city", AVG("people"."age") AS "a" FROM "public"."people" "people" INNER JOIN (SELECT "people"."city" AS "city", COUNT(1) AS "$__alias__0" FROM "public"."people" "people" GROUP BY 1 ORDER BY 2 DESC LIMIT 2) "t0" ON ("people"."city" = "t0"."city") GROUP BY 1
 -- reads
-SELECT city, AVG(age) FROM people WHERE city IN (SELECT city FROM people WHERE city IS NOT NULL GROUP BY 1 ORDER BY COUNT(*) DESC LIMIT 3) GROUP BY 1
+SELECT city, AVG(age) FROM people WHERE city IN (SELECT city FROM people WHERE city IS NOT NULL GROUP BY 1 ORDER BY COUNT(*) DESC LIMIT 2) GROUP BY 1
