@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import signal
 from collections.abc import Iterator
 
 import psycopg
@@ -123,7 +124,8 @@ def test_a_process_that_does_not_answer_is_started_anew(monkeypatch: pytest.Monk
         process._process.kill()  # type: ignore[union-attr]
         process._process.wait()  # type: ignore[union-attr]
         assert looked_up(process, "SELECT relname FROM pg_class") == [["people"]]
-        monkeypatch.setattr(catalogues, "WALL", 0.0)
+        process._process.send_signal(signal.SIGSTOP)  # type: ignore[union-attr]
+        monkeypatch.setattr(catalogues, "WALL", 0.05)  # a stopped process says nothing in any time
         with pytest.raises(WireError):
             looked_up(process, "SELECT 2")
         monkeypatch.undo()
