@@ -10,23 +10,26 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from tests.replay import acts, elsewhere, fits, paths, served  # noqa: F401
+from tests.replay import acts, elsewhere, fits, paths, served, studies  # noqa: F401
 
 WANTED = {
-    "ask": 15_000,
-    "sql": 10_000,
+    "ask": 8_000,
+    "sql": 6_000,
     "plan": 8_000,
-    "top": 8_000,
-    "alerts": 8_000,
-    "mixed": 8_000,
-    "individual": 7_000,
+    "top": 12_000,
+    "alerts": 6_000,
+    "mixed": 5_000,
+    "individual": 8_000,
     "growth": 5_000,
-    "keys": 5_000,
+    "keys": 8_000,
     "owner": 5_000,
-    "population": 5_000,
-    "remote": 5_000,
+    "population": 6_000,
+    "remote": 8_000,
     "http": 5_000,
     "console": 5_000,
+    "purposes": 5_000,
+    "wire": 5_000,
+    "studies": 5_000,
     "postgres": 5_000,
     "spark": 1_000,
     "replicas": 300,
@@ -36,7 +39,7 @@ WANTED = {
 }
 """Pairs of neighbouring tables and questions, in `make attacks`: 10^5 in all."""
 FEW = {
-    "ask": 192,
+    "ask": 144,
     "sql": 72,
     "plan": 72,
     "top": 72,
@@ -50,6 +53,9 @@ FEW = {
     "remote": 24,
     "http": 56,
     "console": 41,
+    "purposes": 40,
+    "wire": 40,
+    "studies": 36,
     "postgres": 84,
     "replicas": 12,
     "learners": 8,
@@ -75,6 +81,8 @@ def compared(
             pairs += fits.SEVERAL[path](seed, near)
         elif path == "keys":
             pairs += paths.by_keys(seed, near)
+        elif path == "studies":
+            pairs += studies.studies(seed, near)
         elif path in ON_A_SERVER:
             pairs += getattr(elsewhere, path)(where, seed, near)
         elif path == "spark":

@@ -1,11 +1,14 @@
-"""A server and its console in a frozen world: replies to the byte, headers, log lines."""
+"""A server in a frozen world: replies to the byte, headers, log lines; its console, its PostgreSQL
+port, and the purposes under which tools spend."""
 
 from __future__ import annotations
 
 import io
 import json
 import random
+import socket
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import httpx
@@ -14,6 +17,7 @@ from tests.replay import paths
 from tests.replay.tables import Relation
 from tests.replay.world import Paid, World
 from tests.server.conftest import serving
+from tests.server.postgres.test_protocol import Raw, bind, parse
 from tests.waiting import LONGEST
 
 from sulq import Database
@@ -21,6 +25,7 @@ from sulq.server.app import create_app
 from sulq.server.auth.tokens import Access, Role
 from sulq.server.limits import Settings
 from sulq.server.middleware import Log
+from sulq.server.postgres.listener import PostgresPort
 from sulq.server.service.catalog import Tables
 from sulq.wire import question_json
 
@@ -54,14 +59,22 @@ class Visitors:
 
 
 def serve(
-    world: World, table: Any, relation: Relation, noise: str, visit: Callable[[Visitors], None]
+    world: World,
+    table: Any,
+    relation: Relation,
+    noise: str,
+    visit: Callable[[Visitors], None],
+    postgres: PostgresPort | None = None,
 ) -> None:
     said = io.StringIO()
     with paths.opened(table, relation, noise, name="t") as db:
         db.grant("analyst", db.remaining / 2)
         access = Access.open()
         tokens = {str(role): access.lend(str(role), role) for role in Role}
-        app = create_app(Tables({"t": db}), access, settings=Settings(pacing=False), log=Log(said))
+        settings = Settings(pacing=False)
+        app = create_app(
+            Tables({"t": db}), access, settings=settings, log=Log(said), postgres=postgres
+        )
         with serving(app) as url, httpx.Client(base_url=url, timeout=LONGEST) as client:
             visit(Visitors(world, db, client, tokens))
         access.close()
@@ -121,4 +134,112 @@ def console(world: World, table: Any, rng: random.Random, relation: Relation, no
     serve(world, table, relation, noise, visit)
 
 
-paths.ONCE |= {"http": http, "console": console}
+NOTHING = {"max_credits": 0}
+
+
+def purposes(world: World, table: Any, rng: random.Random, relation: Relation, noise: str) -> None:
+    """Tools that spend under names, with little for each, over HTTP; some spend nothing at all."""
+
+    def visit(all_of: Visitors) -> None:
+        for _ in range(2 * paths.STEPS):
+            question = question_json(rng.choice([paths.whole, paths.any_question])(rng))
+            path, body = rng.choice(
+                [("ask", {"question": question}), ("sql", {"sql": paths.statement(rng)})]
+            )
+            limit: dict[str, Any] = rng.choice(
+                [
+                    {
+                        "purpose": rng.choice(["tiles", "report"]),
+                        "purpose_credits": rng.choice("139"),
+                    },
+                    {"max_credits": 0},
+                ]
+            )
+            who = rng.choice(["analyst", "owner"])
+            all_of.send(who, "POST", f"/v1/tables/t/{path}", body | limit)
+            if rng.random() < 0.3:  # the same again, as a tool refreshes
+                all_of.send(who, "POST", f"/v1/tables/t/{path}", body | limit)
+        all_of.send("owner", "GET", "/v1/tables/t/statement")
+
+    serve(world, table, relation, noise, visit)
+
+
+# --- PostgreSQL's protocol ------------------------------------------------------------------------
+
+BROWSED = (
+    "SELECT * FROM t LIMIT 5",
+    "SELECT n, income FROM t WHERE ill ORDER BY n",
+    "SELECT relname, reltuples FROM pg_class WHERE relname = 't'",
+    "SELECT MIN(n), MAX(income) FROM t",
+    "SELECT DISTINCT code FROM t",
+    "SELECT city FROM t GROUP BY city",
+    "COPY t TO STDOUT",
+    "SELECT n_live_tup FROM pg_stat_user_tables",
+)
+SET = (
+    "SET sulq.credits = 9; SET sulq.purpose = 'tiles'",
+    "SET sulq.credits = 0; SET sulq.purpose = ''",
+    "SET sulq.intervals = on",
+    "SET sulq.filters = declared",
+    "BEGIN",
+    "ROLLBACK",
+    "SHOW sulq.credits",
+)
+
+
+def wire(world: World, table: Any, rng: random.Random, relation: Relation, noise: str) -> None:
+    """A client of the PostgreSQL port: statements, prepared statements, cursors, settings."""
+    listening = socket.create_server(("127.0.0.1", 0))
+    reached = SimpleNamespace(port=listening.getsockname()[1])
+
+    def visit(all_of: Visitors) -> None:
+        who = rng.choice(["analyst", "owner"])
+        client = Raw(reached)
+        spending = {} if rng.random() < 0.2 else {"options": SPENDING}
+        world.see(client.start(all_of.tokens[who], database="t", **spending))
+        for _ in range(3 * paths.STEPS):
+            before = all_of.asked.spent
+            with world.stepping() as step:
+                said = message(client, rng)
+                world.see(*said)
+                if said[-1] == ("Z", b"E"):  # a transaction that failed refuses all that follows
+                    world.see(*client.query("ROLLBACK"))
+            step.judge = Paid(all_of.asked.spent - before, all_of.asked.db.calibration)
+        client.socket.close()
+
+    serve(world, table, relation, noise, visit, PostgresPort(listening))
+
+
+SPENDING = "-c sulq.credits=30 -c sulq.purpose=report"
+
+
+def message(client: Any, rng: random.Random) -> list[tuple[str, bytes]]:
+    """One exchange, whole."""
+    plain = (
+        f"SELECT city, COUNT(*) AS n, AVG(n) FROM t WHERE n > {rng.randint(-5, 5)} GROUP BY city"
+    )
+    texts = [paths.statement(rng)] * 2 + [plain] * 2 + [rng.choice(BROWSED), rng.choice(SET)]
+    text = rng.choice(texts)
+    match rng.randrange(6):
+        case 0:
+            parse(client, f"SELECT COUNT(*) AS n FROM t WHERE {rng.choice(COMPARED)} $1")
+            bind(client, rng.choice(["1", "-7", "0", "x", "1e30"]), formats=(rng.choice([0, 1]),))
+        case 1:
+            parse(client, text)
+            bind(client)
+        case 2:
+            cursor = f"BEGIN; DECLARE c CURSOR FOR {text}; FETCH 2 FROM c; FETCH ALL FROM c; COMMIT"
+            found: list[tuple[str, bytes]] = client.query(cursor)
+            return found
+        case _:
+            return list(client.query(text))
+    if rng.random() < 0.5:
+        client.send("D", b"P\0")
+    client.send("E", b"\0" + rng.choice([0, 1]).to_bytes(4, "big"))
+    client.send("S")
+    return list(client.until("Z"))
+
+
+COMPARED = ("n >", "income <=", "code =", "city =", "ill =")
+
+paths.ONCE |= {"http": http, "console": console, "purposes": purposes, "wire": wire}

@@ -85,7 +85,11 @@ class Tape:
     quiet: bool = False
     """Draws of 0: then a verdict that looks at the exact sum shows."""
     coarse: int = 0
-    """Of `keys`: a count becomes the nearest multiple of so many spreads, and needs no first."""
+    """Of `keys`, where a world may have other keys than the first: a count becomes the nearest
+    multiple of so many spreads; one within a spread of a count of the first becomes what that
+    did, for the count may lie where rounding turns."""
+    near: dict[int, dict[int, int]] = field(default_factory=dict)
+    """By step: counts that were rounded, and what they became."""
     next: int = 0
     """The place of the next draw. Every step begins at places of its own, with bits of its own, so
     that what one step draws does not move the draws of the next."""
@@ -116,13 +120,21 @@ class Tape:
         place = drawn.place
         self.sums[place] = total
         if self.coarse:
-            step = max(1, round(self.coarse * law_size(self.laws[place])))
-            told = (total + step // 2) // step * step
+            told = self.rounded(place // STEP, total, law_size(self.laws[place]))
         elif self.first is None:
             told = total + int.__index__(drawn)
         else:
             told = self.first.told.get(place, total + int.__index__(drawn))
         self.told[place] = told
+        return told
+
+    def rounded(self, step: int, total: int, spread: Fraction) -> int:
+        known = {} if self.first is None else self.first.near.get(step, {})
+        nearest = min(known, key=lambda count: abs(count - total), default=None)
+        if nearest is not None and abs(nearest - total) <= spread:
+            return known[nearest]
+        width = max(1, round(self.coarse * spread))
+        told = self.near.setdefault(step, {})[total] = (total + width // 2) // width * width
         return told
 
 
