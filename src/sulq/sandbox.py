@@ -7,11 +7,12 @@ read and no real ledger is opened; the flow, the noise and the ledger are the pr
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
+from typing import Any, TypeVar
 from weakref import WeakSet
 
 import duckdb
@@ -24,9 +25,10 @@ from sulq.demo import own_state
 from sulq.errors import InvalidQuery
 from sulq.kernel.schema.columns import Flag, Number, Schema
 from sulq.kernel.schema.promise import Promise
-from sulq.policy import TablePolicy, write_policy
-from sulq.synthetic import dummy_rows
+from sulq.policy import StudyPolicy, TablePolicy, write_policy
+from sulq.synthetic import dummy_source
 
+T = TypeVar("T", bound=TablePolicy)
 FEWEST, MOST = 2, 100_000
 EDITION = "edition"
 """An undeclared column where equal secrets are published again, as data of another owner."""
@@ -67,23 +69,40 @@ def sandbox(promise: Promise, rows: int) -> Iterator[Target]:
 
 def open_dummy(schema: Schema, promise: Promise, rows: int = 10_000, seed: int = 0) -> Database:
     """A table of made-up rows with that schema; it takes no source, so it opens no real one."""
-    return Database.open(dummy_rows(schema, rows, seed), schema, promise, ":memory:")
+    return Database.open(dummy_source(schema, rows, seed), schema, promise, ":memory:")
 
 
 def write_dummies(table: TablePolicy, directory: Path, rows: int) -> Path:
     """Made-up rows of a table as Parquet, and a policy for them, in a new directory."""
-    made = dummy_rows(table.schema(), rows)
+    made = dummy_source(table.schema(), rows)
     directory.mkdir(parents=True)
-    copy = replace(table, source="dummy.parquet", ledger="dummy.ledger", grants={}, home=directory)
+    if isinstance(table, StudyPolicy):
+        events = tuple(_dummy(one, f"{one.name}.parquet", directory) for one in table.events)
+        first = _dummy(table, f"{table.person_table}.parquet", directory)
+        study = replace(first, events=events)
+        for part in study.tables:
+            _write_rows(made[part.name], part.source_path)
+        write_policy(directory / "sulq.toml", [study])
+    else:
+        copy = _dummy(table, "dummy.parquet", directory)
+        _write_rows(made, copy.source_path)
+        write_policy(directory / "sulq.toml", [copy])
+    return directory / "sulq.toml"
+
+
+def _dummy(table: T, source: str, directory: Path) -> T:
+    """The policy of a table for made-up rows of it."""
+    copy = replace(table, source=source, ledger="dummy.ledger", grants={}, home=directory)
     fine = {"proposed": False, "identifier_ok": True, "partial": True}  # nobody's rows
     columns = tuple(replace(one, facts={**one.facts, **fine}) for one in copy.columns)
-    copy = replace(copy, remote=False, reading=None, columns=columns)
+    return replace(copy, remote=False, reading=None, columns=columns)
+
+
+def _write_rows(made: Mapping[str, Any], path: str) -> None:
     with duckdb.connect(":memory:") as connection:
-        connection.register("made", made)
-        quoted = "'" + copy.source_path.replace("'", "''") + "'"
+        connection.register("made", dict(made))
+        quoted = "'" + path.replace("'", "''") + "'"
         connection.execute(f"COPY (SELECT * FROM made) TO {quoted} (FORMAT parquet)")  # noqa: S608
-    write_policy(directory / "sulq.toml", [copy])
-    return directory / "sulq.toml"
 
 
 def schema(rows: int) -> Schema:

@@ -7,13 +7,16 @@ They are uniform over what is declared, so no statistic of them means anything; 
 from __future__ import annotations
 
 import datetime
+from collections.abc import Sequence
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sulq.errors import InvalidQuery
 from sulq.kernel.schema.columns import EPOCH, Category, Column, Flag, Number, Schema
+from sulq.kernel.schema.study import Study
 
 WATERMARK = "sulq_dummy"
 MISSING = 0.02
@@ -32,6 +35,24 @@ def dummy_rows(schema: Schema, rows: int, seed: int = 0) -> dict[str, Values]:
         found[schema.unit] = _list([i // schema.max_rows for i in range(rows)])
     found[WATERMARK] = _list([True] * rows)
     return found
+
+
+def dummy_source(schema: Schema, rows: int, seed: int = 0) -> dict[str, Any]:
+    """Made-up rows as `Database.open` takes them: of a study, those of each table by its name."""
+    if not isinstance(schema, Study):
+        return dict(dummy_rows(schema, rows, seed))
+    found: dict[str, Any] = {schema.name: _of_table(schema, schema.columns, rows, seed)}
+    found[schema.name][schema.unit] = _list(list(range(rows)))
+    for number, table in enumerate(schema.tables, 1):
+        made = _of_table(schema, table.columns, rows, seed + number)
+        whose = np.random.default_rng(seed + number).integers(0, rows, rows)
+        made[table.person or schema.unit] = _list(whose.tolist())
+        found[table.name] = made
+    return found
+
+
+def _of_table(study: Study, columns: Sequence[Column], rows: int, seed: int) -> dict[str, Values]:
+    return dummy_rows(Schema(*columns, bits=study.bits), rows, seed)
 
 
 def _values(column: Column, rows: int, random: np.random.Generator) -> Values:

@@ -235,7 +235,7 @@ def test_strangers_learn_nothing(people: Far) -> None:
 def test_the_only_table_needs_no_name(people: Far, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SULQ_TOKEN", people.tokens["analyst"])
     with connect(people.url) as remote:
-        assert remote.table == "people"
+        assert remote.name == "people"
     with connect(f"{people.url}/v1/tables/people") as remote:
         assert remote.size == 2_000
 

@@ -54,7 +54,7 @@ def test_every_verb_reaches_the_table(tmp_path):
         async def scene():
             address = f"{server.url}/people"
             async with await connect_async(address, token=server.tokens["owner"]) as db:
-                assert (db.table, await db.declaration()) == ("people", None)
+                assert (db.name, await db.declaration()) == ("people", None)
                 assert len(db.sample_dummy(3)[db.schema.columns[0].name]) == 3
                 declared = await db.declare_exactly([ILL])
                 assert declared.terms and await db.declaration() == here.declaration

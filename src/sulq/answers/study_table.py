@@ -5,15 +5,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, Protocol
 
-from sulq.answers.oracle import Answer, Oracle, Quote
+from sulq.answers.oracle import Answer, Quote
 from sulq.answers.statistics import count
 from sulq.errors import InvalidQuery
 from sulq.kernel.query.sum_query import about_table
 from sulq.kernel.schema.columns import Schema
 from sulq.kernel.schema.promise import Promise
 from sulq.kernel.schema.study import Study
+
+
+class HasSchema(Protocol):
+    """An Oracle, or one whose verbs are awaited."""
+
+    @property
+    def schema(self) -> Schema: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +83,7 @@ class StudyTable:
         return f"<StudyTable {self.name!r} of {self.oracle!r}>"
 
 
-def study_table(oracle: Oracle, name: str) -> StudyTable:
+def study_table(oracle: HasSchema, name: str) -> StudyTable:
     """The table `name` of a study: `study.table("visits").ask(count())`."""
     if not isinstance(oracle.schema, Study):
         raise InvalidQuery("this is one table, not a study of several; ask it as it is")
@@ -84,7 +91,7 @@ def study_table(oracle: Oracle, name: str) -> StudyTable:
     return StudyTable(oracle, name)
 
 
-def tables_of(oracle: Oracle) -> tuple[str, ...]:
+def tables_of(oracle: HasSchema) -> tuple[str, ...]:
     """The names of a study's tables, the person table first; of one table alone, none."""
     study = oracle.schema
     return (study.name, *(table.name for table in study.tables)) if isinstance(study, Study) else ()

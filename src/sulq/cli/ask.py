@@ -42,7 +42,7 @@ from sulq.cli.output import (
 from sulq.cli.question_text import FORMS, edges_note, hinted, question, unit_of_value
 from sulq.errors import InvalidQuery
 from sulq.formatting import credits_left, credits_text
-from sulq.policy import read_policy
+from sulq.policy import StudyPolicy, TablePolicy, read_policy
 from sulq.sql.api import SqlQuote, ask_sql, quote_sql
 from sulq.sql.evaluate.linear_forms import Estimate
 from sulq.sql.evaluate.result import Result
@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from sulq.client.values import RemoteExactQuote
     from sulq.database.exact import ExactQuote
     from sulq.kernel.schema.columns import Column
+    from sulq.kernel.schema.study import EventTable
 
 
 @command
@@ -64,11 +65,42 @@ def columns(
     name: Annotated[str | None, typer.Argument(metavar="[TABLE]", show_default=False)] = None,
 ) -> None:
     """What may be asked about: the columns, their bounds or values, and what is public."""
+    from sulq.kernel.schema.study import Study
+
     source = session.source(name)
-    found = [_column_facts(column, source.unit) for column in source.schema().columns]
+    schema = source.schema()
+    found = [_column_facts(column, source.unit) for column in schema.columns]
+    events = {one.name: one for one in schema.tables} if isinstance(schema, Study) else {}
+    held = {
+        called: [_column_facts(column, source.unit) for column in one.columns]
+        for called, one in events.items()
+    }
     if session.as_json:
-        show_json({"table": source.name, "unit": source.unit, "columns": found})
+        told: dict[str, Any] = {"table": source.name, "unit": source.unit, "columns": found}
+        if isinstance(schema, Study):
+            told |= {"person_table": schema.name, "tables": {schema.name: found, **held}}
+        show_json(told)
         return
+    if isinstance(schema, Study):
+        print(f"{schema.name}: one row for each person ({schema.unit})")
+    _show_columns(found)
+    for called, one in events.items():
+        print()
+        whose = one.person or source.unit
+        print(f"{called}: any number of rows for each person ({whose}), {_kept_rows(one)}")
+        _show_columns(held[called])
+
+
+def _kept_rows(event: EventTable) -> str:
+    """Which rows of a person count where."""
+    which = "" if event.by is None else f", the {event.keep} by {event.by},"
+    return (
+        f"{event.max_rows:,}{which} count in sums over rows, up to {event.ceiling:,} in values of a"
+        " person"
+    )
+
+
+def _show_columns(found: list[dict[str, Any]]) -> None:
     drawn = table(
         ("column", "kind", "bounds or values", "public", "otherwise"),
         [
@@ -400,10 +432,24 @@ def _source(session: Session, words: Sequence[str], dialect: str | None) -> tupl
         return session.source(), text
     tables = read_policy(session.policy)
     name = words[0] if first else table_of(text, dialect)
-    found = [known for known in tables if name is not None and known.casefold() == name.casefold()]
+    wanted = "" if name is None else name.casefold()
+    found = [known for known in tables if known.casefold() == wanted]
+    if not found and not first:  # one that a study has
+        found = [known for known, table in tables.items() if _has_table(table, wanted)]
+        if len(found) > 1:
+            raise InvalidQuery(
+                f"{name} is a table of {' and of '.join(found)}: say which before the statement, as"
+                f' in `sulq ask {found[0]} "SELECT ..."`'
+            )
     if not found:
         raise InvalidQuery(f"no table {name!r:.60}; the policy has {sorted(tables)}")
     return tables[found[0]], text
+
+
+def _has_table(policy: TablePolicy, name: str) -> bool:
+    """Whether a study has a table of this name."""
+    tables = policy.tables if isinstance(policy, StudyPolicy) else ()
+    return any(table.name.casefold() == name for table in tables)
 
 
 def _statement_terms(terms: Terms, shape: QuestionOptions) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,8 +18,8 @@ from sulq.kernel.ledger.inspect import Statement, inspect, is_there
 from sulq.kernel.ledger.state_dir import location_name
 from sulq.kernel.schema.promise import Promise
 from sulq.kernel.schema.study import schema_from_json
-from sulq.policy import TablePolicy
-from sulq.policy.advice import Advice, RowsKept, advise
+from sulq.policy import StudyPolicy, TablePolicy
+from sulq.policy.advice import Advice, EventAdvice, RowsKept, StudyAdvice, advise, advise_study
 from sulq.server.local_control import serving
 
 SIZES = (10_000, 100_000, 1_000_000)
@@ -65,14 +66,17 @@ class Review:
         if advice.kept is not None:
             show(_kept(advice.kept, self.policy.max_rows))
             print()
-        show(_prospects(self.policy, self._sizes()))
-        for line in self._counts():
-            print(line)
+        for line in self.prospects():
+            print(line) if isinstance(line, str) else show(line)
         for warning in advice.warnings:
             print(f"WARNING: {warning}")
         print()
         print(OWN_EYES)
-        self._verdict()
+        self.verdict(self.policy.name, advice.faults)
+
+    def prospects(self) -> list[Any]:
+        """The sizing table, and how far off a count is."""
+        return [_prospects(self.policy, self._sizes()), *self._counts()]
 
     def _lines(self) -> list[tuple[str, str]]:
         advice = self.advice
@@ -116,16 +120,17 @@ class Review:
             f" {sizes.rows:,} {advice.whom}{safe}",
         ]
 
-    def _verdict(self) -> None:
-        advice, name = self.advice, self.policy.name
+    def verdict(self, name: str, faults: Sequence[str]) -> None:
+        """The last line: published, ready, or why not."""
+        advice = self.advice
         rows = "" if advice.rows is None else f", {advice.rows:,} {advice.whom}"
         if advice.published:
             print(f"{name}: published (ledger {location_name(self.policy.ledger_path)}){rows}")
-        elif advice.ready:
+        elif not faults:
             print(f"{name}: ready to publish{rows}")
         else:
             print(f"{name} is not ready to publish{rows}:")
-            for fault in advice.faults:
+            for fault in faults:
                 print(f"  {fault}")
 
 
@@ -149,11 +154,15 @@ def _kept(kept: RowsKept, own: int) -> Any:
     """How many rows each choice of max_rows lets count."""
     per = f"{kept.persons:,} persons with {kept.rows_per_person:.3g} rows each on average"
     lost = f"; {kept.nobody:,} rows belong to nobody and never count" if kept.nobody else ""
-    shares = ", ".join(
-        f"{most}{' (yours)' if most == own else ''}: {100 * share:.1f} %"
-        for most, share in kept.shares.items()
-    )
+    shares = _shares(kept.shares, own)
     return key_values([("persons", per + lost), ("rows that count, by max_rows", shares)])
+
+
+def _shares(shares: Mapping[int, float], own: int) -> str:
+    return ", ".join(
+        f"{most}{' (yours)' if most == own else ''}: {100 * share:.1f} %"
+        for most, share in shares.items()
+    )
 
 
 def _prospects(policy: TablePolicy, sizes: tuple[int, ...]) -> Any:
@@ -183,8 +192,108 @@ def _calibration(promise: Promise, queries: int) -> Calibration:
     )
 
 
-def review(policy: TablePolicy) -> Review:
-    """Advise the owner of a table; reads rows, publishes nothing."""
+@dataclass(frozen=True, slots=True)
+class StudyReview:
+    """The same of a study: its persons first, then each of its tables."""
+
+    advice: StudyAdvice
+
+    @property
+    def ready(self) -> bool:
+        return self.advice.ready
+
+    @property
+    def askable(self) -> bool:
+        return not self.advice.policy.unready
+
+    def to_json(self) -> dict[str, Any]:
+        bars = Review(self.advice.persons).to_json()["bar_of_a_mean"]
+        return {**self.advice.to_json(), "bar_of_a_mean": bars}
+
+    def show(self) -> None:
+        """Print what a board understands first, the verdict last."""
+        advice, persons = self.advice, Review(self.advice.persons)
+        policy = advice.policy
+        print(f"{policy.name}: {advice.persons.sentence}")
+        print(advice.persons.belief)
+        print()
+        show(key_values(self._lines()))
+        print()
+        print(f"{policy.person_table}: one row for each person")
+        show(_columns(advice.persons))
+        for event in advice.events:
+            print()
+            _show_events(event)
+        print()
+        for line in persons.prospects():
+            print(line) if isinstance(line, str) else show(line)
+        for warning in advice.warnings:
+            print(f"WARNING: {warning}")
+        print()
+        print(OWN_EYES)
+        persons.verdict(policy.name, advice.faults)
+
+    def _lines(self) -> list[tuple[str, str]]:
+        advice, policy = self.advice, self.advice.policy
+        tables = ", ".join(table.name for table in policy.tables)
+        lines = [
+            ("who is protected", f"one PERSON, with all their rows in {tables} together"),
+            *([("", advice.persons.joint)] if advice.persons.joint else []),
+            *([("", str(advice.persons.shared))] if advice.persons.shared else []),
+            ("public, exact and free for everybody", _public(policy)),
+        ]
+        counts = advice.counts
+        if counts is not None:
+            lost = "".join(
+                f"; {number:,} rows of {policy.person_table} {why} and never count"
+                for number, why in ((counts.repeated, "repeat an id"), (counts.nobody, "have none"))
+                if number
+            )
+            lines.append(("persons", f"{counts.persons:,}{lost}"))
+        lines.append(("hidden", ", ".join(advice.persons.hidden) or "nothing"))
+        lines.append(("promise", promise_text(policy.promise, policy.unit)))
+        return lines
+
+
+def _public(policy: TablePolicy) -> str:
+    return "the number of persons" if policy.promise.neighbours == "replace" else "nothing"
+
+
+def _show_events(event: EventAdvice) -> None:
+    """One event table: whose rows it holds, what max_rows keeps, its columns."""
+    found, own = event.counts, event.policy.max_rows
+    each = found.rows / max(1, found.persons)
+    lost = "".join(
+        f"; {number:,} {what} and never count"
+        for number, what in (
+            (found.orphans, "are of ids that the person table does not have"),
+            (found.nobody, "have no id"),
+        )
+        if number
+    )
+    lines = [
+        (
+            "rows",
+            f"{found.rows:,} of {found.persons:,} persons: {each:.3g} each on average,"
+            f" {found.most:,} at most{lost}",
+        ),
+        ("rows that count in sums over rows, by max_rows", _shares(event.shares, own)),
+        (
+            "rows that count in values of a person",
+            f"{100 * found.read / max(1, found.rows):.1f} %: up to {event.ceiling:,} of each",
+        ),
+        ("credits of a plain count of rows", f"{event.columns.price:,}"),
+        ("hidden", ", ".join(event.columns.hidden) or "nothing"),
+    ]
+    print(f"{event.policy.name}: any number of rows for each person")
+    show(key_values(lines))
+    show(_columns(event.columns))
+
+
+def review(policy: TablePolicy) -> Review | StudyReview:
+    """Advise the owner of a table or a study; reads rows, publishes nothing."""
+    if isinstance(policy, StudyPolicy):
+        return StudyReview(advise_study(policy))
     return Review(advise(policy))
 
 

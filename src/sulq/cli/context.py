@@ -294,7 +294,7 @@ class RemoteSource:
 
     @property
     def name(self) -> str:
-        return self.remote.table
+        return self.remote.name
 
     @property
     def unit(self) -> str:

@@ -46,10 +46,12 @@ def demo(
 
 @command
 def init(
-    file: Annotated[
-        str,
+    files: Annotated[
+        list[str],
         typer.Argument(
-            help="A Parquet, CSV or .xlsx file, or a table: postgresql://host/database/table.",
+            metavar="FILE...",
+            help="A Parquet, CSV or .xlsx file, or a table: postgresql://host/database/table."
+            " Several files about the same people become one study.",
             show_default=False,
         ),
     ],
@@ -79,6 +81,12 @@ def init(
     from sulq.policy.smartnoise import read_smartnoise
     from sulq.policy.survey import Survey, server_policy
 
+    if len(files) > 1:
+        if names or sheet or smartnoise:
+            raise InvalidQuery("--names, --sheet and --smartnoise are for one file alone")
+        _init_study(files, output, name or "study", from_data, as_json)
+        return
+    file = files[0]
     away = "://" in file
     called = name or re.sub(r"\W+", "_", Path(file).name.split(".")[0]) or "table"
     source = file if away else os.path.relpath(file, output.parent)
@@ -122,6 +130,65 @@ def init(
         print_note(
             f"of each, at most {drafted.max_rows} rows count: `sulq check` shows what that keeps"
         )
+    _next_steps(from_data)
+    print(output)
+
+
+def _init_study(
+    files: list[str], output: Path, called: str, from_data: bool, as_json: bool
+) -> None:
+    """Write a study of several files to review."""
+    from sulq.errors import InvalidQuery
+    from sulq.policy.files import add_table, check_room
+    from sulq.policy.survey import Survey, study_policy
+
+    if any("://" in file for file in files):
+        raise InvalidQuery(
+            "a study is drafted from files: draft it from copies of a few rows, then write the"
+            " addresses as the sources"
+        )
+    check_room(output, called)  # before anything is read
+    surveys: dict[str, tuple[Survey, str]] = {}
+    try:
+        for file in files:
+            table = re.sub(r"\W+", "_", Path(file).name.split(".")[0])
+            if table in surveys:
+                raise InvalidQuery(f"two files would both be table {table!r}; rename one")
+            surveys[table] = (
+                Survey(file, names=[], sheet=None),
+                os.path.relpath(file, output.parent),
+            )
+        drafted, notes = study_policy(called, surveys, from_data=from_data)
+    finally:
+        for survey, _ in surveys.values():
+            survey.close()
+    add_table(output, drafted, notes)
+    if as_json:
+        show_json(
+            {
+                "policy": output,
+                "table": called,
+                "tables": [table.name for table in drafted.tables],
+                "person": drafted.unit,
+                "not_askable_yet": drafted.unready,
+                "notes": notes,
+            }
+        )
+        return
+    events = ", ".join(table.name for table in drafted.events)
+    print_note(
+        f"wrote study {called} to {output}: {drafted.unit} says in each table whose a row is"
+    )
+    print_note(f"{drafted.person_table} has one row for each person; {events} any number, of which")
+    print_note("max_rows count in sums over rows: `sulq check` shows what that keeps")
+    for note in notes.values():
+        print_note(f"note: {note.replace(chr(10), ' ')}")
+    _next_steps(from_data)
+    print(output)
+
+
+def _next_steps(from_data: bool) -> None:
+    """What the owner does with a policy that was written."""
     if from_data:
         print_note(
             "bounds and values are proposed from the data; each stays closed until you remove"
@@ -131,7 +198,6 @@ def init(
         print_note('write bounds and values for "?" from what everybody knows, not from the data;')
         print_note("remove the line of a column to hide it")
     print_note("then: sulq check")
-    print(output)
 
 
 @command

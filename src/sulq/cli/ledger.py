@@ -72,6 +72,7 @@ def ledger(
     from sulq.kernel.accounting.calibration import calibrate, meaning
     from sulq.kernel.ledger.inspect import inspect
     from sulq.kernel.schema.promise import Promise
+    from sulq.kernel.schema.study import schema_from_json
 
     source = session.source(name)
     if isinstance(source, RemoteSource):
@@ -92,7 +93,7 @@ def ledger(
     if session.as_json:
         show_json({**_statement_json(statement, promise, means), "last": questions})
         return
-    unit = str(json.loads(statement.facts["schema"])["unit"])
+    unit = schema_from_json(json.loads(statement.facts["schema"])).unit
     show(key_values(_summary(statement, promise, unit, means)))
     if len({(line.spent, line.left) for line in statement.accounts}) > 1:
         print()

@@ -226,7 +226,12 @@ def chosen_tables(file: Path | None, policy: Path) -> list[TablePolicy]:
         )
     tables = list(read_policy(policy, empty=True).values())
     if file is not None:
-        mine = [table for table in tables if Path(table.source_path).resolve() == file.resolve()]
+        wanted = file.resolve()
+        mine = [
+            table
+            for table in tables
+            if any(Path(place).resolve() == wanted for place in table.source_paths)
+        ]
         if not mine:
             raise InvalidQuery(
                 f"{policy} declares no table of {file}; add one with `sulq init {file}"

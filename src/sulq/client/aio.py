@@ -15,6 +15,7 @@ import httpx
 from sulq.answers.oracle import Answer, Quote
 from sulq.answers.selections import Keys, KeysQuote, Top
 from sulq.answers.statistics import count
+from sulq.answers.study_table import study_table, tables_of
 from sulq.client.remote import PAGE, only_table
 from sulq.client.requests import (
     Calls,
@@ -35,7 +36,7 @@ from sulq.kernel.schema.promise import Promise
 from sulq.shares import ShareQuote, SumShare
 from sulq.sql.api import SqlQuote, ask_sql, quote_sql
 from sulq.sql.evaluate.result import Result
-from sulq.synthetic import dummy_rows
+from sulq.synthetic import dummy_source
 from sulq.wire import SqlReply
 from sulq.wire.convert import ReceiptDocument
 
@@ -85,8 +86,18 @@ class AsyncRemote:
     _calls: Calls
 
     @property
-    def table(self) -> str:
+    def name(self) -> str:
+        """What the server calls the table or the study."""
         return self._calls.facts.table
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """The names of a study's tables, the person table first; of one table alone, none."""
+        return tables_of(self)
+
+    def table(self, name: str) -> Any:
+        """The table `name` of a study: its verbs are awaited as those here."""
+        return study_table(self, name)
 
     @property
     def schema(self) -> Schema:
@@ -106,10 +117,10 @@ class AsyncRemote:
 
     def sample_dummy(self, rows: int = 100) -> dict[str, Any]:
         """Made-up rows of this schema, by column; made here, free."""
-        return dict(dummy_rows(self.schema, rows))
+        return dummy_source(self.schema, rows)
 
     def __repr__(self) -> str:
-        return f"<AsyncRemote {self.table!r} at {self._address.base}>"
+        return f"<AsyncRemote {self.name!r} at {self._address.base}>"
 
     async def remaining(self) -> Fraction:
         """Credits left for a question that touches everybody."""
@@ -351,7 +362,7 @@ class AsyncReserved(AsyncRemote):
         return self
 
     def __repr__(self) -> str:
-        return f"<AsyncReserved of {self.table!r} at {self._address.base}>"
+        return f"<AsyncReserved of {self.name!r} at {self._address.base}>"
 
 
 @dataclass(frozen=True, slots=True)

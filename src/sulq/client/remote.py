@@ -14,6 +14,7 @@ import httpx
 from sulq.answers.oracle import Answer, Quote
 from sulq.answers.selections import Keys, KeysQuote, Top
 from sulq.answers.statistics import count
+from sulq.answers.study_table import study_table, tables_of
 from sulq.client.requests import (
     Calls,
     Credits,
@@ -35,7 +36,7 @@ from sulq.kernel.schema.promise import Promise
 from sulq.shares import ShareQuote, SumShare
 from sulq.sql.api import SqlQuote, ask_sql, quote_sql
 from sulq.sql.evaluate.result import Result
-from sulq.synthetic import dummy_rows
+from sulq.synthetic import dummy_source
 from sulq.wire import SqlReply
 from sulq.wire.convert import ReceiptDocument
 
@@ -87,8 +88,11 @@ class Remote:
     # --- what is public -------------------------------------------------------------------------
 
     @property
-    def table(self) -> str:
+    def name(self) -> str:
+        """What the server calls the table or the study."""
         return self._calls.facts.table
+
+    table, tables = study_table, property(tables_of)
 
     @property
     def schema(self) -> Schema:
@@ -115,11 +119,11 @@ class Remote:
 
     def sample_dummy(self, rows: int = 100) -> dict[str, Any]:
         """Made-up rows of this schema, by column; made here, free."""
-        return dict(dummy_rows(self.schema, rows))
+        return dummy_source(self.schema, rows)
 
     def __repr__(self) -> str:
         size = "" if self.size is None else f", {self.size:,} {self.schema.who}"
-        return f"<Remote {self.table!r} at {self._address.base}{size}, {self.promise}>"
+        return f"<Remote {self.name!r} at {self._address.base}{size}, {self.promise}>"
 
     # --- questions ------------------------------------------------------------------------------
 
@@ -210,11 +214,11 @@ class Remote:
 
     def sql(self, text: str, params: Any = None, **terms: Any) -> Result:
         """Answer a SELECT with noise; planned here, asked there, as `Database.sql`."""
-        return ask_sql(self, text, params=params, **{"table": self.table, **terms})
+        return ask_sql(self, text, params=params, **{"table": self.name, **terms})
 
     def quote_sql(self, text: str, params: Any = None, **terms: Any) -> SqlQuote:
         """Price and error bars of a SELECT; free, and no row is read."""
-        return quote_sql(self, text, params=params, **{"table": self.table, **terms})
+        return quote_sql(self, text, params=params, **{"table": self.name, **terms})
 
     def select(self, text: str, *, key: str | None = None, **terms: Any) -> SqlReply:
         """Answer a SELECT that the server reads and plans, in one request; for other tools.

@@ -39,7 +39,7 @@ from sulq.kernel.release.release import NoisySums, release
 from sulq.kernel.schema.columns import Schema
 from sulq.kernel.schema.promise import Population, Promise
 from sulq.shares import Partners, ShareQuote, SumShare
-from sulq.synthetic import dummy_rows
+from sulq.synthetic import dummy_source
 
 if TYPE_CHECKING:
     from sulq.sql.api import SqlQuote
@@ -405,8 +405,9 @@ class Database(Table):
         return Shown(self.ledger.remaining(analyst).credits_fraction)
 
     def sample_dummy(self, rows: int = 100) -> dict[str, Any]:
-        """Made-up rows of this schema, by column; free, and no row is read."""
-        return dict(dummy_rows(self.schema, rows))
+        """Made-up rows of this schema, by column (of a study by table first); free, and no row is
+        read."""
+        return dummy_source(self.schema, rows)
 
     def statement(self) -> Account:
         """Spent, left, and what the promise means."""

@@ -18,7 +18,8 @@ from sqlalchemy.engine import default
 from sqlalchemy.engine.url import URL
 
 from sulq import dbapi
-from sulq.kernel.schema.columns import Category, Column, Flag, Number
+from sulq.kernel.schema.columns import Category, Column, Flag, Number, Schema
+from sulq.kernel.schema.study import Study
 
 TRUTHS = {"true": True, "on": True, "1": True, "false": False, "off": False, "0": False}
 
@@ -105,7 +106,8 @@ class SulqDialect(default.DefaultDialect):
         return ["public"]
 
     def get_table_names(self, connection: Any, schema: str | None = None, **kw: Any) -> list[str]:
-        return [_remote(connection).table] if schema in (None, "public") else []
+        remote = _remote(connection)
+        return list(remote.tables or [remote.name]) if schema in (None, "public") else []
 
     def has_table(
         self, connection: Any, table_name: str, schema: str | None = None, **kw: Any
@@ -119,7 +121,7 @@ class SulqDialect(default.DefaultDialect):
             raise exc.NoSuchTableError(table_name)
         return [
             {"name": column.name, "type": type_of(column), "nullable": True, "default": None}
-            for column in _remote(connection).schema.columns
+            for column in _columns(_remote(connection).schema, table_name)
         ]
 
     def get_pk_constraint(self, connection: Any, table_name: str, *_: Any, **kw: Any) -> Any:
@@ -171,6 +173,13 @@ def type_of(column: Column) -> types.TypeEngine[Any]:
 
 def _remote(connection: Any) -> Any:
     return connection.connection.dbapi_connection.remote
+
+
+def _columns(schema: Schema, table: str) -> tuple[Column, ...]:
+    """The columns that a table holds itself; those of a study are joined by the person column."""
+    if isinstance(schema, Study) and table != schema.name:
+        return schema.table(table).columns
+    return schema.columns
 
 
 def _option(name: str, text: Any) -> Any:

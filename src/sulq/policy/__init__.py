@@ -16,6 +16,14 @@ from __future__ import annotations
 from sulq.policy.columns import ColumnPolicy
 from sulq.policy.exact import ExactPolicy
 from sulq.policy.files import read_policy, write_policy
+from sulq.policy.studies import StudyPolicy
 from sulq.policy.tables import TablePolicy
 
-__all__ = ["ColumnPolicy", "ExactPolicy", "TablePolicy", "read_policy", "write_policy"]
+__all__ = [
+    "ColumnPolicy",
+    "ExactPolicy",
+    "StudyPolicy",
+    "TablePolicy",
+    "read_policy",
+    "write_policy",
+]

@@ -21,7 +21,17 @@ from sulq.beliefs.confidence import Worst, worst
 from sulq.beliefs.sizing import Sizing, sizing
 from sulq.errors import Refused
 from sulq.kernel.accounting.calibration import calibrate
-from sulq.kernel.engines.tally import SMALL, CellCounts, OwnerTally, Spelling, tally
+from sulq.kernel.engines.sql.study import ceilings
+from sulq.kernel.engines.tally import (
+    SMALL,
+    CellCounts,
+    EventCounts,
+    OwnerTally,
+    Spelling,
+    StudyTally,
+    study_tally,
+    tally,
+)
 from sulq.kernel.ledger.inspect import is_published
 from sulq.kernel.ledger.state_dir import (
     named,
@@ -34,6 +44,7 @@ from sulq.kernel.schema.columns import Category, Column, Flag, Number, as_number
 from sulq.kernel.schema.promise import Population, Promise
 from sulq.policy.columns import ColumnPolicy
 from sulq.policy.identifiers import MANY, id_named, identifier
+from sulq.policy.studies import StudyPolicy
 from sulq.policy.tables import TablePolicy
 
 WEAK_EPSILON = 5
@@ -241,8 +252,11 @@ class Advice:
         """Why the table is not ready to publish, each with its remedy; empty if it is."""
         if self.published:
             return ()
-        found = [f"{column.name} {fault}" for column in self.columns for fault in column.faults]
-        return (*found, *([] if self.shared is None else [str(self.shared)]))
+        return (*self.column_faults, *([] if self.shared is None else [str(self.shared)]))
+
+    @property
+    def column_faults(self) -> tuple[str, ...]:
+        return tuple(f"{column.name} {fault}" for column in self.columns for fault in column.faults)
 
     @property
     def ready(self) -> bool:
@@ -364,14 +378,17 @@ def _small(cells: int, few: int) -> str:
 # --- advising -----------------------------------------------------------------------------------
 
 
-def advise(policy: TablePolicy) -> Advice:
-    """Look at a table that may be published. Reads rows; publishes nothing."""
+def advise(policy: TablePolicy, *, within: str | None = None) -> Advice:
+    """Look at a table that may be published. Reads rows; publishes nothing.
+
+    `within`: the study whose table it is, and under whose name it is published.
+    """
     complete = [column for column in policy.columns if not column.lacks]
     columns = [column.column() for column in complete]
     if not policy.unready:
         policy.schema()  # what the columns are refused for together
     found = tally(policy.rows, columns, policy.unit, policy.max_rows, id_named)
-    published = is_published(policy.ledger_path, policy.name)
+    published = is_published(policy.ledger_path, within or policy.name)
     before = {} if published else _remembered(policy)
     declared = {column.name: column for column in columns}
     advised = tuple(_advised(one, declared.get(one.name), found, before) for one in policy.columns)
@@ -567,6 +584,144 @@ def _is_round(bound: object) -> bool:
         if value > 10**40:
             return False
     return len(str(value.numerator).rstrip("0")) <= 2
+
+
+# --- a study --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class EventAdvice:
+    """One event table of a study: its columns, and whose rows it holds."""
+
+    columns: Advice
+    counts: EventCounts
+    ceiling: int
+    """How many rows of a person are read: its ceiling, or its part of at_most."""
+
+    @property
+    def policy(self) -> TablePolicy:
+        return self.columns.policy
+
+    @property
+    def shares(self) -> dict[int, float]:
+        """The share of persons' rows that count in sums over rows, by max_rows."""
+        rows = max(1, self.counts.rows)
+        return {most: number / rows for most, number in self.counts.kept.items()}
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What of the owner's rows no question will see."""
+        name, found, said = self.policy.name, self.counts, []
+        if found.rows == 0:
+            said.append(
+                f"{name}: no row is of a person of the study; are its ids written as there?"
+            )
+        elif 10 * found.orphans > found.rows:
+            said.append(
+                f"{name}: {found.orphans:,} rows are of ids that the person table does not have,"
+                " and count nowhere; are the ids written alike?"
+            )
+        if found.read < found.rows:
+            said.append(
+                f"{name}: {found.rows - found.read:,} rows lie beyond the first {self.ceiling:,} of"
+                " their person and are never read: raise its ceiling or at_most"
+            )
+        return tuple(said)
+
+    def to_json(self) -> dict[str, Any]:
+        """For the owner: counts of rows."""
+        return {
+            "columns": self.columns.to_json()["columns"],
+            "hidden": list(self.columns.hidden),
+            **{key: value for key, value in asdict(self.counts).items() if key != "kept"},
+            "ceiling": self.ceiling,
+            "share_of_rows_kept": {str(most): part for most, part in self.shares.items()},
+            "warnings": list(self.warnings),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class StudyAdvice:
+    """A study that may be published, and what its owner should know."""
+
+    policy: StudyPolicy
+    persons: Advice
+    """Of the person table, with the promise of the study."""
+    counts: StudyTally | None
+    """None while a column lacks something."""
+    events: tuple[EventAdvice, ...]
+    open: tuple[str, ...] = ()
+    """Why columns of event tables are not askable yet."""
+
+    @property
+    def published(self) -> bool:
+        return self.persons.published
+
+    @property
+    def faults(self) -> tuple[str, ...]:
+        """Why the study is not ready to publish, each with its remedy; empty if it is."""
+        if self.published:
+            return ()
+        table = self.policy.person_table
+        parts = [(table, self.persons), *((one.policy.name, one.columns) for one in self.events)]
+        found = [f"{name}.{fault}" for name, advice in parts for fault in advice.column_faults]
+        shared = self.persons.shared
+        return (*found, *self.open, *([] if shared is None else [str(shared)]))
+
+    @property
+    def ready(self) -> bool:
+        return not self.faults
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        return (*self.persons.warnings, *(said for one in self.events for said in one.warnings))
+
+    def to_json(self) -> dict[str, Any]:
+        """All of it as data. For the owner: it holds counts of rows."""
+        counts = self.counts
+        return {
+            **self.persons.to_json(),
+            "table": self.policy.name,
+            "ready": self.ready,
+            "faults": list(self.faults),
+            "warnings": list(self.warnings),
+            "not_askable_yet": self.policy.unready,
+            "person_table": self.policy.person_table,
+            "persons": counts
+            and {
+                "persons": counts.persons,
+                "rows_repeated": counts.repeated,
+                "rows_of_nobody": counts.nobody,
+            },
+            "events": {one.policy.name: one.to_json() for one in self.events},
+        }
+
+
+def advise_study(policy: StudyPolicy) -> StudyAdvice:
+    """Look at a study that may be published. Reads rows; publishes nothing."""
+    persons = advise(policy.alone)
+    if policy.unready:
+        lacking = {
+            f"{table.name}.{name}": why
+            for table in policy.events
+            for name, why in table.unready.items()
+        }
+        told = tuple(f"{name} {why}" for name, why in lacking.items())
+        return StudyAdvice(policy, persons, None, (), told)
+    study = policy.schema()
+    public = policy.promise.neighbours == "replace"
+
+    def limits(found: int) -> dict[str, tuple[int, int]]:
+        each = ceilings(study, found, public)
+        return {table.name: (each[table.name], table.max_rows) for table in study.tables}
+
+    counts = study_tally({one.name: (one.rows, one.unit) for one in policy.tables}, limits)
+    each = limits(counts.persons)
+    events = tuple(
+        EventAdvice(advise(one, within=policy.name), counts.events[one.name], each[one.name][0])
+        for one in policy.events
+    )
+    return StudyAdvice(policy, persons, counts, events)
 
 
 # --- what an earlier check looked at -------------------------------------------------------------

@@ -6,7 +6,7 @@ import datetime
 import json
 import re
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
@@ -17,6 +17,8 @@ from sulq.errors import InvalidQuery
 from sulq.kernel.engines.duckdb.csv_files import CsvFile
 from sulq.kernel.engines.duckdb.remote import MOST_BYTES
 from sulq.kernel.schema.promise import Promise
+from sulq.kernel.schema.study import DEFAULT_CEILING
+from sulq.policy.studies import EventTablePolicy, StudyPolicy, is_study
 from sulq.policy.tables import TablePolicy
 
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
@@ -49,7 +51,10 @@ def _read(content: bytes, path: Path, empty: bool) -> dict[str, TablePolicy]:
         raise InvalidQuery(f"the policy file {path} is not valid TOML: {where}") from None
     if not facts and not empty:
         raise InvalidQuery(f"the policy file {path} declares no table; `sulq init FILE` writes one")
-    found = {name: TablePolicy.read(name, table, path.parent) for name, table in facts.items()}
+    found: dict[str, TablePolicy] = {
+        name: (StudyPolicy if is_study(table) else TablePolicy).read(name, table, path.parent)
+        for name, table in facts.items()
+    }
     _check_receipts(found)
     return {
         name: replace(
@@ -145,6 +150,12 @@ unit = {column = "person_id", max_rows = 4}""",
     "unit": """Who is protected: all rows with the same value here, which repeats. Of each at most
 max_rows rows count, the others are left out: choose it from what you know of the people, not from
 the file. Write unit = "row" only if the rows of one value are of different people.""",
+    "person": """Who is protected: everybody with an id in this column, with all their rows in all
+tables below together. A table may name its own: person = "pid". Rows of ids that the person table
+does not have count nowhere.""",
+    "max_rows": """How many rows of a person count in sums over rows: choose it from what you know
+of the people, not from the file. Values of a person, such as their number of rows, are over all.
+Which rows: keep = "first" or "last" with by = "day", else by a hash of their values.""",
     "columns": """What analysts may ask about. A column without a line is hidden.
   number = [0, 120]         the least and the greatest value possible; others count as the nearer
                             one. Dates are written [2000-01-01, 2030-12-31]. Take both from what
@@ -168,10 +179,9 @@ def policy_text(table: TablePolicy, notes: Mapping[str, str], *, commented: bool
     def about(part: str) -> list[str]:
         return [f"# {line}" for line in ABOUT[part].splitlines()] if commented else []
 
-    lines = [f"[{_key(table.name)}]", f"source = {_value(table.source)}"]
-    if table.reading is not None:
-        kind = "csv" if isinstance(table.reading, CsvFile) else "xlsx"
-        lines += [*about("reading"), f"{kind} = {_inline(table.reading.rules)}"]
+    if isinstance(table, StudyPolicy):
+        return _study_text(table, notes, about)
+    lines = [f"[{_key(table.name)}]", *_source_lines(table, about)]
     lines += [*about("ledger"), f"ledger = {_value(table.ledger)}"]
     lines += [*about("promise"), f"promise = {_inline(_promise(table.promise))}"]
     lines += _storage_lines(table)
@@ -179,6 +189,50 @@ def policy_text(table: TablePolicy, notes: Mapping[str, str], *, commented: bool
     lines += _option_lines(table)
     lines += ["", *about("columns"), *_column_lines(table, notes)]
     return "\n".join(lines) + "\n"
+
+
+def _source_lines(table: TablePolicy, about: Callable[[str], list[str]]) -> list[str]:
+    """Where the rows lie and how they are read."""
+    lines = [f"source = {_value(table.source)}"]
+    if table.reading is not None:
+        kind = "csv" if isinstance(table.reading, CsvFile) else "xlsx"
+        lines += [*about("reading"), f"{kind} = {_inline(table.reading.rules)}"]
+    return lines
+
+
+def _study_text(
+    study: StudyPolicy, notes: Mapping[str, str], about: Callable[[str], list[str]]
+) -> str:
+    """A study: what its tables share, then each of them; notes are by table.column."""
+    lines = [f"[{_key(study.name)}]", *about("ledger"), f"ledger = {_value(study.ledger)}"]
+    lines += [*about("promise"), f"promise = {_inline(_promise(study.promise))}"]
+    lines += [*about("person"), f"person = {_value(study.unit)}"]
+    lines += [*_storage_lines(study), *_option_lines(study), "", *about("columns")]
+    for table in study.tables:
+        name = f"{_key(study.name)}.{_key(table.name)}"
+        lines += ["", f"[{name}]", *_source_lines(table, about)]
+        if table.unit != study.unit:
+            lines.append(f"person = {_value(table.unit)}")
+        if isinstance(table, EventTablePolicy):
+            lines += [*about("max_rows"), *_event_lines(table)]
+        if table.at_most is not None:
+            lines.append(f"at_most = {table.at_most}")
+        start = f"{table.name}."
+        mine = {
+            key.removeprefix(start): note for key, note in notes.items() if key.startswith(start)
+        }
+        lines += _column_lines(table, mine)
+    return "\n".join(lines) + "\n"
+
+
+def _event_lines(table: EventTablePolicy) -> list[str]:
+    """Which rows of a person count."""
+    lines = [f"max_rows = {table.max_rows}"]
+    if table.by is not None:
+        lines += [f"keep = {_value(table.keep)}", f"by = {_value(table.by)}"]
+    if table.ceiling != DEFAULT_CEILING:
+        lines.append(f"ceiling = {table.ceiling}")
+    return lines
 
 
 def _storage_lines(table: TablePolicy) -> list[str]:

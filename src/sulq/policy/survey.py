@@ -46,6 +46,7 @@ from sulq.kernel.schema.promise import Promise
 from sulq.policy.columns import OPEN, ColumnPolicy
 from sulq.policy.files import policy_line
 from sulq.policy.identifiers import Kind, id_named, identifier, tells_people
+from sulq.policy.studies import StudyPolicy, event_policy
 from sulq.policy.tables import TablePolicy
 
 LINES = 200
@@ -519,6 +520,11 @@ class Survey:
         )
         return drawn, {**notes, **self._notes}
 
+    def tells(self, column: str) -> Counts | None:
+        """What a column that may say whose a row is holds; None if there is no such column."""
+        kind = self.types.get(column, "").split("(")[0]
+        return self._counts(column, kind) if _can_be_unit(kind) else None
+
     def _counts(self, column: str, kind: str) -> Counts:
         """The counts of a column; of a Parquet file only where values may tell rows apart."""
         if column in self._counted:
@@ -586,6 +592,51 @@ class Counts:
     values: int
     numbers: int
     flag: bool = False
+
+
+def study_policy(
+    name: str, surveys: Mapping[str, tuple[Survey, str]], *, from_data: bool
+) -> tuple[StudyPolicy, dict[str, str]]:
+    """A study of several files to review, and comments by table.column.
+
+    `surveys` has the survey of each table and its source as the policy writes it.
+    """
+    person = _shared_person({table: survey for table, (survey, _) in surveys.items()})
+    ledger, drafts, notes, once = f"{name}.ledger", {}, dict[str, str](), {}
+    for table, (survey, source) in surveys.items():
+        draft, said = survey.policy(table, source, ledger, from_data=from_data)
+        columns = tuple(column for column in draft.columns if column.name != person)
+        drafts[table] = replace(draft, columns=columns, unit=person, max_rows=MAX_ROWS)
+        notes |= {f"{table}.{key}": note for key, note in said.items() if key != person}
+        counts = survey.tells(person)
+        if counts is not None and counts.distinct == counts.values:
+            once[table] = counts.values
+    if not once:
+        raise InvalidQuery(
+            f"in every file some {person} has several rows, and a study needs one table with a row"
+            " for each person: make such a file, also if it has few columns"
+        )
+    first = max(once, key=lambda table: once[table])
+    shared = {key: getattr(drafts[first], key) for key in TablePolicy.__dataclass_fields__}
+    events = tuple(event_policy(drafts[table]) for table in drafts if table != first)
+    made = StudyPolicy(**{**shared, "name": name, "max_rows": 1}, person_table=first, events=events)
+    return made, notes
+
+
+def _shared_person(surveys: Mapping[str, Survey]) -> str:
+    """The column that says in every file whose a row is."""
+    first, *rest = surveys.values()
+    both = [
+        column for column in first.types if all(column in survey.types for survey in (first, *rest))
+    ]
+    found = [column for column in both if all(one.tells(column) for one in surveys.values())]
+    best = max(found, key=tells_people, default="")
+    if not best or not tells_people(best):
+        raise InvalidQuery(
+            f"no column says in each of {sorted(surveys)} whose a row is, such as patient_id; give"
+            " it the same name in all files, or init each file alone"
+        )
+    return best
 
 
 def _one_sheet(path: Path, sheet: str | None) -> str:

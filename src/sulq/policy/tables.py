@@ -143,6 +143,11 @@ class TablePolicy:
         """The source where it lies; addresses such as postgresql://... stay as they are."""
         return self.source if "://" in self.source else str(self.home / self.source)
 
+    @property
+    def source_paths(self) -> tuple[str, ...]:
+        """Where all rows lie: one place, or that of each table of a study."""
+        return (self.source_path,)
+
     def shares_people(self, other: TablePolicy) -> bool:
         """True if people pay for both from balances of their own."""
         return (
@@ -187,13 +192,17 @@ class TablePolicy:
                 )
             left -= credits
 
-    def schema(self) -> Schema:
-        """The public facts; `InvalidQuery` while a column still lacks something."""
+    def check_ready(self) -> None:
+        """`InvalidQuery` while a column still lacks something."""
         if self.unready:
             raise InvalidQuery(
                 f"[{self.name}] is not ready: {list(self.unready)} still lack bounds, values or"
                 " your confirmation; `sulq check` says what"
             )
+
+    def schema(self) -> Schema:
+        """The public facts; `InvalidQuery` while a column still lacks something."""
+        self.check_ready()
         return Schema(
             *(column.column() for column in self.columns),
             unit=self.unit,

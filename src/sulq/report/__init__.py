@@ -15,6 +15,7 @@ from sulq.kernel.accounting.loss import Loss
 from sulq.kernel.ledger.inspect import AnalystLine
 from sulq.kernel.query.sql_text import kind_of
 from sulq.kernel.schema.promise import Promise
+from sulq.kernel.schema.study import Study, schema_from_json
 from sulq.report.hazards import HAZARDS, NOT_COVERED
 from sulq.report.style import LOGO, STYLE
 
@@ -77,10 +78,14 @@ def _header(account: Account, reader: str, at: str) -> str:
 
 
 def _promise(account: Account) -> str:
-    promise, facts = account.promise, json.loads(account.statement.facts["schema"])
-    unit, most = str(facts["unit"]), int(facts["max_rows"])
+    promise = account.promise
+    schema = schema_from_json(json.loads(account.statement.facts["schema"]))
+    unit, most = schema.unit, schema.max_rows
     if unit == "row":
         whom = "one row"
+    elif isinstance(schema, Study):
+        names = ", ".join([schema.name, *(table.name for table in schema.tables)])
+        whom = f"one person ({escape(unit)}), with all rows in {escape(names)}"
     else:
         rows = "1 row" if most == 1 else f"up to {most:,} rows"
         whom = f"one person ({escape(unit)}, {rows})"

@@ -326,9 +326,11 @@ def advised(draft: Draft, file: Path) -> Advice:
 def published_files(tables: Iterable[TablePolicy]) -> set[Path]:
     """The files of tables that are published."""
     return {
-        Path(table.source_path).resolve()
+        Path(place).resolve()
         for table in tables
-        if "://" not in table.source and is_published(table.ledger_path, table.name)
+        if is_published(table.ledger_path, table.name)
+        for place in table.source_paths
+        if "://" not in place
     }
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias
 
 from sulq.errors import InvalidQuery
-from sulq.kernel.engines.duckdb.physical import Holds, RawTable, Read, no_header_name
+from sulq.kernel.engines.duckdb.physical import Holds, RawIds, RawTable, Read, no_header_name
 from sulq.kernel.engines.sql.dialect import Dialect
 from sulq.kernel.engines.sql.leaves import ColumnSql, is_number
 from sulq.kernel.schema.columns import Category, Column, Flag, Number
@@ -96,6 +96,82 @@ class OwnerTally:
     """All columns of the source, in its order."""
     together: tuple[int, int] | None = None
     """Cells of all public columns crossed, and how many of them are small."""
+
+
+@dataclass(frozen=True, slots=True)
+class EventCounts:
+    """The rows of an event table of a study; `kept[m]` is how many count with so many a person."""
+
+    persons: int
+    """Persons of the study who have a row here."""
+    rows: int
+    """Rows of persons of the study."""
+    orphans: int
+    """Rows of ids that the person table does not have: they never count."""
+    nobody: int
+    """Rows without an id: they never count."""
+    most: int
+    """Rows of the person who has most."""
+    read: int
+    """Rows that are read: each person's up to the ceiling."""
+    kept: Mapping[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class StudyTally:
+    """Whose the rows of a study are."""
+
+    persons: int
+    repeated: int
+    """Rows of the person table beyond the first of an id: they never count."""
+    nobody: int
+    events: Mapping[str, EventCounts]
+
+
+def study_tally(
+    sources: Mapping[str, tuple[Any, str]], limits: Callable[[int], Mapping[str, tuple[int, int]]]
+) -> StudyTally:
+    """Count whose rows the tables of a study hold, the person table first.
+
+    `sources` has each table's source and person column; `limits(persons)` says for each event table
+    how many rows of a person are read, and how many count.
+    """
+    with closing(_opened_ids(sources)) as raw:
+        held = "count(id), COALESCE(sum(n), 0), COALESCE(sum(CASE WHEN id IS NULL THEN n END), 0)"
+        persons, rows, nobody = _whole(raw, f"SELECT {held} FROM ids0")
+        events = {}
+        for number, (name, (ceiling, own)) in enumerate(limits(persons).items(), 1):
+            shares = sorted({*(one for one in MAX_ROWS if one <= ceiling), own})
+            asked = [f"LEAST(e.n, {limit})" for limit in (ceiling, *shares)]
+            known = f"FROM ids{number} AS e JOIN ids0 AS p ON p.id = e.id"
+            counted = ", ".join(["count(*)", "sum(e.n)", "max(e.n)", *(f"sum({x})" for x in asked)])
+            here, theirs, most, read, *kept = _whole(raw, f"SELECT {counted} {known}")
+            _, all_rows, lost = _whole(raw, f"SELECT {held} FROM ids{number}")
+            events[name] = EventCounts(
+                persons=here,
+                rows=theirs,
+                orphans=all_rows - lost - theirs,
+                nobody=lost,
+                most=most,
+                read=read,
+                kept=dict(zip(shares, kept, strict=True)),
+            )
+        return StudyTally(persons, rows - nobody - persons, nobody, events)
+
+
+def _whole(raw: RawIds, sql: str) -> list[int]:
+    return [int(number or 0) for number in raw.ask(f"{raw.with_ids}{sql}")]
+
+
+def _opened_ids(sources: Mapping[str, tuple[Any, str]]) -> RawIds:
+    first, _ = next(iter(sources.values()))
+    if isinstance(first, str) and first.lower().startswith(("postgresql://", "postgres://")):
+        from sulq.kernel.engines.postgres.engine import ids_postgres
+
+        return ids_postgres(sources)
+    from sulq.kernel.engines.duckdb.engine import ids_duckdb
+
+    return ids_duckdb(sources)
 
 
 def tally(

@@ -14,6 +14,7 @@ from typing import Any
 from sulq.errors import InvalidQuery
 from sulq.kernel.query.canonical import from_json
 from sulq.kernel.query.expressions import Column, Expression, Literal, Operation
+from sulq.kernel.query.person_values import PersonValue, is_person_value, read_person_value
 from sulq.kernel.query.sum_query import Group, SumQuery
 
 INFIX = {"add": " + ", "multiply": " * ", "divide": " / "}
@@ -31,8 +32,14 @@ _RESERVED = {
 
 
 def sql_text(expression: Expression) -> str:
-    """What `parse_condition` or `parse_value` reads as an expression of the same meaning."""
+    """What `parse_condition` or `parse_value` reads as an expression of the same meaning.
+
+    A value of a person is its subquery, without the words that say that it is over rows of that
+    person: for people to read.
+    """
     match expression:
+        case Column(name) if is_person_value(name):
+            return _person_value(read_person_value(name))
         case Column(name):
             return _name(name)
         case Literal(value):
@@ -61,6 +68,24 @@ def sql_text(expression: Expression) -> str:
         case Operation(name=name, operands=parts) if name in CALLS:
             return f"{CALLS[name]}({', '.join(sql_text(part) for part in parts)})"
     raise InvalidQuery(f"no SQL spelling for {type(expression).__name__}")
+
+
+def _person_value(asked: PersonValue) -> str:
+    """A value of a person as the subquery that it is, over rows of the same person."""
+    rows = sql_text(asked.rows)
+    where = "" if rows == "TRUE" else f" WHERE {rows}"
+    of = f"FROM {_name(asked.table)}{where}"
+    if asked.value is None:
+        return f"EXISTS (SELECT 1 {of})" if asked.kind == "exists" else f"(SELECT COUNT(*) {of})"
+    value = sql_text(asked.value)
+    if asked.by is not None:
+        way = "" if asked.kind == "first" else " DESC"
+        return f"(SELECT {value} {of} ORDER BY {_name(asked.by)}{way} LIMIT 1)"
+    called = "AVG" if asked.kind == "mean" else asked.kind.upper()
+    found = f"(SELECT {called}({value}) {of})"
+    if asked.clip is None:
+        return found
+    return f"CLAMP({found}, {', '.join(sql_text(end) for end in asked.clip)})"
 
 
 def _inner(expression: Expression) -> str:
@@ -147,6 +172,7 @@ def question_text(stored: str) -> str:
             once = once and not query.uncut
             sums = PERSONS if once else f"SUM(CLAMP({what} PER PERSON, {low}, {high}))"
         rows = "" if _literal(True) == (rows := sql_text(query.rows)) else f" WHERE {rows}"
+        rows = f" FROM {_name(query.table)}{rows}" if query.table else rows
     except (InvalidQuery, ValueError):
         return stored
     return f"{sums}{rows}{f' GROUP BY {groups}' if groups else ''}"

@@ -380,21 +380,29 @@ def relation_of(query: SumQuery, schema: Schema) -> tuple[SumQuery, Schema, OfTa
     return query, schema.relation(query.table), OfTable(query.table or schema.name, not query.table)
 
 
+NOT_FOR_A_STUDY = {
+    "growth": "new rows of one table would change who is kept in another",
+    "an amendment": "max_rows, keep and columns decide which rows of a person are read, in all its"
+    " tables",
+    "individual accounting": "a balance goes by the rows of one table",
+    "exact release": "its assumptions are about rows, not about persons with many",
+    "a share of a joint sum": "the owners of a joint sum each hold one table",
+    "keys that nobody declared": "a person may bring as many new keys as rows",
+}
+
+
+def not_for_a_study(what: str) -> str:
+    """Say why something is not proved for several tables about the same persons."""
+    return (
+        f"{what} is not for a study: {NOT_FOR_A_STUDY[what]}. Publish a new study, or one table"
+        " alone"
+    )
+
+
 def refuse_study(schema: Schema, what: str) -> None:
     """Refuse what is not proved for several tables about the same persons."""
     if isinstance(schema, Study | EventSchema):
-        reasons = {
-            "growth": "new rows of one table would change who is kept in another",
-            "an amendment": "max_rows, keep and columns decide which rows of a person are read, in"
-            " all its tables",
-            "individual accounting": "a balance goes by the rows of one table",
-            "exact release": "its assumptions are about rows, not about persons with many",
-            "a share of a joint sum": "the owners of a joint sum each hold one table",
-            "keys that nobody declared": "a person may bring as many new keys as rows",
-        }
-        raise Refused(
-            f"{what} is not for a study: {reasons[what]}. Publish a new study, or one table alone"
-        )
+        raise Refused(not_for_a_study(what))
 
 
 def values_in(study: Study, *nodes: object) -> dict[str, BoundValue]:

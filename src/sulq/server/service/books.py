@@ -78,9 +78,15 @@ def receipt(session: TableSession, number: int) -> dict[str, Any]:
     return shown
 
 
-def dummy(session: TableSession, rows: int = 100) -> dict[str, list[Any]]:
-    """Return made-up rows of this schema, by column."""
+def dummy(session: TableSession, rows: int = 100) -> dict[str, Any]:
+    """Return made-up rows of this schema, by column; of a study, by table first."""
     made = session.database.sample_dummy(rows)
+    if session.database.tables:
+        return {name: _plain_columns(columns) for name, columns in made.items()}
+    return _plain_columns(made)
+
+
+def _plain_columns(made: Mapping[str, Any]) -> dict[str, list[Any]]:
     return {name: [_plain(value) for value in values] for name, values in made.items()}
 
 

@@ -15,7 +15,7 @@ from sulq.database.publish import broken, reopen
 from sulq.errors import SulqError
 from sulq.policy import TablePolicy
 from sulq.server.errors import HttpProblem, not_found, out_of_order
-from sulq.synthetic import dummy_rows
+from sulq.synthetic import dummy_source
 from sulq.wire.replies import Reply
 
 
@@ -155,7 +155,7 @@ class SandboxTables:
         with self._lock:
             held = self._held.get(name)
             if held is None or _worn(held, real):
-                rows = dummy_rows(real.schema, min(real.size or ROWS, ROWS))
+                rows = dummy_source(real.schema, min(real.size or ROWS, ROWS))
                 held = Database.open(rows, real.schema, real.promise, ":memory:", name=name)
                 self._held[name] = held
             return held

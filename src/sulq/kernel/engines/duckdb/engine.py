@@ -26,6 +26,7 @@ from sulq.kernel.engines.duckdb.physical import (
     PERSON_TYPES,
     UNCOUNTED,
     Holds,
+    RawIds,
     RawTable,
     Read,
     no_header_name,
@@ -309,7 +310,7 @@ def _load_study(
                 raise InvalidQuery(f"{name}: {error}") from None
             unread = _Unread(lying)
             listed = ", ".join(place.sql for place in places.values())
-            person = f"CAST({PERSON} AS VARCHAR) AS {PERSON}"  # 7 and '7' are one person
+            person = f"{_id_sql(PERSON)} AS {PERSON}"
             sql = f"SELECT {listed}, {person} FROM (SELECT {chosen} FROM {SOURCE}) AS chosen"
             _run(connection, f"CREATE VIEW {READ} AS {sql}", unread)
             if name == study.name:
@@ -340,6 +341,11 @@ def _load_study(
     engine = DuckDBEngine(connection, first.places, first.rows, first.rows, whole, None, None)
     engine.study, engine._stamps = StudySql(study, tables), stamps
     return engine
+
+
+def _id_sql(x: str) -> str:
+    """Whose a row is: 7 and '7' are one person."""
+    return f"CAST({x} AS VARCHAR)"
 
 
 def _load_persons(
@@ -504,13 +510,8 @@ def _chosen(
     schema: Schema, held: Mapping[str, str], rules: CsvFile | None
 ) -> tuple[dict[str, ColumnSql], str]:
     """Where each declared column will be, and the SELECT list that puts it there."""
-    wanted = [column.name for column in schema.columns]
     person = [schema.unit] if schema.unit != "row" else []
-    missing = [name for name in (*wanted, *person) if name not in held]
-    if missing and rules is not None:
-        raise no_header_name(missing[0], held)
-    if missing:
-        raise InvalidQuery(f"no column {missing[0]!r} in the table, which has {_listed(held)}")
+    _check_there([column.name for column in schema.columns], held, rules)
     places: dict[str, ColumnSql] = {}
     chosen: list[str] = []
     for number, column in enumerate(schema.columns):
@@ -521,11 +522,24 @@ def _chosen(
             sql, kind = read_typed(column, x, held[column.name])
         places[column.name] = ColumnSql(f"c{number}", kind)
         chosen.append(f"{sql} AS c{number}")
-    for name in person:
-        if held[name] not in PERSON_TYPES:
-            raise InvalidQuery(f"the person column {name!r} must hold integers or text")
-        chosen.append(f"{Dialect.name(name)} AS {PERSON}")
+    chosen += [f"{_chosen_person(name, held, rules)} AS {PERSON}" for name in person]
     return places, ", ".join(chosen)
+
+
+def _chosen_person(name: str, held: Mapping[str, str], rules: CsvFile | None) -> str:
+    """Where the person column is, as it lies there."""
+    _check_there([name], held, rules)
+    if held[name] not in PERSON_TYPES:
+        raise InvalidQuery(f"the person column {name!r} must hold integers or text")
+    return Dialect.name(name)
+
+
+def _check_there(names: Sequence[str], held: Mapping[str, str], rules: CsvFile | None) -> None:
+    missing = [name for name in names if name not in held]
+    if missing and rules is not None:
+        raise no_header_name(missing[0], held)
+    if missing:
+        raise InvalidQuery(f"no column {missing[0]!r} in the table, which has {_listed(held)}")
 
 
 def _listed(names: Sequence[str] | Mapping[str, str]) -> str:
@@ -616,6 +630,33 @@ def raw_duckdb(source: Any) -> RawTable:
         close,
         texts=rules is not None,
     )
+
+
+def ids_duckdb(sources: Mapping[str, tuple[Any, str]]) -> RawIds:
+    """How many rows each id has in each of several sources, for `sulq.kernel.engines.tally` alone.
+
+    `sources` has the source of each table and its person column.
+    """
+    connection = duckdb.connect(":memory:", config=CLOSED)
+    try:
+        _settle(connection, None, False)
+        for number, (name, (source, person)) in enumerate(sources.items()):
+            path, text = _file_of(source)
+            with nullcontext(None) if text is None else as_text(text) as lying:
+                held, copied = _register(connection, source, path, lying, {person})
+                try:
+                    x = _chosen_person(person, held, None if lying is None else lying[0])
+                except InvalidQuery as error:
+                    raise InvalidQuery(f"{name}: {error}") from None
+                counted = f"SELECT {_id_sql(x)} AS id, count(*) AS n FROM {SOURCE}"
+                sql = f"CREATE TABLE ids{number} AS {counted} GROUP BY 1"
+                _run(connection, sql, _Unread(lying))
+            _run(connection, f"DROP {'TABLE' if copied else 'VIEW'} {SOURCE}", UNCOUNTED)
+        _lock_down(connection, None)
+    except BaseException:
+        connection.close()
+        raise
+    return RawIds("", lambda sql: tuple(_run(connection, sql, UNCOUNTED)[0]), connection.close)
 
 
 def _holds(kind: str) -> Holds:

@@ -228,6 +228,17 @@ class RawTable:
     """What texts are told apart by where comparing them is slow: a hash of 64 bits."""
 
 
+@dataclass(frozen=True, slots=True)
+class RawIds:
+    """The ids of several sources as ids0, ids1, ...: each `id` (one may be NULL), its rows `n`."""
+
+    with_ids: str
+    """What stands before a SELECT that reads them."""
+    ask: Callable[[str], Sequence[Any]]
+    """As of `RawTable`."""
+    close: Callable[[], None]
+
+
 def no_header_name(name: str, held: Iterable[str]) -> InvalidQuery:
     """Say that a CSV file has no such column, but not what it has: that may be a row."""
     blanks = name in {one.strip() for one in held}

@@ -20,8 +20,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sulq.errors import EngineFailed, InvalidQuery, Refused, SulqError
-from sulq.kernel.engines.duckdb.physical import Holds, RawTable
-from sulq.kernel.engines.postgres.dialect import INTEGERS, TEXTS, PostgresDialect, read_held
+from sulq.kernel.engines.duckdb.physical import Holds, RawIds, RawTable
+from sulq.kernel.engines.postgres.dialect import (
+    INTEGERS,
+    TEXTS,
+    PostgresDialect,
+    person_sql,
+    read_held,
+)
 from sulq.kernel.engines.postgres.session import (
     UNREACHED,
     PostgresAddress,
@@ -422,6 +428,32 @@ def raw_postgres(url: str) -> RawTable:
         PostgresDialect,
         text_type="TEXT",
         told_apart=lambda text: f"hashtextextended({text}, 0)",
+    )
+
+
+def ids_postgres(sources: Mapping[str, tuple[str, str]]) -> RawIds:
+    """How many rows each id has in each of several tables of one database, for
+    `sulq.kernel.engines.tally` alone. `sources` has the address of each and its person column."""
+    addresses = {name: read_address(url) for name, (url, _) in sources.items()}
+    sessions = PostgresSessions(next(iter(addresses.values())), None)
+    named = []
+    try:
+        for number, (name, (_, person)) in enumerate(sources.items()):
+            address = addresses[name]
+            catalogue = _guarded(sessions, partial(_checked, address=address))
+            held = {column.name: column for column in catalogue.columns}
+            if person not in held:
+                raise InvalidQuery(f"{name}: no column {person!r} in the table")
+            x = f"CAST({person_sql(PostgresDialect.name(person), held[person])} AS TEXT)"
+            rows = address.sql if catalogue.parts else f"ONLY {address.sql}"
+            named.append(f"ids{number} AS (SELECT {x} AS id, count(*) AS n FROM {rows} GROUP BY 1)")
+    except BaseException:
+        sessions.close()
+        raise
+    return RawIds(
+        f"WITH {', '.join(named)} ",
+        lambda sql: _guarded(sessions, lambda cursor: _run(cursor, sql)[0]),
+        sessions.close,
     )
 
 
