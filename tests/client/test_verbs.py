@@ -16,7 +16,7 @@ from sulq.client import AsyncRemote, Remote, connect_async
 from sulq.client.aio import AsyncReserved
 from sulq.client.remote import RemoteReserved
 
-FACTS = {"table", "schema", "promise", "size", "sample_dummy", "durable"}
+FACTS = {"name", "table", "tables", "schema", "promise", "size", "sample_dummy", "durable"}
 """Known since the connection was made: nothing is sent."""
 PAIRS = [(Remote, AsyncRemote), (RemoteReserved, AsyncReserved)]
 

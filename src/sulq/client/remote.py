@@ -14,7 +14,7 @@ import httpx
 from sulq.answers.oracle import Answer, Quote
 from sulq.answers.selections import Keys, KeysQuote, Top
 from sulq.answers.statistics import count
-from sulq.answers.study_table import study_table, tables_of
+from sulq.answers.study_table import StudyTable, study_table, tables_of
 from sulq.client.requests import (
     Calls,
     Credits,
@@ -92,7 +92,14 @@ class Remote:
         """What the server calls the table or the study."""
         return self._calls.facts.table
 
-    table, tables = study_table, property(tables_of)
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """The names of a study's tables, the person table first; of one table alone, none."""
+        return tables_of(self)
+
+    def table(self, name: str) -> StudyTable:
+        """Return one table of a study by its name, to be asked about its rows."""
+        return study_table(self, name)
 
     @property
     def schema(self) -> Schema:
