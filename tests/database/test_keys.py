@@ -128,6 +128,16 @@ def test_delta_is_charged_twice_under_replace_and_m_times_per_person() -> None:
     assert dearer.delta == calibrate(PROMISE).slack_cap / 100
 
 
+@pytest.mark.parametrize("credits", [1e-60, 1e60])
+def test_credits_whose_noise_cannot_be_drawn_are_refused_free(credits: float) -> None:
+    """A variance from 1 to 2^128 of fine steps, as of any Gaussian noise. TB.8"""
+    with publish() as db:
+        for ask in (db.quote_keys, db.keys):
+            with pytest.raises(InvalidQuery, match="near 2, which is what a quote"):
+                ask("illness", credits=credits)
+        assert db.remaining == 100
+
+
 def test_persons_pay_for_all_their_rows() -> None:
     data = frame()
     data["who"] = [number // 2 for number in range(len(data))]

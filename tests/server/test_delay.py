@@ -7,12 +7,13 @@ import math
 from fractions import Fraction
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.stats import chi2, norm
 from tests.people import SCHEMA, frame, publish
 from tests.server.dial import Dial
 
-from sulq import Flag, Number, Promise, Schema, col, count, total
+from sulq import Category, Flag, Number, Promise, Schema, col, count, total
 from sulq.database.delay import delayed, draw_delay
 from sulq.errors import BudgetSpent, EngineFailed, InvalidQuery, Refused
 from sulq.exact import Assumptions
@@ -73,6 +74,22 @@ def test_choices_pay_for_their_reading_once():
         with pytest.raises(BudgetSpent):
             ann.top("smoker", credits=5)  # 5 for the choice, and nothing is left for its time
         assert ann.top("smoker").credits == 2
+
+
+def test_keys_pay_for_their_reading_once():
+    """The server refuses them under a delay; who asks in Python pays as for any other reading."""
+    schema = Schema(Category("note"))
+    notes = pd.DataFrame({"note": ["flu"] * 400 + ["cold"] * 100})
+    with publish(notes, schema) as plain:
+        delay = delay_for(plain.calibration, Fraction(1, 1000))
+        served = delayed(plain, delay)
+        bare, paid = (table.quote_keys("note") for table in (plain, served))
+        assert (bare.credits, paid.credits) == (2, 3)
+        assert (paid.threshold, paid.standard_error) == (bare.threshold, bare.standard_error)
+        assert (served.keys("note").credits, served.remaining) == (3, 97)
+        (account,) = served.statement().statement.accounts
+        assert account.spent.delta_fraction >= bare.delta + delay.loss.delta_fraction
+        assert (served.keys("note").credits, served.remaining) == (0, 97)  # stored: no row is read
 
 
 def test_shares_pay_too_and_the_budget_holds():

@@ -18,7 +18,7 @@ from sulq.errors import InvalidQuery, Refused
 from sulq.kernel.accounting.calibration import Calibration
 from sulq.kernel.accounting.gaussian import Exact, pure_epsilon, pure_mu, tail_quantile
 from sulq.kernel.accounting.loss import Loss, coupling_factor, coupling_slack
-from sulq.kernel.noise.laws import DiscreteGaussian, DiscreteLaplace, Geometric
+from sulq.kernel.noise.laws import LARGEST, DiscreteGaussian, DiscreteLaplace, Geometric
 
 MOST_FIRINGS = 1_000
 
@@ -145,6 +145,11 @@ def keys_price(
     reach = 2 * rows_each**2  # L2^2 of the counts and their total, for both kinds of neighbours
     paid = Fraction(reach) if credits is None else credits
     variance = calibration.unit_variance * reach / paid * fine_unit**2
+    if not 1 <= variance <= LARGEST:  # TB.8 is proved from a variance of 1 on
+        raise InvalidQuery(
+            f"noise for {float(paid):.3g} credits cannot be drawn; ask with credits near {reach},"
+            " which is what a quote without `credits` says"
+        )
     extra = calibration.slack_cap * USUAL_SHARE if delta is None else delta
     each = extra / (rows_each * (2 if replace else 1))  # M.1: twice under replace, m times
     if each >= Fraction(1, 2):
@@ -152,7 +157,8 @@ def keys_price(
     moved = (2 if replace else 1) * rows_each + 1  # coordinates that one person can move
     slack = moved * _factor(calibration.promise.epsilon) * coupling_slack(variance)  # TB.8
     threshold = rows_each * fine_unit + beyond(variance, each)
-    return KeysPrice(DiscreteGaussian(variance), threshold, extra, Loss.of(paid, extra + slack))
+    due = Loss.of(paid, extra + slack) + calibration.timing  # S4.5
+    return KeysPrice(DiscreteGaussian(variance), threshold, extra, due)
 
 
 def beyond(variance: Fraction, delta: Fraction) -> int:
